@@ -1,0 +1,1 @@
+"""The waist: what producers write and every view reads."""
