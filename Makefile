@@ -1,0 +1,69 @@
+# Each of these sets itself up on a machine with Python 3.11 to 3.14, pip and make.
+#
+#   PYTHON=python3.12       which interpreter makes the virtual environment
+#   VENV=.venv-3.12         where it is (a path without spaces, inside the checkout)
+#   WORKERS=4               how many processes run the tests
+#   ARGS='tests/trace -x'   what else pytest, the benchmarks or the demo are told
+
+VENV ?= .venv
+WORKERS ?= auto
+ARGS ?=
+BIN = $(VENV)/bin
+
+export VENV PYTHON
+export PYTHONNOUSERSITE := 1
+# Kept inside the checkout, so that nothing needs a home directory.
+export NUMBA_CACHE_DIR ?= $(CURDIR)/$(VENV)/cache/numba
+unexport PYTHONPATH PYTHONHOME
+
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-dev demo test check format-check lint types imports format bench docs wheel fresh clean
+
+help: ## what can be made
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' Makefile
+
+setup:
+	@sh tools/venv.sh
+
+setup-dev:
+	@sh tools/venv.sh dev
+
+demo: setup ## record a small program, look at it, draw it, say where to look
+	@sh tools/demo.sh $(ARGS)
+
+test: setup-dev ## run the tests
+	$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal $(ARGS)
+
+check: test format-check lint types imports ## the tests, and everything else that must hold
+
+format-check: setup-dev
+	$(BIN)/python -m ruff format --check .
+
+lint: setup-dev
+	$(BIN)/python -m ruff check .
+
+types: setup-dev
+	$(BIN)/python -m mypy
+
+imports: setup-dev
+	$(BIN)/lint-imports
+
+format: setup-dev ## format the code, mend what lint can mend
+	$(BIN)/python -m ruff format .
+	$(BIN)/python -m ruff check --fix .
+
+bench: setup-dev ## measure; bench/README.md says what against what
+	$(BIN)/python -m bench $(ARGS)
+
+docs: setup-dev ## rewrite the generated pages and the gallery
+	$(BIN)/python docs/reference.py
+	$(BIN)/python docs/gallery.py
+
+wheel: setup-dev ## build the wheel, install it alone, run it from elsewhere
+	@sh tools/wheel.sh
+
+fresh: ## do the README's commands in a fresh clone with an empty home
+	@sh tools/fresh.sh $(ARGS)
+
+clean: ## remove what these made
+	rm -rf $(VENV) demo .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,20 @@
+#!/bin/sh
+# Do what the README says in a fresh clone of what is committed: an empty home, a bare environment, and
+# a path with a space in it.
+#
+#   tools/fresh.sh              make test, make demo
+#   tools/fresh.sh demo         only this
+set -eu
+cd "$(dirname "$0")/.."
+here=$PWD
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+mkdir "$scratch/home"
+git clone --quiet "$here" "$scratch/fresh clone"
+cd "$scratch/fresh clone"
+[ $# -gt 0 ] || set -- test demo
+for target in "$@"; do
+    env -i PATH="$PATH" HOME="$scratch/home" make "$target" </dev/null
+done
+echo "fresh clone: ok ($*)"

@@ -1,0 +1,84 @@
+#!/bin/sh
+# Make the virtual environment gradscope runs in, or bring it up to date; quick when it is.
+#
+#   tools/venv.sh              what `gradscope` needs
+#   tools/venv.sh dev torch    and these extras of pyproject.toml
+#
+# VENV says where (default .venv), PYTHON which interpreter makes it (default: the first that serves).
+# Needs a Python of the versions below with `venv`, and either `ensurepip` or `pip`. Nothing else.
+set -eu
+cd "$(dirname "$0")/.."
+
+oldest=11 newest=14 # of Python 3: what Numba runs on
+venv=${VENV:-.venv}
+stamp=$venv/.gradscope
+
+# Settings that would lead pip or Python out of the virtual environment.
+unset PYTHONPATH PYTHONHOME PIP_USER PIP_TARGET PIP_PREFIX PIP_REQUIRE_VIRTUALENV
+export PYTHONNOUSERSITE=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
+[ -w "${HOME:-/nowhere}" ] || export PIP_CACHE_DIR="$PWD/$venv/cache/pip"
+
+say() { printf '%s\n' "$*" >&2; }
+fail() { say "$@"; exit 1; }
+
+# What the environment was made for: this place (scripts in it name it) and this pyproject.toml.
+wanted="$PWD $(cksum <pyproject.toml)"
+
+up_to_date() {
+    [ -f "$stamp" ] && [ "$(head -n 1 "$stamp")" = "$wanted" ] || return 1
+    has_python || return 1
+    for extra in "$@"; do grep -qx "$extra" "$stamp" || return 1; done
+}
+
+has_python() { "$venv/bin/python" -c 'import encodings' 2>/dev/null; }
+
+serves() { "$1" -c "import sys; sys.exit(not (3, $oldest) <= sys.version_info[:2] <= (3, $newest))" 2>/dev/null; }
+can_make() { "$1" -c 'import venv, ensurepip' 2>/dev/null || "$1" -c 'import venv, pip' 2>/dev/null; }
+
+find_python() { # sets `python`
+    incomplete=
+    for python in ${PYTHON:+"$PYTHON"} $([ -n "${PYTHON:-}" ] || echo python3 python3.13 python3.12 python3.11 python3.14 python); do
+        serves "$python" || continue
+        if can_make "$python"; then return; fi
+        incomplete=${incomplete:-$python}
+    done
+    if [ -n "$incomplete" ]; then
+        fail "$incomplete lacks what makes a virtual environment ('venv' with 'ensurepip' or 'pip')." \
+            "On Debian and Ubuntu: apt install python3-venv. Then run this again."
+    fi
+    fail "gradscope needs Python 3.$oldest to 3.$newest; ${PYTHON:-python3} is $("${PYTHON:-python3}" --version 2>&1 | head -n 1)." \
+        "Install one, or name it: make test PYTHON=/path/to/python3.$newest"
+}
+
+make_venv() {
+    if has_python; then
+        serves "$venv/bin/python" ||
+            fail "$venv holds $("$venv/bin/python" --version); gradscope needs Python 3.$oldest to 3.$newest. Remove $venv, or choose another place: make test VENV=.venv-gradscope"
+        return
+    fi
+    if [ -e "$venv" ] && [ ! -f "$venv/pyvenv.cfg" ] && [ -n "$(ls -A "$venv")" ]; then
+        fail "$venv is there, but it is no virtual environment. Choose another place: make test VENV=.venv-gradscope"
+    fi
+    find_python
+    say "Making $venv with $("$python" --version) …"
+    "$python" -m venv --clear --without-pip "$venv"
+}
+
+give_pip() {
+    "$venv/bin/python" -m pip --version >/dev/null 2>&1 && return
+    "$venv/bin/python" -m ensurepip >/dev/null 2>&1 && return
+    [ -n "${python:-}" ] || find_python
+    "$python" -m pip --python "$venv/bin/python" install -qq pip ||
+        fail "pip could not be put into $venv (see above)."
+}
+
+up_to_date "$@" && exit 0
+make_venv
+give_pip
+extras=$({ [ ! -f "$stamp" ] || tail -n +2 "$stamp"; for extra in "$@"; do echo "$extra"; done; } | sort -u)
+rm -f "$stamp"
+say "Installing what gradscope needs into $venv (once; about a minute) …"
+list=$(echo $extras | tr ' ' ',')
+"$venv/bin/python" -m pip install -qq --editable ".${list:+[$list]}" ||
+    fail "pip could not install what gradscope needs (see above). Is this machine online?"
+{ echo "$wanted"; [ -z "$extras" ] || echo "$extras"; } >"$stamp"
