@@ -1,0 +1,153 @@
+"""How a table or an event kind is declared, and what a declaration says about its columns."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, dataclass, fields
+from functools import cache
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    TypeVar,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NONE = -1
+"""In a column of ids, or of a time that has not come yet: there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """An id, or a list of ids, of rows in another table."""
+
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """Nanoseconds since `meta.clock_base`, on one monotonic clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interned:
+    """Text, stored as an id of the `string` table."""
+
+
+Ns = Annotated[int, Time()]
+Text = Annotated[str, Interned()]
+StringId = Annotated[int, Ref("string")]
+FrameId = Annotated[int, Ref("frame")]
+StackId = Annotated[int, Ref("stack")]
+ModuleId = Annotated[int, Ref("module")]
+ThreadId = Annotated[int, Ref("thread")]
+DeviceId = Annotated[int, Ref("device")]
+StepId = Annotated[int, Ref("step")]
+TensorId = Annotated[int, Ref("tensor")]
+TensorIds = Annotated[tuple[int, ...], Ref("tensor")]
+StorageId = Annotated[int, Ref("storage")]
+OpId = Annotated[int, Ref("op")]
+NodeId = Annotated[int, Ref("node")]
+NodeIds = Annotated[tuple[int, ...], Ref("node")]
+SavedId = Annotated[int, Ref("saved")]
+TaskId = Annotated[int, Ref("graph_task")]
+SpanId = Annotated[int, Ref("span")]
+Ints = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a table; each table is a subclass, whose fields are its columns."""
+
+    TABLE: ClassVar[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Event(Row):
+    """One thing the engine did. Each kind is a subclass and a table of its own, `event.<kind>`."""
+
+    KIND: ClassVar[str]
+    seq: int = NONE  # orders the events of all kinds; without holes
+    t: Ns = 0
+    thread: ThreadId = NONE
+    task: TaskId = NONE
+
+
+R = TypeVar("R", bound=Row)
+E = TypeVar("E", bound=Event)
+
+TABLES: dict[str, type[Row]] = {}
+"""Every table, those of the events included, by name."""
+
+EVENTS: dict[str, type[Event]] = {}
+"""Every event kind, by name."""
+
+
+@dataclass_transform(frozen_default=True)
+def table(name: str) -> Callable[[type[R]], type[R]]:
+    """Declare a table: rows are looked up by `id` when they have one."""
+
+    def declare(row: type[R]) -> type[R]:
+        made = dataclass(frozen=True, slots=True)(row)
+        made.TABLE = name
+        TABLES[name] = made
+        return made
+
+    return declare
+
+
+@dataclass_transform(frozen_default=True)
+def event(name: str) -> Callable[[type[E]], type[E]]:
+    """Declare an event kind: a table of its own, ordered among all events by `seq`."""
+
+    def declare(row: type[E]) -> type[E]:
+        made = table(f"event.{name}")(row)
+        made.KIND = name
+        EVENTS[name] = made
+        return made
+
+    return declare
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """How one field of a row is stored."""
+
+    name: str
+    type: type  # int, float, bool or str, of one item
+    many: bool
+    ref: str | None
+    time: bool
+    interned: bool
+    default: Any  # of a cell nobody filled in
+
+
+@cache
+def columns(row: type[Row]) -> tuple[Column, ...]:
+    """The columns of a table or event kind, in order."""
+    hints = get_type_hints(row, include_extras=True)
+    return tuple(_column(field.name, hints[field.name], field.default) for field in fields(row))
+
+
+def _column(name: str, hint: Any, default: Any) -> Column:
+    marks: tuple[Any, ...] = ()
+    if get_origin(hint) is Annotated:
+        hint, *rest = get_args(hint)
+        marks = tuple(rest)
+    many = get_origin(hint) is tuple
+    base = get_args(hint)[0] if many else hint
+    return Column(
+        name=name,
+        type=base,
+        many=many,
+        ref=next((mark.table for mark in marks if isinstance(mark, Ref)), None),
+        time=any(isinstance(mark, Time) for mark in marks),
+        interned=any(isinstance(mark, Interned) for mark in marks),
+        default=base() if default is MISSING else default,
+    )

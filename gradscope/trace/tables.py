@@ -1,0 +1,342 @@
+"""Which tables a trace has besides its events, and what each of their columns means."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from gradscope.trace.declare import (
+    NONE,
+    DeviceId,
+    FrameId,
+    Ints,
+    ModuleId,
+    NodeId,
+    NodeIds,
+    Ns,
+    OpId,
+    Row,
+    SpanId,
+    StackId,
+    StepId,
+    StorageId,
+    TaskId,
+    TensorId,
+    TensorIds,
+    Text,
+    ThreadId,
+    table,
+)
+
+
+class Why(IntEnum):
+    """Why a forward call made no node."""
+
+    MADE = 0
+    NO_GRAD = 1
+    NO_INPUT_REQUIRES_GRAD = 2
+    NOT_DIFFERENTIABLE = 3
+    DETACHED = 4
+    INFERENCE = 5
+
+
+class Place(IntEnum):
+    """The point at which a value was looked at."""
+
+    OP_OUTPUT = 0
+    NODE_INPUT = 1
+    NODE_OUTPUT = 2
+    BUFFER = 3
+    HOOK = 4
+    GRAD = 5
+    SEED = 6
+    LEAF = 7
+
+
+class Phase(IntEnum):
+    """What a span stands for."""
+
+    USER = 0
+    FORWARD = 1
+    BACKWARD = 2
+    OPTIMIZER = 3
+    MODULE = 4
+
+
+@table("meta")
+class Meta(Row):
+    """One fact about the run. A later row of the same key replaces the earlier.
+
+    Keys: producer, producer_version, level, script, arguments, cwd, host, pid, rank, world_size,
+    clock_base (ns since the epoch), python, seeds, dropped (kind → count), cost_ns, observed,
+    inferred, exit (how the script ended).
+    """
+
+    key: Text
+    value: Text = ""  # JSON
+
+
+@table("string")
+class String(Row):
+    """Interned text. Id 0 is the empty string."""
+
+    id: int
+    text: str = ""
+
+
+@table("frame")
+class Frame(Row):
+    """A source line, with its text, so that the trace is self-contained."""
+
+    id: int
+    file: Text = ""
+    line: int = 0
+    function: Text = ""
+    text: Text = ""
+
+
+@table("stack")
+class Stack(Row):
+    """A call stack as a link: this frame, called from that stack."""
+
+    id: int
+    frame: FrameId = NONE
+    parent: StackId = NONE  # NONE at the outermost frame
+
+
+@table("module")
+class Module(Row):
+    """A module of the model, by the path its owner gives it."""
+
+    id: int
+    path: Text = ""  # "" for the root, then "layer1.0.conv1"
+    type: Text = ""
+    parent: ModuleId = NONE
+    parameters: TensorIds = ()
+
+
+@table("thread")
+class Thread(Row):
+    """A thread that ran something of the program."""
+
+    id: int
+    name: Text = ""
+    native: int = 0
+
+
+@table("device")
+class Device(Row):
+    """A device that holds tensors: `cpu`, `sim:0`."""
+
+    id: int
+    name: Text = ""
+
+
+@table("step")
+class Step(Row):
+    """One training step. `end` arrives later, as an amendment; NONE while it runs."""
+
+    id: int
+    number: int = 0
+    begin: Ns = 0
+    end: Ns = NONE
+
+
+@table("span")
+class Span(Row):
+    """A stretch of time with a name. `end` arrives later, as an amendment."""
+
+    id: int
+    name: Text = ""
+    phase: int = 0  # Phase
+    parent: SpanId = NONE
+    thread: ThreadId = NONE
+    step: StepId = NONE
+    begin: Ns = 0
+    end: Ns = NONE
+
+
+@table("mark")
+class Mark(Row):
+    """A moment the user named."""
+
+    id: int
+    name: Text = ""
+    note: Text = ""
+    t: Ns = 0
+    thread: ThreadId = NONE
+    step: StepId = NONE
+
+
+@table("storage")
+class Storage(Row):
+    """Bytes that one or several tensors share. `freed` arrives later; NONE while alive."""
+
+    id: int
+    bytes: int = 0
+    device: DeviceId = NONE
+    born: Ns = 0
+    freed: Ns = NONE
+    holder: Text = ""  # who holds it at the end of the trace, where known
+
+
+@table("tensor")
+class Tensor(Row):
+    """A tensor as it was first seen."""
+
+    id: int
+    shape: Ints = ()
+    strides: Ints = ()  # in elements, as PyTorch counts
+    dtype: Text = ""
+    device: DeviceId = NONE
+    storage: StorageId = NONE
+    bytes: int = 0
+    version: int = 0
+    leaf: bool = False
+    requires_grad: bool = False
+    name: Text = ""  # parameter name where there is one
+    op: OpId = NONE  # the call that made it
+
+
+@table("op")
+class Op(Row):
+    """A forward call."""
+
+    id: int
+    name: Text = ""  # "mul.Tensor"
+    path: Text = ""  # dispatch keys it went through, where recorded
+    begin: Ns = 0
+    end: Ns = NONE
+    inputs: TensorIds = ()  # in the order of the operator's arguments
+    outputs: TensorIds = ()
+    node: NodeId = NONE
+    why: int = 0  # Why: the reason there is no node
+    module: ModuleId = NONE
+    stack: StackId = NONE
+    thread: ThreadId = NONE
+    task: TaskId = NONE  # the graph task it ran in: hooks, custom functions, create_graph
+    step: StepId = NONE
+    phase: int = 0  # Phase
+
+
+@table("node")
+class Node(Row):
+    """A backward function."""
+
+    id: int
+    name: Text = ""  # "MulBackward0"
+    sequence_nr: int = 0  # -1 for AccumulateGrad, which runs as soon as it is ready
+    topological_nr: int = 0
+    op: OpId = NONE  # the forward call that made it; NONE for AccumulateGrad
+    inputs: TensorIds = ()  # one per gradient it takes: the forward call's outputs, or the leaf
+    task: TaskId = NONE  # made during which graph task (double backward)
+    module: ModuleId = NONE
+    stack: StackId = NONE
+    thread: ThreadId = NONE
+    step: StepId = NONE
+    t: Ns = 0
+
+
+@table("edge")
+class Edge(Row):
+    """Where one gradient that a node returns goes to."""
+
+    node: NodeId = NONE
+    index: int = 0  # which output of `node`
+    next: NodeId = NONE  # NONE: nobody wants this gradient
+    input_nr: int = 0
+
+
+@table("saved")
+class Saved(Row):
+    """One value a node keeps for its backward. `released` arrives later; NONE while held."""
+
+    id: int
+    node: NodeId = NONE
+    slot: Text = ""  # PyTorch's name: self, other, result
+    tensor: TensorId = NONE
+    version: int = 0
+    bytes: int = 0
+    hooked: bool = False  # packed by a saved-tensor hook
+    t: Ns = 0
+    released: Ns = NONE
+    task: TaskId = NONE  # the graph task that released it
+
+
+@table("version")
+class Version(Row):
+    """One in-place write."""
+
+    storage: StorageId = NONE
+    tensor: TensorId = NONE  # the tensor written through; a view where it is one
+    old: int = 0
+    new: int = 0
+    op: OpId = NONE
+    stack: StackId = NONE
+    thread: ThreadId = NONE
+    t: Ns = 0
+
+
+@table("graph_task")
+class GraphTask(Row):
+    """One backward. `end`, `error` arrive later; end is NONE while it runs."""
+
+    id: int
+    roots: NodeIds = ()
+    inputs: NodeIds = ()  # what `inputs=` asked for
+    keep_graph: bool = False
+    create_graph: bool = False
+    accumulate_grad: bool = False
+    depth: int = 0  # reentrant depth
+    parent: TaskId = NONE
+    thread: ThreadId = NONE  # the owner
+    stack: StackId = NONE  # where backward was called
+    step: StepId = NONE
+    needed: NodeIds = ()  # exec info: empty when everything runs
+    captured: NodeIds = ()
+    begin: Ns = 0
+    end: Ns = NONE
+    error: Text = ""
+
+
+@table("value")
+class Value(Row):
+    """Statistics of one tensor at one point."""
+
+    id: int
+    place: int = 0  # Place
+    op: OpId = NONE
+    node: NodeId = NONE
+    index: int = 0  # which output of the op, or which input or output of the node
+    tensor: TensorId = NONE
+    task: TaskId = NONE
+    step: StepId = NONE
+    seq: int = NONE  # the event it belongs to; NONE in the forward pass
+    t: Ns = 0
+    count: int = 0
+    nan: int = 0
+    posinf: int = 0
+    neginf: int = 0
+    zero: int = 0
+    min: float = nan  # of the finite elements, as all below; NaN when there is none
+    max: float = nan
+    mean: float = nan
+    rms: float = nan
+    norm: float = nan
+    bad: Ints = ()  # flat indices of the first non-finite elements
+    histogram: Ints = ()  # log2 buckets, where recorded
+    data: Text = ""  # JSON of the values, where recorded
+
+
+@table("finding")
+class Finding(Row):
+    """An anomaly seen while recording."""
+
+    id: int
+    kind: Text = ""  # "nan", "inf", "exception"
+    message: Text = ""
+    place: int = 0  # Place
+    op: OpId = NONE
+    node: NodeId = NONE
+    seq: int = NONE
+    stack: StackId = NONE
+    t: Ns = 0
