@@ -1,0 +1,75 @@
+"""What every test can rely on: the same terminal, the same seeds, PyTorch where it is promised."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator
+from importlib.util import find_spec
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+# One thread per test process: the tests already run side by side.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+# What a person's terminal says must not decide what a test sees.
+for _name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "PAGER"):
+    os.environ.pop(_name, None)
+
+# A shared machine pauses at will, so no deadlines; in CI the examples are the same in every run.
+hypothesis.settings.register_profile("here", deadline=None)
+hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, database=None)
+hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "here")
+
+_REQUIRE_TORCH = os.environ.get("GRADSCOPE_REQUIRE_TORCH", "") not in {"", "0"}
+_HAS_TORCH = find_spec("torch") is not None
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-goldens",
+        action="store_true",
+        help="rewrite the golden files with what came out; review them in the diff",
+    )
+
+
+def pytest_configure() -> None:
+    if _REQUIRE_TORCH and not _HAS_TORCH:
+        message = (
+            "GRADSCOPE_REQUIRE_TORCH is set and torch is not installed: tools/venv.sh dev torch"
+        )
+        raise pytest.UsageError(message)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("torch") is not None and not _HAS_TORCH:
+        pytest.skip("compares with PyTorch, which is not installed: tools/venv.sh dev torch")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Where PyTorch is required, a comparison that is skipped is a failure."""
+    report = yield
+    required = _REQUIRE_TORCH and item.get_closest_marker("torch") is not None
+    if required and report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"a comparison with PyTorch was skipped: {report.longrepr}"
+    return report
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Compare a text with a file beside the test, `goldens/<name>`, whole and byte by byte."""
+    folder = Path(str(request.path)).parent / "goldens"
+
+    def compare(name: str, text: str) -> None:
+        path = folder / name
+        if request.config.getoption("--update-goldens"):
+            folder.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8", newline="\n")
+        assert path.exists(), f"no golden {path}; make it with --update-goldens and review it"
+        assert text == path.read_text(encoding="utf-8")
+
+    return compare
