@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, dataclass, fields
-from functools import cache
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -128,11 +127,15 @@ class Column:
     default: Any  # of a cell nobody filled in
 
 
-@cache
+_columns: dict[type[Row], tuple[Column, ...]] = {}
+
+
 def columns(row: type[Row]) -> tuple[Column, ...]:
     """The columns of a table or event kind, in order."""
-    hints = get_type_hints(row, include_extras=True)
-    return tuple(_column(field.name, hints[field.name], field.default) for field in fields(row))
+    if row not in _columns:
+        hints = get_type_hints(row, include_extras=True)
+        _columns[row] = tuple(_column(f.name, hints[f.name], f.default) for f in fields(row))
+    return _columns[row]
 
 
 def _column(name: str, hint: Any, default: Any) -> Column:

@@ -1,0 +1,163 @@
+"""From the blocks a producer wrote, in order, to the tables of a trace: joined and amended."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradscope.errors import UnreadableTraceError
+from gradscope.trace.declare import NONE, TABLES, Column, Row, columns
+from gradscope.trace.ragged import Data, Integers, Ragged, concatenate, take
+from gradscope.trace.table import Strings, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Some rows of one table. An amendment names rows by id and fills in columns of theirs."""
+
+    table: str
+    rows: int
+    data: Mapping[str, Data]
+    amend: bool = False
+
+
+@dataclass(slots=True)
+class Assembly:
+    """The tables that came out, and what did not fit."""
+
+    tables: dict[str, Table[Row]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+NO_STRINGS = Strings(np.zeros(0, np.int64), np.zeros(0, object))
+DTYPES = {int: np.int64, float: np.float64, bool: np.bool_, str: np.object_}
+
+
+def default(column: Column, rows: int) -> Data:
+    """A column nobody filled in."""
+    if column.many:
+        return Ragged(np.zeros(rows + 1, np.int64), np.zeros(0, DTYPES[column.type]))
+    if column.interned:
+        return np.zeros(rows, np.int64)
+    return np.full(rows, column.default, DTYPES[column.type])
+
+
+def assemble(blocks: Iterable[Block]) -> Assembly:
+    """Join the blocks of each table, and apply the amendments, in the order they came."""
+    plain: defaultdict[str, list[Block]] = defaultdict(list)
+    amendments: defaultdict[str, list[Block]] = defaultdict(list)
+    for block in blocks:
+        (amendments if block.amend else plain)[block.table].append(block)
+    joined = {name: _join(name, parts) for name, parts in plain.items()}
+    string = joined.get("string", {"id": np.zeros(0, np.int64), "text": np.zeros(0, object)})
+    strings = Strings(string["id"], string["text"])  # type: ignore[arg-type]
+    made = Assembly()
+    for name in in_order({*plain, *TABLES}):
+        row = TABLES.get(name)
+        data = joined.get(name) or {c.name: default(c, 0) for c in columns(row or Row)}
+        if name in amendments:
+            data, lost = _amend(name, data, amendments.pop(name))
+            if lost:
+                made.notes.append(f"{lost} amendments of {name} name rows that are not there")
+        if row is not None:
+            _check_texts(name, row, data, strings)
+        made.tables[name] = Table(name, row, data, strings)
+    for name in sorted(amendments):
+        made.notes.append(f"amendments of {name}, which has no rows")
+    return made
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Tables before events, each as they are declared, then those nobody declared by name."""
+    declared = {name: number for number, name in enumerate(TABLES)}
+    return sorted(names, key=lambda n: (n.startswith("event."), declared.get(n, len(TABLES)), n))
+
+
+def _join(name: str, blocks: Sequence[Block]) -> dict[str, Data]:
+    row = TABLES.get(name)
+    known = {column.name: column for column in columns(row)} if row else {}
+    names = dict.fromkeys([*known, *(key for block in blocks for key in block.data)])
+    return {
+        key: _join_column(name, key, known.get(key), [(b.rows, b.data.get(key)) for b in blocks])
+        for key in names
+    }
+
+
+def _join_column(
+    table: str, name: str, column: Column | None, parts: Sequence[tuple[int, Data | None]]
+) -> Data:
+    given = [data for _, data in parts if data is not None]
+    kinds = {_kind(data) for data in given}
+    if not kinds <= {"i", "f"} and len(kinds) > 1:
+        raise UnreadableTraceError(
+            f"column {name!r} of table {table!r} changes its type between blocks"
+        )
+    fill = column or _guess(name, given[0])
+    return concatenate([default(fill, rows) if data is None else data for rows, data in parts])
+
+
+def _kind(data: Data) -> str:
+    return "ragged" if isinstance(data, Ragged) else data.dtype.kind
+
+
+def _guess(name: str, data: Data) -> Column:
+    """How to fill the gaps of a column this gradscope does not know."""
+    types: dict[str, type[Any]] = {"i": int, "f": float, "b": bool, "O": str}
+    many = isinstance(data, Ragged)
+    kind = types[data.values.dtype.kind if isinstance(data, Ragged) else data.dtype.kind]
+    return Column(name, kind, many, None, time=False, interned=False, default=kind())
+
+
+def _amend(
+    name: str, data: dict[str, Data], amendments: Sequence[Block]
+) -> tuple[dict[str, Data], int]:
+    """The columns with the amendments written over them, and how many rows were not found."""
+    if "id" not in data or not all("id" in block.data for block in amendments):
+        raise UnreadableTraceError(f"an amendment of {name!r} needs a column 'id' on both sides")
+    ids = np.concatenate([np.asarray(block.data["id"]) for block in amendments])
+    rows = Table(name, None, {"id": data["id"]}, NO_STRINGS)
+    positions = rows.positions(ids)
+    starts = np.cumsum([0, *(block.rows for block in amendments)])
+    changed = dict(data)
+    for key in dict.fromkeys(key for block in amendments for key in block.data if key != "id"):
+        given = [
+            (start, block)
+            for start, block in zip(starts, amendments, strict=False)
+            if key in block.data
+        ]
+        where = np.concatenate([positions[start : start + block.rows] for start, block in given])
+        new = concatenate([block.data[key] for _, block in given])
+        changed[key] = _write_over(name, key, data.get(key), new, where, len(rows))
+    return changed, int(np.count_nonzero(positions == NONE))
+
+
+def _write_over(
+    table: str, key: str, old: Data | None, new: Data, where: Integers, length: int
+) -> Data:
+    if old is None:
+        old = default(_guess(key, new), length)
+    if _kind(old) != _kind(new):
+        raise UnreadableTraceError(
+            f"an amendment of {table!r} holds another type than column {key!r}"
+        )
+    found = np.flatnonzero(where != NONE)
+    source = np.arange(length)
+    source[where[found]] = length + found  # of two amendments of one row the later one holds
+    return take(concatenate([old, new]), source)
+
+
+def _check_texts(name: str, row: type[Row], data: Mapping[str, Data], strings: Strings) -> None:
+    for column in columns(row):
+        if not column.interned:
+            continue
+        missing = strings.missing(data[column.name])  # type: ignore[arg-type]
+        if len(missing):
+            raise UnreadableTraceError(
+                f"{name}.{column.name} names string {missing[0]}, which the trace does not have"
+            )

@@ -1,0 +1,121 @@
+"""A column whose cells are lists of different lengths, held in two flat arrays."""
+
+from __future__ import annotations
+
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+Array: TypeAlias = NDArray[Any]
+Integers: TypeAlias = NDArray[np.int64]
+
+
+class Ragged:
+    """Lists of numbers: cell i is `values[offsets[i] : offsets[i + 1]]`."""
+
+    __slots__ = ("offsets", "values")
+
+    def __init__(self, offsets: Integers, values: Array) -> None:
+        self.offsets = offsets
+        self.values = values
+
+    @classmethod
+    def of(cls, cells: Sequence[Sequence[float]], dtype: type = np.int64) -> Ragged:
+        """From one sequence for each cell."""
+        lengths = np.fromiter(map(len, cells), np.int64, len(cells))
+        flat = list(chain.from_iterable(cells))
+        return cls.of_lengths(lengths, np.asarray(flat, dtype=dtype))
+
+    @classmethod
+    def of_lengths(cls, lengths: Integers, values: Array) -> Ragged:
+        """From how many values each cell has, and all values one after the other."""
+        offsets = np.zeros(len(lengths) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        return cls(offsets, values)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, position: int) -> Array:
+        if not -len(self) <= position < len(self):
+            raise IndexError(position)
+        position %= len(self)
+        return self.values[self.offsets[position] : self.offsets[position + 1]]
+
+    def __iter__(self) -> Iterator[Array]:
+        return (self[position] for position in range(len(self)))
+
+    def __repr__(self) -> str:
+        return f"Ragged.of({self.tuples()!r})"
+
+    @property
+    def lengths(self) -> Integers:
+        """How many values each cell has."""
+        return np.diff(self.offsets)
+
+    @property
+    def owners(self) -> Integers:
+        """For each of `values`, the position of the cell it is in."""
+        return np.repeat(np.arange(len(self)), self.lengths)
+
+    def take(self, positions: Integers) -> Ragged:
+        """The cells at these positions, in this order."""
+        lengths = self.lengths[positions]
+        taken = Ragged.of_lengths(lengths, self.values[:0])
+        starts = np.repeat(self.offsets[positions] - taken.offsets[:-1], lengths)
+        return Ragged(taken.offsets, self.values[starts + np.arange(len(starts))])
+
+    def tuples(self) -> list[tuple[Any, ...]]:
+        """Each cell as a tuple."""
+        flat = self.values.tolist()
+        ends = self.offsets.tolist()
+        return [tuple(flat[start:end]) for start, end in pairwise(ends)]
+
+
+Data: TypeAlias = Array | Ragged
+"""What a column holds: int64, float64, bool or (raw text) object arrays, or lists of numbers."""
+
+
+def concatenate(parts: Sequence[Data]) -> Data:
+    """Several stretches of one column as one. All are ragged, or none is."""
+    if len(parts) == 1:
+        return parts[0]
+    ragged = [part for part in parts if isinstance(part, Ragged)]
+    if not ragged:
+        return np.concatenate([part for part in parts if not isinstance(part, Ragged)])
+    lengths = np.concatenate([part.lengths for part in ragged])
+    return Ragged.of_lengths(lengths, np.concatenate([part.values for part in ragged]))
+
+
+def take(data: Data, positions: Integers) -> Data:
+    """The cells at these positions, in this order."""
+    return data.take(positions) if isinstance(data, Ragged) else data[positions]
+
+
+def same(left: Data, right: Data) -> bool:
+    """Whether two columns hold the same, NaN for NaN, and -0.0 apart from 0.0."""
+    if isinstance(left, Ragged) or isinstance(right, Ragged):
+        if not (isinstance(left, Ragged) and isinstance(right, Ragged)):
+            return False
+        return same(left.offsets, right.offsets) and same(left.values, right.values)
+    if left.dtype != right.dtype or left.shape != right.shape:
+        return False
+    if left.dtype.kind == "f":
+        signs = np.array_equal(np.signbit(left), np.signbit(right))
+        return signs and np.array_equal(left, right, equal_nan=True)
+    return np.array_equal(left, right)
+
+
+def frozen(data: Data) -> Data:
+    """The same column, no longer writable."""
+    if isinstance(data, Ragged):
+        data.offsets.flags.writeable = False
+        data.values.flags.writeable = False
+    else:
+        data.flags.writeable = False
+    return data

@@ -1,0 +1,177 @@
+"""One table of a trace: its columns as arrays, its rows as dataclasses, looked up by id."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from math import nan
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import numpy as np
+
+from gradscope.errors import UnknownNameError
+from gradscope.trace.declare import NONE, Column, Row, columns
+from gradscope.trace.ragged import Array, Data, Integers, Ragged, frozen, take
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+R_co = TypeVar("R_co", bound=Row, covariant=True)
+
+CHUNK = 4096
+"""How many rows are made at a time when a table is walked: quick enough, and small enough."""
+
+
+class Strings:
+    """The interned text of a trace, by string id. Id 0 and NONE are the empty string."""
+
+    def __init__(self, ids: Integers, texts: Array) -> None:
+        self._by_id: dict[int, str] = dict(zip(ids.tolist(), texts.tolist(), strict=True))
+        self._by_id[0] = self._by_id[NONE] = ""
+        self._dense = sorted(self._by_id) == list(range(NONE, len(self._by_id) - 1))
+
+    def __getitem__(self, id: int) -> str:
+        try:
+            return self._by_id[id]
+        except KeyError:
+            raise UnknownNameError(f"there is no string {id} in this trace") from None
+
+    def get_all(self, ids: Array) -> list[str]:
+        """The text of each id."""
+        try:
+            return [self._by_id[id] for id in ids.tolist()]
+        except KeyError as error:
+            raise UnknownNameError(f"there is no string {error} in this trace") from None
+
+    def missing(self, ids: Integers) -> Integers:
+        """Those of the ids that name no string."""
+        if self._dense:
+            return ids[(ids < NONE) | (ids >= len(self._by_id) - 1)]
+        return np.setdiff1d(ids, np.fromiter(self._by_id, np.int64, len(self._by_id)))
+
+
+class Table(Generic[R_co]):
+    """The rows of one kind, column by column. Read-only."""
+
+    def __init__(
+        self, name: str, row: type[R_co] | None, data: Mapping[str, Data], strings: Strings
+    ) -> None:
+        self.name = name
+        self.row_type = row
+        """The dataclass of its rows; None when this gradscope does not know the table."""
+        self.data: Mapping[str, Data] = {key: frozen(value) for key, value in data.items()}
+        """Every column, those this gradscope does not know included."""
+        self._strings = strings
+        self._length = len(next(iter(self.data.values()))) if self.data else 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {len(self)} rows>"
+
+    def __getitem__(self, column: str) -> Any:
+        """The column's array (int64, float64 or bool; text as string ids), or its Ragged."""
+        try:
+            return self.data[column]
+        except KeyError:
+            known = ", ".join(self.data)
+            raise UnknownNameError(
+                f"table {self.name} has no column {column!r}; it has {known}"
+            ) from None
+
+    def array(self, column: str) -> Array:
+        """A column of single values."""
+        data = self[column]
+        assert not isinstance(data, Ragged)
+        return np.asarray(data)
+
+    def ragged(self, column: str) -> Ragged:
+        """A column of lists."""
+        data = self[column]
+        assert isinstance(data, Ragged)
+        return data
+
+    def texts(self, column: str) -> list[str]:
+        """A column of text, as text."""
+        data = self.array(column)
+        return data.tolist() if data.dtype == object else self._strings.get_all(data)
+
+    @property
+    def text_columns(self) -> frozenset[str]:
+        """Which columns hold ids of interned text."""
+        known = columns(self.row_type) if self.row_type else ()
+        return frozenset(column.name for column in known if column.interned)
+
+    @cached_property
+    def _dense_from(self) -> int | None:
+        """The first id, when the ids count up from there without a gap (they nearly always do)."""
+        ids = self.array("id")
+        first = int(ids[0]) if len(ids) else 0
+        return first if np.array_equal(ids, np.arange(first, first + len(ids))) else None
+
+    @cached_property
+    def _sorted(self) -> tuple[Integers, Integers]:
+        ids = self.array("id")
+        order = np.argsort(ids, kind="stable")
+        return ids[order], order
+
+    def positions(self, ids: Array) -> Integers:
+        """Where the rows of these ids are; NONE for those that are not there."""
+        ids = np.asarray(ids, np.int64)
+        if self._dense_from is not None:
+            inside = (ids >= self._dense_from) & (ids < self._dense_from + len(self))
+            return np.where(inside, ids - self._dense_from, NONE)
+        rising, order = self._sorted
+        found = np.minimum(np.searchsorted(rising, ids), len(rising) - 1)
+        return np.where(rising[found] == ids, order[found], NONE)
+
+    def index(self, id: int) -> int:
+        """The position of the row with this id."""
+        position = self._find(id)
+        if position == NONE:
+            raise UnknownNameError(f"there is no {self.name} {id} in this trace")
+        return position
+
+    def has(self, id: int) -> bool:
+        """Whether there is a row with this id."""
+        return self._find(id) != NONE
+
+    def _find(self, id: int) -> int:
+        if self._dense_from is not None:
+            position = id - self._dense_from
+            return position if 0 <= position < len(self) else NONE
+        rising, order = self._sorted
+        found = int(np.searchsorted(rising, id))
+        return int(order[found]) if found < len(rising) and rising[found] == id else NONE
+
+    def row(self, id: int) -> R_co:
+        """The row with this id."""
+        return self.at(self.index(id))
+
+    def at(self, position: int) -> R_co:
+        """The row at this position."""
+        if not 0 <= position < len(self):
+            raise UnknownNameError(f"{self.name} has {len(self)} rows, so none at {position}")
+        return self.take(np.array([position]))[0]
+
+    def rows(self) -> Iterator[R_co]:
+        """All rows, in the order they were written."""
+        for start in range(0, len(self), CHUNK):
+            yield from self.take(np.arange(start, min(start + CHUNK, len(self))))
+
+    def take(self, positions: Integers) -> list[R_co]:
+        """The rows at these positions, text resolved, lists as tuples."""
+        if self.row_type is None:
+            raise UnknownNameError(f"this gradscope does not know what a row of {self.name} is")
+        cells = [self._cells(column, positions) for column in columns(self.row_type)]
+        return [self.row_type(*values) for values in zip(*cells, strict=True)]
+
+    def _cells(self, column: Column, positions: Integers) -> list[Any]:
+        data = take(self.data[column.name], positions)
+        if isinstance(data, Ragged):
+            return data.tuples()
+        if column.interned:
+            return self._strings.get_all(data)
+        if column.type is float:  # one NaN for all, so that equal rows compare equal
+            return [value if value == value else nan for value in data.tolist()]  # noqa: PLR0124
+        return list(data.tolist())
