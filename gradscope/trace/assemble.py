@@ -56,7 +56,7 @@ def assemble(blocks: Iterable[Block]) -> Assembly:
         (amendments if block.amend else plain)[block.table].append(block)
     joined = {name: _join(name, parts) for name, parts in plain.items()}
     string = joined.get("string", {"id": np.zeros(0, np.int64), "text": np.zeros(0, object)})
-    strings = Strings(string["id"], string["text"])  # type: ignore[arg-type]
+    strings = Strings(np.asarray(string["id"]), np.asarray(string["text"]))
     made = Assembly()
     for name in in_order({*plain, *TABLES}):
         row = TABLES.get(name)
@@ -121,7 +121,7 @@ def _amend(
     if "id" not in data or not all("id" in block.data for block in amendments):
         raise UnreadableTraceError(f"an amendment of {name!r} needs a column 'id' on both sides")
     ids = np.concatenate([np.asarray(block.data["id"]) for block in amendments])
-    rows = Table(name, None, {"id": data["id"]}, NO_STRINGS)
+    rows: Table[Row] = Table(name, None, {"id": data["id"]}, NO_STRINGS)
     positions = rows.positions(ids)
     starts = np.cumsum([0, *(block.rows for block in amendments)])
     changed = dict(data)
@@ -156,7 +156,7 @@ def _check_texts(name: str, row: type[Row], data: Mapping[str, Data], strings: S
     for column in columns(row):
         if not column.interned:
             continue
-        missing = strings.missing(data[column.name])  # type: ignore[arg-type]
+        missing = strings.missing(np.asarray(data[column.name]))
         if len(missing):
             raise UnreadableTraceError(
                 f"{name}.{column.name} names string {missing[0]}, which the trace does not have"

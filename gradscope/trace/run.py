@@ -24,7 +24,7 @@ R = TypeVar("R", bound=Row)
 
 
 class Order(NamedTuple):
-    """All events by rising `seq`: of which kind (of `Trace.event_kinds`), and where in its table."""
+    """All events by rising `seq`: its kind (in `Trace.event_kinds`) and place in that table."""
 
     seq: Integers
     kind: Integers
