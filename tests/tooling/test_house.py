@@ -1,0 +1,211 @@
+"""What keeps the house as CONTRIBUTING.md draws it, measured on its own sources."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+HOUSE = Path(__file__).parents[2]
+PACKAGE = HOUSE / "gradscope"
+
+LONGEST_FILE = 400
+LONGEST_FUNCTION = 60
+# Nothing is let off: split it instead.
+LONG_FILES: frozenset[str] = frozenset()
+LONG_FUNCTIONS: frozenset[str] = frozenset()
+
+# Where a user's own code runs, and whatever it raises has to be carried on to the one who called.
+CATCHES_EVERYTHING = frozenset(
+    {
+        "cli.py",
+        "runtime/autograd/engine.py",
+        "runtime/autograd/function.py",
+    }
+)
+
+VIEWERS = ("trace", "analysis", "scene", "render", "debug")
+
+
+def sources() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).as_posix()
+
+
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+
+
+def functions_in(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def packages_imported_by(path: Path) -> set[str]:
+    """The packages a file imports, wherever in it; gradscope's own as `gradscope.<room>`."""
+    found: set[str] = set()
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in names:
+            parts = name.split(".")
+            found.add(".".join(parts[: 2 if parts[0] == "gradscope" else 1]))
+    return found
+
+
+def test_the_sources_are_found() -> None:
+    assert "trace/schema.py" in {name_of(path) for path in sources()}
+
+
+def test_no_file_is_longer_than_a_person_reads_at_once() -> None:
+    too_long = {
+        name_of(path): lines
+        for path in sources()
+        if (lines := len(path.read_text(encoding="utf-8").splitlines())) > LONGEST_FILE
+        and name_of(path) not in LONG_FILES
+    }
+
+    assert too_long == {}
+
+
+def test_no_function_is_longer_than_a_screen() -> None:
+    too_long = {
+        place: lines
+        for path in sources()
+        for function in functions_in(path)
+        if (lines := (function.end_lineno or 0) - function.lineno + 1) > LONGEST_FUNCTION
+        and (place := f"{name_of(path)}::{function.name}") not in LONG_FUNCTIONS
+    }
+
+    assert too_long == {}
+
+
+def test_the_lists_of_exceptions_are_empty() -> None:
+    assert not LONG_FILES | LONG_FUNCTIONS
+
+
+def test_no_identity_in_a_trace_or_a_picture_comes_from_an_address() -> None:
+    calls = [
+        f"{name_of(path)}:{node.lineno}"
+        for path in sources()
+        if name_of(path).startswith(tuple(f"{room}/" for room in VIEWERS))
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "id"
+    ]
+
+    assert calls == [], "ids come from counters: the same trace in, the same bytes out"
+
+
+def catches_everything(handler: ast.ExceptHandler) -> bool:
+    caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(
+        kind is None or (isinstance(kind, ast.Name) and kind.id in {"Exception", "BaseException"})
+        for kind in caught
+    )
+
+
+def only_raises_again(handler: ast.ExceptHandler) -> bool:
+    last = handler.body[-1]
+    return isinstance(last, ast.Raise) and last.exc is None
+
+
+def test_only_the_command_line_and_who_runs_a_users_code_catches_everything() -> None:
+    """What cleans up and then raises the same exception again swallows nothing."""
+    places = [
+        f"{name_of(path)}:{node.lineno}"
+        for path in sources()
+        if name_of(path) not in CATCHES_EVERYTHING
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.ExceptHandler)
+        and catches_everything(node)
+        and not only_raises_again(node)
+    ]
+
+    assert places == []
+
+
+def test_only_the_command_line_prints_or_exits() -> None:
+    places = [
+        f"{name_of(path)}:{node.lineno}"
+        for path in sources()
+        if name_of(path) not in {"cli.py", "__main__.py"}
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in {"print", "sys.exit", "exit"}
+    ]
+
+    assert places == []
+
+
+def test_the_trace_needs_only_numpy_and_codecs() -> None:
+    allowed = {"gradscope.errors", "gradscope.trace", "numpy", "orjson", "zstandard"}
+    imported = {
+        (name_of(path), package)
+        for path in sources()
+        if name_of(path).startswith("trace/")
+        for package in packages_imported_by(path)
+    }
+
+    assert {
+        (name, package)
+        for name, package in imported
+        if package not in allowed and package not in sys.stdlib_module_names
+    } == set()
+
+
+def test_numba_lives_in_the_kernels() -> None:
+    homes = {
+        name_of(path).rpartition("/")[0]
+        for path in sources()
+        if packages_imported_by(path) & {"numba", "llvmlite"}
+    }
+
+    assert homes <= {"runtime/kernels"}
+
+
+def test_rooms_import_one_way() -> None:
+    pytest.importorskip("importlinter", reason="import-linter comes with the extra `dev`")
+
+    outcome = subprocess.run(
+        [Path(sys.executable).with_name("lint-imports"), "--no-cache"],
+        cwd=HOUSE,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "COLUMNS": "200"},
+    )
+
+    assert outcome.returncode == 0, outcome.stdout + outcome.stderr
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import gradscope",
+        "import gradscope.cli",
+        "import gradscope.analysis, gradscope.scene, gradscope.render",
+        "from gradscope.trace.codec import load",
+    ],
+)
+def test_opening_a_trace_loads_neither_numba_nor_torch(line: str) -> None:
+    heavy = "{'numba', 'llvmlite', 'torch', 'gradscope.runtime', 'gradscope.record'}"
+    outcome = subprocess.run(
+        [sys.executable, "-c", f"{line}\nimport sys\nprint(sorted({heavy} & set(sys.modules)))"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (outcome.stdout, outcome.stderr) == ("[]\n", "")

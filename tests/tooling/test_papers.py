@@ -1,0 +1,123 @@
+"""What the README, the Makefile, the configuration and the docs say agrees with what is there."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+HOUSE = Path(__file__).parents[2]
+PAPERS = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "bench/README.md", "docs/index.md"]
+PROJECT = tomllib.loads((HOUSE / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def text_of(name: str) -> str:
+    return (HOUSE / name).read_text(encoding="utf-8")
+
+
+def makefile_targets() -> set[str]:
+    return set(re.findall(r"^([a-z][a-z-]*):(?!=)", text_of("Makefile"), re.MULTILINE))
+
+
+@pytest.mark.parametrize("paper", [*PAPERS, ".ci/run"])
+def test_every_make_command_that_is_named_exists(paper: str) -> None:
+    text = text_of(paper)
+    lines = re.findall(r"`(make [a-z][^`]*)`", text) + re.findall(
+        r"^(make [a-z].*)$", text, re.MULTILINE
+    )
+    named = {
+        word
+        for line in lines
+        for word in line.partition("#")[0].split()[1:]
+        if re.fullmatch(r"[a-z-]+", word)
+    }
+
+    assert named <= makefile_targets()
+
+
+def test_the_two_commands_of_the_readme_are_there() -> None:
+    assert {"demo", "test"} <= makefile_targets()
+    assert "make demo" in text_of("README.md")
+    assert "make test" in text_of("README.md")
+
+
+def test_ci_runs_the_readmes_test_command_and_all_of_check() -> None:
+    check = re.search(r"^check: ([a-z -]+?) ##", text_of("Makefile"), re.MULTILINE)
+    run = text_of(".ci/run")
+
+    assert check is not None
+    test, *rest = check[1].split()
+    assert test == "test"
+    assert re.search(r"^make test\b", run, re.MULTILINE)
+    assert f"make {' '.join(rest)}\n" in run
+
+
+def test_ci_and_the_extra_pin_the_same_pytorch() -> None:
+    assert PROJECT["project"]["optional-dependencies"]["torch"] == ["torch==2.13.0"]
+    assert "tools/venv.sh dev torch" in text_of(".ci/run")
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_file_a_paper_links_to_exists(paper: str) -> None:
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text_of(paper))
+    missing = [link for link in links if not ((HOUSE / paper).parent / link).exists()]
+
+    assert missing == []
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    package = subprocess.run(
+        [sys.executable, "-c", "import gradscope; print(gradscope.__version__)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    newest = re.search(r"^## (\S+)", text_of("CHANGELOG.md"), re.MULTILINE)
+
+    assert newest is not None
+    assert {PROJECT["project"]["version"], package, newest[1]} == {package}
+
+
+def test_every_ignored_lint_rule_has_its_reason_beside_it() -> None:
+    section = text_of("pyproject.toml").partition("[tool.ruff.lint]")[2].partition("isort")[0]
+    rules = [line for line in section.splitlines() if re.match(r'\s+"[A-Z]+\d*",', line)]
+
+    assert rules
+    assert [line for line in rules if not re.search(r"# \S", line)] == []
+
+
+def test_the_reference_pages_are_what_the_code_says() -> None:
+    outcome = subprocess.run(
+        [sys.executable, HOUSE / "docs" / "reference.py", "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (outcome.returncode, outcome.stdout, outcome.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("target", sorted(makefile_targets()))
+def test_every_make_target_can_be_planned(target: str) -> None:
+    make = shutil.which("make")
+    if make is None:
+        pytest.skip("make is not installed")
+
+    outcome = subprocess.run(
+        [make, "--dry-run", target],
+        cwd=HOUSE,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={name: value for name, value in os.environ.items() if not name.startswith("MAKE")},
+    )
+
+    assert outcome.returncode == 0, outcome.stderr
+    if target not in {"help", "fresh", "clean"}:
+        assert outcome.stdout.startswith("sh tools/venv.sh"), "it sets itself up first"
