@@ -1,0 +1,32 @@
+"""Run the benches, all or those named: `python -m bench startup engine`."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+
+import bench
+
+
+def names() -> list[str]:
+    """A bench is a file here with a function `main()`."""
+    found = [module.name for module in pkgutil.iter_modules(bench.__path__)]
+    return [name for name in found if name not in {"__main__", "measure"}]
+
+
+def main(wanted: list[str]) -> int:
+    """Run them one after another; 2 when there is none of that name."""
+    unknown = [name for name in wanted if name not in names()]
+    if unknown:
+        print(f"no bench called {', '.join(unknown)}; there are: {', '.join(names())}")
+        return 2
+    for name in wanted or names():
+        module = importlib.import_module(f"bench.{name}")
+        print(f"\n{name}: {(module.__doc__ or '').strip().splitlines()[0]}", flush=True)
+        module.main()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

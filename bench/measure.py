@@ -1,0 +1,62 @@
+"""Time two things in turn, and say how their medians compare with what must be reached."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+from time import perf_counter
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The times of ours and of its peer, measured in turn in one run."""
+
+    ours: tuple[float, ...]
+    peer: tuple[float, ...]
+
+    @property
+    def ratio(self) -> float:
+        """How many times its peer's time ours takes."""
+        return median(self.ours) / median(self.peer)
+
+
+def in_turn(
+    ours: Callable[[], object],
+    peer: Callable[[], object],
+    *,
+    rounds: int = 15,
+    warmups: int = 2,
+) -> Comparison:
+    """Run both in every round, so that what disturbs the machine disturbs both."""
+    for _ in range(warmups):
+        ours()
+        peer()
+    pairs = [(seconds(ours), seconds(peer)) for _ in range(rounds)]
+    return Comparison(tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs))
+
+
+def seconds(run: Callable[[], object]) -> float:
+    """How long one run takes, begun with nothing left to collect."""
+    gc.collect()
+    begin = perf_counter()
+    run()
+    return perf_counter() - begin
+
+
+def report_ratio(what: str, against: str, comparison: Comparison, limit: float) -> None:
+    """Print one line: the ratio, both medians, and whether the target is met."""
+    ours, peer = median(comparison.ours) * 1e3, median(comparison.peer) * 1e3
+    report(
+        f"{what}: {ours:.2f} ms; {against}: {peer:.2f} ms",
+        comparison.ratio,
+        limit,
+        unit="×",
+    )
+
+
+def report(what: str, value: float, limit: float, unit: str) -> None:
+    """Print one line: a value, its target, and whether it is met."""
+    verdict = "ok" if value <= limit else "MISSED"
+    print(f"  {what}: {value:.2f} {unit} (must be ≤ {limit:g}): {verdict}", flush=True)

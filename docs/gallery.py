@@ -1,0 +1,111 @@
+"""Record every sample, draw it, and put what came out into the README's gallery.
+
+    python docs/gallery.py             # all samples
+    python docs/gallery.py hook mlp    # only these; the rest of the gallery stays as it is
+
+A sample is a script in samples/, whose docstring's first line is its title. Traces and pictures
+go to docs/gallery/. Pictures are SVG, so Graphviz's `dot` must be installed.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+HOUSE = Path(__file__).parents[1]
+README = HOUSE / "README.md"
+SAMPLES = HOUSE / "samples"
+GALLERY = HOUSE / "docs" / "gallery"
+
+BEGIN = "<!-- gallery: written by docs/gallery.py; edit there -->\n"
+END = "<!-- /gallery -->\n"
+LINES_SHOWN = 30
+WIDTH = "100"
+
+
+def titles() -> dict[str, str]:
+    """Each sample's title, by name, the simplest sample (`first_graph`) first."""
+    paths = sorted(SAMPLES.glob("*.py"), key=lambda path: (path.stem != "first_graph", path.stem))
+    return {path.stem: _title(path) for path in paths if not path.stem.startswith("_")}
+
+
+def _title(path: Path) -> str:
+    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or path.stem
+    return docstring.splitlines()[0].rstrip(".")
+
+
+def gradscope(*arguments: str) -> str:
+    """What the command printed, as through a pipe of 100 columns."""
+    outcome = subprocess.run(
+        [Path(sys.executable).with_name("gradscope"), *arguments],
+        cwd=HOUSE,
+        env={**os.environ, "COLUMNS": WIDTH, "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    # A sample may fail on purpose; its trace is what counts. Anything else must succeed.
+    if outcome.returncode != 0 and arguments[0] not in {"trace", "inspect"}:
+        sys.exit(f"gradscope {' '.join(arguments)}\n{outcome.stdout}{outcome.stderr}")
+    return outcome.stdout
+
+
+def make(name: str) -> None:
+    """The trace, the picture and the texts of one sample."""
+    trace = f"docs/gallery/{name}.json"
+    GALLERY.mkdir(exist_ok=True)
+    gradscope("trace", "-o", trace, f"samples/{name}.py")
+    gradscope("render", "-o", f"docs/gallery/{name}.svg", trace)
+    for view in ("timeline", "inspect"):
+        text = gradscope(view, trace).replace(f"{HOUSE}{os.sep}", "")
+        (GALLERY / f"{name}.{view}.txt").write_text(text, encoding="utf-8", newline="\n")
+
+
+def entry(name: str, title: str) -> str:
+    """What the README shows of one sample."""
+    picture = f"docs/gallery/{name}.svg"
+    trace = f"docs/gallery/{name}.json"
+    return (
+        f"### {title}\n\n"
+        f"[samples/{name}.py](samples/{name}.py) · [trace]({trace})\n\n"
+        f"![the graph of {name}]({picture})\n\n"
+        f"<details><summary>what gradscope says of it</summary>\n\n"
+        f"```\n$ gradscope inspect {trace}\n{excerpt(name, 'inspect')}```\n\n"
+        f"```\n$ gradscope timeline {trace}\n{excerpt(name, 'timeline')}```\n\n"
+        "</details>\n"
+    )
+
+
+def excerpt(name: str, view: str) -> str:
+    """The first lines of a text, and how many more there are."""
+    lines = (GALLERY / f"{name}.{view}.txt").read_text(encoding="utf-8").splitlines()
+    shown = [line.rstrip() for line in lines[:LINES_SHOWN]]
+    if len(lines) > LINES_SHOWN:
+        shown.append(f"… {len(lines) - LINES_SHOWN} more lines")
+    return "".join(f"{line}\n" for line in shown)
+
+
+def gallery() -> str:
+    """The whole gallery, of the samples made so far."""
+    made = (
+        entry(name, title) for name, title in titles().items() if (GALLERY / f"{name}.svg").exists()
+    )
+    return "\n".join(made)
+
+
+def main(names: list[str]) -> None:
+    for name in names or titles():
+        make(name)
+        print(f"docs/gallery/{name}.svg")
+    text = README.read_text(encoding="utf-8")
+    between = re.compile(f"(?<={re.escape(BEGIN)}).*?(?={re.escape(END)})", re.DOTALL)
+    README.write_text(between.sub(lambda _: gallery(), text), encoding="utf-8", newline="\n")
+    print("README.md")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
