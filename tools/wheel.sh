@@ -11,6 +11,17 @@ trap 'rm -rf "$scratch"' EXIT
 "$scratch/venv/bin/python" -m pip install -qq "$scratch"/gradscope-*.whl
 cd "$scratch"
 venv/bin/gradscope --help
+cat >script.py <<'END'
+import torch
+
+a = torch.tensor([2.0, 3.0], requires_grad=True)
+(3 * a**3).sum().backward()
+assert a.grad.tolist() == [36.0, 81.0]
+END
+venv/bin/gradscope trace -o trace.json script.py
+venv/bin/gradscope inspect trace.json
+venv/bin/gradscope render -o graph.dot trace.json
+grep -q PowBackward0 graph.dot
 venv/bin/python - <<'END'
 import sys
 import gradscope
