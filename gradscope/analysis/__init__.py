@@ -1,0 +1,1 @@
+"""Trace → facts: pure functions, frozen results."""

@@ -1,0 +1,133 @@
+"""Where each NaN and Inf was born.
+
+A NaN is born where none of the operands holds one and the result does; an Inf where all operands
+are finite and the result is not. Six kinds of place can give birth: a forward call, a node's
+backward, an addition in an input buffer, a hook, the accumulation into `.grad`, and what came from
+outside (a leaf, or the gradient that backward was called with).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+
+from gradscope.analysis.columns import member
+from gradscope.analysis.lineage import Finiteness, Lineage
+from gradscope.trace.run import Trace
+from gradscope.trace.schema import NONE, Place, Value
+
+VALUES_LEVELS = ("values", "full")
+
+
+@dataclass(frozen=True, slots=True)
+class Birth:
+    """One place at which a tensor became non-finite."""
+
+    value: int  # the id of its statistics
+    kind: str  # "NaN" or "Inf"
+    place: Place
+    op: int
+    node: int
+    index: int
+    tensor: int
+    task: int
+    step: int
+    seq: int
+    t: int
+    count: int
+    nan: int
+    posinf: int
+    neginf: int
+    bad: tuple[int, ...]
+    from_inf: bool  # a NaN made of an Inf that was born before it
+    unchecked: int  # operands whose statistics the trace does not hold
+
+
+@dataclass(frozen=True, slots=True)
+class Births:
+    """Every birth of a NaN or an Inf, first one first."""
+
+    checked: bool  # whether the trace holds statistics at all
+    births: tuple[Birth, ...]
+    propagated: int  # places that were non-finite only because an operand was
+
+
+def births(trace: Trace) -> Births:
+    """Every birth in the order of time."""
+    values = trace.table(Value)
+    checked = len(values) > 0 or trace.meta.get("level") in VALUES_LEVELS
+    if not np.any(values["nan"] + values["posinf"] + values["neginf"]):
+        return Births(checked, (), 0)
+    found: list[Birth] = []
+    propagated = 0
+    lineage = Lineage(trace)
+    for row in _in_time(trace):
+        place = member(Place, row.place)
+        if place is None:
+            continue
+        operands = lineage.operands(row, place)
+        birth = _birth(row, place, operands)
+        if birth:
+            found.append(birth)
+        elif row.nan or row.posinf or row.neginf:
+            propagated += 1
+        lineage.keep(row, place)
+    return Births(checked, tuple(found), propagated)
+
+
+def first_birth_per_place(found: Births) -> tuple[tuple[Birth, int], ...]:
+    """Births at one place (of one op's line or node) as their first one and how many they are."""
+    groups: dict[tuple[int, ...], list[Birth]] = defaultdict(list)
+    for birth in found.births:
+        groups[birth.place, birth.op, birth.node, birth.index, birth.tensor].append(birth)
+    return tuple((group[0], len(group)) for group in groups.values())
+
+
+def _in_time(trace: Trace) -> list[Value]:
+    values = trace.table(Value)
+    return values.take(np.lexsort((values["id"], values["t"])))
+
+
+def _birth(row: Value, place: Place, operands: list[Finiteness | None]) -> Birth | None:
+    known = [operand for operand in operands if operand is not None]
+    nan_before = any(operand.nan for operand in known)
+    inf_before = any(operand.inf for operand in known)
+    if row.nan and not nan_before:
+        kind = "NaN"
+    elif (row.posinf or row.neginf) and not inf_before and not nan_before:
+        kind = "Inf"
+    else:
+        return None
+    return Birth(
+        value=row.id,
+        kind=kind,
+        place=place,
+        op=row.op,
+        node=row.node,
+        index=row.index,
+        tensor=row.tensor,
+        task=row.task,
+        step=row.step,
+        seq=row.seq,
+        t=row.t,
+        count=row.count,
+        nan=row.nan,
+        posinf=row.posinf,
+        neginf=row.neginf,
+        bad=row.bad,
+        from_inf=inf_before,
+        unchecked=len(operands) - len(known),
+    )
+
+
+def nonfinite_nodes(trace: Trace) -> dict[int, str]:
+    """Nodes at which a NaN or an Inf was seen, born or not: "NaN", "Inf" or "NaN, Inf"."""
+    values = trace.table(Value)
+    bad = values["nan"] + values["posinf"] + values["neginf"] > 0
+    seen: dict[int, set[str]] = defaultdict(set)
+    for row in values.take(np.flatnonzero(bad & (values["node"] != NONE))):
+        seen[row.node].update(["NaN"] if row.nan else [])
+        seen[row.node].update(["Inf"] if row.posinf or row.neginf else [])
+    return {node: ", ".join(sorted(kinds, reverse=True)) for node, kinds in seen.items()}

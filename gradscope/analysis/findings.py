@@ -1,0 +1,47 @@
+"""What a rule says when something is wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+
+from gradscope.analysis.sites import Site
+
+
+class Severity(IntEnum):
+    """How much a finding matters; higher is worse."""
+
+    NOTE = 0
+    WARNING = 1
+    ERROR = 2
+
+
+class Certainty(StrEnum):
+    """How sure a finding is."""
+
+    CERTAIN = "certain"  # seen in the events
+    INFERRED = "inferred"  # worked out from what was recorded around it
+    SUSPECTED = "suspected"  # a pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A row of the trace that a finding rests on."""
+
+    table: str
+    id: int  # of the row; of an event, its `seq`
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong, in one sentence, with its reason and its remedy."""
+
+    rule: str
+    slug: str
+    severity: Severity
+    message: str
+    site: Site
+    evidence: tuple[Evidence, ...]
+    why: str
+    fix: str
+    certainty: Certainty = Certainty.CERTAIN

@@ -1,0 +1,180 @@
+"""The backward graph: which nodes there are, where gradients go, and what was run."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from gradscope.analysis.leaves import Leaf, leaf_of
+from gradscope.analysis.names import NodeNames, node_names
+from gradscope.analysis.selection import step_numbers
+from gradscope.analysis.sites import Site, site_of
+from gradscope.analysis.timing import Runs, node_runs
+from gradscope.trace.run import Trace
+from gradscope.trace.schema import NONE, Edge, GraphTask, Module, Node, Saved, Tensor
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One execution of a node."""
+
+    task: int
+    position: int  # 1 for the first node the graph task ran
+    ns: int  # NONE when it did not end
+    self_ns: int  # without the nodes run inside it
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    """What a node knows of one tensor: of a gradient it takes, or of a value it saved."""
+
+    shape: Shape
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class SavedValue:
+    """One value a node keeps for its backward."""
+
+    id: int
+    slot: str
+    meta: Meta | None
+    bytes: int
+    released: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GraphNode:
+    """One backward function, with everything a picture of it may say."""
+
+    id: int
+    name: str
+    unique: str
+    leaf: Leaf | None
+    inputs: tuple[Meta | None, ...]
+    module: str  # the path; "" when it was made in none
+    site: Site
+    step: int  # the step's number; NONE outside of steps
+    made_in: int  # the graph task that made it (double backward), or NONE
+    sequence_nr: int
+    root: bool  # a graph task starts here
+    runs: tuple[Run, ...]
+    saved: tuple[SavedValue, ...]
+    hidden_edges: int  # to or from nodes that are not in this graph
+
+
+@dataclass(frozen=True, slots=True)
+class GraphEdge:
+    """Where one gradient goes."""
+
+    node: int
+    index: int  # which output of `node`
+    next: int
+    input_nr: int
+    meta: Meta | None  # of the gradient
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Some nodes of a trace and the edges between them."""
+
+    nodes: tuple[GraphNode, ...]
+    edges: tuple[GraphEdge, ...]
+    engine_recorded: bool  # without it, a node without runs may have run
+
+
+def graph(trace: Trace, ids: Iterable[int]) -> Graph:
+    """The graph of the given nodes, in the given order."""
+    order = list(dict.fromkeys(ids))
+    runs = node_runs(trace)
+    edges, hidden = _edges(trace, order)
+    build = _Build(trace, order, runs)
+    nodes = tuple(build.node(id, hidden.get(id, 0)) for id in order)
+    return Graph(nodes, edges, len(runs.node) > 0)
+
+
+class _Build:
+    """Look-ups shared by all nodes of one graph."""
+
+    def __init__(self, trace: Trace, order: list[int], runs: Runs) -> None:
+        self.trace = trace
+        self.names: NodeNames = node_names(trace)
+        self.steps = step_numbers(trace)
+        self.modules = {module.id: module.path for module in trace.rows(Module)}
+        self.roots = {root for task in trace.rows(GraphTask) for root in task.roots}
+        self.runs = _runs_of(runs, order)
+        self.saved = _saved_of(trace, order)
+
+    def node(self, id: int, hidden: int) -> GraphNode:
+        row = self.trace.table(Node).row(id)
+        return GraphNode(
+            id=id,
+            name=row.name,
+            unique=self.names.of(id),
+            leaf=leaf_of(self.trace, row),
+            inputs=tuple(meta_of(self.trace, tensor) for tensor in row.inputs),
+            module=self.modules.get(row.module, ""),
+            site=site_of(self.trace, row.stack),
+            step=self.steps.get(row.step, NONE),
+            made_in=row.task,
+            sequence_nr=row.sequence_nr,
+            root=id in self.roots,
+            runs=tuple(self.runs[id]),
+            saved=tuple(self.saved[id]),
+            hidden_edges=hidden,
+        )
+
+
+def meta_of(trace: Trace, tensor: int) -> Meta | None:
+    """Shape and dtype of a tensor; None when the trace does not hold it."""
+    tensors = trace.table(Tensor)
+    if tensor == NONE or not tensors.has(tensor):
+        return None
+    row = tensors.row(tensor)
+    return Meta(row.shape, row.dtype)
+
+
+def _runs_of(runs: Runs, order: list[int]) -> dict[int, list[Run]]:
+    found: dict[int, list[Run]] = defaultdict(list)
+    mask = np.isin(runs.node, order)
+    columns = (runs.node, runs.task, runs.position, runs.ns, runs.self_ns)
+    for node, task, position, ns, self_ns in zip(
+        *(column[mask].tolist() for column in columns), strict=True
+    ):
+        found[node].append(Run(task, position, ns, self_ns))
+    return found
+
+
+def _saved_of(trace: Trace, order: list[int]) -> dict[int, list[SavedValue]]:
+    table = trace.table(Saved)
+    found: dict[int, list[SavedValue]] = defaultdict(list)
+    for row in table.take(np.flatnonzero(np.isin(table["node"], order))):
+        meta = meta_of(trace, row.tensor)
+        released = row.released != NONE
+        found[row.node].append(SavedValue(row.id, row.slot, meta, row.bytes, released))
+    return found
+
+
+def _edges(trace: Trace, order: list[int]) -> tuple[tuple[GraphEdge, ...], dict[int, int]]:
+    """The edges between the nodes; and for each node, how many lead out of this graph."""
+    table = trace.table(Edge)
+    inside = np.isin(table["node"], order)
+    reaches = np.isin(table["next"], order)
+    hidden: dict[int, int] = defaultdict(int)
+    for node in table["node"][inside & ~reaches & (table["next"] != NONE)].tolist():
+        hidden[node] += 1
+    for node in table["next"][~inside & reaches].tolist():
+        hidden[node] += 1
+    nodes = trace.table(Node)
+    found = []
+    for row in table.take(np.flatnonzero(inside & reaches)):
+        inputs = nodes.row(row.next).inputs
+        tensor = inputs[row.input_nr] if 0 <= row.input_nr < len(inputs) else NONE
+        meta = meta_of(trace, tensor)
+        found.append(GraphEdge(row.node, row.index, row.next, row.input_nr, meta))
+    return tuple(found), hidden

@@ -1,0 +1,71 @@
+"""Which tensors are leaves, and what a person calls them."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from gradscope.trace.run import Trace
+from gradscope.trace.schema import NONE, Node, Op, Tensor
+
+ACCUMULATE_GRAD = "AccumulateGrad"
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A tensor whose gradient is kept in `.grad`."""
+
+    tensor: int
+    name: str  # "" when nothing names it
+    guessed: bool  # the name was read off the source line `name = torch.…(…)`
+    shape: tuple[int, ...]
+    dtype: str
+
+    @property
+    def title(self) -> str:
+        return self.name or f"leaf {self.tensor}"
+
+
+def leaf_of(trace: Trace, node: Node) -> Leaf | None:
+    """The leaf an AccumulateGrad node fills, or None for any other node."""
+    if node.name != ACCUMULATE_GRAD or not node.inputs:
+        return None
+    return leaf(trace, node.inputs[0])
+
+
+def leaf(trace: Trace, tensor_id: int) -> Leaf | None:
+    """The leaf with this tensor id; None when the trace does not hold it."""
+    tensors = trace.table(Tensor)
+    if tensor_id == NONE or not tensors.has(tensor_id):
+        return None
+    tensor = tensors.row(tensor_id)
+    guess = "" if tensor.name else _assigned_name(trace, tensor)
+    return Leaf(tensor.id, tensor.name or guess, bool(guess), tensor.shape, tensor.dtype)
+
+
+def _assigned_name(trace: Trace, tensor: Tensor) -> str:
+    """The variable of `name = torch.op(…)`, when the line that made the tensor has that form."""
+    ops = trace.table(Op)
+    if tensor.op == NONE or not ops.has(tensor.op):
+        return ""
+    op = ops.row(tensor.op)
+    return variable_of(trace.source(op.stack), op.name.partition(".")[0])
+
+
+def variable_of(source: str, called: str) -> str:
+    """`x` for the line `x = torch.ones(2)` and the call `ones`; "" when that is not certain."""
+    try:
+        body = ast.parse(source.strip()).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+    match body:
+        case [ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=function))]:
+            return name if _called_name(function) == called.rstrip("_") else ""
+    return ""
+
+
+def _called_name(function: ast.expr) -> str:
+    match function:
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name
+    return ""

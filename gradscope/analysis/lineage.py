@@ -1,0 +1,170 @@
+"""What a tensor was made of: for each recorded value, the operands it came from."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from gradscope.trace.run import Trace
+from gradscope.trace.schema import (
+    NONE,
+    Accumulate,
+    Accumulation,
+    Decrement,
+    Edge,
+    HookEnd,
+    HookKind,
+    Op,
+    Place,
+    Saved,
+    Value,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finiteness:
+    """Whether a value held a NaN, and whether it held an Inf."""
+
+    nan: bool
+    inf: bool
+
+
+Slot = tuple[int, int, int]  # graph task, node, index
+FRESH = (Accumulation.STOLEN, Accumulation.CLONED)
+
+
+class Lineage:
+    """Walks the values in the order of time and knows, at each, what its operands held."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._inputs_of_op = _inputs_of_op(trace)
+        self._saved_by = _saved_by(trace)
+        self._senders = _senders(trace)
+        self._hook_kinds = _by_seq(trace, HookEnd, "hook")
+        self._fresh = _fresh_grads(trace)
+        self._tensors: dict[int, Finiteness] = {}  # by tensor id: as last seen
+        self._arriving: dict[Slot, Finiteness] = {}  # at an input of a node, hooks applied
+        self._leaving: dict[Slot, Finiteness] = {}  # at an output of a node, hooks applied
+        self._taken: dict[tuple[int, int], list[Finiteness]] = defaultdict(list)
+        self._grads: dict[int, Finiteness] = {}  # `.grad`, by leaf
+
+    def operands(self, row: Value, place: Place) -> list[Finiteness | None]:
+        """What this value was computed from; None for an operand without statistics."""
+        slot = (row.task, row.node, row.index)
+        match place:
+            case Place.OP_OUTPUT:
+                return [self._tensors.get(id) for id in self._inputs_of_op.get(row.op, ())]
+            case Place.SEED:
+                return self._earlier(row.tensor)
+            case Place.LEAF:
+                return [*self._earlier(row.tensor), *self._earlier_grad(row.tensor)]
+            case Place.BUFFER:
+                return [*self._kept(slot), *self._arrivals(slot, row.seq)]
+            case Place.NODE_INPUT:
+                return self._kept(slot) or self._arrivals(slot, NONE)
+            case Place.NODE_OUTPUT:
+                saved = [self._tensors.get(id) for id in self._saved_by.get(row.node, ())]
+                return [*self._taken[row.task, row.node], *saved]
+            case Place.GRAD:
+                return [*self._taken[row.task, row.node], *self._grad_before(row)]
+            case Place.HOOK:
+                return self._before_hook(row, slot)
+
+    def keep(self, row: Value, place: Place) -> None:
+        """Remember this value for those computed from it."""
+        state = Finiteness(row.nan > 0, row.posinf > 0 or row.neginf > 0)
+        slot = (row.task, row.node, row.index)
+        match place:
+            case Place.BUFFER | Place.SEED:
+                self._arriving[slot] = state
+            case Place.NODE_INPUT:
+                self._taken[row.task, row.node].append(state)
+            case Place.NODE_OUTPUT:
+                self._leaving[slot] = state
+            case Place.GRAD:
+                self._grads[row.tensor] = state
+            case Place.HOOK:
+                self._keep_hook(row, slot, state)
+        if row.tensor != NONE and place is not Place.GRAD:
+            self._tensors[row.tensor] = state
+
+    def _earlier(self, tensor: int) -> list[Finiteness | None]:
+        return [self._tensors[tensor]] if tensor in self._tensors else []
+
+    def _earlier_grad(self, leaf: int) -> list[Finiteness | None]:
+        """A leaf is what an optimizer made of its gradient."""
+        return [self._grads[leaf]] if leaf in self._grads else []
+
+    def _kept(self, slot: Slot) -> list[Finiteness | None]:
+        return [self._arriving[slot]] if slot in self._arriving else []
+
+    def _arrivals(self, slot: Slot, until: int) -> list[Finiteness | None]:
+        """What the other nodes sent to this input, up to an event."""
+        task, _, _ = slot
+        return [
+            self._leaving.get((task, source, index))
+            for source, index, seq in self._senders.get(slot, ())
+            if until == NONE or seq <= until
+        ]
+
+    def _grad_before(self, row: Value) -> list[Finiteness | None]:
+        fresh = self._fresh.get(row.seq)
+        if fresh or (fresh is None and row.tensor not in self._grads):
+            return []
+        return [self._grads.get(row.tensor)]
+
+    def _before_hook(self, row: Value, slot: Slot) -> list[Finiteness | None]:
+        kind = self._hook_kinds.get(row.seq)
+        if kind == HookKind.POST_ACCUMULATE:
+            return self._earlier_grad(row.tensor)
+        if kind == HookKind.POST:
+            return [self._leaving.get(slot)]
+        return self._kept(slot) or self._arrivals(slot, NONE)
+
+    def _keep_hook(self, row: Value, slot: Slot, state: Finiteness) -> None:
+        kind = self._hook_kinds.get(row.seq)
+        if kind == HookKind.POST_ACCUMULATE:
+            self._grads[row.tensor] = state
+        elif kind == HookKind.POST:
+            self._leaving[slot] = state
+        else:
+            self._arriving[slot] = state
+
+
+def _inputs_of_op(trace: Trace) -> dict[int, tuple[int, ...]]:
+    ops = trace.table(Op)
+    return dict(zip(ops["id"].tolist(), ops.ragged("inputs").tuples(), strict=True))
+
+
+def _saved_by(trace: Trace) -> dict[int, list[int]]:
+    saved = trace.table(Saved)
+    found: dict[int, list[int]] = defaultdict(list)
+    for node, tensor in zip(saved["node"].tolist(), saved["tensor"].tolist(), strict=True):
+        if tensor != NONE:
+            found[node].append(tensor)
+    return found
+
+
+def _senders(trace: Trace) -> dict[Slot, list[tuple[int, int, int]]]:
+    """For each input of a node in a graph task: which node's output came, at which event."""
+    edges = trace.table(Edge)
+    columns = (edges[name].tolist() for name in ("node", "index", "input_nr"))
+    input_nrs = {(node, index): input_nr for node, index, input_nr in zip(*columns, strict=True)}
+    arrived = trace.table(Decrement)
+    found: dict[Slot, list[tuple[int, int, int]]] = defaultdict(list)
+    names = ("task", "node", "source", "index", "seq")
+    columns = (arrived[name].tolist() for name in names)
+    for task, node, source, index, seq in zip(*columns, strict=True):
+        input_nr = input_nrs.get((source, index), 0)
+        found[task, node, input_nr].append((source, index, seq))
+    return found
+
+
+def _by_seq(trace: Trace, kind: type[HookEnd | Accumulate], column: str) -> dict[int, int]:
+    table = trace.table(kind)
+    return dict(zip(table["seq"].tolist(), table[column].tolist(), strict=True))
+
+
+def _fresh_grads(trace: Trace) -> dict[int, bool]:
+    """By event: whether the gradient became `.grad` as it was, without an addition."""
+    return {seq: how in FRESH for seq, how in _by_seq(trace, Accumulate, "how").items()}

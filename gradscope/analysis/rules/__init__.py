@@ -1,0 +1,16 @@
+"""Everything `gradscope inspect` looks for: one function for each rule, by topic."""
+
+from __future__ import annotations
+
+from gradscope.analysis.rules import engine, numbers, recording
+from gradscope.analysis.rules.registry import Rule, registered
+
+__all__ = ["all_rules"]
+
+TOPICS = (recording, numbers, engine)
+"""The modules that declare rules; a new one is added here."""
+
+
+def all_rules() -> tuple[Rule, ...]:
+    """Every rule, by id."""
+    return registered()

@@ -1,0 +1,117 @@
+"""How a rule is declared, and how a person chooses rules."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from gradscope.analysis.findings import Certainty, Evidence, Finding, Severity
+from gradscope.analysis.sites import Site
+from gradscope.errors import UnknownNameError
+from gradscope.trace.run import Trace
+
+LEVELS = ("graph", "engine", "values", "full")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a rule's function yields; the registry adds the rule's own id and slug."""
+
+    message: str
+    site: Site
+    evidence: tuple[Evidence, ...]
+    why: str
+    fix: str
+    certainty: Certainty = Certainty.CERTAIN
+    severity: Severity | None = None  # None: the rule's
+
+
+RuleFunction = Callable[[Trace], Iterable[Found]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One thing that `gradscope inspect` looks for."""
+
+    id: str
+    slug: str
+    severity: Severity
+    needs: str  # the capture level below which it cannot tell
+    function: RuleFunction
+
+    @property
+    def explanation(self) -> str:
+        """The text of `--explain`: what, a bad snippet, a good one."""
+        return inspect.getdoc(self.function) or ""
+
+    @property
+    def summary(self) -> str:
+        return self.explanation.partition("\n")[0]
+
+    def can_check(self, trace: Trace) -> bool:
+        """Whether the trace was recorded at a level that lets this rule tell."""
+        level = trace.meta.get("level")
+        return level not in LEVELS or LEVELS.index(level) >= LEVELS.index(self.needs)
+
+    def findings(self, trace: Trace) -> Iterator[Finding]:
+        """Everything this rule has to say about a trace."""
+        for found in self.function(trace):
+            severity = self.severity if found.severity is None else found.severity
+            yield Finding(
+                rule=self.id,
+                slug=self.slug,
+                severity=severity,
+                message=found.message,
+                site=found.site,
+                evidence=found.evidence,
+                why=found.why,
+                fix=found.fix,
+                certainty=found.certainty,
+            )
+
+
+_RULES: dict[str, Rule] = {}
+
+
+def rule(
+    id: str, slug: str, severity: Severity, *, needs: str = "graph"
+) -> Callable[[RuleFunction], RuleFunction]:
+    """Declare a rule: a generator of what it found, with the explanation as its docstring."""
+
+    def declare(function: RuleFunction) -> RuleFunction:
+        assert id not in _RULES, f"two rules are called {id}"
+        _RULES[id] = Rule(id, slug, severity, needs, function)
+        return function
+
+    return declare
+
+
+def registered() -> tuple[Rule, ...]:
+    """The rules declared so far, by id."""
+    return tuple(_RULES[id] for id in sorted(_RULES))
+
+
+def choose(rules: Sequence[Rule], wanted: Sequence[str], ignored: Sequence[str]) -> list[Rule]:
+    """The rules meant by ids or slugs; all of them when none is wanted by name."""
+    for name in (*wanted, *ignored):
+        require(rules, name)
+    return [
+        rule
+        for rule in rules
+        if (not wanted or _is_one_of(rule, wanted)) and not _is_one_of(rule, ignored)
+    ]
+
+
+def require(rules: Sequence[Rule], name: str) -> Rule:
+    """The rule with this id or slug."""
+    for each in rules:
+        if _is_one_of(each, [name]):
+            return each
+    known = ", ".join(f"{each.id} ({each.slug})" for each in rules)
+    raise UnknownNameError(f"there is no rule {name!r}; the rules are {known}")
+
+
+def _is_one_of(rule: Rule, names: Sequence[str]) -> bool:
+    folded = {name.casefold() for name in names}
+    return rule.id.casefold() in folded or rule.slug in folded

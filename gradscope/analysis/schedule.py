@@ -1,0 +1,230 @@
+"""Why the engine ran what it ran when it did: one backward, node by node."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from gradscope.analysis.columns import Ids, member
+from gradscope.analysis.selection import require_task
+from gradscope.analysis.sites import Site, site_of
+from gradscope.analysis.timing import node_runs
+from gradscope.trace.run import Table, Trace
+from gradscope.trace.schema import (
+    NONE,
+    Accumulate,
+    Accumulation,
+    Decrement,
+    Error,
+    Event,
+    GraphTask,
+    HookBegin,
+    HookEnd,
+    HookKind,
+    Pop,
+    Push,
+    Skipped,
+)
+
+E = TypeVar("E", bound=Event)
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """One node's way through the engine."""
+
+    node: int
+    position: int  # 1 for the first node the graph task ran
+    thread: int
+    queue: int  # NONE when no push was recorded
+    ready: int  # when it was pushed; NONE when no push was recorded
+    begin: int
+    end: int  # NONE when it did not end
+    self_ns: int  # without the nodes run inside it; NONE when it did not end
+    failed: bool
+    waited_for: tuple[int, ...]  # the nodes whose gradients it needed; the last made it ready
+
+    @property
+    def queued_ns(self) -> int:
+        """How long it stood in the queue."""
+        return NONE if self.ready == NONE else self.begin - self.ready
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSample:
+    """The length of one ready queue from one moment on."""
+
+    t: int
+    queue: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class HookCall:
+    """One call of one hook."""
+
+    node: int
+    kind: HookKind | None  # None: a kind that this gradscope does not know
+    name: str
+    thread: int
+    begin: int
+    end: int  # NONE when it did not return
+    replaced: bool  # it returned another gradient
+    site: Site  # where it was registered
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulated:
+    """One gradient that arrived in `.grad`."""
+
+    t: int
+    thread: int
+    node: int
+    tensor: int
+    how: Accumulation | None  # None: a way that this gradscope does not know
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """One backward, as the engine went through it."""
+
+    task: GraphTask
+    site: Site  # where backward was called
+    begin: int
+    end: int  # of the last event, when the graph task did not end
+    executions: tuple[Execution, ...]
+    queue: tuple[QueueSample, ...]
+    hooks: tuple[HookCall, ...]
+    accumulated: tuple[Accumulated, ...]
+    skipped: tuple[int, ...]  # nodes that `inputs=` made unnecessary
+    errors: tuple[Error, ...]
+
+
+def schedule(trace: Trace, task_id: int) -> Schedule:
+    """The schedule of one graph task. Raises UnknownNameError when there is no such task."""
+    task = require_task(trace, task_id)
+    executions = _executions(trace, task_id)
+    hooks = _hooks(trace, task_id)
+    queue = _queue(trace, task_id)
+    accumulated = tuple(
+        Accumulated(row.t, row.thread, row.node, row.tensor, member(Accumulation, row.how))
+        for row in _rows(trace, Accumulate, task_id)
+    )
+    ends = [
+        task.begin,
+        task.end,
+        *(run.end for run in executions),
+        *(run.begin for run in executions),
+    ]
+    return Schedule(
+        task=task,
+        site=site_of(trace, task.stack),
+        begin=task.begin,
+        end=task.end if task.end != NONE else max(ends + [sample.t for sample in queue]),
+        executions=executions,
+        queue=queue,
+        hooks=hooks,
+        accumulated=accumulated,
+        skipped=tuple(row.node for row in _rows(trace, Skipped, task_id)),
+        errors=tuple(_rows(trace, Error, task_id)),
+    )
+
+
+def tasks_of(trace: Trace, steps: list[int] | None = None) -> tuple[GraphTask, ...]:
+    """The graph tasks, all or of some steps, in the order they began."""
+    tasks = [task for task in trace.rows(GraphTask) if steps is None or task.step in steps]
+    return tuple(sorted(tasks, key=lambda task: (task.begin, task.id)))
+
+
+def _rows(trace: Trace, kind: type[E], task: int) -> list[E]:
+    table = trace.table(kind)
+    return table.take(_of_task(table, task))
+
+
+def _of_task(table: Table[E], task: int) -> Ids:
+    """The positions of the rows of one graph task, in the order of `seq`."""
+    found = np.flatnonzero(table["task"] == task)
+    return found[np.argsort(table["seq"][found], kind="stable")]
+
+
+def _columns(table: Table[E], task: int, *names: str) -> list[tuple[int, ...]]:
+    """The rows of one graph task as tuples of the named columns, in the order of `seq`."""
+    ordered = _of_task(table, task)
+    return list(zip(*(table[name][ordered].tolist() for name in names), strict=True))
+
+
+def _executions(trace: Trace, task: int) -> tuple[Execution, ...]:
+    pushes = {
+        node: (queue, t)
+        for node, queue, t in _columns(trace.table(Push), task, "node", "queue", "t")
+    }
+    sources: dict[int, list[int]] = defaultdict(list)
+    for node, source in _columns(trace.table(Decrement), task, "node", "source"):
+        sources[node].append(source)
+    runs = node_runs(trace)
+    chosen = np.flatnonzero(runs.task == task)
+    columns = (runs.node, runs.position, runs.thread, runs.begin, runs.end, runs.self_ns)
+    found = []
+    for place, row in zip(
+        chosen.tolist(), zip(*(c[chosen].tolist() for c in columns), strict=True), strict=True
+    ):
+        node, position, thread, begin, end, self_ns = row
+        queue, ready = pushes.get(node, (NONE, NONE))
+        found.append(
+            Execution(
+                node=node,
+                position=position,
+                thread=thread,
+                queue=queue,
+                ready=ready,
+                begin=begin,
+                end=end,
+                self_ns=self_ns,
+                failed=bool(runs.failed[place]),
+                waited_for=tuple(sources[node]),
+            )
+        )
+    return tuple(found)
+
+
+def _queue(trace: Trace, task: int) -> tuple[QueueSample, ...]:
+    samples = [
+        sample
+        for kind in (Push, Pop)
+        for sample in _columns(trace.table(kind), task, "seq", "t", "queue", "length")
+    ]
+    return tuple(QueueSample(t, queue, length) for _, t, queue, length in sorted(samples))
+
+
+def _hooks(trace: Trace, task: int) -> tuple[HookCall, ...]:
+    """Calls and returns matched like brackets, since a hook may run another backward."""
+    calls: list[tuple[HookBegin, HookEnd | None]] = []
+    open_calls: dict[tuple[int, int, int], list[int]] = defaultdict(list)
+    rows: list[HookBegin | HookEnd] = []
+    rows += _rows(trace, HookBegin, task)
+    rows += _rows(trace, HookEnd, task)
+    for row in sorted(rows, key=lambda row: row.seq):
+        key = (row.node, row.hook, row.index)
+        if isinstance(row, HookBegin):
+            open_calls[key].append(len(calls))
+            calls.append((row, None))
+        elif open_calls[key]:
+            place = open_calls[key].pop()
+            calls[place] = (calls[place][0], row)
+    return tuple(_call(trace, begin, end) for begin, end in calls)
+
+
+def _call(trace: Trace, begin: HookBegin, end: HookEnd | None) -> HookCall:
+    return HookCall(
+        node=begin.node,
+        kind=member(HookKind, begin.hook),
+        name=begin.name,
+        thread=begin.thread,
+        begin=begin.t,
+        end=end.t if end else NONE,
+        replaced=bool(end and end.replaced),
+        site=site_of(trace, begin.stack),
+    )

@@ -1,0 +1,46 @@
+"""Where in the program something was written, as short as stays clear."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePath, PurePosixPath, PureWindowsPath
+
+from gradscope.trace.run import Trace
+from gradscope.trace.schema import NONE
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A source line: "train.py:41" and its text."""
+
+    place: str = ""
+    text: str = ""
+
+    def __str__(self) -> str:
+        return self.place
+
+
+def site_of(trace: Trace, stack: int) -> Site:
+    """The innermost line of a stack; an empty Site when the trace does not know."""
+    if stack == NONE:
+        return Site()
+    return Site(site(trace, stack), trace.source(stack).strip())
+
+
+def site(trace: Trace, stack: int) -> str:
+    """As in "train.py:41", relative to the directory the script ran in; "" when not known."""
+    if stack == NONE:
+        return ""
+    place: str = trace.site(stack)
+    path, colon, line = place.rpartition(":")
+    return f"{_shorter(path, str(trace.meta.get('cwd', '')))}{colon}{line}"
+
+
+def _shorter(path: str, directory: str) -> str:
+    pure: type[PurePath] = PureWindowsPath if "\\" in path[:3] else PurePosixPath
+    whole = pure(path)
+    if not whole.is_absolute():
+        return path
+    if directory and whole.is_relative_to(directory):
+        return str(whole.relative_to(directory))
+    return "/".join(whole.parts[-2:]) if len(whole.parts) > 2 else path

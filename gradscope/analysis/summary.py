@@ -1,0 +1,115 @@
+"""What a trace holds, in numbers a person takes in at one glance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gradscope.analysis.leaves import Leaf, leaf_of
+from gradscope.analysis.memory import saved_peak
+from gradscope.analysis.selection import leaf_nodes
+from gradscope.trace.run import Trace
+from gradscope.trace.schema import (
+    NONE,
+    Edge,
+    Error,
+    GraphTask,
+    HookBegin,
+    Node,
+    Op,
+    Step,
+    Tensor,
+    Thread,
+    Version,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The counts of one trace."""
+
+    producer: str  # "gradscope 0.1.0"
+    level: str
+    script: str
+    steps: int
+    backwards: int  # graph tasks that no other one contains
+    nested: int  # graph tasks inside another
+    ops: int
+    nodes: int
+    edges: int
+    leaves: int
+    tensors: int
+    threads: int
+    events: int
+    hook_calls: int
+    in_place_writes: int
+    errors: int
+    saved_peak_bytes: int
+    forward_ns: int  # in operations outside of backward
+    backward_ns: int
+
+
+def summary(trace: Trace) -> Summary:
+    """Count what a trace holds."""
+    meta = trace.meta
+    tasks = trace.table(GraphTask)
+    nested = int(np.count_nonzero(tasks["parent"] != NONE))
+    producer = f"{meta.get('producer', '')} {meta.get('producer_version', '')}".strip()
+    return Summary(
+        producer=producer or "unknown",
+        level=str(meta.get("level", "unknown")),
+        script=str(meta.get("script", "")),
+        steps=len(trace.table(Step)),
+        backwards=len(tasks) - nested,
+        nested=nested,
+        ops=len(trace.table(Op)),
+        nodes=len(trace.table(Node)),
+        edges=int(np.count_nonzero(trace.table(Edge)["next"] != NONE)),
+        leaves=len(leaves(trace)),
+        tensors=len(trace.table(Tensor)),
+        threads=len(trace.table(Thread)),
+        events=trace.event_count,
+        hook_calls=len(trace.table(HookBegin)),
+        in_place_writes=len(trace.table(Version)),
+        errors=len(trace.table(Error)),
+        saved_peak_bytes=saved_peak(trace).bytes,
+        forward_ns=_forward_ns(trace),
+        backward_ns=_backward_ns(trace),
+    )
+
+
+def leaves(trace: Trace) -> tuple[Leaf, ...]:
+    """The leaves that gradients can reach, each once, in the order of their nodes."""
+    nodes = trace.table(Node)
+    rows = nodes.take(nodes.positions(leaf_nodes(trace)))
+    by_tensor = {row.inputs[0]: row for row in reversed(rows) if row.inputs}
+    found = (leaf_of(trace, row) for row in reversed(by_tensor.values()))
+    return tuple(leaf for leaf in found if leaf)
+
+
+def _forward_ns(trace: Trace) -> int:
+    """Time in operations outside of backward; an operation inside another counts once."""
+    ops = trace.table(Op)
+    done = (ops["task"] == NONE) & (ops["end"] != NONE)
+    total = 0
+    for thread in np.unique(ops["thread"][done]).tolist():
+        of_thread = done & (ops["thread"] == thread)
+        total += _covered(ops["begin"][of_thread], ops["end"][of_thread])
+    return total
+
+
+def _backward_ns(trace: Trace) -> int:
+    tasks = trace.table(GraphTask)
+    outer = (tasks["parent"] == NONE) & (tasks["end"] != NONE)
+    return int(np.sum(tasks["end"][outer] - tasks["begin"][outer]))
+
+
+def _covered(begin: np.ndarray, end: np.ndarray) -> int:
+    """How much time the spans cover together."""
+    if not len(begin):
+        return 0
+    order = np.argsort(begin, kind="stable")
+    begin, end = begin[order], np.maximum.accumulate(end[order])
+    starts = np.maximum(begin[1:], end[:-1])
+    return int(end[0] - begin[0] + np.sum(np.maximum(end[1:] - starts, 0)))

@@ -1,0 +1,188 @@
+"""What stands in each box of a graph's picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from gradscope.analysis.births import births, nonfinite_nodes
+from gradscope.analysis.graph import Graph, GraphNode, Meta, Run, SavedValue
+from gradscope.analysis.leaves import Leaf
+from gradscope.scene.heat import Heat
+from gradscope.scene.kinds import Kind, kind_of
+from gradscope.scene.options import GraphOptions
+from gradscope.scene.picture import Box, Form, Line, Mark, Tone
+from gradscope.scene.words import byte_count, duration, ordinal, plural, shape, shorten
+from gradscope.trace.run import Trace
+from gradscope.trace.schema import NONE, HookBegin, NodeEnd
+
+CODE_LENGTH = 44
+"""How much of a source line fits into a box."""
+
+
+class BoxMaker:
+    """Makes the boxes of one picture."""
+
+    def __init__(
+        self, trace: Trace, options: GraphOptions, graph: Graph, focus: frozenset[int], heat: Heat
+    ) -> None:
+        self._options = options
+        self._engine_recorded = graph.engine_recorded
+        self._heat = heat
+        self._marks = _marks_of(trace, focus)
+
+    def node(self, id: str, node: GraphNode, group: str) -> Box:
+        """The box of a node; of a leaf, the one that stands for all its uses."""
+        if node.leaf:
+            return self.leaf(id, node, node.leaf, (), group)
+        name, ordinal_mark, number = node.unique.rpartition("#")
+        numbered = ordinal_mark and name == node.name
+        return Box(
+            id=id,
+            form=Form.FUNCTION,
+            title=node.name,
+            ordinal=f"#{number}" if numbered else "",
+            kind=kind_of(node.name),
+            lines=(*self._source(node), *self._facts(node)),
+            marks=self._node_marks(node),
+            heat=self._heat.of.get(node.id),
+            group=group,
+            tooltip=_tooltip(node),
+            nodes=(node.id,),
+        )
+
+    def leaf(self, id: str, node: GraphNode, leaf: Leaf, extra: Sequence[Line], group: str) -> Box:
+        """The box of a leaf, or of one use of it."""
+        kind = Line(f"{shape(leaf.shape)} {leaf.dtype}".strip())
+        return Box(
+            id=id,
+            form=Form.LEAF,
+            title=leaf.title,
+            ordinal="",
+            kind=Kind.LEAF,
+            lines=(kind, *extra, *self._facts(node)),
+            marks=self._node_marks(node),
+            heat=self._heat.of.get(node.id),
+            group=group,
+            tooltip=_tooltip(node),
+            nodes=(node.id,),
+        )
+
+    def saved(self, id: str, node: GraphNode, saved: SavedValue, group: str) -> Box:
+        """The box of a value that a node keeps for its backward."""
+        lines = [_meta_line(saved.meta)] if saved.meta else []
+        lines.append(Line(f"{byte_count(saved.bytes)}{', released' if saved.released else ''}"))
+        return Box(
+            id=id,
+            form=Form.SAVED,
+            title=saved.slot,
+            ordinal="",
+            kind=Kind.OTHER,
+            lines=tuple(lines),
+            marks=(),
+            heat=None,
+            group=group,
+            tooltip=f"kept by {node.unique}",
+            nodes=(node.id,),
+        )
+
+    def folded(
+        self, id: str, title: str, inside: Sequence[GraphNode], leaves: int, group: str
+    ) -> Box:
+        """The box of a call of a module, with everything it made inside."""
+        spent = sum(run.self_ns for node in inside for run in node.runs if run.self_ns != NONE)
+        contents = plural(len(inside), "node")
+        if leaves:
+            contents += f", {plural(leaves, 'leaf', 'leaves')}"
+        lines = [Line(contents)]
+        if spent:
+            lines.append(Line(f"ran {duration(spent)}"))
+        marks = {mark for node in inside for mark in self._node_marks(node)}
+        warmth = [self._heat.of[node.id] for node in inside if node.id in self._heat.of]
+        return Box(
+            id=id,
+            form=Form.FOLDED,
+            title=title,
+            ordinal="",
+            kind=Kind.OTHER,
+            lines=tuple(lines),
+            marks=tuple(mark for mark in Mark if mark in marks and mark is not Mark.NOT_RUN),
+            heat=max(warmth, default=None),
+            group=group,
+            tooltip=", ".join(node.unique for node in inside[:12])
+            + (", …" if len(inside) > 12 else ""),
+            nodes=tuple(node.id for node in inside),
+        )
+
+    def _source(self, node: GraphNode) -> list[Line]:
+        lines = [Line(node.site.place, Tone.SITE)] if node.site.place else []
+        if node.site.text:
+            lines.append(Line(shorten(node.site.text, CODE_LENGTH), Tone.CODE))
+        return lines
+
+    def _facts(self, node: GraphNode) -> list[Line]:
+        lines = []
+        if self._options.tensors:
+            lines += [_meta_line(meta) for meta in node.inputs if meta and not node.leaf]
+        if node.runs:
+            lines.append(Line(_ran(node.runs)))
+        if node.id in self._heat.words and self._heat.words[node.id].startswith("grad"):
+            lines.append(Line(self._heat.words[node.id]))
+        if node.hidden_edges and not node.leaf:
+            lines.append(Line(f"⋯ {plural(node.hidden_edges, 'edge')} to nodes not shown"))
+        return lines
+
+    def _node_marks(self, node: GraphNode) -> tuple[Mark, ...]:
+        marks = {*self._marks.get(node.id, ())}
+        if node.root:
+            marks.add(Mark.ROOT)
+        if self._engine_recorded and not node.runs:
+            marks.add(Mark.NOT_RUN)
+        return tuple(mark for mark in Mark if mark in marks)
+
+
+def _marks_of(trace: Trace, focus: frozenset[int]) -> Mapping[int, set[Mark]]:
+    marks: dict[int, set[Mark]] = {}
+    born = {"NaN": Mark.NAN_BORN, "Inf": Mark.INF_BORN}
+    for node in nonfinite_nodes(trace):
+        marks.setdefault(node, set()).add(Mark.NON_FINITE)
+    for birth in births(trace).births:
+        if birth.node != NONE:
+            marks.setdefault(birth.node, set()).add(born[birth.kind])
+    ends = trace.table(NodeEnd)
+    for node in ends["node"][ends["failed"]].tolist():
+        marks.setdefault(node, set()).add(Mark.FAILED)
+    for node in np.unique(trace.table(HookBegin)["node"]).tolist():
+        marks.setdefault(node, set()).add(Mark.HOOKED)
+    for node in focus:
+        marks.setdefault(node, set()).add(Mark.FOCUS)
+    for found in marks.values():
+        if found & {Mark.NAN_BORN, Mark.INF_BORN}:
+            found.discard(Mark.NON_FINITE)
+    return marks
+
+
+def _ran(runs: tuple[Run, ...]) -> str:
+    """As in "ran 3rd, 12.4 µs"; over several backwards, how often and how long in all."""
+    spent = duration(sum(run.self_ns for run in runs if run.self_ns != NONE))
+    if len(runs) == 1:
+        return f"ran {ordinal(runs[0].position)}, {spent}"
+    return f"ran {len(runs)} times, {spent}"
+
+
+def _meta_line(meta: Meta) -> Line:
+    return Line(f"{shape(meta.shape)} {meta.dtype}".strip())
+
+
+def _tooltip(node: GraphNode) -> str:
+    parts = [f"{node.unique} (node {node.id})"]
+    if node.sequence_nr != NONE:
+        parts.append(f"sequence_nr {node.sequence_nr}")
+    if node.module:
+        parts.append(f"module {node.module}")
+    if node.site.place:
+        parts.append(f"{node.site.place}: {node.site.text}")
+    if node.leaf and node.leaf.guessed:
+        parts.append("named after the variable on its source line")
+    return "\n".join(parts)

@@ -1,0 +1,116 @@
+"""What a picture of a graph is made of. Formats turn it into text; they decide nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gradscope.scene.kinds import Kind
+
+
+class Form(StrEnum):
+    """What a box stands for; formats give each its outline."""
+
+    FUNCTION = "function"
+    LEAF = "leaf"
+    SAVED = "saved value"
+    FOLDED = "folded module"
+
+
+class Mark(StrEnum):
+    """What is remarkable about a box; formats give each a glyph beside its colour."""
+
+    ROOT = "backward starts here"
+    FOCUS = "in focus"
+    NAN_BORN = "NaN born here"
+    INF_BORN = "Inf born here"
+    NON_FINITE = "not finite"
+    FAILED = "raised"
+    NOT_RUN = "not run"
+    HOOKED = "has hooks"
+
+
+class Tone(StrEnum):
+    """How a line of a box is written."""
+
+    PLAIN = "plain"
+    SITE = "site"  # a source line's place
+    CODE = "code"  # a source line's text
+    ALARM = "alarm"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a box, below its title."""
+
+    text: str
+    tone: Tone = Tone.PLAIN
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """One box of the picture."""
+
+    id: str
+    form: Form
+    title: str
+    ordinal: str  # "#2" when other nodes have the same name
+    kind: Kind
+    lines: tuple[Line, ...]
+    marks: tuple[Mark, ...]
+    heat: float | None  # from 0 to 1, on the picture's scale; None where there is no number
+    group: str  # "" outside of all groups
+    tooltip: str
+    nodes: tuple[int, ...]  # those of the trace that it stands for
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow:
+    """Where a gradient goes, from box to box."""
+
+    tail: str
+    head: str
+    label: str
+    form: Form  # FUNCTION: a gradient flows; SAVED: a value is kept
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Boxes that belong together: those of one call of a module, or of one double backward."""
+
+    id: str
+    title: str
+    parent: str  # "" at the top
+
+
+class ColorBy(StrEnum):
+    """What colour tells."""
+
+    KIND = "kind"
+    TIME = "time"
+    GRAD = "grad"
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What heat means: which numbers are 0 and 1."""
+
+    title: str
+    low: str
+    high: str
+
+
+@dataclass(frozen=True, slots=True)
+class GraphScene:
+    """One picture of a backward graph."""
+
+    title: str
+    notes: tuple[str, ...]  # what is not shown, and how to see it
+    boxes: tuple[Box, ...]
+    arrows: tuple[Arrow, ...]
+    groups: tuple[Group, ...]  # parents before children
+    color_by: ColorBy
+    scale: Scale | None
+    kinds: tuple[Kind, ...]  # those that occur, in their fixed order: for the legend
+    forms: tuple[Form, ...]
+    marks: tuple[Mark, ...]
