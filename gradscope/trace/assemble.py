@@ -12,6 +12,7 @@ from gradscope.errors import UnreadableTraceError
 from gradscope.trace.declare import NONE, TABLES, Column, Row, columns
 from gradscope.trace.ragged import Data, Integers, Ragged, concatenate, take
 from gradscope.trace.table import Strings, Table
+from gradscope.trace.text import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -48,12 +49,17 @@ def default(column: Column, rows: int) -> Data:
     return np.full(rows, column.default, DTYPES[column.type])
 
 
-def assemble(blocks: Iterable[Block]) -> Assembly:
-    """Join the blocks of each table, and apply the amendments, in the order they came."""
+def assemble(blocks: Iterable[Block], room: int | None = None) -> Assembly:
+    """Join the blocks of each table, and apply the amendments, in the order they came.
+
+    `room`: how many cells that may make at most. See Note [Bounded expansion].
+    """
     plain: defaultdict[str, list[Block]] = defaultdict(list)
     amendments: defaultdict[str, list[Block]] = defaultdict(list)
     for block in blocks:
         (amendments if block.amend else plain)[block.table].append(block)
+    if room is not None:
+        _check_room(plain, amendments, room)
     joined = {name: _join(name, parts) for name, parts in plain.items()}
     string = joined.get("string", {"id": np.zeros(0, np.int64), "text": np.zeros(0, object)})
     strings = Strings(np.asarray(string["id"]), np.asarray(string["text"]))
@@ -64,13 +70,25 @@ def assemble(blocks: Iterable[Block]) -> Assembly:
         if name in amendments:
             data, lost = _amend(name, data, amendments.pop(name))
             if lost:
-                made.notes.append(f"{lost} amendments of {name} name rows that are not there")
+                made.notes.append(f"{lost} amendments of {quoted(name)} name no row that is there")
         if row is not None:
             _check_texts(name, row, data, strings)
         made.tables[name] = Table(name, row, data, strings)
     for name in sorted(amendments):
-        made.notes.append(f"amendments of {name}, which has no rows")
+        made.notes.append(f"amendments of {quoted(name)}, which has no rows")
     return made
+
+
+def _check_room(
+    plain: Mapping[str, Sequence[Block]], amendments: Mapping[str, Sequence[Block]], room: int
+) -> None:
+    for name, blocks in plain.items():
+        row = TABLES.get(name)
+        names = {column.name for column in columns(row)} if row else set()
+        names.update(key for block in [*blocks, *amendments.get(name, ())] for key in block.data)
+        room -= len(names) * sum(block.rows for block in blocks)
+    if room < 0:
+        raise UnreadableTraceError("its blocks name more columns than their lines can stand for")
 
 
 def in_order(names: Iterable[str]) -> list[str]:
@@ -96,7 +114,7 @@ def _join_column(
     kinds = {_kind(data) for data in given}
     if not kinds <= {"i", "f"} and len(kinds) > 1:
         raise UnreadableTraceError(
-            f"column {name!r} of table {table!r} changes its type between blocks"
+            f"column {quoted(name)} of table {quoted(table)} changes its type between blocks"
         )
     fill = column or _guess(name, given[0])
     return concatenate([default(fill, rows) if data is None else data for rows, data in parts])
@@ -118,8 +136,9 @@ def _amend(
     name: str, data: dict[str, Data], amendments: Sequence[Block]
 ) -> tuple[dict[str, Data], int]:
     """The columns with the amendments written over them, and how many rows were not found."""
-    if "id" not in data or not all("id" in block.data for block in amendments):
-        raise UnreadableTraceError(f"an amendment of {name!r} needs a column 'id' on both sides")
+    identified = [data.get("id"), *(block.data.get("id") for block in amendments)]
+    if any(column is None or _kind(column) != "i" for column in identified):
+        raise UnreadableTraceError(f"{quoted(name)} cannot be amended: ids are missing")
     ids = np.concatenate([np.asarray(block.data["id"]) for block in amendments])
     rows: Table[Row] = Table(name, None, {"id": data["id"]}, NO_STRINGS)
     positions = rows.positions(ids)
@@ -144,7 +163,7 @@ def _write_over(
         old = default(_guess(key, new), length)
     if _kind(old) != _kind(new):
         raise UnreadableTraceError(
-            f"an amendment of {table!r} holds another type than column {key!r}"
+            f"an amendment of {quoted(table)} holds another type than column {quoted(key)}"
         )
     found = np.flatnonzero(where != NONE)
     source = np.arange(length)

@@ -11,6 +11,7 @@ import orjson
 from gradscope.errors import UnknownNameError
 from gradscope.trace.assemble import in_order
 from gradscope.trace.declare import EVENTS, NONE, Event, Row
+from gradscope.trace.notes import notes_of
 from gradscope.trace.ragged import Integers, Ragged, same
 from gradscope.trace.schema import MINOR, VERSION, Frame, GraphTask, Meta, Stack, Step, String
 from gradscope.trace.table import CHUNK, Strings, Table
@@ -39,19 +40,21 @@ class Trace:
         tables: Mapping[str, Table[Row]],
         *,
         version: tuple[int, int] = (VERSION, MINOR),
-        notes: tuple[str, ...] = (),
         truncated: bool = False,
         horizon: int | None = None,
+        lost: int = 0,
+        remarks: tuple[str, ...] = (),
     ) -> None:
         self.tables = {name: tables[name] for name in in_order(tables)}
         """Every table by name, those this gradscope does not know included."""
         self.version = version
-        self.notes = notes
-        """What is missing and why, one sentence each."""
         self.truncated = truncated
         """Whether the recording ended without closing the file: killed, crashed, or cut since."""
         self.horizon = horizon
         """Up to and including this `seq` no event is missing; None: to the end."""
+        self.lost = lost
+        """How many bytes of the file, after its last whole line, could not be read."""
+        self._remarks = remarks
         string = self.table(String)
         self._strings = Strings(string["id"], string["text"])
         self.event_kinds: tuple[type[Event], ...] = tuple(EVENTS.values())
@@ -74,6 +77,11 @@ class Trace:
     def meta(self) -> Mapping[str, Any]:
         """Facts about the run by key; of two rows of one key the later one holds."""
         return {row.key: _json(row.value) for row in self.rows(Meta)}
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What is missing and why, one sentence each."""
+        return (*notes_of(self), *self._remarks)
 
     # Text ------------------------------------------------------------------------------------
 
@@ -208,8 +216,8 @@ class Trace:
         """Same rows in the same order, and the same parts missing. String ids may differ."""
         if not isinstance(other, Trace):
             return NotImplemented
-        state = (self.version, self.notes, self.truncated, self.horizon)
-        if state != (other.version, other.notes, other.truncated, other.horizon):
+        state = (self.version, self.truncated, self.horizon)
+        if state != (other.version, other.truncated, other.horizon):
             return False
         names = [name for name in in_order({*self.tables, *other.tables}) if name != String.TABLE]
         return all(_same(self.tables.get(name), other.tables.get(name)) for name in names)

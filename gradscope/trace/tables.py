@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from enum import IntEnum
 
 from gradscope.trace.declare import (
@@ -62,6 +63,14 @@ class Phase(IntEnum):
     MODULE = 4
 
 
+@table("string")
+class String(Row):
+    """Interned text. Id 0 is the empty string."""
+
+    id: int
+    text: str = ""
+
+
 @table("meta")
 class Meta(Row):
     """One fact about the run. A later row of the same key replaces the earlier.
@@ -73,14 +82,6 @@ class Meta(Row):
 
     key: Text
     value: Text = ""  # JSON
-
-
-@table("string")
-class String(Row):
-    """Interned text. Id 0 is the empty string."""
-
-    id: int
-    text: str = ""
 
 
 @table("frame")
@@ -317,11 +318,11 @@ class Value(Row):
     posinf: int = 0
     neginf: int = 0
     zero: int = 0
-    min: float = nan  # of the finite elements, as all below; NaN when there is none
-    max: float = nan
-    mean: float = nan
-    rms: float = nan
-    norm: float = nan
+    min: float = math.nan  # of the finite elements, as all below; NaN when there is none
+    max: float = math.nan
+    mean: float = math.nan
+    rms: float = math.nan
+    norm: float = math.nan
     bad: Ints = ()  # flat indices of the first non-finite elements
     histogram: Ints = ()  # log2 buckets, where recorded
     data: Text = ""  # JSON of the values, where recorded

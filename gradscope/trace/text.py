@@ -10,3 +10,9 @@ def clean(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-8", "backslashreplace").decode()
     return text
+
+
+def quoted(text: object) -> str:
+    """Hostile text for an error's one line: short, quoted, nothing unprintable."""
+    shown = text if isinstance(text, str) else repr(text)
+    return repr(shown if len(shown) <= 60 else shown[:57] + "...")

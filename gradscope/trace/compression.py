@@ -1,0 +1,128 @@
+"""The text of a trace as it lies on disk: plain, or compressed window by window."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol
+
+from gradscope.errors import MissingProgramError, UnreadableTraceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+# Note [Decompression bombs]
+# A file of n bytes may hold at most RATIO * n + FREE bytes of text. The writer keeps to it: a
+# window that would shrink further (3 to 10 is usual) is packed less tightly.
+RATIO: Final = 64
+FREE: Final = 1 << 24
+
+CHUNK: Final = 1 << 18
+GZIP: Final = b"\x1f\x8b"
+ZSTD: Final = b"\x28\xb5\x2f\xfd"
+SKIPPED: Final = 0x184D2A50  # the magic number of a zstd frame that readers skip
+LEVEL: Final = {"gzip": 6, "zstd": 3}
+
+
+class Pack(Protocol):
+    """Turns the text of one window into bytes that can be read without those before."""
+
+    def __call__(self, text: bytes) -> bytes: ...
+
+
+def packer(path: Path) -> Pack:
+    """How a file of this name is compressed."""
+    if path.suffix == ".gz":
+        return _gzip
+    if path.suffix == ".zst":
+        return _zstd()
+    return _plain
+
+
+def _plain(text: bytes) -> bytes:
+    return text
+
+
+def _gzip(text: bytes) -> bytes:
+    member = _gzip_member(text, zlib.Z_DEFAULT_STRATEGY)
+    return member if len(text) <= RATIO * len(member) else _gzip_member(text, zlib.Z_HUFFMAN_ONLY)
+
+
+def _gzip_member(text: bytes, strategy: int) -> bytes:
+    packing = zlib.compressobj(LEVEL["gzip"], zlib.DEFLATED, 31, 9, strategy)
+    return packing.compress(text) + packing.flush()
+
+
+def _zstd() -> Pack:
+    packing = _zstandard().ZstdCompressor(level=LEVEL["zstd"], write_checksum=True)
+
+    def pack(text: bytes) -> bytes:
+        frame: bytes = packing.compress(text)
+        short = len(text) // RATIO - len(frame)
+        return frame + struct.pack("<II", SKIPPED, short) + bytes(short) if short > 0 else frame
+
+    return pack
+
+
+def _zstandard() -> Any:
+    try:
+        import zstandard  # noqa: PLC0415 - optional, and 10 ms to import
+    except ImportError:
+        raise MissingProgramError(
+            "a .zst trace needs the package zstandard: pip install 'gradscope[zstd]', "
+            "or use a name that ends in .json.gz"
+        ) from None
+    return zstandard
+
+
+def unpacked(file: BinaryIO, size: int) -> Iterator[bytes]:
+    """The text of an open file of this size, piece by piece, whatever it is packed with."""
+    magic = file.read(4)
+    file.seek(0)
+    if magic.startswith(GZIP):
+        pieces = _gunzipped(file)
+    elif magic == ZSTD or (len(magic) == 4 and magic[1:] == struct.pack("<I", SKIPPED)[1:]):
+        pieces = _unzstd(file)
+    else:
+        while piece := file.read(CHUNK):
+            yield piece
+        return
+    total = 0
+    for piece in pieces:
+        total += len(piece)
+        if total > RATIO * size + FREE:
+            raise UnreadableTraceError(
+                f"its {size} bytes unpack to more than {RATIO} times as many, which no trace does"
+            )
+        yield piece
+
+
+def _gunzipped(file: BinaryIO) -> Iterator[bytes]:
+    """The text of all members; what is left of a cut one too."""
+    member = zlib.decompressobj(31)
+    packed = b""
+    while packed := packed or file.read(CHUNK):
+        if member.eof:
+            member = zlib.decompressobj(31)
+        try:
+            piece = member.decompress(packed, CHUNK)
+        except zlib.error as error:
+            raise UnreadableTraceError(f"its gzip data is damaged: {error}") from None
+        packed = member.unused_data if member.eof else member.unconsumed_tail
+        if piece:
+            yield piece
+
+
+def _unzstd(file: BinaryIO) -> Iterator[bytes]:
+    zstandard = _zstandard()
+    unpacking = zstandard.ZstdDecompressor(max_window_size=1 << 27)
+    with unpacking.stream_reader(file, read_across_frames=True, closefd=False) as reader:
+        while True:
+            try:
+                piece = reader.read(CHUNK)
+            except zstandard.ZstdError as error:
+                raise UnreadableTraceError(f"its zstd data is damaged: {error}") from None
+            if not piece:
+                return
+            yield piece

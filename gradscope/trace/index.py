@@ -1,0 +1,126 @@
+"""Where in a trace file the rows of a table, a time or a step are: the index at its end."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import astuple, dataclass, fields
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
+
+import numpy as np
+
+from gradscope.errors import UnreadableTraceError
+from gradscope.trace import columns as coding
+from gradscope.trace.declare import NONE
+from gradscope.trace.lines import EXPANSION, seal, unseal
+from gradscope.trace.ragged import Ragged
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gradscope.trace.assemble import Block
+
+_TAIL: Final = re.compile(rb'"index_at":(\d{1,18})}\n$')
+TIMES: Final = ("t", "begin", "born")
+"""The column that says when a row's life began, whichever its table has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One block line: what is in it, and where it is. NONE where a table has no time or step."""
+
+    table: str
+    offset: int  # in the text
+    length: int
+    rows: int
+    window: int
+    first_time: int
+    last_time: int
+    first_step: int
+    last_step: int
+
+
+def entry(block: Block, offset: int, length: int, window: int) -> Entry:
+    """The index's entry for a block."""
+    times = next((name for name in TIMES if name in block.data), "")
+    return Entry(
+        block.table,
+        offset,
+        length,
+        block.rows,
+        window,
+        *_extent(block, times),
+        *_extent(block, "step"),
+    )
+
+
+def _extent(block: Block, name: str) -> tuple[int, int]:
+    data = block.data.get(name)
+    if data is None or isinstance(data, Ragged) or data.dtype.kind != "i":
+        return NONE, NONE
+    return int(data.min()), int(data.max())
+
+
+def closing(entries: Sequence[Entry], end: Mapping[str, Any], offset: int) -> bytes:
+    """The last lines of a file: the end of the recording and the index. `offset`: where they go."""
+    rows = [astuple(entry) for entry in entries]
+    columns = dict(zip(_NAMES, map(list, zip(*rows, strict=True)), strict=False))
+    tables = columns.pop("table", [])
+    index = {"table": tables} | {
+        name: coding.encode(np.array(values, np.int64), explicit=True)
+        for name, values in columns.items()
+    }
+    ending = seal({"end": True, **end}) + b"\n],\n"
+    return b'%s"index":%s,\n"index_at":%d}\n' % (
+        ending,
+        seal({"rows": len(rows), **index, **end}),
+        offset + len(ending),
+    )
+
+
+_NAMES: Final = tuple(field.name for field in fields(Entry))
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """All entries of a file, and what its end line says."""
+
+    entries: tuple[Entry, ...]
+    end: Mapping[str, Any]
+
+
+def is_tail(line: bytes) -> bool:
+    """Whether this is the last line of a file that was closed."""
+    return _TAIL.fullmatch(line) is not None
+
+
+def read_index(file: BinaryIO, size: int) -> Index | None:
+    """The index of an open, uncompressed file of this size; None when it has none that is whole."""
+    file.seek(max(size - 40, 0))
+    found = _TAIL.search(file.read(40))
+    if found is None or int(found[1]) > size:
+        return None
+    file.seek(int(found[1]))
+    line, newline, _ = file.read().partition(b"\n")
+    given = unseal(line.removeprefix(b'"index":')) if newline else None
+    if given is None:
+        return None
+    try:
+        return Index(_entries(given, len(line), size), given)
+    except (UnreadableTraceError, TypeError):
+        return None
+
+
+def _entries(given: Mapping[str, Any], length: int, size: int) -> tuple[Entry, ...]:
+    rows = given.get("rows")
+    if type(rows) is not int or not 0 <= rows * len(_NAMES) <= EXPANSION * length:
+        raise UnreadableTraceError("its index cannot be so long")
+    kinds = {name: str if name == "table" else int for name in _NAMES}
+    columns = [
+        coding.DECODERS[kind](given.get(name), rows).tolist() for name, kind in kinds.items()
+    ]
+    if any(len(column) != rows for column in columns):
+        raise UnreadableTraceError("its index has columns of different lengths")
+    entries = tuple(Entry(*cells) for cells in zip(*columns, strict=True))
+    if any(not 0 <= e.offset <= e.offset + e.length <= size for e in entries):
+        raise UnreadableTraceError("its index points outside the file")
+    return entries

@@ -1,0 +1,159 @@
+"""The lines of a trace file: each a piece of one JSON document, each with its checksum.
+
+    {"format":"gradscope-trace","version":[1,0],"blocks":[
+    {"table":"node","rows":2,"id":{"first":1,"by":1},"name":7,...,"crc32":3141592653},
+    {"window":1,"blocks":1,"crc32":...},
+    {"end":true,...,"crc32":...}
+    ],
+    "index":{"rows":1,...,"crc32":...},
+    "index_at":12345}
+
+A block line holds rows of one table, or amends earlier ones. A window line says that all that was
+committed together is whole. The end line says that the recording was closed.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+from zlib import crc32
+
+import orjson
+
+from gradscope.errors import FutureTraceError, UnreadableTraceError
+from gradscope.trace import columns as coding
+from gradscope.trace.assemble import Block, default
+from gradscope.trace.declare import TABLES, columns
+from gradscope.trace.ragged import Ragged
+from gradscope.trace.schema import VERSION
+from gradscope.trace.text import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# Note [Bounded expansion]
+# One short line may stand for many cells: `"rows": 1000000000000, "task": 1`. So that no file can
+# ask for more memory than its size warrants, a line stands for at most EXPANSION cells (of eight
+# bytes) for each byte of its own. The writer keeps to it: where a block would be shorter than
+# that, it writes columns out cell by cell until it is not. With what parsing takes on top, opening
+# a trace takes at most MEMORY bytes for each byte of its text.
+EXPANSION: Final = 4
+MEMORY: Final = 128
+
+FORMAT: Final = "gradscope-trace"
+RESERVED: Final = ("table", "rows", "amend", "window", "blocks", "end", "crc32")
+"""What a line says besides its columns."""
+
+_OPTIONS: Final = orjson.OPT_SERIALIZE_NUMPY
+_SEAL: Final = re.compile(rb',"crc32":(\d{1,10})}$')
+
+
+def header(version: tuple[int, int]) -> bytes:
+    """The first line."""
+    return b'{"format":"%s","version":[%d,%d],"blocks":[\n' % (FORMAT.encode(), *version)
+
+
+def read_header(line: bytes) -> tuple[int, int]:
+    """The version the first line declares."""
+    try:
+        fields = orjson.loads(line.rstrip() + b"]}")
+    except orjson.JSONDecodeError:
+        fields = None
+    if not isinstance(fields, dict) or fields.get("format") != FORMAT:
+        raise UnreadableTraceError("it is not a gradscope trace, or is cut within its first line")
+    version = fields.get("version")
+    if (
+        not isinstance(version, list)
+        or len(version) != 2
+        or any(type(number) is not int or number < 0 for number in version)
+    ):
+        raise UnreadableTraceError(f"it declares no version but {quoted(version)}")
+    if version[0] > VERSION:
+        raise FutureTraceError(
+            f"it is of version {version[0]}.{version[1]} and this gradscope reads up to "
+            f"{VERSION}: install a newer gradscope"
+        )
+    return version[0], version[1]
+
+
+def seal(fields: Mapping[str, Any]) -> bytes:
+    """An object as JSON, its checksum last."""
+    body = orjson.dumps(fields, option=_OPTIONS)[:-1]
+    return b'%s,"crc32":%d}' % (body, crc32(body))
+
+
+def unseal(line: bytes) -> dict[str, Any] | None:
+    """The object on a line; None when the checksum says that this is not what was written."""
+    line = line.rstrip(b"\n").removesuffix(b",")
+    found = _SEAL.search(line, max(len(line) - 24, 0))
+    if found is None or crc32(line[: found.start()]) != int(found[1]):
+        return None
+    try:
+        fields = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
+    return fields if isinstance(fields, dict) else None
+
+
+def cells(block: Block) -> int:
+    """How many cells a block has once it is read."""
+    names = set(block.data)
+    if block.table in TABLES and not block.amend:
+        names |= {column.name for column in columns(TABLES[block.table])}
+    lists = [len(data.values) for data in block.data.values() if isinstance(data, Ragged)]
+    return block.rows * len(names) + sum(lists)
+
+
+def block_line(block: Block) -> bytes:
+    """A block as JSON. See Note [Bounded expansion]."""
+    made = cells(block)
+    for explicit in range(len(block.data) + 1):
+        line = seal(_block_fields(block, explicit))
+        if made <= EXPANSION * len(line):
+            return line
+    raise AssertionError(f"a block of {block.table} cannot be written out")
+
+
+def _block_fields(block: Block, explicit: int) -> dict[str, Any]:
+    fields: dict[str, Any] = {"table": block.table, "rows": block.rows}
+    if block.amend:
+        fields["amend"] = True
+    for number, (name, data) in enumerate(block.data.items()):
+        fields[name] = coding.encode(data, explicit=number < explicit)
+    return fields
+
+
+def read_block(fields: dict[str, Any], length: int) -> Block:
+    """The block on a line of so many bytes."""
+    table, rows = fields.get("table"), fields.get("rows")
+    if not isinstance(table, str) or type(rows) is not int or rows < 1:
+        raise UnreadableTraceError("it is no block of a table")
+    amend = fields.get("amend") is True
+    known = {column.name: column for column in columns(TABLES[table])} if table in TABLES else {}
+    given = {name: coded for name, coded in fields.items() if name not in RESERVED}
+    width = len(given) if amend else len(known.keys() | given.keys())
+    allowed = EXPANSION * length
+    if not given or rows * width > allowed:
+        raise UnreadableTraceError(f"a line of {length} bytes cannot stand for {rows} rows")
+    data = {}
+    left = allowed - rows * width
+    for name, coded in given.items():
+        try:
+            data[name] = column = coding.decode(coded, rows, known.get(name), left)
+        except UnreadableTraceError as error:
+            raise UnreadableTraceError(
+                f"column {quoted(name)} of table {quoted(table)}: {error}"
+            ) from None
+        left -= len(column.values) if isinstance(column, Ragged) else 0
+    return Block(table, rows, data, amend)
+
+
+def completed(block: Block) -> Block:
+    """A block with the columns nobody filled in; an amendment has only those it changes."""
+    if block.amend or block.table not in TABLES:
+        return block
+    data = dict(block.data)
+    for column in columns(TABLES[block.table]):
+        if column.name not in data:
+            data[column.name] = default(column, block.rows)
+    return Block(block.table, block.rows, data)

@@ -1,0 +1,53 @@
+"""What a trace lacks, in sentences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradscope.trace.declare import TABLES, columns
+from gradscope.trace.schema import MINOR, VERSION
+from gradscope.trace.text import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from gradscope.trace.run import Trace
+
+
+def notes_of(trace: Trace) -> Iterator[str]:
+    """Whatever somebody who reads this trace must know before trusting it."""
+    if trace.truncated:
+        events = sum(len(t) for name, t in trace.tables.items() if name.startswith("event."))
+        yield f"truncated: {events} events recovered, {trace.lost} bytes lost"
+    if dropped := dropped_rows(trace):
+        shown = ", ".join(f"{name} {rows}" for name, rows in dropped.items())
+        yield f"dropped: {sum(dropped.values())} rows were not recorded ({shown})"
+    if trace.version > (VERSION, MINOR):
+        yield (
+            "written by a newer gradscope (version "
+            f"{trace.version[0]}.{trace.version[1]}, this one knows {VERSION}.{MINOR})"
+        )
+    if strangers := sorted(_strangers(trace)):
+        shown = ", ".join(map(quoted, strangers[:5])) + ", …" * (len(strangers) > 5)
+        yield f"kept but not shown, since this gradscope does not know them: {shown}"
+
+
+def dropped_rows(trace: Trace) -> Mapping[str, int]:
+    """How many rows of each table the recorder left out, from `meta.dropped`."""
+    dropped = trace.meta.get("dropped")
+    if not isinstance(dropped, dict):
+        return {}
+    return {
+        name if name in TABLES else quoted(name): rows
+        for name, rows in sorted(dropped.items())
+        if type(rows) is int and rows > 0
+    }
+
+
+def _strangers(trace: Trace) -> Iterator[str]:
+    for name, table in trace.tables.items():
+        if name not in TABLES:
+            yield name
+        else:
+            known = {column.name for column in columns(TABLES[name])}
+            yield from (f"{name}.{column}" for column in table.data if column not in known)

@@ -1,0 +1,120 @@
+"""A trace file line by line: its blocks, and how far it can be trusted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradscope.errors import UnreadableTraceError
+from gradscope.trace.assemble import Block
+from gradscope.trace.declare import NONE
+from gradscope.trace.index import is_tail
+from gradscope.trace.lines import read_block, read_header, unseal
+from gradscope.trace.ragged import Ragged
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+ALWAYS = frozenset({"string", "meta"})
+"""Tables that are read whichever are asked for."""
+
+
+@dataclass(slots=True)
+class Scan:
+    """What the lines of a file, read one after the other, have told so far."""
+
+    tables: Collection[str] | None = None  # read only these; None: all
+    version: tuple[int, int] = (0, 0)
+    blocks: list[Block] = field(default_factory=list)
+    text: int = 0  # bytes, of all lines
+    lost: int = 0  # bytes after the last whole line
+    ended: bool = False  # the recording was closed
+    indexed: bool = False  # and the file goes on to its last byte
+    end: dict[str, Any] = field(default_factory=dict)
+    horizon: int = NONE  # the last event of the last whole window
+    skipped: int = 0  # blocks of tables that were not asked for
+    _latest: int = NONE
+    _in_window: int = 0
+
+    def read(self, pieces: Iterable[bytes]) -> None:
+        """Take in the whole text of a file."""
+        for number, line in enumerate(lines_of(pieces), 1):
+            self.read_line(number, line)
+            if self.lost:
+                return
+        if not self.text:
+            raise UnreadableTraceError("it is empty")
+
+    def read_line(self, number: int, line: bytes) -> None:
+        """Take in one line; the first one is the header."""
+        self.text += len(line)
+        try:
+            self._line(number, line)
+        except UnreadableTraceError as error:
+            raise type(error)(f"line {number}: {error}") from None
+
+    def _line(self, number: int, line: bytes) -> None:
+        if number == 1:
+            self.version = read_header(line)
+            return
+        if self.ended:
+            self.indexed = is_tail(line)
+            return
+        if line.endswith(b"\n") and self._unwanted(line):
+            self.skipped += 1
+            self._in_window += 1
+            return
+        fields = unseal(line)
+        if fields is not None:
+            self._fields(fields, len(line))
+        elif line.endswith(b"\n"):
+            raise UnreadableTraceError("it is damaged (what it holds does not fit its checksum)")
+        else:
+            self.lost = len(line)
+
+    def _unwanted(self, line: bytes) -> bool:
+        if self.tables is None or not line.startswith(b'{"table":"'):
+            return False
+        name = line[10 : line.find(b'"', 10)].decode("utf-8", "replace")
+        return name not in self.tables and name not in ALWAYS
+
+    def _fields(self, fields: dict[str, Any], length: int) -> None:
+        if "table" in fields:
+            block = read_block(fields, length)
+            self.blocks.append(block)
+            self._in_window += 1
+            self._latest = max(self._latest, _last_event(block))
+        elif "window" in fields:
+            if fields.get("blocks") != self._in_window:
+                raise UnreadableTraceError("the window it closes has lost blocks")
+            self._in_window = 0
+            self.horizon = self._latest
+        elif fields.get("end") is True:
+            self.ended = True
+            self.end = fields
+        else:
+            raise UnreadableTraceError("it is neither a block nor the end of a window")
+
+
+def lines_of(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines of a text that comes in pieces; the last one may lack its newline."""
+    begun: list[bytes] = []
+    for piece in pieces:
+        *whole, rest = piece.split(b"\n")
+        for line in whole:
+            begun.append(line)
+            begun.append(b"\n")
+            yield b"".join(begun)
+            begun.clear()
+        begun.append(rest)
+    if last := b"".join(begun):
+        yield last
+
+
+def _last_event(block: Block) -> int:
+    seq = block.data.get("seq")
+    if not block.table.startswith("event.") or seq is None or isinstance(seq, Ragged):
+        return NONE
+    return int(np.max(seq)) if seq.dtype.kind == "i" else NONE
