@@ -1,0 +1,76 @@
+"""Numba kernels, for arrays large enough to pay for compiling them. Import it by `support.fast`.
+
+Each has a plain twin in its own room; the tests compare the two.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from gradscope.runtime.kernels.special import ERF_DENOMINATOR, ERF_NUMERATOR
+from gradscope.runtime.kernels.support import Array
+
+
+def erf_float32(x: Array) -> Array:
+    out = np.empty(x.shape, np.float32)
+    _erf_float32(np.ascontiguousarray(x).reshape(-1), out.reshape(-1))
+    return out
+
+
+N0, N1, N2, N3, N4, N5, N6 = ERF_NUMERATOR
+D0, D1, D2, D3, D4, D5 = ERF_DENOMINATOR
+
+
+# Written without a branch or a loop over the coefficients, and with NumPy's rules for division, so
+# that the compiler makes vector instructions of it: seven times as fast as otherwise.
+@njit(cache=True, error_model="numpy")
+def _erf_float32(x: Array, out: Array) -> None:
+    for i in range(x.size):
+        clipped = np.float32(4.0) if x[i] > np.float32(4.0) else x[i]  # noqa: FURB136 -- keeps NaN
+        clipped = np.float32(-4.0) if clipped < np.float32(-4.0) else clipped  # noqa: FURB136
+        wide = np.float64(clipped)
+        s = wide * wide
+        numerator = (((((s * N0 + N1) * s + N2) * s + N3) * s + N4) * s + N5) * s + N6
+        denominator = ((((s * D0 + D1) * s + D2) * s + D3) * s + D4) * s + D5
+        out[i] = wide * numerator / denominator
+
+
+def erf_float64(x: Array) -> Array:
+    out = np.empty(x.shape, np.float64)
+    _erf_float64(np.ascontiguousarray(x).reshape(-1), out.reshape(-1))
+    return out
+
+
+@njit(cache=True)
+def _erf_float64(x: Array, out: Array) -> None:
+    for i in range(x.size):
+        out[i] = math.erf(x[i])
+
+
+def erfc_float64(x: Array) -> Array:
+    out = np.empty(x.shape, np.float64)
+    _erfc_float64(np.ascontiguousarray(x).reshape(-1), out.reshape(-1))
+    return out
+
+
+@njit(cache=True)
+def _erfc_float64(x: Array, out: Array) -> None:
+    for i in range(x.size):
+        out[i] = math.erfc(np.float64(x[i]))
+
+
+@njit(cache=True)
+def put_add(out: Array, positions: Array, values: Array) -> None:
+    for i in range(positions.size):
+        out[positions[i]] += values[i]
+
+
+@njit(cache=True)
+def add_rows(out: Array, index: Array, rows: Array) -> None:
+    for i in range(index.size):
+        row = out[index[i]]
+        for j in range(row.size):
+            row[j] += rows[i, j]

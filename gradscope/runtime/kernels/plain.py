@@ -1,0 +1,203 @@
+"""Functions of arrays that rows of operations need and NumPy lacks: activations, softmax, scans.
+
+float16 and bfloat16 are computed in float32 and rounded once, as PyTorch does on the CPU.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import ml_dtypes
+import numpy as np
+
+from gradscope.runtime.kernels.losses import nll_loss, nll_loss_backward
+from gradscope.runtime.kernels.reduce import sum_columns, sum_to_size
+from gradscope.runtime.kernels.scatter import index_add, put_add, scatter_add
+from gradscope.runtime.kernels.special import digamma, erf, erfc, erfinv, lgamma, polygamma
+from gradscope.runtime.kernels.support import HALVES, Array, elementwise, quiet
+
+__all__ = [
+    "cumprod",
+    "cumsum",
+    "digamma",
+    "erf",
+    "erfc",
+    "erfinv",
+    "gelu",
+    "gelu_backward",
+    "index_add",
+    "lgamma",
+    "log_sigmoid",
+    "log_softmax",
+    "logsumexp",
+    "nan_to_num",
+    "nll_loss",
+    "nll_loss_backward",
+    "polygamma",
+    "put_add",
+    "scatter_add",
+    "sigmoid",
+    "silu",
+    "softmax",
+    "softplus",
+    "sum_columns",
+    "sum_to_size",
+    "xlogy",
+]
+
+
+@elementwise
+def sigmoid(x: Array) -> Array:
+    y = np.exp(-x)
+    y += 1
+    return np.reciprocal(y)
+
+
+@elementwise
+def silu(x: Array) -> Array:
+    y = np.exp(-x)
+    y += 1
+    return x / y
+
+
+@elementwise
+def softplus(x: Array, beta: float = 1.0, threshold: float = 20.0) -> Array:
+    """Return log(1 + exp(βx)) / β, or x where βx is above the threshold."""
+    scaled = x * beta
+    y = np.log1p(np.exp(scaled)) / beta
+    return np.where(scaled > threshold, x, y)
+
+
+@elementwise
+def log_sigmoid(x: Array) -> Array:
+    return np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x)))
+
+
+_SQRT_HALF: Final = math.sqrt(0.5)
+_SQRT_TWO_OVER_PI: Final = math.sqrt(2.0 / math.pi)
+_CUBIC: Final = 0.044715  # of the usual approximation of the normal distribution by a tanh
+
+
+@elementwise
+def gelu(x: Array, approximate: str = "none") -> Array:
+    """Return x times the share of a normal distribution below x."""
+    if approximate == "tanh":
+        y = np.tanh(_SQRT_TWO_OVER_PI * (x + _CUBIC * x * x * x))
+    else:
+        y = erf(x * _SQRT_HALF)
+    y += 1
+    y *= x
+    y *= 0.5
+    return y
+
+
+def gelu_backward(grad: Array, x: Array, approximate: str = "none") -> Array:
+    """Return the gradient of gelu's input."""
+    wide = x.astype(np.float32) if x.dtype in HALVES else x
+    return np.asarray(grad * _gelu_slope(wide, approximate)).astype(x.dtype, copy=False)
+
+
+@elementwise
+def _gelu_slope(x: Array, approximate: str) -> Any:
+    if approximate == "tanh":
+        square = x * x
+        y = np.tanh(_SQRT_TWO_OVER_PI * (x + _CUBIC * x * square))
+        inner_slope = _SQRT_TWO_OVER_PI * (1.0 + (3.0 * _CUBIC) * square)
+        return 0.5 * (1.0 + y) + 0.5 * x * (1.0 - y * y) * inner_slope
+    below = 0.5 * (1.0 + erf(x * _SQRT_HALF))
+    return below + x * np.exp(-0.5 * x * x) * (1.0 / math.sqrt(2.0 * math.pi))
+
+
+@quiet
+def xlogy(x: Array, y: Array) -> Array:
+    """Return x * log(y), zero where x is zero unless y is NaN."""
+    if x.dtype in HALVES:
+        return xlogy(x.astype(np.float32), y.astype(np.float32)).astype(x.dtype)
+    product = np.asarray(x * np.log(y))
+    return np.where((x == 0) & ~np.isnan(y), np.zeros((), product.dtype), product)
+
+
+def nan_to_num(
+    x: Array, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+) -> Array:
+    """Replace NaN and the infinities, by default by zero and the dtype's limits."""
+    if x.dtype.kind == "c":
+        parts = (nan_to_num(part, nan, posinf, neginf) for part in (x.real, x.imag))
+        return np.stack(list(parts), axis=-1).view(x.dtype)[..., 0]
+    if x.dtype.kind in "biu":
+        return x.copy()
+    limits = ml_dtypes.finfo(x.dtype)
+    y = np.where(np.isnan(x), x.dtype.type(0.0 if nan is None else nan), x)
+    y[x == np.inf] = limits.max if posinf is None else posinf
+    y[x == -np.inf] = limits.min if neginf is None else neginf
+    return y
+
+
+@elementwise
+def softmax(x: Array, dim: int) -> Array:
+    y = np.exp(_less_maximum(x, dim))
+    y /= _sum(y, dim)
+    return y
+
+
+@elementwise
+def log_softmax(x: Array, dim: int) -> Array:
+    shifted = _less_maximum(x, dim)
+    return shifted - np.log(_sum(np.exp(shifted), dim))
+
+
+@elementwise
+def logsumexp(x: Array, dim: int | tuple[int, ...], keepdim: bool = False) -> Any:
+    if x.size == 0:
+        return np.log(np.sum(x, axis=dim, keepdims=keepdim))
+    if x.ndim == 0:
+        return x
+    top = np.maximum.reduce(x, axis=dim, keepdims=True)
+    top = np.where(np.isinf(top), x.dtype.type(0), top)
+    result = np.log(np.add.reduce(np.exp(x - top), axis=dim, keepdims=True)) + top
+    return result if keepdim else np.squeeze(result, dim)
+
+
+def _less_maximum(x: Array, dim: int) -> Array:
+    if x.size == 0 or x.ndim == 0:
+        return x - x
+    return np.asarray(x - np.maximum.reduce(x, axis=dim, keepdims=True))
+
+
+def _sum(x: Array, dim: int) -> Array:
+    """Sum over one dim, which is kept."""
+    if x.ndim == 0:
+        return x
+    if dim in (-1, x.ndim - 1) and x.flags.c_contiguous and x.size:
+        return (x @ np.ones(x.shape[-1], x.dtype))[..., None]
+    return np.asarray(np.add.reduce(x, axis=dim, keepdims=True))
+
+
+def cumsum(x: Array, dim: int, dtype: np.dtype[Any] | None = None) -> Array:
+    """Return running sums, each rounded on its own. Whole numbers become int64."""
+    return _scan(np.add, x, dim, dtype)
+
+
+def cumprod(x: Array, dim: int, dtype: np.dtype[Any] | None = None) -> Array:
+    """Return running products, of the dtypes `cumsum` has."""
+    return _scan(np.multiply, x, dim, dtype)
+
+
+# What PyTorch accumulates in: one step wider than the result.
+_ACCUMULATED_IN: Final[dict[np.dtype[Any], np.dtype[Any]]] = {
+    np.dtype(np.float32): np.dtype(np.float64),
+    np.dtype(np.complex64): np.dtype(np.complex128),
+    **dict.fromkeys(HALVES, np.dtype(np.float32)),
+}
+
+
+@quiet
+def _scan(step: np.ufunc, x: Array, dim: int, dtype: np.dtype[Any] | None) -> Array:
+    if dtype is None:
+        dtype = np.dtype(np.int64) if x.dtype.kind in "biu" else x.dtype
+    wide = _ACCUMULATED_IN.get(dtype, dtype)
+    values = x.astype(dtype, copy=False).astype(wide, copy=False)
+    if x.ndim == 0:
+        return values.astype(dtype)
+    return np.asarray(step.accumulate(values, axis=dim, dtype=wide)).astype(dtype, copy=False)

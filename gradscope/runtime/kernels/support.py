@@ -1,0 +1,60 @@
+"""What kernels share: half precision by way of float32, silence about NaN, the way to Numba."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, wraps
+from typing import Any, Concatenate, Final, ParamSpec, TypeAlias, cast
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[Any]
+Rest = ParamSpec("Rest")
+
+BFLOAT16: Final = np.dtype(ml_dtypes.bfloat16)
+HALVES: Final = frozenset({np.dtype(np.float16), BFLOAT16})
+
+# From this many elements on a Numba kernel wins by more than its import will ever cost a long run.
+LARGE: Final = 1 << 16
+
+# NaN and infinity are values like others here; NumPy need not warn when they arise.
+quiet: Final = np.errstate(all="ignore")
+
+
+@cache
+def fast() -> Any:
+    """Return kernels.fast. Importing it brings in Numba, which takes half a second: ask late."""
+    from gradscope.runtime.kernels import fast as module  # noqa: PLC0415 -- late on purpose
+
+    return module
+
+
+def elementwise(
+    function: Callable[Concatenate[Array, Rest], Any],
+) -> Callable[Concatenate[Array, Rest], Array]:
+    """Give a function of one floating-point array the manners of a kernel.
+
+    Half precision is computed in float32 and rounded once; 0-dim arrays come back as arrays; NumPy
+    does not warn.
+    """
+
+    @quiet
+    @wraps(function)
+    def kernel(x: Array, *args: Rest.args, **kwargs: Rest.kwargs) -> Array:
+        if x.dtype in HALVES:
+            return np.asarray(function(x.astype(np.float32), *args, **kwargs)).astype(x.dtype)
+        return np.asarray(function(x, *args, **kwargs))
+
+    return cast("Callable[Concatenate[Array, Rest], Array]", kernel)
+
+
+def horner(x: Array, coefficients: tuple[float, ...]) -> Array:
+    """Evaluate a polynomial whose coefficients are given from the highest power down."""
+    result = x * coefficients[0]
+    for coefficient in coefficients[1:-1]:
+        result += coefficient
+        result *= x
+    result += coefficients[-1]
+    return np.asarray(result)
