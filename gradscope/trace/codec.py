@@ -14,7 +14,7 @@ from gradscope.trace.assemble import Block, assemble
 from gradscope.trace.compression import packer, unpacked
 from gradscope.trace.declare import Row
 from gradscope.trace.index import Entry, closing, entry, read_index
-from gradscope.trace.lines import EXPANSION, block_line, header, seal
+from gradscope.trace.lines import EXPANSION, block_line, header, window_line
 from gradscope.trace.ragged import take
 from gradscope.trace.run import Trace
 from gradscope.trace.scan import ALWAYS, Scan
@@ -127,11 +127,6 @@ def _windows(trace: Trace) -> Iterator[bytes]:
     text += window_line(1, len(entries))
     end = {"truncated": trace.truncated, "horizon": trace.horizon, "lost": trace.lost}
     yield text + closing(entries, end, offset + len(text))
-
-
-def window_line(number: int, blocks: int) -> bytes:
-    """What says that a window of so many blocks is whole."""
-    return seal({"window": number, "blocks": blocks}) + b",\n"
 
 
 def _blocks(trace: Trace) -> Iterable[Block]:

@@ -148,6 +148,11 @@ def read_block(fields: dict[str, Any], length: int) -> Block:
     return Block(table, rows, data, amend)
 
 
+def window_line(number: int, blocks: int) -> bytes:
+    """What says that a window of so many blocks is whole."""
+    return seal({"window": number, "blocks": blocks}) + b",\n"
+
+
 def completed(block: Block) -> Block:
     """A block with the columns nobody filled in; an amendment has only those it changes."""
     if block.amend or block.table not in TABLES:

@@ -1,0 +1,66 @@
+"""What a producer hands over, as columns of their declared types."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from gradscope.errors import UsageError
+from gradscope.trace.assemble import DTYPES, Block
+from gradscope.trace.declare import Column, Row, columns
+from gradscope.trace.ragged import Array, Data, Ragged
+from gradscope.trace.tables import String
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+Values: TypeAlias = "Data | Sequence[Any]"
+
+
+def prepared(row: type[Row], values: Mapping[str, Values], *, amend: bool) -> Block | None:
+    """The rows as a block; None when there are none.
+
+    Arrays are copied, so that a producer may go on using its buffers. One that is marked read-only
+    and has the column's type is taken as it is.
+    """
+    known = {column.name: column for column in columns(row)}
+    strangers = values.keys() - known.keys()
+    if strangers or row is String:
+        raise UsageError(
+            f"table {row.TABLE} takes no column {', '.join(sorted(strangers))}"
+            if strangers
+            else "text is interned, not written as rows: call intern()"
+        )
+    if amend and not {"id"} < values.keys():
+        raise UsageError(f"an amendment of {row.TABLE} needs ids and what to change")
+    data = {name: _column(row, known[name], given) for name, given in values.items()}
+    lengths = {len(column) for column in data.values()}
+    if len(lengths) != 1:
+        shown = ", ".join(f"{name} {len(column)}" for name, column in data.items())
+        raise UsageError(f"the columns of {row.TABLE} differ in length: {shown or 'there is none'}")
+    rows = lengths.pop()
+    return Block(row.TABLE, rows, data, amend) if rows else None
+
+
+def _column(row: type[Row], column: Column, given: Values) -> Data:
+    dtype = np.dtype(np.int64 if column.interned else DTYPES[column.type])
+    try:
+        if not column.many:
+            return _array(given, dtype)
+        if isinstance(given, Ragged):
+            return Ragged(_array(given.offsets, np.dtype(np.int64)), _array(given.values, dtype))
+        return Ragged.of(list(given), dtype.type)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise UsageError(f"column {row.TABLE}.{column.name} holds {dtype}: {error}") from None
+
+
+def _array(given: Values, dtype: np.dtype[Any]) -> Array:
+    if isinstance(given, np.ndarray) and given.dtype == dtype and not given.flags.writeable:
+        return np.ascontiguousarray(given)
+    array = np.asarray(given)
+    if array.ndim != 1:
+        raise ValueError(f"it needs one dimension and has {array.ndim}")
+    if not array.size or (dtype == np.bool_ and array.dtype.kind in "iu"):
+        return array.astype(dtype)
+    return array.astype(dtype, casting="same_kind")

@@ -1,0 +1,91 @@
+"""Where producers put rows: a file, memory, or nowhere."""
+
+from __future__ import annotations
+
+from threading import RLock
+from typing import TYPE_CHECKING, Protocol
+
+from gradscope.trace.assemble import Block, assemble
+from gradscope.trace.file_writer import FileWriter
+from gradscope.trace.intern import Texts
+from gradscope.trace.prepare import Values, prepared
+from gradscope.trace.run import Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gradscope.trace.declare import Row
+
+__all__ = ["FileWriter", "MemoryWriter", "NullWriter", "Values", "Writer"]
+
+
+class Writer(Protocol):
+    """Takes rows, block by block. Any thread may call it."""
+
+    def intern(self, text: str) -> int:
+        """The id of this text, the same for the same text."""
+        ...
+
+    def block(
+        self,
+        row: type[Row],
+        columns: Mapping[str, Values],
+        amend: bool = False,  # noqa: FBT001, FBT002 - the word is at every call
+    ) -> None:
+        """Rows of one table, column by column; text as ids. Columns left out get their default.
+
+        `amend`: the rows exist already; these are their ids, and what is now known about them.
+        """
+        ...
+
+    def commit(self) -> None:
+        """All blocks since the last commit belong together, and can be written."""
+        ...
+
+    def close(self) -> None:
+        """Commit what is left and finish. Closing twice does nothing."""
+        ...
+
+
+class NullWriter:
+    """Nowhere: what recording itself costs."""
+
+    def intern(self, text: str) -> int:  # noqa: ARG002
+        return 0
+
+    def block(self, row: type[Row], columns: Mapping[str, Values], amend: bool = False) -> None:  # noqa: FBT001, FBT002
+        pass
+
+    def commit(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class MemoryWriter:
+    """Rows kept in memory, as the trace they make."""
+
+    def __init__(self) -> None:
+        self._texts = Texts()
+        self._blocks: list[Block] = []
+        self._lock = RLock()
+
+    def intern(self, text: str) -> int:
+        return self._texts.intern(text)
+
+    def block(self, row: type[Row], columns: Mapping[str, Values], amend: bool = False) -> None:  # noqa: FBT001, FBT002
+        if block := prepared(row, columns, amend=amend):
+            self._blocks.append(block)
+
+    def commit(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def trace(self) -> Trace:
+        """Everything written so far."""
+        strings = self._texts.block(range(1, len(self._texts)))
+        made = assemble([*strings, *self._blocks])
+        return Trace(made.tables, remarks=tuple(made.notes))
