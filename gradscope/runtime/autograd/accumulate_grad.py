@@ -1,0 +1,145 @@
+"""The leaf's node: where a gradient arrives in `.grad`."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradscope.runtime import probe
+from gradscope.runtime.autograd.hooks import POST_ACCUMULATE
+from gradscope.runtime.autograd.node import LAST, Extra, Node
+from gradscope.runtime.call import wrap
+from gradscope.runtime.state import local
+from gradscope.runtime.storage import VersionCounter
+
+if TYPE_CHECKING:
+    from gradscope.runtime.tensor import Tensor
+
+STOLEN, CLONED, IN_PLACE, OUT_OF_PLACE = range(4)
+
+_lock = threading.RLock()
+
+
+class AccumulateGrad(Node):
+    """Adds what arrives to the `.grad` of a leaf."""
+
+    __slots__ = ("variable",)
+    variable: Tensor
+
+    def __init__(self, variable: Tensor) -> None:
+        self.variable = variable
+        self.next_functions = ()
+        self.sequence_nr = LAST
+        self.topological_nr = 0
+        self._saved = ()
+        self._extra = Extra()
+        self.seen = 0
+        self.input_metadata = ((variable._array.shape, variable._array.dtype),)
+        if probe.here is not None:
+            probe.here.accumulator(self)
+
+    def run_arrays(self, grads: Sequence[Any]) -> Sequence[Any]:
+        grad = grads[0]
+        if grad is None:
+            return ()
+        # Two references are the engine's buffer and this call's argument list, one is `grad`.
+        alone = sys.getrefcount(grad) <= 3
+        with _lock:
+            how = self._accumulate_array(grad, alone=alone)
+        self._after(how)
+        return ()
+
+    def run_tensors(self, grads: Sequence[Any]) -> Sequence[Any]:
+        grad = grads[0]
+        if grad is None:
+            return ()
+        meta = self.variable.meta()
+        with _lock:
+            if meta.grad is None:
+                meta.grad = grad.clone() if local.state.grad_enabled else grad.detach()
+                how = CLONED
+            elif local.state.grad_enabled:
+                meta.grad = meta.grad + grad
+                how = OUT_OF_PLACE
+            else:
+                meta.grad += grad
+                how = IN_PLACE
+        self._after(how)
+        return ()
+
+    def _accumulate_array(self, grad: Any, *, alone: bool) -> int:
+        meta = self.variable._meta
+        assert meta is not None
+        before = meta.grad
+        if before is None:
+            if alone and owns(grad) and self._fits(grad):
+                meta.grad = wrap(grad)
+                return STOLEN
+            meta.grad = wrap(self._laid_out(grad))
+            return CLONED
+        target = before._array
+        np.add(target, grad, out=target)
+        if before._versions is None:
+            before._versions = VersionCounter(1)
+        else:
+            before._versions.value += 1
+        return IN_PLACE
+
+    def _fits(self, grad: Any) -> bool:
+        """Whether the gradient is laid out as `.grad` should be: as the leaf, if that is dense."""
+        leaf = self.variable._array
+        if grad.strides == leaf.strides:
+            return True
+        return bool(grad.flags.c_contiguous and not dense(leaf))
+
+    def _laid_out(self, grad: Any) -> Any:
+        leaf = self.variable._array
+        if dense(leaf) and leaf.shape == grad.shape:
+            made = np.empty_like(leaf, subok=False)
+            made[...] = grad
+            return made
+        return np.array(grad, order="C")
+
+    def _after(self, how: int) -> None:
+        state = local.state
+        here = probe.here
+        if here is not None:
+            here.accumulate(state.task, self, self.variable, how)
+        meta = self.variable._meta
+        hooks = meta.post_accumulate_hooks if meta is not None else None
+        if not hooks:
+            return
+        for index, hook in enumerate(list(hooks.values())):
+            if here is not None:
+                here.hook_begin(state.task, self, POST_ACCUMULATE, index, hook)
+            made = hook(self.variable)
+            if made is not None:
+                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+            if here is not None:
+                here.hook_end(state.task, self, POST_ACCUMULATE, index, False, (meta.grad,))
+
+
+def owns(array: Any) -> bool:
+    """Whether nobody else can reach this array's memory."""
+    base = array.base
+    # The array's own reference and the argument of the call are the two that are expected.
+    return base is None or (
+        isinstance(base, np.ndarray) and base.base is None and sys.getrefcount(base) <= 3
+    )
+
+
+def dense(array: Any) -> bool:
+    """Whether the elements fill their memory without holes or overlap, in any order of the dims."""
+    expected = array.itemsize
+    steps = sorted(
+        (abs(step), size) for step, size in zip(array.strides, array.shape, strict=True) if size > 1
+    )
+    for step, size in steps:
+        if step != expected:
+            return False
+        expected *= size
+    return True

@@ -1,0 +1,235 @@
+"""Runs a backward: counts what every node waits for, then evaluates nodes as they become ready."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from heapq import heappop, heappush
+from typing import Any
+
+from gradscope.runtime import probe
+from gradscope.runtime.autograd.evaluate import evaluate_function
+from gradscope.runtime.autograd.graph_task import Capture, ExecInfo, GraphTask
+from gradscope.runtime.autograd.node import Node, prepare
+from gradscope.runtime.autograd.ready_queue import ReadyQueue
+from gradscope.runtime.state import ThreadState, local
+
+MAX_DEPTH = 60
+"""Backwards inside backwards on one thread; deeper ones get a thread of their own."""
+
+
+class GraphRoot(Node):
+    """Stands before several roots, and hands each its gradient."""
+
+    __slots__ = ("outputs",)
+    outputs: Sequence[Any]
+
+    def run_arrays(self, grads: Sequence[Any]) -> Sequence[Any]:
+        return self.outputs
+
+    run_tensors = run_arrays
+
+
+class Engine:
+    """What runs backwards. One per process: `engine` below."""
+
+    def execute(
+        self,
+        roots: Sequence[tuple[Node, int]],
+        grads: Sequence[Any],
+        *,
+        keep_graph: bool,
+        create_graph: bool,
+        accumulate_grad: bool,
+        outputs: Sequence[tuple[Node, int]] = (),
+    ) -> list[Any]:
+        """Run backward from `roots`. Returns the gradients of the edges in `outputs`."""
+        state = local.state
+        if state.queue is None:
+            state.queue = ReadyQueue()
+        task = GraphTask(
+            keep_graph=keep_graph,
+            create_graph=create_graph,
+            accumulate_grad=accumulate_grad,
+            reentrant_depth=0 if state.task is None else state.task.reentrant_depth + 1,
+            cpu_ready_queue=state.queue,
+        )
+        task.parent, task.parent_node, task.state = state.task, state.node, state
+        root, buffer = _root(roots, grads, state)
+        task.graph_roots = tuple(node for node, _ in roots)
+        lowest = self.compute_min_topological_nr(outputs)
+        here = probe.here
+        if here is not None:
+            task.inputs = tuple(outputs)
+        self.compute_dependencies(root, task, lowest)
+        if outputs:
+            self.init_to_execute(root, task, outputs, lowest)
+        if here is not None:
+            here.task_begin(task)
+            here.dependencies(task, task.dependencies)
+        length = state.queue.push(task, root, buffer)
+        if here is not None:
+            here.push(task, root, length)
+        self.execute_with_graph_task(task, state)
+        return task.captured_vars
+
+    def compute_min_topological_nr(self, outputs: Sequence[tuple[Node, int]]) -> int:
+        """No node below every asked-for one can lead to any of them."""
+        return min((node.topological_nr for node, _ in outputs), default=0)
+
+    def compute_dependencies(self, root: Node, task: GraphTask, lowest: int) -> None:
+        """Count how many gradients each reachable node will receive."""
+        counts = task.dependencies
+        stack = [root]
+        push, pop = stack.append, stack.pop
+        while stack:
+            node = pop()
+            if node.topological_nr < lowest:
+                continue
+            for following, _ in node.next_functions:
+                if following is None:
+                    continue
+                if following in counts:
+                    counts[following] += 1
+                else:
+                    counts[following] = 1
+                    push(following)
+
+    def init_to_execute(
+        self, root: Node, task: GraphTask, outputs: Sequence[tuple[Node, int]], lowest: int
+    ) -> None:
+        """Mark which nodes lead to what was asked for, by a depth-first walk without recursion."""
+        info: dict[Node, ExecInfo] = {}
+        task.exec_info = info
+        task.captured_vars = [None] * len(outputs)
+        for index, (node, nr) in enumerate(outputs):
+            entry = info.setdefault(node, ExecInfo())
+            if task.accumulate_grad:
+                entry.needed = True
+            else:
+                if entry.captures is None:
+                    entry.captures = []
+                entry.captures.append(Capture(nr, index))
+        seen = {root}
+        stack = [(root, iter(root.next_functions))]
+        while stack:
+            node, following = stack[-1]
+            for child, _ in following:
+                if child is None or child in seen:
+                    continue
+                if child.topological_nr >= lowest:
+                    seen.add(child)
+                    stack.append((child, iter(child.next_functions)))
+                    break
+            else:
+                stack.pop()
+                entry = info.setdefault(node, ExecInfo())
+                entry.needed = entry.needed or any(
+                    child is not None and child in info and info[child].should_execute()
+                    for child, _ in node.next_functions
+                )
+
+    def execute_with_graph_task(self, task: GraphTask, state: ThreadState) -> None:
+        """Run the task on this thread, or on a fresh one when backwards are nested too deeply."""
+        if state.reentrant_depth < MAX_DEPTH:
+            self.thread_main(task, state)
+        else:
+            self._on_pool_thread(task, state)
+        if task.error is not None:
+            raise task.error
+
+    def _on_pool_thread(self, task: GraphTask, state: ThreadState) -> None:
+        queue = state.queue
+        waiting = [item for item in queue.heap if item[3] is task]
+
+        def run() -> None:
+            inner = local.state
+            inner.queue = ReadyQueue()
+            task.cpu_ready_queue = inner.queue
+            for item in waiting:
+                queue.heap.remove(item)
+                heappush(inner.queue.heap, item)
+            inner.anomaly, inner.check_nan = state.anomaly, state.check_nan
+            inner.saved_hooks = list(state.saved_hooks)
+            inner.refresh()
+            self.thread_main(task, inner)
+
+        worker = threading.Thread(target=run, name="gradscope reentrant", daemon=True)
+        worker.start()
+        worker.join()
+
+    def thread_main(self, task: GraphTask, state: ThreadState) -> None:
+        """Take nodes from this thread's queue until `task` has nothing left to do."""
+        heap = state.queue.heap
+        before = (state.task, state.node, state.grad_enabled)
+        state.reentrant_depth += 1
+        run, owner = evaluate_function, None
+        try:
+            while task.outstanding_tasks:
+                _, node, inputs, found = heappop(heap)
+                if found is not owner:
+                    owner = found
+                    state.task, state.grad_enabled = owner, owner.create_graph
+                state.node = node
+                try:
+                    if owner.error is None:
+                        run(owner, node, inputs, heap)
+                except BaseException as error:  # carried to whoever called backward
+                    self._fail(owner, node, error)
+                owner.outstanding_tasks -= 1
+            state.task, state.node = task, None
+            self._complete(task)
+        finally:
+            state.reentrant_depth -= 1
+            state.task, state.node, state.grad_enabled = before
+
+    def _fail(self, task: GraphTask, node: Node, error: BaseException) -> None:
+        task.error = error
+        if probe.here is not None:
+            probe.here.failed(task, node, error)
+
+    def _complete(self, task: GraphTask) -> None:
+        """Run the callbacks queued for the end; each may queue more."""
+        if task.error is None:
+            try:
+                if task.not_ready:
+                    raise RuntimeError("could not compute gradients for some functions")
+                done = 0
+                while done < len(task.final_callbacks):
+                    function = task.final_callbacks[done]
+                    if probe.here is not None:
+                        probe.here.callback(task, function)
+                    function()
+                    done += 1
+            except BaseException as error:
+                task.error = error
+        task.completed = True
+        task.not_ready.clear()
+        task.dependencies.clear()
+        if probe.here is not None:
+            probe.here.task_end(task)
+
+    def queue_callback(self, function: Any) -> None:
+        """Run `function` when the innermost running backward is done."""
+        task = local.state.task
+        if task is None:
+            raise RuntimeError("Final callbacks can only be installed during backward pass.")
+        task.final_callbacks.append(function)
+
+
+def _root(
+    roots: Sequence[tuple[Node, int]], grads: Sequence[Any], state: ThreadState
+) -> tuple[Node, list[Any]]:
+    """Where to start, and with what: the one root itself, or a GraphRoot before several."""
+    if len(roots) == 1:
+        node, nr = roots[0]
+        buffer: list[Any] = [None] * len(node.input_metadata)
+        buffer[nr] = grads[0]
+        return node, buffer
+    root = GraphRoot()
+    prepare(root, roots, state.next_sequence_nr())
+    root.outputs = tuple(grads)
+    return root, []
+
+
+engine = Engine()

@@ -1,0 +1,172 @@
+"""What happens to one node: hooks, captures, its function, and where its gradients go next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heappush
+from typing import Any
+
+import numpy as np
+
+from gradscope.runtime import probe
+from gradscope.runtime.autograd.accumulate_grad import AccumulateGrad
+from gradscope.runtime.autograd.graph_task import GraphTask
+from gradscope.runtime.autograd.hooks import (
+    RETAINS_GRAD,
+    run_post_hooks,
+    run_pre_hooks,
+    run_tensor_hooks,
+)
+from gradscope.runtime.autograd.input_buffer import MADE, UNDEFINED, add
+from gradscope.runtime.autograd.node import Node
+from gradscope.runtime.autograd.validate import conjugated, fitted, validate_count
+from gradscope.runtime.call import wrap
+from gradscope.runtime.state import local
+
+ndarray = np.ndarray
+
+
+def evaluate_function(task: GraphTask, node: Node, inputs: list[Any], heap: list[Any]) -> None:
+    """Run one ready node, then give every gradient to the node it is for.
+
+    A node that has all of its gradients now goes into the queue; the others wait in `not_ready`.
+    """
+    here, info, raw = probe.here, task.exec_info, task.raw
+    if node._extra is None and info is None and here is None:
+        outputs = node.run_arrays(inputs) if raw else node.run_tensors(inputs)
+        if node._saved and not task.keep_graph:
+            node._saved = None
+    else:
+        attended = evaluate_attended(task, node, inputs, heap)
+        if attended is None:
+            return
+        outputs = attended
+    functions = node.next_functions
+    if len(outputs) != len(functions):
+        outputs = validate_count(node, outputs)
+    counts, waiting = task.dependencies, task.not_ready
+    index = -1
+    for (following, nr), grad in zip(functions, outputs):  # noqa: B905 -- counted above
+        index += 1
+        if following is None:
+            continue
+        if grad is not None:
+            shape, dtype = following.input_metadata[nr]
+            if not raw:
+                if grad._array.shape != shape or grad._array.dtype is not dtype:
+                    grad = fitted(node, index, grad, shape, dtype, raw=False)
+            elif grad.__class__ is not ndarray or grad.shape != shape or grad.dtype is not dtype:
+                grad = fitted(node, index, grad, shape, dtype, raw=True)
+        left = counts[following] - 1
+        counts[following] = left
+        buffer = waiting.get(following)
+        how = MADE
+        if buffer is None:
+            if info is not None and not is_needed(info, following):
+                continue
+            if len(following.input_metadata) == 1:
+                buffer = [grad]
+            else:
+                buffer = [None] * len(following.input_metadata)
+                buffer[nr] = grad
+            if left:
+                waiting[following] = buffer
+        else:
+            how = add(buffer, nr, grad, raw)
+            if not left:
+                del waiting[following]
+        if not left:
+            task.outstanding_tasks += 1
+            heappush(heap, (task.base_key - following.sequence_nr, following, buffer, task))
+        if here is not None:
+            how = how + UNDEFINED if grad is None else how
+            here.delivered(task, node, index, following, how, nr, left, heap)
+
+
+def is_needed(info: dict[Node, Any], node: Node) -> bool:
+    """Whether a node leads to what was asked for, or is asked for itself."""
+    entry = info.get(node)
+    return entry is not None and entry.should_execute()
+
+
+def evaluate_attended(
+    task: GraphTask, node: Node, inputs: list[Any], heap: list[Any]
+) -> Sequence[Any] | None:
+    """Run a node that somebody listens to or looks at; None when it is not needed at all."""
+    here, info = probe.here, task.exec_info
+    if node._extra is not None:
+        inputs = tensor_pre_hooks(task, node, inputs)
+    if info is not None and not captured(task, node, inputs, info):
+        if here is not None:
+            here.skipped(task, node, len(heap))
+        return None
+    if here is not None:
+        here.begin(task, node, inputs, heap)
+    if node._extra is None:
+        outputs = node.run_arrays(inputs) if task.raw else node.run_tensors(inputs)
+    else:
+        outputs = call_function(task, node, inputs)
+    if here is not None:
+        here.end(task, node, outputs)
+    if not task.keep_graph:
+        node.release_variables()
+    return outputs
+
+
+def tensor_pre_hooks(task: GraphTask, node: Node, inputs: list[Any]) -> list[Any]:
+    """Run the hooks users registered on the tensors this node takes gradients for."""
+    if isinstance(node, AccumulateGrad):
+        meta = node.variable._meta
+        if meta is not None and meta.hooks:
+            inputs[0] = run_tensor_hooks(task, node, meta.hooks, 0, inputs[0], task.raw)
+        return inputs
+    extra = node._extra
+    assert extra is not None
+    for nr, hooks in sorted(extra.tensor_pre_hooks.items()):
+        if hooks and inputs[nr] is not None:
+            inputs[nr] = run_tensor_hooks(task, node, hooks, nr, inputs[nr], task.raw)
+    here = probe.here
+    for nr, keep in list(extra.retains_grad.items()):
+        if inputs[nr] is not None:
+            if here is not None:
+                here.hook_begin(task, node, RETAINS_GRAD, 0, keep)
+            keep(wrap(inputs[nr]) if task.raw else inputs[nr])
+            if here is not None:
+                here.hook_end(task, node, RETAINS_GRAD, 0, False, ())
+    return inputs
+
+
+def captured(task: GraphTask, node: Node, inputs: list[Any], info: dict[Node, Any]) -> bool:
+    """Keep the gradients asked for at this node; says whether the node itself is needed."""
+    entry = info.get(node)
+    if entry is None:
+        return False
+    for capture in entry.captures or ():
+        grad = inputs[capture.input_nr]
+        for hook in capture.hooks:
+            grad = hook(grad)
+        task.captured_vars[capture.output_idx] = grad
+        if probe.here is not None:
+            probe.here.capture(task, node, capture.input_nr)
+    return bool(entry.needed)
+
+
+def call_function(task: GraphTask, node: Node, inputs: list[Any]) -> Sequence[Any]:
+    """Run a node that somebody listens to."""
+    extra = node._extra
+    assert extra is not None
+    raw = task.raw
+    if extra.pre_hooks:
+        inputs = list(run_pre_hooks(task, node, extra.pre_hooks, inputs, raw))
+    kept = list(inputs) if extra.post_hooks else inputs
+    if extra.conjugates:
+        outputs = conjugated(node, inputs, raw=raw)
+    else:
+        outputs = node.run_arrays(inputs) if raw else node.run_tensors(inputs)
+    if extra.stack is not None and local.state.anomaly:
+        from gradscope.runtime.autograd.anomaly import check_outputs
+
+        check_outputs(node, outputs, raw=raw)
+    if extra.post_hooks:
+        outputs = run_post_hooks(task, node, extra.post_hooks, outputs, kept, raw)
+    return outputs

@@ -1,0 +1,164 @@
+"""Whether operations record their history, switched for a block, a function or a generator."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Generator
+from typing import Any
+
+from gradscope.runtime.state import local
+
+
+class _Decorating:
+    """A context manager that also decorates functions, generators included."""
+
+    def clone(self) -> Any:
+        return type(self)()
+
+    def __enter__(self) -> Any:
+        raise NotImplementedError
+
+    def __exit__(self, *error: object) -> None:
+        raise NotImplementedError
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        if inspect.isclass(function):
+            function.__init__ = self(function.__init__)  # type: ignore[misc]
+            return function
+        if inspect.isgeneratorfunction(function):
+            return _decorated_generator(self, function)
+
+        @functools.wraps(function)
+        def decorated(*args: Any, **kwargs: Any) -> Any:
+            with self.clone():
+                return function(*args, **kwargs)
+
+        return decorated
+
+
+def _decorated_generator(mode: _Decorating, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Enter the mode at each resume and leave it at each yield."""
+
+    @functools.wraps(function)
+    def decorated(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        generator = function(*args, **kwargs)
+        with mode.clone():
+            try:
+                value = next(generator)
+            except StopIteration as stop:
+                return stop.value
+        while True:
+            try:
+                sent = yield value
+            except GeneratorExit:
+                with mode.clone():
+                    generator.close()
+                raise
+            except BaseException as error:
+                with mode.clone():
+                    try:
+                        value = generator.throw(error)
+                    except StopIteration as stop:
+                        return stop.value
+            else:
+                with mode.clone():
+                    try:
+                        value = generator.send(sent)
+                    except StopIteration as stop:
+                        return stop.value
+
+    return decorated
+
+
+class _GradMode(_Decorating):
+    enabled: bool
+
+    def __enter__(self) -> None:
+        state = local.state
+        self.before = state.grad_enabled
+        state.grad_enabled = self.enabled
+
+    def __exit__(self, *error: object) -> None:
+        local.state.grad_enabled = self.before
+
+
+class no_grad(_GradMode):  # noqa: N801  (PyTorch's names, here and below)
+    """Record no history inside."""
+
+    enabled = False
+
+    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
+        made = super().__new__(cls)
+        return made if function is None else made(function)
+
+
+class enable_grad(_GradMode):  # noqa: N801
+    """Record history inside, also within `no_grad`."""
+
+    enabled = True
+
+    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
+        made = super().__new__(cls)
+        return made if function is None else made(function)
+
+
+class set_grad_enabled(_GradMode):  # noqa: N801
+    """Switch at once; as a context manager, switch back at the end."""
+
+    def __init__(self, mode: bool) -> None:
+        self.enabled = mode
+        state = local.state
+        self.before = state.grad_enabled
+        state.grad_enabled = mode
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        local.state.grad_enabled = self.before
+        return super().__call__(function)
+
+    def __enter__(self) -> None:
+        local.state.grad_enabled = self.enabled
+
+    def clone(self) -> Any:
+        return set_grad_enabled(self.enabled)
+
+    def __repr__(self) -> str:
+        return f"set_grad_enabled(mode={self.enabled})"
+
+
+class inference_mode(_Decorating):  # noqa: N801
+    """Record nothing at all inside: no history, no views, no versions."""
+
+    def __new__(cls, mode: Any = True) -> Any:
+        made = super().__new__(cls)
+        if isinstance(mode, bool):
+            return made
+        made.mode = True
+        return made(mode)
+
+    def __init__(self, mode: Any = True) -> None:
+        self.mode = bool(mode)
+
+    def __enter__(self) -> None:
+        state = local.state
+        self.before = (state.inference, state.grad_enabled)
+        state.inference = self.mode
+        if self.mode:
+            state.grad_enabled = False
+        state.refresh()
+
+    def __exit__(self, *error: object) -> None:
+        state = local.state
+        state.inference, state.grad_enabled = self.before
+        state.refresh()
+
+    def clone(self) -> Any:
+        return inference_mode(self.mode)
+
+
+def is_grad_enabled() -> bool:
+    return local.state.grad_enabled
+
+
+def is_inference_mode_enabled() -> bool:
+    return local.state.inference

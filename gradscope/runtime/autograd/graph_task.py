@@ -1,0 +1,114 @@
+"""One backward: what it was asked, what it still has to do, what it found."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gradscope.runtime.autograd.node import Node
+    from gradscope.runtime.autograd.ready_queue import ReadyQueue
+
+
+DEPTH = 1 << 65
+"""Above every sequence number, so that the deeper of two graph tasks goes first."""
+
+
+class Capture:
+    """A gradient asked for: the `input_nr`-th input of a node, kept as the `output_idx`-th result."""
+
+    __slots__ = ("hooks", "input_nr", "output_idx")
+
+    def __init__(self, input_nr: int, output_idx: int) -> None:
+        self.input_nr = input_nr
+        self.output_idx = output_idx
+        self.hooks: list[Callable[..., Any]] = []
+
+
+class ExecInfo:
+    """Whether a node runs when only some gradients were asked for, and what is kept there."""
+
+    __slots__ = ("captures", "needed")
+
+    def __init__(self) -> None:
+        self.needed = False
+        self.captures: list[Capture] | None = None
+
+    def should_execute(self) -> bool:
+        return self.needed or self.captures is not None
+
+
+class GraphTask:
+    """The state of one call of the engine."""
+
+    __slots__ = (
+        "accumulate_grad",
+        "base_key",
+        "captured_vars",
+        "completed",
+        "cpu_ready_queue",
+        "create_graph",
+        "dependencies",
+        "error",
+        "exec_info",
+        "final_callbacks",
+        "graph_roots",
+        "inputs",
+        "keep_graph",
+        "lock",
+        "not_ready",
+        "outstanding_tasks",
+        "owner",
+        "parent",
+        "parent_node",
+        "raw",
+        "reentrant_depth",
+        "seen",
+        "state",
+    )
+
+    def __init__(
+        self,
+        *,
+        keep_graph: bool,
+        create_graph: bool,
+        accumulate_grad: bool,
+        reentrant_depth: int,
+        cpu_ready_queue: ReadyQueue,
+    ) -> None:
+        self.keep_graph = keep_graph
+        self.create_graph = create_graph
+        self.accumulate_grad = accumulate_grad
+        self.raw = not create_graph
+        self.reentrant_depth = reentrant_depth
+        self.base_key = -reentrant_depth * DEPTH
+        self.cpu_ready_queue = cpu_ready_queue
+        self.outstanding_tasks = 0
+        self.dependencies: dict[Node, int] = {}
+        self.not_ready: dict[Node, list[Any]] = {}
+        self.exec_info: dict[Node, ExecInfo] | None = None
+        self.captured_vars: list[Any] = []
+        self.graph_roots: tuple[Node, ...] = ()
+        self.inputs: tuple[Any, ...] = ()
+        self.final_callbacks: list[Callable[[], None]] = []
+        self.error: BaseException | None = None
+        self.completed = False
+        self.owner = threading.get_ident()
+        self.parent: GraphTask | None = None
+        self.parent_node: Node | None = None
+        self.lock = threading.RLock()
+        self.seen = 0
+        self.state: Any = None
+
+    @property
+    def grad_mode(self) -> bool:
+        return self.create_graph
+
+    @property
+    def has_error(self) -> bool:
+        return self.error is not None
+
+    @property
+    def nodes_in_graph(self) -> set[Node]:
+        return set(self.dependencies)

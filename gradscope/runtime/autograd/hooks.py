@@ -1,0 +1,192 @@
+"""Functions users attach to tensors and nodes, and how the engine calls them."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from gradscope.runtime import probe
+from gradscope.runtime.call import wrap
+
+if TYPE_CHECKING:
+    from gradscope.runtime.autograd.node import Node
+    from gradscope.runtime.tensor import Tensor
+
+Hooks = OrderedDict[int, Callable[..., Any]]
+
+TENSOR, PRE, POST, RETAINS_GRAD, CAPTURE, POST_ACCUMULATE = range(6)
+
+
+class RemovableHandle:
+    """What registering a hook returns: `remove()` takes the hook away again."""
+
+    _ids = itertools.count()
+
+    def __init__(self, hooks: Hooks) -> None:
+        self.hooks = weakref.ref(hooks)
+        self.id = next(RemovableHandle._ids)
+
+    @classmethod
+    def added(cls, hooks: Hooks, hook: Callable[..., Any]) -> RemovableHandle:
+        if not callable(hook):
+            raise TypeError(f"a hook must be callable, not {type(hook).__name__}")
+        handle = cls(hooks)
+        hooks[handle.id] = hook
+        return handle
+
+    def remove(self) -> None:
+        hooks = self.hooks()
+        if hooks is not None:
+            hooks.pop(self.id, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.remove()
+
+
+def register_hook(tensor: Tensor, hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(grad)` when the tensor's gradient is complete; what it returns replaces it."""
+    if not tensor.requires_grad:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    return RemovableHandle.added(hooks_of(tensor), hook)
+
+
+def hooks_of(tensor: Tensor) -> Hooks:
+    """The tensor's hooks: a leaf has its own, others share them with their node."""
+    meta = tensor.meta()
+    if meta.hooks is None:
+        meta.hooks = OrderedDict()
+        if not tensor.is_leaf:
+            node, nr = tensor.gradient_edge()
+            meta.hooks = node.extra().tensor_pre_hooks.setdefault(nr, meta.hooks)
+    return meta.hooks
+
+
+def register_post_accumulate(tensor: Tensor, hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(tensor)` each time its `.grad` has been updated."""
+    if not tensor.requires_grad:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    if not tensor.is_leaf:
+        raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+    meta = tensor.meta()
+    if meta.post_accumulate_hooks is None:
+        meta.post_accumulate_hooks = OrderedDict()
+    return RemovableHandle.added(meta.post_accumulate_hooks, hook)
+
+
+def retain_grad(tensor: Tensor) -> None:
+    """Fill `.grad` of a tensor that is no leaf, after all its hooks have run."""
+    if not tensor.requires_grad:
+        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    if tensor.is_leaf:
+        return
+    meta = tensor.meta()
+    if meta.retains_grad:
+        return
+    meta.retains_grad = True
+    held = weakref.ref(tensor)
+
+    def keep(grad: Any) -> None:
+        kept = held()
+        if kept is not None:
+            before = kept._meta.grad
+            kept._meta.grad = grad.clone() if before is None else before + grad
+
+    node, nr = tensor.gradient_edge()
+    node.extra().retains_grad[nr] = keep
+
+
+def run_tensor_hooks(task: Any, node: Node, hooks: Hooks, nr: int, value: Any, raw: bool) -> Any:
+    """The gradient after all hooks of one tensor; each may replace what the next one sees."""
+    grad = wrap(value) if raw and value is not None else value
+    here = probe.here
+    for index, hook in enumerate(list(hooks.values())):
+        if here is not None:
+            here.hook_begin(task, node, TENSOR, index, hook)
+        made = hook(grad)
+        if made is not None:
+            grad = checked(made, grad, hook)
+        if here is not None:
+            here.hook_end(task, node, TENSOR, index, made is not None, (grad,))
+    return grad._array if raw and grad is not None else grad
+
+
+def checked(made: Any, before: Any, hook: Any) -> Any:
+    """Refuse what a hook returns unless it could stand where the gradient stood."""
+    from gradscope.runtime.tensor import Tensor
+
+    name = getattr(hook, "__name__", type(hook).__name__)
+    if not isinstance(made, Tensor):
+        raise TypeError(f"expected Variable, but hook returned '{type(made).__name__}'")
+    if before is None:
+        return made
+    if made._array.dtype != before._array.dtype:
+        raise RuntimeError(
+            f"hook '{name}' has changed the type of value (was {before.type()} got {made.type()})"
+        )
+    if made._array.shape != before._array.shape:
+        raise RuntimeError(f"hook '{name}' has changed the size of value")
+    return made
+
+
+def run_pre_hooks(task: Any, node: Node, hooks: Hooks, values: Any, raw: bool) -> Any:
+    """The gradients a node is about to take, after all its pre-hooks."""
+    grads = _wrapped(values, raw)
+    here = probe.here
+    for index, hook in enumerate(list(hooks.values())):
+        if here is not None:
+            here.hook_begin(task, node, PRE, index, hook)
+        made = hook(grads)
+        if made is not None:
+            grads = _replaced(made, grads, hook)
+        if here is not None:
+            here.hook_end(task, node, PRE, index, made is not None, grads)
+    return _unwrapped(grads, raw)
+
+
+def run_post_hooks(
+    task: Any, node: Node, hooks: Hooks, outputs: Any, inputs: Any, raw: bool
+) -> Any:
+    """The gradients a node returned, after all its post-hooks."""
+    results, sources = _wrapped(outputs, raw), _wrapped(inputs, raw)
+    here = probe.here
+    for index, hook in enumerate(list(hooks.values())):
+        if here is not None:
+            here.hook_begin(task, node, POST, index, hook)
+        made = hook(results, sources)
+        if made is not None:
+            results = _replaced(made, results, hook)
+        if here is not None:
+            here.hook_end(task, node, POST, index, made is not None, results)
+    return _unwrapped(results, raw)
+
+
+def _replaced(made: Any, before: Any, hook: Any) -> Any:
+    made = made if isinstance(made, tuple) else (made,)
+    if len(made) != len(before):
+        name = getattr(hook, "__name__", type(hook).__name__)
+        raise RuntimeError(
+            f"hook '{name}' has returned an incorrect number of values "
+            f"(got {len(made)}, but expected {len(before)})"
+        )
+    return tuple(
+        None if new is None else checked(new, old, hook)
+        for new, old in zip(made, before, strict=True)
+    )
+
+
+def _wrapped(values: Any, raw: bool) -> tuple[Any, ...]:
+    if not raw:
+        return tuple(values)
+    return tuple(None if value is None else wrap(value) for value in values)
+
+
+def _unwrapped(values: tuple[Any, ...], raw: bool) -> Any:
+    if not raw:
+        return values
+    return [None if value is None else value._array for value in values]

@@ -1,0 +1,175 @@
+"""A backward function: what it kept, where its gradients go, who listens."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+if TYPE_CHECKING:
+    from gradscope.runtime.op import Operation
+
+new = object.__new__
+
+NOWHERE: tuple[None, int] = (None, 0)
+"""The edge of an input whose gradient nobody wants."""
+
+LAST = 2**64 - 1
+"""AccumulateGrad's sequence number: above all others, so that it runs as soon as it is ready."""
+
+
+class Edge(NamedTuple):
+    """Where a gradient goes: the `input_nr`-th input of `function`."""
+
+    function: Node | None
+    input_nr: int
+
+    def is_valid(self) -> bool:
+        return self.function is not None
+
+
+class Extra:
+    """What only some nodes have: hooks, the user's metadata, the record anomaly mode makes."""
+
+    __slots__ = (
+        "conjugates",
+        "metadata",
+        "parent",
+        "post_hooks",
+        "pre_hooks",
+        "retains_grad",
+        "stack",
+        "tensor_pre_hooks",
+    )
+
+    def __init__(self) -> None:
+        self.pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        self.post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        self.tensor_pre_hooks: dict[int, OrderedDict[int, Callable[..., Any]]] = {}
+        self.retains_grad: dict[int, Callable[..., Any]] = {}
+        self.metadata: dict[Any, Any] = {}
+        self.stack: str | None = None
+        self.parent: Node | None = None
+        self.conjugates = False
+
+
+class Node:
+    """One function of the backward graph.
+
+    `next_functions` holds one (node, input_nr) pair for every gradient the node returns.
+    `input_metadata` holds the (shape, dtype) of every gradient it takes.
+    `_saved` holds what it kept for backward, and is None once that has been released.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_extra",
+        "_saved",
+        "input_metadata",
+        "next_functions",
+        "seen",
+        "sequence_nr",
+        "topological_nr",
+    )
+
+    slots: ClassVar[tuple[str, ...]] = ()
+
+    _saved: tuple[Any, ...] | None
+    _extra: Extra | None
+
+    def name(self) -> str:
+        return type(self).__name__
+
+    def run_arrays(self, grads: Sequence[Any]) -> Sequence[Any]:
+        """The gradients of the inputs, on bare arrays."""
+        raise NotImplementedError
+
+    def run_tensors(self, grads: Sequence[Any]) -> Sequence[Any]:
+        """The same on tensors, so that the way back is recorded too."""
+        raise NotImplementedError
+
+    def release_variables(self) -> None:
+        """Let go of what was saved; a node that saved nothing can run again."""
+        if self._saved:
+            self._saved = None
+
+    def __call__(self, *grads: Any) -> Any:
+        from gradscope.runtime.autograd.call import call_node
+
+        return call_node(self, grads)
+
+    def __lt__(self, other: object) -> bool:
+        """Nodes of equal priority have no order among themselves (see ready_queue)."""
+        return False
+
+    def extra(self) -> Extra:
+        """The node's rarely used fields, made on first use."""
+        if self._extra is None:
+            self._extra = Extra()
+        return self._extra
+
+    @property
+    def next_edges(self) -> tuple[Edge, ...]:
+        return tuple(Edge(node, nr) for node, nr in self.next_functions)
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        return self.extra().metadata
+
+    @property
+    def _input_metadata(self) -> tuple[Any, ...]:
+        return tuple(self.input_metadata)
+
+    def _sequence_nr(self) -> int:
+        return self.sequence_nr
+
+    def register_hook(self, hook: Callable[..., Any]) -> Any:
+        """Call `hook(grad_inputs, grad_outputs)` after the node has run."""
+        from gradscope.runtime.autograd.hooks import RemovableHandle
+
+        return RemovableHandle.added(self.extra().post_hooks, hook)
+
+    def register_prehook(self, hook: Callable[..., Any]) -> Any:
+        """Call `hook(grad_outputs)` before the node runs."""
+        from gradscope.runtime.autograd.hooks import RemovableHandle
+
+        return RemovableHandle.added(self.extra().pre_hooks, hook)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith(("_saved_", "_raw_saved_")):
+            from gradscope.runtime.saved import saved_attribute
+
+            return saved_attribute(self, name)
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def __dir__(self) -> list[str]:
+        kept = [f"{form}_{slot}" for slot in type(self).slots for form in ("_saved", "_raw_saved")]
+        return sorted([*super().__dir__(), *kept])
+
+    def __repr__(self) -> str:
+        return f"<{self.name()} object, sequence_nr {self.sequence_nr}>"
+
+    def __copy__(self) -> Any:
+        raise TypeError(f"cannot copy '{type(self).__name__}': a node belongs to its graph")
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"cannot pickle '{type(self).__name__}' object")
+
+
+class OpNode(Node):
+    """The node of a declared operation. Each operation has a subclass with its own name."""
+
+    __slots__ = ()
+    op: ClassVar[Operation]
+
+
+def prepare(node: Node, edges: Sequence[tuple[Any, int]], sequence_nr: int) -> None:
+    """Fill in the fields every node has, for nodes that no generated road makes."""
+    node.next_functions = tuple(edges)
+    node.sequence_nr = sequence_nr
+    tops = [function.topological_nr for function, _ in edges if function is not None]
+    node.topological_nr = 1 + max(tops) if tops else 0
+    node._saved = ()
+    node._extra = None
+    node.seen = 0
+    node.input_metadata = ()

@@ -1,0 +1,87 @@
+"""Makes a gradient fit the place it goes to, or says why it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradscope.runtime.autograd.node import Node
+from gradscope.runtime.operation import BY_HAND
+
+
+def validate_count(node: Node, outputs: Sequence[Any]) -> Sequence[Any]:
+    """A node may return more gradients than asked for if the surplus is None."""
+    wanted = len(node.next_functions)
+    if len(outputs) < wanted or any(extra is not None for extra in outputs[wanted:]):
+        raise RuntimeError(
+            f"Function {node.name()} returned an invalid number of gradients - "
+            f"got {len(outputs)}, but expected {wanted}"
+        )
+    return outputs[:wanted]
+
+
+def fitted(node: Node, index: int, grad: Any, shape: Any, dtype: Any, *, raw: bool) -> Any:
+    """The gradient summed to the shape and cast to the dtype of what it belongs to."""
+    if raw and not isinstance(grad, np.ndarray):
+        grad = np.asarray(grad)
+    found = grad.shape if raw else grad._array.shape
+    if tuple(found) != tuple(shape):
+        if not expandable(shape, found):
+            raise RuntimeError(
+                f"Function {node.name()} returned an invalid gradient at index {index} - got "
+                f"{list(found)} but expected shape compatible with {list(shape)}"
+            )
+        grad = sum_to_shape(grad, shape) if raw else grad.sum_to_size(*shape)
+    kind = grad.dtype if raw else grad._array.dtype
+    if kind != dtype:
+        if kind.kind == "c" and dtype.kind != "c":
+            grad = grad.real
+        grad = grad.astype(dtype) if raw else grad.to(_dtype(dtype))
+    return grad
+
+
+def _dtype(dtype: Any) -> Any:
+    from gradscope.runtime.dtypes import from_numpy
+
+    return from_numpy(dtype)
+
+
+def expandable(shape: Sequence[int], target: Sequence[int]) -> bool:
+    """Whether `shape` could have been broadcast to `target`."""
+    if len(shape) > len(target):
+        return False
+    pairs = zip(reversed(shape), reversed(target), strict=False)
+    return all(size in (1, wanted) for size, wanted in pairs)
+
+
+def sum_to_shape(array: Any, shape: Sequence[int]) -> Any:
+    """Undo a broadcast: sum over what it repeated."""
+    lead = array.ndim - len(shape)
+    if lead:
+        array = array.sum(axis=tuple(range(lead)))
+    axes = tuple(i for i, size in enumerate(shape) if size == 1 and array.shape[i] != 1)
+    return array.sum(axis=axes, keepdims=True) if axes else array
+
+
+def conjugated(node: Node, grads: Sequence[Any], *, raw: bool) -> Sequence[Any]:
+    """Run a node whose formula is written for real numbers on complex ones.
+
+    # Note [Complex gradients]
+    For a holomorphic function the gradient PyTorch defines is conj(f'(z)) times the incoming one,
+    which is conj of the real formula at the conjugate of the incoming gradient. Operations that are
+    not holomorphic (abs, real, conj) have formulas written out, and say so with BY_HAND.
+    """
+    run = node.run_arrays if raw else node.run_tensors
+    op = getattr(node, "op", None)
+    if op is None or BY_HAND in op.traits:
+        return run(grads)
+    return [_conj(g) for g in run([_conj(g) for g in grads])]
+
+
+def _conj(grad: Any) -> Any:
+    if grad is None:
+        return None
+    array = grad if isinstance(grad, np.ndarray | np.generic) else grad._array
+    return grad.conj() if array.dtype.kind == "c" else grad

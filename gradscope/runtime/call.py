@@ -1,0 +1,288 @@
+"""What the roads of calls need at hand, and the long way round: promotion, numbers, modes.
+
+A road that meets something it was not written for (a Python number, mixed dtypes, a subclass, an
+active mode) calls `call`, which makes the arguments ordinary and takes the full road.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradscope.runtime import dtypes, probe
+from gradscope.runtime.autograd.node import NOWHERE, Node, new
+from gradscope.runtime.operation import FLOATS, Operation
+from gradscope.runtime.saved import freed, save_input, save_output, unpack_array, unpack_tensor
+from gradscope.runtime.state import ThreadState, local
+from gradscope.runtime.views import (
+    attach_view,
+    attach_views,
+    before_write,
+    check_inplace,
+    edge_of,
+    rebase_history,
+    write,
+)
+
+FLOAT32 = np.dtype(np.float32)
+FLOAT64 = np.dtype(np.float64)
+Tensor: Any = None
+"""The tensor class, set by tensor.py."""
+
+NUMBERS32: dict[float, Any] = {}
+NUMBERS64: dict[float, Any] = {}
+"""Python numbers as arrays: NumPy takes twice as long to compute with the number itself."""
+
+
+def number_array(number: float, dtype: Any, known: dict[float, Any]) -> Any:
+    """A number as an array without dimensions, remembered for the next time."""
+    made = np.asarray(number, dtype)
+    made.flags.writeable = False
+    if number and len(known) < 1024:  # 0.0 and -0.0 are one key
+        known[number] = made
+    return made
+
+
+_scopes: list[dict[str, Any]] = []
+
+
+def scope_of(op: Operation) -> dict[str, Any]:
+    """The globals of an operation's roads."""
+    scope = {
+        "FLOAT32": FLOAT32,
+        "FLOAT64": FLOAT64,
+        "NOWHERE": NOWHERE,
+        "NUMBERS32": NUMBERS32,
+        "NUMBERS64": NUMBERS64,
+        "Node": op.node_class,
+        "Tensor": Tensor,
+        "asarray": np.asarray,
+        "attach_view": attach_view,
+        "attach_views": attach_views,
+        "before_write": before_write,
+        "call": call,
+        "check_inplace": check_inplace,
+        "connect": connect,
+        "defined_arrays": defined_arrays,
+        "defined_tensors": defined_tensors,
+        "edge_of": edge_of,
+        "finish": finish,
+        "freed": freed,
+        "kernel": op.kernel,
+        "local": local,
+        "ndarray": np.ndarray,
+        "new": new,
+        "number_array": number_array,
+        "one_dtype": one_dtype,
+        "op": op,
+        "probe": probe,
+        "rebase_history": rebase_history,
+        "save_input": save_input,
+        "save_output": save_output,
+        "save_results": save_results,
+        "unpack_array": unpack_array,
+        "unpack_tensor": unpack_tensor,
+        "wrap_all": wrap_all,
+        "write": write,
+    }
+    _scopes.append(scope)
+    return scope
+
+
+def use_tensor_class(cls: Any) -> None:
+    """Tell the roads which class tensors have; called once, when it is defined."""
+    global Tensor  # noqa: PLW0603  (the class cannot be imported here: it is built on operations)
+    Tensor = cls
+    for scope in _scopes:
+        scope["Tensor"] = cls
+
+
+def wrap(array: Any) -> Any:
+    """A tensor around an array, without history."""
+    made = new(Tensor)
+    made._array = array if array.__class__ is np.ndarray else np.asarray(array)
+    made._edge = None
+    made._meta = None
+    made._versions = None
+    made._storage = None
+    made.seen = 0
+    return made
+
+
+def wrap_all(arrays: Sequence[Any]) -> Any:
+    """Tensors around several arrays; a None stays None."""
+    return tuple(None if array is None else wrap(array) for array in arrays)
+
+
+def connect(node: Node, made: Sequence[Any], without: tuple[int, ...]) -> None:
+    """Make `node` the history of several outputs."""
+    node.input_metadata = tuple((one._array.shape, one._array.dtype) for one in made)
+    for nr, one in enumerate(made):
+        if nr not in without and one._array.dtype.kind in "fcV":
+            one._edge = (node, nr)
+
+
+def finish(node: Any, state: ThreadState) -> None:
+    """What is rarely asked for when a node is made: anomaly records, creation hooks, conjugation."""
+    if state.anomaly:
+        from gradscope.runtime.autograd.anomaly import remember
+
+        remember(node, state)
+    if any(dtype.kind == "c" for _, dtype in node.input_metadata):
+        node.extra().conjugates = True
+    for hook in state.node_creation_hooks:
+        hook(node)
+
+
+def save_results(node: Any, target: Any, state: ThreadState) -> None:
+    """Keep what an in-place operation wrote, now that it is written."""
+    slots = node.op.plan.slots
+    node._saved = tuple(
+        save_output(target, node, slot.index, state) if slot.kind == "output" else value
+        for slot, value in zip(slots, node._saved, strict=True)
+    )
+
+
+def defined_arrays(node: Node, grads: Sequence[Any]) -> Sequence[Any]:
+    """Incoming gradients with zeros for those that never came."""
+    return [
+        np.zeros(shape, dtype) if grad is None and dtype.kind in "fcV" else grad
+        for grad, (shape, dtype) in zip(grads, node.input_metadata, strict=True)
+    ]
+
+
+def defined_tensors(node: Node, grads: Sequence[Any]) -> Sequence[Any]:
+    """The same for tensors."""
+    return [
+        wrap(np.zeros(shape, dtype)) if grad is None and dtype.kind in "fcV" else grad
+        for grad, (shape, dtype) in zip(grads, node.input_metadata, strict=True)
+    ]
+
+
+def one_dtype(arrays: Sequence[Any]) -> bool:
+    """Whether all arrays hold the same kind of number."""
+    return all(array.dtype is arrays[0].dtype for array in arrays)
+
+
+def call(op: Operation, arguments: tuple[Any, ...]) -> Any:
+    """The long way round: whatever the short road would not take."""
+    if arguments and _bare(op, arguments):
+        return op.kernel(*arguments)
+    state = local.state
+    if state.function_modes or (
+        not state.overrides_disabled and any(_overrides(a) for a in arguments)
+    ):
+        from gradscope.runtime.overrides import handle
+
+        return handle(op, arguments, state)
+    return below_modes(op, arguments)
+
+
+def below_modes(op: Operation, arguments: tuple[Any, ...]) -> Any:
+    """Promote, wrap and run: what is left of a call once no mode wants it."""
+    here = probe.here
+    begin = here.clock() if here is not None else 0
+    values = list(arguments)
+    arrays: list[Any] = []
+    for i, p in enumerate(op.plan.parameters):
+        if p.tensor:
+            values[i] = _as_tensor(op, p, values[i])
+    _same_device(op, values)
+    arrays = _arrays(op, values)
+    take = op.full if here is None else op.full_probed
+    return take(*values, *arrays, begin)
+
+
+def _bare(op: Operation, arguments: tuple[Any, ...]) -> bool:
+    """Whether a formula is calling on plain arrays."""
+    first = arguments[0]
+    if isinstance(first, list | tuple) and first:
+        first = first[0]
+    if isinstance(first, np.ndarray | np.generic):
+        return not any(isinstance(a, Tensor) for a in arguments)
+    return False
+
+
+def _overrides(argument: Any) -> bool:
+    if isinstance(argument, list | tuple):
+        return any(_overrides(item) for item in argument)
+    return getattr(type(argument), "overrides_functions", False)
+
+
+def _as_tensor(op: Operation, p: Any, value: Any) -> Any:
+    if isinstance(value, Tensor) or (value is None and p.optional):
+        return value
+    if p.many and isinstance(value, list | tuple):
+        return [_as_tensor_or_raise(op, p, item) for item in value]
+    if isinstance(value, bool | int | float | complex | np.number | np.bool_):
+        if p.name == "self" and not op.promotes:
+            _wrong_type(op, p, value)
+        return wrapped_number(value)
+    return _as_tensor_or_raise(op, p, value)
+
+
+def _as_tensor_or_raise(op: Operation, p: Any, value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value
+    return _wrong_type(op, p, value)
+
+
+def _wrong_type(op: Operation, p: Any, value: Any) -> Any:
+    position = 1 + [q.name for q in op.plan.parameters].index(p.name)
+    raise TypeError(
+        f"{op.base_name}(): argument '{p.public}' (position {position}) must be Tensor, "
+        f"not {type(value).__name__}"
+    )
+
+
+def wrapped_number(value: Any) -> Any:
+    """A Python number as a tensor that gives way to any other tensor in promotion."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    made = wrap(np.asarray(value, dtypes.number_dtype(value).numpy))
+    made.__dict__["wrapped_number"] = value
+    return made
+
+
+def _same_device(op: Operation, values: Sequence[Any]) -> None:
+    """Refuse tensors of several devices; numbers and 0-dim CPU tensors go anywhere."""
+
+
+def _arrays(op: Operation, values: Sequence[Any]) -> list[Any]:
+    """The arrays of all tensor arguments, in the dtype they are computed in."""
+    taken = [v for v, p in zip(values, op.plan.parameters, strict=True) if p.tensor]
+    if op.promotes:
+        flat = [t for v in taken for t in (v if isinstance(v, list) else [v]) if t is not None]
+        kind = dtypes.result_type(*[_operand(t) for t in flat])
+        if FLOATS in op.traits and not (kind.is_floating_point or kind.is_complex):
+            kind = dtypes.get_default_dtype()
+        return [_cast(v, kind.numpy) for v in taken]
+    if FLOATS in op.traits:
+        return [_floating(v) for v in taken]
+    return [_cast(v, None) for v in taken]
+
+
+def _operand(tensor: Any) -> tuple[Any, int]:
+    array = tensor._array
+    if array.ndim:
+        return dtypes.from_numpy(array.dtype), dtypes.DIMENSIONED
+    number = "wrapped_number" in tensor.__dict__
+    return dtypes.from_numpy(array.dtype), dtypes.NUMBER if number else dtypes.ZERO_DIM
+
+
+def _cast(value: Any, dtype: Any) -> Any:
+    if value is None:
+        return None
+    if isinstance(value, list):
+        return [_cast(v, dtype) for v in value]
+    array = value._array
+    return array if dtype is None or array.dtype == dtype else array.astype(dtype)
+
+
+def _floating(value: Any) -> Any:
+    if value is None or isinstance(value, list):
+        return _cast(value, None)
+    array = value._array
+    return array if array.dtype.kind in "fcV" else array.astype(dtypes.get_default_dtype().numpy)

@@ -1,0 +1,364 @@
+"""Where tensors come from: numbers, lists, NumPy arrays, and nothing."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gradscope.runtime import devices, dtypes
+from gradscope.runtime.call import wrap
+from gradscope.runtime.tensor import Tensor, alias_of
+
+
+def made(array: Any, requires_grad: bool = False) -> Any:
+    """A leaf around a fresh array."""
+    tensor = wrap(array)
+    return tensor.requires_grad_(True) if requires_grad else tensor
+
+
+def _numpy_dtype(dtype: Any, otherwise: Any) -> Any:
+    kind = otherwise if dtype is None else dtype_named(dtype)
+    return kind.numpy
+
+
+def dtype_named(dtype: Any) -> Any:
+    """The dtype meant by a dtype object, a Python type or a legacy type name."""
+    if isinstance(dtype, dtypes.dtype):
+        return dtype
+    if dtype in (float, int, bool, complex):
+        return {
+            float: dtypes.float64,
+            int: dtypes.int64,
+            bool: dtypes.bool_,
+            complex: dtypes.complex128,
+        }[dtype]
+    if isinstance(dtype, str) and dtype.startswith("torch.") and dtype.endswith("Tensor"):
+        scalar = dtype.removeprefix("torch.").removesuffix("Tensor")
+        found = next((kind for kind in dtypes.ALL if kind.scalar_name == scalar), None)
+        if found is not None:
+            return found
+    raise TypeError(f"dtype must be torch.dtype, not {type(dtype).__name__}")
+
+
+def _sizes(size: tuple[Any, ...]) -> tuple[int, ...]:
+    if len(size) == 1 and isinstance(size[0], list | tuple):
+        size = tuple(size[0])
+    sizes = tuple(int(s) for s in size)
+    bad = next((s for s in sizes if s < 0), None)
+    if bad is not None:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {bad}: {list(sizes)}")
+    return sizes
+
+
+def tensor(
+    data: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Any:
+    """A new tensor with a copy of the data."""
+    devices.check(device)
+    if isinstance(data, Tensor):
+        import warnings
+
+        warnings.warn(
+            "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone()"
+            " or sourceTensor.detach().clone().requires_grad_(True), rather than "
+            "torch.tensor(sourceTensor).",
+            UserWarning,
+            stacklevel=2,
+        )
+    return made(array_of(data, dtype).copy(), requires_grad)
+
+
+def array_of(data: Any, dtype: Any = None) -> Any:
+    """The data as an array of the dtype PyTorch would give it."""
+    if isinstance(data, Tensor):
+        array = data._array
+    elif isinstance(data, np.ndarray | np.generic):
+        array = _supported(np.asarray(data))
+    else:
+        array = _from_python(data, None if dtype is None else dtype_named(dtype))
+    kind = array.dtype if dtype is None else dtype_named(dtype).numpy
+    return array if array.dtype == kind else array.astype(kind)
+
+
+def _supported(array: Any) -> Any:
+    if array.dtype.byteorder == ">":
+        raise ValueError(
+            "given numpy array has byte order different from the native byte order. "
+            "Conversion between byte orders is currently not supported."
+        )
+    dtypes.from_numpy(array.dtype)
+    return array
+
+
+def _from_python(data: Any, wanted: Any) -> Any:
+    leaves = _leaves(data)
+    if wanted is None:
+        kinds = {_kind(leaf) for leaf in leaves} or {dtypes.get_default_dtype()}
+        ranked = sorted(kinds, key=_rank)
+        wanted = ranked[-1]
+        for kind in ranked[:-1]:
+            wanted = dtypes.promote_types(wanted, kind)
+    shape = _shape(data)
+    if wanted.is_complex is False and any(isinstance(leaf, complex) for leaf in leaves):
+        raise TypeError(f"can't convert complex to {wanted}")
+    if not (wanted.is_floating_point or wanted.is_complex) and wanted is not dtypes.bool_:
+        leaves = [int(leaf) for leaf in leaves]
+    try:
+        return np.array(leaves, dtype=wanted.numpy).reshape(shape)
+    except OverflowError as error:
+        raise RuntimeError(
+            f"value cannot be converted to type {wanted.name} without overflow"
+        ) from error
+
+
+def _kind(leaf: Any) -> Any:
+    if isinstance(leaf, np.generic):
+        return dtypes.from_numpy(leaf.dtype)
+    return dtypes.number_dtype(leaf)
+
+
+def _rank(kind: Any) -> int:
+    return 3 if kind.is_complex else 2 if kind.is_floating_point else int(kind is not dtypes.bool_)
+
+
+def _leaves(data: Any) -> list[Any]:
+    if isinstance(data, Tensor):
+        return list(data._array.reshape(-1))
+    if isinstance(data, np.ndarray):
+        return list(data.reshape(-1))
+    if isinstance(data, bool | int | float | complex | np.generic):
+        return [data]
+    if isinstance(data, list | tuple) or hasattr(data, "__len__"):
+        return [leaf for item in data for leaf in _leaves(item)]
+    if hasattr(data, "__float__"):
+        return [float(data)]
+    raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
+
+
+def _shape(data: Any, dim: int = 0) -> tuple[int, ...]:
+    """The sizes of nested lists; every list of one level must be as long as the first."""
+    if isinstance(data, Tensor | np.ndarray):
+        return tuple(data.shape)
+    if not (isinstance(data, list | tuple) or hasattr(data, "__len__")):
+        return ()
+    if len(data) == 0:
+        return (0,)
+    inner = _shape(data[0], dim + 1)
+    for item in data:
+        found = _shape(item, dim + 1)
+        if found != inner:
+            if len(found) != len(inner):
+                raise TypeError(f"expected sequence of equal dimensions at dim {dim + 1}")
+            raise ValueError(
+                f"expected sequence of length {inner[0] if inner else 0} at dim {dim + 1} "
+                f"(got {found[0] if found else 0})"
+            )
+    return (len(data), *inner)
+
+
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
+    """The data as a tensor, without a copy where that is possible."""
+    devices.check(device)
+    if isinstance(data, Tensor):
+        return data if dtype is None or dtype is data.dtype else data.to(dtype)
+    return made(array_of(data, dtype))
+
+
+def from_numpy(array: Any) -> Any:
+    """A tensor that shares the array's memory."""
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
+    if any(step < 0 for step in array.strides):
+        raise ValueError(
+            "At least one stride in the given numpy array is negative, and tensors with negative "
+            "strides are not currently supported. (You can probably work around this by making a "
+            "copy of your array  with array.copy().) "
+        )
+    return made(_supported(array))
+
+
+def zeros(
+    *size: Any,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
+    out: Any = None,
+) -> Any:
+    devices.check(device)
+    kind = _numpy_dtype(dtype, dtypes.get_default_dtype())
+    return _out(made(np.zeros(_sizes(size), kind), requires_grad), out)
+
+
+def ones(
+    *size: Any,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
+    out: Any = None,
+) -> Any:
+    devices.check(device)
+    kind = _numpy_dtype(dtype, dtypes.get_default_dtype())
+    return _out(made(np.ones(_sizes(size), kind), requires_grad), out)
+
+
+def _out(result: Any, out: Any) -> Any:
+    if out is None:
+        return result
+    out._array = result._array
+    out._storage = None
+    return out
+
+
+def empty(
+    *size: Any,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
+    memory_format: Any = None,
+    out: Any = None,
+) -> Any:
+    """Memory with whatever is in it."""
+    devices.check(device)
+    kind = _numpy_dtype(dtype, dtypes.get_default_dtype())
+    return _out(made(np.empty(_sizes(size), kind), requires_grad), out)
+
+
+def full(
+    size: Any,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    out: Any = None,
+) -> Any:
+    devices.check(device)
+    value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
+    kind = _numpy_dtype(dtype, dtypes.number_dtype(value))
+    return _out(made(np.full(_sizes((size,)), value, kind), requires_grad), out)
+
+
+def like(name: str) -> Any:
+    """A factory that takes shape, dtype and layout from a tensor."""
+
+    def factory(
+        input: Tensor,
+        *,
+        dtype: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        layout: Any = None,
+        memory_format: Any = None,
+    ) -> Any:
+        devices.check(device)
+        kind = _numpy_dtype(dtype, input.dtype)
+        maker = getattr(np, name)
+        return made(maker(input._array, dtype=kind, subok=False), requires_grad)
+
+    factory.__name__ = name
+    return factory
+
+
+zeros_like, ones_like, empty_like = like("zeros_like"), like("ones_like"), like("empty_like")
+
+
+def full_like(
+    input: Tensor,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    memory_format: Any = None,
+) -> Any:
+    devices.check(device)
+    kind = _numpy_dtype(dtype, input.dtype)
+    return made(np.full_like(input._array, fill_value, dtype=kind, subok=False), requires_grad)
+
+
+def eye(
+    n: int,
+    m: int | None = None,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+) -> Any:
+    devices.check(device)
+    kind = _numpy_dtype(dtype, dtypes.get_default_dtype())
+    return made(np.eye(n, m, dtype=kind), requires_grad)
+
+
+def arange(
+    *bounds: Any,
+    start: Any = None,
+    end: Any = None,
+    step: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+) -> Any:
+    """start, start + step, … below end."""
+    devices.check(device)
+    values = [b.item() if isinstance(b, Tensor) else b for b in bounds]
+    first, last, by = 0, end, 1 if step is None else step
+    if len(values) == 1:
+        last = values[0]
+    elif len(values) >= 2:
+        first, last = values[0], values[1]
+        by = values[2] if len(values) == 3 else by
+    first = first if start is None else start
+    if by == 0:
+        raise RuntimeError("step must be nonzero")
+    if (last - first) * by < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    whole = all(isinstance(v, int) for v in (first, last, by))
+    kind = _numpy_dtype(dtype, dtypes.int64 if whole else dtypes.get_default_dtype())
+    count = math.ceil((last - first) / by)
+    steps = np.arange(count, dtype=np.int64 if whole else np.float64)
+    return made((first + steps * by).astype(kind), requires_grad)
+
+
+def linspace(
+    start: Any,
+    end: Any,
+    steps: int,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+) -> Any:
+    devices.check(device)
+    kind = _numpy_dtype(dtype, dtypes.get_default_dtype())
+    first = start.item() if isinstance(start, Tensor) else start
+    last = end.item() if isinstance(end, Tensor) else end
+    return made(np.linspace(first, last, steps).astype(kind), requires_grad)
+
+
+def legacy_new(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`torch.Tensor(2, 3)`, `torch.Tensor([1, 2])`, and the constructor of subclasses."""
+    if len(args) == 1 and isinstance(args[0], Tensor):
+        return alias_of(args[0], cls)
+    if len(args) == 1 and isinstance(args[0], list | tuple | np.ndarray):
+        array = array_of(args[0], dtypes.get_default_dtype()).copy()
+    else:
+        array = np.empty(_sizes(args) if args else (0,), dtypes.get_default_dtype().numpy)
+    return alias_of(wrap(array), cls)

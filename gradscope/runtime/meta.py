@@ -1,0 +1,76 @@
+"""What autograd knows about a tensor beyond its history: gradient, hooks, names, views."""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gradscope.runtime.autograd.node import Node
+    from gradscope.runtime.tensor import Tensor
+
+
+class AutogradMeta:
+    """A tensor's autograd fields. Results of operations have none until someone needs one."""
+
+    __slots__ = (
+        "accumulator",
+        "fw_grad",
+        "grad",
+        "hooks",
+        "is_inference",
+        "name",
+        "post_accumulate_hooks",
+        "requires_grad",
+        "retains_grad",
+    )
+
+    is_view = False
+
+    def __init__(self) -> None:
+        self.name: str | None = None
+        self.grad: Tensor | None = None
+        self.requires_grad = False
+        self.retains_grad = False
+        self.accumulator: weakref.ref[Node] | None = None
+        self.hooks: OrderedDict[int, Callable[..., Any]] | None = None
+        self.post_accumulate_hooks: OrderedDict[int, Callable[..., Any]] | None = None
+        self.fw_grad: Any = None
+        self.is_inference = False
+
+    def hold_accumulator(self, node: Node) -> None:
+        """Use this node to gather the gradient, not a new one."""
+        self.accumulator = weakref.ref(node)
+
+
+class CreationMeta(IntEnum):
+    """How a view was made, which decides what writing through it means."""
+
+    DEFAULT = 0
+    IN_CUSTOM_FUNCTION = 1
+    MULTI_OUTPUT_NODE = 2
+    NO_GRAD_MODE = 3
+    INFERENCE_MODE = 4
+
+
+class ViewMeta(AutogradMeta):
+    """The autograd fields of a view.
+
+    `chain` replays the view on its base: (operation, options) pairs, first to last. `edge` is the
+    view's history, valid while the alias set has the version `version`.
+    """
+
+    __slots__ = ("base", "chain", "creation", "edge", "version")
+
+    is_view = True
+
+    def __init__(self, base: Tensor, chain: tuple[Any, ...], creation: CreationMeta) -> None:
+        super().__init__()
+        self.base = base
+        self.chain = chain
+        self.creation = creation
+        self.edge: tuple[Node, int] | None = None
+        self.version = 0

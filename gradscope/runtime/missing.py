@@ -1,0 +1,30 @@
+"""What to say when a program asks for something the runtime does not have."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+
+def nearest(name: str, known: list[str]) -> str:
+    """'; the nearest there is: …' or nothing."""
+    found = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+    return f"; the nearest there is: {', '.join(found)}" if found else ""
+
+
+def no_attribute(tensor: Any, name: str) -> AttributeError:
+    """The error for `tensor.name`; its first line is Python's own."""
+    text = f"'{type(tensor).__name__}' object has no attribute '{name}'"
+    if name.startswith("_"):
+        return AttributeError(text)
+    known = [n for n in dir(type(tensor)) if not n.startswith("_")]
+    return AttributeError(f"{text}{nearest(name, known)}")
+
+
+def no_module_attribute(module: str, name: str, known: list[str]) -> AttributeError:
+    """The error for `torch.name`."""
+    text = f"module '{module}' has no attribute '{name}'"
+    if name.startswith("__"):
+        return AttributeError(text)
+    public = [n for n in known if not n.startswith("_")]
+    return AttributeError(f"{text} (gradscope's runtime){nearest(name, public)}")

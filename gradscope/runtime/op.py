@@ -1,0 +1,301 @@
+"""How an operation is declared: one row that says everything the rest of the runtime needs.
+
+    mul = op(
+        "MulBackward0",
+        lambda self, other: self * other,
+        PROMOTES,
+        self=lambda grad, other: grad * other,
+        other=lambda grad, self: grad * self,
+    )
+
+A derivative's parameter names are its save list: an input, `result` (or an output's name),
+`<input>_shape`, an option, or `needs`. What a gradient that nobody wants would need is not kept.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradscope.runtime import road
+from gradscope.runtime.autograd.node import OpNode
+from gradscope.runtime.call import scope_of
+from gradscope.runtime.operation import (
+    BY_HAND,
+    COMPARES,
+    F_ONLY,
+    FLOATS,
+    FUNCTION_ONLY,
+    INTERNAL,
+    METHOD_ONLY,
+    PROMOTES,
+    REGISTRY,
+    Formula,
+    Joint,
+    Named,
+    Operation,
+    Outputs,
+    Sequences,
+    Tensors,
+    Trait,
+)
+from gradscope.runtime.road import Parameter, Plan, Slot
+
+__all__ = [
+    "BY_HAND",
+    "COMPARES",
+    "FLOATS",
+    "FUNCTION_ONLY",
+    "F_ONLY",
+    "INTERNAL",
+    "METHOD_ONLY",
+    "PROMOTES",
+    "family",
+    "inplace",
+    "joint",
+    "op",
+    "outputs",
+    "overload",
+    "sequence",
+    "tensors",
+    "view",
+    "w",
+]
+
+
+def tensors(*names: str) -> Tensors:
+    """These inputs are tensors without a gradient (an index, a mask)."""
+    return Tensors(names)
+
+
+def outputs(*names: str, without: Sequence[str] = (), structure: Any = None) -> Outputs:
+    """The operation returns these; a name in `without` is not differentiable."""
+    return Outputs(names, tuple(without), structure)
+
+
+def sequence(*names: str) -> Sequences:
+    """These inputs are sequences of tensors."""
+    return Sequences(names)
+
+
+def overload(name: str) -> Named:
+    """PyTorch's name of this overload."""
+    return Named(name)
+
+
+def joint(*names: str, by: Callable[..., Any]) -> Joint:
+    """`by` returns the gradients of all these inputs, in order."""
+    return Joint(names, by)
+
+
+def op(
+    node_name: str | None, forward: Callable[..., Any], *traits: Trait, **derivatives: Any
+) -> Any:
+    """Declare an operation. Returns the function users call."""
+    return _declare(node_name, forward, traits, derivatives, "plain")
+
+
+def view(node_name: str, forward: Callable[..., Any], *traits: Trait, **derivatives: Any) -> Any:
+    """Declare an operation whose result shares storage and version counter with its input."""
+    return _declare(node_name, forward, traits, derivatives, "view")
+
+
+def inplace(function: Any, forward: Callable[..., Any] | None = None) -> Any:
+    """The in-place twin: same node, same derivative; clones `self` first if a gradient needs it."""
+    source: Operation = function.op
+    plan = source.plan
+    needs_self = any(slot.kind == "input" and slot.source == "self" for slot in plan.slots)
+    made = Plan(
+        parameters=plan.parameters,
+        differentiable=plan.differentiable,
+        slots=plan.slots,
+        outputs=1,
+        kind="inplace",
+        same_dtype=plan.same_dtype,
+        float_only=plan.float_only,
+        clones_self=needs_self,
+    )
+    twin = Operation(
+        source.node_name,
+        forward or source.kernel,
+        made,
+        source.formulas,
+        source.traits,
+        source.joint,
+    )
+    twin.inplace_of = source
+    twin.node_class = source.node_class
+    return _finish(twin)
+
+
+def _declare(
+    node_name: str | None,
+    forward: Callable[..., Any],
+    traits: tuple[Trait, ...],
+    derivatives: dict[str, Any],
+    kind: str,
+) -> Any:
+    joints = [t for t in traits if isinstance(t, Joint)]
+    if joints:
+        differentiable = joints[0].names
+        formulas: tuple[Formula, ...] = (Formula(joints[0].by),)
+    else:
+        differentiable = tuple(derivatives)
+        formulas = tuple(Formula(f) for f in derivatives.values())
+    names = next((t.names for t in traits if isinstance(t, Outputs)), ("result",))
+    without = next((t.without for t in traits if isinstance(t, Outputs)), ())
+    parameters = _parameters(forward, traits, differentiable)
+    plan = Plan(
+        parameters=parameters,
+        differentiable=tuple(p.name for p in parameters if p.name in differentiable),
+        slots=_slots(node_name, parameters, differentiable, formulas, names, bool(joints)),
+        outputs=len(names) if names != ("*",) else 0,
+        kind=kind,
+        same_dtype=PROMOTES in traits or COMPARES in traits,
+        float_only=FLOATS in traits,
+        nondifferentiable_outputs=tuple(names.index(n) for n in without),
+    )
+    if plan.differentiable != tuple(differentiable):
+        raise TypeError(
+            f"{node_name}: derivatives are declared for {differentiable}, "
+            f"the forward takes them as {plan.differentiable}"
+        )
+    made = Operation(node_name or "", forward, plan, formulas, traits, bool(joints))
+    return _finish(made)
+
+
+def _parameters(
+    forward: Callable[..., Any], traits: Sequence[Trait], differentiable: Sequence[str]
+) -> tuple[Parameter, ...]:
+    """The forward's parameters; a NumPy function's are called self and other."""
+    extra = {n for t in traits if isinstance(t, Tensors) for n in t.names}
+    many = {n for t in traits if isinstance(t, Sequences) for n in t.names}
+    keep = F_ONLY in traits or INTERNAL in traits
+    if isinstance(forward, np.ufunc):
+        names = ("self", "other")[: forward.nin]
+        return tuple(Parameter(n, "input" if n == "self" else n, tensor=True) for n in names)
+    made: list[Parameter] = []
+    for p in inspect.signature(forward).parameters.values():
+        has_default = p.default is not inspect.Parameter.empty
+        is_tensor = (
+            p.name in differentiable or p.name in extra or p.name in many or p.name == "self"
+        )
+        made.append(
+            Parameter(
+                name=p.name,
+                public="input" if p.name == "self" and not keep else p.name,
+                tensor=is_tensor,
+                many=p.name in many,
+                optional=is_tensor and has_default,
+                keyword_only=p.kind is inspect.Parameter.KEYWORD_ONLY,
+                has_default=has_default,
+                default=p.default if has_default else None,
+            )
+        )
+    return tuple(made)
+
+
+def _slots(
+    node_name: str | None,
+    parameters: Sequence[Parameter],
+    differentiable: Sequence[str],
+    formulas: Sequence[Formula],
+    results: Sequence[str],
+    is_joint: bool,
+) -> tuple[Slot, ...]:
+    """What the formulas' words ask to keep, in the order they first ask."""
+    wanted: dict[str, list[int]] = {}
+    for i, formula in enumerate(formulas):
+        for word in formula.words:
+            if word not in ("grad", "grads", "needs"):
+                wanted.setdefault(word, []).append(i)
+    known = {p.name: p for p in parameters}
+    slots: list[Slot] = []
+    for word, asked in wanted.items():
+        by = () if is_joint else tuple(asked)
+        if word in results:
+            slots.append(Slot(word, "output", word, by, results.index(word)))
+        elif word in known:
+            slots.append(Slot(word, "input" if known[word].tensor else "option", word, by))
+        elif word.endswith("_shape") and word.removesuffix("_shape") in known:
+            slots.append(Slot(word, "shape", word.removesuffix("_shape"), by))
+        else:
+            raise TypeError(
+                f"{node_name}: a derivative asks for '{word}', which is no input, output, option "
+                f"or shape of this operation; it has {', '.join([*known, *results])}"
+            )
+    return tuple(slots)
+
+
+def _finish(made: Operation) -> Any:
+    """Give the operation its node class and the function users call."""
+    if made.node_class is None and made.node_name:
+        made.node_class = _node_class(made)
+    scope = scope_of(made)
+    probed = road.build("road", road.fast(made.plan, probed=True), scope, made.plan)
+    function = road.build("road", road.fast(made.plan, probed=False), scope, made.plan)
+    scope["probed"] = probed
+    if road.takes_number(made.plan):
+        for name, watched in (("by_number", False), ("probed_by_number", True)):
+            text = road.fast(made.plan, probed=watched, number=True)
+            scope[name] = road.build("road", text, scope, made.plan)
+    made.road = function
+    made.full = road.build("road", road.full(made.plan, probed=False), scope, _NO_DEFAULTS)
+    made.full_probed = road.build("road", road.full(made.plan, probed=True), scope, _NO_DEFAULTS)
+    function.op = made  # type: ignore[attr-defined]
+    return function
+
+
+_NO_DEFAULTS = Plan((), (), (), 1, "plain", same_dtype=False, float_only=False)
+
+
+def _node_class(made: Operation) -> type[OpNode]:
+    scope = scope_of(made)
+    formulas = {f"f_{i}": f.function for i, f in enumerate(made.formulas)}
+    scope.update(formulas)
+    runs = {
+        f"run_{kind}": road.build(
+            f"run_{kind}",
+            road.backward(made.plan, made.formulas, arrays=kind == "arrays", joint=made.joint),
+            scope,
+            _NO_DEFAULTS,
+        )
+        for kind in ("arrays", "tensors")
+    }
+    body = {"__slots__": (), "op": made, "slots": tuple(s.name for s in made.plan.slots), **runs}
+    return type(made.node_name, (OpNode,), {**body, "__module__": "gradscope.runtime"})
+
+
+def family(namespace: dict[str, Any]) -> None:
+    """Name the operations a module declares after the names it gives them, and register them."""
+    for name, value in list(namespace.items()):
+        made = getattr(value, "op", None)
+        if not isinstance(made, Operation) or made.name:
+            continue
+        base, _, variant = name.partition("__")
+        named = next((t.overload for t in made.traits if isinstance(t, Named)), variant)
+        made.name = f"{base}.{named}" if named else base
+        value.__name__ = base
+        value.__qualname__ = base
+        if made.name in REGISTRY:
+            raise TypeError(f"the operation {made.name} is declared twice")
+        REGISTRY[made.name] = made
+
+
+class Words:
+    """The vocabulary of formulas: `w.cos(x)` is the kernel on an array and the operation on a tensor."""
+
+    def __getattr__(self, name: str) -> Any:
+        made = REGISTRY.get(name)
+        if made is None:
+            raise AttributeError(f"no operation is called '{name}'")
+        scope = {"kernel": made.kernel, "function": made.road, "ndarray": np.ndarray}
+        word = road.build(name, road.word(made.plan), scope, made.plan)
+        self.__dict__[name] = word
+        return word
+
+
+w = Words()

@@ -1,0 +1,64 @@
+"""The tables: one row per operation, one file per family.
+
+Loading this package gives every operation its name, and tensors their methods.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from typing import Any
+
+from gradscope.runtime.operation import F_ONLY, FUNCTION_ONLY, INTERNAL, METHOD_ONLY, REGISTRY
+
+FUNCTIONS: dict[str, Any] = {}
+"""What the runtime's top module offers by name."""
+NN_FUNCTIONS: dict[str, Any] = {}
+"""What `nn.functional` offers by name."""
+METHODS: dict[str, Any] = {}
+"""What tensors offer by name."""
+
+COMPOSITE = "composite"
+
+
+def function(made: Any) -> Any:
+    """Offer a function built of operations in the runtime's top module."""
+    FUNCTIONS[made.__name__] = made
+    return made
+
+
+def method(made: Any) -> Any:
+    """Offer a function built of operations as a method of tensors."""
+    METHODS[made.__name__] = made
+    return made
+
+
+def both(made: Any) -> Any:
+    """Offer a function built of operations as a function and as a method."""
+    return function(method(made))
+
+
+def nn_function(made: Any) -> Any:
+    """Offer a function built of operations in `nn.functional`."""
+    NN_FUNCTIONS[made.__name__] = made
+    return made
+
+
+def load() -> None:
+    """Read all tables, then attach methods to tensors."""
+    from gradscope.runtime.tensor import Tensor
+
+    for found in sorted(module.name for module in pkgutil.iter_modules(__path__)):
+        importlib.import_module(f"{__name__}.{found}")
+    for operation in REGISTRY.values():
+        if "." in operation.name or INTERNAL in operation.traits:
+            continue
+        if F_ONLY in operation.traits:
+            NN_FUNCTIONS.setdefault(operation.name, operation.road)
+            continue
+        if METHOD_ONLY not in operation.traits and operation.inplace_of is None:
+            FUNCTIONS.setdefault(operation.name, operation.road)
+        if FUNCTION_ONLY not in operation.traits:
+            METHODS.setdefault(operation.name, operation.road)
+    for name, made in METHODS.items():
+        setattr(Tensor, name, made)

@@ -1,0 +1,267 @@
+"""Values kept for backward: what they were, whether they still are, and how to read them back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from gradscope.runtime.autograd.node import Node, new
+from gradscope.runtime.storage import VersionCounter
+
+if TYPE_CHECKING:
+    from gradscope.runtime.state import ThreadState
+    from gradscope.runtime.tensor import Tensor as TensorType
+
+Tensor: Any = None
+"""The tensor class, set by tensor.py when it is defined."""
+
+NOTHING = object()
+
+
+class SavedVariable:
+    """A value kept for backward and the version it had.
+
+    An input is kept as the tensor itself, so that it unpacks to the same object. An output is kept as
+    its array, counter and place, and unpacks to another tensor with the same history: keeping the
+    tensor would close a cycle with its own node.
+    """
+
+    __slots__ = (
+        "array",
+        "edge",
+        "hooks",
+        "is_leaf",
+        "nr",
+        "packed",
+        "tensor",
+        "version",
+        "versions",
+    )
+
+    _versions = NOTHING  # the roads take whatever has a counter of its own to `unpack_array`
+
+    def __init__(self) -> None:
+        self.tensor: TensorType | None = None
+        self.array: np.ndarray[Any, Any] | None = None
+        self.versions: VersionCounter | None = None
+        self.version = 0
+        self.nr: int | None = None
+        self.hooks: tuple[Any, Any] | None = None
+        self.packed: Any = None
+        self.edge: Any = None
+        self.is_leaf = False
+
+    @property
+    def current_version(self) -> int:
+        versions = self.tensor._versions if self.tensor is not None else self.versions
+        return 0 if versions is None else versions.value
+
+    @property
+    def data(self) -> TensorType:
+        """The value as saved, without unpacking; what `_raw_saved_*` users look at."""
+        return self.tensor if self.tensor is not None else unpack_tensor(None, self, 0)
+
+    def register_hooks(self, pack: Any, unpack: Any) -> None:
+        if self.hooks is not None:
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor whose hooks have already been set. "
+                "Hint: only one pair of hooks is allowed at a time."
+            )
+        _pack(self, (pack, unpack))
+
+
+def save_input(tensor: Any, state: ThreadState) -> Any:
+    """Keep an input. None and Python numbers are kept as they are."""
+    if tensor is None or not isinstance(tensor, Tensor):
+        return tensor
+    saved = new(SavedVariable)
+    saved.tensor = tensor
+    saved.array = None
+    saved.versions = None
+    saved.version = tensor._version
+    saved.nr = None
+    saved.hooks = None
+    saved.edge = None
+    if state.saved_hooks:
+        _pack(saved, state.saved_hooks[-1])
+    return saved
+
+
+def save_output(tensor: Any, node: Node, nr: int, state: ThreadState) -> SavedVariable:
+    """Keep an output of `node` without holding the tensor that has `node` as its history."""
+    if tensor._versions is None:
+        tensor._versions = versions = new(VersionCounter)
+        versions.value = 0
+    else:
+        versions = tensor._versions
+    saved = new(SavedVariable)
+    saved.tensor = None
+    saved.array = tensor._array
+    saved.versions = versions
+    saved.version = versions.value
+    saved.nr = nr
+    saved.hooks = None
+    saved.edge = None
+    if state.saved_hooks:
+        _pack(saved, state.saved_hooks[-1])
+    return saved
+
+
+def _pack(saved: SavedVariable, hooks: tuple[Any, Any]) -> None:
+    """Hand the value to a pack hook and keep what it returns in its place."""
+    tensor = saved.tensor
+    if tensor is not None:
+        saved.versions = tensor._versions
+        saved.version = tensor._version
+        saved.edge = tensor.gradient_edge()
+        saved.is_leaf = tensor.is_leaf
+        array = tensor._array
+    else:
+        array = saved.array
+    bare = Tensor.from_array(array)
+    before = array
+    version = bare._version
+    packed = hooks[0](bare)
+    if bare._version != version or before is not bare._array:
+        raise RuntimeError(
+            "A saved tensor pack hook is modifying its input in place. "
+            "Tensors provided as input to pack hook can not be modified by in-place operations "
+            "as this can lead to unexpected side-effects. Please open an issue if you need to "
+            "perform in-place operations on the input to a pack hook."
+        )
+    saved.packed = packed
+    saved.hooks = hooks
+    saved.tensor = None
+    saved.array = None
+
+
+def unpack_array(node: Any, value: Any, slot: int) -> Any:
+    """The array of a saved value, after making sure that it is still the saved one."""
+    if value.__class__ is SavedVariable:
+        if value.hooks is not None:
+            return _unhooked(value)._array
+        if value.tensor is not None:
+            versions = value.tensor._versions
+            if (0 if versions is None else versions.value) != value.version:
+                modified(node, value.tensor, value.version, versions.value, slot)
+            return value.tensor._array
+        if value.versions.value != value.version:
+            modified(node, value, value.version, value.versions.value, slot)
+        return value.array
+    if isinstance(value, Tensor):
+        if value._version != 0:
+            modified(node, value, 0, value._version, slot)
+        return value._array
+    if value.__class__ is list:
+        return [unpack_array(node, item, slot) for item in value]
+    return value
+
+
+def unpack_tensor(node: Any, value: Any, slot: int) -> Any:
+    """A saved value as a tensor with its history."""
+    if value.__class__ is SavedVariable:
+        if value.hooks is not None:
+            return _with_history(_unhooked(value), value, node)
+        array = unpack_array(node, value, slot)
+        if value.tensor is not None:
+            return value.tensor
+        made = Tensor.from_array(array)
+        made._versions = value.versions
+        made._edge = (node, value.nr) if node is not None else None
+        return made
+    if isinstance(value, Tensor):
+        unpack_array(node, value, slot)
+        return value
+    if value.__class__ is list:
+        return [unpack_tensor(node, item, slot) for item in value]
+    return value.item() if isinstance(value, np.ndarray) else value
+
+
+def _unhooked(saved: SavedVariable) -> TensorType:
+    assert saved.hooks is not None
+    value = saved.hooks[1](saved.packed)
+    if not isinstance(value, Tensor):
+        raise TypeError(
+            "Output of saved tensor unpack_hook expected to be a Tensor but got "
+            f"result of type {type(value).__name__}"
+        )
+    return value
+
+
+def _with_history(value: Any, saved: SavedVariable, node: Any) -> Any:
+    made = Tensor.from_array(value._array)
+    if saved.nr is not None:
+        made._edge = (node, saved.nr)
+    elif saved.edge is not None:
+        if saved.is_leaf:
+            made.requires_grad_(True)
+            made._meta.hold_accumulator(saved.edge[0])
+        else:
+            made._edge = saved.edge
+    return made
+
+
+def freed(node: Any) -> NoReturn:
+    raise RuntimeError(
+        "Trying to backward through the graph a second time (or directly access saved tensors "
+        "after they have already been freed). Saved intermediate values of the graph are freed "
+        "when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to "
+        "backward through the graph a second time or if you need to access saved tensors after "
+        "calling backward."
+    )
+
+
+def modified(node: Any, what: Any, expected: int, found: int, slot: int) -> NoReturn:
+    """A saved tensor was written to since it was saved."""
+    array = what._array if isinstance(what, Tensor) else what.array
+    place = ""
+    edge = what.gradient_edge() if isinstance(what, Tensor) else (node, what.nr)
+    if edge is not None and edge[0] is not None:
+        place = f", which is output {edge[1]} of {edge[0].name()},"
+    text = (
+        "one of the variables needed for gradient computation has been modified by an inplace "
+        f"operation: [{_type_name(array)} {_sizes(array)}]{place} is at version {found}; "
+        f"expected version {expected} instead. Hint: enable anomaly detection to find the "
+        "operation that failed to compute its gradient, with "
+        "torch.autograd.set_detect_anomaly(True)."
+    )
+    if node is not None and type(node).slots:
+        text += f"\n{node.name()} had saved it as '{type(node).slots[slot]}'."
+    raise RuntimeError(text)
+
+
+def _type_name(array: np.ndarray[Any, Any]) -> str:
+    from gradscope.runtime.tensor import type_name
+
+    return type_name(array)
+
+
+def _sizes(array: np.ndarray[Any, Any]) -> str:
+    return str(list(array.shape))
+
+
+def saved_attribute(node: Node, name: str) -> Any:
+    """`grad_fn._saved_other` and `grad_fn._raw_saved_other`."""
+    raw = name.startswith("_raw_saved_")
+    wanted = name.removeprefix("_raw" if raw else "")[len("_saved_") :]
+    aliases = {slot.replace("_shape", "_sym_sizes"): slot for slot in type(node).slots}
+    slots = type(node).slots
+    slot = wanted if wanted in slots else aliases.get(wanted)
+    if slot is None:
+        raise AttributeError(f"'{node.name()}' object has no attribute '{name}'")
+    if node._saved is None:
+        freed(node)
+    index = slots.index(slot)
+    value = node._saved[index]
+    if isinstance(value, np.ndarray):
+        value = Tensor.from_array(np.asarray(value.item()))
+    return _raw(value) if raw else unpack_tensor(node, value, index)
+
+
+def _raw(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        saved = SavedVariable()
+        saved.tensor = value
+        return saved
+    return value

@@ -1,0 +1,94 @@
+"""The bytes several views share, and the one counter of writes to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+class VersionCounter:
+    """How many in-place writes a set of aliases has seen."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: int = 0) -> None:
+        self.value = value
+
+
+class Storage:
+    """The memory under a tensor and all its views.
+
+    `array` is the array that owns the memory or was handed in by the user; views keep it alive.
+    """
+
+    __slots__ = ("__weakref__", "array", "device", "seen")
+
+    def __init__(self, array: np.ndarray[Any, Any], device: Any = None) -> None:
+        base = array
+        while isinstance(base.base, np.ndarray):
+            base = base.base
+        self.array = base
+        self.device = device
+        self.seen = 0
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.array.nbytes)
+
+    def address(self) -> int:
+        """Where the memory starts: the lowest byte of any element."""
+        return int(np.lib.array_utils.byte_bounds(self.array)[0])
+
+    def data_ptr(self) -> int:
+        return self.address()
+
+
+def strided(
+    storage: Storage,
+    dtype: np.dtype[Any],
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    offset: int,
+) -> np.ndarray[Any, Any]:
+    """The window on `storage` with this geometry; strides and offset count elements."""
+    item = dtype.itemsize
+    low, high = np.lib.array_utils.byte_bounds(storage.array)
+    reach = offset + sum((size - 1) * step for size, step in zip(shape, strides, strict=True))
+    if 0 not in shape and (reach + 1) * item > high - low:
+        raise RuntimeError(
+            f"setStorage: sizes {list(shape)}, strides {list(strides)}, storage offset {offset}, "
+            f"and itemsize {item} requiring a storage size of {(reach + 1) * item} are out of "
+            f"bounds for storage of size {high - low}"
+        )
+    flat = _flat_bytes(storage.array)
+    return np.ndarray(
+        shape, dtype, buffer=flat, offset=offset * item, strides=tuple(s * item for s in strides)
+    )
+
+
+def _flat_bytes(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The memory of an array as one row of bytes, whatever order its elements stand in."""
+    low, high = np.lib.array_utils.byte_bounds(array)
+    if array.flags.c_contiguous:
+        return array.reshape(-1).view(np.uint8)
+    lowest = tuple(slice(None, None, -1 if step < 0 else 1) for step in array.strides)
+    return _window(array[lowest], high - low)
+
+
+def _window(start: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, Any]:
+    first = np.lib.stride_tricks.as_strided(start, shape=(1,), strides=(start.dtype.itemsize,))
+    return np.lib.stride_tricks.as_strided(first.view(np.uint8), shape=(size,), strides=(1,))
+
+
+def elements(array: np.ndarray[Any, Any]) -> tuple[int, ...]:
+    """The strides of an array, counted in elements as PyTorch does."""
+    item = array.itemsize
+    return tuple(stride // item for stride in array.strides)
+
+
+def offset_of(array: np.ndarray[Any, Any], storage: Storage) -> int:
+    """How many elements lie between the start of the storage and the array's first element."""
+    if array.size == 0:
+        return 0
+    return int((array.__array_interface__["data"][0] - storage.address()) // array.itemsize)

@@ -1,0 +1,360 @@
+"""Views, and what writing through one does to the history of the others.
+
+# Note [Whose history a write changes]
+A write through a view changes its base: the base's history becomes a CopySlices node at once. Other
+views of that base learn of it when they are next used: the version they were made at differs from
+the counter's, and so they are given a new history, a strided window on the base's new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradscope.runtime.autograd.node import NOWHERE, Node, new, prepare
+from gradscope.runtime.meta import AutogradMeta, CreationMeta, ViewMeta
+from gradscope.runtime.state import ThreadState, local
+from gradscope.runtime.storage import Storage, VersionCounter
+
+if TYPE_CHECKING:
+    from gradscope.runtime.tensor import Tensor
+
+Edges = tuple[Any, int]
+
+
+def edge_of(tensor: Tensor) -> Edges | None:
+    """Where a gradient of `tensor` goes, for tensors whose history is not simply `_edge`."""
+    meta = tensor._meta
+    if meta is None:
+        return tensor._edge
+    if meta.is_view:
+        edge = view_edge(tensor, meta)  # type: ignore[arg-type]
+        if edge is not None or not meta.requires_grad:
+            return edge
+    elif tensor._edge is not None or not meta.requires_grad:
+        return tensor._edge
+    return accumulator(tensor), 0
+
+
+def accumulator(tensor: Tensor) -> Node:
+    """The leaf's node that gathers its gradient; it lives as long as a graph holds it."""
+    meta = tensor._meta
+    assert meta is not None
+    held = meta.accumulator
+    node = held() if held is not None else None
+    if node is None:
+        from gradscope.runtime.autograd.accumulate_grad import AccumulateGrad
+
+        node = AccumulateGrad(tensor)
+        meta.hold_accumulator(node)
+    return node
+
+
+def share(made: Tensor, source: Tensor) -> None:
+    """Let `made` be an alias of `source`: the same bytes and the same counter of writes."""
+    if source._storage is None:
+        source._storage = Storage(source._array)
+    if source._versions is None:
+        source._versions = VersionCounter()
+    made._storage = source._storage
+    made._versions = source._versions
+
+
+def attach_view(
+    made: Tensor,
+    source: Tensor,
+    op: Any,
+    options: tuple[Any, ...],
+    node: Any,
+    state: ThreadState,
+    nr: int = 0,
+    creation: CreationMeta = CreationMeta.DEFAULT,
+) -> None:
+    """Make `made`, whose array is a window on the source's, a view of it."""
+    array = made._array
+    if array.base is None or not np.may_share_memory(array, source._array):
+        made._versions = None
+        made._storage = None
+        if node is not None:
+            made._edge = (node, nr)
+        return
+    share(made, source)
+    parent = source._meta
+    if parent is not None and parent.is_view:
+        base = parent.base  # type: ignore[attr-defined]
+        chain = (*parent.chain, (op, options, nr))  # type: ignore[attr-defined]
+        creation = parent.creation or creation  # type: ignore[attr-defined]
+    else:
+        base, chain = source, ((op, options, nr),)
+    if not state.grad_enabled:
+        creation = creation or CreationMeta.NO_GRAD_MODE
+    meta = ViewMeta(base, chain, creation)
+    meta.version = made._versions.value  # type: ignore[union-attr]
+    if node is not None:
+        meta.edge = (node, nr)
+    made._meta = meta
+
+
+def attach_views(
+    made: Sequence[Tensor],
+    source: Tensor,
+    op: Any,
+    options: tuple[Any, ...],
+    node: Any,
+    state: ThreadState,
+) -> None:
+    """Make several outputs of one call views of its input."""
+    for nr, one in enumerate(made):
+        one._edge = None
+        attach_view(one, source, op, options, node, state, nr, CreationMeta.MULTI_OUTPUT_NODE)
+
+
+def view_edge(view: Tensor, meta: ViewMeta) -> Edges | None:
+    """The view's history, made anew if its aliases were written to since."""
+    versions = view._versions
+    current = 0 if versions is None else versions.value
+    if meta.version != current:
+        if meta.base.requires_grad:
+            if meta.creation is CreationMeta.DEFAULT:
+                meta.edge = (_regenerated(view, meta), 0)
+            elif meta.creation is not CreationMeta.NO_GRAD_MODE or meta.edge is not None:
+                _stale(meta)
+            else:
+                meta.edge = (_regenerated(view, meta), 0)
+        meta.version = current
+    return meta.edge
+
+
+def _stale(meta: ViewMeta) -> None:
+    raise RuntimeError(
+        refusal(
+            meta, "is a view and its base or another view of its base has been modified inplace"
+        )
+    )
+
+
+def refusal(meta: ViewMeta, what: str) -> str:
+    """Why a view made like this cannot take part in an in-place write."""
+    made_by = meta.edge[0].name() if meta.edge is not None else None
+    reasons = {
+        CreationMeta.MULTI_OUTPUT_NODE: " This view is the output of a function that returns multiple views. Such functions do"
+        " not allow the output views to be modified inplace. You should replace the inplace"
+        " operation by an out-of-place one.",
+        CreationMeta.NO_GRAD_MODE: " This view was created inside a no_grad block (or in inference mode) and is modified"
+        " inplace with grad mode enabled. Given that this use case is ambiguous and"
+        " error-prone, it is forbidden. You can clarify your code by moving both the view and"
+        " the inplace either both inside the no_grad block (if you don't want the inplace to be"
+        " tracked) or both outside (if you want the inplace to be tracked).",
+        CreationMeta.IN_CUSTOM_FUNCTION: " This view was created inside a custom Function (or because an input was returned"
+        " as-is) and the autograd logic to handle view+inplace would override the custom"
+        " backward associated with the custom Function, leading to incorrect gradients. This"
+        " behavior is forbidden. You can fix this by cloning the output of the custom"
+        " Function.",
+        CreationMeta.INFERENCE_MODE: " This view was created inside inference mode and is modified inplace outside of it.",
+    }
+    if made_by is not None:
+        nr = meta.edge[1]  # type: ignore[index]
+        return f"Output {nr} of {made_by} {what}.{reasons[meta.creation]}"
+    return f"A view {what.replace('is a view', 'was created in no_grad mode')}.{reasons[meta.creation]}"
+
+
+class AsStridedBackward0(Node):
+    """The history of a view whose base was written to: a strided window on the base."""
+
+    __slots__ = ("chain",)
+    chain: tuple[Any, ...]
+
+    def run_arrays(self, grads: Sequence[Any]) -> Sequence[Any]:
+        base = self.next_functions[0][0].input_metadata[self.next_functions[0][1]]
+        return (spread(grads[0], base[0], self.chain),)
+
+    def run_tensors(self, grads: Sequence[Any]) -> Sequence[Any]:
+        from gradscope.runtime.ops.window import window_backward
+
+        base = self.next_functions[0][0].input_metadata[self.next_functions[0][1]]
+        return (window_backward(grads[0], base[0], self.chain),)
+
+
+def _regenerated(view: Tensor, meta: ViewMeta) -> Node:
+    node = new(AsStridedBackward0)
+    prepare(node, (edge_of(meta.base) or NOWHERE,), local.state.next_sequence_nr())
+    node.chain = meta.chain
+    node.input_metadata = ((view._array.shape, view._array.dtype),)
+    return node
+
+
+def replay_arrays(array: Any, chain: tuple[Any, ...]) -> Any:
+    """Take the same window on another array."""
+    for op, options, nr in chain:
+        array = op.kernel(array, *options)
+        if op.plan.outputs != 1:
+            array = array[nr]
+    return array
+
+
+def replay_tensors(tensor: Any, chain: tuple[Any, ...]) -> Any:
+    """Take the same window on another tensor."""
+    for op, options, nr in chain:
+        tensor = op.call_with(tensor, *options)
+        if op.plan.outputs != 1:
+            tensor = tensor[nr]
+    return tensor
+
+
+def spread(grad: Any, base_shape: tuple[int, ...], chain: tuple[Any, ...]) -> Any:
+    """The window's gradient as a gradient of its base; elements seen twice get the sum."""
+    made = np.zeros(base_shape, grad.dtype)
+    window = replay_arrays(made, chain)
+    if any(step == 0 and size > 1 for step, size in zip(window.strides, window.shape, strict=True)):
+        where = replay_arrays(np.arange(made.size).reshape(base_shape), chain)
+        np.add.at(made.reshape(-1), where, grad)
+    else:
+        window[...] = grad
+    return made
+
+
+class CopySlices(Node):
+    """The history of a base that was written to through a view.
+
+    `fn` is the node of the write; it sees the part of the gradient that belongs to the view.
+    """
+
+    __slots__ = ("chain", "fn")
+    fn: Node
+    chain: tuple[Any, ...]
+
+    def run_arrays(self, grads: Sequence[Any]) -> Sequence[Any]:
+        if grads[0] is None:
+            return (None,) * len(self.next_functions)
+        result = np.array(grads[0])
+        window = replay_arrays(result, self.chain)
+        found = self.fn.run_arrays((np.array(window),))
+        first = found[0] if len(found) else None
+        window[...] = 0 if first is None else first
+        return (result, *found[1:])
+
+    def run_tensors(self, grads: Sequence[Any]) -> Sequence[Any]:
+        if grads[0] is None:
+            return (None,) * len(self.next_functions)
+        result = grads[0].clone()
+        window = replay_tensors(result, self.chain)
+        found = self.fn.run_tensors((window.clone(),))
+        if found[0] is None:
+            window.zero_()
+        else:
+            window.copy_(found[0])
+        return (result, *found[1:])
+
+    def release_variables(self) -> None:
+        self.fn.release_variables()
+
+
+def rebase_history(target: Tensor, node: Node) -> None:
+    """Give a tensor that was written to its new history (see Note [Whose history …])."""
+    meta = target._meta
+    if meta is None or not meta.is_view:
+        target._edge = (node, 0)
+        if meta is not None:
+            _follow(target, meta, node)
+        return
+    base = meta.base  # type: ignore[attr-defined]
+    slices = new(CopySlices)
+    edges = [edge_of(base) or NOWHERE, *node.next_functions[1:]]
+    prepare(slices, edges, local.state.next_sequence_nr())
+    slices.fn = node
+    slices.chain = meta.chain  # type: ignore[attr-defined]
+    slices.input_metadata = ((base._array.shape, base._array.dtype),)
+    # The write's own first edge leads to the view's old history; the base's says whether to follow.
+    node.next_functions = (slices.next_functions[0], *node.next_functions[1:])
+    base._edge = (slices, 0)
+    if base._meta is not None:
+        _follow(base, base._meta, slices)
+
+
+def _follow(tensor: Tensor, meta: AutogradMeta, node: Node) -> None:
+    """Hooks stay with the history they were registered on; a kept gradient follows the tensor."""
+    meta.hooks = None
+    if meta.retains_grad:
+        from gradscope.runtime.autograd.hooks import retain_grad
+
+        meta.retains_grad = False
+        retain_grad(tensor)
+
+
+def check_inplace(target: Tensor, inputs: tuple[Any, ...], state: ThreadState) -> None:
+    """Refuse writes that autograd cannot record."""
+    if not state.grad_enabled:
+        return
+    meta = target._meta
+    if meta is not None:
+        if meta.is_view:
+            _check_view(target, meta, inputs)  # type: ignore[arg-type]
+        elif meta.requires_grad and target._edge is None:
+            raise RuntimeError(
+                "a leaf Variable that requires grad is being used in an in-place operation."
+            )
+    _check_overlap(target)
+
+
+def _check_view(target: Tensor, meta: ViewMeta, inputs: tuple[Any, ...]) -> None:
+    base = meta.base
+    if base.requires_grad and base.is_leaf:
+        raise RuntimeError(
+            "a view of a leaf Variable that requires grad is being used in an in-place operation."
+        )
+    differentiable = any(getattr(t, "requires_grad", False) for t in (target, *inputs))
+    if meta.creation is not CreationMeta.DEFAULT and differentiable:
+        raise RuntimeError(refusal(meta, "is a view and is being modified inplace"))
+
+
+def _check_overlap(target: Tensor) -> None:
+    array = target._array
+    if 0 in array.strides and any(
+        step == 0 and size > 1 for step, size in zip(array.strides, array.shape, strict=True)
+    ):
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a "
+            "single memory location. Please clone() the tensor before performing the operation."
+        )
+
+
+def write(target: Tensor, result: Any) -> None:
+    """Put the result of an operation into the tensor it is named to write to."""
+    array = target._array
+    if 0 in array.strides:
+        _check_overlap(target)
+    if result is not array:
+        kinds = result.dtype.kind if isinstance(result, np.ndarray | np.generic) else None
+        if kinds is not None and not _castable(result.dtype, array.dtype):
+            from gradscope.runtime.dtypes import from_numpy
+
+            raise RuntimeError(
+                f"result type {from_numpy(result.dtype).scalar_name} can't be cast to the desired "
+                f"output type {from_numpy(array.dtype).scalar_name}"
+            )
+        shape = getattr(result, "shape", ())
+        if shape != array.shape and np.broadcast_shapes(shape, array.shape) != array.shape:
+            raise RuntimeError(
+                f"output with shape {list(array.shape)} doesn't match the broadcast shape "
+                f"{list(np.broadcast_shapes(shape, array.shape))}"
+            )
+        np.copyto(array, result, casting="unsafe")
+    versions = target._versions
+    if versions is None:
+        target._versions = VersionCounter(1)
+    else:
+        versions.value += 1
+
+
+def _castable(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
+    ranks = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}
+    return ranks.get(source.kind, 2) <= ranks.get(target.kind, 2)
+
+
+def before_write(tensor: Tensor) -> Tensor:
+    """A copy of what a tensor held before it is written to, with the history it had."""
+    made = type(tensor).from_array(tensor._array.copy())
+    made._edge = tensor.gradient_edge()
+    return made
