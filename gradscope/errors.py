@@ -53,6 +53,12 @@ class MissingProgramError(GradscopeError):
     slug = "missing-program"
 
 
+class RenderingError(GradscopeError):
+    """A picture could not be drawn."""
+
+    slug = "rendering"
+
+
 class RecordingError(GradscopeError):
     """Recording could not start or had to stop."""
 

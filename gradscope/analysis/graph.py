@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -88,12 +88,12 @@ class Graph:
     engine_recorded: bool  # without it, a node without runs may have run
 
 
-def graph(trace: Trace, ids: Iterable[int]) -> Graph:
-    """The graph of the given nodes, in the given order."""
+def graph(trace: Trace, ids: Iterable[int], tasks: Collection[int] | None = None) -> Graph:
+    """The graph of the given nodes, in the given order; with the runs of the given tasks."""
     order = list(dict.fromkeys(ids))
     runs = node_runs(trace)
     edges, hidden = _edges(trace, order)
-    build = _Build(trace, order, runs)
+    build = _Build(trace, order, _runs_of(runs, order, tasks))
     nodes = tuple(build.node(id, hidden.get(id, 0)) for id in order)
     return Graph(nodes, edges, len(runs.node) > 0)
 
@@ -101,13 +101,13 @@ def graph(trace: Trace, ids: Iterable[int]) -> Graph:
 class _Build:
     """Look-ups shared by all nodes of one graph."""
 
-    def __init__(self, trace: Trace, order: list[int], runs: Runs) -> None:
+    def __init__(self, trace: Trace, order: list[int], runs: Mapping[int, list[Run]]) -> None:
         self.trace = trace
         self.names: NodeNames = node_names(trace)
         self.steps = step_numbers(trace)
         self.modules = {module.id: module.path for module in trace.rows(Module)}
         self.roots = {root for task in trace.rows(GraphTask) for root in task.roots}
-        self.runs = _runs_of(runs, order)
+        self.runs = runs
         self.saved = _saved_of(trace, order)
 
     def node(self, id: int, hidden: int) -> GraphNode:
@@ -124,7 +124,7 @@ class _Build:
             made_in=row.task,
             sequence_nr=row.sequence_nr,
             root=id in self.roots,
-            runs=tuple(self.runs[id]),
+            runs=tuple(self.runs.get(id, ())),
             saved=tuple(self.saved[id]),
             hidden_edges=hidden,
         )
@@ -139,9 +139,11 @@ def meta_of(trace: Trace, tensor: int) -> Meta | None:
     return Meta(row.shape, row.dtype)
 
 
-def _runs_of(runs: Runs, order: list[int]) -> dict[int, list[Run]]:
+def _runs_of(runs: Runs, order: list[int], tasks: Collection[int] | None) -> dict[int, list[Run]]:
     found: dict[int, list[Run]] = defaultdict(list)
     mask = np.isin(runs.node, order)
+    if tasks is not None:
+        mask &= np.isin(runs.task, sorted(tasks))
     columns = (runs.node, runs.task, runs.position, runs.ns, runs.self_ns)
     for node, task, position, ns, self_ns in zip(
         *(column[mask].tolist() for column in columns), strict=True

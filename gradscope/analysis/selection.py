@@ -31,21 +31,24 @@ class Selected:
 
     nodes: tuple[int, ...]
     focus: tuple[int, ...]  # empty without `around`
+    tasks: frozenset[int] | None  # whose runs count; None: those of all graph tasks
 
 
 def select(trace: Trace, selection: Selection) -> Selected:
     """The nodes a selection means. Raises UnknownNameError for what is not in the trace."""
     scope = _scope(trace, selection)
+    tasks = _tasks(trace, selection)
     forward, backward = adjacency(trace)
     if selection.around is None:
-        return Selected(_in_reach_order(_roots(trace, scope), forward, scope), ())
+        return Selected(_in_reach_order(_roots(trace, scope), forward, scope), (), tasks)
     focus = tuple(n for n in find_nodes(trace, selection.around) if n in scope)
     if not focus:
         raise UnknownNameError(
             f"{selection.around!r} is not among the nodes chosen by --step or --task; leave those "
             "out, or choose others"
         )
-    return Selected(_around(trace, focus, selection.hops, (forward, backward), scope), focus)
+    nodes = _around(trace, focus, selection.hops, (forward, backward), scope)
+    return Selected(nodes, focus, tasks)
 
 
 def adjacency(trace: Trace) -> tuple[Links, Links]:
@@ -101,6 +104,16 @@ def _scope(trace: Trace, selection: Selection) -> frozenset[int]:
     if selection.step is not None:
         chosen &= _nodes_of_step(trace, step_ids(trace, selection.step))
     return frozenset(chosen)
+
+
+def _tasks(trace: Trace, selection: Selection) -> frozenset[int] | None:
+    if selection.task is not None:
+        return frozenset([selection.task])
+    if selection.step is None:
+        return None
+    tasks = trace.table(GraphTask)
+    of_step = np.isin(tasks["step"], step_ids(trace, selection.step))
+    return frozenset(tasks["id"][of_step].tolist())
 
 
 def _nodes_of_task(trace: Trace, task: GraphTask) -> set[int]:

@@ -49,13 +49,10 @@ def leaves_beside(graph: Graph) -> frozenset[int]:
 
 def _leaf_boxes(graph: Graph, beside: frozenset[int], *, merge_leaves: bool) -> Counter[int]:
     """How many boxes of leaves stand beside each node."""
-    boxes: Counter[int] = Counter()
-    seen: set[int] = set()
-    for edge in graph.edges:
-        if edge.next in beside and not (merge_leaves and edge.next in seen):
-            boxes[edge.node] += 1
-        seen.add(edge.next)
-    return boxes
+    pairs = dict.fromkeys((edge.node, edge.next) for edge in graph.edges if edge.next in beside)
+    if merge_leaves:
+        return Counter({leaf: node for node, leaf in pairs}.values())
+    return Counter(node for node, _ in pairs)
 
 
 def _box_count(into: Mapping[int, str], leaf_boxes: Counter[int]) -> int:

@@ -31,7 +31,7 @@ def graph_scene(trace: Trace, options: GraphOptions | None = None) -> GraphScene
         )
     scope = scope_of(trace, options)
     selected = select(trace, scope.selection)
-    facts = graph(trace, selected.nodes)
+    facts = graph(trace, selected.nodes, selected.tasks)
     calls = module_calls(facts.nodes)
     folding = fold(facts, calls, selected.focus, options)
     heat = heat_of(trace, options.color_by, facts)
@@ -55,7 +55,7 @@ def graph_scene(trace: Trace, options: GraphOptions | None = None) -> GraphScene
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """One box of a leaf, beside the node that sends it a gradient."""
+    """One box of a leaf, beside a node that sends it a gradient."""
 
     box: str
     leaf: int
@@ -71,7 +71,7 @@ class _Layout:
     graph: Graph
     calls: Calls
     folding: Folding
-    uses: Mapping[GraphEdge, _Use]  # edges into leaves that are drawn
+    uses: Mapping[tuple[int, int], _Use]  # by node and leaf; only those that are drawn
 
     def box_of(self, node: int) -> str:
         target = self.folding.into.get(node)
@@ -86,21 +86,21 @@ class _Layout:
         return chain[-1] if chain else self.calls.tops.get(node.id, "")
 
 
-def _uses(facts: Graph, folding: Folding, options: GraphOptions) -> dict[GraphEdge, _Use]:
-    leaves = {node.id for node in facts.nodes if node.leaf is not None}
-    into_leaves = [edge for edge in facts.edges if edge.next in leaves - folding.into.keys()]
-    total = Counter(edge.next for edge in into_leaves)
+def _uses(facts: Graph, folding: Folding, options: GraphOptions) -> dict[tuple[int, int], _Use]:
+    leaves = {node.id for node in facts.nodes if node.leaf is not None} - folding.into.keys()
+    pairs = dict.fromkeys((edge.node, edge.next) for edge in facts.edges if edge.next in leaves)
+    total = Counter(leaf for _, leaf in pairs)
     seen: Counter[int] = Counter()
     uses = {}
-    for edge in into_leaves:
-        seen[edge.next] += 1
-        if folding.into.get(edge.node) != "":
+    for node, leaf in pairs:
+        seen[leaf] += 1
+        if folding.into.get(node) != "":
             continue
-        leaf, number = edge.next, seen[edge.next]
         if options.merge_leaves or total[leaf] == 1:
-            uses[edge] = _Use(f"n{leaf}", leaf, 0, total[leaf])
+            uses[node, leaf] = _Use(f"n{leaf}", leaf, 0, total[leaf])
         else:
-            uses[edge] = _Use(f"n{leaf}u{number}", leaf, number, total[leaf])
+            number = seen[leaf]
+            uses[node, leaf] = _Use(f"n{leaf}u{number}", leaf, number, total[leaf])
     return uses
 
 
@@ -110,8 +110,8 @@ def _uses(facts: Graph, folding: Folding, options: GraphOptions) -> dict[GraphEd
 def _boxes(layout: _Layout, maker: BoxMaker, trace: Trace) -> Iterator[Box]:
     nodes = {node.id: node for node in layout.graph.nodes}
     uses_of: dict[int, list[_Use]] = defaultdict(list)
-    for edge, use in layout.uses.items():
-        uses_of[edge.node].append(use)
+    for (user, _), use in layout.uses.items():
+        uses_of[user].append(use)
     inside: dict[str, list[GraphNode]] = defaultdict(list)
     for id, target in layout.folding.into.items():
         inside[target].append(nodes[id])
@@ -178,7 +178,7 @@ def _arrows(layout: _Layout, drawn: set[str]) -> Iterator[Arrow]:
     between: Counter[tuple[str, str]] = Counter()
     for edge in layout.graph.edges:
         tail = layout.box_of(edge.node)
-        use = layout.uses.get(edge)
+        use = layout.uses.get((edge.node, edge.next))
         head = use.box if use else layout.box_of(edge.next)
         if not tail or tail == head or not {tail, head} <= drawn:
             continue

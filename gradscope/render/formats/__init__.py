@@ -1,0 +1,44 @@
+"""Every format a picture can be written in: one module each, which holds a `FORMAT`."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+
+from gradscope.errors import UsageError
+from gradscope.render.theme import Theme
+from gradscope.scene.picture import GraphScene
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One way to write a picture down."""
+
+    name: str
+    extension: str
+    description: str
+    write: Callable[[GraphScene, Theme], bytes]
+    needs_dot: bool = False  # the program of Graphviz
+
+
+def format_names() -> list[str]:
+    """What `-f` accepts: the modules of this package."""
+    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+
+
+def format_called(name: str) -> Format:
+    """The format of this name."""
+    if name not in format_names():
+        raise UsageError(f"there is no format {name!r}; choose {', '.join(format_names())}")
+    found = import_module(f"{__name__}.{name}").FORMAT
+    assert isinstance(found, Format)
+    return found
+
+
+def format_of_file(file_name: str) -> str:
+    """The name of the format that a file's name asks for; "" when it asks for none."""
+    _, dot, ending = file_name.rpartition(".")
+    ending = {"gv": "dot"}.get(ending.lower(), ending.lower())
+    return ending if dot and ending in format_names() else ""

@@ -1,0 +1,18 @@
+"""JSON: the picture's boxes, arrows and groups, for other programs to draw."""
+
+from __future__ import annotations
+
+import orjson
+
+from gradscope.render.formats import Format
+from gradscope.render.text import visible_json
+from gradscope.render.theme import Theme
+from gradscope.scene.picture import GraphScene
+
+
+def write(scene: GraphScene, theme: Theme) -> bytes:  # noqa: ARG001  JSON has no colours
+    """The scene as it is, field by field."""
+    return visible_json(orjson.dumps(scene, option=orjson.OPT_INDENT_2).decode()).encode()
+
+
+FORMAT = Format("json", ".json", "the picture as data, for other programs", write)

@@ -1,0 +1,16 @@
+"""PDF, for print."""
+
+from __future__ import annotations
+
+from gradscope.render.formats import Format
+from gradscope.render.graphviz_program import draw
+from gradscope.render.theme import Theme
+from gradscope.scene.picture import GraphScene
+
+
+def write(scene: GraphScene, theme: Theme) -> bytes:
+    """The picture as pdf, drawn by Graphviz."""
+    return draw(scene, theme, "pdf")
+
+
+FORMAT = Format("pdf", ".pdf", "PDF, for print; needs Graphviz", write, needs_dot=True)

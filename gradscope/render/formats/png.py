@@ -1,0 +1,16 @@
+"""PNG, for everything else."""
+
+from __future__ import annotations
+
+from gradscope.render.formats import Format
+from gradscope.render.graphviz_program import draw
+from gradscope.render.theme import Theme
+from gradscope.scene.picture import GraphScene
+
+
+def write(scene: GraphScene, theme: Theme) -> bytes:
+    """The picture as png, drawn by Graphviz."""
+    return draw(scene, theme, "png")
+
+
+FORMAT = Format("png", ".png", "PNG, for everything else; needs Graphviz", write, needs_dot=True)

@@ -1,0 +1,18 @@
+"""SVG, for browsers and documents."""
+
+from __future__ import annotations
+
+from gradscope.render.formats import Format
+from gradscope.render.graphviz_program import draw
+from gradscope.render.theme import Theme
+from gradscope.scene.picture import GraphScene
+
+
+def write(scene: GraphScene, theme: Theme) -> bytes:
+    """The picture as svg, drawn by Graphviz."""
+    return draw(scene, theme, "svg")
+
+
+FORMAT = Format(
+    "svg", ".svg", "SVG, for browsers and documents; needs Graphviz", write, needs_dot=True
+)

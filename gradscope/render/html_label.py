@@ -1,0 +1,102 @@
+"""Labels in Graphviz's HTML-like language: a title and small lines, every text escaped."""
+
+from __future__ import annotations
+
+from html import escape
+
+from gradscope.render.text import visible
+from gradscope.render.theme import ALARMS, GLYPHS, Colour, Theme, heat_colour
+from gradscope.scene.picture import Box, ColorBy, Form, GraphScene, Line, Mark, Tone
+
+TABLE = '<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="1">'
+MONO = "Menlo,Consolas,DejaVu Sans Mono,monospace"
+TITLE_LENGTH = 60
+
+
+def escaped(text: str, limit: int = 200) -> str:
+    r"""Text that an HTML-like label shows as it is; Graphviz would read `\N` as a node's name."""
+    return escape(visible(text, limit)).replace("\\", "\\\\")
+
+
+def box_label(box: Box, theme: Theme) -> str:
+    """The label of a box: its title, what is remarkable, and its lines."""
+    title = f"<B>{escaped(box.title, TITLE_LENGTH)}</B>"
+    if box.ordinal:
+        title += f" {_font(escaped(box.ordinal), theme.soft, 9)}"
+    rows = [_row(title)]
+    rows += [_row(_mark(mark, theme)) for mark in box.marks]
+    rows += [_row(_line(line, theme)) for line in box.lines]
+    return f"<{TABLE}{''.join(rows)}</TABLE>>"
+
+
+def _mark(mark: Mark, theme: Theme) -> str:
+    text = f"{GLYPHS[mark]} {escape(mark.value)}"
+    if mark in ALARMS:
+        return _font(f"<B>{text}</B>", theme.alarm, 10)
+    return _font(text, theme.accent if mark in (Mark.ROOT, Mark.FOCUS) else theme.soft, 9)
+
+
+def _line(line: Line, theme: Theme) -> str:
+    text = escaped(line.text)
+    match line.tone:
+        case Tone.CODE:
+            return f'<FONT FACE="{MONO}" COLOR="{theme.code}" POINT-SIZE="9">{text}</FONT>'
+        case Tone.SITE:
+            return _font(text, theme.accent, 9)
+        case Tone.ALARM:
+            return _font(f"<B>{text}</B>", theme.alarm, 9)
+        case Tone.PLAIN:
+            return _font(text, theme.soft, 9)
+
+
+def _font(text: str, colour: Colour, size: int) -> str:
+    return f'<FONT COLOR="{colour}" POINT-SIZE="{size}">{text}</FONT>'
+
+
+def _row(text: str) -> str:
+    return f'<TR><TD ALIGN="LEFT">{text}</TD></TR>'
+
+
+# The caption ---------------------------------------------------------------------------------
+
+
+def caption(scene: GraphScene, theme: Theme) -> str:
+    """What stands above the picture: its title, what it leaves out, and the legend."""
+    rows = [_row(f'<FONT POINT-SIZE="15"><B>{escaped(scene.title)}</B></FONT>')]
+    rows += [_row(_font(escaped(note), theme.accent, 10)) for note in scene.notes]
+    rows += [_row(_GAP.join(entries)) for entries in _legend(scene, theme)]
+    rows.append('<TR><TD HEIGHT="8"></TD></TR>')
+    return f"<{TABLE}{''.join(rows)}</TABLE>>"
+
+
+_GAP = "&#160;&#160;&#160; "
+
+
+def _legend(scene: GraphScene, theme: Theme) -> list[list[str]]:
+    """The entries of each line of the legend: colours, then outlines and glyphs."""
+    words = [
+        _font(f"{GLYPHS[mark]} {mark.value}", theme.alarm if mark in ALARMS else theme.soft, 9)
+        for mark in scene.marks
+    ]
+    words.append(_font("→ a gradient flows", theme.soft, 9))
+    if Form.LEAF in scene.forms:
+        words.append(_font("□ square corners: a leaf, with .grad", theme.soft, 9))
+    return [_colours(scene, theme), words]
+
+
+def _colours(scene: GraphScene, theme: Theme) -> list[str]:
+    forms = [(form.value, theme.forms[form].line) for form in scene.forms if form in theme.forms]
+    if scene.color_by is ColorBy.KIND or scene.scale is None:
+        kinds = [(kind.value, theme.kinds[kind].line) for kind in scene.kinds]
+        return [_swatch(word, colour, theme) for word, colour in (*kinds, *forms)]
+    steps = (heat_colour(theme, share / 6) for share in range(7))
+    ramp = "".join(_font("■", colour, 14) for colour in steps)
+    title, low, high = (
+        _font(escaped(text), theme.ink, 9)
+        for text in (f"{scene.scale.title}:", scene.scale.low, scene.scale.high)
+    )
+    return [f"{title} {low} {ramp} {high}", *(_swatch(*form, theme) for form in forms)]
+
+
+def _swatch(word: str, colour: Colour, theme: Theme) -> str:
+    return f"{_font('■', colour, 14)} {_font(escaped(word), theme.ink, 9)}"

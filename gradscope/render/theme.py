@@ -1,0 +1,135 @@
+"""Every colour and glyph: the same thing looks the same in every format, in light and in dark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gradscope.scene.kinds import Kind
+from gradscope.scene.picture import Form, Mark
+
+Colour = str
+"""As in "#1f2328"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paint:
+    """How a box is painted."""
+
+    fill: Colour
+    line: Colour
+
+
+@dataclass(frozen=True, slots=True)
+class Theme:
+    """One set of colours."""
+
+    name: str
+    page: Colour
+    ink: Colour
+    soft: Colour  # what is said in passing
+    code: Colour
+    arrow: Colour
+    alarm: Colour
+    alarm_fill: Colour
+    accent: Colour
+    group: Paint
+    kinds: Mapping[Kind, Paint]
+    forms: Mapping[Form, Paint]  # for forms whose colour tells no kind
+    heat: tuple[Colour, ...]  # from cold to hot; ink is legible on each
+    unknown: Paint  # where there is no number to be warm by
+
+
+LIGHT = Theme(
+    name="light",
+    page="#ffffff",
+    ink="#1f2328",
+    soft="#59636e",
+    code="#3d4752",
+    arrow="#6e7781",
+    alarm="#b31d28",
+    alarm_fill="#ffe5e3",
+    accent="#0757c0",
+    group=Paint("#f6f8fa", "#c9d1d9"),
+    kinds={
+        Kind.LEAF: Paint("#e3f5e6", "#2b8a45"),
+        Kind.POINTWISE: Paint("#e4f0fc", "#3b7fc4"),
+        Kind.MATMUL: Paint("#ece6fb", "#7c55d1"),
+        Kind.REDUCTION: Paint("#fdf2d8", "#b98a12"),
+        Kind.VIEW: Paint("#f0f2f5", "#8c959f"),
+        Kind.INDEX: Paint("#dcf3f1", "#1a8f88"),
+        Kind.NORMALIZATION: Paint("#fce8f3", "#b8428a"),
+        Kind.LOSS: Paint("#ffe9e0", "#d0643c"),
+        Kind.CUSTOM: Paint("#f2ecd9", "#86661a"),
+        Kind.OTHER: Paint("#f6f8fa", "#6e7781"),
+    },
+    forms={
+        Form.SAVED: Paint("#fffbe8", "#b9a55a"),
+        Form.FOLDED: Paint("#e9edf2", "#59636e"),
+    },
+    heat=("#fff8ee", "#fde8c8", "#fcd29b", "#f9b56d", "#f39350"),
+    unknown=Paint("#ffffff", "#8c959f"),
+)
+
+DARK = Theme(
+    name="dark",
+    page="#0d1117",
+    ink="#e6edf3",
+    soft="#b0bac4",
+    code="#c3ccd6",
+    arrow="#8b949e",
+    alarm="#ff8f87",
+    alarm_fill="#4a1a1c",
+    accent="#79b8ff",
+    group=Paint("#151b23", "#3d444d"),
+    kinds={
+        Kind.LEAF: Paint("#12301b", "#46a35e"),
+        Kind.POINTWISE: Paint("#122a42", "#5a9fe0"),
+        Kind.MATMUL: Paint("#271d44", "#9d7ce8"),
+        Kind.REDUCTION: Paint("#362a0c", "#cfa12d"),
+        Kind.VIEW: Paint("#1f252d", "#8b949e"),
+        Kind.INDEX: Paint("#0d2f2d", "#35b3aa"),
+        Kind.NORMALIZATION: Paint("#3a1a2d", "#d867a9"),
+        Kind.LOSS: Paint("#3d2014", "#e58057"),
+        Kind.CUSTOM: Paint("#302812", "#bd9a45"),
+        Kind.OTHER: Paint("#1b2129", "#7d8791"),
+    },
+    forms={
+        Form.SAVED: Paint("#2a2613", "#a8954e"),
+        Form.FOLDED: Paint("#232a33", "#9aa5b1"),
+    },
+    heat=("#1a1917", "#2f2318", "#472e18", "#5f3917", "#784516"),
+    unknown=Paint("#0d1117", "#7d8791"),
+)
+
+THEMES = {theme.name: theme for theme in (LIGHT, DARK)}
+
+GLYPHS: Mapping[Mark, str] = {
+    Mark.ROOT: "▶",
+    Mark.FOCUS: "◎",
+    Mark.NAN_BORN: "✖",
+    Mark.INF_BORN: "✖",
+    Mark.NON_FINITE: "△",
+    Mark.FAILED: "✖",
+    Mark.NOT_RUN: "○",
+    Mark.HOOKED: "⚑",
+}
+
+ALARMS = frozenset((Mark.NAN_BORN, Mark.INF_BORN, Mark.NON_FINITE, Mark.FAILED))
+BIRTHS = frozenset((Mark.NAN_BORN, Mark.INF_BORN, Mark.FAILED))
+
+
+def heat_colour(theme: Theme, heat: float) -> Colour:
+    """The colour of a warmth between 0 and 1."""
+    last = len(theme.heat) - 1
+    place = min(max(heat, 0.0), 1.0) * last
+    index = min(int(place), last - 1)
+    return _between(theme.heat[index], theme.heat[index + 1], place - index)
+
+
+def _between(low: Colour, high: Colour, share: float) -> Colour:
+    parts = (
+        round(int(low[i : i + 2], 16) * (1 - share) + int(high[i : i + 2], 16) * share)
+        for i in (1, 3, 5)
+    )
+    return f"#{''.join(f'{part:02x}' for part in parts)}"
