@@ -47,37 +47,34 @@ def encode(data: Data, *, explicit: bool = False) -> Any:
 def _encode_integers(values: Integers, *, explicit: bool) -> Any:
     if explicit or not len(values):
         return np.ascontiguousarray(values)
-    steps = np.diff(values)
-    changes = np.count_nonzero(steps)
-    if not changes:
-        return int(values[0])
-    if changes * SHORT_RUNS < len(values):
+    first = int(values[0])
+    if first == values[-1] and (values == first).all():
+        return first
+    steps = values[1:] - values[:-1]
+    if np.count_nonzero(steps) * SHORT_RUNS < len(values):
         return _encode_runs(values, steps)
-    if (steps == steps[0]).all():
-        return {"first": int(values[0]), "by": int(steps[0])}
-    if _digits(steps) < 0.9 * _digits(values):
-        return {"first": int(values[0]), "by": _encode_steps(steps)}
+    if steps[0] == steps[-1] and (steps == steps[0]).all():
+        return {"first": first, "by": int(steps[0])}
+    if _length(steps) < 0.9 * _length(values):
+        return {"first": first, "by": _encode_steps(steps)}
     return np.ascontiguousarray(values)
 
 
 def _encode_steps(steps: Integers) -> Any:
-    changes = np.diff(steps)
-    return (
-        _encode_runs(steps, changes)
-        if np.count_nonzero(changes) * SHORT_RUNS < len(steps)
-        else steps
-    )
+    changes = steps[1:] - steps[:-1]
+    if np.count_nonzero(changes) * SHORT_RUNS < len(steps):
+        return _encode_runs(steps, changes)
+    return steps
 
 
 def _encode_runs(values: Integers, steps: Integers) -> dict[str, Integers]:
-    starts = np.flatnonzero(np.concatenate([[True], steps != 0]))
+    starts = np.concatenate([[0], np.flatnonzero(steps) + 1])
     return {"runs": np.diff(starts, append=len(values)), "values": values[starts]}
 
 
-def _digits(values: Integers) -> float:
-    """About how long these numbers are as text, on average, judged by some of them."""
-    some = values[:: len(values) // 256 + 1].astype(np.float64)
-    return float(np.mean(np.log10(np.abs(some) + 1) // 1 + (some < 0) + 2))
+def _length(values: Integers) -> int:
+    """About how long these numbers are as text, judged by a few of them."""
+    return len(str(values[:: len(values) // 16 + 1].tolist()))
 
 
 def _encode_floats(values: Array, *, explicit: bool) -> Any:

@@ -94,7 +94,7 @@ class FileWriter:
         self._changed: Final = Condition()
         self._process = os.getpid()
         try:
-            self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
             first = header((VERSION, MINOR))
             self._append(first, self._pack(first), self._written)
             if self._failure is not None:

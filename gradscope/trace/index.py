@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import astuple, dataclass, fields
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
 import numpy as np
 
@@ -24,8 +24,7 @@ TIMES: Final = ("t", "begin", "born")
 """The column that says when a row's life began, whichever its table has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One block line: what is in it, and where it is. NONE where a table has no time or step."""
 
     table: str
@@ -62,8 +61,7 @@ def _extent(block: Block, name: str) -> tuple[int, int]:
 
 def closing(entries: Sequence[Entry], end: Mapping[str, Any], offset: int) -> bytes:
     """The last lines of a file: the end of the recording and the index. `offset`: where they go."""
-    rows = [astuple(entry) for entry in entries]
-    columns = dict(zip(_NAMES, map(list, zip(*rows, strict=True)), strict=False))
+    columns = dict(zip(Entry._fields, map(list, zip(*entries, strict=True)), strict=False))
     tables = columns.pop("table", [])
     index = {"table": tables} | {
         name: coding.encode(np.array(values, np.int64), explicit=True)
@@ -72,12 +70,9 @@ def closing(entries: Sequence[Entry], end: Mapping[str, Any], offset: int) -> by
     ending = seal({"end": True, **end}) + b"\n],\n"
     return b'%s"index":%s,\n"index_at":%d}\n' % (
         ending,
-        seal({"rows": len(rows), **index, **end}),
+        seal({"rows": len(entries), **index, **end}),
         offset + len(ending),
     )
-
-
-_NAMES: Final = tuple(field.name for field in fields(Entry))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +107,9 @@ def read_index(file: BinaryIO, size: int) -> Index | None:
 
 def _entries(given: Mapping[str, Any], length: int, size: int) -> tuple[Entry, ...]:
     rows = given.get("rows")
-    if type(rows) is not int or not 0 <= rows * len(_NAMES) <= EXPANSION * length:
+    if type(rows) is not int or not 0 <= rows * len(Entry._fields) <= EXPANSION * length:
         raise UnreadableTraceError("its index cannot be so long")
-    kinds = {name: str if name == "table" else int for name in _NAMES}
+    kinds = {name: str if name == "table" else int for name in Entry._fields}
     columns = [
         coding.DECODERS[kind](given.get(name), rows).tolist() for name, kind in kinds.items()
     ]
