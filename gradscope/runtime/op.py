@@ -270,12 +270,17 @@ def _node_class(made: Operation) -> type[OpNode]:
 
 
 def family(namespace: dict[str, Any]) -> None:
-    """Name the operations a module declares after the names it gives them, and register them."""
+    """Name the operations a module declares after the names it gives them, and register them.
+
+    `sum__dim` is the overload `sum.dim`; `sum__default` is plain `sum`, for a module in which
+    `sum` itself is the function users call.
+    """
     for name, value in list(namespace.items()):
         made = getattr(value, "op", None)
         if not isinstance(made, Operation) or made.name:
             continue
-        base, _, variant = name.partition("__")
+        base, _, variant = name.rpartition("__") if "__" in name else (name, "", "")
+        variant = "" if variant == "default" else variant
         named = next((t.overload for t in made.traits if isinstance(t, Named)), variant)
         made.name = f"{base}.{named}" if named else base
         value.__name__ = base
