@@ -41,8 +41,8 @@ EXPANSION: Final = 4
 MEMORY: Final = 128
 
 FORMAT: Final = "gradscope-trace"
-RESERVED: Final = ("table", "rows", "amend", "window", "blocks", "end", "crc32")
-"""What a line says besides its columns."""
+RESERVED: Final = ("table", "rows", "amend", "crc32")
+"""What the line of a block says besides its columns. `end` is a column of several tables."""
 
 _OPTIONS: Final = orjson.OPT_SERIALIZE_NUMPY
 _SEAL: Final = re.compile(rb',"crc32":(\d{1,10})}$')
