@@ -1,0 +1,228 @@
+"""Every operation against PyTorch: values, graph, what is kept, gradients of gradients, errors."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.runtime import oracle
+from tests.runtime.oracle import SAMPLES, WRONG, Engine, Real, Sample, Wrong
+
+for _module in pkgutil.iter_modules(importlib.import_module("tests.runtime.ops.samples").__path__):
+    importlib.import_module(f"tests.runtime.ops.samples.{_module.name}")
+
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.filterwarnings("ignore"),  # PyTorch's own deprecations
+]
+
+CALLS = [
+    pytest.param(sample, id=f"{name}-{i}")
+    for name, given in sorted(SAMPLES.items())
+    for i, sample in enumerate(given)
+]
+DIFFERENTIABLE = [p for p in CALLS if p.values[0].grad]
+REFUSED = [
+    pytest.param(call, id=f"{name}-{i}")
+    for name, given in sorted(WRONG.items())
+    for i, call in enumerate(given)
+]
+
+
+@pytest.fixture(scope="module")
+def ours() -> Engine:
+    return oracle.ours()
+
+
+@pytest.fixture(scope="module")
+def theirs() -> Engine:
+    return oracle.theirs()
+
+
+def reals(sample: Sample) -> list[bool]:
+    return [isinstance(given, Real) and sample.grad for given in sample.inputs]
+
+
+def both(
+    ours: Engine, theirs: Engine, sample: Sample, arrays: list[Any], wanted: list[bool]
+) -> tuple[oracle.Run, oracle.Run]:
+    """The same call on both, each on its own copy of the inputs."""
+    copies = [array.copy(order="K") for array in arrays]
+    return ours.run(sample, arrays, wanted), theirs.run(sample, copies, wanted)
+
+
+@pytest.mark.parametrize("sample", CALLS)
+def test_the_result_is_pytorchs(sample: Sample, ours: Engine, theirs: Engine) -> None:
+    arrays = oracle.arrays_for(sample, "float64")
+
+    found, expected = both(ours, theirs, sample, arrays, [False] * len(arrays))
+
+    oracle.assert_same(found.result, expected.result, sample.tolerance, "result")
+    assert [getattr(o, "_version", None) for o in found.outputs] == [
+        getattr(o, "_version", None) for o in expected.outputs
+    ]
+
+
+@pytest.mark.parametrize("sample", DIFFERENTIABLE)
+def test_the_graph_is_pytorchs(sample: Sample, ours: Engine, theirs: Engine) -> None:
+    arrays = oracle.arrays_for(sample, "float64")
+
+    found, expected = both(ours, theirs, sample, arrays, reals(sample))
+
+    assert oracle.graph_of(found.outputs) == oracle.graph_of(expected.outputs)
+    assert [getattr(o, "requires_grad", None) for o in found.outputs] == [
+        getattr(o, "requires_grad", None) for o in expected.outputs
+    ]
+    assert_same_saved(found, expected)
+
+
+@pytest.mark.parametrize("sample", [p for p in DIFFERENTIABLE if sum(reals(p.values[0])) > 1])
+def test_what_one_gradient_alone_needs_is_pytorchs(
+    sample: Sample, ours: Engine, theirs: Engine
+) -> None:
+    arrays = oracle.arrays_for(sample, "float64")
+    for alone, differentiable in enumerate(reals(sample)):
+        wanted = [differentiable and i == alone for i in range(len(arrays))]
+
+        found, expected = both(ours, theirs, sample, [a.copy() for a in arrays], wanted)
+
+        assert oracle.graph_of(found.outputs) == oracle.graph_of(expected.outputs)
+        assert_same_saved(found, expected)
+
+
+def assert_same_saved(found: oracle.Run, expected: oracle.Run) -> None:
+    nodes = zip(oracle.walk(found.outputs), oracle.walk(expected.outputs), strict=True)
+    for (our_node, _), (their_node, _) in nodes:
+        kept, known = oracle.saved_of(our_node), oracle.saved_of(their_node)
+        name = oracle.name_of(their_node)
+        assert (name, sorted(kept)) == (name, sorted(known))
+        for slot, value in known.items():
+            where = f"{name}.{slot}"
+            if oracle.is_tensor(value) and value.ndim == 0 and not value.requires_grad:
+                # A Python number: kept in the dtype it was computed in, PyTorch keeps float64.
+                assert float(kept[slot]) == pytest.approx(float(value), nan_ok=True), where
+            else:
+                oracle.assert_same(kept[slot], value, 1.0, where)
+
+
+@pytest.mark.parametrize("sample", DIFFERENTIABLE)
+def test_gradients_are_pytorchs(sample: Sample, ours: Engine, theirs: Engine) -> None:
+    compare_gradients(sample, ours, theirs, oracle.arrays_for(sample, "float64"))
+
+
+@pytest.mark.parametrize("sample", [p for p in DIFFERENTIABLE if p.values[0].strided])
+def test_memory_layout_changes_nothing(sample: Sample, ours: Engine, theirs: Engine) -> None:
+    arrays = [oracle.strided(array) for array in oracle.arrays_for(sample, "float64", seed=1)]
+
+    compare_gradients(sample, ours, theirs, arrays)
+
+
+@pytest.mark.parametrize("sample", DIFFERENTIABLE)
+def test_gradients_in_single_precision_are_pytorchs(
+    sample: Sample, ours: Engine, theirs: Engine
+) -> None:
+    compare_gradients(sample, ours, theirs, oracle.arrays_for(sample, "float32"))
+
+
+def compare_gradients(sample: Sample, ours: Engine, theirs: Engine, arrays: list[Any]) -> None:
+    found, expected = both(ours, theirs, sample, arrays, reals(sample))
+    oracle.assert_same(found.result, expected.result, sample.tolerance, "result")
+    seeds = oracle.seeds_for(expected, 2)
+    oracle.assert_same(
+        oracle.grads_of(found, seeds, create_graph=False),
+        oracle.grads_of(expected, seeds, create_graph=False),
+        sample.tolerance,
+        "gradient",
+    )
+
+
+@pytest.mark.parametrize("sample", [p for p in DIFFERENTIABLE if p.values[0].order > 1])
+def test_second_gradients_are_pytorchs(sample: Sample, ours: Engine, theirs: Engine) -> None:
+    arrays = oracle.arrays_for(sample, "float64")
+
+    found, expected = both(ours, theirs, sample, arrays, reals(sample))
+    ours_second, theirs_second = (second(run) for run in (found, expected))
+
+    oracle.assert_same(ours_second, theirs_second, sample.tolerance, "second gradient")
+
+
+def second(run: oracle.Run) -> tuple[Any, ...]:
+    """First gradients with a graph of their own, then the gradients of those.
+
+    The seeds ask for gradients too, so that derivatives linear in the incoming gradient are seen.
+    """
+    seeds = [run.engine.wrap(seed).requires_grad_(True) for seed in oracle.seeds_for(run, 2)]
+    outputs = [o for o in run.outputs if oracle.is_tensor(o) and o.requires_grad]
+    inputs = [x for x in run.inputs if x.requires_grad]
+    grad = run.engine.module.autograd.grad
+    first = grad(outputs, inputs, seeds, create_graph=True, allow_unused=True)
+    again = [g for g in first if g is not None and g.requires_grad]
+    if not again:
+        return first, ()
+    rng = np.random.default_rng(3)
+    weights = [
+        run.engine.wrap(
+            np.asarray(rng.uniform(-1, 1, tuple(g.shape))).astype(oracle.array_of(g).dtype)
+        )
+        for g in again
+    ]
+    return first, grad(again, [*inputs, *seeds], weights, allow_unused=True)
+
+
+@pytest.mark.parametrize(
+    ("sample", "dtype"),
+    [
+        pytest.param(p.values[0], dtype, id=f"{p.id}-{dtype}")
+        for p in CALLS
+        for dtype in p.values[0].dtypes
+    ],
+)
+def test_other_dtypes_give_what_pytorch_gives(
+    sample: Sample, dtype: str, ours: Engine, theirs: Engine
+) -> None:
+    arrays = oracle.arrays_for(sample, dtype)
+    nowhere = [False] * len(arrays)
+    try:
+        expected = theirs.run(sample, [array.copy() for array in arrays], nowhere)
+    except (RuntimeError, TypeError, NotImplementedError, ValueError, IndexError) as refused:
+        with pytest.raises(type(refused)):
+            ours.run(sample, arrays, nowhere)
+        return
+
+    found = ours.run(sample, arrays, nowhere)
+
+    oracle.assert_same(found.result, expected.result, sample.tolerance, "result")
+
+
+@pytest.mark.parametrize("call", REFUSED)
+def test_wrong_calls_are_refused_in_pytorchs_words(
+    call: Wrong, ours: Engine, theirs: Engine
+) -> None:
+    arrays = oracle.arrays_for(call, call.dtype)
+    wanted = [isinstance(g, Real) and call.dtype[0] in "fc" for g in call.inputs]
+    with pytest.raises(Exception) as expected:  # noqa: B017 -- whatever PyTorch raises
+        theirs.run(call, [array.copy() for array in arrays], wanted)
+
+    with pytest.raises(type(expected.value)) as found:
+        ours.run(call, arrays, wanted)
+
+    assert first_line(found.value) == first_line(expected.value)
+
+
+def first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0]
+
+
+def test_every_operation_users_see_has_samples() -> None:
+    from gradscope.runtime.op import INTERNAL
+    from gradscope.runtime.operation import REGISTRY
+    from gradscope.runtime.ops import FUNCTIONS, METHODS, NN_FUNCTIONS
+
+    offered = {name for name, op in REGISTRY.items() if INTERNAL not in op.traits}
+    offered |= {n for group in (FUNCTIONS, METHODS, NN_FUNCTIONS) for n in group}
+
+    assert sorted(offered - set(SAMPLES)) == []
