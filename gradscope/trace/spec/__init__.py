@@ -1,0 +1,29 @@
+"""What holds in every trace, and where a given trace breaks it."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from gradscope.trace.spec import counts, execution, memory, order, queue, references
+from gradscope.trace.spec.facts import Facts
+from gradscope.trace.spec.rule import RULES, Violation
+
+if TYPE_CHECKING:
+    from gradscope.trace.run import Trace
+
+__all__ = ["RULES", "Violation", "check", "counts", "execution", "memory", "order", "queue"]
+__all__ += ["references"]
+
+LIMIT = 10
+"""How many violations of one rule are worth telling."""
+
+
+def check(trace: Trace, limit: int = LIMIT) -> list[Violation]:
+    """Where a trace breaks a rule: the first few places of each. See Note [What can be judged]."""
+    facts = Facts(trace)
+    return [
+        Violation(name, fault.message, fault.table, fault.id, fault.seq)
+        for name, judge in RULES.items()
+        for fault in islice(judge(facts), limit)
+    ]

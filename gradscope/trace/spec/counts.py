@@ -1,0 +1,175 @@
+"""Rules about what a node waits for: the gradients it will get, one by one, until it runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gradscope.trace.declare import NONE
+from gradscope.trace.events import (
+    Capture,
+    Decrement,
+    Dependency,
+    NodeBegin,
+    NodeEnd,
+    Pop,
+    Push,
+    Skipped,
+)
+from gradscope.trace.spec.facts import groups, running, timeline
+from gradscope.trace.spec.rule import Fault, rule
+from gradscope.trace.tables import Edge
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gradscope.trace.ragged import Array
+    from gradscope.trace.spec.facts import Facts, Stretch, Timeline
+
+
+def _waiting(facts: Facts) -> Timeline:
+    """How many gradients each node of each graph task still waits for."""
+    counted, arrived = facts.of(Dependency), facts.of(Decrement)
+    parts: list[tuple[Stretch, Array | int]] = [(counted, counted["count"]), (arrived, -1)]
+    parts += [(facts.of(Push), 0), (facts.of(NodeBegin), 0)]
+    return timeline(parts, by=["task", "node"])
+
+
+@rule
+def counts_go_down_by_one(facts: Facts) -> Iterator[Fault]:
+    """Each gradient that arrives for a node makes its count one smaller, and never negative."""
+    counted, arrived = facts.of(Dependency), facts.of(Decrement)
+    if not len(counted):
+        return
+    line = facts.once(_waiting)
+    of_arrivals = line.kind == 1
+    left, place = line.after[of_arrivals], line.place[of_arrivals]
+    said = arrived["remaining"][place]
+    for wrong in np.flatnonzero((left != said) | (left < 0)):
+        at = place[wrong]
+        message = (
+            f"{facts.node(arrived['node'][at])} waits for {left[wrong]} more gradients "
+            f"and is said to wait for {said[wrong]}"
+        )
+        yield Fault(message, arrived.table, seq=int(arrived["seq"][at]))
+
+
+@rule
+def nodes_are_counted_once(facts: Facts) -> Iterator[Fault]:
+    """A graph task counts what a node waits for once, and before any gradient arrives."""
+    counted = facts.of(Dependency)
+    for place in _again(counted, "task", "node"):
+        message = f"{facts.node(counted['node'][place])} is counted again"
+        yield Fault(message, counted.table, seq=int(counted["seq"][place]))
+    for place in np.flatnonzero(counted["count"] < 1):
+        message = (
+            f"{facts.node(counted['node'][place])} waits for {counted['count'][place]} gradients"
+        )
+        yield Fault(message, counted.table, seq=int(counted["seq"][place]))
+
+
+@rule
+def nodes_are_ready_when_pushed_and_run(facts: Facts) -> Iterator[Fault]:
+    """A node enters a queue, and runs, only when all its gradients have arrived."""
+    if not len(facts.of(Dependency)):
+        return
+    line = facts.once(_waiting)
+    for place in np.flatnonzero((line.kind >= 2) & (line.after > 0)):
+        events, does = ((facts.of(Push), "is pushed"), (facts.of(NodeBegin), "runs"))[
+            line.kind[place] - 2
+        ]
+        node = events["node"][line.place[place]]
+        message = f"{facts.node(node)} {does} while it waits for {line.after[place]} gradients"
+        yield Fault(message, events.table, seq=int(line.seq[place]))
+
+
+@rule
+def nodes_run_after_their_pop(facts: Facts) -> Iterator[Fault]:
+    """A node runs, or is skipped, after a thread took it from a queue."""
+    pops, begins, skips = facts.of(Pop), facts.of(NodeBegin), facts.of(Skipped)
+    if not len(pops):
+        return
+    line = timeline([(pops, 1), (begins, -1), (skips, -1)], by=["task", "node"])
+    for place in np.flatnonzero(line.after < 0):
+        events = (pops, begins, skips)[line.kind[place]]
+        message = f"{facts.node(events['node'][line.place[place]])} runs without having been popped"
+        yield Fault(message, events.table, seq=int(line.seq[place]))
+
+
+@rule
+def nodes_run_once_in_a_task(facts: Facts) -> Iterator[Fault]:
+    """A graph task runs each node once at most."""
+    begins = facts.of(NodeBegin)
+    for place in _again(begins, "task", "node"):
+        message = (
+            f"{facts.node(begins['node'][place])} runs again in graph task {begins['task'][place]}"
+        )
+        yield Fault(message, begins.table, seq=int(begins["seq"][place]))
+
+
+def _again(events: Stretch, *columns: str) -> Array:
+    """Those events that are not the first of their group."""
+    group = groups(events[column] for column in columns)
+    return np.flatnonzero(running(group, np.ones(len(events), np.int64)) > 1)
+
+
+@rule
+def gradients_go_along_edges(facts: Facts) -> Iterator[Fault]:
+    """A gradient arrives along an edge of the graph, from a node that has run."""
+    arrived, edges = facts.of(Decrement), facts.trace.table(Edge)
+    sent = arrived["source"] != NONE
+    along = ["node", "index", "next"]
+    every = groups(
+        np.concatenate([edges.array(name), arrived[column]])
+        for name, column in zip(along, ("source", "index", "node"), strict=True)
+    )
+    known = np.isin(every[len(edges) :], every[: len(edges)])
+    for place in np.flatnonzero(sent & ~known):
+        message = (
+            f"there is no edge from output {arrived['index'][place]} of "
+            f"{facts.node(arrived['source'][place])} to {facts.node(arrived['node'][place])}"
+        )
+        yield Fault(message, arrived.table, seq=int(arrived["seq"][place]))
+    for place in _again_along(arrived, sent):
+        message = f"a second gradient along one edge, for {facts.node(arrived['node'][place])}"
+        yield Fault(message, arrived.table, seq=int(arrived["seq"][place]))
+
+
+def _again_along(arrived: Stretch, sent: Array) -> Array:
+    again = _again(arrived, "task", "source", "index")
+    return again[sent[again]]
+
+
+@rule
+def gradients_come_from_nodes_that_ran(facts: Facts) -> Iterator[Fault]:
+    """A node sends its gradients after it has run."""
+    ends, arrived = facts.of(NodeEnd), facts.of(Decrement)
+    if not len(ends):
+        return
+    sources = type(arrived)(arrived.table, {**arrived.data, "node": arrived["source"]})
+    line = timeline([(ends, 1), (sources, 0)], by=["task", "node"])
+    for place in np.flatnonzero((line.kind == 1) & (line.after == 0)):
+        source = sources["node"][line.place[place]]
+        if source != NONE:
+            message = f"{facts.node(source)} sends a gradient before it has run"
+            yield Fault(message, arrived.table, seq=int(line.seq[place]))
+
+
+@rule
+def whole_backwards_run_every_node(facts: Facts) -> Iterator[Fault]:
+    """A graph task that ends well, and was asked for all gradients, runs every node it met."""
+    begins = facts.of(NodeBegin)
+    if not len(begins):
+        return
+    done = [begins, facts.of(Skipped), facts.of(Capture)]
+    for kind, what in ((Dependency, "counted"), (Pop, "popped")):
+        events = facts.of(kind)
+        every = groups(
+            np.concatenate([part[name] for part in (events, *done)]) for name in ("task", "node")
+        )
+        ran = np.isin(every[: len(events)], every[len(events) :])
+        named = (events["node"] != NONE) & np.isin(events["task"], facts.full_tasks)
+        for place in np.flatnonzero(named & ~ran):
+            message = f"{facts.node(events['node'][place])} is {what} and never runs"
+            yield Fault(message, events.table, seq=int(events["seq"][place]))

@@ -1,0 +1,119 @@
+"""Rules about what runs inside what: nodes on a thread, hooks at a node."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gradscope.trace.declare import NONE
+from gradscope.trace.events import Capture, HookBegin, HookEnd, NodeBegin, NodeEnd, Skipped
+from gradscope.trace.spec.facts import timeline, unmatched
+from gradscope.trace.spec.rule import Fault, rule
+from gradscope.trace.tables import GraphTask
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gradscope.trace.spec.facts import Facts
+
+
+@rule
+def nodes_nest_on_their_thread(facts: Facts) -> Iterator[Fault]:
+    """A node ends on the thread it began on, after every node that began inside it."""
+    begins, ends = facts.of(NodeBegin), facts.of(NodeEnd)
+    line = timeline([(begins, 1), (ends, -1)], by=["thread"])
+    stretches = (begins, ends)
+    names = ("thread", "task", "node")
+    cells = [np.concatenate([s[name] for s in stretches]) for name in names]
+    at = line.place + line.kind * len(begins)
+    failed = set(facts.failed_tasks.tolist())
+    running: dict[int, list[tuple[int, int]]] = {}
+    moves = zip(
+        line.seq.tolist(), line.kind.tolist(), *(c[at].tolist() for c in cells), strict=True
+    )
+    for seq, kind, thread, task, node in moves:
+        open_nodes = running.setdefault(thread, [])
+        if kind == 0:
+            open_nodes.append((task, node))
+            continue
+        while open_nodes and open_nodes[-1] != (task, node) and open_nodes[-1][0] in failed:
+            open_nodes.pop()  # it raised
+        if not open_nodes or open_nodes[-1] != (task, node):
+            message = f"{facts.node(node)} ends where another node runs, or none"
+            yield Fault(message, ends.table, seq=seq)
+        else:
+            open_nodes.pop()
+    if facts.complete:
+        left = [pair for open_nodes in running.values() for pair in open_nodes]
+        for task, node in left:
+            if task not in failed:
+                yield Fault(f"{facts.node(node)} begins and never ends", begins.table, id=node)
+
+
+@rule
+def hooks_begin_and_end(facts: Facts) -> Iterator[Fault]:
+    """A hook that ends had begun; unless its graph task failed, a hook that began ends."""
+    begins, ends = facts.of(HookBegin), facts.of(HookEnd)
+    by = ["thread", "task", "node", "hook", "index"]
+    line = timeline([(begins, 1), (ends, -1)], by=by)
+    for place in np.flatnonzero(line.after < 0):
+        message = f"a hook of {facts.node(ends['node'][line.place[place]])} ends and did not begin"
+        yield Fault(message, ends.table, seq=int(line.seq[place]))
+    if facts.complete:
+        # A hook of the forward pass has no graph task, and nothing says that its call failed.
+        good = ~np.isin(begins["task"], [NONE, *facts.failed_tasks])
+        for place in np.flatnonzero(good & unmatched(begins, ends, by)):
+            message = f"a hook of {facts.node(begins['node'][place])} begins and never ends"
+            yield Fault(message, begins.table, seq=int(begins["seq"][place]))
+
+
+@rule
+def captures_are_asked_for(facts: Facts) -> Iterator[Fault]:
+    """Only a graph task asked for certain inputs captures, where it planned to, and skips."""
+    tasks = facts.trace.table(GraphTask)
+    asked = (tasks.ragged("inputs").lengths > 0) | (tasks.ragged("captured").lengths > 0)
+    limited = asked | (tasks.ragged("needed").lengths > 0)
+    wanted = _pairs(facts, "captured")
+    for kind, allowed in ((Capture, asked), (Skipped, limited)):
+        events = facts.of(kind)
+        stray = ~np.isin(events["task"], tasks.array("id")[allowed])
+        for place in np.flatnonzero(stray):
+            message = f"graph task {events['task'][place]} was not asked for certain inputs"
+            yield Fault(message, events.table, seq=int(events["seq"][place]))
+    captures = facts.of(Capture)
+    listed = {task for task, _ in wanted}
+    for seq, task, node in zip(
+        *(captures[name].tolist() for name in ("seq", "task", "node")), strict=True
+    ):
+        if task in listed and (task, node) not in wanted:
+            message = f"{facts.node(node)} is captured, which graph task {task} did not plan"
+            yield Fault(message, captures.table, seq=seq)
+
+
+@rule
+def skipped_nodes_do_not_run(facts: Facts) -> Iterator[Fault]:
+    """A node that a graph task skips does not run in it, and one that runs was needed."""
+    skips, begins = facts.of(Skipped), facts.of(NodeBegin)
+    skipped = set(zip(skips["task"].tolist(), skips["node"].tolist(), strict=True))
+    needed = _pairs(facts, "needed")
+    limited = {task for task, _ in needed}
+    if not skipped and not limited:
+        return
+    for seq, task, node in zip(
+        *(begins[name].tolist() for name in ("seq", "task", "node")), strict=True
+    ):
+        if (task, node) in skipped:
+            message = f"{facts.node(node)} runs in graph task {task}, which skips it"
+            yield Fault(message, begins.table, seq=seq)
+        elif task in limited and (task, node) not in needed:
+            message = f"{facts.node(node)} runs in graph task {task}, which does not need it"
+            yield Fault(message, begins.table, seq=seq)
+
+
+def _pairs(facts: Facts, column: str) -> set[tuple[int, int]]:
+    """The graph tasks, each with each of the nodes in one of its columns."""
+    tasks = facts.trace.table(GraphTask)
+    lists = tasks.ragged(column)
+    owners = tasks.array("id")[lists.owners]
+    return set(zip(owners.tolist(), lists.values.tolist(), strict=True))

@@ -1,0 +1,140 @@
+"""Rules about values: what is saved, summed up, accumulated, written in place and measured."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gradscope.trace.declare import NONE
+from gradscope.trace.events import (
+    Accumulate,
+    Accumulation,
+    BufferAdded,
+    BufferMade,
+    NodeBegin,
+    SavedReleased,
+    SavedUnpacked,
+)
+from gradscope.trace.spec.facts import groups, running, timeline
+from gradscope.trace.spec.rule import Fault, rule
+from gradscope.trace.tables import GraphTask, Node, Saved, Value, Version
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gradscope.trace.spec.facts import Facts
+
+
+@rule
+def buffers_are_made_once_and_then_added_to(facts: Facts) -> Iterator[Fault]:
+    """For each input of a node one gradient comes first, and further ones are added to it."""
+    made, added = facts.of(BufferMade), facts.of(BufferAdded)
+    line = timeline([(made, 1), (added, 0)], by=["task", "node", "input_nr"])
+    for place in np.flatnonzero(line.after != 1):
+        events = (made, added)[line.kind[place]]
+        node = facts.node(events["node"][line.place[place]])
+        what = "is made again" if line.after[place] else "is added to before it is made"
+        yield Fault(f"an input buffer of {node} {what}", events.table, seq=int(line.seq[place]))
+
+
+@rule
+def buffers_are_complete_when_their_node_runs(facts: Facts) -> Iterator[Fault]:
+    """No gradient arrives for a node that runs already."""
+    begins = facts.of(NodeBegin)
+    for kind in (BufferMade, BufferAdded):
+        arriving = facts.of(kind)
+        line = timeline([(begins, 1), (arriving, 0)], by=["task", "node"])
+        for place in np.flatnonzero((line.kind == 1) & (line.after > 0)):
+            node = facts.node(arriving["node"][line.place[place]])
+            message = f"a gradient arrives for {node}, which has run"
+            yield Fault(message, arriving.table, seq=int(line.seq[place]))
+
+
+@rule
+def saved_values_are_released_once(facts: Facts) -> Iterator[Fault]:
+    """A node releases what it saved once, in an event, and does not read it afterwards."""
+    saved, released = facts.trace.table(Saved), facts.of(SavedReleased)
+    saving = np.isin(released["node"], saved.array("node"))
+    again = running(released["node"], np.ones(len(released), np.int64)) > 1
+    for place in np.flatnonzero(saving & again):
+        message = f"{facts.node(released['node'][place])} lets go of what it saved again"
+        yield Fault(message, released.table, seq=int(released["seq"][place]))
+    task, node = saved.array("task"), saved.array("node")
+    if len(released):
+        every = groups(
+            [np.concatenate([task, released["task"]]), np.concatenate([node, released["node"]])]
+        )
+        told = np.isin(every[: len(saved)], every[len(saved) :])
+        judged = (task != NONE) & (saved.array("released") != NONE) & facts.judges(task)
+        for place in np.flatnonzero(judged & ~told):
+            id = int(saved["id"][place])
+            message = f"saved value {id} is released by graph task {task[place]} without an event"
+            yield Fault(message, saved.name, id=id)
+    read = facts.of(SavedUnpacked)
+    line = timeline([(released, 1), (read, 0)], by=["node"])
+    for place in np.flatnonzero((line.kind == 1) & (line.after > 0)):
+        message = f"{facts.node(read['node'][line.place[place]])} reads a value it has released"
+        yield Fault(message, read.table, seq=int(line.seq[place]))
+
+
+@rule
+def versions_rise_by_one(facts: Facts) -> Iterator[Fault]:
+    """A write makes a storage's version one higher; `.data` starts a counter at zero."""
+    writes = facts.trace.table(Version)
+    counters: dict[int, set[int]] = {}
+    cells = (writes.array(name).tolist() for name in ("storage", "old", "new"))
+    for storage, old, new in zip(*cells, strict=True):
+        known = counters.get(storage)
+        if new != old + 1:
+            message = f"a write takes storage {storage} from version {old} to {new}"
+            yield Fault(message, writes.name, id=storage)
+        elif known and old not in known and old != 0 and not facts.dropped:
+            message = f"storage {storage} is written at version {old} and was at {max(known)}"
+            yield Fault(message, writes.name, id=storage)
+        counters[storage] = {*(known or ()), new} - {old}
+
+
+@rule
+def gradients_accumulate_in_leaves(facts: Facts) -> Iterator[Fault]:
+    """AccumulateGrad accumulates, or what `inputs=` names; a first gradient comes but once.
+
+    Under create_graph nothing is taken over or written in place.
+    """
+    events, tasks, nodes = (
+        facts.of(Accumulate),
+        facts.trace.table(GraphTask),
+        facts.trace.table(Node),
+    )
+    name_of = dict(zip(nodes.array("id").tolist(), nodes.texts("name"), strict=True))
+    graphs = set(tasks.array("id")[tasks.array("create_graph")].tolist())
+    inputs = tasks.ragged("inputs")
+    asked = set(inputs.values.tolist())
+    first = {Accumulation.STOLEN, Accumulation.CLONED}
+    begun: set[tuple[int, int]] = set()
+    names = ("seq", "task", "node", "tensor", "how")
+    for seq, task, node, tensor, how in zip(
+        *(events[name].tolist() for name in names), strict=True
+    ):
+        name = name_of.get(node, "AccumulateGrad")
+        if not name.endswith("AccumulateGrad") and node not in asked:
+            yield Fault(f"{facts.node(node)} accumulates a gradient", events.table, seq=seq)
+        if how in first and (task, tensor) in begun and tensor != NONE:
+            message = f"tensor {tensor} had a gradient in graph task {task}, which is lost"
+            yield Fault(message, events.table, seq=seq)
+        if task in graphs and how in {Accumulation.STOLEN, Accumulation.IN_PLACE}:
+            message = f"tensor {tensor} takes a gradient without a clone under create_graph"
+            yield Fault(message, events.table, seq=seq)
+        begun.add((task, tensor))
+
+
+@rule
+def statistics_add_up(facts: Facts) -> Iterator[Fault]:
+    """The parts of a tensor's statistics are not more than the whole, nor min above max."""
+    values = facts.trace.table(Value)
+    parts = np.stack([values.array(name) for name in ("nan", "posinf", "neginf", "zero")])
+    wrong = (parts < 0).any(axis=0) | (parts.sum(axis=0) > values.array("count"))
+    wrong |= values.array("min") > values.array("max")
+    for place in np.flatnonzero(wrong):
+        id = int(values["id"][place])
+        yield Fault(f"the statistics of value {id} contradict each other", values.name, id=id)

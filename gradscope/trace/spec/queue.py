@@ -1,0 +1,198 @@
+"""Rules about the ready queues, found by playing all pushes and pops once more."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from gradscope.trace.declare import NONE
+from gradscope.trace.events import Error, Pop, Push, TaskEnd
+from gradscope.trace.spec.facts import lookup
+from gradscope.trace.spec.rule import Fault, rule
+from gradscope.trace.tables import Node
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gradscope.trace.spec.facts import Facts, Stretch
+
+FOREMOST: Final = 2**63
+"""Stands for the sequence_nr of AccumulateGrad: it runs as soon as it is ready."""
+
+
+class Item(NamedTuple):
+    """A node in a queue."""
+
+    task: int
+    node: int
+
+
+Key: TypeAlias = tuple[int, int]
+"""Reentrant depth and sequence_nr, negated: the foremost node has the smallest key."""
+
+EMPTY: Final = (-(2**63), 0)
+"""The key of a task without a node, which only wakes a thread: it goes before all others."""
+
+
+@dataclass(slots=True)
+class Queue:
+    """What is in a ready queue, as far as its pushes and pops tell."""
+
+    heap: list[tuple[Key, Item]] = field(default_factory=list)
+    keys: dict[Item, Key] = field(default_factory=dict)  # of what is in it
+    doubtful: int = 0  # left behind by failed graph tasks, and thrown away some time
+
+    def push(self, item: Item, key: Key) -> None:
+        heappush(self.heap, (key, item))
+        self.keys[item] = key
+
+    def foremost(self) -> Item | None:
+        """What must be popped next."""
+        while self.heap and self.keys.get(self.heap[0][1]) != self.heap[0][0]:
+            heappop(self.heap)  # popped before its turn, or thrown away
+        return self.heap[0][1] if self.heap else None
+
+    def fail(self, task: int) -> None:
+        """Whatever a failed graph task has here will not run any more."""
+        for item in [item for item in self.keys if item.task == task]:
+            del self.keys[item]
+            self.doubtful += 1
+
+    def fits(self, length: int) -> bool:
+        """Whether this can be its length; from now on it is."""
+        doubtful = length - len(self.keys)
+        good = 0 <= doubtful <= self.doubtful
+        self.doubtful = max(doubtful, 0)
+        return good
+
+
+@dataclass(slots=True)
+class Replay:
+    """The faults that playing the queues once more brings to light, by rule."""
+
+    pushed: list[Fault] = field(default_factory=list)
+    lengths: list[Fault] = field(default_factory=list)
+    order: list[Fault] = field(default_factory=list)
+
+
+def replay(facts: Facts) -> Replay:
+    """Play all pushes and pops. With rows dropped nothing can be said about a queue."""
+    found = Replay()
+    if facts.dropped:
+        return found
+    queues: defaultdict[int, Queue] = defaultdict(Queue)
+    for move in _moves(facts):
+        if move.kind == FAIL:
+            for queue in queues.values():
+                queue.fail(move.item.task)
+            continue
+        queue = queues[move.queue]
+        if move.kind == PUSH:
+            _push(facts, queue, move, found)
+        else:
+            _pop(facts, queue, move, found)
+        if not queue.fits(move.length):
+            message = (
+                f"queue {move.queue} has {len(queue.keys)} nodes and is said to have {move.length}"
+            )
+            found.lengths.append(Fault(message, TABLES[move.kind], seq=move.seq))
+    if facts.complete:
+        for number, queue in queues.items():
+            for item in queue.keys:
+                message = f"{facts.node(item.node)} stays in queue {number} for good"
+                found.pushed.append(Fault(message, Push.TABLE, id=item.node))
+    return found
+
+
+def _push(facts: Facts, queue: Queue, move: Move, found: Replay) -> None:
+    if move.item in queue.keys:
+        message = f"{facts.node(move.item.node)} is pushed again before it was popped"
+        found.pushed.append(Fault(message, Push.TABLE, seq=move.seq))
+    queue.push(move.item, move.key)
+
+
+def _pop(facts: Facts, queue: Queue, move: Move, found: Replay) -> None:
+    key = queue.keys.get(move.item)
+    if key is None:
+        message = f"{facts.node(move.item.node)} is popped from queue {move.queue} and is not in it"
+        found.pushed.append(Fault(message, Pop.TABLE, seq=move.seq))
+        return
+    foremost = queue.foremost()
+    if foremost is not None and queue.keys[foremost] < key:
+        message = f"{facts.node(move.item.node)} is popped before {facts.node(foremost.node)}"
+        found.order.append(Fault(message, Pop.TABLE, seq=move.seq))
+    del queue.keys[move.item]
+
+
+PUSH, POP, FAIL = range(3)
+TABLES: Final = (Push.TABLE, Pop.TABLE, TaskEnd.TABLE)
+
+
+class Move(NamedTuple):
+    """Something that changes a queue."""
+
+    seq: int
+    kind: int
+    item: Item
+    queue: int
+    length: int
+    key: Key
+
+
+def _moves(facts: Facts) -> list[Move]:
+    pushes, pops = facts.of(Push), facts.of(Pop)
+    nodes = facts.trace.table(Node)
+    rank = lookup(nodes.array("id"), nodes.array("sequence_nr"), pushes["node"], missing=0)
+    moves = [
+        Move(seq, PUSH, Item(task, node), queue, length, _key(node, depth, number))
+        for seq, task, node, queue, length, depth, number in zip(
+            *_lists(pushes, "seq", "task", "node", "queue", "length", "depth"),
+            rank.tolist(),
+            strict=True,
+        )
+    ]
+    moves += [
+        Move(seq, POP, Item(task, node), queue, length, EMPTY)
+        for seq, task, node, queue, length in zip(
+            *_lists(pops, "seq", "task", "node", "queue", "length"), strict=True
+        )
+    ]
+    ends, errors = facts.of(TaskEnd), facts.of(Error)
+    failures = {*zip(*_lists(errors, "seq", "task"), strict=True)}
+    failures |= {
+        (seq, task)
+        for seq, task, bad in zip(*_lists(ends, "seq", "task", "failed"), strict=True)
+        if bad
+    }
+    moves += [Move(seq, FAIL, Item(task, NONE), NONE, 0, EMPTY) for seq, task in failures]
+    return sorted(moves)
+
+
+def _key(node: int, depth: int, sequence_nr: int) -> Key:
+    if node == NONE:
+        return EMPTY
+    return -depth, -(FOREMOST if sequence_nr == NONE else sequence_nr)
+
+
+def _lists(stretch: Stretch, *columns: str) -> list[list[int]]:
+    return [stretch[column].tolist() for column in columns]
+
+
+@rule
+def pops_were_pushed(facts: Facts) -> Iterator[Fault]:
+    """What is popped from a queue was pushed there; in a complete trace nothing stays."""
+    yield from facts.once(replay).pushed
+
+
+@rule
+def queue_lengths_add_up(facts: Facts) -> Iterator[Fault]:
+    """A push makes its queue one longer, a pop one shorter."""
+    yield from facts.once(replay).lengths
+
+
+@rule
+def pops_take_the_foremost(facts: Facts) -> Iterator[Fault]:
+    """A pop takes the deepest reentrant level first, then AccumulateGrad, then the newest node."""
+    yield from facts.once(replay).order

@@ -1,0 +1,45 @@
+"""What a rule is, and the list of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from gradscope.trace.declare import NONE
+
+if TYPE_CHECKING:
+    from gradscope.trace.spec.facts import Facts
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One place where a trace breaks a rule."""
+
+    message: str
+    table: str
+    id: int = NONE  # of the row, where its table has ids
+    seq: int = NONE  # of the event, where it is one
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A fault, and the rule it breaks."""
+
+    rule: str
+    message: str
+    table: str
+    id: int
+    seq: int
+
+
+Rule: TypeAlias = "Callable[[Facts], Iterator[Fault]]"
+
+RULES: dict[str, Rule] = {}
+"""Every rule by name. Its docstring says what holds in every trace."""
+
+
+def rule(judge: Rule) -> Rule:
+    """Declare a rule; it is called what the function is called."""
+    RULES[judge.__name__.replace("_", "-")] = judge
+    return judge
