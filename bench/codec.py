@@ -24,6 +24,7 @@ from gradscope.trace.schema import (
     BufferMade,
     Decrement,
     Dependency,
+    Device,
     Edge,
     Event,
     Frame,
@@ -43,8 +44,10 @@ from gradscope.trace.schema import (
     TaskBegin,
     TaskEnd,
     Tensor,
+    Thread,
     columns,
 )
+from gradscope.trace.spec import check
 from gradscope.trace.writer import FileWriter, Writer
 
 EVENTS = 1_000_000
@@ -125,6 +128,8 @@ class Recorder:
         return tensor, storage
 
     def model(self) -> None:
+        self.put(Thread, id=self.id(Thread), name=self.intern("main"))
+        self.put(Device, id=self.id(Device), name=self.intern("cpu"))
         self.stacks = []
         for line in range(40):
             frame, stack = self.id(Frame), self.id(Stack)
@@ -201,7 +206,8 @@ class Recorder:
         for _, after, _, _ in reversed(made):
             for node in after:
                 self.event(Dependency, task, node=node, count=1)
-        self.event(Push, task, node=roots[0], length=1)
+        self.queued = 0
+        self.push(task, roots[0])
         for node, after, kept, storage in reversed(made):
             self.run(task, node, storage, after, kept)
             for leaf, accumulate in self.leaves:
@@ -209,6 +215,10 @@ class Recorder:
                     self.run(task, accumulate, NONE, [], [], leaf)
         self.event(TaskEnd, task, failed=False)
         self.amend(GraphTask, id=task, end=self.clock)
+
+    def push(self, task: int, node: int) -> None:
+        self.queued += 1
+        self.event(Push, task, node=node, length=self.queued)
 
     def run(
         self,
@@ -219,7 +229,8 @@ class Recorder:
         kept: list[int],
         leaf: int = NONE,
     ) -> None:
-        self.event(Pop, task, node=node, length=self.random.randrange(3))
+        self.queued -= 1
+        self.event(Pop, task, node=node, length=self.queued)
         self.event(NodeBegin, task, node=node)
         self.tick(5_000)
         if leaf != NONE:
@@ -234,7 +245,7 @@ class Recorder:
             arrival = {"node": following, "source": node, "index": index, "remaining": 0}
             self.event(Decrement, task, **arrival)
             self.event(BufferMade, task, node=following, input_nr=0, undefined=False)
-            self.event(Push, task, node=following, length=1 + index)
+            self.push(task, following)
 
     def train(self, events: int) -> None:
         self.model()
@@ -273,6 +284,7 @@ def measure(folder: Path) -> None:
     text = plain.read_bytes()
     trace = load(plain)
     assert trace.event_count == events
+    assert check(trace) == []
     print(f"  {trace!r}")
     print(f"  {events} events among {rows} rows, in {len(run.windows)} windows")
 
@@ -283,6 +295,7 @@ def measure(folder: Path) -> None:
     standard = median(seconds(lambda: json.loads(text)) for _ in range(3))
     print(f"  json.loads of the same text alone: {standard:.2f} s ({opening / standard:.2f} ×)")
     print(f"  opening nodes and edges only: {seconds(lambda: load(plain, [Node, Edge])):.3f} s")
+    print(f"  checking it against the spec: {seconds(lambda: check(trace)):.2f} s")
     for name in ("trace.json", "trace.json.gz", "trace.json.zst"):
         for background in (False, True):
             print(f"  {name} {recorded(folder / name, run.windows, background=background)}")
