@@ -10,8 +10,13 @@ import math
 import numpy as np
 from numba import njit
 
+from gradscope.runtime.kernels import fast_normal
 from gradscope.runtime.kernels.special import ERF_DENOMINATOR, ERF_NUMERATOR
 from gradscope.runtime.kernels.support import Array
+
+
+def normal_blocks(unit: Array) -> Array:
+    return fast_normal.normal_blocks(unit)
 
 
 def erf_float32(x: Array) -> Array:
@@ -74,3 +79,22 @@ def add_rows(out: Array, index: Array, rows: Array) -> None:
         row = out[index[i]]
         for j in range(row.size):
             row[j] += rows[i, j]
+
+
+@njit(cache=True)
+def swap_forward(order: Array, others: Array) -> None:
+    for place in range(others.size):
+        other = others[place]
+        order[place], order[other] = order[other], order[place]
+
+
+@njit(cache=True)
+def _log1p_float64(x: Array, out: Array) -> None:
+    for i in range(x.size):
+        out[i] = math.log1p(x[i])
+
+
+def log1p_float64(x: Array) -> Array:
+    out = np.empty(x.shape)
+    _log1p_float64(x.reshape(-1), out.reshape(-1))
+    return out
