@@ -1,0 +1,1 @@
+"""Producers: something runs, a trace comes out."""

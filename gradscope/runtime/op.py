@@ -287,6 +287,7 @@ def family(namespace: dict[str, Any]) -> None:
         value.__qualname__ = base
         if made.name in REGISTRY:
             raise TypeError(f"the operation {made.name} is declared twice")
+        made.number = len(REGISTRY)
         REGISTRY[made.name] = made
 
 

@@ -99,6 +99,7 @@ class Operation:
     traits: tuple[Trait, ...]
     joint: bool
     name: str = ""
+    number: int = 0
     node_class: type[OpNode] | None = None
     road: Callable[..., Any] = field(default=lambda: None)
     full: Callable[..., Any] = field(default=lambda: None)

@@ -206,7 +206,7 @@ def _body(plan: Plan, *, probed: bool, saving: str) -> list[str]:
     lines += [f"            {line}" for line in _node(plan, saving)]
     lines += _attach(plan)
     if probed:
-        lines += [f"    probe.here.op(op, {_tensor_tuple(plan)}, {_made(plan)}, node, begin)"]
+        lines += [f"    {_tell(plan, saving)}"]
     lines += ["    return made"]
     return lines
 
@@ -217,8 +217,14 @@ def _array_arguments(plan: Plan) -> str:
     return ", ".join(f"{p.name}={value}" if p.keyword_only else value for p, value in values)
 
 
-def _made(plan: Plan) -> str:
-    return "(made,)" if plan.outputs == 1 else "made"
+def _tell(plan: Plan, saving: str) -> str:
+    """The line that tells the probe; calls with one or two tensors and one result have their own."""
+    inputs = [p for p in plan.tensors if not (saving == "number" and p.name == "other")]
+    if plan.outputs == 1 and not any(p.many or p.optional for p in inputs) and len(inputs) in (1, 2):
+        names = ", ".join(p.name for p in inputs)
+        return f"probe.here.op{len(inputs)}(op, {names}, made, node, begin, state)"
+    made = "(made,)" if plan.outputs == 1 else "made"
+    return f"probe.here.op(op, {_tensor_tuple(plan)}, {made}, node, begin, state)"
 
 
 def _tensor_tuple(plan: Plan) -> str:
@@ -382,7 +388,7 @@ def _inplace_body(plan: Plan, *, probed: bool) -> list[str]:
     if probed:
         lines += [
             f"    probe.here.wrote(op, {_tensor_tuple(plan).replace('self', 'target')},"
-            " target, node, begin)"
+            " target, node, begin, state)"
         ]
     lines += ["    return target"]
     return lines

@@ -24,6 +24,7 @@ class ThreadState:
         "__weakref__",
         "anomaly",
         "check_nan",
+        "context",
         "disabled_saved_hooks",
         "function_modes",
         "grad_enabled",
@@ -44,6 +45,7 @@ class ThreadState:
         self.grad_enabled = True
         self.inference = False
         self.anomaly = False
+        self.context = 0  # a watcher's number for where this thread is
         self.check_nan = True
         self.saved_hooks: list[tuple[Any, Any]] = []
         self.disabled_saved_hooks: str | None = None

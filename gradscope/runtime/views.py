@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradscope.runtime import probe
 from gradscope.runtime.autograd.node import NOWHERE, Node, new, prepare
 from gradscope.runtime.meta import AutogradMeta, CreationMeta, ViewMeta
 from gradscope.runtime.state import ThreadState, local
@@ -49,6 +50,8 @@ def accumulator(tensor: Tensor) -> Node:
 
         node = AccumulateGrad(tensor)
         meta.hold_accumulator(node)
+        if probe.here is not None:
+            probe.here.made(node)
     return node
 
 

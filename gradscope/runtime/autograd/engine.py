@@ -64,12 +64,9 @@ class Engine:
         self.compute_dependencies(root, task, lowest)
         if outputs:
             self.init_to_execute(root, task, outputs, lowest)
-        if here is not None:
-            here.task_begin(task)
-            here.dependencies(task, task.dependencies)
         length = state.queue.push(task, root, buffer)
         if here is not None:
-            here.push(task, root, length)
+            here.task_begin(task, root, length, state)
         self.execute_with_graph_task(task, state)
         return task.captured_vars
 

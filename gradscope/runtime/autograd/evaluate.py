@@ -17,7 +17,7 @@ from gradscope.runtime.autograd.hooks import (
     run_pre_hooks,
     run_tensor_hooks,
 )
-from gradscope.runtime.autograd.input_buffer import MADE, UNDEFINED, add
+from gradscope.runtime.autograd.input_buffer import MADE, add
 from gradscope.runtime.autograd.node import Node
 from gradscope.runtime.autograd.validate import conjugated, fitted, validate_count
 from gradscope.runtime.call import wrap
@@ -32,15 +32,21 @@ def evaluate_function(task: GraphTask, node: Node, inputs: list[Any], heap: list
     A node that has all of its gradients now goes into the queue; the others wait in `not_ready`.
     """
     here, info, raw = probe.here, task.exec_info, task.raw
-    if node._extra is None and info is None and here is None:
+    begin = popped = 0
+    if here is not None:
+        begin, popped = here.clock(), len(heap)
+    if node._extra is None and info is None:
         outputs = node.run_arrays(inputs) if raw else node.run_tensors(inputs)
-        if node._saved and not task.keep_graph:
+        released = node._saved and not task.keep_graph
+        if released:
             node._saved = None
     else:
-        attended = evaluate_attended(task, node, inputs, heap)
+        attended = evaluate_attended(task, node, inputs, begin, popped)
         if attended is None:
             return
-        outputs = attended
+        outputs, begin, released = attended, -1, False
+    if here is not None:
+        ended, moves = here.clock(), []
     functions = node.next_functions
     if len(outputs) != len(functions):
         outputs = validate_count(node, outputs)
@@ -79,8 +85,9 @@ def evaluate_function(task: GraphTask, node: Node, inputs: list[Any], heap: list
             task.outstanding_tasks += 1
             heappush(heap, (task.base_key - following.sequence_nr, following, buffer, task))
         if here is not None:
-            how = how + UNDEFINED if grad is None else how
-            here.delivered(task, node, index, following, how, nr, left, heap)
+            moves.append((following, index, nr, how, left, len(heap), grad, buffer))
+    if here is not None:
+        here.ran(task, node, begin, ended, popped, released, moves, inputs, outputs)
 
 
 def is_needed(info: dict[Node, Any], node: Node) -> bool:
@@ -90,26 +97,29 @@ def is_needed(info: dict[Node, Any], node: Node) -> bool:
 
 
 def evaluate_attended(
-    task: GraphTask, node: Node, inputs: list[Any], heap: list[Any]
+    task: GraphTask, node: Node, inputs: list[Any], begin: int, popped: int
 ) -> Sequence[Any] | None:
-    """Run a node that somebody listens to or looks at; None when it is not needed at all."""
+    """Run a node that somebody listens to or asks for; None when it is not needed at all."""
     here, info = probe.here, task.exec_info
+    if here is not None:
+        here.popped(task, node, begin, popped)
     if node._extra is not None:
         inputs = tensor_pre_hooks(task, node, inputs)
     if info is not None and not captured(task, node, inputs, info):
         if here is not None:
-            here.skipped(task, node, len(heap))
+            here.skipped(task, node)
         return None
     if here is not None:
-        here.begin(task, node, inputs, heap)
+        here.begin(task, node, inputs)
     if node._extra is None:
         outputs = node.run_arrays(inputs) if task.raw else node.run_tensors(inputs)
     else:
         outputs = call_function(task, node, inputs)
-    if here is not None:
-        here.end(task, node, outputs)
+    released = node._saved and not task.keep_graph
     if not task.keep_graph:
         node.release_variables()
+    if here is not None:
+        here.end(task, node, outputs, released)
     return outputs
 
 
@@ -147,7 +157,7 @@ def captured(task: GraphTask, node: Node, inputs: list[Any], info: dict[Node, An
             grad = hook(grad)
         task.captured_vars[capture.output_idx] = grad
         if probe.here is not None:
-            probe.here.capture(task, node, capture.input_nr)
+            probe.here.capture(task, node, capture.input_nr, grad)
     return bool(entry.needed)
 
 

@@ -13,8 +13,6 @@ import numpy as np
 sum_into = np.add
 
 MADE, ADDED, ADDED_IN_PLACE = range(3)
-UNDEFINED = 4
-"""Added to one of the above when what arrived was None."""
 
 
 def add(buffer: list[Any], nr: int, grad: Any, raw: bool) -> int:  # noqa: FBT001 -- hot

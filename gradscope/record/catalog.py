@@ -1,0 +1,378 @@
+"""What the probe looks up or writes out in full: leaves, views, writes, odd calls, graph tasks."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from time import perf_counter_ns
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from gradscope.record.contexts import Contexts
+from gradscope.record.sites import Sites
+from gradscope.runtime import dtypes
+from gradscope.runtime.autograd.node import LAST, Node
+from gradscope.runtime.saved import SavedVariable
+from gradscope.runtime.tensor import Tensor, strides_of
+from gradscope.trace.schema import NONE
+
+if TYPE_CHECKING:
+    from gradscope.trace.writer import Writer
+
+
+class Catalog:
+    """Lists of rows in the trace's own terms, except that numbers still include `base`."""
+
+    def __init__(
+        self, writer: Writer, sites: Sites, contexts: Contexts, base: int, number: Any
+    ) -> None:
+        self.base = base
+        self._writer = writer
+        self._sites = sites
+        self._contexts = contexts
+        self._number = number
+        self.tensors: list[tuple[Any, ...]] = []
+        self.storages: list[tuple[int, int, int]] = []  # number, bytes, born
+        self.ops: list[tuple[Any, ...]] = []
+        self.nodes: list[tuple[Any, ...]] = []
+        self.edges: list[tuple[int, int, int, int]] = []
+        self.saved: list[tuple[int, int, int, int, int, int]] = []
+        self.versions: list[tuple[int, ...]] = []
+        self.tasks: list[dict[str, Any]] = []
+        self.ended_tasks: list[tuple[int, int, int]] = []
+        self.names: list[tuple[int, int]] = []
+        self.modules: list[dict[str, Any]] = []
+        self.dependencies: list[tuple[int, int, int, list[int], list[int]]] = []
+        self.explicit: list[int] = []
+        self.views: dict[int, int] = {}  # result number → number of the storage it looks at
+        self.origins: list[tuple[int, int, int, int]] = []  # tensor, since, node, output
+        self._modules: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+        self._module_ids = itertools.count()
+        self._named: set[int] = set()
+
+    # -- tensors and nodes that were there before -------------------------------------------------
+
+    def tensor(self, tensor: Any, frame: FrameType | None = None) -> int:
+        """Describe a tensor that no noted call made. Returns its number, as `seen` has it."""
+        number = self._number()
+        tensor.seen = -number
+        self._describe(tensor, number, self.base, _local_name(tensor, frame or sys._getframe(1)))
+        edge = tensor.gradient_edge() if tensor.requires_grad else None
+        if edge is not None:
+            self.origins.append((number, number, self.number_of_node(edge[0]), edge[1]))
+        return -number
+
+    def _describe(self, tensor: Any, number: int, op: int, name: str = "") -> None:
+        """One row for a tensor, and one for its storage if that is new."""
+        array = tensor._array
+        meta = tensor._meta
+        label = name or (meta.name if meta is not None and meta.name else "")
+        self.tensors.append((
+            number, array.shape, strides_of(array),
+            self._writer.intern(dtypes.from_numpy(array.dtype).name), self.storage_of(tensor, number),
+            array.nbytes, tensor._version, tensor.is_leaf, tensor.requires_grad,
+            self._writer.intern(label), op,
+        ))  # fmt: skip
+        if label:
+            self._named.add(number)
+
+    def storage_of(self, tensor: Any, number: int) -> int:
+        """The number of the tensor's storage, which is that of the first tensor seen on it."""
+        storage = tensor._storage
+        if storage is None:
+            self.storages.append((number, tensor._array.nbytes, self._contexts.now()))
+            return number
+        if storage.seen <= self.base:
+            base = tensor._base
+            if base is not None and base is not tensor and abs(base.seen) > self.base:
+                storage.seen = abs(base.seen)
+            else:
+                storage.seen = number
+                self.storages.append((number, storage.nbytes, self._contexts.now()))
+        return int(storage.seen)
+
+    def number_of(self, tensor: Any) -> int:
+        """A tensor's number without its sign."""
+        seen = tensor.seen
+        if -self.base <= seen <= self.base:
+            seen = self.tensor(tensor)
+        return abs(seen)
+
+    def number_of_node(self, node: Any) -> int:
+        if node is None:
+            return self.base
+        return node.seen if node.seen > self.base else self.node(node)
+
+    def node(self, node: Node) -> int:
+        """Describe a node that no noted call made, and all it leads to."""
+        pending = [node]
+        while pending:
+            each = pending[-1]
+            if each.seen > self.base:
+                pending.pop()
+                continue
+            unseen = [f for f, _ in each.next_functions if f is not None and f.seen <= self.base]
+            if unseen:
+                pending.extend(unseen)
+                continue
+            pending.pop()
+            self._describe_node(each)
+        return node.seen
+
+    def _describe_node(self, node: Node, site: int = NONE) -> None:
+        node.seen = number = self._number()
+        variable = getattr(node, "variable", None)
+        inputs = (self.number_of(variable),) if isinstance(variable, Tensor) else ()
+        context = self._contexts.of(_state())
+        sequence = NONE if node.sequence_nr == LAST else node.sequence_nr
+        self.nodes.append((
+            number, self._writer.intern(node.name()), sequence, node.topological_nr, self.base,
+            inputs, context, site, self._contexts.now(),
+        ))  # fmt: skip
+        for index, (following, nr) in enumerate(node.next_functions):
+            self.edges.append((number, index, self.number_of_node(following), nr))
+        self._keep(node, number)
+
+    def accumulator(self, node: Any) -> None:
+        """A leaf got the node that gathers its gradient."""
+        leaf = self.number_of(node.variable)
+        if node.seen <= self.base:
+            self._describe_node(node)
+        self.origins.append((leaf, node.seen, node.seen, 0))
+
+    # -- calls that need more than a note ---------------------------------------------------------
+
+    def irregular(
+        self, op: Any, node: Any, number: int, inputs: tuple[Any, ...], made: Any, end: int
+    ) -> None:
+        """A call whose edges or saved tensors do not follow from its inputs' numbers."""
+        if made._storage is not None:
+            self.views[number] = self.storage_of(made, number)
+            made.seen = -number
+            if node is not None:
+                self.origins.append((number, number, number, 0))
+        if node is None:
+            return
+        if made._storage is None and not any(map(_odd, inputs)) and not _hooked(node):
+            return
+        self.explicit.append(number)
+        self._write_out(node, number)
+
+    def _write_out(self, node: Any, number: int) -> None:
+        for index, (following, nr) in enumerate(node.next_functions):
+            self.edges.append((number, index, self.number_of_node(following), nr))
+        self._keep(node, number)
+
+    def _keep(self, node: Any, number: int) -> None:
+        """The rows of what a node keeps."""
+        now = self._contexts.now()
+        for slot, value in zip(type(node).slots, node._saved or (), strict=False):
+            for each in value if isinstance(value, list) else (value,):
+                if isinstance(each, SavedVariable):
+                    source = each.tensor
+                    tensor = number if source is None else self.number_of(source)
+                    version, hooked = each.version, each.hooks is not None
+                elif isinstance(each, Tensor):
+                    tensor, version, hooked = self.number_of(each), 0, False
+                else:
+                    continue
+                name = self._writer.intern(slot)
+                self.saved.append((number, name, tensor, version, now, int(hooked)))
+
+    def call(
+        self, op: Any, inputs: Any, outputs: Any, node: Any, begin: int, end: int, site: int,
+        context: int, frame: FrameType,
+    ) -> None:  # fmt: skip
+        """A call with several results, or many inputs."""
+        number = self._number()
+        taken = tuple(self._input(t, frame) for t in inputs if isinstance(t, Tensor))
+        if node is not None:
+            node.seen = number
+        made = []
+        for nr, one in enumerate(t for t in outputs if t is not None):
+            each = number if nr == 0 else self._number()
+            one.seen = -each
+            self._describe(one, each, number)
+            edge = one.gradient_edge() if node is not None else None
+            if edge is not None:
+                self.origins.append((each, number, self.number_of_node(edge[0]), edge[1]))
+            made.append(each)
+        self.ops.append((
+            number, self._writer.intern(op.name), begin, end, taken, tuple(made),
+            number if node is not None else self.base, context, site,
+        ))  # fmt: skip
+        if node is not None:
+            self._full_node(node, number, tuple(made), context, site, end)
+
+    def _full_node(
+        self, node: Any, number: int, made: tuple[int, ...], context: int, site: int, end: int
+    ) -> None:
+        self.nodes.append((
+            number, self._writer.intern(node.name()), node.sequence_nr, node.topological_nr,
+            number, made, context, site, end - self._contexts._start,
+        ))  # fmt: skip
+        self._write_out(node, number)
+
+    def wrote(
+        self, op: Any, inputs: Any, target: Any, node: Any, begin: int, end: int, site: int,
+        context: int, frame: FrameType,
+    ) -> None:  # fmt: skip
+        """A write in place: a call, a version, and perhaps a new history."""
+        number = self._number()
+        taken = tuple(self._input(t, frame) for t in inputs if isinstance(t, Tensor))
+        written = self.number_of(target)
+        self.ops.append((
+            number, self._writer.intern(op.name), begin, end, taken, (written,),
+            number if node is not None else self.base, context, site,
+        ))  # fmt: skip
+        storage = self.storage_of(target, written)
+        version = target._version
+        self.versions.append((
+            storage, written, version - 1, version, number, site, context,
+            end - self._contexts._start,
+        ))  # fmt: skip
+        if node is None:
+            return
+        node.seen = number
+        self._full_node(node, number, (written,), context, site, end)
+        target.seen = -written
+        edge = target.gradient_edge()
+        if edge is not None:
+            self.origins.append((written, number, self.number_of_node(edge[0]), edge[1]))
+        base = target._base
+        if base is not None:
+            above = base.gradient_edge()
+            if above is not None:
+                mark = self.number_of_node(above[0])
+                base.seen = -self.number_of(base)
+                self.origins.append((self.number_of(base), number, mark, above[1]))
+
+    def _input(self, tensor: Any, frame: FrameType) -> int:
+        seen = tensor.seen
+        if -self.base <= seen <= self.base:
+            seen = self.tensor(tensor, frame)
+        return abs(seen)
+
+    # -- graph tasks ------------------------------------------------------------------------------
+
+    def task_begin(self, probe: Any, task: Any, root: Any, length: int, state: Any) -> None:
+        from gradscope.record.native import ENTER, PUSH, TASK_BEGIN
+
+        task.seen = self._number()
+        parent = task.parent
+        now = perf_counter_ns()
+        if parent is not None:
+            probe.note(ENTER, task, task.parent_node, task.reentrant_depth, at=now)
+        probe.note(TASK_BEGIN, task, None, at=now)
+        counts = task.dependencies
+        nodes = [self.number_of_node(node) for node in counts]
+        self.number_of_node(root)
+        order = probe.order()
+        self.dependencies.append((order, now, task.seen, nodes, list(counts.values())))
+        info = task.exec_info or {}
+        self.tasks.append({
+            "id": task.seen,
+            "roots": [self.number_of_node(n) for n in task.graph_roots],
+            "inputs": [self.number_of_node(n) for n, _ in task.inputs],
+            "keep_graph": task.keep_graph, "create_graph": task.create_graph,
+            "accumulate_grad": task.accumulate_grad, "depth": task.reentrant_depth,
+            "parent": self.base if parent is None else parent.seen,
+            "thread": self._contexts.thread(), "stack": self._sites.here(2),
+            "step": self._contexts.step,
+            "needed": [self.number_of_node(n) for n, e in info.items() if e.needed],
+            "captured": [self.number_of_node(n) for n, e in info.items() if e.captures],
+            "begin": now - self._contexts._start,
+        })  # fmt: skip
+        probe.note(PUSH, task, root, task.reentrant_depth, length)
+
+    def task_end(self, probe: Any, task: Any) -> None:
+        from gradscope.record.native import LEAVE, TASK_END
+
+        error = task.error
+        text = "" if error is None else f"{type(error).__name__}: {error}"
+        now = perf_counter_ns()
+        probe.note(TASK_END, task, None, int(error is not None), at=now)
+        if task.parent is not None:
+            probe.note(LEAVE, task, None, task.reentrant_depth, at=now)
+        shown = self._writer.intern(text)
+        self.ended_tasks.append((task.seen, now - self._contexts._start, shown))
+
+    def failed(self, probe: Any, task: Any, node: Any, error: BaseException) -> None:
+        from gradscope.record.native import ERROR
+
+        intern = self._writer.intern
+        probe.fail(task, node)
+        probe.note(ERROR, task, node, intern(type(error).__name__), intern(str(error)))
+
+    def hook(self, hook: Any) -> tuple[int, int]:
+        """Where a hook was written, and its name."""
+        name = getattr(hook, "__qualname__", None) or type(hook).__name__
+        return self._sites.of_function(hook), self._writer.intern(name)
+
+    # -- modules ----------------------------------------------------------------------------------
+
+    def module(self, module: Any, parent: int) -> int:
+        """The id of a module; the first time its root is seen, all below it get theirs."""
+        found = self._modules.get(module)
+        if found is not None:
+            return found
+        self._family(module, "", parent)
+        return self._modules[module]
+
+    def _family(self, root: Any, path: str, parent: int) -> None:
+        pending = [(root, path, parent)]
+        while pending:
+            module, name, above = pending.pop(0)
+            if module in self._modules:
+                continue
+            number = self._modules[module] = next(self._module_ids)
+            own = getattr(module, "_parameters", {})
+            numbers = []
+            for short, parameter in own.items():
+                if parameter is not None:
+                    numbers.append(self._name(parameter, f"{name}.{short}" if name else short))
+            self.modules.append({
+                "id": number, "path": self._writer.intern(name),
+                "type": self._writer.intern(type(module).__qualname__), "parent": above,
+                "parameters": numbers,
+            })  # fmt: skip
+            for child, below in getattr(module, "_modules", {}).items():
+                if below is not None:
+                    pending.append((below, f"{name}.{child}" if name else child, number))
+
+    def _name(self, parameter: Any, name: str) -> int:
+        number = self.number_of(parameter)
+        self.names.append((number, self._writer.intern(name)))
+        return number
+
+
+def _state() -> Any:
+    from gradscope.runtime.state import local
+
+    return local.state
+
+
+def _odd(tensor: Any) -> bool:
+    """Whether a tensor's history or version may not follow from its number."""
+    versions = tensor._versions
+    return versions is not None and bool(versions.value or tensor._edge is None)
+
+
+def _hooked(node: Any) -> bool:
+    return any(isinstance(v, SavedVariable) and v.hooks is not None for v in node._saved or ())
+
+
+def _local_name(tensor: Any, frame: FrameType | None) -> str:
+    """What the user's code calls this tensor, where it is a variable of the calling function."""
+    from gradscope.record.sites import is_ours
+
+    while frame is not None and is_ours(frame.f_code):
+        frame = frame.f_back
+    if frame is None or not tensor.is_leaf:
+        return ""
+    for scope in (frame.f_locals, frame.f_globals):
+        for name, value in list(scope.items()):
+            if value is tensor:
+                return name
+    return ""

@@ -1,0 +1,196 @@
+"""Where each thread is: in which module, step, phase and graph task. One number stands for all of it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any
+
+from gradscope.runtime.state import ThreadState, local
+from gradscope.trace.schema import NONE, Phase, Span, Step, Thread
+
+if TYPE_CHECKING:
+    from gradscope.trace.writer import Writer
+
+PHASES = {"forward": Phase.FORWARD, "backward": Phase.BACKWARD, "optimizer": Phase.OPTIMIZER}
+
+
+class ThreadPlace:
+    """One thread's position: a stack of modules, of phases, of spans."""
+
+    __slots__ = ("id", "modules", "phases", "spans")
+
+    def __init__(self, id: int) -> None:
+        self.id = id
+        self.modules: list[int] = []
+        self.phases: list[tuple[Phase, int]] = []
+        self.spans: list[int] = []
+
+
+class Contexts:
+    """Numbers for positions, and the rows of threads, steps and spans."""
+
+    def __init__(self, writer: Writer, start: int, base: int) -> None:
+        self._writer = writer
+        self._start = start
+        self._base = base
+        self._numbers: dict[tuple[int, int, int, int, int], int] = {}
+        self.rows: list[tuple[int, int, int, int, int]] = [(NONE, NONE, NONE, NONE, 0)]
+        self._places: dict[int, ThreadPlace] = {}
+        self._new_threads: list[tuple[int, int, int]] = []
+        self._spans: list[dict[str, int]] = []
+        self._ended_spans: list[tuple[int, int]] = []
+        self._span_count = 0
+        self._steps = 0
+        self.step = NONE
+        self.step_number = 0
+        self.on_step: Callable[[int], None] | None = None
+        self._new_steps: list[tuple[int, int, int]] = []
+        self._ended_steps: list[tuple[int, int]] = []
+        for state in list(ThreadState.all):
+            state.context = 0
+        self.begin_step(0)
+
+    def now(self) -> int:
+        return perf_counter_ns() - self._start
+
+    def place(self) -> ThreadPlace:
+        """The calling thread's position."""
+        ident = threading.get_ident()
+        found = self._places.get(ident)
+        if found is None:
+            found = self._places[ident] = ThreadPlace(len(self._new_threads_seen()))
+            name = self._writer.intern(threading.current_thread().name)
+            self._new_threads.append((found.id, name, threading.get_native_id()))
+        return found
+
+    def _new_threads_seen(self) -> dict[int, ThreadPlace]:
+        return self._places
+
+    def thread(self) -> int:
+        return self.place().id
+
+    def module(self) -> int:
+        modules = self.place().modules
+        return modules[-1] if modules else NONE
+
+    def of(self, state: ThreadState) -> int:
+        """The number of the calling thread's position; remembered in its state outside backwards."""
+        place = self.place()
+        task = state.task
+        if place.phases:
+            phase = place.phases[-1][0]
+        else:
+            phase = Phase.FORWARD if task is None else Phase.BACKWARD
+        key = (
+            place.id,
+            place.modules[-1] if place.modules else NONE,
+            NONE if task is None else task.seen - self._base - 1,
+            self.step,
+            int(phase),
+        )
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self.rows)
+            self.rows.append(key)
+        if task is None:
+            state.context = number
+        return number
+
+    def changed(self) -> None:
+        """The calling thread has moved."""
+        local.state.context = 0
+
+    def enter_module(self, module: int) -> None:
+        self.place().modules.append(module)
+        self.changed()
+
+    def leave_module(self) -> None:
+        modules = self.place().modules
+        if modules:
+            modules.pop()
+        self.changed()
+
+    def enter_phase(self, phase: str, name: str) -> None:
+        kind = PHASES[phase]
+        self.place().phases.append((kind, self.begin_span(name, kind)))
+        self.changed()
+
+    def leave_phase(self) -> None:
+        phases = self.place().phases
+        if not phases:
+            return
+        kind, span = phases.pop()
+        self.end_span(span)
+        self.changed()
+        if kind is Phase.OPTIMIZER:
+            self.begin_step(self.step_number + 1)
+
+    # -- spans and steps ------------------------------------------------------------------------
+
+    def begin_span(self, name: str, phase: Phase = Phase.USER) -> int:
+        place = self.place()
+        number = self._span_count
+        self._span_count += 1
+        self._spans.append({
+            "id": number, "name": self._writer.intern(name), "phase": int(phase),
+            "parent": place.spans[-1] if place.spans else NONE, "thread": place.id,
+            "step": self.step, "begin": self.now(), "end": NONE,
+        })  # fmt: skip
+        place.spans.append(number)
+        return number
+
+    def end_span(self, number: int) -> None:
+        place = self.place()
+        if number in place.spans:
+            place.spans.remove(number)
+        self._ended_spans.append((number, self.now()))
+
+    def begin_step(self, number: int) -> None:
+        """Close the running step and open the next."""
+        now = self.now()
+        if self.step != NONE:
+            self._ended_steps.append((self.step, now))
+        self.step = self._steps
+        self._steps += 1
+        self.step_number = number
+        self._new_steps.append((self.step, number, now))
+        for state in list(ThreadState.all):
+            state.context = 0
+        if self.on_step is not None:
+            self.on_step(number)
+
+    def finish(self) -> None:
+        """Close what is still open, at the end of the recording."""
+        now = self.now()
+        if self.step != NONE:
+            self._ended_steps.append((self.step, now))
+            self.step = NONE
+        for place in self._places.values():
+            for span in place.spans:
+                self._ended_spans.append((span, now))
+            place.spans.clear()
+
+    def flush(self) -> None:
+        """Hand new threads, steps and spans to the writer."""
+        block = self._writer.block
+        threads, self._new_threads = self._new_threads, []
+        if threads:
+            block(Thread, _columns(("id", "name", "native"), threads))
+        steps, self._new_steps = self._new_steps, []
+        if steps:
+            block(Step, _columns(("id", "number", "begin"), steps))
+        spans, self._spans = self._spans, []
+        if spans:
+            block(Span, {name: [span[name] for span in spans] for name in spans[0]})
+        ended, self._ended_steps = self._ended_steps, []
+        if ended:
+            block(Step, _columns(("id", "end"), ended), amend=True)
+        closed, self._ended_spans = self._ended_spans, []
+        if closed:
+            block(Span, _columns(("id", "end"), closed), amend=True)
+
+
+def _columns(names: tuple[str, ...], rows: list[Any]) -> dict[str, Any]:
+    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))

@@ -1,0 +1,253 @@
+"""The probe over gradscope's own runtime: notes what it is told, with as little as it can.
+
+# Note [Numbers]
+One counter numbers everything. A call with one result takes one number for the call, its node, its
+result and the result's storage. A tensor's `seen` is that number, negative when the tensor has no
+node: so that an input's number says where its gradient goes. Numbers start above those of earlier
+recordings (`base`), which is how a tensor that was last seen then is recognised as new.
+"""
+
+from __future__ import annotations
+
+import itertools
+from sys import _getframe
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any
+
+from gradscope.record.catalog import Catalog
+from gradscope.record.log import Log
+from gradscope.record.sites import Sites
+from gradscope.trace.events import HookKind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gradscope.record.contexts import Contexts
+
+WINDOW = 1 << 13
+"""How many numbers are given out between two flushes."""
+
+# Codes of the single events in the log `events`.
+(
+    POP, NODE_BEGIN, NODE_END, PUSH, TASK_BEGIN, TASK_END, SKIPPED, HOOK_BEGIN, HOOK_END, CAPTURE,
+    ACCUMULATE, RELEASED, CALLBACK, ENTER, LEAVE, ERROR, DEPENDENCIES,
+) = range(17)  # fmt: skip
+
+_ids = itertools.count(1)
+"""Shared by all recordings of this process, so that no number is given out twice."""
+
+
+class NativeProbe:
+    """Takes notes. `catalog` knows the rare things, `contexts` where each thread is."""
+
+    def __init__(
+        self, base: int, sites: Sites, contexts: Contexts, catalog: Catalog, start: int
+    ) -> None:
+        self.base = base
+        self.start = start
+        self.sites = sites
+        self.contexts = contexts
+        self.catalog = catalog
+        self.known = sites.known
+        self.number = _ids.__next__
+        self.order = itertools.count().__next__
+        self.clock = perf_counter_ns
+        self.one = Log(10, objects=1)
+        self.two = Log(11, objects=1)
+        self.runs = Log(7)
+        self.moves = Log(7)
+        self.events = Log(10)
+        self.open: Any = None  # the node told to have begun and not yet ended
+        self.on_window: Any = None  # called every WINDOW numbers
+
+    # -- forward --------------------------------------------------------------------------------
+
+    def op1(self, op: Any, first: Any, made: Any, node: Any, begin: int, state: Any) -> None:
+        end = perf_counter_ns()
+        number = self.number()
+        frame = _getframe(3)
+        site = self.known.get(id(frame.f_code) << 20 | frame.f_lasti, -2)
+        if site < 0:
+            site = self.sites.of(frame)
+        one = first.seen
+        if -self.base <= one <= self.base:
+            one = self.catalog.tensor(first, frame)
+        context = state.context if state.task is None else 0
+        if not context:
+            context = self.contexts.of(state)
+        if node is None:
+            made.seen = -number
+            array = made._array
+            meta = ((array.shape, array.dtype),)
+            self.one.extend((number, begin, end, site, context, op.number,
+                             -1 if state.grad_enabled else -2, -1, one, meta))
+        else:
+            made.seen = node.seen = number
+            self.one.extend((
+                number, begin, end, site, context, op.number, node.sequence_nr,
+                node.topological_nr, one, node.input_metadata,
+            ))  # fmt: skip
+        if first._versions is not None or made._versions is not None or state.special:
+            self.catalog.irregular(op, node, number, (first,), made, end)
+        if not number % WINDOW:
+            self.on_window()
+
+    def op2(
+        self, op: Any, first: Any, second: Any, made: Any, node: Any, begin: int, state: Any
+    ) -> None:
+        end = perf_counter_ns()
+        number = self.number()
+        frame = _getframe(3)
+        site = self.known.get(id(frame.f_code) << 20 | frame.f_lasti, -2)
+        if site < 0:
+            site = self.sites.of(frame)
+        one, two = first.seen, second.seen
+        if -self.base <= one <= self.base:
+            one = self.catalog.tensor(first, frame)
+        if -self.base <= two <= self.base:
+            two = self.catalog.tensor(second, frame)
+        context = state.context if state.task is None else 0
+        if not context:
+            context = self.contexts.of(state)
+        if node is None:
+            made.seen = -number
+            array = made._array
+            meta = ((array.shape, array.dtype),)
+            self.two.extend((number, begin, end, site, context, op.number,
+                             -1 if state.grad_enabled else -2, -1, one, two, meta))
+        else:
+            made.seen = node.seen = number
+            self.two.extend((
+                number, begin, end, site, context, op.number, node.sequence_nr,
+                node.topological_nr, one, two, node.input_metadata,
+            ))  # fmt: skip
+        if (
+            first._versions is not None
+            or second._versions is not None
+            or made._versions is not None
+            or state.special
+        ):
+            self.catalog.irregular(op, node, number, (first, second), made, end)
+        if not number % WINDOW:
+            self.on_window()
+
+    def op(self, op: Any, inputs: Any, outputs: Any, node: Any, begin: int, state: Any) -> None:
+        end = perf_counter_ns()
+        frame = _getframe(3)
+        self.catalog.call(
+            op, inputs, outputs, node, begin, end,
+            self.sites.of(frame), self.contexts.of(state), frame,
+        )  # fmt: skip
+
+    def wrote(self, op: Any, inputs: Any, target: Any, node: Any, begin: int, state: Any) -> None:
+        end = perf_counter_ns()
+        frame = _getframe(2)
+        self.catalog.wrote(
+            op, inputs, target, node, begin, end,
+            self.sites.of(frame), self.contexts.of(state), frame,
+        )  # fmt: skip
+
+    def made(self, node: Any) -> None:
+        self.catalog.accumulator(node)
+
+    # -- backward -------------------------------------------------------------------------------
+
+    def ran(
+        self, task: Any, node: Any, begin: int, ended: int, popped: int, released: Any,
+        moves: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any],
+    ) -> None:  # fmt: skip
+        order = self.order()
+        number = node.seen
+        if number <= self.base:
+            number = self.catalog.node(node)
+        self.runs.extend((order, begin, ended, task.seen, number, popped, 1 if released else 0))
+        for following, index, nr, how, left, length, grad, _ in moves:
+            target = following.seen
+            if target <= self.base:
+                target = self.catalog.node(following)
+            how = how if grad is not None else how + 4
+            self.moves.extend((order, target, index, nr, how, left, length))
+
+    def note(
+        self, code: int, task: Any, node: Any, a: int = 0, b: int = 0, c: int = 0, d: int = 0,
+        at: int = 0,
+    ) -> int:  # fmt: skip
+        """One event by itself."""
+        order = self.order()
+        number = self.base if node is None else node.seen
+        if number <= self.base and node is not None:
+            number = self.catalog.node(node)
+        self.events.extend((
+            order, code, at or perf_counter_ns(), self.contexts.thread(),
+            self.base if task is None else task.seen, number, a, b, c, d,
+        ))  # fmt: skip
+        return order
+
+    def popped(self, task: Any, node: Any, at: int, length: int) -> None:
+        self.note(POP, task, node, length, at=at)
+
+    def begin(self, task: Any, node: Any, inputs: Sequence[Any]) -> None:
+        self.open = node
+        self.note(NODE_BEGIN, task, node)
+
+    def end(self, task: Any, node: Any, outputs: Sequence[Any], released: Any) -> None:
+        self.open = None
+        self.note(NODE_END, task, node)
+        if released:
+            self.note(RELEASED, task, node)
+
+    def failed(self, task: Any, node: Any, error: BaseException) -> None:
+        self.catalog.failed(self, task, node, error)
+
+    def fail(self, task: Any, node: Any) -> None:
+        """A node raised: it began, and it ended."""
+        if self.open is not node:
+            now = perf_counter_ns()
+            self.note(POP, task, node, at=now)
+            self.note(NODE_BEGIN, task, node, at=now)
+        self.open = None
+        self.note(NODE_END, task, node, 1)
+
+    def skipped(self, task: Any, node: Any) -> None:
+        self.note(SKIPPED, task, node)
+
+    def task_begin(self, task: Any, root: Any, length: int, state: Any) -> None:
+        self.catalog.task_begin(self, task, root, length, state)
+
+    def task_end(self, task: Any) -> None:
+        self.catalog.task_end(self, task)
+
+    def hook_begin(self, task: Any, node: Any, kind: int, index: int, hook: Any) -> None:
+        place, name = self.catalog.hook(hook)
+        self.note(HOOK_BEGIN, task, node, kind, index, place, name)
+
+    def hook_end(
+        self, task: Any, node: Any, kind: int, index: int, replaced: bool, values: Any
+    ) -> None:
+        self.note(HOOK_END, task, node, kind, index, int(replaced))
+
+    def capture(self, task: Any, node: Any, nr: int, grad: Any) -> None:
+        self.note(CAPTURE, task, node, nr)
+
+    def accumulate(self, task: Any, node: Any, leaf: Any, how: int) -> None:
+        self.note(ACCUMULATE, task, node, self.catalog.number_of(leaf), how)
+
+    def callback(self, task: Any, function: Any) -> None:
+        self.note(CALLBACK, task, None, self.catalog.hook(function)[1])
+
+    # -- around ---------------------------------------------------------------------------------
+
+    def module_begin(self, module: Any) -> None:
+        self.contexts.enter_module(self.catalog.module(module, self.contexts.module()))
+
+    def module_end(self, module: Any) -> None:
+        self.contexts.leave_module()
+
+    def phase_begin(self, phase: str, name: str) -> None:
+        self.contexts.enter_phase(phase, name)
+
+    def phase_end(self) -> None:
+        self.contexts.leave_phase()
+
+
+PACKED = HookKind.PACK

@@ -1,0 +1,292 @@
+"""`record()`: watch a block of code and keep what the engine did."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import orjson
+
+from gradscope.errors import RecordingError, UsageError
+from gradscope.record.native import NativeProbe
+from gradscope.record.session import Session
+from gradscope.runtime import probe
+from gradscope.trace import schema
+from gradscope.trace.writer import FileWriter, MemoryWriter, Writer
+
+if TYPE_CHECKING:
+    from gradscope.trace.run import Trace
+
+LEVELS = ("graph", "engine", "values", "full")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What to record, and how much of it.
+
+    `steps` are the first and last step to keep; others are run unwatched and counted. When
+    `max_events` or `max_bytes` is reached, recording pauses at the next step and counts what it
+    leaves out.
+    """
+
+    level: str = "engine"
+    max_events: int | None = None
+    max_bytes: int | None = None
+    steps: tuple[int, int] | None = None
+    script: str = ""
+    arguments: tuple[str, ...] = ()
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.level not in LEVELS:
+            raise UsageError(f"there is no level '{self.level}'; there are {', '.join(LEVELS)}")
+        if self.steps is not None and self.steps[0] > self.steps[1]:
+            raise UsageError(f"steps {self.steps[0]}:{self.steps[1]} end before they begin")
+
+
+class Recording:
+    """A recording under way. Use it as a context manager, or call `start` and `stop`."""
+
+    def __init__(self, writer: Writer, options: Options) -> None:
+        self.options = options
+        self.writer = writer
+        self.session: Session | None = None
+        self._before: Any = None
+        self._cost = 0
+        self._dropped: dict[str, int] = {}
+        self._paused = False
+
+    def start(self) -> Recording:
+        """Watch from here on."""
+        if probe.here is not None:
+            raise RecordingError(
+                "another recording is under way in this process; stop it before starting one"
+            )
+        start = time.perf_counter_ns()
+        self._meta(start)
+        self.session = Session(self.writer, start, whole_stacks=self.options.level == "full")
+        self.session.contexts.on_step = self._on_step
+        if self.options.level in ("values", "full"):
+            from gradscope.record.values import watch_values
+
+            watch_values(self.session, whole=self.options.level == "full")
+        probe.here = self.session.probe
+        self._before = _current()
+        _set_current(self)
+        self._on_step(0)
+        return self
+
+    def stop(self, error: BaseException | None = None) -> None:
+        """Watch no longer, and finish the trace."""
+        session = self.session
+        if session is None:
+            return
+        self.session = None
+        probe.here = None
+        _set_current(self._before)
+        if error is not None:
+            self._finding(session, error)
+        try:
+            session.close()
+        finally:
+            self._put("exit", "ok" if error is None else f"{type(error).__name__}: {error}")
+            if self._dropped:
+                self._put("dropped", self._dropped)
+            self.writer.close()
+
+    def __enter__(self) -> Recording:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop(error)
+
+    def trace(self) -> Trace:
+        """What was recorded, for recordings kept in memory."""
+        if not isinstance(self.writer, MemoryWriter):
+            raise UsageError("this recording went to a file; open it with gradscope.load(path)")
+        return self.writer.trace()
+
+    def step(self, number: int | None = None) -> None:
+        """Say that a training step begins."""
+        if self.session is not None:
+            contexts = self.session.contexts
+            contexts.begin_step(contexts.step_number + 1 if number is None else number)
+
+    def mark(self, name: str, note: str) -> None:
+        """Put a name on this moment."""
+        session = self.session
+        if session is None:
+            return
+        contexts, intern = session.contexts, self.writer.intern
+        self._marks = getattr(self, "_marks", 0)
+        self.writer.block(schema.Mark, {
+            "id": [self._marks], "name": [intern(name)], "note": [intern(note)],
+            "t": [contexts.now()], "thread": [contexts.thread()], "step": [contexts.step],
+        })  # fmt: skip
+        self._marks += 1
+
+    def _on_step(self, number: int) -> None:
+        """Pause or resume, as the options ask for this step."""
+        session, options = self.session, self.options
+        if session is None:
+            return
+        wanted = options.steps is None or options.steps[0] <= number <= options.steps[1]
+        if options.max_events is not None and session.events.total >= options.max_events:
+            wanted = False
+        if not wanted:
+            self._dropped["steps"] = self._dropped.get("steps", 0) + 1
+        if wanted and self._paused:
+            probe.here = session.probe
+        elif not wanted and not self._paused:
+            session.flush()
+            probe.here = Paused(session.contexts)
+        self._paused = not wanted
+
+    def _meta(self, start: int) -> None:
+        from gradscope import __version__
+
+        facts = {
+            "producer": "gradscope.runtime",
+            "producer_version": __version__,
+            "level": self.options.level,
+            "script": self.options.script,
+            "arguments": list(self.options.arguments),
+            "cwd": os.getcwd(),
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "rank": int(os.environ.get("RANK", "0")),
+            "world_size": int(os.environ.get("WORLD_SIZE", "1")),
+            "clock_base": time.time_ns() - (time.perf_counter_ns() - start),
+            "python": sys.version.split()[0],
+            "observed": sorted(kind for kind in schema.EVENTS),
+            "inferred": [],
+            **self.options.extra,
+        }
+        for key, value in facts.items():
+            self._put(key, value)
+
+    def _put(self, key: str, value: Any) -> None:
+        text = orjson.dumps(value).decode()
+        row = {"key": [self.writer.intern(key)], "value": [self.writer.intern(text)]}
+        self.writer.block(schema.Meta, row)
+
+    def _finding(self, session: Session, error: BaseException) -> None:
+        site = session.sites
+        traceback = error.__traceback__
+        stack = schema.NONE
+        while traceback is not None:
+            found = site.of(traceback.tb_frame) if not _machinery(traceback.tb_frame) else schema.NONE
+            if found != schema.NONE:
+                frame = traceback.tb_frame
+                code = frame.f_code
+                place = site.position(
+                    code.co_filename, traceback.tb_lineno, code.co_qualname, frame.f_globals
+                )
+                stack = site._link(place, schema.NONE)
+            traceback = traceback.tb_next
+        intern = self.writer.intern
+        self.writer.block(schema.Finding, {
+            "id": [session.contexts._span_count + 1_000_000], "kind": [intern("exception")],
+            "message": [intern(f"{type(error).__name__}: {error}")], "place": [0],
+            "op": [schema.NONE], "node": [schema.NONE], "seq": [schema.NONE], "stack": [stack],
+            "t": [session.contexts.now()],
+        })  # fmt: skip
+
+
+class Paused:
+    """Stands in for the probe while nothing is recorded; only steps are followed."""
+
+    def __init__(self, contexts: Any) -> None:
+        self._contexts = contexts
+
+    def clock(self) -> int:
+        return 0
+
+    def phase_begin(self, phase: str, name: str) -> None:
+        self._contexts.enter_phase(phase, name)
+
+    def phase_end(self) -> None:
+        self._contexts.leave_phase()
+
+    def __getattr__(self, name: str) -> Any:
+        return _nothing
+
+
+def _nothing(*args: Any) -> None:
+    """What a paused recording does with whatever it is told."""
+
+
+def _machinery(frame: Any) -> bool:
+    from gradscope.record.sites import is_ours
+
+    return is_ours(frame.f_code)
+
+
+class _Current:
+    recording: Recording | None = None
+
+
+def _current() -> Recording | None:
+    return _Current.recording
+
+
+def _set_current(recording: Recording | None) -> None:
+    _Current.recording = recording
+
+
+def record(path: str | os.PathLike[str] | None = None, *, level: str = "engine", **limits: Any) -> Recording:
+    """Record a block: `with gradscope.record("trace.json"): …`.
+
+    Without a path the trace stays in memory: `recording.trace()`.
+    """
+    options = Options(level=level, **limits)
+    writer: Writer = (
+        MemoryWriter() if path is None else FileWriter(path, max_bytes=options.max_bytes)
+    )
+    return Recording(writer, options)
+
+
+@contextmanager
+def span(name: str) -> Iterator[None]:
+    """Name a stretch of the program: `with gradscope.span("loss"): …`. Free when nobody records."""
+    recording = _current()
+    session = None if recording is None else recording.session
+    if session is None:
+        yield
+        return
+    number = session.contexts.begin_span(name)
+    try:
+        yield
+    finally:
+        session.contexts.end_span(number)
+
+
+def mark(name: str, note: str = "") -> None:
+    """Name a moment of the program. Free when nobody records."""
+    recording = _current()
+    if recording is not None:
+        recording.mark(name, note)
+
+
+def step(number: int | None = None) -> None:
+    """Say that a training step begins; optimizers say so themselves."""
+    recording = _current()
+    if recording is not None:
+        recording.step(number)
+
+
+__all__ = ["NativeProbe", "Options", "Recording", "mark", "record", "span", "step"]
+_ = np

@@ -1,0 +1,133 @@
+"""Which line of the user's program is running: source lines and stacks, each kept once."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from types import CodeType, FrameType
+from typing import Any
+
+from gradscope.trace.schema import NONE, Frame, Stack
+from gradscope.trace.writer import Writer
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+OURS = -2
+"""In place of a site: a frame of gradscope's own, whose caller is the one to name."""
+
+OUTSIDE = ("<road of", "<frozen runpy>", "<frozen importlib")
+
+
+def is_ours(code: CodeType) -> bool:
+    """Whether a frame of this code is machinery and not the user's program."""
+    name = code.co_filename
+    return name.startswith((PACKAGE, *OUTSIDE))
+
+
+class Sites:
+    """Source positions as stack ids. `known` maps (code, instruction) to a stack of one frame."""
+
+    def __init__(self, writer: Writer, *, whole: bool) -> None:
+        self.known: dict[int, int] = {}
+        self.whole = whole
+        self._writer = writer
+        self._codes: list[CodeType] = []  # kept alive: their ids are keys
+        self._frames: dict[tuple[str, int, str], int] = {}
+        self._stacks: dict[tuple[int, int], int] = {}
+        self._new_frames: list[tuple[int, int, int, int, int]] = []
+        self._new_stacks: list[tuple[int, int, int]] = []
+
+    def here(self, depth: int = 1) -> int:
+        """The stack of the innermost user frame, `depth` frames above the caller."""
+        return self.of(sys._getframe(depth + 1))
+
+    def of(self, frame: FrameType | None) -> int:
+        """The stack of this frame, or of the nearest caller that is the user's."""
+        while frame is not None:
+            code = frame.f_code
+            key = id(code) << 20 | frame.f_lasti
+            site = self.known.get(key)
+            if site is None:
+                self._codes.append(code)
+                site = OURS if is_ours(code) else self._stack(frame)
+                if not (self.whole and site >= 0):
+                    self.known[key] = site
+            if site != OURS:
+                return site
+            frame = frame.f_back
+        return NONE
+
+    def _stack(self, frame: FrameType) -> int:
+        if not self.whole:
+            return self._link(self._frame(frame), NONE)
+        frames: list[FrameType] = []
+        at: FrameType | None = frame
+        while at is not None:
+            if not is_ours(at.f_code):
+                frames.append(at)
+            at = at.f_back
+        stack = NONE
+        for each in reversed(frames):
+            stack = self._link(self._frame(each), stack)
+        return stack
+
+    def _link(self, frame: int, parent: int) -> int:
+        found = self._stacks.get((frame, parent))
+        if found is None:
+            found = self._stacks[frame, parent] = len(self._stacks)
+            self._new_stacks.append((found, frame, parent))
+        return found
+
+    def _frame(self, frame: FrameType) -> int:
+        code = frame.f_code
+        line = frame.f_lineno or 0
+        return self.position(code.co_filename, line, code.co_qualname, frame.f_globals)
+
+    def position(self, file: str, line: int, function: str, scope: dict[str, Any] | None) -> int:
+        """The frame of a place in a file."""
+        key = (file, line, function)
+        found = self._frames.get(key)
+        if found is None:
+            found = self._frames[key] = len(self._frames)
+            text = linecache.getline(file, line, scope).strip()
+            intern = self._writer.intern
+            row = (found, intern(_shown(file)), line, intern(function), intern(text))
+            self._new_frames.append(row)
+        return found
+
+    def of_function(self, function: Any) -> int:
+        """Where a function was written, for hooks."""
+        target = function
+        while hasattr(target, "func"):  # functools.partial
+            target = target.func
+        target = getattr(target, "__func__", target)
+        code = getattr(target, "__code__", None)
+        if code is None:
+            code = getattr(getattr(type(target), "__call__", None), "__code__", None)
+        if code is None or is_ours(code):
+            return NONE
+        scope = getattr(target, "__globals__", None)
+        frame = self.position(code.co_filename, code.co_firstlineno, code.co_qualname, scope)
+        return self._link(frame, NONE)
+
+    def flush(self) -> None:
+        """Hand new frames and stacks to the writer."""
+        frames, self._new_frames = self._new_frames, []
+        stacks, self._new_stacks = self._new_stacks, []
+        if frames:
+            names = ("id", "file", "line", "function", "text")
+            self._writer.block(Frame, dict(zip(names, zip(*frames, strict=True), strict=True)))
+        if stacks:
+            names = ("id", "frame", "parent")
+            self._writer.block(Stack, dict(zip(names, zip(*stacks, strict=True), strict=True)))
+
+
+def _shown(file: str) -> str:
+    """A path as the user knows it: relative to where the program runs, where that is shorter."""
+    if not os.path.isabs(file):
+        return file
+    try:
+        relative = os.path.relpath(file)
+    except ValueError:  # another drive
+        return file
+    return relative if len(relative) < len(file) and not relative.startswith("..") else file
