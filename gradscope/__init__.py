@@ -1,3 +1,66 @@
-"""gradscope records what an autograd engine does, and shows it."""
+"""gradscope records what an autograd engine does, and shows it.
+
+    with gradscope.record("trace.json"):
+        loss.backward()
+
+    trace = gradscope.load("trace.json")
+    gradscope.inspect(trace).findings
+    gradscope.render(trace, "graph.svg")
+
+Nothing is imported before it is used: a trace opens on a machine with neither Numba nor PyTorch.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gradscope.analysis.report import inspect
+    from gradscope.record.recorder import mark, record, span
+    from gradscope.render.pictures import render
+    from gradscope.trace.codec import load
+
+__all__ = ["__version__", "inspect", "load", "mark", "record", "render", "span"]
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "inspect": "gradscope.analysis.report",
+    "load": "gradscope.trace.codec",
+    "mark": "gradscope.record.recorder",
+    "span": "gradscope.record.recorder",
+}
+
+_CALLED_ROOMS = {
+    "record": "gradscope.record.recorder",
+    "render": "gradscope.render.pictures",
+}
+"""Rooms whose name is also that of the function people call: `gradscope.record(…)`."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    if name in _CALLED_ROOMS:
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+class _CalledRoom(ModuleType):
+    """A package that can be called: calling it calls the function of its name."""
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        name = self.__name__.rpartition(".")[2]
+        return getattr(import_module(_CALLED_ROOMS[name]), name)(*arguments, **options)
+
+
+def make_callable(package: str) -> None:
+    """Let a room of `_CALLED_ROOMS` be called; its `__init__` says so as it is imported."""
+    sys.modules[package].__class__ = _CalledRoom

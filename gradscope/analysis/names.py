@@ -35,12 +35,11 @@ class NodeNames:
         return f"{name}#{self.ordinals[position]}"
 
     def title(self, node: int) -> str:
-        """The unique name; for AccumulateGrad also the leaf: "AccumulateGrad#3 (weight)"."""
-        name = self.of(node)
+        """The unique name; where the leaf of an AccumulateGrad has one, "AccumulateGrad (w)"."""
         if not self.trace.table(Node).has(node):
-            return name
+            return self.of(node)
         leaf = leaf_of(self.trace, self.trace.table(Node).row(node))
-        return f"{name} ({leaf.name})" if leaf and leaf.name else name
+        return f"{ACCUMULATE_GRAD} ({leaf.name})" if leaf and leaf.name else self.of(node)
 
 
 def node_names(trace: Trace) -> NodeNames:

@@ -112,6 +112,11 @@ BACKWARD: dict[str, Remedy] = {
     ),
 }
 
+FROM_INF: Remedy = (
+    "an Inf that was born before met a zero (0 · Inf), or an Inf of the other sign (Inf − Inf)",
+    "cure the Inf first: it is among the findings, or came from outside",
+)
+
 UNEXPLAINED: Remedy = (
     "its operands were finite, and its result is beyond the range of the dtype or not defined",
     "look at the operands' range in the trace (`gradscope inspect --json`), and keep it away there",
@@ -120,6 +125,8 @@ UNEXPLAINED: Remedy = (
 
 def remedy(function: str, birth: Birth) -> Remedy:
     """Why a NaN or an Inf was born at this place, and what to write instead."""
+    if birth.from_inf:
+        return FROM_INF
     if birth.place in BY_PLACE:
         return BY_PLACE[birth.place]
     if birth.place is Place.OP_OUTPUT:

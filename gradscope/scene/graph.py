@@ -14,8 +14,8 @@ from gradscope.scene.folding import Folding, fold
 from gradscope.scene.grouping import Calls, call_title, groups_of, module_calls
 from gradscope.scene.heat import heat_of
 from gradscope.scene.kinds import Kind
-from gradscope.scene.options import GraphOptions, GroupBy
-from gradscope.scene.picture import Arrow, Box, Form, GraphScene, Group, Line, Mark
+from gradscope.scene.options import GraphOptions
+from gradscope.scene.picture import Arrow, Box, Form, GraphScene, Group, GroupBy, Line, Mark
 from gradscope.scene.scope import scope_of
 from gradscope.scene.words import plural, shape
 from gradscope.trace.run import Trace

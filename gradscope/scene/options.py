@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 from gradscope.analysis.selection import Selection
-from gradscope.scene.picture import ColorBy
-
-
-class GroupBy(StrEnum):
-    """Which boxes are framed together."""
-
-    MODULE = "module"
-    NONE = "none"
+from gradscope.scene.picture import ColorBy, GroupBy
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,6 +91,13 @@ class ColorBy(StrEnum):
     GRAD = "grad"
 
 
+class GroupBy(StrEnum):
+    """Which boxes are framed together."""
+
+    MODULE = "module"
+    NONE = "none"
+
+
 @dataclass(frozen=True, slots=True)
 class Scale:
     """What heat means: which numbers are 0 and 1."""

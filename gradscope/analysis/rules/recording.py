@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradscope.analysis.findings import Certainty, Severity
+from gradscope.analysis.findings import Severity
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.sites import Site
 from gradscope.trace.run import Trace
+
+WHY_CUT = "the program was killed, or its disk was full, before the recording was closed"
+FIX_CUT = "let the program end, or record fewer steps, and record again"
+WHY_DROPPED = "the recorder kept to its budget"
+FIX_DROPPED = "raise --max-events or --max-bytes, or limit the recording to fewer steps"
+WHY_ODD = "the file was changed after it was recorded, or was written by another version"
+FIX_ODD = "nothing that this version shows is missing; to see everything, use a newer one"
 
 
 @rule("GS101", "incomplete-trace", Severity.WARNING)
@@ -24,20 +31,13 @@ def incomplete_trace(trace: Trace) -> Iterator[Found]:
         gradscope trace --steps 3 train.py
     """
     for note in trace.notes:
-        cut = note.startswith("truncated")
+        cut = trace.truncated and note.startswith("truncated:")
+        dropped = note.startswith("dropped:")
         yield Found(
-            message=f"The trace is not whole: {note}",
+            message=f"The trace is not whole: {note}" if cut or dropped else f"The file is {note}",
             site=Site(),
             evidence=(),
-            why=(
-                "the program or its disk stopped before the recording was closed"
-                if cut
-                else "the recorder kept to its budget, or part of the file could not be read"
-            ),
-            fix=(
-                "let the program end, or record fewer steps, and record again"
-                if cut
-                else "raise --max-events or --max-bytes, or limit the recording to fewer steps"
-            ),
-            certainty=Certainty.CERTAIN,
+            why=WHY_CUT if cut else WHY_DROPPED if dropped else WHY_ODD,
+            fix=FIX_CUT if cut else FIX_DROPPED if dropped else FIX_ODD,
+            severity=None if cut or dropped else Severity.NOTE,
         )

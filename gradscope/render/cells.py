@@ -1,0 +1,129 @@
+"""Text in a terminal's cells: what fits, in characters that the other end can show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich.cells import cell_len, set_cell_size
+from rich.text import Text
+
+from gradscope.render.text import visible
+
+ASCII = str.maketrans(
+    {
+        "…": "..",
+        "·": "-",
+        "µ": "u",
+        "×": "x",
+        "−": "-",
+        "→": "->",
+        "∞": "inf",
+        "√": "sqrt",
+        "–": "-",
+        "≤": "<=",
+        "‖": "|",
+        "⋯": "...",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Charset:
+    """The characters that pictures are drawn with."""
+
+    plain: bool
+    run: str  # a column that is busy
+    some: str  # a column that is busy for less than half
+    wait: str
+    idle: str
+    hook: str
+    accumulate: str
+    levels: str  # a queue's length, from low to high
+    rule: str
+    left: str
+    right: str
+
+    def text(self, text: str, limit: int = 400) -> str:
+        """A program's text, safe to print, in characters of this set."""
+        seen = visible(text, limit)
+        if not self.plain:
+            return seen
+        return seen.translate(ASCII).encode("ascii", "backslashreplace").decode()
+
+    def fit(self, text: str, width: int, *, right: bool = False) -> str:
+        """The text in exactly this many cells: cut with an ellipsis, or padded."""
+        text = self.text(text)
+        room = width - cell_len(text)
+        if room >= 0:
+            return " " * room + text if right else text + " " * room
+        ellipsis = ".." if self.plain else "…"
+        if width <= len(ellipsis):
+            return ellipsis[:width]
+        return set_cell_size(text, width - len(ellipsis)) + ellipsis
+
+
+UNICODE = Charset(
+    plain=False,
+    run="█",
+    some="▌",
+    wait="░",
+    idle=" ",
+    hook="◆",
+    accumulate="▲",
+    levels="▁▂▃▄▅▆▇█",
+    rule="─",
+    left="├",
+    right="┤",
+)
+PLAIN = Charset(
+    plain=True,
+    run="#",
+    some=":",
+    wait=".",
+    idle=" ",
+    hook="*",
+    accumulate="^",
+    levels="123456789+",
+    rule="-",
+    left="|",
+    right="|",
+)
+
+
+def can_show(encoding: str | None) -> bool:
+    """Whether text in this encoding can hold the characters of UNICODE."""
+    try:
+        "█▌░◆▲▁µ…".encode(encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def line(*parts: str | tuple[str, str]) -> Text:
+    """One line out of texts, each with a style or without."""
+    return Text.assemble(*parts, no_wrap=True, end="")
+
+
+def wrapped(charset: Charset, text: str, width: int) -> list[str]:
+    """The text in lines of at most this many cells, broken between words."""
+    lines = [""]
+    for word in charset.text(text, 4_000).split(" "):
+        for piece in _pieces(word, width):
+            joined = f"{lines[-1]} {piece}" if lines[-1] else piece
+            if cell_len(joined) <= width:
+                lines[-1] = joined
+            else:
+                lines.append(piece)
+    return lines
+
+
+def _pieces(word: str, width: int) -> list[str]:
+    """A word in pieces that fit; nearly always the word."""
+    pieces = [""]
+    if cell_len(word) <= width:
+        return [word]
+    for character in word:
+        if cell_len(pieces[-1] + character) > width:
+            pieces.append("")
+        pieces[-1] += character
+    return pieces

@@ -1,0 +1,95 @@
+"""A trace's graph, written to a file in the format that its name asks for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from gradscope.errors import RenderingError, UsageError
+from gradscope.render.formats import Format, format_called, format_names, format_of_file
+from gradscope.render.graphviz_program import has_dot
+from gradscope.render.text import visible
+from gradscope.render.theme import LIGHT, Theme
+from gradscope.scene.graph import graph_scene
+from gradscope.scene.options import GraphOptions
+from gradscope.scene.picture import GraphScene
+from gradscope.trace.run import Trace
+
+TRACE_ENDINGS = (".gz", ".zst", ".json")
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A picture that now is a file."""
+
+    path: Path
+    scene: GraphScene
+
+
+def render(
+    trace: Trace,
+    path: str | PathLike[str],
+    *,
+    format: str | None = None,
+    options: GraphOptions | None = None,
+    theme: Theme = LIGHT,
+) -> Written:
+    """Draw the graph of a trace into a file; its name's ending says how, unless `format` does."""
+    target = Path(path)
+    name = format or format_of_file(target.name)
+    if not name:
+        raise UsageError(
+            f"{visible(target.name)} names no format; end it in one of "
+            f"{', '.join('.' + each for each in format_names())}, or say format="
+        )
+    scene = graph_scene(trace, options)
+    write(target, format_called(name), scene, theme)
+    return Written(target, scene)
+
+
+def write(path: Path, format: Format, scene: GraphScene, theme: Theme) -> None:
+    """Put a picture into a file."""
+    content = format.write(scene, theme)
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise RenderingError(f"cannot write {visible(str(path))}: {reason}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a picture goes, and in which format."""
+
+    path: Path | None  # None: the standard output
+    format: Format
+    asked_for: bool  # the user named the format; else another one may stand in for it
+
+
+def target_of(trace: Path, output: Path | None, format_name: str | None) -> Target:
+    """What `-o` and `-f` mean together; without them, an SVG or DOT beside the trace."""
+    if output is None:
+        name = format_name or ("svg" if has_dot() else "dot")
+        format = format_called(name)
+        return Target(_beside(trace, format), format, asked_for=format_name is not None)
+    name = format_name or format_of_file(output.name)
+    if str(output) == "-":
+        return Target(None, format_called(name or "dot"), asked_for=True)
+    if not name:
+        endings = ", ".join(f".{each}" for each in format_names())
+        raise UsageError(
+            f"{visible(output.name)} names no format: end it in one of {endings}, or add -f"
+        )
+    if output.absolute() == trace.absolute():
+        raise UsageError(f"{visible(str(output))} is the trace itself; write to another file")
+    return Target(output, format_called(name), asked_for=True)
+
+
+def _beside(trace: Path, format: Format) -> Path:
+    """Beside the trace, under its name, with the format's ending."""
+    name = trace.name
+    for ending in TRACE_ENDINGS:
+        name = name.removesuffix(ending) or name
+    extension = ".graph.json" if format.extension in TRACE_ENDINGS else format.extension
+    return trace.with_name(f"{name}{extension}")

@@ -1,0 +1,97 @@
+"""The engine's events, one line each: the plainest view of all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from enum import IntEnum
+from itertools import islice
+
+from gradscope.analysis.columns import member
+from gradscope.analysis.names import NodeNames, node_names
+from gradscope.analysis.selection import require_task, step_ids
+from gradscope.errors import EmptyTraceError
+from gradscope.scene.timeline import TimelineOptions
+from gradscope.scene.words import count
+from gradscope.trace.run import Trace
+from gradscope.trace.schema import NONE, Accumulation, Event, GraphTask, HookKind
+
+SHARED = {field.name for field in fields(Event)}
+NODES = ("node", "source")
+KINDS: dict[str, type[IntEnum]] = {"how": Accumulation, "hook": HookKind}
+HIDDEN = {"stack"}
+
+
+@dataclass(frozen=True, slots=True)
+class EventLine:
+    """One event."""
+
+    seq: int
+    t: int  # since the start of the trace
+    thread: int
+    task: int
+    kind: str
+    node: str
+    details: str
+
+
+@dataclass(frozen=True, slots=True)
+class EventList:
+    """Events in order."""
+
+    lines: tuple[EventLine, ...]
+    notes: tuple[str, ...]
+
+
+def event_list(trace: Trace, options: TimelineOptions, limit: int) -> EventList:
+    """The first events of the backwards chosen; all of them with a limit of 0."""
+    tasks = _tasks(trace, options)
+    chosen = (event for event in trace.events() if tasks is None or event.task in tasks)
+    names = node_names(trace)
+    lines = tuple(_line(event, names) for event in islice(chosen, limit or None))
+    left = sum(1 for _ in chosen)
+    if not lines:
+        raise EmptyTraceError(
+            "this trace holds no events of the engine; record it with --level engine"
+        )
+    note = f"showing {count(len(lines))} of {count(len(lines) + left)} events; --rows N for more"
+    return EventList(lines, (note,) if left else ())
+
+
+def _tasks(trace: Trace, options: TimelineOptions) -> frozenset[int] | None:
+    if options.task is not None:
+        return frozenset([require_task(trace, options.task).id])
+    if options.step is None:
+        return None
+    steps = step_ids(trace, options.step)
+    return frozenset(task.id for task in trace.rows(GraphTask) if task.step in steps)
+
+
+def _line(event: Event, names: NodeNames) -> EventLine:
+    node = getattr(event, "node", NONE)
+    return EventLine(
+        seq=event.seq,
+        t=event.t,
+        thread=event.thread,
+        task=event.task,
+        kind=event.KIND,
+        node="" if node == NONE else names.title(node),
+        details=", ".join(_details(event, names)),
+    )
+
+
+def _details(event: Event, names: NodeNames) -> Iterator[str]:
+    for field in fields(event):
+        value = getattr(event, field.name)
+        if field.name in SHARED or field.name in HIDDEN or field.name == "node":
+            continue
+        if field.name in NODES:
+            yield f"{field.name} {names.of(value)}"
+        elif isinstance(value, bool):
+            if value:
+                yield field.name
+        elif field.name in KINDS:
+            known = member(KINDS[field.name], value)
+            yield known.name.lower().replace("_", " ") if known is not None else f"kind {value}"
+        elif value != "":
+            yield f"{field.name} {value}"

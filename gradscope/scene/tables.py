@@ -1,0 +1,202 @@
+"""Tables: what `inspect` and `info` put into rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from gradscope.analysis.modules import ModuleFacts
+from gradscope.analysis.report import Report
+from gradscope.analysis.timing import Timing
+from gradscope.scene.words import byte_count, count, duration, plural
+from gradscope.trace.run import Trace
+from gradscope.trace.schema import EVENTS
+
+Cell = str
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """The head of a column."""
+
+    title: str
+    is_number: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TableScene:
+    """A table, worst or largest row first."""
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    note: str = ""  # what was left out
+
+
+@dataclass(frozen=True, slots=True)
+class FactsScene:
+    """Names and what they are, one below the other."""
+
+    facts: tuple[tuple[str, str], ...]
+
+
+# What inspect shows --------------------------------------------------------------------------
+
+
+def report_tables(report: Report, rows: int) -> tuple[TableScene, ...]:
+    """The summary tables that have something in them, each of at most so many rows."""
+    made = (
+        _timings("slowest nodes of backward", report.nodes, rows),
+        _timings("slowest operations of forward", report.ops, rows),
+        _modules(report.modules, rows),
+    )
+    return tuple(table for table in made if table.rows)
+
+
+def headline(report: Report) -> tuple[str, ...]:
+    """The trace in two lines."""
+    facts = report.summary
+    recorded = f"recorded by {facts.producer} at level {facts.level}"
+    first = f"{facts.script} · {recorded}" if facts.script else recorded
+    counted = [
+        plural(facts.steps, "step") if facts.steps else "",
+        plural(facts.backwards, "backward"),
+        f"{count(facts.nested)} nested" if facts.nested else "",
+        plural(facts.nodes, "node"),
+        plural(facts.ops, "operation"),
+        plural(facts.events, "event"),
+        plural(facts.hook_calls, "hook call") if facts.hook_calls else "",
+        plural(facts.in_place_writes, "in-place write") if facts.in_place_writes else "",
+        plural(facts.errors, "error") if facts.errors else "",
+    ]
+    measured = [
+        f"forward {duration(facts.forward_ns)}" if facts.forward_ns else "",
+        f"backward {duration(facts.backward_ns)}" if facts.backward_ns else "",
+        f"saved at most {byte_count(facts.saved_peak_bytes)}" if facts.saved_peak_bytes else "",
+    ]
+    lines = (first, _listed(counted), _listed(measured))
+    return tuple(line for line in lines if line)
+
+
+def _listed(parts: Iterable[str]) -> str:
+    return ", ".join(part for part in parts if part)
+
+
+def _timings(title: str, timings: Sequence[Timing], rows: int) -> TableScene:
+    whole = sum(timing.self for timing in timings) or 1
+    columns = (
+        Column("name"),
+        Column("runs", is_number=True),
+        Column("own time", is_number=True),
+        Column("share", is_number=True),
+        Column("longest", is_number=True),
+    )
+    return _table(
+        title,
+        columns,
+        timings,
+        rows,
+        lambda timing: (
+            timing.name,
+            count(timing.count),
+            duration(timing.self),
+            f"{timing.self / whole:.0%}",
+            duration(timing.longest),
+        ),
+    )
+
+
+def _modules(modules: Sequence[ModuleFacts], rows: int) -> TableScene:
+    columns = (
+        Column("module"),
+        Column("type"),
+        Column("parameters", is_number=True),
+        Column("nodes", is_number=True),
+        Column("backward", is_number=True),
+    )
+    ordered = sorted(
+        (module for module in modules if module.nodes or module.ops),
+        key=lambda module: (-module.backward_ns, module.id),
+    )
+    return _table(
+        "slowest modules",
+        columns,
+        ordered,
+        rows,
+        lambda module: (
+            module.path or "(root)",
+            module.type,
+            count(module.parameters),
+            count(module.nodes),
+            duration(module.backward_ns),
+        ),
+    )
+
+
+def _table(
+    title: str,
+    columns: tuple[Column, ...],
+    items: Sequence[T],
+    rows: int,
+    cells: Callable[[T], tuple[Cell, ...]],
+) -> TableScene:
+    left = len(items) - rows
+    note = f"and {count(left)} more; --rows N for more" if left > 0 else ""
+    return TableScene(title, columns, tuple(cells(item) for item in items[:rows]), note)
+
+
+# What info shows -----------------------------------------------------------------------------
+
+SAID_ABOVE = ("producer", "producer_version", "level", "script", "arguments", "dropped")
+
+
+def info_facts(trace: Trace, path: str, size: int) -> FactsScene:
+    """What the file is."""
+    meta = trace.meta
+    major, minor = trace.version
+    producer = f"{meta.get('producer', 'unknown')} {meta.get('producer_version', '')}".strip()
+    arguments = meta.get("arguments")
+    words = [str(meta.get("script", ""))]
+    words += [str(each) for each in arguments] if isinstance(arguments, list) else []
+    rows = sum(len(table) for table in trace.tables.values())
+    per_event = f", {size / trace.event_count:.1f} bytes an event" if trace.event_count else ""
+    facts = [
+        ("file", path),
+        ("size", f"{byte_count(size)}{per_event}"),
+        ("format", f"trace version {major}.{minor}"),
+        ("producer", producer),
+        ("level", str(meta.get("level", "unknown"))),
+        ("script", " ".join(words)),
+        ("holds", f"{plural(rows, 'row')}, {plural(trace.event_count, 'event')}"),
+    ]
+    facts += [(key, _plain(meta[key])) for key in sorted(meta) if key not in SAID_ABOVE]
+    facts += [("note", note) for note in trace.notes]
+    whole = "yes" if not trace.notes else "no, see the notes"
+    facts.insert(3, ("whole", whole))
+    return FactsScene(tuple((name, text) for name, text in facts if text))
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(_plain, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_plain(each)}" for key, each in value.items())
+    return str(value)
+
+
+def info_tables(trace: Trace) -> tuple[TableScene, ...]:
+    """How many rows each table and each kind of event has."""
+    kinds = {f"event.{name}" for name in EVENTS}
+    tables = [(name, len(table)) for name, table in trace.tables.items() if name not in kinds]
+    events = [(name, len(trace.tables[f"event.{name}"])) for name in EVENTS]
+    return tuple(
+        TableScene(
+            title,
+            (Column("name"), Column("rows", is_number=True)),
+            tuple((name, count(rows)) for name, rows in counted if rows),
+        )
+        for title, counted in (("tables", tables), ("events", events))
+        if any(rows for _, rows in counted)
+    )

@@ -1,0 +1,265 @@
+"""Backward over time: what each thread ran, how long its queue was, and every node's wait."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gradscope.analysis.leaves import leaf_of
+from gradscope.analysis.names import NodeNames, node_names
+from gradscope.analysis.schedule import Execution, HookCall, Schedule, schedule, tasks_of
+from gradscope.analysis.selection import require_task, step_ids
+from gradscope.analysis.sites import Site, site_of
+from gradscope.errors import EmptyTraceError
+from gradscope.scene.kinds import Kind, kind_of
+from gradscope.scene.words import count, duration, plural
+from gradscope.trace.run import Trace
+from gradscope.trace.schema import NONE, GraphTask, Node, NodeBegin, Thread
+
+
+class LaneKind(StrEnum):
+    """What a lane shows."""
+
+    RUN = "runs"
+    QUEUE = "queue"
+    HOOKS = "hooks"
+    ACCUMULATE = "accumulates"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Something that took time; an event takes none."""
+
+    begin: int
+    end: int
+    kind: Kind
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A number from one moment on."""
+
+    t: int
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One line of the picture."""
+
+    kind: LaneKind
+    title: str
+    spans: tuple[Span, ...]
+    levels: tuple[Level, ...]
+    words: str  # the numbers a person needs, beside the bars
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One node's way through the engine."""
+
+    position: int
+    title: str
+    kind: Kind
+    ready: int  # NONE when not recorded
+    begin: int
+    end: int
+    waited: str
+    ran: str
+    after: str  # the node that sent the last gradient it waited for; "" for a root
+    site: Site
+    failed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTimeline:
+    """One backward."""
+
+    task: int
+    title: str
+    call: str  # the text of the line that called it
+    facts: str
+    begin: int
+    end: int
+    lanes: tuple[Lane, ...]
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineScene:
+    """Some backwards, one below the other."""
+
+    tasks: tuple[TaskTimeline, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineOptions:
+    """Which backwards to show, and how much of each."""
+
+    step: int | None = None
+    task: int | None = None
+    rows: int = 40  # nodes of each backward; 0 for all
+    tasks: int = 3  # backwards; 0 for all
+
+
+def timeline_scene(trace: Trace, options: TimelineOptions | None = None) -> TimelineScene:
+    """The timeline of the backwards chosen; of the first ones when none is."""
+    options = options or TimelineOptions()
+    chosen = _chosen(trace, options)
+    if not chosen:
+        raise EmptyTraceError("this trace holds no backward to show")
+    if not len(trace.table(NodeBegin)):
+        raise EmptyTraceError(
+            "this trace holds no events of the engine; record it with --level engine"
+        )
+    shown = chosen[: options.tasks] if options.tasks else chosen
+    note = (
+        f"showing {count(len(shown))} of {count(len(chosen))} backwards; choose with --task N or "
+        "--step N, or show --all"
+    )
+    notes = (note,) if len(shown) < len(chosen) else ()
+    names = node_names(trace)
+    return TimelineScene(
+        tuple(_timeline(trace, schedule(trace, task.id), names, options.rows) for task in shown),
+        notes,
+    )
+
+
+def _chosen(trace: Trace, options: TimelineOptions) -> Sequence[GraphTask]:
+    if options.task is not None:
+        return (require_task(trace, options.task),)
+    return tasks_of(trace, None if options.step is None else step_ids(trace, options.step))
+
+
+def _timeline(trace: Trace, facts: Schedule, names: NodeNames, limit: int) -> TaskTimeline:
+    shown = facts.executions[:limit] if limit else facts.executions
+    notes = []
+    if len(shown) < len(facts.executions):
+        total = count(len(facts.executions))
+        notes.append(f"showing the first {len(shown)} of {total} nodes; --rows N for more")
+    notes += [f"raised {error.type}: {error.message}" for error in facts.errors]
+    return TaskTimeline(
+        task=facts.task.id,
+        title=_title(facts),
+        call=facts.site.text,
+        facts=_facts(facts),
+        begin=facts.begin,
+        end=max(facts.end, facts.begin + 1),
+        lanes=tuple(_lanes(trace, facts)),
+        rows=tuple(_row(trace, run, names) for run in shown),
+        notes=tuple(notes),
+    )
+
+
+def _title(facts: Schedule) -> str:
+    at = f" at {facts.site}" if facts.site.place else ""
+    inside = f", inside backward {facts.task.parent}" if facts.task.parent != NONE else ""
+    return f"backward {facts.task.id}{at}{inside}"
+
+
+def _facts(facts: Schedule) -> str:
+    task = facts.task
+    took = duration(facts.end - facts.begin)
+    parts = [f"{plural(len(facts.executions), 'node')} in {took}"]
+    if task.end == NONE:
+        parts.append("did not end")
+    if facts.skipped:
+        parts.append(f"{plural(len(facts.skipped), 'node')} not needed for inputs=")
+    for flag, words in ((task.keep_graph, "retain_graph"), (task.create_graph, "create_graph")):
+        if flag:
+            parts.append(words)
+    return ", ".join(parts)
+
+
+# Lanes ---------------------------------------------------------------------------------------
+
+
+def _lanes(trace: Trace, facts: Schedule) -> list[Lane]:
+    names = {thread.id: thread.name or f"thread {thread.id}" for thread in trace.rows(Thread)}
+    threads = dict.fromkeys(run.thread for run in facts.executions)
+    lanes = []
+    for thread in threads:
+        name = names.get(thread, f"thread {thread}")
+        runs = [run for run in facts.executions if run.thread == thread]
+        lanes.append(_run_lane(trace, name, runs, facts))
+        queues = dict.fromkeys(run.queue for run in runs if run.queue != NONE)
+        lanes += [_queue_lane(facts, queue) for queue in queues]
+        hooks = [call for call in facts.hooks if call.thread == thread]
+        if hooks:
+            lanes.append(_hook_lane(hooks))
+        if any(each.thread == thread for each in facts.accumulated):
+            lanes.append(_accumulate_lane(facts, thread))
+    return lanes
+
+
+def _run_lane(trace: Trace, name: str, runs: list[Execution], facts: Schedule) -> Lane:
+    kinds = _kinds(trace)
+    spans = tuple(
+        Span(run.begin, _end(run.end, facts), kinds[run.node], run.failed) for run in runs
+    )
+    busy = sum(run.self_ns for run in runs if run.self_ns != NONE)
+    share = busy / max(facts.end - facts.begin, 1)
+    words = f"busy {duration(busy)} ({share:.0%})"
+    return Lane(LaneKind.RUN, name, spans, (), words)
+
+
+def _kinds(trace: Trace) -> dict[int, Kind]:
+    nodes = trace.table(Node)
+    names = dict.fromkeys(nodes["name"].tolist())
+    kind_of_name = {name: kind_of(trace.text(name)) for name in names}
+    ids, texts = nodes["id"].tolist(), nodes["name"].tolist()
+    return {id: kind_of_name[text] for id, text in zip(ids, texts, strict=True)}
+
+
+def _queue_lane(facts: Schedule, queue: int) -> Lane:
+    levels = tuple(Level(each.t, each.length) for each in facts.queue if each.queue == queue)
+    most = max((level.value for level in levels), default=0)
+    title = f"queue {queue}" if len({each.queue for each in facts.queue}) > 1 else "queue"
+    return Lane(LaneKind.QUEUE, title, (), levels, f"at most {count(most)} ready")
+
+
+def _hook_lane(hooks: list[HookCall]) -> Lane:
+    spans = tuple(Span(call.begin, max(call.end, call.begin), Kind.OTHER) for call in hooks)
+    replaced = sum(call.replaced for call in hooks)
+    words = plural(len(hooks), "call")
+    if replaced:
+        words += f", {count(replaced)} replaced"
+    return Lane(LaneKind.HOOKS, "hooks", spans, (), words)
+
+
+def _accumulate_lane(facts: Schedule, thread: int) -> Lane:
+    arrived = [each for each in facts.accumulated if each.thread == thread]
+    ways = Counter(each.how.name if each.how is not None else "UNKNOWN" for each in arrived)
+    parts = [f"{count(number)} {way.lower().replace('_', ' ')}" for way, number in ways.items()]
+    spans = tuple(Span(each.t, each.t, Kind.LEAF) for each in arrived)
+    return Lane(LaneKind.ACCUMULATE, ".grad", spans, (), ", ".join(parts))
+
+
+def _end(end: int, facts: Schedule) -> int:
+    return facts.end if end == NONE else end
+
+
+# Rows ----------------------------------------------------------------------------------------
+
+
+def _row(trace: Trace, run: Execution, names: NodeNames) -> Row:
+    node = trace.table(Node).row(run.node)
+    leaf = leaf_of(trace, node)
+    return Row(
+        position=run.position,
+        title=f"{leaf.name}.grad" if leaf and leaf.name else names.of(run.node),
+        kind=kind_of(node.name),
+        ready=run.ready,
+        begin=run.begin,
+        end=run.end,
+        waited=duration(run.queued_ns),
+        ran="did not end" if run.end == NONE else duration(run.self_ns),
+        after=names.of(run.waited_for[-1]) if run.waited_for else "",
+        site=site_of(trace, node.stack),
+        failed=run.failed,
+    )
