@@ -14,7 +14,7 @@ from gradscope.trace.assemble import Block, assemble
 from gradscope.trace.compression import packer, unpacked
 from gradscope.trace.declare import Row
 from gradscope.trace.index import Entry, closing, entry, read_index
-from gradscope.trace.lines import EXPANSION, block_line, header, window_line
+from gradscope.trace.lines import ACCEPTED, block_line, header, window_line
 from gradscope.trace.ragged import take
 from gradscope.trace.run import Trace
 from gradscope.trace.scan import ALWAYS, Scan
@@ -74,7 +74,7 @@ def _scan(file: BinaryIO, size: int, wanted: Collection[str] | None) -> Scan:
 
 
 def _trace(scan: Scan) -> Trace:
-    made = assemble(scan.blocks, EXPANSION * scan.text)
+    made = assemble(scan.blocks, ACCEPTED * scan.text)
     remarks = list(made.notes)
     if scan.ended and not scan.indexed:
         remarks.append("truncated: within the index at the end of the file; no row is missing")

@@ -11,7 +11,7 @@ import numpy as np
 from gradscope.errors import UnreadableTraceError
 from gradscope.trace import columns as coding
 from gradscope.trace.declare import NONE
-from gradscope.trace.lines import EXPANSION, seal, unseal
+from gradscope.trace.lines import ACCEPTED, seal, unseal
 from gradscope.trace.ragged import Ragged
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def read_index(file: BinaryIO, size: int) -> Index | None:
 
 def _entries(given: Mapping[str, Any], length: int, size: int) -> tuple[Entry, ...]:
     rows = given.get("rows")
-    if type(rows) is not int or not 0 <= rows * len(Entry._fields) <= EXPANSION * length:
+    if type(rows) is not int or not 0 <= rows * len(Entry._fields) <= ACCEPTED * length:
         raise UnreadableTraceError("its index cannot be so long")
     kinds = {name: str if name == "table" else int for name in Entry._fields}
     columns = [

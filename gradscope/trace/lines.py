@@ -33,11 +33,13 @@ if TYPE_CHECKING:
 
 # Note [Bounded expansion]
 # One short line may stand for many cells: `"rows": 1000000000000, "task": 1`. So that no file can
-# ask for more memory than its size warrants, a line stands for at most EXPANSION cells (of eight
-# bytes) for each byte of its own. The writer keeps to it: where a block would be shorter than
-# that, it writes columns out cell by cell until it is not. With what parsing takes on top, opening
-# a trace takes at most MEMORY bytes for each byte of its text.
-EXPANSION: Final = 4
+# ask for more memory than its size warrants, a line may stand for at most ACCEPTED cells (of eight
+# bytes) for each byte of its own. The writer keeps to WRITTEN, half of that, which leaves room for
+# columns that are added later: where a block would be shorter, it writes columns out cell by cell
+# until it is not. With what parsing takes, opening a trace takes at most MEMORY bytes for each byte
+# of its text, whatever is in it.
+WRITTEN: Final = 2
+ACCEPTED: Final = 4
 MEMORY: Final = 128
 
 FORMAT: Final = "gradscope-trace"
@@ -109,7 +111,7 @@ def block_line(block: Block) -> bytes:
     made = cells(block)
     for explicit in range(len(block.data) + 1):
         line = seal(_block_fields(block, explicit))
-        if made <= EXPANSION * len(line):
+        if made <= WRITTEN * len(line):
             return line
     raise AssertionError(f"a block of {block.table} cannot be written out")
 
@@ -132,7 +134,7 @@ def read_block(fields: dict[str, Any], length: int) -> Block:
     known = {column.name: column for column in columns(TABLES[table])} if table in TABLES else {}
     given = {name: coded for name, coded in fields.items() if name not in RESERVED}
     width = len(given) if amend else len(known.keys() | given.keys())
-    allowed = EXPANSION * length
+    allowed = ACCEPTED * length
     if not given or rows * width > allowed:
         raise UnreadableTraceError(f"a line of {length} bytes cannot stand for {rows} rows")
     data = {}

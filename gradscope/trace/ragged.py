@@ -106,8 +106,8 @@ def same(left: Data, right: Data) -> bool:
     if left.dtype != right.dtype or left.shape != right.shape:
         return False
     if left.dtype.kind == "f":
-        signs = np.array_equal(np.signbit(left), np.signbit(right))
-        return signs and np.array_equal(left, right, equal_nan=True)
+        signs = (np.signbit(left) == np.signbit(right)) | np.isnan(left)
+        return bool(signs.all()) and np.array_equal(left, right, equal_nan=True)
     return np.array_equal(left, right)
 
 
