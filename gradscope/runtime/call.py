@@ -13,7 +13,8 @@ import numpy as np
 
 from gradscope.runtime import dtypes, probe
 from gradscope.runtime.autograd.node import NOWHERE, Node, new
-from gradscope.runtime.operation import FLOATS, Operation
+from gradscope.runtime.operation import FLOATS, Operation, Refused
+from gradscope.runtime.refusals import refused
 from gradscope.runtime.saved import freed, save_input, save_output, unpack_array, unpack_tensor
 from gradscope.runtime.state import ThreadState, local
 from gradscope.runtime.views import (
@@ -79,6 +80,7 @@ def scope_of(op: Operation) -> dict[str, Any]:
         "op": op,
         "probe": probe,
         "rebase_history": rebase_history,
+        "refused": refused,
         "save_input": save_input,
         "save_output": save_output,
         "save_results": save_results,
@@ -191,6 +193,8 @@ def below_modes(op: Operation, arguments: tuple[Any, ...]) -> Any:
             values[i] = _as_tensor(op, p, values[i])
     _same_device(op, values)
     arrays = _arrays(op, values)
+    if op.plan.refused:
+        _refuse(op, arrays)
     take = op.full if here is None else op.full_probed
     return take(*values, *arrays, begin)
 
@@ -217,7 +221,7 @@ def _as_tensor(op: Operation, p: Any, value: Any) -> Any:
     if p.many and isinstance(value, list | tuple):
         return [_as_tensor_or_raise(op, p, item) for item in value]
     if isinstance(value, bool | int | float | complex | np.number | np.bool_):
-        if p.name == "self" and not op.promotes:
+        if p.name == op.plan.parameters[0].name or not op.plan.numbers:
             _wrong_type(op, p, value)
         return wrapped_number(value)
     return _as_tensor_or_raise(op, p, value)
@@ -262,6 +266,17 @@ def _arrays(op: Operation, values: Sequence[Any]) -> list[Any]:
     if FLOATS in op.traits:
         return [_floating(v) for v in taken]
     return [_cast(v, None) for v in taken]
+
+
+def _refuse(op: Operation, arrays: Sequence[Any]) -> None:
+    """Say which dtypes the operation does not know, if one of them is here."""
+    for trait in op.traits:
+        if not isinstance(trait, Refused):
+            continue
+        for array in arrays:
+            if isinstance(array, np.ndarray) and array.dtype.kind in trait.kinds:
+                kind = dtypes.from_numpy(array.dtype).scalar_name
+                raise NotImplementedError(trait.text.format(kind=kind))
 
 
 def _operand(tensor: Any) -> tuple[Any, int]:

@@ -9,7 +9,8 @@
     )
 
 A derivative's parameter names are its save list: an input, `result` (or an output's name),
-`<input>_shape`, an option, or `needs`. What a gradient that nobody wants would need is not kept.
+`<input>_shape`, `<input>_numel`, `<input>_strides`, an option, or `needs`. What a gradient that
+nobody wants would need is not kept.
 """
 
 from __future__ import annotations
@@ -33,11 +34,15 @@ from gradscope.runtime.operation import (
     METHOD_ONLY,
     PROMOTES,
     REGISTRY,
+    TENSORS_ONLY,
+    Constants,
     Formula,
+    Hidden,
     Joint,
     Named,
     Operation,
     Outputs,
+    Refused,
     Sequences,
     Tensors,
     Trait,
@@ -53,13 +58,17 @@ __all__ = [
     "INTERNAL",
     "METHOD_ONLY",
     "PROMOTES",
+    "TENSORS_ONLY",
     "family",
+    "hidden",
     "inplace",
     "joint",
     "op",
     "outputs",
     "overload",
+    "refuses",
     "sequence",
+    "shows",
     "tensors",
     "view",
     "w",
@@ -81,9 +90,24 @@ def sequence(*names: str) -> Sequences:
     return Sequences(names)
 
 
+def hidden(*names: str) -> Hidden:
+    """The node keeps these without showing them as `_saved_*`."""
+    return Hidden(names)
+
+
 def overload(name: str) -> Named:
     """PyTorch's name of this overload."""
     return Named(name)
+
+
+def shows(**options: Any) -> Constants:
+    """The node shows these saved options, whose values no call of this overload can change."""
+    return Constants(tuple(options.items()))
+
+
+def refuses(kinds: str, text: str) -> Refused:
+    """Dtypes of these kinds (NumPy's letters) are refused; {kind} in the text is their name."""
+    return Refused(kinds, text)
 
 
 def joint(*names: str, by: Callable[..., Any]) -> Joint:
@@ -116,6 +140,8 @@ def inplace(function: Any, forward: Callable[..., Any] | None = None) -> Any:
         kind="inplace",
         same_dtype=plan.same_dtype,
         float_only=plan.float_only,
+        numbers=plan.numbers,
+        refused=plan.refused,
         clones_self=needs_self,
     )
     twin = Operation(
@@ -151,11 +177,16 @@ def _declare(
     plan = Plan(
         parameters=parameters,
         differentiable=tuple(p.name for p in parameters if p.name in differentiable),
-        slots=_slots(node_name, parameters, differentiable, formulas, names, bool(joints)),
+        slots=(
+            *_slots(node_name, parameters, differentiable, formulas, names, bool(joints)),
+            *_constant(traits),
+        ),
         outputs=len(names) if names != ("*",) else 0,
         kind=kind,
         same_dtype=PROMOTES in traits or COMPARES in traits,
         float_only=FLOATS in traits,
+        numbers=TENSORS_ONLY not in traits,
+        refused="".join(t.kinds for t in traits if isinstance(t, Refused)),
         nondifferentiable_outputs=tuple(names.index(n) for n in without),
     )
     if plan.differentiable != tuple(differentiable):
@@ -222,12 +253,21 @@ def _slots(
             slots.append(Slot(word, "input" if known[word].tensor else "option", word, by))
         elif word.endswith("_shape") and word.removesuffix("_shape") in known:
             slots.append(Slot(word, "shape", word.removesuffix("_shape"), by))
+        elif word.endswith("_numel") and word.removesuffix("_numel") in known:
+            slots.append(Slot(word, "numel", word.removesuffix("_numel"), by))
+        elif word.endswith("_strides") and word.removesuffix("_strides") in known:
+            slots.append(Slot(word, "strides", word.removesuffix("_strides"), by))
         else:
             raise TypeError(
                 f"{node_name}: a derivative asks for '{word}', which is no input, output, option "
                 f"or shape of this operation; it has {', '.join([*known, *results])}"
             )
     return tuple(slots)
+
+
+def _constant(traits: Sequence[Trait]) -> tuple[Slot, ...]:
+    options = [option for t in traits if isinstance(t, Constants) for option in t.values]
+    return tuple(Slot(name, "constant", repr(value), ()) for name, value in options)
 
 
 def _finish(made: Operation) -> Any:
@@ -265,8 +305,24 @@ def _node_class(made: Operation) -> type[OpNode]:
         )
         for kind in ("arrays", "tensors")
     }
-    body = {"__slots__": (), "op": made, "slots": tuple(s.name for s in made.plan.slots), **runs}
+    body = {
+        "__slots__": (),
+        "op": made,
+        "slots": _shown(made),
+        "releases": any(s.kind in {"input", "output"} for s in made.plan.slots),
+        **runs,
+    }
     return type(made.node_name, (OpNode,), {**body, "__module__": "gradscope.runtime"})
+
+
+def _shown(made: Operation) -> tuple[str, ...]:
+    """What users see the slots called; nothing for those that are hidden."""
+    concealed = {n for t in made.traits if isinstance(t, Hidden) for n in t.names}
+    endings = {"shape": "_sym_sizes", "strides": "_sym_strides", "numel": "_sym_numel"}
+    return tuple(
+        "" if s.name in concealed else s.source + endings[s.kind] if s.kind in endings else s.name
+        for s in made.plan.slots
+    )
 
 
 def family(namespace: dict[str, Any]) -> None:

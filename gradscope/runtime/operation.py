@@ -35,6 +35,8 @@ FUNCTION_ONLY = Trait()
 """It is a function only."""
 INTERNAL = Trait()
 """Users do not see it: a part of another operation."""
+TENSORS_ONLY = Trait()
+"""Its second input may not be a Python number."""
 
 
 @dataclass(frozen=True)
@@ -61,10 +63,32 @@ class Sequences(Trait):
 
 
 @dataclass(frozen=True)
+class Constants(Trait):
+    """Options that are the same in every call of this overload, and that its node shows."""
+
+    values: tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Refused(Trait):
+    """Kinds of dtype (NumPy's letters) it does not know, and what it says of them."""
+
+    kinds: str
+    text: str
+
+
+@dataclass(frozen=True)
 class Named(Trait):
     """The overload's name, where PyTorch has several: `Scalar`, `Tensor`, `dim`."""
 
     overload: str
+
+
+@dataclass(frozen=True)
+class Hidden(Trait):
+    """What a node keeps without showing it as `_saved_*`: PyTorch keeps it elsewhere."""
+
+    names: tuple[str, ...]
 
 
 @dataclass(frozen=True)

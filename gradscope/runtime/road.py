@@ -37,7 +37,7 @@ class Slot:
     """One thing a node keeps: an input, an output, a shape or an option."""
 
     name: str
-    kind: str  # "input", "output", "shape", "option"
+    kind: str  # "input", "output", "shape", "strides", "numel", "option", "constant"
     source: str
     wanted_by: tuple[int, ...]  # the inputs whose gradient reads it
     index: int = 0  # which output
@@ -54,6 +54,8 @@ class Plan:
     kind: str  # "plain", "view", "inplace"
     same_dtype: bool
     float_only: bool
+    numbers: bool = True  # whether the second input may be a Python number
+    refused: str = ""  # kinds of dtype that only the long way round knows what to say of
     clones_self: bool = False
     nondifferentiable_outputs: tuple[int, ...] = ()
 
@@ -100,7 +102,8 @@ def signature(plan: Plan, *, public: bool = True) -> str:
 def takes_number(plan: Plan) -> bool:
     """Whether the second input may be a Python number, which gives way in promotion."""
     names = [p.name for p in plan.tensors]
-    return plan.same_dtype and names == ["self", "other"] and plan.kind == "plain"
+    ordinary = plan.same_dtype and plan.kind == "plain" and plan.numbers
+    return ordinary and names == ["self", "other"]
 
 
 def fast(plan: Plan, *, probed: bool, number: bool = False) -> str:
@@ -190,6 +193,8 @@ def _guards(plan: Plan, leave: str, *, number: bool) -> list[str]:
             for p in single[1:]
             for line in (f"if a_{p.name}.dtype is not {first}:", f"    {leave}")
         ]
+    if plan.refused and single and not plan.float_only and not number:
+        lines += [f'if a_{single[0].name}.dtype.kind in "{plan.refused}":', f"    {leave}"]
     if plan.same_dtype and plan.tensors and plan.tensors[0].many:
         lines += [f"if not one_dtype(a_{plan.tensors[0].name}):", f"    {leave}"]
     return lines
@@ -198,8 +203,7 @@ def _guards(plan: Plan, leave: str, *, number: bool) -> list[str]:
 def _body(plan: Plan, *, probed: bool, saving: str) -> list[str]:
     if plan.kind == "inplace":
         return _inplace_body(plan, probed=probed)
-    lines = [f"    result = kernel({_array_arguments(plan)})"]
-    lines += _wrapping(plan)
+    lines = [*_computed(plan), *_wrapping(plan)]
     lines += ["    if state.grad_enabled:"]
     lines += [f"        {line}" for line in _edges(plan, saving)]
     lines += [f"        if {_any_edge(plan)}:"]
@@ -209,6 +213,17 @@ def _body(plan: Plan, *, probed: bool, saving: str) -> list[str]:
         lines += [f"    {_tell(plan, saving)}"]
     lines += ["    return made"]
     return lines
+
+
+def _computed(plan: Plan) -> list[str]:
+    """The kernel's call, and what is said when NumPy refuses it."""
+    return [
+        "    try:",
+        f"        result = kernel({_array_arguments(plan)})",
+        "    except (ValueError, TypeError) as error:",
+        f"        refused(op, error, ({''.join(f'a_{p.name}, ' for p in plan.tensors)}))",
+        "        raise",
+    ]
 
 
 def _array_arguments(plan: Plan) -> str:
@@ -295,12 +310,14 @@ def _node(plan: Plan, saving: str) -> list[str]:
         "node.seen = 0",
     ]
     if plan.outputs == 1:
-        lines += ["node.input_metadata = ((result.shape, result.dtype),)"]
+        lines += ["dtype = result.dtype", "node.input_metadata = ((result.shape, dtype),)"]
         lines += ["made._edge = (node, 0)"] if plan.kind != "view" else []
     else:
         lines += [f"connect(node, made, {plan.nondifferentiable_outputs})"]
-    if saving == "full":
+    if saving == "full" or plan.outputs != 1:
         lines += ["finish(node, state)"]
+    elif not plan.float_only and saving != "number":
+        lines += ["if dtype is not FLOAT32 and dtype is not FLOAT64:", "    finish(node, state)"]
     return lines
 
 
@@ -325,11 +342,15 @@ def _saved(plan: Plan, saving: str) -> str:
 
 
 def _keep(plan: Plan, slot: Slot, saving: str) -> str:
-    if slot.kind == "option":
+    if slot.kind in {"option", "constant"}:
         return slot.source
+    if slot.kind == "numel":
+        return f"a_{slot.source}.size"
     if slot.kind == "shape":
         many = any(p.many and p.name == slot.source for p in plan.parameters)
         return f"[a.shape for a in a_{slot.source}]" if many else f"a_{slot.source}.shape"
+    if slot.kind == "strides":
+        return f"(a_{slot.source}.strides if e_{slot.source} else ())"
     if slot.kind == "output":
         made = "made" if plan.outputs == 1 else f"made[{slot.index}]"
         value = f"save_output({made}, node, {slot.index}, state)"
@@ -377,7 +398,7 @@ def _inplace_body(plan: Plan, *, probed: bool) -> list[str]:
         lines += ["            self = before_write(self)", "            a_self = self._array"]
     lines += [f"            {line}" for line in _inplace_node(plan)]
     lines += [
-        f"    result = kernel({_array_arguments(plan)})",
+        *_computed(plan),
         "    write(target, result)",
         "    if node is not None:",
         "        rebase_history(target, node)",
@@ -451,7 +472,7 @@ def _unpack(slots: Sequence[Slot], used: Any, arrays: bool) -> list[str]:
     lines: list[str] = []
     for k in used:
         slot = slots[k]
-        if slot.kind in ("option", "shape"):
+        if slot.kind not in {"input", "output"}:
             lines += [f"v_{slot.name} = s_{k}"]
         elif arrays:
             lines += [

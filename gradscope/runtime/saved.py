@@ -226,7 +226,7 @@ def modified(node: Any, what: Any, expected: int, found: int, slot: int) -> NoRe
         "operation that failed to compute its gradient, with "
         "torch.autograd.set_detect_anomaly(True)."
     )
-    if node is not None and type(node).slots:
+    if node is not None and type(node).slots and type(node).slots[slot]:
         text += f"\n{node.name()} had saved it as '{type(node).slots[slot]}'."
     raise RuntimeError(text)
 
@@ -245,15 +245,15 @@ def saved_attribute(node: Node, name: str) -> Any:
     """`grad_fn._saved_other` and `grad_fn._raw_saved_other`."""
     raw = name.startswith("_raw_saved_")
     wanted = name.removeprefix("_raw" if raw else "")[len("_saved_") :]
-    aliases = {slot.replace("_shape", "_sym_sizes"): slot for slot in type(node).slots}
     slots = type(node).slots
-    slot = wanted if wanted in slots else aliases.get(wanted)
-    if slot is None:
+    if not wanted or wanted not in slots:
         raise AttributeError(f"'{node.name()}' object has no attribute '{name}'")
     if node._saved is None:
         freed(node)
-    index = slots.index(slot)
+    index = slots.index(wanted)
     value = node._saved[index]
+    if wanted.endswith("_sym_strides"):
+        return tuple(step // node.input_metadata[0][1].itemsize for step in value)
     if isinstance(value, np.ndarray):
         value = Tensor.from_array(np.asarray(value.item()))
     return _raw(value) if raw else unpack_tensor(node, value, index)

@@ -37,7 +37,7 @@ def evaluate_function(task: GraphTask, node: Node, inputs: list[Any], heap: list
         begin, popped = here.clock(), len(heap)
     if node._extra is None and info is None:
         outputs = node.run_arrays(inputs) if raw else node.run_tensors(inputs)
-        released = node._saved and not task.keep_graph
+        released = node._saved and not task.keep_graph and node.releases
         if released:
             node._saved = None
     else:
@@ -115,7 +115,7 @@ def evaluate_attended(
         outputs = node.run_arrays(inputs) if task.raw else node.run_tensors(inputs)
     else:
         outputs = call_function(task, node, inputs)
-    released = node._saved and not task.keep_graph
+    released = node._saved and not task.keep_graph and node.releases
     if not task.keep_graph:
         node.release_variables()
     if here is not None:

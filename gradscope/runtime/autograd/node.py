@@ -73,6 +73,8 @@ class Node:
     )
 
     slots: ClassVar[tuple[str, ...]] = ()
+    releases: ClassVar[bool] = True
+    """Whether it saves tensors, not only sizes and options: then it can run only once."""
 
     _saved: tuple[Any, ...] | None
     _extra: Extra | None
@@ -90,7 +92,7 @@ class Node:
 
     def release_variables(self) -> None:
         """Let go of what was saved; a node that saved nothing can run again."""
-        if self._saved:
+        if self._saved and self.releases:
             self._saved = None
 
     def __call__(self, *grads: Any) -> Any:
@@ -143,7 +145,8 @@ class Node:
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __dir__(self) -> list[str]:
-        kept = [f"{form}_{slot}" for slot in type(self).slots for form in ("_saved", "_raw_saved")]
+        shown = [slot for slot in type(self).slots if slot]
+        kept = [f"{form}_{slot}" for slot in shown for form in ("_saved", "_raw_saved")]
         return sorted([*super().__dir__(), *kept])
 
     def __repr__(self) -> str:

@@ -1,0 +1,70 @@
+"""What NumPy refuses, said in PyTorch's words.
+
+A kernel is free to let NumPy find that shapes do not fit or that a dtype is not supported; the road
+that called it comes here with the error, and the user reads what PyTorch would have said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from gradscope.runtime import dtypes
+from gradscope.runtime.operation import Operation
+
+
+def refused(op: Operation, error: Exception, arrays: Sequence[Any]) -> None:
+    """Raise PyTorch's error for one of NumPy's, if it is known; return if it is not."""
+    if isinstance(error, np.exceptions.AxisError):
+        raise IndexError(out_of_range(error.axis, error.ndim)) from None
+    given = [a for a in arrays if isinstance(a, np.ndarray)]
+    text = str(error)
+    if isinstance(error, ValueError):
+        if "broadcast" in text:
+            raise RuntimeError(mismatch([a.shape for a in given]) or text) from None
+        if "negative integer powers" in text:
+            raise RuntimeError("Integers to negative integer powers are not allowed.") from None
+    elif "ufunc" in text or "numpy boolean" in text:
+        raise NotImplementedError(not_implemented(op, given)) from None
+
+
+def out_of_range(dim: int, ndim: int) -> str:
+    reach = ndim or 1
+    return (
+        f"Dimension out of range (expected to be in range of [{-reach}, {reach - 1}], "
+        f"but got {dim})"
+    )
+
+
+def mismatch(shapes: Sequence[tuple[int, ...]]) -> str | None:
+    """The first two sizes, counted from the last dimension, that do not go together."""
+    for first, second in combinations(shapes, 2):
+        ndim = max(len(first), len(second))
+        for back in range(1, min(len(first), len(second)) + 1):
+            a, b = first[-back], second[-back]
+            if a != b and 1 not in {a, b}:
+                return (
+                    f"The size of tensor a ({a}) must match the size of tensor b ({b}) "
+                    f"at non-singleton dimension {ndim - back}"
+                )
+    return None
+
+
+def not_implemented(op: Operation, arrays: Sequence[Any]) -> str:
+    """What is said of an operation that does not know a dtype."""
+    name = op.base_name.rstrip("_")
+    kind = dtypes.from_numpy(arrays[0].dtype)
+    if name == "sub" and kind is dtypes.bool_:
+        return (
+            "Subtraction, the `-` operator, with two bool tensors is not supported. "
+            "Use the `^` or `logical_xor()` operator instead."
+        )
+    if name == "neg" and kind is dtypes.bool_:
+        return (
+            "Negation, the `-` operator, on a bool tensor is not supported. "
+            "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."
+        )
+    return f"\"{name}_cpu\" not implemented for '{kind.scalar_name}'"
