@@ -65,17 +65,21 @@ def find_nodes(trace: Trace, wanted: str) -> tuple[int, ...]:
 
 
 def _by_id(trace: Trace, wanted: str) -> tuple[int, ...]:
-    if not (wanted.isascii() and wanted.isdigit() and len(wanted) < 19):
+    if not _is_number(wanted):
         return ()
     return (int(wanted),) if trace.table(Node).has(int(wanted)) else ()
 
 
 def _by_unique_name(trace: Trace, wanted: str) -> tuple[int, ...]:
     name, hash_mark, ordinal = wanted.rpartition("#")
-    if not hash_mark or not (ordinal.isascii() and ordinal.isdigit()):
+    if not hash_mark or not _is_number(ordinal) or int(ordinal) == 0:
         return ()
-    same = _by_name(trace, name)
-    return same[int(ordinal) - 1 : int(ordinal)] if len(ordinal) < 19 and int(ordinal) else ()
+    return _by_name(trace, name)[int(ordinal) - 1 : int(ordinal)]
+
+
+def _is_number(text: str) -> bool:
+    """Whether the text is a number that an id can be."""
+    return text.isascii() and text.isdigit() and len(text) < 19
 
 
 def _by_name(trace: Trace, wanted: str) -> tuple[int, ...]:
@@ -123,7 +127,7 @@ def _leaf_names(trace: Trace) -> list[tuple[int, str]]:
 
 def _nothing_found(trace: Trace, wanted: str) -> str:
     ids = trace.table(Node)["id"]
-    if wanted.isdigit():
+    if _is_number(wanted):
         return f"no node has the id {wanted}: this trace's nodes are {ids.min()} to {ids.max()}"
     near = _near(trace, wanted)
     hint = f"did you mean {', '.join(near)}?" if near else "the ids stand in the picture"

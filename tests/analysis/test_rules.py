@@ -1,0 +1,267 @@
+from __future__ import annotations
+
+import ast
+import textwrap
+
+import pytest
+
+from gradscope.analysis.findings import Certainty, Evidence, Finding, Severity
+from gradscope.analysis.report import Unchecked, inspect
+from gradscope.analysis.rules import all_rules
+from gradscope.analysis.rules.registry import Rule
+from gradscope.analysis.sites import Site
+from gradscope.errors import UnknownNameError
+from gradscope.trace.build import trace_of
+from gradscope.trace.run import Trace
+from gradscope.trace.schema import (
+    Accumulate,
+    Error,
+    Finding as Recorded,
+    Frame,
+    GraphTask,
+    HookBegin,
+    HookEnd,
+    Node,
+    Op,
+    Place,
+    Stack,
+    Tensor,
+    Value,
+)
+from tests.example_traces import mean_of_squares, nan_in_backward
+
+VALUES = {"level": "values"}
+
+
+def messages(trace: Trace) -> list[str]:
+    return [finding.message for finding in inspect(trace).findings]
+
+
+# Births --------------------------------------------------------------------------------------
+
+
+def test_a_birth_is_told_with_its_line_its_reason_and_its_remedy() -> None:
+    first, second = inspect(nan_in_backward()).findings
+
+    assert first == Finding(
+        rule="GS201",
+        slug="non-finite-birth",
+        severity=Severity.ERROR,
+        message="Inf born in the backward of SqrtBackward0 (nan.py:5): 1 +Inf in 3 elements, "
+        "first at 0",
+        site=Site("nan.py:5", "r = s.sqrt()"),
+        evidence=(Evidence("value", 7), Evidence("node", 2), Evidence("event", 13)),
+        why="the derivative of sqrt is 1/(2·√x), which is Inf at 0",
+        fix="torch.sqrt(x + eps)",
+        certainty=Certainty.CERTAIN,
+    )
+    assert second.message == (
+        "NaN born out of Inf in the backward of PowBackward0 (nan.py:4): 1 NaN in 3 elements, "
+        "first at 0"
+    )
+    assert "cure the Inf first" in second.fix
+
+
+def test_the_same_place_in_every_step_is_told_once() -> None:
+    births = [Value(id, Place.OP_OUTPUT, op=0, tensor=9, nan=1, count=1, t=id) for id in range(3)]
+    trace = trace_of(Op(0, "log.default", inputs=(5,), outputs=(9,)), *births, meta=VALUES)
+
+    assert messages(trace) == [
+        "NaN born in the forward call log: 1 NaN in 1 element, and 2 more times there"
+    ]
+
+
+def test_an_inf_that_the_program_wrote_is_no_finding() -> None:
+    """Attention masks its scores with −Inf, on purpose."""
+    trace = trace_of(
+        Op(0, "masked_fill.Scalar", inputs=(0,), outputs=(1,)),
+        Value(0, Place.OP_OUTPUT, op=0, tensor=1, neginf=3, count=4),
+        meta=VALUES,
+    )
+
+    assert messages(trace) == []
+
+
+def test_an_inf_in_the_data_is_a_note_and_a_nan_an_error() -> None:
+    trace = trace_of(
+        Tensor(0, name="mask", leaf=True),
+        Tensor(1, name="x", leaf=True),
+        Value(0, Place.LEAF, tensor=0, neginf=2, count=2, bad=(0, 1)),
+        Value(1, Place.LEAF, tensor=1, nan=1, count=2, t=1),
+        meta=VALUES,
+    )
+
+    assert [(f.severity, f.message) for f in inspect(trace).findings] == [
+        (Severity.ERROR, "NaN born outside: x came with it: 1 NaN in 2 elements"),
+        (Severity.NOTE, "Inf born outside: mask came with it: 2 −Inf in 2 elements, first at 0"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        (Place.BUFFER, "in the sum of the gradients that arrive at input 0 of MulBackward0"),
+        (Place.HOOK, "in the hook clip on MulBackward0 (hooks.py:3)"),
+        (Place.GRAD, "in the addition to `.grad` of w (train.py:9)"),
+        (Place.SEED, "in the gradient that backward was called with (train.py:9)"),
+        (Place.NODE_INPUT, "on the way to MulBackward0"),
+        (Place.NODE_OUTPUT, "in the backward of MulBackward0"),
+    ],
+)
+def test_every_place_of_a_birth_has_its_words(place: Place, words: str) -> None:
+    trace = trace_of(
+        Frame(0, "train.py", 9, "<module>", "loss.backward()"),
+        Frame(1, "hooks.py", 3, "<module>", "w.register_hook(clip)"),
+        Stack(0, 0),
+        Stack(1, 1),
+        Tensor(3, name="w", leaf=True),
+        Node(0, "MulBackward0"),
+        GraphTask(0, stack=0),
+        HookBegin(task=0, node=0, name="clip", stack=1),
+        HookEnd(task=0, node=0),
+        Accumulate(task=0, node=0, tensor=3),
+        Value(0, place, node=0, task=0, tensor=3, seq=1, nan=1, count=1),
+        meta=VALUES,
+    )
+
+    (message,) = messages(trace)
+
+    assert message.startswith(f"NaN born {words}")
+
+
+# Exceptions ----------------------------------------------------------------------------------
+
+
+def test_an_exception_names_its_node_and_who_called_backward() -> None:
+    trace = trace_of(
+        Frame(0, "train.py", 4, "<module>", "y = x.exp()"),
+        Frame(1, "train.py", 9, "<module>", "y.backward()"),
+        Stack(0, 0),
+        Stack(1, 1),
+        Node(0, "ExpBackward0", stack=0),
+        GraphTask(0, stack=1),
+        Error(task=0, node=0, type="RuntimeError", message="modified in place\nand so on"),
+    )
+
+    (found,) = inspect(trace).findings
+
+    assert found.message == (
+        "ExpBackward0, made at train.py:4, raised RuntimeError: modified in place"
+    )
+    assert found.site == Site("train.py:4", "y = x.exp()")
+    assert found.why == "it was reached by the backward called at train.py:9"
+    assert found.evidence == (Evidence("event", 0), Evidence("node", 0), Evidence("graph_task", 0))
+
+
+def test_an_exception_that_passes_through_nested_backwards_is_told_once() -> None:
+    trace = trace_of(
+        Error(task=1, type="ValueError", message="no"),
+        Error(task=0, type="ValueError", message="no"),
+        Recorded(0, kind="exception", message="ValueError: no"),
+    )
+
+    assert messages(trace) == ["a backward raised ValueError: no"]
+
+
+def test_an_exception_outside_of_backward_is_told_too() -> None:
+    trace = trace_of(
+        Frame(0, "train.py", 4, "<module>", "1 / 0"),
+        Stack(0, 0),
+        Recorded(0, kind="exception", message="ZeroDivisionError: division by zero", stack=0),
+        Recorded(1, kind="nan", message="told by another rule"),
+    )
+
+    assert messages(trace) == [
+        "The program raised ZeroDivisionError: division by zero at train.py:4"
+    ]
+
+
+# The recording -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("note", "truncated", "severity", "message"),
+    [
+        (
+            "truncated: 3 events recovered, 9 bytes lost",
+            True,
+            Severity.WARNING,
+            "The trace is not whole: truncated: 3 events recovered, 9 bytes lost",
+        ),
+        (
+            "dropped: 5 rows were not recorded (op 5)",
+            False,
+            Severity.WARNING,
+            "The trace is not whole: dropped: 5 rows were not recorded (op 5)",
+        ),
+        (
+            "written by a newer gradscope (version 1.9, this one knows 1.0)",
+            False,
+            Severity.NOTE,
+            "The file is written by a newer gradscope (version 1.9, this one knows 1.0)",
+        ),
+    ],
+)
+def test_what_is_missing_in_a_trace_is_a_finding(
+    note: str, truncated: bool, severity: Severity, message: str
+) -> None:
+    trace = trace_of()
+    trace.notes = (note,)
+    trace.truncated = truncated
+
+    (found,) = inspect(trace).findings
+
+    assert (found.rule, found.severity, found.message) == ("GS101", severity, message)
+
+
+# The registry --------------------------------------------------------------------------------
+
+
+def test_findings_come_worst_first() -> None:
+    trace = nan_in_backward()
+    trace.notes = ("dropped: 1 rows were not recorded (op 1)",)
+
+    assert [finding.rule for finding in inspect(trace).findings] == ["GS201", "GS201", "GS101"]
+
+
+def test_a_level_too_low_is_said_and_never_sold_as_clean() -> None:
+    report = inspect(mean_of_squares())
+
+    assert report.findings == ()
+    assert report.checked == ("GS101", "GS301")
+    assert report.unchecked == (Unchecked("GS201", "non-finite-birth", "values"),)
+
+
+def test_rules_are_chosen_and_ignored_by_id_or_slug() -> None:
+    trace = nan_in_backward()
+
+    assert inspect(trace, rules=["exception"]).checked == ("GS301",)
+    assert inspect(trace, rules=["gs201"]).checked == ("GS201",)
+    assert inspect(trace, ignore=["GS201", "exception"]).checked == ("GS101",)
+
+
+@pytest.mark.parametrize("options", [{"rules": ["GS999"]}, {"ignore": ["nan"]}])
+def test_a_rule_that_does_not_exist_is_answered_with_those_that_do(
+    options: dict[str, list[str]],
+) -> None:
+    with pytest.raises(UnknownNameError, match=r"the rules are GS101 \(incomplete-trace\), "):
+        inspect(mean_of_squares(), **options)
+
+
+@pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.slug)
+def test_every_rule_explains_itself_with_a_bad_and_a_good_snippet(rule: Rule) -> None:
+    assert rule.summary.endswith(".")
+    _, _, snippets = rule.explanation.partition("\nBad:\n")
+    bad, _, good = snippets.partition("\nGood:\n")
+
+    for snippet in (bad, good):
+        text = textwrap.dedent(snippet)
+        assert text.strip()
+        if not text.startswith("gradscope "):
+            ast.parse(text)
+
+
+def test_no_two_rules_share_a_slug() -> None:
+    slugs = [rule.slug for rule in all_rules()]
+
+    assert sorted(set(slugs)) == sorted(slugs)
