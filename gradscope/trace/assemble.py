@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradscope.errors import UnreadableTraceError
 from gradscope.trace.declare import NONE, TABLES, Column, Row, columns
-from gradscope.trace.ragged import Data, Integers, Ragged, concatenate, take
+from gradscope.trace.ragged import Data, Integers, Ragged, concatenate, frozen, take
 from gradscope.trace.table import Strings, Table
 from gradscope.trace.text import quoted
 
@@ -66,17 +67,22 @@ def assemble(blocks: Iterable[Block], room: int | None = None) -> Assembly:
     made = Assembly()
     for name in in_order({*plain, *TABLES}):
         row = TABLES.get(name)
-        data = joined.get(name) or {c.name: default(c, 0) for c in columns(row or Row)}
+        data = joined.get(name) or dict(_without_rows(name))
         if name in amendments:
             data, lost = _amend(name, data, amendments.pop(name))
             if lost:
                 made.notes.append(f"{lost} amendments of {quoted(name)} name no row that is there")
-        if row is not None:
+        if row is not None and name in joined:
             _check_texts(name, row, data, strings)
         made.tables[name] = Table(name, row, data, strings)
     for name in sorted(amendments):
         made.notes.append(f"amendments of {quoted(name)}, which has no rows")
     return made
+
+
+@cache
+def _without_rows(table: str) -> Mapping[str, Data]:
+    return {column.name: frozen(default(column, 0)) for column in columns(TABLES[table])}
 
 
 def _check_room(

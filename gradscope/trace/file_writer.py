@@ -114,7 +114,7 @@ class FileWriter:
         return self._texts.intern(text)
 
     def block(self, row: type[Row], columns: Mapping[str, Values], amend: bool = False) -> None:  # noqa: FBT001, FBT002
-        block = prepared(row, columns, amend=amend)
+        block = prepared(row, columns, amend=amend, texts=len(self._texts))
         if block is None or self._idle():
             return
         with self._filling:
@@ -241,8 +241,8 @@ class FileWriter:
         """Append a window; False when the budget is spent. `free`: whatever it costs."""
         entries, lines = [], []
         offset = then.text
-        for block in blocks:
-            lines.append(block_line(completed(block)) + b",\n")
+        for block in map(completed, blocks):
+            lines.append(block_line(block) + b",\n")
             entries.append(entry(block, offset, len(lines[-1]), then.windows))
             offset += len(lines[-1])
             self._listen(block)
@@ -260,7 +260,9 @@ class FileWriter:
             return
         for key, value in zip(_ids(block.data["key"]), _ids(block.data["value"]), strict=True):
             if self._texts[key] == "dropped":
-                self._producer_dropped = orjson.loads(self._texts[value])
+                with suppress(orjson.JSONDecodeError):
+                    said = orjson.loads(self._texts[value])
+                    self._producer_dropped = said if isinstance(said, dict) else {}
 
     def _append(self, text: bytes, packed: bytes, then: Written) -> None:
         """Write behind what is written. Done twice, it is as if done once."""

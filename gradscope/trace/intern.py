@@ -32,7 +32,7 @@ class Texts:
         return len(self._texts)
 
     def __getitem__(self, id: int) -> str:
-        return self._texts[id]
+        return self._texts[max(id, 0)]  # NONE is the empty text, too
 
     def intern(self, text: str) -> int:
         """The id of this text, the same for the same text."""

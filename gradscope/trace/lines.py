@@ -58,24 +58,22 @@ def header(version: tuple[int, int]) -> bytes:
 def read_header(line: bytes) -> tuple[int, int]:
     """The version the first line declares."""
     try:
-        fields = orjson.loads(line.rstrip() + b"]}")
+        fields = orjson.loads(line.removesuffix(b"\n") + b"]}")
     except orjson.JSONDecodeError:
         fields = None
-    if not isinstance(fields, dict) or fields.get("format") != FORMAT:
+    if not isinstance(fields, dict) or fields.get("format") != FORMAT or "blocks" not in fields:
         raise UnreadableTraceError("it is not a gradscope trace, or is cut within its first line")
-    version = fields.get("version")
-    if (
-        not isinstance(version, list)
-        or len(version) != 2
-        or any(type(number) is not int or number < 0 for number in version)
-    ):
-        raise UnreadableTraceError(f"it declares no version but {quoted(version)}")
-    if version[0] > VERSION:
+    match fields.get("version"):
+        case [int(major), int(minor)] if major >= 0 <= minor:
+            pass
+        case stranger:
+            raise UnreadableTraceError(f"its version is {quoted(stranger)}")
+    if major > VERSION:
         raise FutureTraceError(
-            f"it is of version {version[0]}.{version[1]} and this gradscope reads up to "
-            f"{VERSION}: install a newer gradscope"
+            f"it is of version {major}.{minor} and this gradscope reads up to {VERSION}: "
+            "install a newer gradscope"
         )
-    return version[0], version[1]
+    return major, minor
 
 
 def seal(fields: Mapping[str, Any]) -> bytes:

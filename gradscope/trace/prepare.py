@@ -8,7 +8,7 @@ import numpy as np
 
 from gradscope.errors import UsageError
 from gradscope.trace.assemble import DTYPES, Block
-from gradscope.trace.declare import Column, Row, columns
+from gradscope.trace.declare import NONE, Column, Row, columns
 from gradscope.trace.ragged import Array, Data, Ragged
 from gradscope.trace.tables import String
 
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 Values: TypeAlias = "Data | Sequence[Any]"
 
 
-def prepared(row: type[Row], values: Mapping[str, Values], *, amend: bool) -> Block | None:
-    """The rows as a block; None when there are none.
+def prepared(
+    row: type[Row], values: Mapping[str, Values], *, amend: bool, texts: int
+) -> Block | None:
+    """The rows as a block; None when there are none. `texts`: how many are interned.
 
     Arrays are copied, so that a producer may go on using its buffers. One that is marked read-only
     and has the column's type is taken as it is.
@@ -40,7 +42,19 @@ def prepared(row: type[Row], values: Mapping[str, Values], *, amend: bool) -> Bl
         shown = ", ".join(f"{name} {len(column)}" for name, column in data.items())
         raise UsageError(f"the columns of {row.TABLE} differ in length: {shown or 'there is none'}")
     rows = lengths.pop()
-    return Block(row.TABLE, rows, data, amend) if rows else None
+    if not rows:
+        return None
+    for name, column in data.items():
+        if known[name].interned:
+            _check_texts(row, name, np.asarray(column), texts)
+    return Block(row.TABLE, rows, data, amend)
+
+
+def _check_texts(row: type[Row], name: str, ids: Array, texts: int) -> None:
+    least, greatest = int(ids.min()), int(ids.max())
+    if least < NONE or greatest >= texts:
+        stranger = least if least < NONE else greatest
+        raise UsageError(f"column {row.TABLE}.{name} names text {stranger}, not made by intern()")
 
 
 def _column(row: type[Row], column: Column, given: Values) -> Data:

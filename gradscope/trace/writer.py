@@ -75,7 +75,7 @@ class MemoryWriter:
         return self._texts.intern(text)
 
     def block(self, row: type[Row], columns: Mapping[str, Values], amend: bool = False) -> None:  # noqa: FBT001, FBT002
-        if block := prepared(row, columns, amend=amend):
+        if block := prepared(row, columns, amend=amend, texts=len(self._texts)):
             self._blocks.append(block)
 
     def commit(self) -> None:
