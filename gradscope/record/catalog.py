@@ -43,7 +43,7 @@ class Catalog:
         self.ended_tasks: list[tuple[int, int, int]] = []
         self.names: list[tuple[int, int]] = []
         self.modules: list[dict[str, Any]] = []
-        self.dependencies: list[tuple[int, int, int, list[int], list[int]]] = []
+        self.dependencies: list[tuple[int, int, list[int], list[int]]] = []
         self.explicit: list[int] = []
         self.views: dict[int, int] = {}  # result number → number of the storage it looks at
         self.origins: list[tuple[int, int, int, int]] = []  # tensor, since, node, output
@@ -144,7 +144,7 @@ class Catalog:
     # -- calls that need more than a note ---------------------------------------------------------
 
     def irregular(
-        self, op: Any, node: Any, number: int, inputs: tuple[Any, ...], made: Any, end: int
+        self, op: Any, node: Any, number: int, inputs: tuple[Any, ...], made: Any
     ) -> None:
         """A call whose edges or saved tensors do not follow from its inputs' numbers."""
         if made._storage is not None:
@@ -268,8 +268,7 @@ class Catalog:
         counts = task.dependencies
         nodes = [self.number_of_node(node) for node in counts]
         self.number_of_node(root)
-        order = probe.order()
-        self.dependencies.append((order, now, task.seen, nodes, list(counts.values())))
+        self.dependencies.append((now, task.seen, nodes, list(counts.values())))
         info = task.exec_info or {}
         self.tasks.append({
             "id": task.seen,

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
     from gradscope.record.contexts import Contexts
 
-WINDOW = 1 << 13
-"""How many numbers are given out between two flushes."""
-
 # Codes of the single events in the log `events`.
 (
     POP, NODE_BEGIN, NODE_END, PUSH, TASK_BEGIN, TASK_END, SKIPPED, HOOK_BEGIN, HOOK_END, CAPTURE,
@@ -40,103 +37,40 @@ _ids = itertools.count(1)
 class NativeProbe:
     """Takes notes. `catalog` knows the rare things, `contexts` where each thread is."""
 
-    def __init__(
-        self, base: int, sites: Sites, contexts: Contexts, catalog: Catalog, start: int
-    ) -> None:
+    def __init__(self, base: int, sites: Sites, contexts: Contexts, catalog: Catalog) -> None:
         self.base = base
-        self.start = start
-        self.sites = sites
+        self.known = (-base, base)
+        self.code_sites = sites
         self.contexts = contexts
         self.catalog = catalog
-        self.known = sites.known
+        self.sites = sites.known
+        self.site = sites.of
         self.number = _ids.__next__
-        self.order = itertools.count().__next__
         self.clock = perf_counter_ns
-        self.one = Log(10, objects=1)
-        self.two = Log(11, objects=1)
-        self.runs = Log(7)
+        self.calls_one = Log(10, objects=2)
+        self.calls_two = Log(11, objects=2)
+        self.runs = Log(6)
         self.moves = Log(7)
-        self.events = Log(10)
+        self.events = Log(9)
+        self.one = self.calls_one.extend
+        self.two = self.calls_two.extend
+        self.run = self.runs.extend
+        self.move = self.moves.extend
+        self.look: Any = None
+        self.context = contexts.of
+        self.unknown = catalog.tensor
+        self.irregular = catalog.irregular
+        self.window: Any = None  # called every few thousand numbers
         self.open: Any = None  # the node told to have begun and not yet ended
-        self.on_window: Any = None  # called every WINDOW numbers
 
     # -- forward --------------------------------------------------------------------------------
-
-    def op1(self, op: Any, first: Any, made: Any, node: Any, begin: int, state: Any) -> None:
-        end = perf_counter_ns()
-        number = self.number()
-        frame = _getframe(3)
-        site = self.known.get(id(frame.f_code) << 20 | frame.f_lasti, -2)
-        if site < 0:
-            site = self.sites.of(frame)
-        one = first.seen
-        if -self.base <= one <= self.base:
-            one = self.catalog.tensor(first, frame)
-        context = state.context if state.task is None else 0
-        if not context:
-            context = self.contexts.of(state)
-        if node is None:
-            made.seen = -number
-            array = made._array
-            meta = ((array.shape, array.dtype),)
-            self.one.extend((number, begin, end, site, context, op.number,
-                             -1 if state.grad_enabled else -2, -1, one, meta))
-        else:
-            made.seen = node.seen = number
-            self.one.extend((
-                number, begin, end, site, context, op.number, node.sequence_nr,
-                node.topological_nr, one, node.input_metadata,
-            ))  # fmt: skip
-        if first._versions is not None or made._versions is not None or state.special:
-            self.catalog.irregular(op, node, number, (first,), made, end)
-        if not number % WINDOW:
-            self.on_window()
-
-    def op2(
-        self, op: Any, first: Any, second: Any, made: Any, node: Any, begin: int, state: Any
-    ) -> None:
-        end = perf_counter_ns()
-        number = self.number()
-        frame = _getframe(3)
-        site = self.known.get(id(frame.f_code) << 20 | frame.f_lasti, -2)
-        if site < 0:
-            site = self.sites.of(frame)
-        one, two = first.seen, second.seen
-        if -self.base <= one <= self.base:
-            one = self.catalog.tensor(first, frame)
-        if -self.base <= two <= self.base:
-            two = self.catalog.tensor(second, frame)
-        context = state.context if state.task is None else 0
-        if not context:
-            context = self.contexts.of(state)
-        if node is None:
-            made.seen = -number
-            array = made._array
-            meta = ((array.shape, array.dtype),)
-            self.two.extend((number, begin, end, site, context, op.number,
-                             -1 if state.grad_enabled else -2, -1, one, two, meta))
-        else:
-            made.seen = node.seen = number
-            self.two.extend((
-                number, begin, end, site, context, op.number, node.sequence_nr,
-                node.topological_nr, one, two, node.input_metadata,
-            ))  # fmt: skip
-        if (
-            first._versions is not None
-            or second._versions is not None
-            or made._versions is not None
-            or state.special
-        ):
-            self.catalog.irregular(op, node, number, (first, second), made, end)
-        if not number % WINDOW:
-            self.on_window()
 
     def op(self, op: Any, inputs: Any, outputs: Any, node: Any, begin: int, state: Any) -> None:
         end = perf_counter_ns()
         frame = _getframe(3)
         self.catalog.call(
             op, inputs, outputs, node, begin, end,
-            self.sites.of(frame), self.contexts.of(state), frame,
+            self.code_sites.stack(frame), self.contexts.of(state), frame,
         )  # fmt: skip
 
     def wrote(self, op: Any, inputs: Any, target: Any, node: Any, begin: int, state: Any) -> None:
@@ -144,7 +78,7 @@ class NativeProbe:
         frame = _getframe(2)
         self.catalog.wrote(
             op, inputs, target, node, begin, end,
-            self.sites.of(frame), self.contexts.of(state), frame,
+            self.code_sites.stack(frame), self.contexts.of(state), frame,
         )  # fmt: skip
 
     def made(self, node: Any) -> None:
@@ -152,36 +86,20 @@ class NativeProbe:
 
     # -- backward -------------------------------------------------------------------------------
 
-    def ran(
-        self, task: Any, node: Any, begin: int, ended: int, popped: int, released: Any,
-        moves: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any],
-    ) -> None:  # fmt: skip
-        order = self.order()
-        number = node.seen
-        if number <= self.base:
-            number = self.catalog.node(node)
-        self.runs.extend((order, begin, ended, task.seen, number, popped, 1 if released else 0))
-        for following, index, nr, how, left, length, grad, _ in moves:
-            target = following.seen
-            if target <= self.base:
-                target = self.catalog.node(following)
-            how = how if grad is not None else how + 4
-            self.moves.extend((order, target, index, nr, how, left, length))
-
     def note(
         self, code: int, task: Any, node: Any, a: int = 0, b: int = 0, c: int = 0, d: int = 0,
         at: int = 0,
     ) -> int:  # fmt: skip
-        """One event by itself."""
-        order = self.order()
+        """One event by itself. Returns its time."""
         number = self.base if node is None else node.seen
         if number <= self.base and node is not None:
             number = self.catalog.node(node)
+        at = at or perf_counter_ns()
         self.events.extend((
-            order, code, at or perf_counter_ns(), self.contexts.thread(),
-            self.base if task is None else task.seen, number, a, b, c, d,
+            at, code, self.contexts.thread(), self.base if task is None else task.seen, number,
+            a, b, c, d,
         ))  # fmt: skip
-        return order
+        return at
 
     def popped(self, task: Any, node: Any, at: int, length: int) -> None:
         self.note(POP, task, node, length, at=at)

@@ -78,7 +78,7 @@ class Recording:
             from gradscope.record.values import watch_values
 
             watch_values(self.session, whole=self.options.level == "full")
-        probe.here = self.session.probe
+        probe.watch(self.session.probe)
         self._before = _current()
         _set_current(self)
         self._on_step(0)
@@ -90,7 +90,7 @@ class Recording:
         if session is None:
             return
         self.session = None
-        probe.here = None
+        probe.watch(None)
         _set_current(self._before)
         if error is not None:
             self._finding(session, error)
@@ -149,10 +149,10 @@ class Recording:
         if not wanted:
             self._dropped["steps"] = self._dropped.get("steps", 0) + 1
         if wanted and self._paused:
-            probe.here = session.probe
+            probe.watch(session.probe)
         elif not wanted and not self._paused:
             session.flush()
-            probe.here = Paused(session.contexts)
+            probe.watch(Paused(session.contexts))
         self._paused = not wanted
 
     def _meta(self, start: int) -> None:
@@ -188,7 +188,7 @@ class Recording:
         traceback = error.__traceback__
         stack = schema.NONE
         while traceback is not None:
-            found = site.of(traceback.tb_frame) if not _machinery(traceback.tb_frame) else schema.NONE
+            found = site.stack(traceback.tb_frame) if not _machinery(traceback.tb_frame) else schema.NONE
             if found != schema.NONE:
                 frame = traceback.tb_frame
                 code = frame.f_code

@@ -31,12 +31,12 @@ class Calls:
     number: Ints
     begin: Ints
     end: Ints
-    site: Ints
     context: Ints
     op: Ints
     sequence: Ints
     topological: Ints
     inputs: tuple[Ints, Ints]  # signed numbers; base where there is none
+    site: Ints
     layout: Ints
 
     @property
@@ -148,15 +148,17 @@ class Rows:
         """Numbers as the trace has them: from 0, and NONE for `base`."""
         return np.asarray(numbers, np.int64) - (self._base + 1)
 
-    def calls(self, one: Log, two: Log) -> Calls:
-        first, (metas,) = one.take()
-        second, (more,) = two.take()
+    def calls(self, one: Log, two: Log, known: dict[int, int]) -> Calls:
+        first, (places, metas) = one.take()
+        second, (also, more) = two.take()
         parts = (np.vstack([first, np.full((1, first.shape[1]), self._base)]), second)
         table = np.concatenate(parts, axis=1)
         layout = self.layouts.of(metas + more)
         order = np.argsort(table[0], kind="stable")
         table, layout = table[:, order], layout[order]
-        return Calls(*table[:8], inputs=(table[8], table[9]), layout=layout)
+        stack = known.get
+        site = np.array([stack(at, at) for at in places + also], np.int64)[order]
+        return Calls(*table[:7], inputs=(table[7], table[8]), site=site, layout=layout)
 
     def write(self, calls: Calls, catalog: Catalog, ops: OpTable) -> None:
         """All rows of a window of calls."""
@@ -170,8 +172,9 @@ class Rows:
         plain = calls.differentiable & ~explicit
         chosen = Calls(
             *(getattr(calls, name)[plain] for name in (
-                "number", "begin", "end", "site", "context", "op", "sequence", "topological")),
-            inputs=(calls.inputs[0][plain], calls.inputs[1][plain]), layout=calls.layout[plain],
+                "number", "begin", "end", "context", "op", "sequence", "topological")),
+            inputs=(calls.inputs[0][plain], calls.inputs[1][plain]), site=calls.site[plain],
+            layout=calls.layout[plain],
         )  # fmt: skip
         self._write_edges(chosen, ops)
 

@@ -33,10 +33,9 @@ class Session:
         self.catalog = Catalog(writer, self.sites, self.contexts, base, _ids.__next__)
         self.ops = OpTable(writer)
         self.rows = Rows(writer, self.contexts, base, start)
-        self.events = Events(writer, self.rows, base, start)
-        self.events.depth_of = {}
-        self.probe = NativeProbe(base, self.sites, self.contexts, self.catalog, start)
-        self.probe.on_window = self.flush
+        self.events = Events(writer, self.rows, start)
+        self.probe = NativeProbe(base, self.sites, self.contexts, self.catalog)
+        self.probe.window = self.flush
         self._lock = threading.RLock()
         self._flushing = False
         writer.block(schema.Device, {"id": [0], "name": [writer.intern("cpu")]})
@@ -55,7 +54,7 @@ class Session:
 
     def _flush(self) -> None:
         catalog = self.catalog
-        calls = self.rows.calls(self.probe.one, self.probe.two)
+        calls = self.rows.calls(self.probe.calls_one, self.probe.calls_two, self.sites.known)
         origins, catalog.origins = catalog.origins, []
         self.rows.origins.add(origins)
         self.contexts.flush()

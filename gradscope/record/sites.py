@@ -25,12 +25,18 @@ def is_ours(code: CodeType) -> bool:
 
 
 class Sites:
-    """Source positions as stack ids. `known` maps (code, instruction) to a stack of one frame."""
+    """Source positions as stack ids.
+
+    `known` maps the address of an instruction (its code object's, plus its offset in it: bytecode lies
+    inside its code object) to the stack of the user's line there. An address in gradscope's own code
+    is never known, so that its callers are asked for each time.
+    """
 
     def __init__(self, writer: Writer, *, whole: bool) -> None:
         self.known: dict[int, int] = {}
         self.whole = whole
         self._writer = writer
+        self._ours: set[int] = set()  # addresses in gradscope's own code
         self._codes: list[CodeType] = []  # kept alive: their ids are keys
         self._frames: dict[tuple[str, int, str], int] = {}
         self._stacks: dict[tuple[int, int], int] = {}
@@ -39,23 +45,31 @@ class Sites:
 
     def here(self, depth: int = 1) -> int:
         """The stack of the innermost user frame, `depth` frames above the caller."""
-        return self.of(sys._getframe(depth + 1))
+        return self.stack(sys._getframe(depth + 1))
 
     def of(self, frame: FrameType | None) -> int:
-        """The stack of this frame, or of the nearest caller that is the user's."""
+        """A number for the nearest user frame: its address, or where stacks are whole, its stack."""
         while frame is not None:
             code = frame.f_code
-            key = id(code) << 20 | frame.f_lasti
-            site = self.known.get(key)
-            if site is None:
+            address = id(code) + frame.f_lasti
+            if address in self.known:
+                return address
+            if address not in self._ours:
                 self._codes.append(code)
-                site = OURS if is_ours(code) else self._stack(frame)
-                if not (self.whole and site >= 0):
-                    self.known[key] = site
-            if site != OURS:
-                return site
+                if not is_ours(code):
+                    stack = self._stack(frame)
+                    if self.whole:
+                        return stack
+                    self.known[address] = stack
+                    return address
+                self._ours.add(address)
             frame = frame.f_back
         return NONE
+
+    def stack(self, frame: FrameType | None) -> int:
+        """The stack of the nearest user frame."""
+        found = self.of(frame)
+        return self.known.get(found, found)
 
     def _stack(self, frame: FrameType) -> int:
         if not self.whole:

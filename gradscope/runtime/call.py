@@ -7,6 +7,8 @@ active mode) calls `call`, which makes the arguments ordinary and takes the full
 from __future__ import annotations
 
 from collections.abc import Sequence
+from sys import _getframe as getframe
+from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
@@ -65,12 +67,14 @@ def scope_of(op: Operation) -> dict[str, Any]:
         "before_write": before_write,
         "call": call,
         "check_inplace": check_inplace,
+        "clock": perf_counter_ns,
         "connect": connect,
         "defined_arrays": defined_arrays,
         "defined_tensors": defined_tensors,
         "edge_of": edge_of,
         "finish": finish,
         "freed": freed,
+        "getframe": getframe,
         "kernel": op.kernel,
         "local": local,
         "ndarray": np.ndarray,
@@ -185,7 +189,7 @@ def call(op: Operation, arguments: tuple[Any, ...]) -> Any:
 def below_modes(op: Operation, arguments: tuple[Any, ...]) -> Any:
     """Promote, wrap and run: what is left of a call once no mode wants it."""
     here = probe.here
-    begin = here.clock() if here is not None else 0
+    begin = perf_counter_ns() if here is not None else 0
     values = list(arguments)
     arrays: list[Any] = []
     for i, p in enumerate(op.plan.parameters):
@@ -195,8 +199,7 @@ def below_modes(op: Operation, arguments: tuple[Any, ...]) -> Any:
     arrays = _arrays(op, values)
     if op.plan.refused:
         _refuse(op, arrays)
-    take = op.full if here is None else op.full_probed
-    return take(*values, *arrays, begin)
+    return op.full(*values, *arrays, begin)
 
 
 def _bare(op: Operation, arguments: tuple[Any, ...]) -> bool:

@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from gradscope.runtime import road
+from gradscope.runtime import probe, road
 from gradscope.runtime.autograd.node import OpNode
 from gradscope.runtime.call import scope_of
 from gradscope.runtime.operation import (
@@ -275,18 +276,22 @@ def _finish(made: Operation) -> Any:
     if made.node_class is None and made.node_name:
         made.node_class = _node_class(made)
     scope = scope_of(made)
-    probed = road.build("road", road.fast(made.plan, probed=True), scope, made.plan)
-    function = road.build("road", road.fast(made.plan, probed=False), scope, made.plan)
-    scope["probed"] = probed
+    function = _road(road.fast, made, scope)
     if road.takes_number(made.plan):
-        for name, watched in (("by_number", False), ("probed_by_number", True)):
-            text = road.fast(made.plan, probed=watched, number=True)
-            scope[name] = road.build("road", text, scope, made.plan)
+        scope["by_number"] = _road(partial(road.fast, number=True), made, scope)
     made.road = function
-    made.full = road.build("road", road.full(made.plan, probed=False), scope, _NO_DEFAULTS)
-    made.full_probed = road.build("road", road.full(made.plan, probed=True), scope, _NO_DEFAULTS)
+    made.full = _road(road.full, made, scope, _NO_DEFAULTS)
     function.op = made  # type: ignore[attr-defined]
     return function
+
+
+def _road(text: Any, made: Operation, scope: dict[str, Any], defaults: Plan | None = None) -> Any:
+    """A road in both its forms; the probe decides which one is taken."""
+    plan = made.plan if defaults is None else defaults
+    plain = road.build("road", text(made.plan, probed=False), scope, plan)
+    watched = road.build("road", text(made.plan, probed=True), scope, plan)
+    probe.roads.append((plain, plain.__code__, watched.__code__))
+    return plain
 
 
 _NO_DEFAULTS = Plan((), (), (), 1, "plain", same_dtype=False, float_only=False)

@@ -127,7 +127,6 @@ class Operation:
     node_class: type[OpNode] | None = None
     road: Callable[..., Any] = field(default=lambda: None)
     full: Callable[..., Any] = field(default=lambda: None)
-    full_probed: Callable[..., Any] = field(default=lambda: None)
     inplace_of: Operation | None = None
 
     def call_with(self, *arguments: Any) -> Any:

@@ -1,27 +1,50 @@
 """What the runtime tells a watcher. It tells, never asks; unwatched it costs one `is None`.
 
-A watcher is set with `watching(watcher)`. While it is set, every call of an operation and every part
-of the engine calls the method of the same name on `here`. Tensors, nodes, storages and graph tasks
-carry a field `seen` (0 at first) in which a watcher may keep its own number for them.
+`watch(watcher)` sets a watcher. From then on every call of an operation and every part of the engine
+tells `here` what it does. Tensors, nodes, storages and graph tasks carry a field `seen` (0 at first)
+for the number a watcher gives them.
+
+# Note [Telling in numbers]
+A small operation takes a microsecond, so what is told of each must not take another. A call with one
+or two tensors and one result, and the run of a node that nobody listens to, are told as one tuple of
+numbers handed to a callable of the watcher's (`one`, `two`, `run`, `move`), which may be the `extend`
+of a list. The numbers: one drawn from `number()` stands for the call, its node and its result; a
+tensor's `seen` is that number, negative if it has no node. Where the call stands is told as the
+address of an instruction, which lies inside its code object and so names one place while that lives;
+`site(frame)` is told about each address once. Everything out of the ordinary is told in words, by
+the methods below.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
+from types import CodeType, FrameType, FunctionType
 from typing import Any, Protocol
 
 
 class Probe(Protocol):
-    """The methods the runtime calls on its watcher."""
+    """What a watcher has: places for numbers, and methods for what is told in words."""
 
-    def clock(self) -> int: ...
+    clock: Callable[[], int]
+    number: Callable[[], int]
+    known: tuple[int, int]  # tensors whose `seen` lies between these are not known to the watcher
+    sites: Container[int]
+    one: Callable[[tuple[Any, ...]], None]
+    two: Callable[[tuple[Any, ...]], None]
+    run: Callable[[tuple[int, ...]], None]
+    move: Callable[[tuple[int, ...]], None]
+    look: Any  # None, or who looks at values
 
-    # forward: a call with one or two tensors and one result, any other call, a write in place
-    def op1(self, op: Any, first: Any, made: Any, node: Any, begin: int, state: Any) -> None: ...
-    def op2(
-        self, op: Any, first: Any, second: Any, made: Any, node: Any, begin: int, state: Any
+    def site(self, frame: FrameType) -> None: ...
+    def unknown(self, tensor: Any) -> int: ...
+    def context(self, state: Any) -> int: ...
+    def window(self) -> None: ...
+    def irregular(
+        self, op: Any, node: Any, number: int, inputs: tuple[Any, ...], made: Any
     ) -> None: ...
+
+    # forward: a call with other inputs or results, a write in place, a leaf's node
     def op(
         self, op: Any, inputs: Any, outputs: Any, node: Any, begin: int, state: Any
     ) -> None: ...
@@ -30,21 +53,7 @@ class Probe(Protocol):
     ) -> None: ...
     def made(self, node: Any) -> None: ...
 
-    # a node that nobody listens to is told in one call, when its gradients have been handed on
-    def ran(
-        self,
-        task: Any,
-        node: Any,
-        begin: int,
-        ended: int,
-        popped: int,
-        released: Any,
-        moves: Sequence[Any],
-        inputs: Sequence[Any],
-        outputs: Sequence[Any],
-    ) -> None: ...
-
-    # any other node in these
+    # backward
     def popped(self, task: Any, node: Any, at: int, length: int) -> None: ...
     def begin(self, task: Any, node: Any, inputs: Sequence[Any]) -> None: ...
     def end(self, task: Any, node: Any, outputs: Sequence[Any], released: Any) -> None: ...
@@ -70,14 +79,24 @@ class Probe(Protocol):
 here: Any = None
 """The watcher, or None."""
 
+roads: list[tuple[FunctionType, CodeType, CodeType]] = []
+"""Every road of a call: the function, its code when unwatched, its code when watched."""
+
+
+def watch(watcher: Any) -> None:
+    """Tell `watcher` everything from now on; None: tell nobody."""
+    global here  # noqa: PLW0603  (the one switch; everything reads it here)
+    here = watcher
+    for function, plain, watched in roads:
+        function.__code__ = plain if watcher is None else watched
+
 
 @contextmanager
 def watching(watcher: Probe) -> Iterator[None]:
     """Tell `watcher` everything until the end of the block."""
-    global here  # noqa: PLW0603  (the one switch every call reads; restored below)
     before = here
-    here = watcher
+    watch(watcher)
     try:
         yield
     finally:
-        here = before
+        watch(before)

@@ -7,7 +7,8 @@ what is kept for backward) is settled here once, so that a call does only what i
 From one text come four functions. `fast` takes tensors of one ordinary float type and nothing else;
 whatever it does not recognise it hands to `dispatch.call`, which promotes, wraps numbers and asks the
 modes, and then comes back on `full`. Each of the two exists once more with the lines that tell the
-probe; `fast` looks for a probe first, so that an unwatched call pays for one comparison.
+probe. When a watcher comes, the functions get the other code (probe.watch), so that an unwatched call
+pays nothing.
 """
 
 from __future__ import annotations
@@ -114,18 +115,16 @@ def fast(plan: Plan, *, probed: bool, number: bool = False) -> str:
     arguments = ", ".join(p.public for p in plan.parameters)
     leave = f"return call(op, ({arguments}{',' if arguments else ''}))"
     lines = [f"def road({signature(plan)}):"]
-    if not probed:
-        lines += ["    if probe.here is not None:", f"        return probed({_pass_on(plan)})"]
     lines += ["    state = local.state", "    if state.special:", f"        {leave}"]
     lines += _renamed(plan)
     if takes_number(plan) and not number:
         lines += [
             "    kind = other.__class__",
             "    if kind is float or kind is int:",
-            f"        return {'probed_' if probed else ''}by_number({_pass_on(plan)})",
+            f"        return by_number({_pass_on(plan)})",
         ]
     if probed:
-        lines += ["    begin = probe.here.clock()"]
+        lines += ["    begin = clock()"]
     lines += ["    try:"]
     lines += [
         f"        a_{p.name} = {_unwrap(p)}"
@@ -210,7 +209,7 @@ def _body(plan: Plan, *, probed: bool, saving: str) -> list[str]:
     lines += [f"            {line}" for line in _node(plan, saving)]
     lines += _attach(plan)
     if probed:
-        lines += [f"    {_tell(plan, saving)}"]
+        lines += [f"    {line}" for line in _tell(plan, saving)]
     lines += ["    return made"]
     return lines
 
@@ -232,14 +231,56 @@ def _array_arguments(plan: Plan) -> str:
     return ", ".join(f"{p.name}={value}" if p.keyword_only else value for p, value in values)
 
 
-def _tell(plan: Plan, saving: str) -> str:
-    """The line that tells the probe; calls with one or two tensors and one result have their own."""
-    inputs = [p for p in plan.tensors if not (saving == "number" and p.name == "other")]
-    if plan.outputs == 1 and not any(p.many or p.optional for p in inputs) and len(inputs) in (1, 2):
-        names = ", ".join(p.name for p in inputs)
-        return f"probe.here.op{len(inputs)}(op, {names}, made, node, begin, state)"
-    made = "(made,)" if plan.outputs == 1 else "made"
-    return f"probe.here.op(op, {_tensor_tuple(plan)}, {made}, node, begin, state)"
+def _tell(plan: Plan, saving: str) -> list[str]:
+    """The lines that tell the probe; see Note [Telling in numbers] in probe.py."""
+    inputs = [p.name for p in plan.tensors if not (saving == "number" and p.name == "other")]
+    regular = not any(p.many or p.optional for p in plan.tensors)
+    if plan.outputs != 1 or not regular or len(inputs) not in (1, 2):
+        made = "(made,)" if plan.outputs == 1 else "made"
+        return [f"probe.here.op(op, {_tensor_tuple(plan)}, {made}, node, begin, state)"]
+    log = "one" if len(inputs) == 1 else "two"
+    seen = "".join(f"n_{name}, " for name in inputs)
+    odd = [
+        f"{name}._versions is not None and ({name}._edge is None or {name}._versions.value)"
+        for name in inputs
+    ]
+    numbered = [
+        line
+        for name in inputs
+        for line in (
+            f"n_{name} = {name}.seen",
+            f"if low <= n_{name} <= high:",
+            f"    n_{name} = here.unknown({name})",
+        )
+    ]
+    return [
+        "end = clock()",
+        "here = probe.here",
+        f"frame = getframe({_DEPTH[saving]})",
+        "address = id(frame.f_code) + frame.f_lasti",
+        "if address not in here.sites:",
+        "    address = here.site(frame)",
+        "low, high = here.known",
+        *numbered,
+        "number = here.number()",
+        "context = state.context or here.context(state)",
+        "if node is None:",
+        "    made.seen = -number",
+        f"    here.{log}((number, begin, end, context, op.number, state.grad_enabled - 2, -1,"
+        f" {seen}address, ((result.shape, result.dtype),)))",
+        "else:",
+        "    made.seen = node.seen = number",
+        f"    here.{log}((number, begin, end, context, op.number, node.sequence_nr,"
+        f" node.topological_nr, {seen}address, node.input_metadata))",
+        f"if made._storage is not None or state.special or {' or '.join(odd)}:",
+        f"    here.irregular(op, node, number, ({''.join(f'{n}, ' for n in inputs)}), made)",
+        "if not number & 8191:",
+        "    here.window()",
+    ]
+
+
+_DEPTH = {"fast": 1, "number": 2, "full": 3}
+"""How far above a road the frame stands that called it (see Note [Four roads])."""
 
 
 def _tensor_tuple(plan: Plan) -> str:

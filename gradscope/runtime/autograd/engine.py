@@ -166,7 +166,7 @@ class Engine:
                 _, node, inputs, found = heappop(heap)
                 if found is not owner:
                     owner = found
-                    state.task, state.grad_enabled = owner, owner.create_graph
+                    state.task, state.grad_enabled, state.context = owner, owner.create_graph, 0
                 state.node = node
                 try:
                     if owner.error is None:
@@ -179,6 +179,7 @@ class Engine:
         finally:
             state.reentrant_depth -= 1
             state.task, state.node, state.grad_enabled = before
+            state.context = 0
 
     def _fail(self, task: GraphTask, node: Node, error: BaseException) -> None:
         task.error = error

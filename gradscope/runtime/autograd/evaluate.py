@@ -17,7 +17,7 @@ from gradscope.runtime.autograd.hooks import (
     run_pre_hooks,
     run_tensor_hooks,
 )
-from gradscope.runtime.autograd.input_buffer import MADE, add
+from gradscope.runtime.autograd.input_buffer import MADE, UNDEFINED, add
 from gradscope.runtime.autograd.node import Node
 from gradscope.runtime.autograd.validate import conjugated, fitted, validate_count
 from gradscope.runtime.call import wrap
@@ -44,9 +44,9 @@ def evaluate_function(task: GraphTask, node: Node, inputs: list[Any], heap: list
         attended = evaluate_attended(task, node, inputs, begin, popped)
         if attended is None:
             return
-        outputs, begin, released = attended, -1, False
+        outputs, released = attended, None
     if here is not None:
-        ended, moves = here.clock(), []
+        ended, move, look = here.clock(), here.move, here.look
     functions = node.next_functions
     if len(outputs) != len(functions):
         outputs = validate_count(node, outputs)
@@ -85,9 +85,15 @@ def evaluate_function(task: GraphTask, node: Node, inputs: list[Any], heap: list
             task.outstanding_tasks += 1
             heappush(heap, (task.base_key - following.sequence_nr, following, buffer, task))
         if here is not None:
-            moves.append((following, index, nr, how, left, len(heap), grad, buffer))
+            how = how if grad is not None else how + UNDEFINED
+            move((begin, following.seen, index, nr, how, left, len(heap)))
+            if look is not None and how:
+                look.sum(task, following, nr, buffer[nr])
     if here is not None:
-        here.ran(task, node, begin, ended, popped, released, moves, inputs, outputs)
+        told = -1 if released is None else 1 if released else 0
+        here.run((begin, ended, task.seen, node.seen, popped, told))
+        if look is not None:
+            look.node(task, node, inputs, outputs)
 
 
 def is_needed(info: dict[Node, Any], node: Node) -> bool:

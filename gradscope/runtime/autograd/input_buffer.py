@@ -10,6 +10,9 @@ from typing import Any
 
 import numpy as np
 
+UNDEFINED = 4
+"""Added to one of the above, in what a watcher is told, when what arrived was None."""
+
 sum_into = np.add
 
 MADE, ADDED, ADDED_IN_PLACE = range(3)
