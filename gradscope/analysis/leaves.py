@@ -23,14 +23,18 @@ class Leaf:
 
     @property
     def title(self) -> str:
-        return self.name or f"leaf {self.tensor}"
+        return self.name or ("leaf" if self.tensor == NONE else f"leaf {self.tensor}")
+
+
+UNKNOWN = Leaf(NONE, "", guessed=False, shape=(), dtype="")
+"""A leaf of which the trace knows only that it is there."""
 
 
 def leaf_of(trace: Trace, node: Node) -> Leaf | None:
     """The leaf an AccumulateGrad node fills, or None for any other node."""
-    if node.name != ACCUMULATE_GRAD or not node.inputs:
+    if node.name != ACCUMULATE_GRAD:
         return None
-    return leaf(trace, node.inputs[0])
+    return (leaf(trace, node.inputs[0]) if node.inputs else None) or UNKNOWN
 
 
 def leaf(trace: Trace, tensor_id: int) -> Leaf | None:

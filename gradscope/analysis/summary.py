@@ -85,7 +85,7 @@ def leaves(trace: Trace) -> tuple[Leaf, ...]:
     rows = nodes.take(nodes.positions(leaf_nodes(trace)))
     by_tensor = {row.inputs[0]: row for row in reversed(rows) if row.inputs}
     found = (leaf_of(trace, row) for row in reversed(by_tensor.values()))
-    return tuple(leaf for leaf in found if leaf)
+    return tuple(leaf for leaf in found if leaf and leaf.tensor != NONE)
 
 
 def _forward_ns(trace: Trace) -> int:

@@ -54,14 +54,15 @@ class BoxMaker:
 
     def leaf(self, id: str, node: GraphNode, leaf: Leaf, extra: Sequence[Line], group: str) -> Box:
         """The box of a leaf, or of one use of it."""
-        kind = Line(f"{shape(leaf.shape)} {leaf.dtype}".strip())
+        known = leaf.tensor != NONE
+        kind = [Line(f"{shape(leaf.shape)} {leaf.dtype}".strip())] if known else []
         return Box(
             id=id,
             form=Form.LEAF,
             title=leaf.title,
             ordinal="",
             kind=Kind.LEAF,
-            lines=(kind, *extra, *self._facts(node)),
+            lines=(*kind, *extra, *self._facts(node)),
             marks=self._node_marks(node),
             heat=self._heat.of.get(node.id),
             group=group,
