@@ -259,16 +259,17 @@ def _same_device(op: Operation, values: Sequence[Any]) -> None:
 
 def _arrays(op: Operation, values: Sequence[Any]) -> list[Any]:
     """The arrays of all tensor arguments, in the dtype they are computed in."""
-    taken = [v for v, p in zip(values, op.plan.parameters, strict=True) if p.tensor]
+    taken = [(v, p.aside) for v, p in zip(values, op.plan.parameters, strict=True) if p.tensor]
     if op.promotes:
-        flat = [t for v in taken for t in (v if isinstance(v, list) else [v]) if t is not None]
+        named = [v for v, aside in taken if not aside]
+        flat = [t for v in named for t in (v if isinstance(v, list) else [v]) if t is not None]
         kind = dtypes.result_type(*[_operand(t) for t in flat])
         if FLOATS in op.traits and not (kind.is_floating_point or kind.is_complex):
             kind = dtypes.get_default_dtype()
-        return [_cast(v, kind.numpy) for v in taken]
+        return [_cast(v, None if aside else kind.numpy) for v, aside in taken]
     if FLOATS in op.traits:
-        return [_floating(v) for v in taken]
-    return [_cast(v, None) for v in taken]
+        return [_cast(v, None) if aside else _floating(v) for v, aside in taken]
+    return [_cast(v, None) for v, _ in taken]
 
 
 def _refuse(op: Operation, arrays: Sequence[Any]) -> None:

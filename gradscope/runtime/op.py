@@ -41,6 +41,7 @@ from gradscope.runtime.operation import (
     Hidden,
     Joint,
     Named,
+    Numbers,
     Operation,
     Outputs,
     Refused,
@@ -64,6 +65,7 @@ __all__ = [
     "hidden",
     "inplace",
     "joint",
+    "numbers",
     "op",
     "outputs",
     "overload",
@@ -79,6 +81,11 @@ __all__ = [
 def tensors(*names: str) -> Tensors:
     """These inputs are tensors without a gradient (an index, a mask)."""
     return Tensors(names)
+
+
+def numbers(*names: str) -> Numbers:
+    """These inputs are plain numbers, whatever their names."""
+    return Numbers(names)
 
 
 def outputs(*names: str, without: Sequence[str] = (), structure: Any = None) -> Outputs:
@@ -205,6 +212,7 @@ def _parameters(
     """The forward's parameters; a NumPy function's are called self and other."""
     extra = {n for t in traits if isinstance(t, Tensors) for n in t.names}
     many = {n for t in traits if isinstance(t, Sequences) for n in t.names}
+    plain = {n for t in traits if isinstance(t, Numbers) for n in t.names}
     keep = F_ONLY in traits or INTERNAL in traits
     if isinstance(forward, np.ufunc):
         names = ("self", "other")[: forward.nin]
@@ -214,13 +222,14 @@ def _parameters(
         has_default = p.default is not inspect.Parameter.empty
         is_tensor = (
             p.name in differentiable or p.name in extra or p.name in many or p.name == "self"
-        )
+        ) and p.name not in plain
         made.append(
             Parameter(
                 name=p.name,
                 public="input" if p.name == "self" and not keep else p.name,
                 tensor=is_tensor,
                 many=p.name in many,
+                aside=p.name in extra,
                 optional=is_tensor and has_default,
                 keyword_only=p.kind is inspect.Parameter.KEYWORD_ONLY,
                 has_default=has_default,

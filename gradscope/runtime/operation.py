@@ -47,6 +47,13 @@ class Tensors(Trait):
 
 
 @dataclass(frozen=True)
+class Numbers(Trait):
+    """Inputs that are plain numbers, where the same name means a tensor elsewhere (`self`)."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Outputs(Trait):
     """Names of several outputs; `without` of them get no gradient."""
 

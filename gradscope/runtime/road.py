@@ -27,6 +27,7 @@ class Parameter:
     public: str
     tensor: bool
     many: bool = False
+    aside: bool = False  # an index or a mask: promotion leaves it alone
     optional: bool = False
     keyword_only: bool = False
     has_default: bool = False
@@ -168,7 +169,7 @@ def _unwrap(p: Parameter) -> str:
 
 def _guards(plan: Plan, leave: str, *, number: bool) -> list[str]:
     """What the short road must make sure of: one ordinary dtype all over."""
-    single = [p for p in plan.tensors if not p.many and not p.optional]
+    single = [p for p in plan.tensors if not (p.many or p.optional or p.aside)]
     lines: list[str] = []
     if number:
         single = single[:1]
@@ -203,10 +204,11 @@ def _body(plan: Plan, *, probed: bool, saving: str) -> list[str]:
     if plan.kind == "inplace":
         return _inplace_body(plan, probed=probed)
     lines = [*_computed(plan), *_wrapping(plan)]
-    lines += ["    if state.grad_enabled:"]
-    lines += [f"        {line}" for line in _edges(plan, saving)]
-    lines += [f"        if {_any_edge(plan)}:"]
-    lines += [f"            {line}" for line in _node(plan, saving)]
+    if plan.differentiable:
+        lines += ["    if state.grad_enabled:"]
+        lines += [f"        {line}" for line in _edges(plan, saving)]
+        lines += [f"        if {_any_edge(plan)}:"]
+        lines += [f"            {line}" for line in _node(plan, saving)]
     lines += _attach(plan)
     if probed:
         lines += [f"    {line}" for line in _tell(plan, saving)]
@@ -397,10 +399,10 @@ def _keep(plan: Plan, slot: Slot, saving: str) -> str:
         value = f"save_output({made}, node, {slot.index}, state)"
     else:
         value = _keep_input(plan, slot.source, saving)
-    if not slot.wanted_by or len(slot.wanted_by) == len(plan.differentiable):
+    # As PyTorch: an output is kept always, an input unless the one gradient that reads it is unwanted.
+    if slot.kind == "output" or len(slot.wanted_by) != 1 or len(plan.differentiable) == 1:
         return value
-    wanted = " or ".join(f"e_{plan.differentiable[i]}" for i in slot.wanted_by)
-    return f"({value} if {wanted} else None)"
+    return f"({value} if e_{plan.differentiable[slot.wanted_by[0]]} else None)"
 
 
 def _keep_input(plan: Plan, name: str, saving: str) -> str:
