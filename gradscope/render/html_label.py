@@ -11,6 +11,7 @@ from gradscope.scene.picture import Box, ColorBy, Form, GraphScene, Line, Mark, 
 TABLE = '<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="1">'
 MONO = "Menlo,Consolas,DejaVu Sans Mono,monospace"
 TITLE_LENGTH = 60
+UNNAMED = "(unnamed)"  # Graphviz takes no empty element
 
 
 def escaped(text: str, limit: int = 200) -> str:
@@ -20,12 +21,12 @@ def escaped(text: str, limit: int = 200) -> str:
 
 def box_label(box: Box, theme: Theme) -> str:
     """The label of a box: its title, what is remarkable, and its lines."""
-    title = f"<B>{escaped(box.title, TITLE_LENGTH)}</B>"
+    title = f"<B>{escaped(box.title, TITLE_LENGTH) or UNNAMED}</B>"
     if box.ordinal:
         title += f" {_font(escaped(box.ordinal), theme.soft, 9)}"
     rows = [_row(title)]
     rows += [_row(_mark(mark, theme)) for mark in box.marks]
-    rows += [_row(_line(line, theme)) for line in box.lines]
+    rows += [_row(_line(line, theme)) for line in box.lines if line.text]
     return f"<{TABLE}{''.join(rows)}</TABLE>>"
 
 

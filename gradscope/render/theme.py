@@ -67,7 +67,7 @@ LIGHT = Theme(
         Form.SAVED: Paint("#fffbe8", "#b9a55a"),
         Form.FOLDED: Paint("#e9edf2", "#59636e"),
     },
-    heat=("#fff8ee", "#fde8c8", "#fcd29b", "#f9b56d", "#f39350"),
+    heat=("#fff8ee", "#fde8c8", "#fcd29b", "#fabb7a", "#f7a868"),
     unknown=Paint("#ffffff", "#8c959f"),
 )
 

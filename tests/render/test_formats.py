@@ -1,0 +1,288 @@
+"""What holds in every format: nothing a program names breaks it; the same in, the same out."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from importlib import resources
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given, settings
+
+from gradscope.analysis.selection import Selection
+from gradscope.errors import MissingProgramError, RenderingError, UsageError
+from gradscope.render import graphviz_program
+from gradscope.render.formats import Format, format_called, format_names, format_of_file
+from gradscope.render.pictures import render, target_of
+from gradscope.render.theme import DARK, LIGHT
+from gradscope.scene.graph import graph_scene
+from gradscope.scene.options import GraphOptions
+from gradscope.scene.picture import ColorBy, GraphScene
+from gradscope.trace.run import Trace
+from tests.example_traces import mean_of_squares, nan_in_backward, shared_weight, two_layers
+from tests.render.hostile import NAMES, named, names
+
+needs_dot = pytest.mark.skipif(
+    shutil.which("dot") is None, reason="Graphviz's dot is not installed: apt-get install graphviz"
+)
+
+ALL_DETAILS = GraphOptions(saved=True, tensors=True)
+
+
+def dot_of(trace: Trace, options: GraphOptions | None = None) -> str:
+    return format_called("dot").write(graph_scene(trace, options), LIGHT).decode()
+
+
+def svg_of(scene: GraphScene) -> bytes:
+    return format_called("svg").write(scene, LIGHT)
+
+
+# The registry --------------------------------------------------------------------------------
+
+
+def test_every_module_of_the_package_is_a_format() -> None:
+    files = [path.name for path in resources.files("gradscope.render.formats").iterdir()]
+    modules = sorted(name.removesuffix(".py") for name in files if re.match(r"[a-z]\w*\.py$", name))
+
+    assert format_names() == modules == ["dot", "json", "pdf", "png", "svg"]
+
+
+@pytest.mark.parametrize("name", format_names())
+def test_a_format_is_called_what_its_module_is(name: str) -> None:
+    format = format_called(name)
+
+    assert isinstance(format, Format)
+    assert format.name == name
+    assert format.extension == f".{name}"
+    assert format.description
+
+
+def test_a_format_that_does_not_exist_is_answered_with_those_that_do() -> None:
+    with pytest.raises(UsageError, match="no format 'gif'; choose dot, json, pdf, png, svg"):
+        format_called("gif")
+
+
+def test_a_files_name_says_its_format() -> None:
+    assert format_of_file("a.b.SVG") == "svg"
+    assert format_of_file("a.gv") == "dot"
+    assert format_of_file("a.gif") == format_of_file("svg") == ""
+
+
+# DOT -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "trace", "options"),
+    [
+        ("mean_of_squares", mean_of_squares, ALL_DETAILS),
+        ("two_layers", two_layers, GraphOptions()),
+        ("nan_in_backward", nan_in_backward, GraphOptions(color_by=ColorBy.TIME)),
+        (
+            "shared_weight_around",
+            lambda: shared_weight(5),
+            GraphOptions(selection=Selection(around="MvBackward0#3", hops=1)),
+        ),
+        ("two_layers_folded", two_layers, GraphOptions(limit=6)),
+    ],
+)
+def test_the_dot_of_a_picture_is_as_it_was_reviewed(
+    name: str,
+    trace: Callable[[], Trace],
+    options: GraphOptions,
+    golden: Callable[[str, str], None],
+) -> None:
+    golden(f"{name}.dot", dot_of(trace(), options))
+
+
+def test_no_picture_uses_splines_that_abort_graphviz() -> None:
+    assert "ortho" not in dot_of(two_layers())
+
+
+STRING = r'"(?:\\.|[^"\\])*"'
+MARKUP = r"<(?:[^<>]|<[^<>]*>)*>"  # a label, with its tags
+TOKENS = re.compile(rf"\s*(?:({STRING})|({MARKUP})|([\w.]+)|(->|[{{}}\[\]=;]))", re.DOTALL)
+WELL_FORMED = re.compile(
+    r"(digraph|subgraph|graph|node|edge|b\d+|gradscope|cluster_\d+|[a-z]+|[\d.]+)$"
+)
+
+
+def tokens_of(source: str) -> list[tuple[str, str]]:
+    """DOT's tokens, by a reading of its grammar; fails where the text is none."""
+    found, place = [], 0
+    while source[place:].strip():
+        match = TOKENS.match(source, place)
+        assert match, f"no token at {source[place : place + 40]!r}"
+        kind = ["string", "markup", "word", "mark"][match.lastindex - 1]  # type: ignore[operator]
+        found.append((kind, match[match.lastindex or 0]))
+        place = match.end()
+    return found
+
+
+@given(names)
+def test_whatever_a_program_names_dot_stays_dot(name: str) -> None:
+    tokens = tokens_of(dot_of(named(name), ALL_DETAILS))
+    words = [text for kind, text in tokens if kind == "word"]
+
+    assert [word for word in words if not WELL_FORMED.match(word)] == []
+    for kind, text in tokens:
+        if kind == "markup":
+            ET.fromstring(f"<label>{text[1:-1]}</label>")
+
+
+@needs_dot
+@pytest.mark.parametrize("name", NAMES)
+def test_graphviz_reads_back_the_same_boxes_whatever_they_are_called(name: str) -> None:
+    scene = graph_scene(named(name), ALL_DETAILS)
+
+    drawn = json.loads(
+        subprocess.run(
+            ["dot", "-Tdot_json"],
+            input=dot_of(named(name), ALL_DETAILS).encode(),
+            capture_output=True,
+            check=True,
+        ).stdout
+    )
+
+    boxes = [each for each in drawn["objects"] if each["name"].startswith("b")]
+    assert len(boxes) == len(scene.boxes)
+    assert len(drawn["edges"]) == len(scene.arrows)
+
+
+# SVG -----------------------------------------------------------------------------------------
+
+
+@needs_dot
+@pytest.mark.parametrize("name", NAMES)
+def test_whatever_a_program_names_svg_is_xml_that_runs_nothing(name: str) -> None:
+    svg = svg_of(graph_scene(named(name), ALL_DETAILS))
+
+    tags = {element.tag.rpartition("}")[2] for element in ET.fromstring(svg).iter()}
+
+    assert tags <= {"svg", "g", "title", "a", "polygon", "polyline", "path", "text", "ellipse"}
+
+
+@needs_dot
+def test_an_svg_shows_a_backslash_as_a_backslash() -> None:
+    r"""Graphviz would replace `\N` by the name of the node, in every label."""
+    svg = svg_of(graph_scene(named(r"\N\G"), ALL_DETAILS))
+
+    texts = [e.text or "" for e in ET.fromstring(svg).iter() if e.tag.endswith("}text")]
+
+    assert r"\N\G" in texts
+
+
+@needs_dot
+def test_the_same_trace_gives_the_same_bytes() -> None:
+    assert svg_of(graph_scene(two_layers())) == svg_of(graph_scene(two_layers()))
+
+
+@needs_dot
+def test_png_and_pdf_are_what_they_say() -> None:
+    scene = graph_scene(mean_of_squares())
+
+    assert format_called("png").write(scene, DARK).startswith(b"\x89PNG")
+    assert format_called("pdf").write(scene, LIGHT).startswith(b"%PDF")
+
+
+# JSON ----------------------------------------------------------------------------------------
+
+
+@given(names)
+@settings(max_examples=50)
+def test_whatever_a_program_names_json_says_it(name: str) -> None:
+    trace = named(name)
+    scene = graph_scene(trace, ALL_DETAILS)
+
+    document = json.loads(format_called("json").write(scene, LIGHT))
+
+    assert document["boxes"][0]["title"] == scene.boxes[0].title
+    assert [box["id"] for box in document["boxes"]] == [box.id for box in scene.boxes]
+
+
+# Without the program -------------------------------------------------------------------------
+
+
+def without_dot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graphviz_program.shutil, "which", lambda _: None)
+
+
+def test_without_graphviz_an_svg_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_dot(monkeypatch)
+
+    with pytest.raises(MissingProgramError, match=r"apt-get install graphviz.* or use -f dot"):
+        svg_of(graph_scene(mean_of_squares()))
+
+
+@needs_dot
+def test_a_picture_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graphviz_program, "TIMEOUT_SECONDS", 0.001)
+
+    with pytest.raises(RenderingError, match="did not finish a picture of 5 boxes"):
+        svg_of(graph_scene(mean_of_squares()))
+
+
+@needs_dot
+def test_what_graphviz_refuses_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graphviz_program, "write", lambda *_: b"digraph { oops")
+
+    with pytest.raises(RenderingError, match=r"^dot failed: Error: .*syntax error in line 1.*$"):
+        svg_of(graph_scene(mean_of_squares()))
+
+
+# Files ---------------------------------------------------------------------------------------
+
+
+def test_render_writes_the_format_that_the_files_name_asks_for(tmp_path: Path) -> None:
+    written = render(mean_of_squares(), tmp_path / "a.dot")
+
+    assert written.path.read_text(encoding="utf-8") == dot_of(mean_of_squares())
+    assert len(written.scene.boxes) == 5
+
+
+def test_a_file_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    with pytest.raises(RenderingError, match="No such file or directory"):
+        render(mean_of_squares(), tmp_path / "missing" / "a.dot")
+
+
+def test_a_file_whose_name_asks_for_nothing_is_answered_with_the_choices(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"end it in one of \.dot, \.json, \.pdf, \.png, \.svg"):
+        render(mean_of_squares(), tmp_path / "a.gif")
+
+
+@pytest.mark.parametrize(
+    ("output", "format", "path", "name"),
+    [
+        (None, "dot", "runs/trace.dot", "dot"),
+        (None, "json", "runs/trace.graph.json", "json"),
+        ("out.svg", None, "out.svg", "svg"),
+        ("out", "png", "out", "png"),
+        ("out.svg", "dot", "out.svg", "dot"),
+        ("-", "dot", None, "dot"),
+        ("-", None, None, "dot"),
+    ],
+)
+def test_where_a_picture_goes(
+    output: str | None, format: str | None, path: str | None, name: str
+) -> None:
+    target = target_of(Path("runs/trace.json.gz"), Path(output) if output else None, format)
+
+    assert (target.path, target.format.name) == (Path(path) if path else None, name)
+
+
+def test_without_a_wish_it_is_svg_where_that_can_be_drawn_and_dot_where_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(graphviz_program.shutil, "which", lambda _: "/usr/bin/dot")
+    assert target_of(Path("a.json"), None, None).path == Path("a.svg")
+    without_dot(monkeypatch)
+    assert target_of(Path("a.json"), None, None).path == Path("a.dot")
+
+
+def test_the_trace_itself_is_never_written_over() -> None:
+    with pytest.raises(UsageError, match="is the trace itself"):
+        target_of(Path("trace.json"), Path("trace.json"), None)
