@@ -47,8 +47,8 @@ class NativeProbe:
         self.site = sites.of
         self.number = _ids.__next__
         self.clock = perf_counter_ns
-        self.calls_one = Log(10, objects=2)
-        self.calls_two = Log(11, objects=2)
+        self.calls_one = Log(10, objects=1)
+        self.calls_two = Log(11, objects=1)
         self.runs = Log(6)
         self.moves = Log(7)
         self.events = Log(9)
@@ -70,7 +70,7 @@ class NativeProbe:
         frame = _getframe(3)
         self.catalog.call(
             op, inputs, outputs, node, begin, end,
-            self.code_sites.stack(frame), self.contexts.of(state), frame,
+            self.code_sites.of(frame), self.contexts.of(state), frame,
         )  # fmt: skip
 
     def wrote(self, op: Any, inputs: Any, target: Any, node: Any, begin: int, state: Any) -> None:
@@ -78,7 +78,7 @@ class NativeProbe:
         frame = _getframe(2)
         self.catalog.wrote(
             op, inputs, target, node, begin, end,
-            self.code_sites.stack(frame), self.contexts.of(state), frame,
+            self.code_sites.of(frame), self.contexts.of(state), frame,
         )  # fmt: skip
 
     def made(self, node: Any) -> None:

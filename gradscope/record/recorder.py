@@ -188,7 +188,7 @@ class Recording:
         traceback = error.__traceback__
         stack = schema.NONE
         while traceback is not None:
-            found = site.stack(traceback.tb_frame) if not _machinery(traceback.tb_frame) else schema.NONE
+            found = site.of(traceback.tb_frame) if not _machinery(traceback.tb_frame) else schema.NONE
             if found != schema.NONE:
                 frame = traceback.tb_frame
                 code = frame.f_code

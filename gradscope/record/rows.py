@@ -148,17 +148,16 @@ class Rows:
         """Numbers as the trace has them: from 0, and NONE for `base`."""
         return np.asarray(numbers, np.int64) - (self._base + 1)
 
-    def calls(self, one: Log, two: Log, known: dict[int, int]) -> Calls:
-        first, (places, metas) = one.take()
-        second, (also, more) = two.take()
-        parts = (np.vstack([first, np.full((1, first.shape[1]), self._base)]), second)
+    def calls(self, one: Log, two: Log) -> Calls:
+        first, (metas,) = one.take()
+        second, (more,) = two.take()
+        absent = np.full((1, first.shape[1]), self._base)
+        parts = (np.vstack([first[:8], absent, first[8:]]), second)
         table = np.concatenate(parts, axis=1)
         layout = self.layouts.of(metas + more)
         order = np.argsort(table[0], kind="stable")
         table, layout = table[:, order], layout[order]
-        stack = known.get
-        site = np.array([stack(at, at) for at in places + also], np.int64)[order]
-        return Calls(*table[:7], inputs=(table[7], table[8]), site=site, layout=layout)
+        return Calls(*table[:7], inputs=(table[7], table[8]), site=table[9], layout=layout)
 
     def write(self, calls: Calls, catalog: Catalog, ops: OpTable) -> None:
         """All rows of a window of calls."""

@@ -54,7 +54,7 @@ class Session:
 
     def _flush(self) -> None:
         catalog = self.catalog
-        calls = self.rows.calls(self.probe.calls_one, self.probe.calls_two, self.sites.known)
+        calls = self.rows.calls(self.probe.calls_one, self.probe.calls_two)
         origins, catalog.origins = catalog.origins, []
         self.rows.origins.add(origins)
         self.contexts.flush()

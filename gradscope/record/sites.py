@@ -45,31 +45,26 @@ class Sites:
 
     def here(self, depth: int = 1) -> int:
         """The stack of the innermost user frame, `depth` frames above the caller."""
-        return self.stack(sys._getframe(depth + 1))
+        return self.of(sys._getframe(depth + 1))
 
     def of(self, frame: FrameType | None) -> int:
-        """A number for the nearest user frame: its address, or where stacks are whole, its stack."""
+        """The stack of this frame, or of the nearest caller that is the user's."""
         while frame is not None:
             code = frame.f_code
             address = id(code) + frame.f_lasti
-            if address in self.known:
-                return address
+            stack = self.known.get(address)
+            if stack is not None:
+                return stack
             if address not in self._ours:
                 self._codes.append(code)
                 if not is_ours(code):
                     stack = self._stack(frame)
-                    if self.whole:
-                        return stack
-                    self.known[address] = stack
-                    return address
+                    if not self.whole:
+                        self.known[address] = stack
+                    return stack
                 self._ours.add(address)
             frame = frame.f_back
         return NONE
-
-    def stack(self, frame: FrameType | None) -> int:
-        """The stack of the nearest user frame."""
-        found = self.of(frame)
-        return self.known.get(found, found)
 
     def _stack(self, frame: FrameType) -> int:
         if not self.whole:
