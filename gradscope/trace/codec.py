@@ -18,7 +18,7 @@ from gradscope.trace.lines import ACCEPTED, block_line, header, window_line
 from gradscope.trace.ragged import take
 from gradscope.trace.run import Trace
 from gradscope.trace.scan import ALWAYS, Scan
-from gradscope.trace.text import quoted
+from gradscope.trace.text import quoted_path
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -44,11 +44,11 @@ def load(path: str | PathLike[str], tables: Collection[type[Row]] | None = None)
             return _trace(_scan(file, status.st_size, wanted))
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise UnreadableTraceError(f"cannot open {quoted(str(path))}: {reason}") from None
+        raise UnreadableTraceError(f"cannot open {quoted_path(path)}: {reason}") from None
     except ValueError:  # a path with a NUL in it
-        raise UnreadableTraceError(f"cannot open {quoted(str(path))}: no such name") from None
+        raise UnreadableTraceError(f"cannot open {quoted_path(path)}: no such name") from None
     except UnreadableTraceError as error:
-        raise type(error)(f"cannot read {quoted(str(path))}: {error}") from None
+        raise type(error)(f"cannot read {quoted_path(path)}: {error}") from None
 
 
 def decode(text: bytes) -> Trace:
@@ -108,7 +108,7 @@ def save(trace: Trace, path: str | PathLike[str]) -> None:
     try:
         path.write_bytes(b"".join(map(pack, _windows(trace))))
     except OSError as error:
-        raise RecordingError(f"cannot write {quoted(str(path))}: {error.strerror}") from None
+        raise RecordingError(f"cannot write {quoted_path(path)}: {error.strerror}") from None
 
 
 def _windows(trace: Trace) -> Iterator[bytes]:

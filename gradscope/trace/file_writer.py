@@ -24,7 +24,7 @@ from gradscope.trace.prepare import Values, prepared
 from gradscope.trace.ragged import Data, Ragged
 from gradscope.trace.schema import MINOR, VERSION
 from gradscope.trace.tables import Meta
-from gradscope.trace.text import quoted
+from gradscope.trace.text import quoted_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -101,7 +101,7 @@ class FileWriter:
                 raise self._failure
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
-            raise RecordingError(f"cannot write {quoted(str(self.path))}: {reason}") from None
+            raise RecordingError(f"cannot write {quoted_path(self.path)}: {reason}") from None
         self._thread: Thread | None = None
         if background or (background is None and self.path.suffix in {".gz", ".zst"}):
             self._thread = Thread(target=self._work, name="gradscope writer", daemon=True)
@@ -153,7 +153,7 @@ class FileWriter:
         atexit.unregister(self.close)
         if self._failure is not None:
             raise RecordingError(
-                f"cannot write {quoted(str(self.path))}: {self._failure.strerror}; "
+                f"cannot write {quoted_path(self.path)}: {self._failure.strerror}; "
                 f"the trace ends after {self._written.windows} windows"
             )
 

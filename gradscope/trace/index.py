@@ -116,6 +116,9 @@ def _entries(given: Mapping[str, Any], length: int, size: int) -> tuple[Entry, .
     if any(len(column) != rows for column in columns):
         raise UnreadableTraceError("its index has columns of different lengths")
     entries = tuple(Entry(*cells) for cells in zip(*columns, strict=True))
-    if any(not 0 <= e.offset <= e.offset + e.length <= size for e in entries):
-        raise UnreadableTraceError("its index points outside the file")
+    end = 0
+    for place in entries:  # a line that was named twice would be read twice
+        if not end <= place.offset <= place.offset + place.length <= size:
+            raise UnreadableTraceError("its index points outside the file, or anywhere twice")
+        end = place.offset + place.length
     return entries

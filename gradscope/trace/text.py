@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from os import PathLike
+
 
 def clean(text: str) -> str:
     r"""The same text; a lone surrogate, which no encoding can hold, is written out as `\udc80`."""
@@ -12,7 +17,13 @@ def clean(text: str) -> str:
     return text
 
 
-def quoted(text: object) -> str:
+def quoted(text: object, longest: int = 60) -> str:
     """Hostile text for an error's one line: short, quoted, nothing unprintable."""
-    shown = text if isinstance(text, str) else repr(text)
-    return repr(shown if len(shown) <= 60 else shown[:57] + "...")
+    small = isinstance(text, str | int | float | None)
+    shown = str(text) if small else f"a {type(text).__name__}"
+    return repr(shown if len(shown) <= longest else shown[: longest - 3] + "...")
+
+
+def quoted_path(path: PathLike[str]) -> str:
+    """A path for an error's one line, whole."""
+    return quoted(str(path), 1 << 12)
