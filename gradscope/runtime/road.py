@@ -433,13 +433,14 @@ def _inplace_body(plan: Plan, *, probed: bool) -> list[str]:
         f"    check_inplace(self, ({''.join(f'{p.name}, ' for p in plan.tensors)}), state)",
         "    node = None",
         "    made = self",
-        "    if state.grad_enabled:",
     ]
-    lines += [f"        {line}" for line in _edges(plan, "full")]
-    lines += [f"        if {_any_edge(plan)}:"]
-    if plan.clones_self:
-        lines += ["            self = before_write(self)", "            a_self = self._array"]
-    lines += [f"            {line}" for line in _inplace_node(plan)]
+    if plan.differentiable:
+        lines += ["    if state.grad_enabled:"]
+        lines += [f"        {line}" for line in _edges(plan, "full")]
+        lines += [f"        if {_any_edge(plan)}:"]
+        if plan.clones_self:
+            lines += ["            self = before_write(self)", "            a_self = self._array"]
+        lines += [f"            {line}" for line in _inplace_node(plan)]
     lines += [
         *_computed(plan),
         "    write(target, result)",

@@ -77,7 +77,7 @@ def attach_view(
 ) -> None:
     """Make `made`, whose array is a window on the source's, a view of it."""
     array = made._array
-    if array.base is None or not np.may_share_memory(array, source._array):
+    if not _window_on(array, source._array):
         made._versions = None
         made._storage = None
         if node is not None:
@@ -98,6 +98,14 @@ def attach_view(
     if node is not None:
         meta.edge = (node, nr)
     made._meta = meta
+
+
+def _window_on(array: Any, source: Any) -> bool:
+    """Whether an array shows the memory of another, be it none at all."""
+    base = array.base
+    if base is None or base is source or base is source.base:
+        return base is not None
+    return not array.size or np.may_share_memory(array, source)
 
 
 def attach_views(

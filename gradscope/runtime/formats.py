@@ -1,0 +1,63 @@
+"""Orders in which the elements of a tensor lie in memory: `torch.contiguous_format` and others."""
+
+from __future__ import annotations
+
+from typing import Any, Final, final
+
+import numpy as np
+
+
+@final
+class memory_format:  # noqa: N801 -- PyTorch's name
+    """An order of elements in memory. There is one object per order, so `is` compares them."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name: Final = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self) -> Any:
+        return named, (self.name,)
+
+
+contiguous_format: Final = memory_format("contiguous_format")
+preserve_format: Final = memory_format("preserve_format")
+channels_last: Final = memory_format("channels_last")
+channels_last_3d: Final = memory_format("channels_last_3d")
+
+ALL: Final = {
+    f.name: f for f in (contiguous_format, preserve_format, channels_last, channels_last_3d)
+}
+
+
+def named(name: str) -> memory_format:
+    """The format of this name in the `torch` namespace."""
+    return ALL[name]
+
+
+def copied(array: np.ndarray[Any, Any], wanted: memory_format | None = None) -> Any:
+    """A copy in this order. Unless told otherwise it keeps the order the elements have."""
+    if wanted is None or wanted is preserve_format:
+        flags = array.flags
+        if flags.c_contiguous or 0 in array.strides:  # what is repeated in memory has no order
+            return array.copy("C")
+        return array.copy("K")
+    if wanted is contiguous_format:
+        return array.copy("C")
+    return last(array).copy("C").transpose(0, array.ndim - 1, *range(1, array.ndim - 1))
+
+
+def last(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The array with its channels, at dim 1, put last."""
+    return array.transpose(0, *range(2, array.ndim), 1)
+
+
+def is_ordered(array: np.ndarray[Any, Any], wanted: memory_format) -> bool:
+    """Whether the elements lie one after the other in this order."""
+    if wanted in (channels_last, channels_last_3d):
+        dims = 4 if wanted is channels_last else 5
+        return array.ndim == dims and bool(last(array).flags.c_contiguous)
+    return bool(array.flags.c_contiguous)

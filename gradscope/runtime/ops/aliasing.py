@@ -1,0 +1,133 @@
+"""Other tensors on the same bytes: detach, alias, the parts of complex numbers; and set_."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gradscope.runtime import overrides, probe
+from gradscope.runtime.call import wrap
+from gradscope.runtime.op import BY_HAND, INTERNAL, METHOD_ONLY, family, op, view, w
+from gradscope.runtime.ops import METHODS, both, function, method
+from gradscope.runtime.state import local
+from gradscope.runtime.storage import VersionCounter
+from gradscope.runtime.views import share
+
+_COMPLEX = {"f": "F", "d": "D"}
+
+alias = view("AliasBackward0", lambda self: self[...], INTERNAL, self=lambda grad: grad)
+detach__default = op(None, lambda self: self, METHOD_ONLY)
+
+
+def _as_real(self):
+    if self.dtype.kind != "c":
+        raise RuntimeError("view_as_real is only supported for complex tensors")
+    return self[..., None].view(self.real.dtype)
+
+
+def _as_complex(self):
+    if self.dtype.char not in _COMPLEX:
+        raise RuntimeError(
+            "view_as_complex is only supported for floating point tensors, but got a tensor of "
+            f"scalar type: {self.dtype}"
+        )
+    if self.ndim == 0 or self.shape[-1] != 2:
+        raise RuntimeError("Tensor must have a last dimension of size 2")
+    if self.strides[-1] != self.itemsize:
+        raise RuntimeError("Tensor must have a last dimension with stride 1")
+    return self.view(_COMPLEX[self.dtype.char])[..., 0]
+
+
+view_as_real = view(
+    "ViewAsRealBackward0", _as_real, BY_HAND, self=lambda grad: w.view_as_complex(grad)
+)
+view_as_complex = view(
+    "ViewAsComplexBackward0", _as_complex, BY_HAND, self=lambda grad: w.view_as_real(grad)
+)
+conj__default = op("ConjBackward0", np.conj, BY_HAND, self=lambda grad: grad.conj())
+family(globals())
+
+
+@both
+def detach(input):
+    """The same values without their history, counting the same writes."""
+    if local.state.special and input.overrides_functions and not local.state.overrides_disabled:
+        with overrides.disabled():
+            return overrides.converted(detach(input), type(input))
+    here = probe.here
+    begin = here.clock() if here is not None else 0
+    made = wrap(input._array)
+    share(made, input)
+    if here is not None:
+        here.op1(detach__default.op, input, made, None, begin, local.state)
+    return made
+
+
+@function
+def conj(input):
+    return conj__default(input) if input.is_complex() else input
+
+
+METHODS["conj"] = METHODS["conj_physical"] = conj
+
+
+@both
+def resolve_conj(input):
+    return input
+
+
+@both
+def resolve_neg(input):
+    return input
+
+
+@method
+def is_conj(self):
+    return False
+
+
+@method
+def is_neg(self):
+    return False
+
+
+def _real(self):
+    return view_as_real(self).select(-1, 0) if self.is_complex() else self
+
+
+def _imag(self):
+    if not self.is_complex():
+        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    return view_as_real(self).select(-1, 1)
+
+
+def _write_part(part):
+    return lambda self, value: part(self).copy_(value) and None
+
+
+@function
+def real(input):
+    return _real(input)
+
+
+@function
+def imag(input):
+    return _imag(input)
+
+
+METHODS["real"] = property(_real, _write_part(_real))
+METHODS["imag"] = property(_imag, _write_part(_imag))
+
+
+@method
+def set_(self, source=None):
+    """Become another tensor's alias."""
+    if self.requires_grad and self.is_leaf and local.state.grad_enabled:
+        raise RuntimeError(
+            "a leaf Variable that requires grad is being used in an in-place operation."
+        )
+    self._array = np.empty(0, self._array.dtype) if source is None else source._array
+    self._storage = None if source is None else source.untyped_storage()
+    if self._versions is None:
+        self._versions = VersionCounter()
+    self._versions.value += 1
+    return self

@@ -1,0 +1,267 @@
+"""Windows on some of the elements: select, slice, diagonal, unfold, as_strided, and back."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gradscope.runtime.dims import text, wrapped
+from gradscope.runtime.op import INTERNAL, family, hidden, op, view, w
+from gradscope.runtime.ops import both, method
+from gradscope.runtime.storage import Storage, elements, offset_of, strided
+
+FULL = slice(None)
+
+
+def _select(self, dim, index):
+    try:
+        if dim == 0:
+            return self[index, ...]
+        if dim < 0:
+            dim = wrapped(dim, self.ndim)
+        return self[(FULL,) * dim + (index, ...)]
+    except IndexError:
+        raise IndexError(_unselectable(self, dim, index)) from None
+
+
+def _unselectable(self, dim, index):
+    if self.ndim == 0:
+        return "select() cannot be applied to a 0-dim tensor."
+    dim = wrapped(dim, self.ndim)
+    return (
+        f"select(): index {index} out of range for tensor of size {text(self.shape)} at dimension "
+        f"{dim}"
+    )
+
+
+def _spread(grad, shape, place):
+    """Zeros of this shape with the gradient at this place."""
+    made = np.zeros(shape, grad.dtype)
+    made[place] = grad
+    return made
+
+
+select = view(
+    "SelectBackward0",
+    _select,
+    self=lambda grad, self_shape, dim, index: w.select_backward(grad, self_shape, dim, index),
+)
+select_backward = op(
+    "SelectBackwardBackward0",
+    lambda grad_output, input_sizes, dim, index: _spread(
+        grad_output, input_sizes, (FULL,) * (dim % len(input_sizes)) + (index,)
+    ),
+    INTERNAL,
+    grad_output=lambda grad, dim, index: w.select(grad, dim, index),
+)
+
+
+def _slice(self, dim=0, start=None, end=None, step=1):
+    if self.ndim == 0:
+        raise RuntimeError("slice() cannot be applied to a 0-dim tensor.")
+    if step <= 0:
+        raise RuntimeError("slice step must be positive")
+    if dim == 0:
+        return self[start:end:step]
+    return self[(FULL,) * wrapped(dim, self.ndim) + (slice(start, end, step),)]
+
+
+slice__default = view(
+    "SliceBackward0",
+    _slice,
+    INTERNAL,
+    self=lambda grad, self_shape, dim, start, end, step: w.slice_backward(
+        grad, self_shape, dim, start, end, step
+    ),
+)
+slice_backward = op(
+    "SliceBackwardBackward0",
+    lambda grad_output, input_sizes, dim, start, end, step: _spread(
+        grad_output, input_sizes, (FULL,) * (dim % len(input_sizes)) + (slice(start, end, step),)
+    ),
+    INTERNAL,
+    grad_output=lambda grad, dim, start, end, step: w.slice(grad, dim, start, end, step),
+)
+
+
+def _diagonal(self, offset=0, dim1=0, dim2=1):
+    first, second = wrapped(dim1, self.ndim), wrapped(dim2, self.ndim)
+    if first == second:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    made = self.diagonal(offset, first, second)
+    if self.flags.writeable:
+        made.flags.writeable = True
+    return made
+
+
+def _diagonal_backward(grad_output, input_sizes, offset, dim1, dim2):
+    made = np.zeros(input_sizes, grad_output.dtype)
+    _diagonal(made, offset, dim1, dim2)[...] = grad_output
+    return made
+
+
+diagonal = view(
+    "DiagonalBackward0",
+    _diagonal,
+    self=lambda grad, self_shape, offset, dim1, dim2: w.diagonal_backward(
+        grad, self_shape, offset, dim1, dim2
+    ),
+)
+diagonal_copy = op(
+    "DiagonalBackward0_copy",
+    lambda self, offset=0, dim1=0, dim2=1: _diagonal(self, offset, dim1, dim2).copy(),
+    self=lambda grad, self_shape, offset, dim1, dim2: w.diagonal_backward(
+        grad, self_shape, offset, dim1, dim2
+    ),
+)
+diagonal_backward = op(
+    "DiagonalBackwardBackward0",
+    _diagonal_backward,
+    INTERNAL,
+    grad_output=lambda grad, offset, dim1, dim2: w.diagonal(grad, offset, dim1, dim2),
+)
+
+
+def _unfold(self, dimension, size, step):
+    dim = wrapped(dimension, self.ndim)
+    there = self.shape[dim] if self.ndim else 1
+    if size < 0:
+        raise RuntimeError(f"size is {size} but must be >= 0")
+    if size > there:
+        raise RuntimeError(
+            f"maximum size for tensor at dimension {dim} is {there} but size is {size}"
+        )
+    if step <= 0:
+        raise RuntimeError(f"step is {step} but must be > 0")
+    array = self if self.ndim else self[None]
+    if size == 0:
+        return _slice(array, dim, 0, None, step)[..., None][..., :0]
+    windows = np.lib.stride_tricks.sliding_window_view(array, size, dim, writeable=True)
+    found = windows[(FULL,) * dim + (slice(None, None, step),)]
+    return found if self.ndim else found[0]
+
+
+def _unfold_backward(grad_in, input_sizes, dim, size, step):
+    made = np.zeros(input_sizes, grad_in.dtype)
+    at = (FULL,) * wrapped(dim, len(input_sizes))
+    for place in range(size):
+        window = made[(*at, slice(place, place + step * grad_in.shape[len(at)], step))]
+        window += grad_in[..., place]
+    return made
+
+
+unfold = view(
+    "UnfoldBackward0",
+    _unfold,
+    self=lambda grad, self_shape, dimension, size, step: w.unfold_backward(
+        grad, self_shape, dimension, size, step
+    ),
+)
+unfold_backward = op(
+    "UnfoldBackwardBackward0",
+    _unfold_backward,
+    INTERNAL,
+    grad_in=lambda grad, dim, size, step: w.unfold(grad, dim, size, step),
+)
+
+
+def _as_strided(self, size, stride, storage_offset=None, geometry=None):
+    storage = Storage(self)
+    offset = offset_of(self, storage) if storage_offset is None else storage_offset
+    if len(size) != len(stride):
+        raise RuntimeError(
+            f"mismatch in length of strides and shape: {text(size)} and {text(stride)}"
+        )
+    if any(step < 0 for step in stride):
+        raise RuntimeError(
+            "as_strided: Negative strides are not supported at the moment, got strides: "
+            f"{text(stride)}"
+        )
+    return strided(storage, self.dtype, size, stride, offset)
+
+
+def _as_strided_backward(grad, input_sizes, geometry, size, stride, storage_offset):
+    """Sum the gradient over elements seen twice, and share it among those the input has twice."""
+    steps, begin = geometry
+    at = begin if storage_offset is None else storage_offset
+    seen, source = _places(size, stride, at), _places(input_sizes, steps, begin)
+    low = min(seen.min(initial=begin), source.min(initial=begin))
+    high = max(seen.max(initial=begin), source.max(initial=begin))
+    memory = np.zeros(high - low + 1, grad.dtype)
+    np.add.at(memory, seen - low, grad)
+    shares = np.bincount((source - low).reshape(-1), minlength=memory.size)
+    found = memory[source - low]
+    return found / np.maximum(shares, 1)[source - low].astype(grad.dtype)
+
+
+def _places(size, stride, offset):
+    """Where in memory each element of such a window stands."""
+    place = np.full((1,) * len(size), offset, np.int64)
+    for dim, (count, step) in enumerate(zip(size, stride, strict=True)):
+        place = place + np.arange(count).reshape((-1,) + (1,) * (len(size) - dim - 1)) * step
+    return place.reshape(size)
+
+
+as_strided__default = view(
+    "AsStridedBackward0",
+    _as_strided,
+    hidden("self_shape", "geometry"),
+    self=lambda grad, self_shape, geometry, size, stride, storage_offset: w.as_strided_backward(
+        grad, self_shape, geometry, size, stride, storage_offset
+    ),
+)
+as_strided_backward = op(
+    "AsStridedBackwardBackward0",
+    _as_strided_backward,
+    INTERNAL,
+    grad=lambda grad, geometry, size, stride, storage_offset: w.as_strided(
+        grad.contiguous() if hasattr(grad, "_array") else np.ascontiguousarray(grad),
+        size,
+        stride,
+        (geometry[1] if storage_offset is None else storage_offset) - geometry[1],
+    ),
+)
+family(globals())
+
+
+@both
+def as_strided(input, size, stride, storage_offset=None):
+    """Any window on the memory the tensor lies in."""
+    array = input._array
+    geometry = (elements(array), offset_of(array, input.untyped_storage()))
+    return as_strided__default(input, tuple(size), tuple(stride), storage_offset, geometry)
+
+
+@both
+def narrow(input, dim, start, length):
+    """`length` elements along `dim`, from `start` on."""
+    if input.dim() == 0:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    if length < 0:
+        raise RuntimeError("narrow(): length must be non-negative.")
+    start = int(start)
+    size = input._array.shape[wrapped(dim, input.dim())]
+    if not -size <= start <= size:
+        raise IndexError(
+            f"start out of range (expected to be in range of [{-size}, {size}], but got {start})"
+        )
+    first = start + size if start < 0 else start
+    if first + length > size:
+        raise RuntimeError(f"start ({first}) + length ({length}) exceeds dimension size ({size}).")
+    return slice__default(input, dim, first, first + length, 1)
+
+
+@method
+def fill_diagonal_(self, fill_value, wrap=False):
+    """Write a number along the main diagonal of all dims at once."""
+    shape = self._array.shape
+    if len(shape) < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    if len(shape) > 2 and len(set(shape)) > 1:
+        raise RuntimeError("all dimensions of input must be of equal length")
+    step = sum(elements(self._array))
+    lines = -(-shape[0] // (shape[1] + 1)) if wrap and len(shape) == 2 else 1
+    for line in range(lines):
+        rows = self[line * (shape[1] + 1) :] if line else self
+        count = min(rows._array.shape)
+        rows.as_strided((count,), (step,)).fill_(fill_value)
+    return self

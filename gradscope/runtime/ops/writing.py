@@ -1,0 +1,91 @@
+"""Writing into a tensor: copy_, fill_, zero_."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gradscope.runtime import dtypes
+from gradscope.runtime.dims import text
+from gradscope.runtime.op import INTERNAL, family, inplace, op, overload
+from gradscope.runtime.ops import both, method
+from gradscope.runtime.ops.shape import disagreement
+from gradscope.runtime.ops.words import zeros_like
+from gradscope.runtime.tensor import Tensor
+
+
+def _copy_into(self, src, non_blocking=False):
+    try:
+        np.copyto(self, src, casting="unsafe")
+    except ValueError:
+        raise RuntimeError(_uncopyable(self, src)) from None
+    return self
+
+
+def _uncopyable(self, src):
+    words = disagreement(self.shape, src.shape)
+    if words:
+        return words
+    return (
+        f"output with shape {text(self.shape)} doesn't match the broadcast shape "
+        f"{text(np.broadcast_shapes(self.shape, src.shape))}"
+    )
+
+
+def _fill(self, value):
+    _fill_in(made := np.empty_like(self), value)
+    return made
+
+
+def _fill_in(self, value):
+    try:
+        self[...] = value
+    except OverflowError:
+        kind = dtypes.from_numpy(self.dtype).name
+        raise RuntimeError(f"value cannot be converted to type {kind}_t without overflow") from None
+    return self
+
+
+def _fill_in_tensor(self, value):
+    if value.ndim:
+        raise RuntimeError(
+            "fill_ only supports 0-dimension value tensor but got tensor with "
+            f"{value.ndim} dimensions."
+        )
+    self[...] = value
+    return self
+
+
+NUMBER = {"self": lambda grad: zeros_like(grad)}
+TENSOR = {"self": lambda grad: zeros_like(grad), "value": lambda grad: grad.sum()}
+COPY = {"self": lambda grad: zeros_like(grad), "src": lambda grad: grad}
+
+copy = op("CopyBackwards", lambda self, src, non_blocking=False: src, INTERNAL, **COPY)
+copy_ = inplace(copy, _copy_into)
+zero = op("ZeroBackward0", lambda self: np.zeros_like(self), INTERNAL, **NUMBER)
+
+
+def _zero_in(self):
+    self.fill(0)
+    return self
+
+
+zero_ = inplace(zero, _zero_in)
+fill__number = op("FillBackward0", _fill, overload("Scalar"), **NUMBER)
+fill__tensor = op("FillBackward1", _fill, overload("Tensor"), **TENSOR)
+# Writing in place has nodes of its own names.
+_filled = op("FillBackward2", _fill, INTERNAL, overload("Scalar"), **NUMBER)
+_filled_tensor = op("FillBackward3", _fill, INTERNAL, overload("Tensor"), **TENSOR)
+fill___number = inplace(_filled, _fill_in)
+fill___tensor = inplace(_filled_tensor, _fill_in_tensor)
+family(globals())
+
+
+@both
+def fill(input, value):
+    return (fill__tensor if isinstance(value, Tensor) else fill__number)(input, value)
+
+
+@method
+def fill_(self, value):
+    """Every element the same number, or the one element of a tensor."""
+    return (fill___tensor if isinstance(value, Tensor) else fill___number)(self, value)
