@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 
 from gradscope.render.cells import Charset
 from gradscope.scene.kinds import Kind
@@ -37,7 +38,8 @@ def busy_cells(spans: Sequence[Span], axis: Axis, charset: Charset) -> Cells:
     kinds: list[Kind | None] = [None] * axis.width
     for span in spans:
         low, high = axis.edges(span.begin, span.end)
-        for column in range(axis.column(span.begin), min(int(high), axis.width - 1) + 1):
+        first = axis.column(span.begin)
+        for column in range(first, max(ceil(high), first + 1)):
             part = min(high, column + 1) - max(low, column)
             if part > longest[column] or kinds[column] is None:
                 longest[column], kinds[column] = part, span.kind

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.cells import cell_len
 from rich.text import Text
 
-from gradscope.render.cells import Charset, line
+from gradscope.render.cells import Charset, line, wrapped
 from gradscope.render.plot import (
     Axis,
     Cells,
@@ -35,7 +35,7 @@ def timeline_lines(scene: TimelineScene, width: int, charset: Charset) -> Iterat
         yield from _task(task, width, charset)
     for note in scene.notes:
         yield line("")
-        yield line((charset.fit(note, width).rstrip(), ACCENT))
+        yield from _note(note, width, charset)
 
 
 def _task(task: TaskTimeline, width: int, charset: Charset) -> Iterator[Text]:
@@ -47,8 +47,13 @@ def _task(task: TaskTimeline, width: int, charset: Charset) -> Iterator[Text]:
     yield line("")
     yield from _rows(task, width, charset)
     for note in task.notes:
-        style = ALARM if note.startswith("raised") else ACCENT
-        yield line((charset.fit(note, width).rstrip(), style))
+        yield from _note(note, width, charset)
+    for error in task.errors:
+        yield from _note(error, width, charset, ALARM)
+
+
+def _note(note: str, width: int, charset: Charset, style: str = ACCENT) -> Iterator[Text]:
+    return (line((part, style)) for part in wrapped(charset, note, width))
 
 
 # Lanes ---------------------------------------------------------------------------------------
@@ -173,7 +178,7 @@ def event_lines(events: EventList, width: int, charset: Charset) -> Iterator[Tex
         text = GAP.join(_event_cells(row, first, (numbers, times, kinds, nodes), charset))
         yield line(charset.fit(text, width).rstrip())
     for note in events.notes:
-        yield line((charset.fit(note, width).rstrip(), ACCENT))
+        yield from _note(note, width, charset)
 
 
 def _event_cells(

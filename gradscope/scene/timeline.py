@@ -86,7 +86,8 @@ class TaskTimeline:
     end: int
     lanes: tuple[Lane, ...]
     rows: tuple[Row, ...]
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  # what is not shown
+    errors: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,6 @@ def _timeline(trace: Trace, facts: Schedule, names: NodeNames, limit: int) -> Ta
     if len(shown) < len(facts.executions):
         total = count(len(facts.executions))
         notes.append(f"showing the first {len(shown)} of {total} nodes; --rows N for more")
-    notes += [f"raised {error.type}: {error.message}" for error in facts.errors]
     return TaskTimeline(
         task=facts.task.id,
         title=_title(facts),
@@ -153,6 +153,7 @@ def _timeline(trace: Trace, facts: Schedule, names: NodeNames, limit: int) -> Ta
         lanes=tuple(_lanes(trace, facts)),
         rows=tuple(_row(trace, run, names) for run in shown),
         notes=tuple(notes),
+        errors=tuple(f"raised {error.type}: {error.message}" for error in facts.errors),
     )
 
 

@@ -136,6 +136,7 @@ def test_the_whole_timeline_of_a_small_backward() -> None:
                     ),
                 ),
                 notes=(),
+                errors=(),
             ),
         ),
         notes=(),
@@ -172,7 +173,7 @@ def test_a_backward_that_failed_says_what_raised() -> None:
     (task,) = timeline_scene(trace).tasks
 
     assert task.facts == "1 node in 3 ns, did not end"
-    assert task.notes == ("raised RuntimeError: bad\nluck",)
+    assert task.errors == ("raised RuntimeError: bad\nluck",)
     assert task.rows[0].failed
 
 
