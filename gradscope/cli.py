@@ -31,6 +31,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # panels would double the time that --help takes
 )
 
 COMMAND_LINE_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
@@ -350,14 +351,14 @@ def _safe(text: str) -> str:
 # The way out ---------------------------------------------------------------------------------
 
 
-def main() -> NoReturn:
+def main(arguments: list[str] | None = None) -> NoReturn:
     """Run a command; explain what went wrong in one line; exit."""
-    sys.exit(_run())
+    sys.exit(_run(arguments))
 
 
-def _run() -> int:
+def _run(arguments: list[str] | None) -> int:
     try:
-        code = app(standalone_mode=False)
+        code = app(arguments, standalone_mode=False)
         sys.stdout.flush()
     except GradscopeError as error:
         return _fail(str(error), error.exit_code)
@@ -366,7 +367,7 @@ def _run() -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED
     except (KeyboardInterrupt, typer.Abort):
-        return _fail("interrupted", INTERRUPTED)
+        return INTERRUPTED
     except COMMAND_LINE_ERROR as error:
         return _misused(error)
     except Exception as error:  # noqa: BLE001  the last resort

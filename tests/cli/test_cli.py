@@ -1,0 +1,474 @@
+"""The commands as a person meets them: what they print, where, and their exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gradscope
+from gradscope import cli
+from gradscope.render import graphviz_program
+from gradscope.trace.build import trace_of
+from gradscope.trace.codec import save
+from gradscope.trace.schema import GraphTask, Node, NodeBegin, Push
+from tests.example_traces import mean_of_squares, nan_in_backward, two_layers
+from tests.render.hostile import NAMES, named
+
+needs_dot = pytest.mark.skipif(
+    shutil.which("dot") is None, reason="Graphviz's dot is not installed: apt-get install graphviz"
+)
+
+
+class Ran:
+    """What a command left behind."""
+
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+
+class Line:
+    """A command line, run in this process, in an empty directory."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *arguments: str | Path) -> Ran:
+        with pytest.raises(SystemExit) as left:
+            cli.main([str(each) for each in arguments])
+        captured = self._capsys.readouterr()
+        return Ran(int(left.value.code or 0), captured.out, captured.err)
+
+
+@pytest.fixture
+def run(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Line:
+    monkeypatch.chdir(tmp_path)
+    save(mean_of_squares(), "mean.json")
+    save(nan_in_backward(), "nan.json")
+    save(two_layers(steps=3), "train.json")
+    return Line(capsys)
+
+
+def without_dot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graphviz_program.shutil, "which", lambda _: None)
+
+
+# The whole -----------------------------------------------------------------------------------
+
+
+def test_the_version_is_that_of_the_package(run: Line) -> None:
+    ran = run("--version")
+
+    assert (ran.code, ran.out) == (0, f"gradscope {gradscope.__version__}\n")
+
+
+def test_help_names_every_command(run: Line) -> None:
+    ran = run("--help")
+
+    assert ran.code == 0
+    for command in ("render", "timeline", "inspect", "check", "info", "trace"):
+        assert f" {command} " in ran.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nonsense"], "No such command 'nonsense'; see gradscope --help"),
+        (["info"], "Missing argument 'TRACE'; see gradscope --help"),
+        (["render", "mean.json", "--hops", "many"], "Invalid value for '--hops'"),
+        (["timeline", "mean.json", "--width", "20"], "Invalid value for '--width'"),
+        (["render", "mean.json", "-f", "gif"], "there is no format 'gif'; choose dot, json"),
+        (["render", "mean.json", "--step", "3"], "this trace has no step 3: it has no steps"),
+        (["render", "mean.json", "--around", "MulBackwards0"], "did you mean MulBackward0#1 … #2"),
+        (["timeline", "mean.json", "--task", "5"], "this trace has no graph task 5"),
+        (["inspect", "mean.json", "--rule", "x"], "there is no rule 'x'; the rules are GS101"),
+        (["inspect", "--explain", "x"], "there is no rule 'x'"),
+        (["inspect"], "inspect needs a trace"),
+        (["render", "mean.json", "--color", "grad"], "record it with --level values"),
+        (["render", "mean.json", "-o", "mean.json"], "mean.json is the trace itself"),
+        (["render", "mean.json", "-o", "a.gif"], "a.gif names no format"),
+    ],
+)
+def test_a_command_that_makes_no_sense_is_answered_in_one_line(
+    run: Line, arguments: list[str], message: str
+) -> None:
+    ran = run(*arguments)
+
+    assert ran.code == 2
+    assert ran.out == ""
+    assert ran.err.startswith("gradscope: error: ")
+    assert message in ran.err
+    assert ran.err.count("\n") == 1
+
+
+COMMANDS = ("render", "timeline", "inspect", "check", "info")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_file_that_is_no_trace_is_answered_in_one_line(run: Line, command: str) -> None:
+    Path("empty.json").write_bytes(b"")
+    Path("binary.json").write_bytes(bytes(range(256)) * 40)
+    Path("other.json").write_text('{"traceEvents": []}', encoding="utf-8")
+    Path("directory").mkdir()
+
+    for name in ("missing.json", "empty.json", "binary.json", "other.json", "directory", "a\nb"):
+        ran = run(command, name)
+        assert (ran.code, ran.out) == (3, ""), name
+        assert ran.err.startswith("gradscope: error: cannot ")
+        assert ran.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_view_shows_a_trace_whatever_its_program_names(run: Line, command: str) -> None:
+    for number, name in enumerate(NAMES):
+        save(named(name), f"{number}.json")
+        ran = run(command, f"{number}.json", *(["-f", "dot"] if command == "render" else []))
+        assert ran.code in {0, 1}, (name, ran.err)
+        assert not set(ran.out + ran.err) & set("\x07\x1b\x7f\x9b\u202e"), name
+
+
+def test_ctrl_c_ends_a_command_quietly(run: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "_load", interrupt)
+
+    ran = run("info", "mean.json")
+
+    assert (ran.code, ran.err) == (130, "")
+
+
+def test_a_fault_of_our_own_is_one_line_with_its_place(
+    run: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise TypeError("oops")
+
+    monkeypatch.setattr(cli, "_load", fail)
+
+    ran = run("info", "mean.json")
+
+    assert ran.code == 70
+    assert "a fault in gradscope: TypeError: oops (test_cli.py:" in ran.err
+    assert ran.err.count("\n") == 1
+
+
+# render --------------------------------------------------------------------------------------
+
+
+@needs_dot
+def test_render_draws_an_svg_beside_the_trace(run: Line) -> None:
+    ran = run("render", "mean.json")
+
+    assert (ran.code, ran.out, ran.err) == (0, "wrote mean.svg: 5 boxes\n", "")
+    assert Path("mean.svg").read_bytes().startswith(b"<?xml")
+
+
+def test_without_graphviz_render_writes_dot_and_says_so(
+    run: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_dot(monkeypatch)
+
+    ran = run("render", "mean.json")
+
+    assert (ran.code, ran.out) == (0, "wrote mean.dot: 5 boxes\n")
+    assert ran.err.startswith("gradscope: DOT, since Graphviz's dot is not installed (apt-get ")
+    assert ran.err.count("\n") == 1
+    assert Path("mean.dot").read_text(encoding="utf-8").startswith("digraph")
+
+
+@pytest.mark.parametrize("arguments", [["-f", "svg"], ["-o", "mean.svg"]])
+def test_without_graphviz_an_svg_that_was_asked_for_is_an_error_that_leaves_dot(
+    run: Line, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    without_dot(monkeypatch)
+
+    ran = run("render", "mean.json", *arguments)
+
+    assert (ran.code, ran.out) == (2, "")
+    assert "`dot`, which is not installed" in ran.err
+    assert ran.err.endswith("; wrote mean.dot instead\n")
+    assert Path("mean.dot").exists()
+
+
+def test_render_writes_to_the_standard_output(run: Line) -> None:
+    ran = run("render", "mean.json", "-f", "dot", "-o", "-")
+
+    assert ran.code == 0
+    assert ran.out.startswith("digraph")
+
+
+def test_render_as_json_never_takes_the_traces_name(run: Line) -> None:
+    ran = run("render", "mean.json", "-f", "json")
+
+    assert ran.out == "wrote mean.graph.json: 5 boxes\n"
+    assert json.loads(Path("mean.graph.json").read_bytes())["title"] == "ex.py · backward graph"
+
+
+def test_what_a_picture_leaves_out_is_said(run: Line) -> None:
+    ran = run("render", "train.json", "-f", "dot", "--group", "none", "--limit", "5")
+
+    assert ran.code == 0
+    assert ran.err == (
+        "gradscope: step 0 of 3 steps; another with --step N, every one with --all\n"
+        "gradscope: 6 nodes folded into 2 module calls; open them with --expand MODULE or --all\n"
+    )
+
+
+def test_the_options_of_render_reach_the_picture(run: Line) -> None:
+    run("render", "train.json", "-f", "json", "--around", "AddmmBackward0#3", "--hops", "1",
+        "--step", "1", "--saved", "--tensors", "--merge-leaves", "--theme", "dark",
+        "--color", "time", "--expand", "layers0")  # fmt: skip
+
+    picture = json.loads(Path("train.graph.json").read_bytes())
+
+    assert picture["title"] == "train.py · step 1 · 1 hop around AddmmBackward0#3"
+    assert picture["color_by"] == "time"
+    assert {box["title"] for box in picture["boxes"]} == {
+        "AddmmBackward0",
+        "ReluBackward0",
+        "TBackward0",
+        "layers0.linear.bias",
+    }
+
+
+def test_a_picture_that_cannot_be_written_is_an_error(run: Line) -> None:
+    ran = run("render", "mean.json", "-o", "missing/a.dot")
+
+    assert (ran.code, ran.err) == (
+        2,
+        "gradscope: error: cannot write missing/a.dot: No such file or directory\n",
+    )
+
+
+# timeline ------------------------------------------------------------------------------------
+
+
+def test_timeline_shows_the_backwards_of_a_step(run: Line) -> None:
+    ran = run("timeline", "train.json", "--step", "2", "--width", "80")
+
+    assert ran.code == 0
+    assert ran.out.startswith("backward 2 at train.py:32  loss.backward()\n13 nodes in ")
+    assert max(map(len, ran.out.splitlines())) <= 80
+
+
+def test_a_plain_timeline_is_ascii(run: Line) -> None:
+    assert run("timeline", "train.json", "--plain").out.isascii()
+
+
+def test_a_pipe_gets_no_colours(run: Line) -> None:
+    assert "\x1b" not in run("timeline", "mean.json").out
+
+
+def test_timeline_lists_events(run: Line) -> None:
+    ran = run("timeline", "mean.json", "--events", "--rows", "2")
+
+    assert ran.out.splitlines()[-1] == "showing 2 of 37 events; --rows N for more"
+    assert len(run("timeline", "mean.json", "--events", "--all").out.splitlines()) == 37
+
+
+def test_a_trace_without_events_of_the_engine_says_which_level_has_them(run: Line) -> None:
+    save(trace_of(Node(0, "A"), GraphTask(0)), "graph.json")
+
+    ran = run("timeline", "graph.json")
+
+    assert ran.code == 2
+    assert "record it with --level engine" in ran.err
+
+
+# inspect -------------------------------------------------------------------------------------
+
+
+def test_inspect_exits_with_one_when_it_finds_something(run: Line) -> None:
+    ran = run("inspect", "nan.json")
+
+    assert ran.code == 1
+    assert ran.err == ""
+    assert "error GS201 Inf born in the backward of SqrtBackward0 (nan.py:5)" in ran.out
+
+
+def test_inspect_exits_with_zero_when_it_finds_nothing(run: Line) -> None:
+    ran = run("inspect", "mean.json")
+
+    assert ran.code == 0
+    assert "nothing found by 2 rules" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["--fail-on", "error"], 1),
+        (["--fail-on", "never"], 0),
+        (["--ignore", "GS201"], 0),
+        (["--rule", "exception"], 0),
+        (["--rule", "non-finite-birth"], 1),
+    ],
+)
+def test_what_counts_as_failure_can_be_chosen(run: Line, arguments: list[str], code: int) -> None:
+    assert run("inspect", "nan.json", *arguments).code == code
+
+
+def test_inspect_speaks_json(run: Line) -> None:
+    ran = run("inspect", "nan.json", "--json")
+
+    assert ran.code == 1
+    assert [finding["severity"] for finding in json.loads(ran.out)["findings"]] == ["error"] * 2
+
+
+def test_inspect_explains_a_rule_without_a_trace(run: Line) -> None:
+    ran = run("inspect", "--explain", "non-finite-birth")
+
+    assert ran.code == 0
+    assert ran.out.startswith("GS201 non-finite-birth\n")
+
+
+# check and info ------------------------------------------------------------------------------
+
+
+def test_check_finds_nothing_in_a_true_trace(run: Line) -> None:
+    ran = run("check", "mean.json")
+
+    assert (ran.code, ran.out) == (0, "every rule of the trace holds\n")
+
+
+def test_check_names_what_cannot_be(run: Line) -> None:
+    save(trace_of(Node(0, "A"), Push(node=7, task=0), NodeBegin(node=0, task=0)), "false.json")
+
+    ran = run("check", "false.json")
+
+    assert ran.code == 1
+    assert "violation" in ran.out.splitlines()[-1]
+
+
+def test_info_says_what_a_file_holds(run: Line) -> None:
+    ran = run("info", "mean.json")
+
+    assert ran.code == 0
+    assert "producer  gradscope 0.1.0\n" in ran.out
+    assert "  node_begin       5\n" in ran.out
+
+
+# In a process of its own ---------------------------------------------------------------------
+
+
+def started(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "gradscope", *arguments],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["--version"],
+        ["render", "mean.json", "-f", "dot"],
+        ["timeline", "mean.json"],
+        ["inspect", "mean.json"],
+        ["check", "mean.json"],
+        ["info", "mean.json"],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_no_view_loads_the_runtime_the_recorder_numba_or_pytorch(
+    run: Line, arguments: list[str]
+) -> None:
+    assert isinstance(run, Line)
+    program = (
+        "import sys; from gradscope import cli\n"
+        f"code = cli._run({arguments!r})\n"
+        "rooms = {'gradscope.runtime', 'gradscope.record', 'gradscope.debug'}\n"
+        "heavy = {'torch', 'numba', 'llvmlite', 'networkx', 'scipy', 'pandas'}\n"
+        "loaded = sorted((rooms | heavy) & set(sys.modules))\n"
+        "print(code, loaded, file=sys.stderr)\n"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert done.stderr.splitlines()[-1] == "0 []"
+
+
+def test_a_reader_that_leaves_early_is_no_error(run: Line) -> None:
+    assert isinstance(run, Line)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gradscope", "timeline", "train.json", "--events", "--all"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+    )
+    assert process.stdout
+    assert process.stderr
+    process.stdout.readline()
+    process.stdout.close()
+
+    assert process.wait(timeout=60) in {0, 141}
+    assert process.stderr.read() == ""
+    process.stderr.close()
+
+
+def test_colours_are_for_terminals_and_can_be_forbidden(run: Line) -> None:
+    assert isinstance(run, Line)
+    coloured = started("timeline", "mean.json", FORCE_COLOR="1", COLORTERM="truecolor")
+    forbidden = started(
+        "timeline", "mean.json", FORCE_COLOR="1", NO_COLOR="1", COLORTERM="truecolor"
+    )
+
+    assert "\x1b[38;2;" in coloured.stdout
+    assert "38;2;" not in forbidden.stdout
+
+
+def test_where_blocks_cannot_be_printed_plain_characters_are(run: Line) -> None:
+    assert isinstance(run, Line)
+
+    done = started("timeline", "mean.json", PYTHONIOENCODING="ascii")
+
+    assert done.returncode == 0
+    assert done.stdout.isascii()
+    assert "#" in done.stdout
+
+
+def test_the_module_runs_as_the_command_does(run: Line) -> None:
+    assert isinstance(run, Line)
+
+    assert started("--version").stdout == f"gradscope {gradscope.__version__}\n"
+
+
+# The tool's own API --------------------------------------------------------------------------
+
+
+def test_the_api_loads_inspects_and_renders(run: Line) -> None:
+    assert isinstance(run, Line)
+    trace = gradscope.load("nan.json")
+
+    assert trace == nan_in_backward()
+    assert [finding.rule for finding in gradscope.inspect(trace).findings] == ["GS201", "GS201"]
+    assert gradscope.render(trace, "nan.dot").path == Path("nan.dot")
+
+
+def test_a_room_that_is_called_like_a_function_is_both() -> None:
+    from gradscope.render.text import visible
+
+    assert gradscope.render.text.visible is visible
+    assert callable(gradscope.render)
+
+
+def test_what_the_package_does_not_have_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'gradscope' has no attribute 'nonsense'"):
+        gradscope.nonsense  # noqa: B018
+
+    assert {"inspect", "load", "record", "render"} <= set(dir(gradscope))
