@@ -88,7 +88,7 @@ class FileWriter:
         self._written = Written()
         self._failure: OSError | None = None
         self._producer_dropped: Mapping[str, int] = {}
-        self._closed = self._stopping = self._draining = False
+        self._closed = self._stopping = False
         self._filling: Final = RLock()
         self._writing: Final = RLock()
         self._changed: Final = Condition()
@@ -178,21 +178,17 @@ class FileWriter:
     def _drain(self) -> None:
         """Write all committed windows."""
         with self._writing:
-            if self._draining:  # a signal handler commits while this thread writes
-                return
-            self._draining = True
-            try:
-                while len(self._windows) > 1:
-                    window = self._windows[0]
-                    if window.number > self._written.windows and self._failure is None:
-                        self._write(window)
+            while len(self._windows) > 1:
+                window = self._windows[0]
+                if window.number > self._written.windows and self._failure is None:
+                    self._write(window)
+                if self._windows[0] is window:  # else a signal handler's commit took it away
                     self._windows.popleft()
-                    with self._changed:
-                        self._changed.notify_all()
-            finally:
-                self._draining = False
+                with self._changed:
+                    self._changed.notify_all()
 
     def _write(self, window: Window) -> None:
+        self._listen(window)
         if self._written.dropped is None:
             new = self._texts.block(range(self._written.strings, window.strings))
             then = replace(self._written, windows=window.number, strings=window.strings)
@@ -245,7 +241,6 @@ class FileWriter:
             lines.append(block_line(block) + b",\n")
             entries.append(entry(block, offset, len(lines[-1]), then.windows))
             offset += len(lines[-1])
-            self._listen(block)
         text = b"".join([*lines, window_line(then.windows, len(blocks))])
         packed = self._pack(text)
         if not free and self._max_bytes is not None and then.size + len(packed) > self._max_bytes:
@@ -254,15 +249,17 @@ class FileWriter:
         self._append(text, packed, replace(then, lines=then.lines + len(entries)))
         return True
 
-    def _listen(self, block: Block) -> None:
+    def _listen(self, window: Window) -> None:
         """Remember what the producer says it has left out itself."""
-        if block.table != Meta.TABLE or block.amend:
-            return
-        for key, value in zip(_ids(block.data["key"]), _ids(block.data["value"]), strict=True):
-            if self._texts[key] == "dropped":
-                with suppress(orjson.JSONDecodeError):
-                    said = orjson.loads(self._texts[value])
-                    self._producer_dropped = said if isinstance(said, dict) else {}
+        meta = [completed(block) for block in window.blocks if block.table == Meta.TABLE]
+        for block in meta:
+            for key, value in zip(
+                *(_ids(block.data[name]) for name in ("key", "value")), strict=True
+            ):
+                if self._texts[key] == "dropped":
+                    with suppress(orjson.JSONDecodeError):
+                        said = orjson.loads(self._texts[value])
+                        self._producer_dropped = said if isinstance(said, dict) else {}
 
     def _append(self, text: bytes, packed: bytes, then: Written) -> None:
         """Write behind what is written. Done twice, it is as if done once."""
@@ -275,7 +272,8 @@ class FileWriter:
             self._failure = error
             with suppress(OSError):
                 os.ftruncate(self._file, then.size)
-        else:
+            return
+        if self._written.windows <= then.windows:  # else a signal handler's commit went further
             self._written = replace(then, size=at, text=then.text + len(text))
 
 

@@ -77,4 +77,6 @@ def _array(given: Values, dtype: np.dtype[Any]) -> Array:
         raise ValueError(f"it needs one dimension and has {array.ndim}")
     if not array.size or (dtype == np.bool_ and array.dtype.kind in "iu"):
         return array.astype(dtype)
+    if array.dtype.kind == "u" and array.max() >= 2**63:
+        raise OverflowError(f"{array.max()} has more than 63 bits")
     return array.astype(dtype, casting="same_kind")

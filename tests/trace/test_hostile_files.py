@@ -5,23 +5,17 @@ from __future__ import annotations
 import gzip
 import os
 import random
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
-import numpy as np
 import orjson
 import pytest
 import zstandard
 
 from gradscope.errors import FutureTraceError, UnreadableTraceError
-from gradscope.trace.assemble import Block
 from gradscope.trace.codec import decode, encode, load
-from gradscope.trace.compression import FREE, RATIO
-from gradscope.trace.lines import MEMORY, block_line, header, seal, window_line
+from gradscope.trace.lines import header, seal, window_line
 from gradscope.trace.run import Trace
 from gradscope.trace.schema import TABLES, Node, Stack
 from gradscope.trace.spec import check
@@ -284,86 +278,6 @@ def test_circles_and_doubles_are_the_specs_business() -> None:
     }
 
 
-# Memory --------------------------------------------------------------------------------------
-
-SIZE = 4 << 20
-FEW = {"table": "edge", "rows": SIZE, "node": 1, "index": 2, "next": 3, "input_nr": 4}
-STRINGS = {"table": "string", "id": {"first": 1, "by": 1}}
-PAIRS = [chr(65 + n % 26) + chr(65 + n // 26 % 26) for n in range(SIZE // 5)]
-
-
-def sealed_text(body: bytes) -> bytes:
-    return trace_text(b'%s,"crc32":%d}' % (body, crc32(body)))
-
-
-BOMBS: dict[str, Callable[[], bytes]] = {
-    "constants": lambda: trace_text(seal(FEW | {"pad": "x" * SIZE})),
-    "constants beside a long line": lambda: trace_text(
-        seal({"table": "pad", "rows": 1, "text": ["x" * SIZE]}), seal(FEW)
-    ),
-    "constants as allowed": lambda: trace_text(
-        seal(FEW | {"rows": SIZE // 2, "node": [7] * (SIZE // 2)})
-    ),
-    "floats": lambda: trace_text(
-        seal({"table": "f", "rows": SIZE // 4, "x": [1.5] * (SIZE // 4), "y": 0.5})
-    ),
-    "columns": lambda: trace_text(
-        seal({"table": "c", "rows": 1, **{f"{n:x}": 0 for n in range(SIZE // 9)}})
-    ),
-    "columns of many blocks": lambda: trace_text(
-        *(seal({"table": "wide", "rows": 1, f"{n:x}": 0}) for n in range(SIZE // 60))
-    ),
-    "small blocks": lambda: trace_text(
-        *[seal({"table": "edge", "rows": 12, "node": 0, "index": 0, "next": 0})] * (SIZE // 70)
-    ),
-    "empty texts": lambda: trace_text(
-        seal(STRINGS | {"rows": SIZE // 3, "text": [""] * (SIZE // 3)})
-    ),
-    "texts": lambda: trace_text(seal(STRINGS | {"rows": len(PAIRS), "text": PAIRS})),
-    "lists": lambda: sealed_text(b'{"table":"a","rows":1,"x":[' + b"[]," * (SIZE // 3) + b"[]]"),
-    "objects": lambda: sealed_text(b'{"table":"a","rows":1,"x":[' + b"{}," * (SIZE // 3) + b"{}]"),
-    "nested": lambda: sealed_text(b'{"table":"a","rows":1,"x":' + b"[" * SIZE + b"]" * SIZE),
-    "gzip": lambda: gzip.compress(b" " * (1 << 28)),
-    "gzip of one line": lambda: gzip.compress(header((1, 0)) + b"1" * (1 << 28)),
-    "zstd": lambda: zstandard.compress(b" " * (1 << 30)),
-}
-
-MEASURED = """
-import re, sys
-from pathlib import Path
-from gradscope.errors import UnreadableTraceError
-from gradscope.trace.codec import decode, encode, load
-from gradscope.trace.build import trace_of
-
-def peak():
-    return int(re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())[1]) * 1024
-
-decode(encode(trace_of()))
-before = peak()
-try:
-    load(sys.argv[1])
-except UnreadableTraceError:
-    pass
-print(peak() - before)
-"""
-
-
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's own account")
-@pytest.mark.parametrize("name", BOMBS)
-def test_opening_a_file_takes_memory_in_proportion_to_its_size(name: str, tmp_path: Path) -> None:
-    path = tmp_path / "bomb.json"
-    path.write_bytes(BOMBS[name]())
-
-    command = [sys.executable, "-c", MEASURED, str(path)]
-    measured = subprocess.run(
-        command, capture_output=True, check=True, text=True, cwd=Path(__file__).parents[2]
-    )
-
-    taken, size = int(measured.stdout), path.stat().st_size
-    packed = name.startswith(("gzip", "zstd"))  # and refused before there is anything to parse
-    assert taken < (4 * (RATIO * size + FREE) if packed else MEMORY * size)
-
-
 def test_an_index_that_lies_is_not_believed(tmp_path: Path) -> None:
     whole = mean_of_squares()
     path = tmp_path / "trace.json"
@@ -393,11 +307,3 @@ def test_an_index_that_lies_is_not_believed(tmp_path: Path) -> None:
             assert lie == {"offset": [place + 1 for place in index["offset"]]}
         else:
             assert list(part.rows(Node)) == list(whole.rows(Node))
-
-
-def test_a_block_that_the_writer_writes_is_never_taken_for_a_bomb() -> None:
-    block = Block("edge", 10**6, {"node": np.zeros(10**6, np.int64), "x": np.zeros(10**6)})
-
-    trace = decode(trace_text(block_line(block)))
-
-    assert len(trace.tables["edge"]) == 10**6
