@@ -12,6 +12,7 @@ from gradscope.runtime.kernels.support import HALVES
 from gradscope.runtime.op import INTERNAL, METHOD_ONLY, family, inplace, op, w
 from gradscope.runtime.ops import method
 from gradscope.runtime.ops.slicing import FULL
+from gradscope.runtime.ops.writing import overflow
 from gradscope.runtime.tensor import Tensor
 
 
@@ -39,7 +40,9 @@ def _misplaced(self, where, error):
     """Which index fits not, in PyTorch's words."""
     words = str(error)
     if "out of bounds" in words:
-        return words.replace("axis", "dimension")
+        front, _, back = words.partition("axis ")
+        axis, _, rest = back.partition(" ")
+        return f"{front}dimension {_rank(where, int(axis))} {rest}"
     dim = 0
     for nr, index in enumerate(where):
         if index is FULL or index.dtype.kind != "b":
@@ -55,6 +58,18 @@ def _misplaced(self, where, error):
         return f"too many indices for tensor of dimension {self.ndim}"
     shapes = ", ".join(text(s) for i in where if i is not FULL for s in _index_shapes(i))
     return "shape mismatch: indexing tensors could not be broadcast together with shapes " + shapes
+
+
+def _rank(where, axis):
+    """Which of the dims that tensors index an axis is, counted as PyTorch does."""
+    dim = rank = 0
+    for index in where:
+        spent = index.ndim if index is not FULL and index.dtype.kind == "b" else 1
+        if dim + spent > axis:
+            break
+        dim += spent
+        rank += 0 if index is FULL else spent
+    return rank
 
 
 def _index_shapes(index):
@@ -129,7 +144,7 @@ def _put_in(self, indices, values, accumulate=False):
             self[where] = values
     except IndexError as error:
         raise IndexError(_misplaced(self, where, error)) from None
-    except ValueError:
+    except (ValueError, TypeError):
         raise RuntimeError(
             f"shape mismatch: value tensor of shape {text(values.shape)} cannot be broadcast to "
             f"indexing result of shape {text(self[where].shape)}"
@@ -195,9 +210,7 @@ def wrapped_value(self, value):
     if isinstance(value, bool | int | float | complex | np.integer):
         kind = self._array.dtype
         if isinstance(value, complex) and kind.kind != "c":
-            raise RuntimeError(
-                f"value cannot be converted to type {self.dtype.name} without overflow"
-            )
+            raise overflow(kind)
         return wrap(np.array(value).astype(kind))
     raise TypeError(f"can't assign a {_full_name(value)} to a {self.type()}")
 

@@ -7,13 +7,15 @@ import numpy as np
 from gradscope.runtime import dtypes
 from gradscope.runtime.dims import text
 from gradscope.runtime.op import INTERNAL, family, inplace, op, overload
-from gradscope.runtime.ops import both, method
+from gradscope.runtime.ops import METHODS, both, method
 from gradscope.runtime.ops.shape import disagreement
 from gradscope.runtime.ops.words import zeros_like
 from gradscope.runtime.tensor import Tensor
 
 
 def _copy_into(self, src, non_blocking=False):
+    if src.ndim > self.ndim:  # NumPy would take dims of size 1 off
+        raise RuntimeError(_uncopyable(self, src))
     try:
         np.copyto(self, src, casting="unsafe")
     except ValueError:
@@ -43,6 +45,16 @@ def _fill_in(self, value):
         kind = dtypes.from_numpy(self.dtype).name
         raise RuntimeError(f"value cannot be converted to type {kind}_t without overflow") from None
     return self
+
+
+C_NAMES = {"float32": "float", "float64": "double", "int32": "int", "bool": "bool"}
+
+
+def overflow(dtype):
+    """The error for a number that an array of this dtype cannot hold."""
+    name = dtypes.from_numpy(dtype).name
+    kind = C_NAMES.get(name, f"{name}_t")
+    return RuntimeError(f"value cannot be converted to type {kind} without overflow")
 
 
 def _fill_in_tensor(self, value):
@@ -89,3 +101,6 @@ def fill(input, value):
 def fill_(self, value):
     """Every element the same number, or the one element of a tensor."""
     return (fill___tensor if isinstance(value, Tensor) else fill___number)(self, value)
+
+
+METHODS.update(copy_=copy_, zero_=zero_)

@@ -1,0 +1,142 @@
+"""Elements in order: sort, argsort, topk, kthvalue; and where they are not zero."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gradscope.runtime import return_types
+from gradscope.runtime.call import wrap
+from gradscope.runtime.dims import wrapped
+from gradscope.runtime.kernels.support import BFLOAT16
+from gradscope.runtime.op import INTERNAL, family, op, outputs, tensors, w
+from gradscope.runtime.ops import METHODS, both, function
+
+
+def order(array, dim, descending):
+    """Where the elements come from when sorted; equal ones stay in their order, NaN is greatest."""
+    values = array.astype(np.float32) if array.dtype == BFLOAT16 else array
+    if not descending:
+        return values.argsort(axis=dim, kind="stable")
+    backwards = np.flip(values, dim).argsort(axis=dim, kind="stable")
+    return np.flip(array.shape[dim] - 1 - backwards, dim)
+
+
+def _sort(self, dim=-1, descending=False):
+    dim = wrapped(dim, self.ndim)
+    if not self.ndim:
+        return self.copy(), np.zeros((), np.int64)
+    indices = np.ascontiguousarray(order(self, dim, descending))
+    return np.take_along_axis(self, indices, dim), indices
+
+
+def _topk(self, k, dim=-1, largest=True, sorted=True):
+    dim = wrapped(dim, self.ndim)
+    if not 0 <= k <= (self.shape[dim] if self.ndim else 1):
+        raise RuntimeError("selected index k out of range")
+    if not self.ndim:
+        return self.copy(), np.zeros((), np.int64)
+    first = (slice(None),) * dim + (slice(0, k),)
+    indices = np.ascontiguousarray(order(self, dim, largest)[first])
+    return np.take_along_axis(self, indices, dim), indices
+
+
+def _kthvalue(self, k, dim=-1, keepdim=False):
+    dim = wrapped(dim, self.ndim)
+    if not 0 < k <= (self.shape[dim] if self.ndim else 1):
+        raise RuntimeError("kthvalue(): selected number k out of range for dimension " + str(dim))
+    if not self.ndim:
+        return self.copy(), np.zeros((), np.int64)
+    place = order(self, dim, False).take([k - 1], dim)
+    values = np.take_along_axis(self, place, dim)
+    return (values, place) if keepdim else (values.squeeze(dim), place.squeeze(dim))
+
+
+def _put_back(grad, shape, dim, indices, keepdim=True):
+    """Zeros of the input's shape with the gradient where the elements came from."""
+    made = np.zeros(shape, grad.dtype)
+    if not shape:
+        made[()] = grad.reshape(())
+        return made
+    if not keepdim:
+        grad, indices = np.expand_dims(grad, dim), np.expand_dims(indices, dim)
+    np.put_along_axis(made, indices, grad, wrapped(dim, len(shape)))
+    return made
+
+
+def _gathered(grad, dim, indices, keepdim):
+    if not keepdim and grad.ndim:
+        return w.gather(grad, dim, w.unsqueeze(indices, dim)).squeeze(dim)
+    return w.gather(grad, dim, indices)
+
+
+SELECTED = {
+    "self": lambda grads, self_shape, dim, indices: w._selected_backward(
+        grads[0], self_shape, dim, indices, True
+    )
+}
+VALUES = outputs("values", "indices", without=("indices",))
+
+sort__default = op("SortBackward0", _sort, VALUES, **SELECTED)
+sort__stable = op("SortBackward1", _sort, VALUES, **SELECTED)
+topk__default = op("TopkBackward0", _topk, VALUES, **SELECTED)
+kthvalue__default = op(
+    "KthvalueBackward0",
+    _kthvalue,
+    VALUES,
+    self=lambda grads, self_shape, dim, indices, keepdim: w._selected_backward(
+        grads[0], self_shape, dim, indices, keepdim
+    ),
+)
+_selected_backward = op(
+    "ValueSelectingReductionBackwardBackward0",
+    _put_back,
+    INTERNAL,
+    tensors("indices"),
+    grad=lambda grad, dim, indices, keepdim: _gathered(grad, dim, indices, keepdim),
+)
+family(globals())
+
+
+@both
+def sort(input, dim=-1, descending=False, *, stable=None):
+    """The elements in order, and where they came from."""
+    row = sort__default if stable is None else sort__stable
+    return return_types.sort(*row(input, dim, descending))
+
+
+@both
+def argsort(input, dim=-1, descending=False, stable=False):
+    return sort__default(input.detach(), dim, descending)[1]
+
+
+@both
+def msort(input):
+    return sort__default(input, 0, False)[0]
+
+
+@both
+def topk(input, k, dim=-1, largest=True, sorted=True):
+    """The k greatest elements, or the least, and where they are."""
+    return return_types.topk(*topk__default(input, k, dim, largest, sorted))
+
+
+@both
+def kthvalue(input, k, dim=-1, keepdim=False):
+    return return_types.kthvalue(*kthvalue__default(input, k, dim, keepdim))
+
+
+@function
+def nonzero(input, *, as_tuple=False):
+    """The places of all elements that are not zero: one row each, or one tensor per dim."""
+    array = input._array if input._array.ndim or not as_tuple else input._array.reshape(1)
+    if as_tuple:
+        return tuple(wrap(found.copy()) for found in np.nonzero(array))
+    return wrap(np.argwhere(array))
+
+
+@both
+def argwhere(input):
+    return nonzero(input)
+
+
+METHODS["nonzero"] = nonzero
