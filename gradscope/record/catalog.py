@@ -49,6 +49,7 @@ class Catalog:
         self.origins: list[tuple[int, int, int, int]] = []  # tensor, since, node, output
         self._modules: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
         self._module_ids = itertools.count()
+        self.on_task_end: Any = None
         self._named: set[int] = set()
 
     # -- tensors and nodes that were there before -------------------------------------------------
@@ -56,12 +57,12 @@ class Catalog:
     def tensor(self, tensor: Any, frame: FrameType | None = None) -> int:
         """Describe a tensor that no noted call made. Returns its number, as `seen` has it."""
         number = self._number()
-        tensor.seen = -number
+        tensor.seen = number
         self._describe(tensor, number, self.base, _local_name(tensor, frame or sys._getframe(1)))
         edge = tensor.gradient_edge() if tensor.requires_grad else None
         if edge is not None:
             self.origins.append((number, number, self.number_of_node(edge[0]), edge[1]))
-        return -number
+        return number
 
     def _describe(self, tensor: Any, number: int, op: int, name: str = "") -> None:
         """One row for a tensor, and one for its storage if that is new."""
@@ -85,19 +86,23 @@ class Catalog:
             return number
         if storage.seen <= self.base:
             base = tensor._base
-            if base is not None and base is not tensor and abs(base.seen) > self.base:
-                storage.seen = abs(base.seen)
+            if base is not None and base is not tensor and base.seen > self.base:
+                storage.seen = base.seen & ~1
             else:
                 storage.seen = number
                 self.storages.append((number, storage.nbytes, self._contexts.now()))
         return int(storage.seen)
 
     def number_of(self, tensor: Any) -> int:
-        """A tensor's number without its sign."""
+        """A tensor's number, without what else `seen` says."""
         seen = tensor.seen
-        if -self.base <= seen <= self.base:
+        if seen <= self.base:
             seen = self.tensor(tensor)
-        return abs(seen)
+        return seen & ~1
+
+    def id_of(self, tensor: Any) -> int:
+        """A tensor's id in the trace."""
+        return self.number_of(tensor) - self.base - 2 >> 1
 
     def number_of_node(self, node: Any) -> int:
         if node is None:
@@ -149,7 +154,7 @@ class Catalog:
         """A call whose edges or saved tensors do not follow from its inputs' numbers."""
         if made._storage is not None:
             self.views[number] = self.storage_of(made, number)
-            made.seen = -number
+            made.seen = number
             if node is not None:
                 self.origins.append((number, number, number, 0))
         if node is None:
@@ -192,7 +197,7 @@ class Catalog:
         made = []
         for nr, one in enumerate(t for t in outputs if t is not None):
             each = number if nr == 0 else self._number()
-            one.seen = -each
+            one.seen = each
             self._describe(one, each, number)
             edge = one.gradient_edge() if node is not None else None
             if edge is not None:
@@ -236,7 +241,7 @@ class Catalog:
             return
         node.seen = number
         self._full_node(node, number, (written,), context, site, end)
-        target.seen = -written
+        target.seen = written
         edge = target.gradient_edge()
         if edge is not None:
             self.origins.append((written, number, self.number_of_node(edge[0]), edge[1]))
@@ -245,14 +250,14 @@ class Catalog:
             above = base.gradient_edge()
             if above is not None:
                 mark = self.number_of_node(above[0])
-                base.seen = -self.number_of(base)
+                base.seen = self.number_of(base)
                 self.origins.append((self.number_of(base), number, mark, above[1]))
 
     def _input(self, tensor: Any, frame: FrameType) -> int:
         seen = tensor.seen
-        if -self.base <= seen <= self.base:
+        if seen <= self.base:
             seen = self.tensor(tensor, frame)
-        return abs(seen)
+        return seen & ~1
 
     # -- graph tasks ------------------------------------------------------------------------------
 
@@ -296,6 +301,8 @@ class Catalog:
             probe.note(LEAVE, task, None, task.reentrant_depth, at=now)
         shown = self._writer.intern(text)
         self.ended_tasks.append((task.seen, now - self._contexts._start, shown))
+        if task.parent is None:
+            self.on_task_end()
 
     def failed(self, probe: Any, task: Any, node: Any, error: BaseException) -> None:
         from gradscope.record.native import ERROR

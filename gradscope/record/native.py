@@ -1,15 +1,15 @@
 """The probe over gradscope's own runtime: notes what it is told, with as little as it can.
 
 # Note [Numbers]
-One counter numbers everything. A call with one result takes one number for the call, its node, its
-result and the result's storage. A tensor's `seen` is that number, negative when the tensor has no
-node: so that an input's number says where its gradient goes. Numbers start above those of earlier
-recordings (`base`), which is how a tensor that was last seen then is recognised as new.
+One counter numbers everything, in steps of two. A call with one result takes one number for the call,
+its node, its result and the result's storage. A tensor's `seen` is its number, plus one if its gradient
+goes to the node of that number: so that an input's number says where its gradient goes. Numbers start
+above those of earlier recordings (`base`), which is how a tensor last seen then is known to be new. In
+the trace they are halved and count from 0.
 """
 
 from __future__ import annotations
 
-import itertools
 from sys import _getframe
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
@@ -17,35 +17,61 @@ from typing import TYPE_CHECKING, Any
 from gradscope.record.catalog import Catalog
 from gradscope.record.log import Log
 from gradscope.record.sites import Sites
-from gradscope.trace.events import HookKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gradscope.record.contexts import Contexts
 
-# Codes of the single events in the log `events`.
 (
     POP, NODE_BEGIN, NODE_END, PUSH, TASK_BEGIN, TASK_END, SKIPPED, HOOK_BEGIN, HOOK_END, CAPTURE,
-    ACCUMULATE, RELEASED, CALLBACK, ENTER, LEAVE, ERROR, DEPENDENCIES,
-) = range(17)  # fmt: skip
+    ACCUMULATE, RELEASED, CALLBACK, ENTER, LEAVE, ERROR,
+) = range(16)  # fmt: skip
+"""Codes of single events; see trace/shorthand/runs.CODES."""
 
-_ids = itertools.count(1)
-"""Shared by all recordings of this process, so that no number is given out twice."""
+WINDOW = 1 << 13
+"""How many numbers are given out between two flushes."""
+
+
+class Numbers:
+    """Gives out even numbers, never the same twice in a process, a window at a time."""
+
+    _last = 0
+
+    def __init__(self) -> None:
+        self.base = Numbers._last
+        self.next = iter(()).__next__
+        self.renew()
+
+    def renew(self) -> None:
+        """Begin a new window."""
+        first = Numbers._last + 2
+        Numbers._last += 2 * WINDOW
+        self.next = iter(range(first, Numbers._last + 2, 2)).__next__
+
+    def take(self) -> int:
+        """The next number, whatever window it is in."""
+        try:
+            return self.next()
+        except StopIteration:
+            self.renew()
+            return self.next()
 
 
 class NativeProbe:
     """Takes notes. `catalog` knows the rare things, `contexts` where each thread is."""
 
-    def __init__(self, base: int, sites: Sites, contexts: Contexts, catalog: Catalog) -> None:
-        self.base = base
-        self.known = (-base, base)
+    def __init__(
+        self, numbers: Numbers, sites: Sites, contexts: Contexts, catalog: Catalog
+    ) -> None:
+        self.numbers = numbers
+        self.base = numbers.base
         self.code_sites = sites
         self.contexts = contexts
         self.catalog = catalog
         self.sites = sites.known
         self.site = sites.of
-        self.number = _ids.__next__
+        self.number = numbers.next
         self.clock = perf_counter_ns
         self.calls_one = Log(10, objects=1)
         self.calls_two = Log(11, objects=1)
@@ -60,7 +86,7 @@ class NativeProbe:
         self.context = contexts.of
         self.unknown = catalog.tensor
         self.irregular = catalog.irregular
-        self.window: Any = None  # called every few thousand numbers
+        self.on_window: Any = None  # called when a window of numbers is used up
         self.open: Any = None  # the node told to have begun and not yet ended
 
     # -- forward --------------------------------------------------------------------------------
@@ -80,6 +106,12 @@ class NativeProbe:
             op, inputs, target, node, begin, end,
             self.code_sites.of(frame), self.contexts.of(state), frame,
         )  # fmt: skip
+
+    def window(self) -> int:
+        self.on_window()
+        self.numbers.renew()
+        self.number = self.numbers.next
+        return self.number()
 
     def made(self, node: Any) -> None:
         self.catalog.accumulator(node)
@@ -148,7 +180,7 @@ class NativeProbe:
         self.note(CAPTURE, task, node, nr)
 
     def accumulate(self, task: Any, node: Any, leaf: Any, how: int) -> None:
-        self.note(ACCUMULATE, task, node, self.catalog.number_of(leaf), how)
+        self.note(ACCUMULATE, task, node, self.catalog.id_of(leaf), how)
 
     def callback(self, task: Any, function: Any) -> None:
         self.note(CALLBACK, task, None, self.catalog.hook(function)[1])
@@ -167,5 +199,3 @@ class NativeProbe:
     def phase_end(self) -> None:
         self.contexts.leave_phase()
 
-
-PACKED = HookKind.PACK

@@ -144,7 +144,7 @@ class Recording:
         if session is None:
             return
         wanted = options.steps is None or options.steps[0] <= number <= options.steps[1]
-        if options.max_events is not None and session.events.total >= options.max_events:
+        if options.max_events is not None and session.events >= options.max_events:
             wanted = False
         if not wanted:
             self._dropped["steps"] = self._dropped.get("steps", 0) + 1

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import threading
-from contextlib import suppress
+import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradscope.record.catalog import Catalog
 from gradscope.record.contexts import Contexts
-from gradscope.record.native import NativeProbe, _ids
-from gradscope.record.optable import OpTable
-from gradscope.record.rows import Rows
-from gradscope.record.runs import Events
+from gradscope.record.layouts import Layouts
+from gradscope.record.native import NativeProbe, Numbers
+from gradscope.record.operators import write_operators
 from gradscope.record.sites import Sites
 from gradscope.trace import schema
+from gradscope.trace.shorthand import tables as short
 
 if TYPE_CHECKING:
+    from gradscope.record.log import Ints, Log
     from gradscope.trace.writer import Writer
+
+CALM = 1_000_000_000
+"""After so many nanoseconds notes are flushed at the next occasion, however few there are."""
 
 
 class Session:
@@ -27,48 +31,141 @@ class Session:
     def __init__(self, writer: Writer, start: int, *, whole_stacks: bool) -> None:
         self.writer = writer
         self.start = start
-        self.base = base = next(_ids)
+        self.numbers = Numbers()
+        self.base = self.numbers.base
         self.sites = Sites(writer, whole=whole_stacks)
-        self.contexts = Contexts(writer, start, base)
-        self.catalog = Catalog(writer, self.sites, self.contexts, base, _ids.__next__)
-        self.ops = OpTable(writer)
-        self.rows = Rows(writer, self.contexts, base, start)
-        self.events = Events(writer, self.rows, start)
-        self.probe = NativeProbe(base, self.sites, self.contexts, self.catalog)
-        self.probe.window = self.flush
+        self.contexts = Contexts(writer, start, self.base)
+        self.catalog = Catalog(writer, self.sites, self.contexts, self.base, self.numbers.take)
+        self.layouts = Layouts(writer)
+        self.probe = NativeProbe(self.numbers, self.sites, self.contexts, self.catalog)
+        self.probe.on_window = self.flush
+        self.catalog.on_task_end = self.flush_if_due
+        self.events = 0
+        self._contexts_written = 0
+        self._flushed = start
         self._lock = threading.RLock()
         self._flushing = False
         writer.block(schema.Device, {"id": [0], "name": [writer.intern("cpu")]})
+        write_operators(writer)
+
+    def flush_if_due(self) -> None:
+        """Flush when the last time was long ago, so that little is lost if the program dies."""
+        if time.perf_counter_ns() - self._flushed > CALM:
+            self.flush()
 
     def flush(self) -> None:
-        """Turn all notes so far into rows, and let the writer have them."""
+        """Hand all notes so far to the writer."""
         with self._lock:
-            if self._flushing:  # a hook or finaliser noted something while rows are being made
+            if self._flushing:  # a hook or finaliser noted something meanwhile
                 return
             self._flushing = True
             try:
                 self._flush()
                 self.writer.commit()
+                self._flushed = time.perf_counter_ns()
             finally:
                 self._flushing = False
 
     def _flush(self) -> None:
-        catalog = self.catalog
-        calls = self.rows.calls(self.probe.calls_one, self.probe.calls_two)
-        origins, catalog.origins = catalog.origins, []
-        self.rows.origins.add(origins)
+        self._calls(self.probe.calls_one, self.probe.calls_two)
+        self.layouts.flush()
+        self.sites.flush()
         self.contexts.flush()
+        self._where()
         self._modules()
         self._described()
-        self.rows.write(calls, catalog, self.ops)
-        catalog.explicit.clear()
-        catalog.views.clear()
+        self._exceptions()
         self._full_rows()
         self._tasks()
-        dependencies, catalog.dependencies = catalog.dependencies, []
-        self.sites.flush()
-        self.events.flush(self.probe, dependencies)
+        self._engine()
         self._ended()
+
+    def ids(self, numbers: Any) -> Ints:
+        """Numbers as the trace has them: halved, from 0; NONE for `base`."""
+        return np.asarray(numbers, np.int64) - (self.base + 2) >> 1
+
+    def _calls(self, one: Log, two: Log) -> None:
+        first, (metas,) = one.take()
+        second, (more,) = two.take()
+        for table, given, inputs in ((first, metas, 1), (second, more, 2)):
+            if not given:
+                continue
+            names = ("begin", "end", "context", "op", "sequence", "topological")
+            columns = dict(zip(names, table[1:7], strict=True))
+            columns["begin"], columns["end"] = columns["begin"] - self.start, columns["end"] - self.start
+            seen = table[7 : 7 + inputs] - (self.base + 2)
+            columns["first"] = seen[0]
+            columns["second"] = seen[1] if inputs == 2 else np.full(len(given), schema.NONE)
+            columns["site"], columns["layout"] = table[-1], self.layouts.of(given)
+            self._put(short.Call, {"number": self.ids(table[0]), **columns})
+
+    def _put(self, row: Any, columns: dict[str, Any]) -> None:
+        """A block of columns nobody else holds."""
+        for column in columns.values():
+            if isinstance(column, np.ndarray):
+                column.flags.writeable = False
+        self.writer.block(row, columns)
+
+    def _where(self) -> None:
+        rows = self.contexts.rows[self._contexts_written :]
+        if rows:
+            thread, module, task, step, phase = map(list, zip(*rows, strict=True))
+            first = self._contexts_written
+            self._contexts_written += len(rows)
+            self.writer.block(short.Context, {
+                "id": list(range(first, self._contexts_written)), "thread": thread,
+                "module": module, "task": task, "step": step, "phase": phase,
+            })  # fmt: skip
+
+    def _exceptions(self) -> None:
+        """What does not follow from the numbers of ordinary calls."""
+        catalog, ids = self.catalog, self.ids
+        origins, catalog.origins = catalog.origins, []
+        if origins:
+            tensor, since, node, output = zip(*origins, strict=True)
+            self.writer.block(short.Origin, {
+                "tensor": ids(tensor), "since": ids(since), "node": ids(node), "output": output,
+            })  # fmt: skip
+        explicit, catalog.explicit = catalog.explicit, []
+        if explicit:
+            self.writer.block(short.Explicit, {"number": ids(explicit)})
+        views, catalog.views = catalog.views, {}
+        if views:
+            columns = {"number": ids(list(views)), "storage": ids(list(views.values()))}
+            self.writer.block(short.View, columns)
+
+    def _engine(self) -> None:
+        """Runs, gradients handed on, single events, counts."""
+        start, ids = self.start, self.ids
+        runs, moves, singles = (
+            log.take()[0] for log in (self.probe.runs, self.probe.moves, self.probe.events)
+        )
+        if runs.shape[1]:
+            begin, ended, task, node, popped, told = runs
+            self._put(short.Run, {
+                "begin": begin - start, "ended": ended - start, "task": ids(task),
+                "node": ids(node), "popped": popped, "told": told,
+            })  # fmt: skip
+        if moves.shape[1]:
+            begin, target, index, nr, how, left, length = moves
+            self._put(short.Move, {
+                "begin": begin - start, "target": ids(target), "index": index, "nr": nr,
+                "how": how, "left": left, "length": length,
+            })  # fmt: skip
+        if singles.shape[1]:
+            t, code, thread, task, node, a, b, c, d = singles
+            self._put(short.Single, {
+                "t": t - start, "code": code, "thread": thread, "task": ids(task),
+                "node": ids(node), "a": a, "b": b, "c": c, "d": d,
+            })  # fmt: skip
+        counted, self.catalog.dependencies = self.catalog.dependencies, []
+        for t, task, nodes, counts in counted:
+            many = len(nodes)
+            self._put(short.Counted, {
+                "t": np.full(many, t - start), "task": np.full(many, self.ids(task)),
+                "node": ids(nodes), "count": np.array(counts, np.int64),
+            })  # fmt: skip
+        self.events += 4 * runs.shape[1] + 3 * moves.shape[1] + singles.shape[1]
 
     def _modules(self) -> None:
         modules, self.catalog.modules = self.catalog.modules, []
@@ -78,11 +175,11 @@ class Session:
             self.writer.block(schema.Module, columns)
 
     def _list(self, numbers: Any) -> list[int]:
-        return [number - self.base - 1 for number in numbers]
+        return [(number - self.base - 2) >> 1 for number in numbers]
 
     def _described(self) -> None:
         """Storages and tensors written out in full, and names that were found later."""
-        catalog, block, ids = self.catalog, self.writer.block, self.rows.ids
+        catalog, block, ids = self.catalog, self.writer.block, self.ids
         storages, catalog.storages = catalog.storages, []
         if storages:
             number, size, born = zip(*storages, strict=True)
@@ -93,7 +190,6 @@ class Session:
             names = ("id", "shape", "strides", "dtype", "storage", "bytes", "version", "leaf",
                      "requires_grad", "name", "op")  # fmt: skip
             columns = dict(zip(names, map(list, zip(*tensors, strict=True)), strict=True))
-            self.rows.sizes.put(np.array(columns["id"]), np.array(columns["bytes"]))
             columns["id"], columns["storage"] = ids(columns["id"]), ids(columns["storage"])
             columns["op"] = ids(columns["op"])
             block(schema.Tensor, {**columns, "device": [0] * len(tensors)})
@@ -104,7 +200,7 @@ class Session:
 
     def _full_rows(self) -> None:
         """Calls, nodes, edges, saved tensors and versions that were written out in full."""
-        catalog, block, ids = self.catalog, self.writer.block, self.rows.ids
+        catalog, block, ids = self.catalog, self.writer.block, self.ids
         contexts = np.array(self.contexts.rows, np.int64)
         calls, catalog.ops = catalog.ops, []
         if calls:
@@ -136,7 +232,10 @@ class Session:
         saved, catalog.saved = catalog.saved, []
         if saved:
             node, slot, tensor, version, t, hooked = map(np.array, zip(*saved, strict=True))
-            self.rows.keep(node, slot, tensor, version, t, hooked.astype(bool))
+            block(short.Saved, {
+                "node": ids(node), "slot": slot, "tensor": ids(tensor), "version": version,
+                "t": t, "hooked": hooked,
+            })  # fmt: skip
         written, catalog.versions = catalog.versions, []
         if written:
             storage, tensor, old, new, op, site, context, t = map(np.array, zip(*written, strict=True))
@@ -147,13 +246,10 @@ class Session:
 
     def _tasks(self) -> None:
         tasks, self.catalog.tasks = self.catalog.tasks, []
-        for task in tasks:
-            self.events.task_thread[task["id"]] = task["thread"]
-            self.events.depth_of[task["id"]] = task["depth"]
         if tasks:
             columns = {name: [task[name] for task in tasks] for name in tasks[0]}
-            columns["id"] = self.rows.ids(columns["id"])
-            columns["parent"] = self.rows.ids(columns["parent"])
+            columns["id"] = self.ids(columns["id"])
+            columns["parent"] = self.ids(columns["parent"])
             for name in ("roots", "inputs", "needed", "captured"):
                 columns[name] = [self._list(numbers) for numbers in columns[name]]
             self.writer.block(schema.GraphTask, columns)
@@ -162,11 +258,10 @@ class Session:
         ended, self.catalog.ended_tasks = self.catalog.ended_tasks, []
         if ended:
             number, end, error = zip(*ended, strict=True)
-            columns = {"id": self.rows.ids(number), "end": end, "error": error}
+            columns = {"id": self.ids(number), "end": end, "error": error}
             self.writer.block(schema.GraphTask, columns, amend=True)
 
     def close(self) -> None:
         """Write what is left."""
         self.contexts.finish()
-        with suppress(RecursionError):
-            self.flush()
+        self.flush()

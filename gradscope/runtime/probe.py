@@ -8,16 +8,17 @@ for the number a watcher gives them.
 A small operation takes a microsecond, so what is told of each must not take another. A call with one
 or two tensors and one result, and the run of a node that nobody listens to, are told as one tuple of
 numbers handed to a callable of the watcher's (`one`, `two`, `run`, `move`), which may be the `extend`
-of a list. The numbers: one drawn from `number()` stands for the call, its node and its result; a
-tensor's `seen` is that number, negative if it has no node. Where the call stands is told as the
-address of an instruction, which lies inside its code object and so names one place while that lives;
-`site(frame)` is told about each address once. Everything out of the ordinary is told in words, by
-the methods below.
+of a list. The numbers: an even one drawn from `number()` stands for the call, its node and its result;
+a result's `seen` is that number, plus one if it has a node. `number` raises StopIteration every few
+thousand calls, and `window()` gives the next one after doing what the watcher wants to do then. Where
+a call stands is looked up in `sites` by the address of an instruction, which lies inside its code
+object and so names one place while that lives; `site(frame)` is asked about the others. Everything out
+of the ordinary is told in words, by the methods below.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import CodeType, FrameType, FunctionType
 from typing import Any, Protocol
@@ -28,18 +29,18 @@ class Probe(Protocol):
 
     clock: Callable[[], int]
     number: Callable[[], int]
-    known: tuple[int, int]  # tensors whose `seen` lies between these are not known to the watcher
-    sites: Container[int]
+    base: int  # what is seen as this or less, this watcher does not know
+    sites: Mapping[int, int]
     one: Callable[[tuple[Any, ...]], None]
     two: Callable[[tuple[Any, ...]], None]
     run: Callable[[tuple[int, ...]], None]
     move: Callable[[tuple[int, ...]], None]
     look: Any  # None, or who looks at values
 
-    def site(self, frame: FrameType) -> None: ...
+    def site(self, frame: FrameType) -> int: ...
     def unknown(self, tensor: Any) -> int: ...
     def context(self, state: Any) -> int: ...
-    def window(self) -> None: ...
+    def window(self) -> int: ...
     def irregular(
         self, op: Any, node: Any, number: int, inputs: tuple[Any, ...], made: Any
     ) -> None: ...

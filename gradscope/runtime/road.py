@@ -251,7 +251,7 @@ def _tell(plan: Plan, saving: str) -> list[str]:
         for name in inputs
         for line in (
             f"n_{name} = {name}.seen",
-            f"if low <= n_{name} <= high:",
+            f"if n_{name} <= base:",
             f"    n_{name} = here.unknown({name})",
         )
     ]
@@ -262,22 +262,26 @@ def _tell(plan: Plan, saving: str) -> list[str]:
         "site = here.sites.get(id(frame.f_code) + frame.f_lasti)",
         "if site is None:",
         "    site = here.site(frame)",
-        "low, high = here.known",
+        "base = here.base",
         *numbered,
-        "number = here.number()",
+        "try:",
+        "    number = here.number()",
+        "except StopIteration:",
+        "    number = here.window()",
         "context = state.context or here.context(state)",
         "if node is None:",
-        "    made.seen = -number",
+        "    made.seen = number",
         f"    here.{log}((number, begin, end, context, op.number, state.grad_enabled - 2, -1,"
         f" {seen}site, ((result.shape, result.dtype),)))",
         "else:",
-        "    made.seen = node.seen = number",
+        "    node.seen = number",
+        "    made.seen = number + 1",
         f"    here.{log}((number, begin, end, context, op.number, node.sequence_nr,"
         f" node.topological_nr, {seen}site, node.input_metadata))",
         f"if made._storage is not None or state.special or {' or '.join(odd)}:",
         f"    here.irregular(op, node, number, ({''.join(f'{n}, ' for n in inputs)}), made)",
-        "if not number & 8191:",
-        "    here.window()",
+        "if here.look is not None:",
+        "    here.look.made(op, node, number, made, state)",
     ]
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from gradscope.errors import UnreadableTraceError
 from gradscope.trace.declare import NONE, TABLES, Column, Row, columns
 from gradscope.trace.ragged import Data, Integers, Ragged, concatenate, frozen, take
+from gradscope.trace.shorthand import SHORT, written_out
 from gradscope.trace.table import Strings, Table
 from gradscope.trace.text import quoted
 
@@ -55,13 +56,14 @@ def assemble(blocks: Iterable[Block], room: int | None = None) -> Assembly:
 
     `room`: how many cells that may make at most. See Note [Bounded expansion].
     """
-    plain: defaultdict[str, list[Block]] = defaultdict(list)
-    amendments: defaultdict[str, list[Block]] = defaultdict(list)
-    for block in blocks:
-        (amendments if block.amend else plain)[block.table].append(block)
+    blocks = list(blocks)
+    in_short = any(block.table in SHORT for block in blocks)
     if room is not None:
-        _check_room(plain, amendments, room)
+        _check_room(*_sorted_out(blocks), room)
+    plain, amendments = _sorted_out(written_out(blocks, Block))
     joined = {name: _join(name, parts) for name, parts in plain.items()}
+    if in_short:
+        joined = {name: _by_id(name, data) for name, data in joined.items()}
     string = joined.get("string", {"id": np.zeros(0, np.int64), "text": np.zeros(0, object)})
     strings = Strings(np.asarray(string["id"]), np.asarray(string["text"]))
     made = Assembly()
@@ -83,6 +85,18 @@ def assemble(blocks: Iterable[Block], room: int | None = None) -> Assembly:
 @cache
 def _without_rows(table: str) -> Mapping[str, Data]:
     return {column.name: frozen(default(column, 0)) for column in columns(TABLES[table])}
+
+
+Blocks: TypeAlias = "defaultdict[str, list[Block]]"
+
+
+def _sorted_out(blocks: Iterable[Block]) -> tuple[Blocks, Blocks]:
+    """Rows by table, and amendments by table."""
+    plain: Blocks = defaultdict(list)
+    amendments: Blocks = defaultdict(list)
+    for block in blocks:
+        (amendments if block.amend else plain)[block.table].append(block)
+    return plain, amendments
 
 
 def _check_room(
@@ -124,6 +138,18 @@ def _join_column(
         )
     fill = column or _guess(name, given[0])
     return concatenate([default(fill, rows) if data is None else data for rows, data in parts])
+
+
+def _by_id(name: str, data: dict[str, Data]) -> dict[str, Data]:
+    """Rows of which some were written in full and some in short, in the order of their ids."""
+    ids = data.get("node" if name == "edge" else "id")
+    if name not in IN_ORDER or not isinstance(ids, np.ndarray) or (ids[1:] >= ids[:-1]).all():
+        return data
+    order = np.argsort(ids, kind="stable")
+    return {key: take(column, order) for key, column in data.items()}
+
+
+IN_ORDER = frozenset({"op", "node", "edge", "tensor", "storage"})
 
 
 def _kind(data: Data) -> str:

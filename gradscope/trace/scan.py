@@ -13,11 +13,12 @@ from gradscope.trace.declare import NONE
 from gradscope.trace.index import is_tail
 from gradscope.trace.lines import read_block, read_header, unseal
 from gradscope.trace.ragged import Ragged
+from gradscope.trace.shorthand import SHORT
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-ALWAYS = frozenset({"string", "meta"})
+ALWAYS = frozenset({"string", "meta", "graph_task", "tensor", *SHORT})
 """Tables that are read whichever are asked for."""
 
 

@@ -1,0 +1,58 @@
+"""What the trace needs to know of each operation, so that its calls can be noted in short."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradscope.runtime.operation import REGISTRY, Operation
+from gradscope.trace.schema import Why
+from gradscope.trace.shorthand.calls import ABSENT, RESULT
+from gradscope.trace.shorthand.tables import Operator, Slot
+
+if TYPE_CHECKING:
+    from gradscope.trace.writer import Writer
+
+
+def write_operators(writer: Writer) -> None:
+    """One row for every operation, and one for everything its node keeps."""
+    ops = sorted(REGISTRY.values(), key=lambda op: op.number)
+    if not ops:
+        return
+    writer.block(Operator, {
+        "number": [op.number for op in ops], "name": [writer.intern(op.name) for op in ops],
+        "node_name": [writer.intern(op.node_name) for op in ops],
+        "reason": [_reason(op) for op in ops], "sources": [_sources(op) for op in ops],
+    })  # fmt: skip
+    slots = [row for op in ops for row in _slots(op, writer)]
+    if slots:
+        names = ("operator", "name", "source", "wanted")
+        columns = map(list, zip(*slots, strict=True))
+        writer.block(Slot, dict(zip(names, columns, strict=True)))
+
+
+def _places(op: Operation) -> dict[str, int]:
+    return {p.name: i for i, p in enumerate(op.plan.tensors)}
+
+
+def _sources(op: Operation) -> list[int]:
+    """For each edge, which input its gradient is for; short calls have two inputs at most."""
+    places = _places(op)
+    return [places[n] if places[n] < 2 else ABSENT for n in op.plan.differentiable]
+
+
+def _reason(op: Operation) -> int:
+    if op.plan.differentiable:
+        return Why.NO_INPUT_REQUIRES_GRAD
+    return Why.DETACHED if op.base_name == "detach" else Why.NOT_DIFFERENTIABLE
+
+
+def _slots(op: Operation, writer: Writer) -> list[tuple[int, int, int, int]]:
+    places, edges = _places(op), len(op.plan.differentiable)
+    rows = []
+    for slot in op.plan.slots:
+        source = places[slot.source] if slot.kind == "input" else ABSENT
+        source = RESULT if slot.kind == "output" else source
+        everyone = not slot.wanted_by or len(slot.wanted_by) == edges
+        wanted = 0 if everyone else sum(1 << i for i in slot.wanted_by)
+        rows.append((op.number, writer.intern(slot.name), source, wanted))
+    return rows

@@ -1,0 +1,160 @@
+"""Short rows of runs and moves, written out as the events they stand for, in order."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+
+from gradscope.trace import events
+from gradscope.trace.declare import Event
+from gradscope.trace.shorthand.columns import Columns, Ints, Tables, lookup
+
+Rows = dict[str, Any]
+
+IN_PLACE, UNDEFINED = 2, 4
+
+# Codes of single events, in the order in which producers know them.
+CODES: tuple[tuple[type[Event], tuple[str, ...]], ...] = (
+    (events.Pop, ("length",)),
+    (events.NodeBegin, ()),
+    (events.NodeEnd, ("failed",)),
+    (events.Push, ("depth", "length")),
+    (events.TaskBegin, ()),
+    (events.TaskEnd, ("failed",)),
+    (events.Skipped, ()),
+    (events.HookBegin, ("hook", "index", "stack", "name")),
+    (events.HookEnd, ("hook", "index", "replaced")),
+    (events.Capture, ("input_nr",)),
+    (events.Accumulate, ("tensor", "how")),
+    (events.SavedReleased, ()),
+    (events.Callback, ("name",)),
+    (events.ReentrantEnter, ("depth", "pool")),
+    (events.ReentrantLeave, ("depth",)),
+    (events.Error, ("type", "message")),
+)
+"""What each code is, and which of its columns a, b, c, d are."""
+
+BOOLS = {"failed", "replaced", "pool"}
+
+
+class Runs:
+    """Orders short records by time and counts off their events.
+
+    # Note [Order of events]
+    A run is one record but many events; nothing else of its thread can lie between them, so a run is
+    placed as a whole, by its time, and its events are numbered within it.
+    """
+
+    def __init__(self, tables: Tables, tasks: Rows) -> None:
+        self._single = tables["short.event"]
+        self._counted = tables["short.dependency"]
+        self._run = tables["short.run"]
+        self._move = tables["short.move"]
+        self._tasks = tasks
+        self.made: defaultdict[type[Event], list[Rows]] = defaultdict(list)
+        self.released: list[tuple[Ints, Ints, Ints]] = []
+
+    def write(self) -> None:
+        """Fill `made` and `released`."""
+        order = np.argsort(self._run["begin"], kind="stable")
+        run = {name: self._run[name][order] for name in
+               ("begin", "ended", "task", "node", "popped", "told")}  # fmt: skip
+        run_of = np.searchsorted(run["begin"], self._move["begin"])
+        run_of = np.minimum(run_of, max(len(order) - 1, 0))
+        by_run = np.argsort(run_of, kind="stable")
+        if not len(order):
+            by_run, run_of = by_run[:0], run_of[:0]
+        run_of = run_of[by_run]
+        move = {name: self._move[name][by_run] for name in
+                ("target", "index", "nr", "how", "left", "length")}  # fmt: skip
+        whole = run["told"] >= 0
+        own = np.where(whole, 3 + (run["told"] == 1), 0)
+        each = 2 + (move["left"] == 0)
+        sent = np.bincount(run_of, weights=each, minlength=len(order)).astype(np.int64)
+        singles = self._single.rows
+        keys = [self._single["t"], self._counted["t"], np.where(whole, run["begin"], run["ended"])]
+        counts = [np.ones(singles + self._counted.rows, np.int64), own + sent]
+        first = _placed(np.concatenate(keys), np.concatenate(counts))
+        self._singles(first[:singles])
+        self._dependencies(first[singles : singles + self._counted.rows])
+        start = first[singles + self._counted.rows :]
+        self._runs({name: c[whole] for name, c in run.items()}, start[whole])
+        before = np.cumsum(each) - each  # the events of all moves before, less those of other runs
+        base = (start + own - (np.cumsum(sent) - sent))[run_of]
+        self._moves(move, {name: c[run_of] for name, c in run.items()}, base + before)
+
+    def _of_task(self, name: str, task: Ints) -> Ints:
+        return lookup(self._tasks["id"], self._tasks[name], task, 0)
+
+    def _add(self, kind: type[Event], seq: Ints, t: Ints, thread: Ints, task: Ints, **more: Any) -> None:
+        if len(seq):
+            self.made[kind].append({"seq": seq, "t": t, "thread": thread, "task": task, **more})
+
+    def _singles(self, seq: Ints) -> None:
+        table = self._single
+        code = table.within("code", 0, len(CODES))
+        for number in np.unique(code).tolist():
+            kind, names = CODES[number]
+            chosen = code == number
+            more: Rows = {} if kind in NODELESS else {"node": table["node"][chosen]}
+            for letter, name in zip("abcd", names, strict=False):
+                value = table[letter][chosen]
+                more[name] = value != 0 if name in BOOLS else value
+            if kind in QUEUED:
+                more["queue"] = np.zeros(int(chosen.sum()), np.int64)
+            t, task = table["t"][chosen], table["task"][chosen]
+            self._add(kind, seq[chosen], t, table["thread"][chosen], task, **more)
+            if kind is events.SavedReleased:
+                self.released.append((table["node"][chosen], t, task))
+
+    def _dependencies(self, seq: Ints) -> None:
+        table = self._counted
+        thread = self._of_task("thread", table["task"])
+        self._add(events.Dependency, seq, table["t"], thread, table["task"],
+                  node=table["node"], count=table["count"])  # fmt: skip
+
+    def _runs(self, run: Rows, seq: Ints) -> None:
+        thread, task, node = self._of_task("thread", run["task"]), run["task"], run["node"]
+        queue = np.zeros(len(seq), np.int64)
+        self._add(events.Pop, seq, run["begin"], thread, task, node=node, queue=queue,
+                  length=run["popped"])  # fmt: skip
+        self._add(events.NodeBegin, seq + 1, run["begin"], thread, task, node=node)
+        self._add(events.NodeEnd, seq + 2, run["ended"], thread, task, node=node, failed=queue > 0)
+        let = run["told"] == 1
+        t = run["ended"][let]
+        self._add(events.SavedReleased, seq[let] + 3, t, thread[let], task[let], node=node[let])
+        self.released.append((node[let], t, task[let]))
+
+    def _moves(self, move: Rows, run: Rows, seq: Ints) -> None:
+        """Each gradient handed on: a count goes down, a buffer fills, perhaps a node is ready."""
+        t, task, node, how = run["ended"], run["task"], move["target"], move["how"]
+        thread = self._of_task("thread", task)
+        self._add(events.Decrement, seq, t, thread, task, node=node, source=run["node"],
+                  index=move["index"], remaining=move["left"])  # fmt: skip
+
+        def some(kind: type[Event], chosen: Any, offset: int, **columns: Any) -> None:
+            picked = {name: column[chosen] for name, column in columns.items()}
+            self._add(kind, seq[chosen] + offset, t[chosen], thread[chosen], task[chosen],
+                      node=node[chosen], **picked)  # fmt: skip
+
+        made, undefined = how % UNDEFINED == 0, how >= UNDEFINED
+        some(events.BufferMade, made, 1, input_nr=move["nr"], undefined=undefined)
+        some(events.BufferAdded, ~made, 1, input_nr=move["nr"],
+             in_place=how % UNDEFINED == IN_PLACE, undefined=undefined)  # fmt: skip
+        some(events.Push, move["left"] == 0, 2, queue=np.zeros(len(seq), np.int64),
+             depth=self._of_task("depth", task), length=move["length"])  # fmt: skip
+
+
+NODELESS = {events.TaskBegin, events.TaskEnd, events.Callback, events.ReentrantLeave}
+QUEUED = {events.Pop, events.Push}
+
+
+def _placed(key: Ints, count: Ints) -> Ints:
+    """The first seq of each record, when all records are ordered by time."""
+    order = np.argsort(key, kind="stable")
+    ends = np.cumsum(count[order])
+    first = np.empty(len(key), np.int64)
+    first[order] = ends - count[order]
+    return first

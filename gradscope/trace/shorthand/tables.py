@@ -1,0 +1,169 @@
+"""The short tables: how notes of calls, runs and gradients stand in a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gradscope.trace.declare import Ints, Row, Text
+
+SHORT: dict[str, type[Row]] = {}
+"""Every short table, by name. They are not part of a trace: reading a file writes them out."""
+
+
+def short(name: str):  # type: ignore[no-untyped-def]  # noqa: ANN201 -- a decorator of classes
+    """Declare a short table."""
+
+    def declare(row: type[Row]) -> type[Row]:
+        made = dataclass(frozen=True, slots=True)(row)
+        made.TABLE = f"short.{name}"
+        SHORT[made.TABLE] = made
+        return made
+
+    return declare
+
+
+@short("operator")
+class Operator(Row):
+    """An operation: its names, and which input each gradient of its node is for."""
+
+    number: int
+    name: Text = ""
+    node_name: Text = ""
+    reason: int = 0  # Why a call of it has no node, when grad mode is on
+    sources: Ints = ()  # for each edge: 0 or 1 for an input, else ABSENT
+
+
+@short("slot")
+class Slot(Row):
+    """One thing the node of an operation keeps."""
+
+    operator: int
+    name: Text = ""
+    source: int = 0  # an input, RESULT, or ABSENT
+    wanted: int = 0  # a bit for each edge that asks for it; 0: always kept
+
+
+@short("layout")
+class Layout(Row):
+    """A shape and dtype that results have."""
+
+    id: int
+    shape: Ints = ()
+    dtype: Text = ""
+    bytes: int = 0
+
+
+@short("context")
+class Context(Row):
+    """Where a thread was."""
+
+    id: int
+    thread: int = 0
+    module: int = 0
+    task: int = 0
+    step: int = 0
+    phase: int = 0
+
+
+@short("call")
+class Call(Row):
+    """A forward call with one or two tensors and one result, all under one id."""
+
+    number: int
+    begin: int = 0
+    end: int = 0
+    context: int = 0
+    op: int = 0
+    sequence: int = 0  # of its node; -1: no node; -2: no node, and grad mode was off
+    topological: int = 0
+    first: int = 0
+    second: int = 0
+    site: int = 0
+    layout: int = 0
+
+
+@short("origin")
+class Origin(Row):
+    """From the call `since` on, the gradient of a tensor goes here."""
+
+    tensor: int
+    since: int = 0
+    node: int = 0
+    output: int = 0
+
+
+@short("explicit")
+class Explicit(Row):
+    """The edges and saved tensors of this call's node are written in full."""
+
+    number: int
+
+
+@short("view")
+class View(Row):
+    """The result of this call looks at an older storage."""
+
+    number: int
+    storage: int = 0
+
+
+@short("saved")
+class Saved(Row):
+    """A saved tensor; its id and its size follow."""
+
+    node: int
+    slot: Text = ""
+    tensor: int = 0
+    version: int = 0
+    t: int = 0
+    hooked: int = 0
+
+
+@short("run")
+class Run(Row):
+    """The run of a node. told: 1 it let go of what it saved, 0 not, -1 its events are noted singly."""
+
+    begin: int
+    ended: int = 0
+    task: int = 0
+    node: int = 0
+    popped: int = 0  # length of the queue after it was taken
+    told: int = 0
+
+
+@short("move")
+class Move(Row):
+    """A gradient handed on by the run that began at `begin`."""
+
+    begin: int
+    target: int = 0
+    index: int = 0
+    nr: int = 0
+    how: int = 0  # 0 kept, 1 added, 2 added in place; and 4 if None arrived
+    left: int = 0
+    length: int = 0
+
+
+@short("event")
+class Single(Row):
+    """One event by itself: a code (see runs.CODES) and up to four numbers."""
+
+    t: int
+    code: int = 0
+    thread: int = 0
+    task: int = 0
+    node: int = 0
+    a: int = 0
+    b: int = 0
+    c: int = 0
+    d: int = 0
+
+
+@short("dependency")
+class Counted(Row):
+    """How many gradients a node will receive, counted when a task began."""
+
+    t: int
+    task: int = 0
+    node: int = 0
+    count: int = 0

@@ -1,0 +1,82 @@
+"""Short blocks among others, replaced by the rows they stand for."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradscope.errors import UnreadableTraceError
+from gradscope.trace.declare import NONE
+from gradscope.trace.shorthand.calls import Calls
+from gradscope.trace.shorthand.columns import Columns, Ints
+from gradscope.trace.shorthand.runs import Runs
+from gradscope.trace.shorthand.tables import SHORT
+from gradscope.trace.tables import GraphTask, Saved, Tensor
+
+if TYPE_CHECKING:
+    from gradscope.trace.assemble import Block
+
+__all__ = ["SHORT", "written_out"]
+
+
+def written_out(blocks: Sequence[Block], make: type[Block]) -> list[Block]:
+    """The blocks, with rows instead of shorthand. `make` makes a block."""
+    short: defaultdict[str, list[Block]] = defaultdict(list)
+    plain: list[Block] = []
+    for block in blocks:
+        (short[block.table] if block.table in SHORT else plain).append(block)
+    if not short:
+        return plain
+    if any(block.amend for parts in short.values() for block in parts):
+        raise UnreadableTraceError("shorthand cannot be amended")
+    tables = {name: Columns(row, short.get(name, ())) for name, row in SHORT.items()}
+    made: list[Block] = []
+
+    def put(row: Any, columns: Mapping[str, Any]) -> None:
+        rows = len(next(iter(columns.values())))
+        if rows:
+            made.append(make(row.TABLE, rows, columns))
+
+    calls = Calls(tables, _gathered(plain, Tensor.TABLE, ("id", "bytes")))
+    calls.write(put)
+    id, thread, depth = _gathered(plain, GraphTask.TABLE, ("id", "thread", "depth"))
+    runs = Runs(tables, {"id": id, "thread": thread, "depth": depth})
+    runs.write()
+    saved = calls.saved(tables["short.saved"])
+    _release(saved, runs.released)
+    put(Saved, saved)
+    for kind, parts in runs.made.items():
+        columns = {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
+        order = np.argsort(columns["seq"], kind="stable")
+        put(kind, {name: column[order] for name, column in columns.items()})
+    # Amendments come after what they amend, wherever that was written.
+    return [*(b for b in plain if not b.amend), *made, *(b for b in plain if b.amend)]
+
+
+def _release(saved: dict[str, Any], released: Sequence[tuple[Ints, Ints, Ints]]) -> None:
+    """Write into saved tensors when, and by which task, their node let go of them."""
+    node, t, task = (np.concatenate(parts) for parts in zip(*released, strict=True))
+    if not len(node) or not len(saved["node"]):
+        return
+    order = np.lexsort((t, node))
+    node, t, task = node[order], t[order], task[order]
+    place = np.minimum(np.searchsorted(node, saved["node"]), len(node) - 1)
+    gone = node[place] == saved["node"]
+    saved["released"] = np.where(gone, t[place], NONE)
+    saved["task"] = np.where(gone, task[place], NONE)
+
+
+def _gathered(blocks: Iterable[Block], table: str, names: Sequence[str]) -> tuple[Ints, ...]:
+    """Some columns of a table's blocks, joined; a column a block lacks is 0."""
+    found = [block for block in blocks if block.table == table and not block.amend]
+    parts: dict[str, list[Ints]] = {name: [np.zeros(0, np.int64)] for name in names}
+    for block in found:
+        for name in names:
+            data = block.data.get(name)
+            if data is not None and getattr(data, "dtype", None) != np.int64:
+                raise UnreadableTraceError(f"{table}.{name} holds no integers")
+            parts[name].append(np.zeros(block.rows, np.int64) if data is None else data)  # type: ignore[arg-type]
+    return tuple(np.concatenate(parts[name]) for name in names)
