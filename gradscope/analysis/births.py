@@ -9,6 +9,7 @@ outside (a leaf, or the gradient that backward was called with).
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -122,12 +123,15 @@ def _birth(row: Value, place: Place, operands: list[Finiteness | None]) -> Birth
     )
 
 
-def nonfinite_nodes(trace: Trace) -> dict[int, str]:
+def nonfinite_nodes(trace: Trace, tasks: Collection[int] | None = None) -> dict[int, str]:
     """Nodes at which a NaN or an Inf was seen, born or not: "NaN", "Inf" or "NaN, Inf"."""
     values = trace.table(Value)
-    bad = values["nan"] + values["posinf"] + values["neginf"] > 0
+    chosen = values["nan"] + values["posinf"] + values["neginf"] > 0
+    chosen &= values["node"] != NONE
+    if tasks is not None:
+        chosen &= np.isin(values["task"], list(tasks))
     seen: dict[int, set[str]] = defaultdict(set)
-    for row in values.take(np.flatnonzero(bad & (values["node"] != NONE))):
+    for row in values.take(np.flatnonzero(chosen)):
         seen[row.node].update(["NaN"] if row.nan else [])
         seen[row.node].update(["Inf"] if row.posinf or row.neginf else [])
     return {node: ", ".join(sorted(kinds, reverse=True)) for node, kinds in seen.items()}

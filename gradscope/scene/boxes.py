@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-import numpy as np
-
-from gradscope.analysis.births import births, nonfinite_nodes
 from gradscope.analysis.graph import Graph, GraphNode, Meta, Run, SavedValue
 from gradscope.analysis.leaves import Leaf
 from gradscope.scene.heat import Heat
 from gradscope.scene.kinds import Kind, kind_of
+from gradscope.scene.marks import Marks
 from gradscope.scene.options import GraphOptions
 from gradscope.scene.picture import Box, Form, Line, Mark, Tone
 from gradscope.scene.words import byte_count, duration, ordinal, plural, shape, shorten
-from gradscope.trace.run import Trace
-from gradscope.trace.schema import NONE, HookBegin, NodeEnd
+from gradscope.trace.schema import NONE
 
 CODE_LENGTH = 44
 """How much of a source line fits into a box."""
@@ -24,13 +21,11 @@ CODE_LENGTH = 44
 class BoxMaker:
     """Makes the boxes of one picture."""
 
-    def __init__(
-        self, trace: Trace, options: GraphOptions, graph: Graph, focus: frozenset[int], heat: Heat
-    ) -> None:
+    def __init__(self, options: GraphOptions, graph: Graph, marks: Marks, heat: Heat) -> None:
         self._options = options
         self._engine_recorded = graph.engine_recorded
         self._heat = heat
-        self._marks = _marks_of(trace, focus)
+        self._marks = marks
 
     def node(self, id: str, node: GraphNode, group: str) -> Box:
         """The box of a node; of a leaf, the one that stands for all its uses."""
@@ -44,7 +39,7 @@ class BoxMaker:
             title=node.name,
             ordinal=f"#{number}" if numbered else "",
             kind=kind_of(node.name),
-            lines=(*self._source(node), *self._facts(node)),
+            lines=(*self._marks.lines(node.id), *self._source(node), *self._facts(node)),
             marks=self._node_marks(node),
             heat=self._heat.of.get(node.id),
             group=group,
@@ -62,7 +57,7 @@ class BoxMaker:
             title=leaf.title,
             ordinal="",
             kind=Kind.LEAF,
-            lines=(*kind, *extra, *self._facts(node)),
+            lines=(*self._marks.lines(node.id), *kind, *extra, *self._facts(node)),
             marks=self._node_marks(node),
             heat=self._heat.of.get(node.id),
             group=group,
@@ -135,33 +130,12 @@ class BoxMaker:
         return lines
 
     def _node_marks(self, node: GraphNode) -> tuple[Mark, ...]:
-        marks = {*self._marks.get(node.id, ())}
+        marks = {*self._marks.of(node.id)}
         if node.root:
             marks.add(Mark.ROOT)
         if self._engine_recorded and not node.runs:
             marks.add(Mark.NOT_RUN)
         return tuple(mark for mark in Mark if mark in marks)
-
-
-def _marks_of(trace: Trace, focus: frozenset[int]) -> Mapping[int, set[Mark]]:
-    marks: dict[int, set[Mark]] = {}
-    born = {"NaN": Mark.NAN_BORN, "Inf": Mark.INF_BORN}
-    for node in nonfinite_nodes(trace):
-        marks.setdefault(node, set()).add(Mark.NON_FINITE)
-    for birth in births(trace).births:
-        if birth.node != NONE:
-            marks.setdefault(birth.node, set()).add(born[birth.kind])
-    ends = trace.table(NodeEnd)
-    for node in ends["node"][ends["failed"]].tolist():
-        marks.setdefault(node, set()).add(Mark.FAILED)
-    for node in np.unique(trace.table(HookBegin)["node"]).tolist():
-        marks.setdefault(node, set()).add(Mark.HOOKED)
-    for node in focus:
-        marks.setdefault(node, set()).add(Mark.FOCUS)
-    for found in marks.values():
-        if found & {Mark.NAN_BORN, Mark.INF_BORN}:
-            found.discard(Mark.NON_FINITE)
-    return marks
 
 
 def _ran(runs: tuple[Run, ...]) -> str:

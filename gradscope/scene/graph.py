@@ -14,6 +14,7 @@ from gradscope.scene.folding import Folding, fold
 from gradscope.scene.grouping import Calls, call_title, groups_of, module_calls
 from gradscope.scene.heat import heat_of
 from gradscope.scene.kinds import Kind
+from gradscope.scene.marks import marks_of
 from gradscope.scene.options import GraphOptions
 from gradscope.scene.picture import Arrow, Box, Form, GraphScene, Group, GroupBy, Line, Mark
 from gradscope.scene.scope import scope_of
@@ -36,9 +37,8 @@ def graph_scene(trace: Trace, options: GraphOptions | None = None) -> GraphScene
     folding = fold(facts, calls, selected.focus, options)
     heat = heat_of(trace, options.color_by, facts)
     layout = _Layout(options, facts, calls, folding, _uses(facts, folding, options))
-    boxes = tuple(
-        _boxes(layout, BoxMaker(trace, options, facts, frozenset(selected.focus), heat), trace)
-    )
+    marks = marks_of(trace, selected.focus, selected.tasks)
+    boxes = tuple(_boxes(layout, BoxMaker(options, facts, marks, heat), trace))
     return GraphScene(
         title=scope.title,
         notes=(*scope.notes, *folding.notes),

@@ -31,7 +31,9 @@ from gradscope.trace.schema import (
     Node,
     NodeBegin,
     NodeEnd,
+    Op,
     Place,
+    Step,
     Tensor,
     Value,
 )
@@ -344,6 +346,42 @@ def test_births_and_what_they_spread_to_are_marked() -> None:
         "PowBackward0": (Mark.NAN_BORN,),
         "x": (Mark.NON_FINITE,),
     }
+
+
+def test_a_birth_in_the_forward_pass_is_marked_at_the_node_its_call_made() -> None:
+    trace = trace_of(
+        Tensor(0),
+        Op(0, "log", inputs=(), outputs=(0,), node=3),
+        Node(3, "LogBackward0", op=0),
+        Value(0, Place.OP_OUTPUT, op=0, tensor=0, nan=1),
+        meta={"level": "values"},
+    )
+
+    (box,) = graph_scene(trace).boxes
+
+    assert box.marks == (Mark.NAN_BORN,)
+    assert box.lines == (Line("NaN in the forward pass", Tone.ALARM),)
+
+
+def test_a_birth_in_another_step_is_not_marked() -> None:
+    trace = trace_of(
+        Step(0, number=0),
+        Step(1, number=1),
+        *(Node(id, "Mul", step=id) for id in range(2)),
+        *(GraphTask(id, roots=(id,), step=id) for id in range(2)),
+        Node(2, "AccumulateGrad", step=0),
+        Edge(0, 0, 2),
+        Edge(1, 0, 2),
+        Value(0, Place.HOOK, node=2, task=1, nan=1),
+        meta={"level": "values"},
+    )
+
+    def marks(step: int) -> tuple[Mark, ...]:
+        scene = graph_scene(trace, GraphOptions(selection=Selection(step=step)))
+        return scene.boxes[-1].marks
+
+    assert marks(0) == ()
+    assert marks(1) == (Mark.NAN_BORN,)
 
 
 def test_what_raised_what_was_hooked_and_what_did_not_run_are_marked() -> None:
