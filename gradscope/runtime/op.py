@@ -213,6 +213,7 @@ def _parameters(
     extra = {n for t in traits if isinstance(t, Tensors) for n in t.names}
     many = {n for t in traits if isinstance(t, Sequences) for n in t.names}
     plain = {n for t in traits if isinstance(t, Numbers) for n in t.names}
+    promotes = PROMOTES in traits or COMPARES in traits
     keep = F_ONLY in traits or INTERNAL in traits
     if isinstance(forward, np.ufunc):
         names = ("self", "other")[: forward.nin]
@@ -221,7 +222,11 @@ def _parameters(
     for p in inspect.signature(forward).parameters.values():
         has_default = p.default is not inspect.Parameter.empty
         is_tensor = (
-            p.name in differentiable or p.name in extra or p.name in many or p.name == "self"
+            p.name in differentiable
+            or p.name in extra
+            or p.name in many
+            or p.name == "self"
+            or (p.name == "other" and promotes)
         ) and p.name not in plain
         made.append(
             Parameter(

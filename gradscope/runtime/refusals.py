@@ -31,7 +31,7 @@ def refused(op: Operation, error: Exception, arrays: Sequence[Any]) -> None:
         raise NotImplementedError(not_implemented(op, given)) from None
 
 
-def out_of_range(dim: int, ndim: int) -> str:
+def out_of_range(dim: Any, ndim: Any) -> str:
     reach = ndim or 1
     return (
         f"Dimension out of range (expected to be in range of [{-reach}, {reach - 1}], "

@@ -1,0 +1,309 @@
+"""Sums and products: add, sub, mul, div, neg, reciprocal, lerp, addcmul, addcdiv."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gradscope.runtime.op import (
+    FLOATS,
+    INTERNAL,
+    PROMOTES,
+    family,
+    inplace,
+    op,
+    shows,
+)
+from gradscope.runtime.ops import METHODS, both, method
+from gradscope.runtime.ops.words import alias, zeros_like
+from gradscope.runtime.outs import written
+
+add__default = op(
+    "AddBackward0",
+    np.add,
+    PROMOTES,
+    shows(alpha=1),
+    self=lambda grad: grad,
+    other=lambda grad: grad,
+)
+add__alpha = op(
+    "AddBackward0",
+    lambda self, other, alpha: self + _times(other, alpha),
+    PROMOTES,
+    self=lambda grad: grad,
+    other=lambda grad, alpha: grad * alpha,
+)
+add__Scalar = op(
+    "AddBackward1",
+    lambda self, other: self + other,
+    INTERNAL,
+    shows(alpha=1),
+    self=lambda grad: grad,
+)
+sub__default = op(
+    "SubBackward0",
+    np.subtract,
+    PROMOTES,
+    shows(alpha=1),
+    self=lambda grad: grad,
+    other=lambda grad: -grad,
+)
+sub__alpha = op(
+    "SubBackward0",
+    lambda self, other, alpha: self - _times(other, alpha),
+    PROMOTES,
+    self=lambda grad: grad,
+    other=lambda grad, alpha: -(grad * alpha),
+)
+rsub__Tensor = op(
+    "RsubBackward0",
+    lambda self, other, alpha=1: np.subtract(other, self if alpha == 1 else _times(self, alpha)),
+    PROMOTES,
+    self=lambda grad, alpha: -(grad if alpha == 1 else grad * alpha),
+    other=lambda grad: grad,
+)
+# The other operand of 1 - x is a number, and has no place among the node's edges.
+rsub__Scalar = op(
+    "RsubBackward1",
+    lambda self, other: np.subtract(other, self),
+    PROMOTES,
+    shows(alpha=1),
+    self=lambda grad: -grad,
+)
+rsub__Scalar_alpha = op(
+    "RsubBackward1",
+    lambda self, other, alpha: np.subtract(other, _times(self, alpha)),
+    PROMOTES,
+    self=lambda grad, alpha: -(grad * alpha),
+)
+mul = op(
+    "MulBackward0",
+    np.multiply,
+    PROMOTES,
+    self=lambda grad, other: grad * other,
+    other=lambda grad, self: grad * self,
+)
+mul__Scalar = op(
+    "MulBackward1",
+    lambda self, other: self * other,
+    INTERNAL,
+    self=lambda grad, other: grad * other,
+)
+div__default = op(
+    "DivBackward0",
+    np.true_divide,
+    PROMOTES,
+    FLOATS,
+    self=lambda grad, other: grad / other,
+    other=lambda grad, self, other: -grad * (self / other / other),
+)
+div__Scalar = op(
+    "DivBackward1",
+    lambda self, other: self / other,
+    INTERNAL,
+    self=lambda grad, other: grad / other,
+)
+neg = op("NegBackward0", np.negative, self=lambda grad: -grad)
+reciprocal = op(
+    "ReciprocalBackward0",
+    np.reciprocal,
+    FLOATS,
+    self=lambda grad, result: -grad * (result * result),
+)
+
+
+def _times(array, number):
+    """An operand times its alpha."""
+    if array.dtype.kind in "iu" and isinstance(number, float):
+        raise RuntimeError(
+            "For integral input tensors, argument alpha must not be a floating point number."
+        )
+    if array.dtype.kind == "b" and not isinstance(number, bool):
+        if isinstance(number, int):
+            return array if number else array & False
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    return array * np.asarray(number).astype(array.dtype)
+
+
+def floor_divided(self, other):
+    no_zeros(self, other)
+    return np.floor_divide(self, other)
+
+
+def no_zeros(self, other):
+    if other.dtype.kind in "iub" and not np.all(other):
+        raise RuntimeError("ZeroDivisionError")
+
+
+def _divide(self, other, rounding_mode):
+    if rounding_mode is None:
+        return np.true_divide(self, other)
+    if rounding_mode == "floor":
+        return floor_divided(self, other)
+    if rounding_mode != "trunc":
+        raise RuntimeError(
+            "div expected rounding_mode to be one of None, 'trunc', or 'floor' "
+            f"but found '{rounding_mode}'"
+        )
+    no_zeros(self, other)
+    if self.dtype.kind not in "iu":
+        return np.trunc(np.true_divide(self, other))
+    return (self - np.fmod(self, other)) // other
+
+
+div__Tensor_mode = op(
+    "DivBackward2",
+    _divide,
+    PROMOTES,
+    self=lambda grad, other, rounding_mode: (
+        grad / other if rounding_mode is None else zeros_like(grad)
+    ),
+    other=lambda grad, self, other, rounding_mode: (
+        -grad * (self / other / other) if rounding_mode is None else zeros_like(grad)
+    ),
+)
+
+
+def _lerp(self, end, weight):
+    return self + np.asarray(weight, self.dtype) * (end - self)
+
+
+lerp__Scalar = op(
+    "LerpBackward0",
+    _lerp,
+    self=lambda grad, weight: grad * (1 - weight),
+    end=lambda grad, weight: grad * weight,
+)
+lerp__Tensor = op(
+    "LerpBackward1",
+    _lerp,
+    self=lambda grad, weight: grad * (1 - weight),
+    end=lambda grad, weight: grad * weight,
+    weight=lambda grad, self, end: grad * (end - self),
+)
+
+
+def _addcmul(self, tensor1, tensor2, *, value=1):
+    product = tensor1 * tensor2
+    return self + (product if value == 1 else product * np.asarray(value).astype(product.dtype))
+
+
+def _addcdiv(self, tensor1, tensor2, *, value=1):
+    if tensor1.dtype.kind in "iub" and tensor2.dtype.kind in "iub":
+        raise RuntimeError(
+            "Integer division with addcdiv is no longer supported, and in a future  release addcdiv "
+            "will perform a true division of tensor1 and tensor2. The historic addcdiv behavior can "
+            "be implemented as (input + value * torch.trunc(tensor1 / tensor2)).to(input.dtype) for "
+            "integer inputs and as (input + value * tensor1 / tensor2) for float inputs. The future "
+            "addcdiv behavior is just the latter implementation: (input + value * tensor1 / tensor2)"
+            ", for all dtypes."
+        )
+    quotient = tensor1 / tensor2
+    return self + (quotient if value == 1 else quotient * np.asarray(value).astype(quotient.dtype))
+
+
+addcmul = op(
+    "AddcmulBackward0",
+    _addcmul,
+    PROMOTES,
+    self=lambda grad: grad,
+    tensor1=lambda grad, tensor2, value: grad * (tensor2 * value),
+    tensor2=lambda grad, tensor1, value: grad * (tensor1 * value),
+)
+addcdiv = op(
+    "AddcdivBackward0",
+    _addcdiv,
+    PROMOTES,
+    self=lambda grad: grad,
+    tensor1=lambda grad, tensor2, value: grad * (value / tensor2),
+    tensor2=lambda grad, tensor1, tensor2, value: -grad * (tensor1 * value / (tensor2 * tensor2)),
+)
+
+add___default = inplace(add__default)
+add___alpha = inplace(add__alpha)
+sub___default = inplace(sub__default)
+sub___alpha = inplace(sub__alpha)
+mul_ = inplace(mul)
+div___default = inplace(div__default)
+div___Tensor_mode = inplace(div__Tensor_mode)
+neg_ = inplace(neg)
+reciprocal_ = inplace(reciprocal)
+lerp___Scalar = inplace(lerp__Scalar)
+lerp___Tensor = inplace(lerp__Tensor)
+addcmul_ = inplace(addcmul)
+addcdiv_ = inplace(addcdiv)
+family(globals())
+
+
+@both
+def add(input, other, *, alpha=1, out=None):
+    made = add__default(input, other) if alpha == 1 else add__alpha(input, other, alpha)
+    return made if out is None else written(made, out)
+
+
+@method
+def add_(self, other, *, alpha=1):
+    return add___default(self, other) if alpha == 1 else add___alpha(self, other, alpha)
+
+
+@both
+def sub(input, other, *, alpha=1, out=None):
+    made = sub__default(input, other) if alpha == 1 else sub__alpha(input, other, alpha)
+    return made if out is None else written(made, out)
+
+
+@method
+def sub_(self, other, *, alpha=1):
+    return sub___default(self, other) if alpha == 1 else sub___alpha(self, other, alpha)
+
+
+@both
+def rsub(input, other, *, alpha=1):
+    """`other - alpha * input`."""
+    if hasattr(other, "_array"):
+        return rsub__Tensor(input, other, alpha)
+    return rsub__Scalar(input, other) if alpha == 1 else rsub__Scalar_alpha(input, other, alpha)
+
+
+@both
+def div(input, other, *, rounding_mode=None, out=None):
+    if rounding_mode is None:
+        made = div__default(input, other)
+    else:
+        made = div__Tensor_mode(input, other, rounding_mode)
+    return made if out is None else written(made, out)
+
+
+@method
+def div_(self, other, *, rounding_mode=None):
+    if rounding_mode is None:
+        return div___default(self, other)
+    return div___Tensor_mode(self, other, rounding_mode)
+
+
+@both
+def lerp(input, end, weight):
+    """`input` for weight 0, `end` for weight 1, and in a straight line between."""
+    if hasattr(weight, "_array"):
+        return lerp__Tensor(input, end, weight)
+    return lerp__Scalar(input, end, weight)
+
+
+@method
+def lerp_(self, end, weight):
+    if hasattr(weight, "_array"):
+        return lerp___Tensor(self, end, weight)
+    return lerp___Scalar(self, end, weight)
+
+
+@both
+def positive(input):
+    if input._array.dtype.kind == "b":
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return input
+
+
+alias(sub, "subtract")
+alias(mul, "multiply")
+alias(div, "divide", "true_divide")
+alias(neg, "negative")
+METHODS.update(subtract_=sub_, multiply_=mul_, divide_=div_, true_divide_=div_, negative_=neg_)

@@ -1,0 +1,285 @@
+"""One of two numbers: maximum, minimum, clamp, where, masked_fill."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gradscope.runtime import dtypes
+from gradscope.runtime.op import (
+    PROMOTES,
+    TENSORS_ONLY,
+    family,
+    inplace,
+    op,
+    refuses,
+    tensors,
+    w,
+)
+from gradscope.runtime.ops import METHODS, both, function, method
+from gradscope.runtime.ops.words import HALF, ZERO, alias, is_number, promoted, zeros_like
+from gradscope.runtime.outs import written
+
+
+def _where(condition, self, other):
+    if condition.dtype.kind != "b":
+        kind = dtypes.from_numpy(condition.dtype).scalar_name
+        raise RuntimeError(
+            f"where expected condition to be a boolean tensor, but got a tensor with dtype {kind}"
+        )
+    return np.where(condition, self, other)
+
+
+where__default = op(
+    "WhereBackward0",
+    _where,
+    PROMOTES,
+    tensors("condition"),
+    self=lambda grad, condition: w.where(condition, grad, ZERO[grad.dtype]),
+    other=lambda grad, condition: w.where(condition, ZERO[grad.dtype], grad),
+)
+
+
+def _fill(self, mask, value):
+    if mask.dtype.kind != "b":
+        raise RuntimeError(
+            "masked_fill only supports boolean masks, but got mask with dtype "
+            f"{dtypes.from_numpy(mask.dtype)}"
+        )
+    if not dtypes.can_cast(dtypes.number_dtype(value), dtypes.from_numpy(self.dtype)):
+        raise RuntimeError(
+            f"value cannot be converted to type {_c_name(self.dtype)} without overflow"
+        )
+    return np.where(mask, np.asarray(value).astype(self.dtype), self)
+
+
+def _c_name(kind):
+    return {"b": "bool", "u": "uint8_t"}.get(kind.kind, f"int{kind.itemsize * 8}_t")
+
+
+masked_fill__Scalar = op(
+    "MaskedFillBackward0",
+    _fill,
+    tensors("mask"),
+    self=lambda grad, mask: w.where(mask, ZERO[grad.dtype], grad),
+)
+masked_fill__Tensor = op(
+    "MaskedFillBackward1",
+    lambda self, mask, value: np.where(mask, value.astype(self.dtype), self),
+    tensors("mask"),
+    self=lambda grad, mask: w.where(mask, ZERO[grad.dtype], grad),
+    value=lambda grad, mask: w.where(mask, grad, ZERO[grad.dtype]).sum(),
+)
+
+
+def _larger(grad, mine, other):
+    """All of the gradient where `mine` is larger, half of it where both are equal."""
+    share = w.where(mine == other, grad * HALF[grad.dtype], grad)
+    return w.where(mine < other, ZERO[grad.dtype], share)
+
+
+def _smaller(grad, mine, other):
+    share = w.where(mine == other, grad * HALF[grad.dtype], grad)
+    return w.where(mine > other, ZERO[grad.dtype], share)
+
+
+maximum = op(
+    "MaximumBackward0",
+    np.maximum,
+    PROMOTES,
+    TENSORS_ONLY,
+    refuses("c", "maximum not implemented for complex tensors."),
+    self=lambda grad, self, other: _larger(grad, self, other),
+    other=lambda grad, self, other: _larger(grad, other, self),
+)
+minimum = op(
+    "MinimumBackward0",
+    np.minimum,
+    PROMOTES,
+    TENSORS_ONLY,
+    refuses("c", "minimum not implemented for complex tensors."),
+    self=lambda grad, self, other: _smaller(grad, self, other),
+    other=lambda grad, self, other: _smaller(grad, other, self),
+)
+
+
+def _kept(grad, keeps):
+    return w.where(keeps, grad, ZERO[grad.dtype])
+
+
+def _not_nan(value):
+    return value == value
+
+
+fmax = op(
+    "FmaxBackward0",
+    np.fmax,
+    PROMOTES,
+    TENSORS_ONLY,
+    refuses("c", "fmax not implemented for complex tensors."),
+    self=lambda grad, self, other: _kept(grad, (self >= other) | (other != other)),
+    other=lambda grad, self, other: _kept(grad, ~((self >= other) | (other != other))),
+)
+fmin = op(
+    "FminBackward0",
+    np.fmin,
+    PROMOTES,
+    TENSORS_ONLY,
+    refuses("c", "fmin not implemented for complex tensors."),
+    self=lambda grad, self, other: _kept(grad, (self <= other) | (other != other)),
+    other=lambda grad, self, other: _kept(grad, ~((self <= other) | (other != other))),
+)
+
+
+def _clamped(self, min=None, max=None):
+    """Between two numbers."""
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    for bound in (min, max):
+        if bound is not None and not (bound.__class__ is float and self.dtype.kind == "f"):
+            self = promoted(self, bound)
+    if self.dtype.kind in "bc":
+        kind = dtypes.from_numpy(self.dtype).scalar_name
+        raise NotImplementedError(f"\"clamp_scalar_cpu\" not implemented for '{kind}'")
+    if min is not None:
+        self = np.maximum(self, np.asarray(min, self.dtype))
+    return self if max is None else np.minimum(self, np.asarray(max, self.dtype))
+
+
+def _inside(self, min, max):
+    if min is None:
+        return self <= max
+    return self >= min if max is None else (self >= min) & (self <= max)
+
+
+def _bounded(self, min=None, max=None):
+    """Between two tensors; the upper bound wins where it is below the lower one."""
+    made = self if min is None else np.maximum(self, min)
+    return made if max is None else np.minimum(made, max)
+
+
+def _under(grad, self, min, max):
+    """The lower bound's gradient: where it replaced the number and was not itself replaced."""
+    below = self < min
+    return _kept(grad, below if max is None else below & (min < max))
+
+
+def _over(grad, self, min, max):
+    above = self > max
+    return _kept(grad, above if min is None else above | (max < min))
+
+
+clamp__default = op(
+    "ClampBackward1",
+    _clamped,
+    self=lambda grad, self, min, max: _kept(grad, _inside(self, min, max)),
+)
+clamp__Tensor = op(
+    "ClampBackward0",
+    _bounded,
+    PROMOTES,
+    refuses("c", "clamp is not supported for complex types"),
+    self=lambda grad, self, min, max: _kept(grad, _inside(self, min, max)),
+    min=lambda grad, self, min, max: _under(grad, self, min, max),
+    max=lambda grad, self, min, max: _over(grad, self, min, max),
+)
+clamp_min__default = op(
+    "ClampMinBackward0",
+    lambda self, min: _clamped(self, min, None),
+    self=lambda grad, self, min: _kept(grad, self >= min),
+)
+clamp_min__Tensor = op(
+    "ClampMinBackward1",
+    lambda self, min: np.maximum(self, min),
+    PROMOTES,
+    refuses("c", "clamp is not supported for complex types"),
+    self=lambda grad, self, min: _kept(grad, self >= min),
+    min=lambda grad, self, min: _kept(grad, self < min),
+)
+clamp_max__default = op(
+    "ClampMaxBackward0",
+    lambda self, max: _clamped(self, None, max),
+    self=lambda grad, self, max: _kept(grad, self <= max),
+)
+clamp_max__Tensor = op(
+    "ClampMaxBackward1",
+    lambda self, max: np.minimum(self, max),
+    PROMOTES,
+    refuses("c", "clamp is not supported for complex types"),
+    self=lambda grad, self, max: _kept(grad, self <= max),
+    max=lambda grad, self, max: _kept(grad, self > max),
+)
+
+masked_fill___Scalar = inplace(masked_fill__Scalar)
+masked_fill___Tensor = inplace(masked_fill__Tensor)
+clamp___default = inplace(clamp__default)
+clamp___Tensor = inplace(clamp__Tensor)
+clamp_min___default = inplace(clamp_min__default)
+clamp_min___Tensor = inplace(clamp_min__Tensor)
+clamp_max___default = inplace(clamp_max__default)
+clamp_max___Tensor = inplace(clamp_max__Tensor)
+family(globals())
+
+
+@function
+def where(condition, input=None, other=None):
+    """Elements of `input` where the condition holds, else of `other`; or the places it holds at."""
+    if input is None:
+        return condition.nonzero(as_tuple=True)
+    return where__default(condition, input, other)
+
+
+def _where_method(self, condition, other):
+    return where__default(condition, self, other)
+
+
+METHODS["where"] = _where_method
+
+
+@both
+def masked_fill(input, mask, value):
+    """`value` where the mask is True."""
+    return (masked_fill__Scalar if is_number(value) else masked_fill__Tensor)(input, mask, value)
+
+
+@method
+def masked_fill_(self, mask, value):
+    return (masked_fill___Scalar if is_number(value) else masked_fill___Tensor)(self, mask, value)
+
+
+def _has_tensor(min, max):
+    return hasattr(min, "_array") or hasattr(max, "_array")
+
+
+@both
+def clamp(input, min=None, max=None, *, out=None):
+    made = (clamp__Tensor if _has_tensor(min, max) else clamp__default)(input, min, max)
+    return made if out is None else written(made, out)
+
+
+@method
+def clamp_(self, min=None, max=None):
+    return (clamp___Tensor if _has_tensor(min, max) else clamp___default)(self, min, max)
+
+
+@both
+def clamp_min(input, min):
+    return (clamp_min__default if is_number(min) else clamp_min__Tensor)(input, min)
+
+
+@method
+def clamp_min_(self, min):
+    return (clamp_min___default if is_number(min) else clamp_min___Tensor)(self, min)
+
+
+@both
+def clamp_max(input, max):
+    return (clamp_max__default if is_number(max) else clamp_max__Tensor)(input, max)
+
+
+@method
+def clamp_max_(self, max):
+    return (clamp_max___default if is_number(max) else clamp_max___Tensor)(self, max)
+
+
+alias(clamp, "clip")
+METHODS["clip_"] = clamp_

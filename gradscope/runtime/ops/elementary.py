@@ -1,0 +1,105 @@
+"""Exponentials, logarithms, roots, trigonometry and what engineers keep in tables."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gradscope.runtime.op import FLOATS, family, inplace, op, w
+from gradscope.runtime.ops.words import ONE, TWO, Constant, alias, function_alias
+
+LN2, LN10 = Constant(math.log(2)), Constant(math.log(10))
+MINUS_HALF = Constant(-0.5)
+
+exp = op("ExpBackward0", np.exp, FLOATS, self=lambda grad, result: grad * result)
+exp2 = op(
+    "Exp2Backward0",
+    np.exp2,
+    FLOATS,
+    self=lambda grad, result: grad * result * LN2[result.dtype],
+)
+expm1 = op(
+    "Expm1Backward0",
+    np.expm1,
+    FLOATS,
+    self=lambda grad, result: grad * (result + ONE[result.dtype]),
+)
+log = op("LogBackward0", np.log, FLOATS, self=lambda grad, self: grad / self)
+log2 = op("Log2Backward0", np.log2, FLOATS, self=lambda grad, self: grad / (self * LN2[self.dtype]))
+log10 = op(
+    "Log10Backward0", np.log10, FLOATS, self=lambda grad, self: grad / (self * LN10[self.dtype])
+)
+log1p = op(
+    "Log1PBackward0", np.log1p, FLOATS, self=lambda grad, self: grad / (self + ONE[self.dtype])
+)
+sqrt = op(
+    "SqrtBackward0", np.sqrt, FLOATS, self=lambda grad, result: grad / (result * TWO[result.dtype])
+)
+rsqrt = op(
+    "RsqrtBackward0",
+    lambda self: np.reciprocal(np.sqrt(self)),
+    FLOATS,
+    self=lambda grad, result: grad * MINUS_HALF[result.dtype] * (result * result * result),
+)
+
+sin = op("SinBackward0", np.sin, FLOATS, self=lambda grad, self: grad * w.cos(self))
+cos = op("CosBackward0", np.cos, FLOATS, self=lambda grad, self: -grad * w.sin(self))
+tan = op(
+    "TanBackward0",
+    np.tan,
+    FLOATS,
+    self=lambda grad, result: grad * (result * result + ONE[result.dtype]),
+)
+asin = op(
+    "AsinBackward0", np.arcsin, FLOATS, self=lambda grad, self: grad * w.rsqrt(1 - self * self)
+)
+acos = op(
+    "AcosBackward0", np.arccos, FLOATS, self=lambda grad, self: -grad * w.rsqrt(1 - self * self)
+)
+atan = op("AtanBackward0", np.arctan, FLOATS, self=lambda grad, self: grad / (self * self + 1))
+sinh = op("SinhBackward0", np.sinh, FLOATS, self=lambda grad, self: grad * w.cosh(self))
+cosh = op("CoshBackward0", np.cosh, FLOATS, self=lambda grad, self: grad * w.sinh(self))
+asinh = op(
+    "AsinhBackward0", np.arcsinh, FLOATS, self=lambda grad, self: grad * w.rsqrt(self * self + 1)
+)
+acosh = op(
+    "AcoshBackward0",
+    np.arccosh,
+    FLOATS,
+    self=lambda grad, self: grad * (w.rsqrt(self - 1) * w.rsqrt(self + 1)),
+)
+atanh = op("AtanhBackward0", np.arctanh, FLOATS, self=lambda grad, self: grad / (1 - self * self))
+
+
+exp_ = inplace(exp)
+exp2_ = inplace(exp2)
+expm1_ = inplace(expm1)
+log_ = inplace(log)
+log2_ = inplace(log2)
+log10_ = inplace(log10)
+log1p_ = inplace(log1p)
+sqrt_ = inplace(sqrt)
+rsqrt_ = inplace(rsqrt)
+sin_ = inplace(sin)
+cos_ = inplace(cos)
+tan_ = inplace(tan)
+asin_ = inplace(asin)
+acos_ = inplace(acos)
+atan_ = inplace(atan)
+sinh_ = inplace(sinh)
+cosh_ = inplace(cosh)
+asinh_ = inplace(asinh)
+acosh_ = inplace(acosh)
+atanh_ = inplace(atanh)
+family(globals())
+
+alias(asin, "arcsin")
+alias(acos, "arccos")
+alias(atan, "arctan")
+alias(asinh, "arcsinh")
+alias(acosh, "arccosh")
+alias(atanh, "arctanh")
+function_alias(exp2, "special.exp2")
+function_alias(expm1, "special.expm1")
+function_alias(log1p, "special.log1p")

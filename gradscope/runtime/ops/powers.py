@@ -1,0 +1,239 @@
+"""Powers and remainders: pow, square, float_power, remainder, fmod, floor_divide."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gradscope.runtime import dtypes
+from gradscope.runtime.op import PROMOTES, family, inplace, numbers, op, w
+from gradscope.runtime.ops import METHODS, both, function, method
+from gradscope.runtime.ops.arithmetic import floor_divided, no_zeros
+from gradscope.runtime.ops.words import (
+    TWO,
+    is_number,
+    no_derivative,
+    promoted,
+    zeros_like,
+)
+from gradscope.runtime.outs import written
+
+
+def _power_of(self, exponent):
+    """A tensor to a number; small exponents have functions of their own, and exact ones."""
+    kind = self.dtype.kind
+    if kind in "iub" or (exponent.__class__ is complex and kind != "c"):
+        self = promoted(self, exponent)
+    if exponent == 2:
+        return np.square(self)
+    if exponent == 0.5:
+        return np.sqrt(self)
+    if exponent == 3:
+        return self * self * self
+    return np.power(self, np.asarray(exponent, self.dtype))
+
+
+def _power_slope(grad, self, exponent):
+    """exponent * self ** (exponent - 1), times the incoming gradient."""
+    if exponent == 2:
+        return grad * (self * TWO[self.dtype])
+    if exponent == 0:
+        return zeros_like(grad)
+    return grad * (self ** (exponent - 1) * exponent)
+
+
+def _exponent_slope(grad, self, exponent, result):
+    slope = grad * (result * w.log(self))
+    return w.where((self == 0) & (exponent >= 0), zeros_like(grad), slope)
+
+
+def _logarithm(number):
+    """The logarithm of a base: of a negative one NaN, of a complex one complex."""
+    if isinstance(number, complex):
+        return complex(np.log(number))
+    return float(np.log(float(number)))
+
+
+def _number_slope(grad, self, exponent, result):
+    if self == 0:
+        return w.where(exponent >= 0, zeros_like(grad), grad * (result * _logarithm(self)))
+    return grad * (result * _logarithm(self))
+
+
+def _divided(self, other, rounding_mode):
+    return getattr(w, "div.Tensor_mode")(self, other, rounding_mode)
+
+
+def _remainder(self, other):
+    """The remainder with the sign of `other`."""
+    no_zeros(self, other)
+    return np.remainder(self, other)
+
+
+def _fmod(self, other):
+    """The remainder with the sign of `self`."""
+    no_zeros(self, other)
+    return np.fmod(self, other)
+
+
+pow__Tensor_Scalar = op("PowBackward0", _power_of, self=_power_slope)
+pow__Tensor_Tensor = op(
+    "PowBackward1",
+    lambda self, exponent: np.power(self, exponent),
+    PROMOTES,
+    self=lambda grad, self, exponent: w.where(
+        exponent == 0, zeros_like(grad), grad * (exponent * self ** (exponent - 1))
+    ),
+    exponent=_exponent_slope,
+)
+pow__Scalar = op(
+    "PowBackward2",
+    lambda self, exponent: np.power(
+        np.asarray(self, promoted(exponent, self).dtype), promoted(exponent, self)
+    ),
+    numbers("self"),
+    exponent=_number_slope,
+)
+remainder__Scalar = op(
+    "RemainderBackward0",
+    _remainder,
+    PROMOTES,
+    self=lambda grad: grad,
+)
+remainder__Tensor = op(
+    "RemainderBackward1",
+    _remainder,
+    PROMOTES,
+    self=lambda grad: grad,
+    other=lambda grad, self, other: -grad * _divided(self, other, "floor"),
+)
+remainder__Scalar_Tensor = op(
+    "NotImplemented",
+    lambda self, other: _remainder(np.asarray(self, promoted(other, self).dtype), other),
+    numbers("self"),
+    other=no_derivative("remainder"),
+)
+fmod__Scalar = op(
+    "FmodBackward0",
+    _fmod,
+    PROMOTES,
+    self=lambda grad: grad,
+)
+fmod__Tensor = op(
+    "FmodBackward1",
+    _fmod,
+    PROMOTES,
+    self=lambda grad: grad,
+    other=lambda grad, self, other: -grad * _divided(self, other, "trunc"),
+)
+floor_divide__Scalar = op(
+    "NotImplemented", floor_divided, PROMOTES, self=no_derivative("floor_divide")
+)
+floor_divide__Tensor = op(
+    "NotImplemented",
+    floor_divided,
+    PROMOTES,
+    self=no_derivative("floor_divide"),
+    other=no_derivative("floor_divide"),
+)
+
+
+pow___Tensor_Scalar = inplace(pow__Tensor_Scalar)
+pow___Tensor_Tensor = inplace(pow__Tensor_Tensor)
+remainder___Scalar = inplace(remainder__Scalar)
+remainder___Tensor = inplace(remainder__Tensor)
+fmod___Scalar = inplace(fmod__Scalar)
+fmod___Tensor = inplace(fmod__Tensor)
+floor_divide___Scalar = inplace(floor_divide__Scalar)
+floor_divide___Tensor = inplace(floor_divide__Tensor)
+family(globals())
+
+
+@function
+def pow(input, exponent, *, out=None):
+    if is_number(exponent):
+        made = pow__Tensor_Scalar(input, exponent)
+    elif is_number(input):
+        made = pow__Scalar(input, exponent)
+    else:
+        made = pow__Tensor_Tensor(input, exponent)
+    return made if out is None else written(made, out)
+
+
+def _pow(self, exponent):
+    """`x.pow(2)` and `x ** 2`."""
+    kind = exponent.__class__
+    if kind is int or kind is float or is_number(exponent):
+        return pow__Tensor_Scalar(self, exponent)
+    return pow__Tensor_Tensor(self, exponent)
+
+
+METHODS["pow"] = _pow
+
+
+@method
+def pow_(self, exponent):
+    if is_number(exponent):
+        return pow___Tensor_Scalar(self, exponent)
+    return pow___Tensor_Tensor(self, exponent)
+
+
+@both
+def square(input):
+    return pow__Tensor_Scalar(input, 2)
+
+
+@method
+def square_(self):
+    return pow___Tensor_Scalar(self, 2)
+
+
+@both
+def float_power(input, exponent):
+    """A power computed in double precision."""
+    whole = (x for x in (input, exponent) if hasattr(x, "_array"))
+    wide = dtypes.complex128 if any(x.is_complex() for x in whole) else dtypes.float64
+    if is_number(input):
+        return pow__Scalar(input, exponent.to(wide))
+    if is_number(exponent):
+        return pow__Tensor_Scalar(input.to(wide), exponent)
+    return pow__Tensor_Tensor(input.to(wide), exponent.to(wide))
+
+
+@both
+def remainder(input, other, *, out=None):
+    """What is left of a division; it has the sign of `other`."""
+    if is_number(other):
+        made = remainder__Scalar(input, other)
+    elif is_number(input):
+        made = remainder__Scalar_Tensor(input, other)
+    else:
+        made = remainder__Tensor(input, other)
+    return made if out is None else written(made, out)
+
+
+@method
+def remainder_(self, other):
+    return (remainder___Scalar if is_number(other) else remainder___Tensor)(self, other)
+
+
+@both
+def fmod(input, other, *, out=None):
+    """What is left of a division; it has the sign of `input`."""
+    made = (fmod__Scalar if is_number(other) else fmod__Tensor)(input, other)
+    return made if out is None else written(made, out)
+
+
+@method
+def fmod_(self, other):
+    return (fmod___Scalar if is_number(other) else fmod___Tensor)(self, other)
+
+
+@both
+def floor_divide(input, other, *, out=None):
+    made = (floor_divide__Scalar if is_number(other) else floor_divide__Tensor)(input, other)
+    return made if out is None else written(made, out)
+
+
+@method
+def floor_divide_(self, other):
+    return (floor_divide___Scalar if is_number(other) else floor_divide___Tensor)(self, other)

@@ -1,0 +1,123 @@
+"""Numbers with something left out: rounding, signs, absolute values, NaN replaced."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gradscope.runtime.kernels import plain
+from gradscope.runtime.op import BY_HAND, FLOATS, family, inplace, op, refuses, w
+from gradscope.runtime.ops import both, method
+from gradscope.runtime.ops.words import alias, is_whole, zeros_like
+
+
+def _on_fractions(step):
+    """Rounding, which leaves integers alone."""
+
+    def kernel(self):
+        return self.copy() if is_whole(self) else step(self)
+
+    return kernel
+
+
+def _round_decimals(self, decimals):
+    if is_whole(self):
+        return self.copy()
+    scale = 10.0 ** abs(decimals)
+    made = np.rint(self * scale if decimals >= 0 else self / scale)
+    return (made / scale if decimals >= 0 else made * scale).astype(self.dtype)
+
+
+def _sign(self):
+    return self.copy() if self.dtype.kind == "b" else np.sign(self)
+
+
+def _sgn_slope(grad, self, result):
+    """Of a real sign nothing; of z / |z| what turns along the circle."""
+    if not _is_complex(self):
+        return zeros_like(grad)
+    size = w.abs(self)
+    turned = grad - result * (result.conj() * grad).real
+    return w.where(size == 0, zeros_like(grad), turned / w.where(size == 0, size + 1, size))
+
+
+def _is_complex(value):
+    return value.dtype.kind == "c" if isinstance(value, np.ndarray) else value.is_complex()
+
+
+def _no_complex(name):
+    return refuses("c", f"{name} is not supported for complex inputs")
+
+
+floor = op("FloorBackward0", _on_fractions(np.floor), _no_complex("floor"), self=zeros_like)
+ceil = op("CeilBackward0", _on_fractions(np.ceil), _no_complex("ceil"), self=zeros_like)
+trunc = op("TruncBackward0", _on_fractions(np.trunc), _no_complex("trunc"), self=zeros_like)
+round__default = op("RoundBackward0", _on_fractions(np.rint), _no_complex("round"), self=zeros_like)
+round__decimals = op("RoundBackward1", _round_decimals, _no_complex("round"), self=zeros_like)
+frac = op(
+    "FracBackward0",
+    lambda self: self - np.trunc(self),
+    refuses("cbiu", "\"frac_cpu\" not implemented for '{kind}'"),
+    self=lambda grad: grad,
+)
+sign = op(
+    "SignBackward0",
+    _sign,
+    refuses(
+        "c",
+        "Unlike NumPy, torch.sign doesn't return the sign of complex inputs. "
+        "Use torch.sgn instead.",
+    ),
+    self=zeros_like,
+)
+sgn = op("SgnBackward0", _sign, BY_HAND, self=_sgn_slope)
+abs = op("AbsBackward0", np.absolute, BY_HAND, self=lambda grad, self: grad * w.sgn(self))
+deg2rad = op(
+    "Deg2RadBackward0",
+    lambda self: self * np.asarray(math.pi / 180, self.dtype),
+    FLOATS,
+    refuses("c", "deg2rad is not supported for complex tensors."),
+    self=lambda grad: grad * (math.pi / 180),
+)
+rad2deg = op(
+    "Rad2DegBackward0",
+    lambda self: self * np.asarray(180 / math.pi, self.dtype),
+    FLOATS,
+    refuses("c", "rad2deg is not supported for complex tensors."),
+    self=lambda grad: grad * (180 / math.pi),
+)
+nan_to_num = op(
+    "NanToNumBackward0",
+    lambda self, nan=None, posinf=None, neginf=None: plain.nan_to_num(self, nan, posinf, neginf),
+    self=lambda grad, self: w.where(w.isfinite(self), grad, zeros_like(grad)),
+)
+
+floor_ = inplace(floor)
+ceil_ = inplace(ceil)
+trunc_ = inplace(trunc)
+round___default = inplace(round__default)
+round___decimals = inplace(round__decimals)
+frac_ = inplace(frac)
+sign_ = inplace(sign)
+sgn_ = inplace(sgn)
+abs_ = inplace(abs)
+deg2rad_ = inplace(deg2rad)
+rad2deg_ = inplace(rad2deg)
+nan_to_num_ = inplace(nan_to_num)
+family(globals())
+
+
+@both
+def round(input, *, decimals=0):
+    """To the nearest whole number, halves to the even one."""
+    return round__decimals(input, decimals) if decimals else round__default(input)
+
+
+@method
+def round_(self, *, decimals=0):
+    return round___decimals(self, decimals) if decimals else round___default(self)
+
+
+alias(trunc, "fix")
+alias(abs, "absolute")

@@ -1,0 +1,234 @@
+"""Special functions and those of two numbers: erf, lgamma, logit, xlogy, atan2, logaddexp."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gradscope.runtime.kernels import plain
+from gradscope.runtime.op import (
+    FLOATS,
+    PROMOTES,
+    TENSORS_ONLY,
+    family,
+    inplace,
+    numbers,
+    op,
+    refuses,
+    w,
+)
+from gradscope.runtime.ops import both, function, method
+from gradscope.runtime.ops.words import (
+    Constant,
+    alias,
+    function_alias,
+    is_number,
+    zeros_like,
+)
+
+ERF_SLOPE, ERFINV_SLOPE = Constant(2 / math.sqrt(math.pi)), Constant(math.sqrt(math.pi) / 2)
+
+
+def _no_complex(name):
+    return refuses("c", f"\"{name}\" not implemented for '{{kind}}'")
+
+
+erf = op(
+    "ErfBackward0",
+    lambda self: plain.erf(self),
+    FLOATS,
+    _no_complex("erf"),
+    self=lambda grad, self: grad * (w.exp(-(self * self)) * ERF_SLOPE[self.dtype]),
+)
+erfc = op(
+    "ErfcBackward0",
+    lambda self: plain.erfc(self),
+    FLOATS,
+    _no_complex("erfc"),
+    self=lambda grad, self: -grad * (w.exp(-(self * self)) * ERF_SLOPE[self.dtype]),
+)
+
+
+def _erfinv_slope(grad, self):
+    root = w.erfinv(self)
+    return grad * (w.exp(root * root) * ERFINV_SLOPE[self.dtype])
+
+
+erfinv = op(
+    "ErfinvBackward0",
+    lambda self: plain.erfinv(self),
+    FLOATS,
+    _no_complex("erfinv"),
+    self=_erfinv_slope,
+)
+
+
+def _polygamma(self, n):
+    return getattr(w, "polygamma.n")(self, n)
+
+
+lgamma = op(
+    "LgammaBackward0",
+    lambda self: plain.lgamma(self),
+    FLOATS,
+    _no_complex("lgamma"),
+    self=lambda grad, self: grad * w.digamma(self),
+)
+digamma = op(
+    "DigammaBackward0",
+    lambda self: plain.digamma(self),
+    FLOATS,
+    _no_complex("digamma"),
+    self=lambda grad, self: grad * _polygamma(self, 1),
+)
+polygamma__n = op(
+    "PolygammaBackward0",
+    lambda self, n: plain.polygamma(self, n),
+    FLOATS,
+    _no_complex("polygamma"),
+    self=lambda grad, self, n: grad * _polygamma(self, n + 1),
+)
+
+
+def _logit(self, eps=None):
+    x = self if eps is None else np.clip(self, eps, 1 - eps)
+    return np.log(x / (1 - x))
+
+
+def _logit_slope(grad, self, eps):
+    if eps is None:
+        inside = (self >= 0) & (self <= 1)
+        return w.where(inside, grad / (self * (1 - self)), zeros_like(grad) * float("nan"))
+    inside = (self >= eps) & (self <= 1 - eps)
+    return w.where(inside, grad / (self * (1 - self)), zeros_like(grad))
+
+
+logit = op("LogitBackward0", _logit, FLOATS, _no_complex("logit"), self=_logit_slope)
+
+
+def _sinc_slope(grad, self):
+    """(cos(πx)πx - sin(πx)) / πx², and zero at zero."""
+    turned = self * math.pi
+    slope = (w.cos(turned) * turned - w.sin(turned)) / (turned * self)
+    return w.where(self == 0, zeros_like(grad), grad * slope)
+
+
+sinc = op("SincBackward0", lambda self: np.sinc(self).astype(self.dtype), FLOATS, self=_sinc_slope)
+
+
+def _square_distance(self, other):
+    return self * self + other * other
+
+
+atan2 = op(
+    "Atan2Backward0",
+    np.arctan2,
+    PROMOTES,
+    FLOATS,
+    TENSORS_ONLY,
+    self=lambda grad, self, other: grad * (other / _square_distance(self, other)),
+    other=lambda grad, self, other: grad * (-self / _square_distance(self, other)),
+)
+hypot = op(
+    "HypotBackward0",
+    np.hypot,
+    PROMOTES,
+    TENSORS_ONLY,
+    refuses("biu", "\"hypot_cpu\" not implemented for '{kind}'"),
+    self=lambda grad, self, result: grad * (self / result),
+    other=lambda grad, other, result: grad * (other / result),
+)
+logaddexp = op(
+    "LogaddexpBackward0",
+    np.logaddexp,
+    PROMOTES,
+    TENSORS_ONLY,
+    self=lambda grad, self, other: grad / (1 + w.exp(other - self)),
+    other=lambda grad, self, other: grad / (1 + w.exp(self - other)),
+)
+logaddexp2 = op(
+    "Logaddexp2Backward0",
+    np.logaddexp2,
+    PROMOTES,
+    TENSORS_ONLY,
+    self=lambda grad, self, other: grad / (1 + w.exp2(other - self)),
+    other=lambda grad, self, other: grad / (1 + w.exp2(self - other)),
+)
+
+
+def _xlogy_slope(grad, self, other):
+    return w.where((self == 0) & (other <= 0), zeros_like(grad), grad * w.log(other))
+
+
+def _xlogy_number_slope(grad, self, other):
+    if other > 0:
+        return grad * math.log(other)
+    return w.where(self == 0, zeros_like(grad), grad * (-math.inf if other == 0 else math.nan))
+
+
+xlogy__Tensor = op(
+    "XlogyBackward0",
+    lambda self, other: plain.xlogy(self, other),
+    PROMOTES,
+    FLOATS,
+    self=_xlogy_slope,
+    other=lambda grad, self, other: grad * self / other,
+)
+xlogy__Scalar_Self = op(
+    "XlogyBackward1",
+    lambda self, other: plain.xlogy(np.asarray(self, other.dtype), other),
+    FLOATS,
+    numbers("self"),
+    other=lambda grad, self, other: grad * self / other,
+)
+xlogy__Scalar_Other = op(
+    "XlogyBackward2",
+    lambda self, other: plain.xlogy(self, np.asarray(other, self.dtype)),
+    FLOATS,
+    self=_xlogy_number_slope,
+)
+
+erf_ = inplace(erf)
+erfc_ = inplace(erfc)
+erfinv_ = inplace(erfinv)
+lgamma_ = inplace(lgamma)
+digamma_ = inplace(digamma)
+logit_ = inplace(logit)
+sinc_ = inplace(sinc)
+atan2_ = inplace(atan2)
+hypot_ = inplace(hypot)
+xlogy___Tensor = inplace(xlogy__Tensor)
+xlogy___Scalar_Other = inplace(xlogy__Scalar_Other)
+family(globals())
+
+
+@both
+def xlogy(input, other):
+    """`input * log(other)`, and zero where `input` is zero."""
+    if is_number(other):
+        return xlogy__Scalar_Other(input, other)
+    return (xlogy__Scalar_Self if is_number(input) else xlogy__Tensor)(input, other)
+
+
+@method
+def xlogy_(self, other):
+    return (xlogy___Scalar_Other if is_number(other) else xlogy___Tensor)(self, other)
+
+
+@function
+def polygamma(n, input):
+    """The n-th derivative of digamma."""
+    return polygamma__n(input, n)
+
+
+alias(atan2, "arctan2")
+function_alias(lgamma, "special.gammaln")
+function_alias(digamma, "special.digamma", "special.psi")
+function_alias(polygamma, "special.polygamma")
+function_alias(erf, "special.erf")
+function_alias(erfc, "special.erfc")
+function_alias(erfinv, "special.erfinv")
+function_alias(logit, "special.logit")
+function_alias(sinc, "special.sinc")
+function_alias(xlogy, "special.xlogy")

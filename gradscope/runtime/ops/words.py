@@ -1,0 +1,87 @@
+"""What the formulas of several families are written with, on arrays and tensors alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradscope.runtime import dtypes, factories
+from gradscope.runtime.ops import FUNCTIONS, METHODS, NN_FUNCTIONS
+
+ndarray = np.ndarray
+
+
+class Constant(dict[Any, Any]):
+    """A number in any dtype: `TWO[x.dtype] * x`.
+
+    For an array it is an array without dimensions, which NumPy takes half the time to multiply with;
+    for a tensor it is the number itself.
+    """
+
+    def __init__(self, value: float) -> None:
+        super().__init__()
+        self.value = value
+
+    def __missing__(self, kind: Any) -> Any:
+        made: Any = self.value
+        if isinstance(kind, np.dtype):
+            made = np.array(self.value, kind)
+            made.flags.writeable = False
+        self[kind] = made
+        return made
+
+
+ZERO, HALF, ONE, TWO, THREE = Constant(0), Constant(0.5), Constant(1), Constant(2), Constant(3)
+
+
+def zeros_like(grad: Any) -> Any:
+    """The gradient of what does not change: no graph leads on from it."""
+    return np.zeros_like(grad) if grad.__class__ is ndarray else factories.zeros_like(grad)
+
+
+def no_derivative(name: str) -> Any:
+    """The formula of an operation that PyTorch gives a node but no derivative."""
+
+    def formula(grad):
+        raise RuntimeError(f"derivative for aten::{name} is not implemented")
+
+    return formula
+
+
+def alias(made: Any, *names: str) -> Any:
+    """Offer a function or row under other names too, wherever it is offered."""
+    for name in names:
+        FUNCTIONS[name] = METHODS[name] = made
+    return made
+
+
+def function_alias(made: Any, *names: str) -> Any:
+    """The same for functions only; a dotted name lives in a submodule (`special.expit`)."""
+    for name in names:
+        FUNCTIONS[name] = made
+    return made
+
+
+def nn_alias(made: Any, *names: str) -> Any:
+    for name in names:
+        NN_FUNCTIONS[name] = made
+    return made
+
+
+def is_whole(array: Any) -> bool:
+    """Whether an array holds integers or bools."""
+    return array.dtype.kind in "iub"
+
+
+def promoted(array: Any, number: Any) -> Any:
+    """An array in the dtype it has together with a Python number."""
+    category = dtypes.DIMENSIONED if array.ndim else dtypes.ZERO_DIM
+    kind = dtypes.result_type(
+        (dtypes.from_numpy(array.dtype), category), (dtypes.number_dtype(number), dtypes.NUMBER)
+    )
+    return array if array.dtype == kind.numpy else array.astype(kind.numpy)
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, int | float | complex | np.number | np.bool_)
