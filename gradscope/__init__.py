@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gradscope.analysis.report import inspect
-    from gradscope.record.recorder import mark, record, span
+    from gradscope.record.recorder import mark, record, span, step
     from gradscope.render.pictures import render
     from gradscope.trace.codec import load
 
-__all__ = ["__version__", "inspect", "load", "mark", "record", "render", "span"]
+__all__ = ["__version__", "inspect", "load", "mark", "record", "render", "span", "step"]
 
 __version__ = "0.1.0"
 
@@ -32,6 +32,7 @@ _HOMES = {
     "load": "gradscope.trace.codec",
     "mark": "gradscope.record.recorder",
     "span": "gradscope.record.recorder",
+    "step": "gradscope.record.recorder",
 }
 
 _CALLED_ROOMS = {

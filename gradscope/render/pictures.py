@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from gradscope.errors import RenderingError, UsageError
 from gradscope.render.formats import Format, format_called, format_names, format_of_file
 from gradscope.render.graphviz_program import has_dot
 from gradscope.render.text import visible
-from gradscope.render.theme import LIGHT, Theme
+from gradscope.render.theme import THEMES, Theme
 from gradscope.scene.graph import graph_scene
 from gradscope.scene.options import GraphOptions
 from gradscope.scene.picture import GraphScene
@@ -32,20 +32,34 @@ def render(
     path: str | PathLike[str],
     *,
     format: str | None = None,
+    around: str | None = None,
+    step: int | None = None,
+    task: int | None = None,
     options: GraphOptions | None = None,
-    theme: Theme = LIGHT,
+    theme: str = "light",
 ) -> Written:
-    """Draw the graph of a trace into a file; its name's ending says how, unless `format` does."""
+    """Draw the graph of a trace into a file; its name's ending says how, unless `format` does.
+
+    `around` a node, of one `step` or of one `task`: see Selection. Everything else: GraphOptions.
+    """
     target = Path(path)
     name = format or format_of_file(target.name)
     if not name:
-        raise UsageError(
-            f"{visible(target.name)} names no format; end it in one of "
-            f"{', '.join('.' + each for each in format_names())}, or say format="
-        )
-    scene = graph_scene(trace, options)
-    write(target, format_called(name), scene, theme)
+        raise UsageError(_no_format(target))
+    if theme not in THEMES:
+        raise UsageError(f"there is no theme {theme!r}; choose {', '.join(THEMES)}")
+    options = options or GraphOptions()
+    chosen = {"around": around, "step": step, "task": task}
+    given = {key: value for key, value in chosen.items() if value is not None}
+    selection = replace(options.selection, **given)  # type: ignore[arg-type]
+    scene = graph_scene(trace, replace(options, selection=selection))
+    write(target, format_called(name), scene, THEMES[theme])
     return Written(target, scene)
+
+
+def _no_format(path: Path) -> str:
+    endings = ", ".join(f".{each}" for each in format_names())
+    return f"{visible(path.name)} names no format: end it in one of {endings}, or name a format"
 
 
 def write(path: Path, format: Format, scene: GraphScene, theme: Theme) -> None:
@@ -77,10 +91,7 @@ def target_of(trace: Path, output: Path | None, format_name: str | None) -> Targ
     if str(output) == "-":
         return Target(None, format_called(name or "dot"), asked_for=True)
     if not name:
-        endings = ", ".join(f".{each}" for each in format_names())
-        raise UsageError(
-            f"{visible(output.name)} names no format: end it in one of {endings}, or add -f"
-        )
+        raise UsageError(_no_format(output))
     if output.absolute() == trace.absolute():
         raise UsageError(f"{visible(str(output))} is the trace itself; write to another file")
     return Target(output, format_called(name), asked_for=True)

@@ -244,6 +244,17 @@ def test_render_writes_the_format_that_the_files_name_asks_for(tmp_path: Path) -
     assert len(written.scene.boxes) == 5
 
 
+def test_render_draws_the_part_that_is_asked_for(tmp_path: Path) -> None:
+    written = render(two_layers(2), tmp_path / "a.json", around="MeanBackward0#2", step=1)
+
+    assert written.scene.title == "train.py · step 1 · 2 hops around MeanBackward0#2"
+
+
+def test_a_theme_that_does_not_exist_is_answered_with_those_that_do(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no theme 'blue'; choose light, dark"):
+        render(mean_of_squares(), tmp_path / "a.dot", theme="blue")
+
+
 def test_a_file_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     with pytest.raises(RenderingError, match="No such file or directory"):
         render(mean_of_squares(), tmp_path / "missing" / "a.dot")
