@@ -1,0 +1,72 @@
+"""The schema itself: what a newcomer who declares something new could forget."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+
+from gradscope.trace import events, schema, tables
+from gradscope.trace.declare import EVENTS, NONE, TABLES, Event, Row, columns
+from gradscope.trace.lines import RESERVED
+
+
+@pytest.mark.parametrize("kind", TABLES.values(), ids=lambda kind: kind.TABLE)
+def test_every_table_is_declared_in_full(kind: type[Row]) -> None:
+    declared = columns(kind)
+
+    assert getattr(schema, kind.__name__) is kind, f"add {kind.__name__} to schema.py"
+    assert kind.__name__ in schema.__all__, f"add {kind.__name__} to schema.__all__"
+    assert kind.__doc__
+    assert not kind.__doc__.startswith(f"{kind.__name__}("), "a table needs a docstring"
+    assert not {column.name for column in declared} & {*RESERVED}
+    assert {column.ref for column in declared} <= {*TABLES, None}
+    assert all(column.type in {int, float, bool, str} for column in declared)
+
+
+@pytest.mark.parametrize("kind", TABLES.values(), ids=lambda kind: kind.TABLE)
+def test_cells_nobody_fills_in_are_nothing(kind: type[Row]) -> None:
+    nothing = {int: (0, NONE), float: (math.nan,), bool: (False,), str: ("",)}
+
+    for column in columns(kind):
+        if column.ref and not column.many and column.name != "id":
+            assert column.default == NONE
+        elif column.many:
+            assert column.default == ()
+        else:
+            assert column.default in nothing[column.type]
+
+
+def test_every_name_of_the_schema_is_importable_from_it() -> None:
+    public = {
+        name
+        for module in (events, tables)
+        for name, thing in vars(module).items()
+        if isinstance(thing, type) and thing.__module__ == module.__name__
+    }
+
+    assert public <= {*schema.__all__}
+    assert all(hasattr(schema, name) for name in schema.__all__)
+
+
+def test_every_event_kind_is_a_table_of_its_own() -> None:
+    for name, kind in EVENTS.items():
+        assert TABLES[f"event.{name}"] is kind
+        assert name == kind.KIND
+        assert issubclass(kind, Event)
+        assert [column.name for column in columns(kind)][:4] == ["seq", "t", "thread", "task"]
+
+
+def test_the_history_ends_with_the_version() -> None:
+    assert max(schema.HISTORY) == (schema.VERSION, schema.MINOR)
+
+
+def test_rows_are_values() -> None:
+    node = schema.Node(1, "MulBackward0")
+
+    assert node == schema.Node(id=1, name="MulBackward0")
+    assert hash(node) == hash(schema.Node(1, "MulBackward0"))
+    assert not hasattr(node, "__dict__")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        node.name = "AddBackward0"  # type: ignore[misc]
