@@ -5,15 +5,10 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from gradscope.runtime import dtypes
-from gradscope.trace.schema import NONE
 from gradscope.trace.shorthand.tables import Layout
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from gradscope.trace.writer import Writer
 
 
@@ -22,21 +17,14 @@ class Layouts:
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
-        self._known: dict[Any, int] = {}
+        self.known: dict[Any, int] = {}
         self._new: list[tuple[int, tuple[int, ...], int, int]] = []
 
-    def of(self, metas: list[Any]) -> NDArray[np.int64]:
-        """The number of each; `metas` are tuples that hold one (shape, dtype) each."""
-        known = self._known
-        found = [known.get(meta, NONE) for meta in metas]
-        if NONE in found:
-            found = [self._number(meta) for meta in metas]
-        return np.fromiter(found, np.int64, len(found))
-
-    def _number(self, meta: Any) -> int:
-        found = self._known.get(meta)
+    def of(self, meta: Any) -> int:
+        """The number of a layout; `meta` is a tuple that holds one (shape, dtype)."""
+        found = self.known.get(meta)
         if found is None:
-            found = self._known[meta] = len(self._known)
+            found = self.known[meta] = len(self.known)
             shape, dtype = meta[0]
             name = self._writer.intern(dtypes.from_numpy(dtype).name)
             self._new.append((found, tuple(shape), name, prod(shape) * dtype.itemsize))

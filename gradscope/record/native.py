@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gradscope.record.contexts import Contexts
+    from gradscope.record.layouts import Layouts
 
 (
     POP, NODE_BEGIN, NODE_END, PUSH, TASK_BEGIN, TASK_END, SKIPPED, HOOK_BEGIN, HOOK_END, CAPTURE,
@@ -62,7 +63,12 @@ class NativeProbe:
     """Takes notes. `catalog` knows the rare things, `contexts` where each thread is."""
 
     def __init__(
-        self, numbers: Numbers, sites: Sites, contexts: Contexts, catalog: Catalog
+        self,
+        numbers: Numbers,
+        sites: Sites,
+        layouts: Layouts,
+        contexts: Contexts,
+        catalog: Catalog,
     ) -> None:
         self.numbers = numbers
         self.base = numbers.base
@@ -71,10 +77,12 @@ class NativeProbe:
         self.catalog = catalog
         self.sites = sites.known
         self.site = sites.of
+        self.layouts = layouts.known
+        self.layout = layouts.of
         self.number = numbers.next
         self.clock = perf_counter_ns
-        self.calls_one = Log(10, objects=1)
-        self.calls_two = Log(11, objects=1)
+        self.calls_one = Log(10)
+        self.calls_two = Log(11)
         self.runs = Log(6)
         self.moves = Log(7)
         self.events = Log(9)

@@ -37,7 +37,9 @@ class Session:
         self.contexts = Contexts(writer, start, self.base)
         self.catalog = Catalog(writer, self.sites, self.contexts, self.base, self.numbers.take)
         self.layouts = Layouts(writer)
-        self.probe = NativeProbe(self.numbers, self.sites, self.contexts, self.catalog)
+        self.probe = NativeProbe(
+            self.numbers, self.sites, self.layouts, self.contexts, self.catalog
+        )
         self.probe.on_window = self.flush
         self.catalog.on_task_end = self.flush_if_due
         self.events = 0
@@ -67,8 +69,8 @@ class Session:
                 self._flushing = False
 
     def _flush(self) -> None:
-        self._calls(self.probe.calls_one, self.probe.calls_two)
         self.layouts.flush()
+        self._calls(self.probe.calls_one, self.probe.calls_two)
         self.sites.flush()
         self.contexts.flush()
         self._where()
@@ -85,18 +87,17 @@ class Session:
         return np.asarray(numbers, np.int64) - (self.base + 2) >> 1
 
     def _calls(self, one: Log, two: Log) -> None:
-        first, (metas,) = one.take()
-        second, (more,) = two.take()
-        for table, given, inputs in ((first, metas, 1), (second, more, 2)):
-            if not given:
+        for log, inputs in ((one, 1), (two, 2)):
+            table = log.take()
+            if not table.shape[1]:
                 continue
             names = ("begin", "end", "context", "op", "sequence", "topological")
             columns = dict(zip(names, table[1:7], strict=True))
             columns["begin"], columns["end"] = columns["begin"] - self.start, columns["end"] - self.start
             seen = table[7 : 7 + inputs] - (self.base + 2)
             columns["first"] = seen[0]
-            columns["second"] = seen[1] if inputs == 2 else np.full(len(given), schema.NONE)
-            columns["site"], columns["layout"] = table[-1], self.layouts.of(given)
+            columns["second"] = seen[1] if inputs == 2 else np.full(table.shape[1], schema.NONE)
+            columns["site"], columns["layout"] = table[-2], table[-1]
             self._put(short.Call, {"number": self.ids(table[0]), **columns})
 
     def _put(self, row: Any, columns: dict[str, Any]) -> None:
@@ -138,7 +139,7 @@ class Session:
         """Runs, gradients handed on, single events, counts."""
         start, ids = self.start, self.ids
         runs, moves, singles = (
-            log.take()[0] for log in (self.probe.runs, self.probe.moves, self.probe.events)
+            log.take() for log in (self.probe.runs, self.probe.moves, self.probe.events)
         )
         if runs.shape[1]:
             begin, ended, task, node, popped, told = runs

@@ -49,10 +49,11 @@ class Sites:
 
     def of(self, frame: FrameType | None) -> int:
         """The stack of this frame, or of the nearest caller that is the user's."""
+        known = self.known
         while frame is not None:
             code = frame.f_code
             address = id(code) + frame.f_lasti
-            stack = self.known.get(address)
+            stack = known.get(address)
             if stack is not None:
                 return stack
             if address not in self._ours:
