@@ -201,10 +201,10 @@ def _index_copy_in(self, dim, index, source, source_dim=None):
     if index.size:
         target = self.reshape(-1) if not self.ndim else self
         if not (index.min() >= 0 and index.max() < target.shape[dim]):
+            bad = index.max() if index.min() >= 0 else index.min()
             raise IndexError(
-                "index_copy_(): index "
-                f"{index.max() if index.min() >= 0 else index.min()} is out of bounds for dimension "
-                f"{dim} with size {target.shape[dim]}"
+                f"index_copy_(): index {bad} is out of bounds for dimension {dim} with size "
+                f"{target.shape[dim]}"
             )
         target[(slice(None),) * dim + (index.reshape(-1),)] = source
     return self

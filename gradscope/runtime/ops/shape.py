@@ -120,7 +120,7 @@ def _expand(self, size):
     try:
         made = np.broadcast_to(self, size)
     except ValueError:
-        raise RuntimeError(_not_expandable(self, size, lead)) from None
+        raise RuntimeError(not_expandable(self, size, lead)) from None
     if self.flags.writeable:
         made.flags.writeable = True
     return made
@@ -139,7 +139,8 @@ def _without_negatives(self, size, lead):
     )
 
 
-def _not_expandable(self, size, lead):
+def not_expandable(self, size, lead):
+    """Why an array does not take these sizes, in PyTorch's words."""
     if lead < 0:
         kind = dtypes.from_numpy(self.dtype).scalar_name
         return (
