@@ -59,7 +59,7 @@ class ThemeName(StrEnum):
 
 TracePath = Annotated[Path, typer.Argument(metavar="TRACE", help="A trace file.")]
 Step = Annotated[int | None, typer.Option(help="Only this step.", metavar="N")]
-Task = Annotated[int | None, typer.Option(help="Only this backward (graph task).", metavar="N")]
+Task = Annotated[int | None, typer.Option(help="Only this backward, counted from 0.", metavar="N")]
 Everything = Annotated[bool, typer.Option("--all", help="Leave nothing out.")]
 Plain = Annotated[bool, typer.Option("--plain", help="Only ASCII characters, without colours.")]
 Width = Annotated[

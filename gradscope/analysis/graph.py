@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gradscope.analysis.backwards import backward_numbers
 from gradscope.analysis.leaves import Leaf, leaf_of
 from gradscope.analysis.names import NodeNames, node_names
 from gradscope.analysis.selection import step_numbers
@@ -60,7 +61,7 @@ class GraphNode:
     module: str  # the path; "" when it was made in none
     site: Site
     step: int  # the step's number; NONE outside of steps
-    made_in: int  # the graph task that made it (double backward), or NONE
+    made_in: int  # the number of the backward that made it (double backward), or NONE
     sequence_nr: int
     root: bool  # a graph task starts here
     runs: tuple[Run, ...]
@@ -105,6 +106,7 @@ class _Build:
         self.trace = trace
         self.names: NodeNames = node_names(trace)
         self.steps = step_numbers(trace)
+        self.backwards = backward_numbers(trace)
         self.modules = {module.id: module.path for module in trace.rows(Module)}
         self.roots = {root for task in trace.rows(GraphTask) for root in task.roots}
         self.runs = runs
@@ -121,7 +123,7 @@ class _Build:
             module=self.modules.get(row.module, ""),
             site=site_of(self.trace, row.stack),
             step=self.steps.get(row.step, NONE),
-            made_in=row.task,
+            made_in=self.backwards.get(row.task, NONE),
             sequence_nr=row.sequence_nr,
             root=id in self.roots,
             runs=tuple(self.runs.get(id, ())),

@@ -9,7 +9,6 @@ from typing import TypeVar
 import numpy as np
 
 from gradscope.analysis.columns import Ids, member
-from gradscope.analysis.selection import require_task
 from gradscope.analysis.sites import Site, site_of
 from gradscope.analysis.timing import node_runs
 from gradscope.trace.run import Table, Trace
@@ -103,15 +102,14 @@ class Schedule:
     errors: tuple[Error, ...]
 
 
-def schedule(trace: Trace, task_id: int) -> Schedule:
-    """The schedule of one graph task. Raises UnknownNameError when there is no such task."""
-    task = require_task(trace, task_id)
-    executions = _executions(trace, task_id)
-    hooks = _hooks(trace, task_id)
-    queue = _queue(trace, task_id)
+def schedule(trace: Trace, task: GraphTask) -> Schedule:
+    """The schedule of one graph task."""
+    executions = _executions(trace, task.id)
+    hooks = _hooks(trace, task.id)
+    queue = _queue(trace, task.id)
     accumulated = tuple(
         Accumulated(row.t, row.thread, row.node, row.tensor, member(Accumulation, row.how))
-        for row in _rows(trace, Accumulate, task_id)
+        for row in _rows(trace, Accumulate, task.id)
     )
     ends = [
         task.begin,
@@ -128,15 +126,9 @@ def schedule(trace: Trace, task_id: int) -> Schedule:
         queue=queue,
         hooks=hooks,
         accumulated=accumulated,
-        skipped=tuple(row.node for row in _rows(trace, Skipped, task_id)),
-        errors=tuple(_rows(trace, Error, task_id)),
+        skipped=tuple(row.node for row in _rows(trace, Skipped, task.id)),
+        errors=tuple(_rows(trace, Error, task.id)),
     )
-
-
-def tasks_of(trace: Trace, steps: list[int] | None = None) -> tuple[GraphTask, ...]:
-    """The graph tasks, all or of some steps, in the order they began."""
-    tasks = [task for task in trace.rows(GraphTask) if steps is None or task.step in steps]
-    return tuple(sorted(tasks, key=lambda task: (task.begin, task.id)))
 
 
 def _rows(trace: Trace, kind: type[E], task: int) -> list[E]:

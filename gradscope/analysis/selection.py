@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gradscope.analysis.backwards import backward_numbered, backwards
 from gradscope.analysis.columns import Ids, Links, links
 from gradscope.analysis.leaves import ACCUMULATE_GRAD
 from gradscope.analysis.names import find_nodes
@@ -17,10 +18,10 @@ from gradscope.trace.schema import Edge, GraphTask, Node, NodeBegin, Step
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What to look at. Everything, unless a step, a graph task or a node is named."""
+    """What to look at. Everything, unless a step, a backward or a node is named."""
 
     step: int | None = None  # the step's number
-    task: int | None = None  # the graph task's id
+    task: int | None = None  # the backward's number
     around: str | None = None
     hops: int = 2
 
@@ -74,16 +75,6 @@ def step_ids(trace: Trace, number: int) -> list[int]:
     return found
 
 
-def require_task(trace: Trace, task: int) -> GraphTask:
-    """The graph task with this id."""
-    tasks = trace.table(GraphTask)
-    if not tasks.has(task):
-        ids = tasks["id"]
-        has = f"its graph tasks are {ids.min()} to {ids.max()}" if len(ids) else "it has none"
-        raise UnknownNameError(f"this trace has no graph task {task}: {has}")
-    return tasks.row(task)
-
-
 def reach(starts: Iterable[int], onward: Links) -> list[int]:
     """Every node that can be reached, each once, breadth first."""
     order = list(dict.fromkeys(starts))
@@ -100,7 +91,7 @@ def _scope(trace: Trace, selection: Selection) -> frozenset[int]:
     nodes = trace.table(Node)
     chosen: set[int] = set(nodes["id"].tolist())
     if selection.task is not None:
-        chosen &= _nodes_of_task(trace, require_task(trace, selection.task))
+        chosen &= _nodes_of_task(trace, backward_numbered(trace, selection.task))
     if selection.step is not None:
         chosen &= _nodes_of_step(trace, step_ids(trace, selection.step))
     return frozenset(chosen)
@@ -108,7 +99,7 @@ def _scope(trace: Trace, selection: Selection) -> frozenset[int]:
 
 def _tasks(trace: Trace, selection: Selection) -> frozenset[int] | None:
     if selection.task is not None:
-        return frozenset([selection.task])
+        return frozenset([backward_numbered(trace, selection.task).id])
     if selection.step is None:
         return None
     tasks = trace.table(GraphTask)
@@ -142,7 +133,7 @@ def leaf_nodes(trace: Trace) -> Ids:
 
 def _roots(trace: Trace, scope: frozenset[int]) -> list[int]:
     """Where a picture of the scope starts: roots of graph tasks, then nodes nothing leads to."""
-    tasks = [node for task in trace.rows(GraphTask) for node in task.roots if node in scope]
+    tasks = [node for task in backwards(trace) for node in task.roots if node in scope]
     nodes, edges = trace.table(Node), trace.table(Edge)
     led_to = set(edges["next"][np.isin(edges["node"], sorted(scope))].tolist())
     unled = [node for node in nodes["id"].tolist() if node in scope and node not in led_to]

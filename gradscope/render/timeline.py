@@ -189,7 +189,7 @@ def _event_cells(
         str(row.seq).rjust(numbers),
         charset.fit(duration(row.t - first), times, right=True),
         f"t{row.thread}",
-        f"b{row.task}",
+        f"b{row.backward}" if row.backward != NONE else "  ",
         row.kind.ljust(kinds),
         charset.fit(row.node, nodes),
         charset.text(row.details),

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from enum import IntEnum
 from itertools import islice
 
+from gradscope.analysis.backwards import backward_numbered, backward_numbers, backwards
 from gradscope.analysis.columns import member
 from gradscope.analysis.names import NodeNames, node_names
-from gradscope.analysis.selection import require_task, step_ids
+from gradscope.analysis.selection import step_ids
 from gradscope.errors import EmptyTraceError
 from gradscope.scene.timeline import TimelineOptions
 from gradscope.scene.words import count
 from gradscope.trace.run import Trace
-from gradscope.trace.schema import NONE, Accumulation, Event, GraphTask, HookKind
+from gradscope.trace.schema import NONE, Accumulation, Event, HookKind
 
 SHARED = {field.name for field in fields(Event)}
 NODES = ("node", "source")
@@ -29,7 +30,7 @@ class EventLine:
     seq: int
     t: int  # since the start of the trace
     thread: int
-    task: int
+    backward: int  # its number; NONE outside of backward
     kind: str
     node: str
     details: str
@@ -47,8 +48,8 @@ def event_list(trace: Trace, options: TimelineOptions, limit: int) -> EventList:
     """The first events of the backwards chosen; all of them with a limit of 0."""
     tasks = _tasks(trace, options)
     chosen = (event for event in trace.events() if tasks is None or event.task in tasks)
-    names = node_names(trace)
-    lines = tuple(_line(event, names) for event in islice(chosen, limit or None))
+    names, numbers = node_names(trace), backward_numbers(trace)
+    lines = tuple(_line(event, names, numbers) for event in islice(chosen, limit or None))
     left = sum(1 for _ in chosen)
     if not lines:
         raise EmptyTraceError(
@@ -60,20 +61,20 @@ def event_list(trace: Trace, options: TimelineOptions, limit: int) -> EventList:
 
 def _tasks(trace: Trace, options: TimelineOptions) -> frozenset[int] | None:
     if options.task is not None:
-        return frozenset([require_task(trace, options.task).id])
+        return frozenset([backward_numbered(trace, options.task).id])
     if options.step is None:
         return None
     steps = step_ids(trace, options.step)
-    return frozenset(task.id for task in trace.rows(GraphTask) if task.step in steps)
+    return frozenset(task.id for task in backwards(trace, steps))
 
 
-def _line(event: Event, names: NodeNames) -> EventLine:
+def _line(event: Event, names: NodeNames, numbers: Mapping[int, int]) -> EventLine:
     node = getattr(event, "node", NONE)
     return EventLine(
         seq=event.seq,
         t=event.t,
         thread=event.thread,
-        task=event.task,
+        backward=numbers.get(event.task, NONE),
         kind=event.KIND,
         node="" if node == NONE else names.title(node),
         details=", ".join(_details(event, names)),

@@ -33,6 +33,7 @@ class Calls:
     calls: dict[str, Call]
     chains: dict[int, tuple[str, ...]]
     tops: dict[int, str]  # node → the id of the group of the double backward that made it
+    backwards: dict[str, int]  # the id of such a group → the number of the backward
 
 
 def module_calls(nodes: Iterable[GraphNode]) -> Calls:
@@ -40,6 +41,7 @@ def module_calls(nodes: Iterable[GraphNode]) -> Calls:
     calls: dict[str, Call] = {}
     chains: dict[int, tuple[str, ...]] = {}
     tops: dict[int, str] = {}
+    backwards: dict[str, int] = {}
     numbers: Counter[str] = Counter()
     before: tuple[str, ...] = ()
     made_before = NONE
@@ -51,8 +53,9 @@ def module_calls(nodes: Iterable[GraphNode]) -> Calls:
         chains[node.id] = chain
         if top:
             tops[node.id] = top
+            backwards[top] = node.made_in
         before, made_before = chain, node.made_in
-    return Calls(calls, chains, tops)
+    return Calls(calls, chains, tops, backwards)
 
 
 def _chain(
@@ -92,10 +95,9 @@ def _outward(calls: Calls, id: str) -> Iterator[str]:
 
 
 def _group(calls: Calls, id: str, total: Counter[str], types: dict[str, str]) -> Group:
-    call = calls.calls.get(id)
-    if call is None:
-        number = id.removeprefix("backward")
-        return Group(id, f"made during backward {number} (create_graph)", "")
+    if id in calls.backwards:
+        return Group(id, f"made during backward {calls.backwards[id]} (create_graph)", "")
+    call = calls.calls[id]
     return Group(id, call_title(call, total[call.path], types), call.parent)
 
 

@@ -7,8 +7,9 @@ from pathlib import PurePath
 
 import numpy as np
 
+from gradscope.analysis.backwards import backward_numbered
 from gradscope.analysis.names import node_names
-from gradscope.analysis.selection import Selection, require_task, step_numbers
+from gradscope.analysis.selection import Selection, step_numbers
 from gradscope.analysis.sites import site_of
 from gradscope.scene.options import GraphOptions
 from gradscope.trace.run import Trace
@@ -45,9 +46,8 @@ def _first_part(
         return replace(selection, step=first), (note,)
     tasks = trace.table(GraphTask)
     if len(tasks) > 1 and len(nodes) > limit:
-        first = int(tasks["id"].min())
-        note = f"backward {first} of {len(tasks)}; another with --task N, every one with --all"
-        return replace(selection, task=first), (note,)
+        note = f"backward 0 of {len(tasks)}; another with --task N, every one with --all"
+        return replace(selection, task=0), (note,)
     return selection, ()
 
 
@@ -57,7 +57,7 @@ def _title(trace: Trace, selection: Selection) -> list[str]:
     if selection.step is not None:
         parts.append(f"step {selection.step}")
     if selection.task is not None:
-        called = site_of(trace, require_task(trace, selection.task).stack)
+        called = site_of(trace, backward_numbered(trace, selection.task).stack)
         parts.append(f"backward {selection.task}" + (f" at {called}" if called.place else ""))
     if selection.around is not None:
         name = selection.around

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from gradscope.analysis.backwards import backward_numbered, backward_numbers, backwards
 from gradscope.analysis.leaves import leaf_of
 from gradscope.analysis.names import NodeNames, node_names
-from gradscope.analysis.schedule import Execution, HookCall, Schedule, schedule, tasks_of
-from gradscope.analysis.selection import require_task, step_ids
+from gradscope.analysis.schedule import Execution, HookCall, Schedule, schedule
+from gradscope.analysis.selection import step_ids
 from gradscope.analysis.sites import Site, site_of
 from gradscope.errors import EmptyTraceError
 from gradscope.scene.kinds import Kind, kind_of
@@ -78,7 +79,7 @@ class Row:
 class TaskTimeline:
     """One backward."""
 
-    task: int
+    number: int
     title: str
     call: str  # the text of the line that called it
     facts: str
@@ -103,7 +104,7 @@ class TimelineOptions:
     """Which backwards to show, and how much of each."""
 
     step: int | None = None
-    task: int | None = None
+    task: int | None = None  # the backward's number
     rows: int = 40  # nodes of each backward; 0 for all
     tasks: int = 3  # backwards; 0 for all
 
@@ -124,28 +125,32 @@ def timeline_scene(trace: Trace, options: TimelineOptions | None = None) -> Time
         "--step N, or show --all"
     )
     notes = (note,) if len(shown) < len(chosen) else ()
-    names = node_names(trace)
+    names, numbers = node_names(trace), backward_numbers(trace)
     return TimelineScene(
-        tuple(_timeline(trace, schedule(trace, task.id), names, options.rows) for task in shown),
+        tuple(
+            _timeline(trace, schedule(trace, task), names, numbers, options.rows) for task in shown
+        ),
         notes,
     )
 
 
 def _chosen(trace: Trace, options: TimelineOptions) -> Sequence[GraphTask]:
     if options.task is not None:
-        return (require_task(trace, options.task),)
-    return tasks_of(trace, None if options.step is None else step_ids(trace, options.step))
+        return (backward_numbered(trace, options.task),)
+    return backwards(trace, None if options.step is None else step_ids(trace, options.step))
 
 
-def _timeline(trace: Trace, facts: Schedule, names: NodeNames, limit: int) -> TaskTimeline:
+def _timeline(
+    trace: Trace, facts: Schedule, names: NodeNames, numbers: Mapping[int, int], limit: int
+) -> TaskTimeline:
     shown = facts.executions[:limit] if limit else facts.executions
     notes = []
     if len(shown) < len(facts.executions):
         total = count(len(facts.executions))
         notes.append(f"showing the first {len(shown)} of {total} nodes; --rows N for more")
     return TaskTimeline(
-        task=facts.task.id,
-        title=_title(facts),
+        number=numbers[facts.task.id],
+        title=_title(facts, numbers),
         call=facts.site.text,
         facts=_facts(facts),
         begin=facts.begin,
@@ -157,10 +162,11 @@ def _timeline(trace: Trace, facts: Schedule, names: NodeNames, limit: int) -> Ta
     )
 
 
-def _title(facts: Schedule) -> str:
+def _title(facts: Schedule, numbers: Mapping[int, int]) -> str:
     at = f" at {facts.site}" if facts.site.place else ""
-    inside = f", inside backward {facts.task.parent}" if facts.task.parent != NONE else ""
-    return f"backward {facts.task.id}{at}{inside}"
+    parent = numbers.get(facts.task.parent)
+    inside = f", inside backward {parent}" if parent is not None else ""
+    return f"backward {numbers[facts.task.id]}{at}{inside}"
 
 
 def _facts(facts: Schedule) -> str:

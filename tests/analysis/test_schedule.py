@@ -2,17 +2,19 @@ from __future__ import annotations
 
 import pytest
 
+from gradscope.analysis.backwards import backward_numbered, backward_numbers, backwards
 from gradscope.analysis.schedule import (
     Accumulated,
     Execution,
     HookCall,
     QueueSample,
+    Schedule,
     schedule,
-    tasks_of,
 )
 from gradscope.analysis.sites import Site
 from gradscope.errors import UnknownNameError
 from gradscope.trace.build import trace_of
+from gradscope.trace.run import Trace
 from gradscope.trace.schema import (
     NONE,
     Accumulate,
@@ -34,6 +36,10 @@ from gradscope.trace.schema import (
 )
 
 
+def schedule_of(trace: Trace, task: int) -> Schedule:
+    return schedule(trace, trace.table(GraphTask).row(task))
+
+
 def test_a_node_waits_for_its_gradients_and_then_in_the_queue() -> None:
     trace = trace_of(
         Node(0, "Add"),
@@ -50,7 +56,7 @@ def test_a_node_waits_for_its_gradients_and_then_in_the_queue() -> None:
         NodeBegin(t=21, thread=0, task=0, node=1),
     )
 
-    facts = schedule(trace, 0)
+    facts = schedule_of(trace, 0)
 
     assert facts.executions == (
         Execution(0, 1, 0, 0, ready=2, begin=4, end=10, self_ns=6, failed=False, waited_for=()),
@@ -70,7 +76,7 @@ def test_a_node_waits_for_its_gradients_and_then_in_the_queue() -> None:
 def test_a_backward_that_did_not_end_lasts_until_its_last_event() -> None:
     trace = trace_of(GraphTask(0, begin=1), NodeBegin(t=7, task=0, node=0))
 
-    assert schedule(trace, 0).end == 7
+    assert schedule_of(trace, 0).end == 7
 
 
 def test_calls_of_hooks_are_matched_like_brackets() -> None:
@@ -86,7 +92,7 @@ def test_calls_of_hooks_are_matched_like_brackets() -> None:
     )
     site = Site("train.py:9", "w.register_hook(clip)")
 
-    assert schedule(trace, 0).hooks == (
+    assert schedule_of(trace, 0).hooks == (
         HookCall(5, HookKind.PRE, "clip", NONE, 1, 4, replaced=False, site=site),
         HookCall(5, HookKind.PRE, "clip", NONE, 2, 3, replaced=True, site=site),
         HookCall(5, None, "lost", NONE, 6, NONE, replaced=False, site=Site()),
@@ -103,20 +109,24 @@ def test_only_events_of_the_graph_task_belong_to_it() -> None:
         Error(t=4, task=1, node=3, type="ValueError", message="no"),
     )
 
-    facts = schedule(trace, 1)
+    facts = schedule_of(trace, 1)
 
     assert facts.accumulated == (Accumulated(2, NONE, 3, 4, Accumulation.STOLEN),)
     assert facts.skipped == (8,)
     assert [error.message for error in facts.errors] == ["no"]
 
 
-def test_graph_tasks_come_in_the_order_in_which_they_began() -> None:
-    trace = trace_of(GraphTask(0, begin=5, step=0), GraphTask(1, begin=2, step=1))
+def test_backwards_are_numbered_in_the_order_in_which_they_began() -> None:
+    trace = trace_of(GraphTask(7, begin=5, step=0), GraphTask(9, begin=2, step=1))
 
-    assert [task.id for task in tasks_of(trace)] == [1, 0]
-    assert [task.id for task in tasks_of(trace, [0])] == [0]
+    assert [task.id for task in backwards(trace)] == [9, 7]
+    assert [task.id for task in backwards(trace, [0])] == [7]
+    assert backward_numbers(trace) == {9: 0, 7: 1}
+    assert backward_numbered(trace, 1).id == 7
 
 
-def test_a_graph_task_that_is_not_there_is_an_error() -> None:
-    with pytest.raises(UnknownNameError, match="no graph task 3"):
-        schedule(trace_of(GraphTask(0)), 3)
+def test_a_number_that_no_backward_has_is_answered_with_those_there_are() -> None:
+    with pytest.raises(UnknownNameError, match="no backward 3: its backwards are 0 to 0"):
+        backward_numbered(trace_of(GraphTask(3)), 3)
+    with pytest.raises(UnknownNameError, match="no backward 0: it has none"):
+        backward_numbered(trace_of(), 0)

@@ -13,18 +13,18 @@ def test_everything_is_chosen_from_the_root_to_the_leaves() -> None:
     assert select(mean_of_squares(), Selection()) == Selected((4, 3, 2, 0, 1), (), None)
 
 
-def test_a_graph_task_chooses_what_its_roots_reach() -> None:
+def test_a_backward_chooses_what_its_roots_reach() -> None:
     trace = trace_of(
         Node(0, "A"),
         Node(1, "B"),
         Node(2, "C"),
         Edge(0, 0, 1),
         Edge(2, 0, 1),
-        GraphTask(0, roots=(0,)),
-        GraphTask(1, roots=(2,)),
+        GraphTask(10, roots=(0,), begin=5),
+        GraphTask(11, roots=(2,), begin=6),
     )
 
-    assert select(trace, Selection(task=1)) == Selected((2, 1), (), frozenset({1}))
+    assert select(trace, Selection(task=1)) == Selected((2, 1), (), frozenset({11}))
 
 
 def test_a_step_chooses_its_nodes_and_the_leaves_they_reach() -> None:
@@ -61,7 +61,7 @@ def test_a_shared_leaf_does_not_pull_all_its_uses_in() -> None:
     ("selection", "message"),
     [
         (Selection(step=7), "no step 7: its steps are 0 to 1"),
-        (Selection(task=7), "no graph task 7: its graph tasks are 0 to 1"),
+        (Selection(task=7), "no backward 7: its backwards are 0 to 1"),
         (Selection(step=1, around="MeanBackward0#1"), "not among the nodes chosen by --step"),
     ],
 )

@@ -87,7 +87,10 @@ def test_help_names_every_command(run: Line) -> None:
         (["render", "mean.json", "-f", "gif"], "there is no format 'gif'; choose dot, json"),
         (["render", "mean.json", "--step", "3"], "this trace has no step 3: it has no steps"),
         (["render", "mean.json", "--around", "MulBackwards0"], "did you mean MulBackward0#1 … #2"),
-        (["timeline", "mean.json", "--task", "5"], "this trace has no graph task 5"),
+        (
+            ["timeline", "mean.json", "--task", "5"],
+            "this trace has no backward 5: its backwards are 0 to 0",
+        ),
         (["inspect", "mean.json", "--rule", "x"], "there is no rule 'x'; the rules are GS101"),
         (["inspect", "--explain", "x"], "there is no rule 'x'"),
         (["inspect"], "inspect needs a trace"),

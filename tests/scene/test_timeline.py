@@ -71,7 +71,7 @@ def test_the_whole_timeline_of_a_small_backward() -> None:
     assert timeline_scene(two_nodes()) == TimelineScene(
         tasks=(
             TaskTimeline(
-                task=0,
+                number=0,
                 title="backward 0 at ex.py:3",
                 call="y.backward()",
                 facts="2 nodes in 10.0 µs, retain_graph",
@@ -180,7 +180,7 @@ def test_a_backward_that_failed_says_what_raised() -> None:
 def test_what_is_not_shown_is_said() -> None:
     scene = timeline_scene(two_layers(steps=5), TimelineOptions(rows=4, tasks=2))
 
-    assert [task.task for task in scene.tasks] == [0, 1]
+    assert [task.number for task in scene.tasks] == [0, 1]
     assert scene.notes == (
         "showing 2 of 5 backwards; choose with --task N or --step N, or show --all",
     )
@@ -192,8 +192,8 @@ def test_what_is_not_shown_is_said() -> None:
 def test_a_step_or_a_backward_can_be_chosen() -> None:
     trace = two_layers(steps=5)
 
-    assert [t.task for t in timeline_scene(trace, TimelineOptions(step=3)).tasks] == [3]
-    assert [t.task for t in timeline_scene(trace, TimelineOptions(task=4)).tasks] == [4]
+    assert [t.number for t in timeline_scene(trace, TimelineOptions(step=3)).tasks] == [3]
+    assert [t.number for t in timeline_scene(trace, TimelineOptions(task=4)).tasks] == [4]
     assert len(timeline_scene(trace, TimelineOptions(rows=0, tasks=0)).tasks) == 5
     with pytest.raises(UnknownNameError, match="no step 9"):
         timeline_scene(trace, TimelineOptions(step=9))
@@ -230,7 +230,7 @@ def test_events_are_listed_with_what_is_particular_to_each() -> None:
         seq=0,
         t=1_000,
         thread=0,
-        task=0,
+        backward=0,
         kind="push",
         node="MulBackward0",
         details="queue 0, depth 0, length 1",
@@ -248,4 +248,4 @@ def test_long_lists_of_events_are_cut_and_say_so() -> None:
 
     assert len(events.lines) == 10
     assert events.notes == ("showing 10 of 37 events; --rows N for more",)
-    assert event_list(two_layers(2), TimelineOptions(step=1), 0).lines[0].task == 1
+    assert event_list(two_layers(2), TimelineOptions(step=1), 0).lines[0].backward == 1

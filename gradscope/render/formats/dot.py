@@ -26,8 +26,11 @@ def write(scene: GraphScene, theme: Theme) -> bytes:
         edge_attr=_edges(theme),
     )
     _fill(graph, scene, theme, names)
+    leaves = {box.id for box in scene.boxes if box.form is Form.LEAF}
     for arrow in scene.arrows:
-        graph.edge(names[arrow.tail], names[arrow.head], **_arrow(arrow, theme))
+        # What goes on from function to function pulls straight; leaves and values stand aside.
+        weight = {} if arrow.head in leaves or arrow.form is Form.SAVED else {"weight": "4"}
+        graph.edge(names[arrow.tail], names[arrow.head], **_arrow(arrow, theme), **weight)
     return str(graph.source).encode()
 
 

@@ -1,0 +1,32 @@
+"""Backwards by number: counted from 0 in the order in which they began, so that one can be named.
+
+The ids of graph tasks are counters that a recorder shares with much else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from gradscope.errors import UnknownNameError
+from gradscope.trace.run import Trace
+from gradscope.trace.schema import GraphTask
+
+
+def backwards(trace: Trace, steps: Collection[int] | None = None) -> tuple[GraphTask, ...]:
+    """The graph tasks in the order they began: all, or those of the steps with these ids."""
+    tasks = sorted(trace.rows(GraphTask), key=lambda task: (task.begin, task.id))
+    return tuple(task for task in tasks if steps is None or task.step in steps)
+
+
+def backward_numbers(trace: Trace) -> dict[int, int]:
+    """The number of each graph task, by its id."""
+    return {task.id: number for number, task in enumerate(backwards(trace))}
+
+
+def backward_numbered(trace: Trace, number: int) -> GraphTask:
+    """The graph task with this number."""
+    known = backwards(trace)
+    if not 0 <= number < len(known):
+        has = f"its backwards are 0 to {len(known) - 1}" if known else "it has none"
+        raise UnknownNameError(f"this trace has no backward {number}: {has}")
+    return known[number]
