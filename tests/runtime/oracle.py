@@ -210,6 +210,8 @@ def array_of(tensor: Any) -> np.ndarray[Any, Any]:
         array = np.asarray(tensor._array)
         return array.astype(np.float32) if array.dtype == ml_dtypes.bfloat16 else array
     tensor = tensor.detach().resolve_conj().resolve_neg()
+    if tensor._is_zerotensor():  # all zeros, and no memory
+        tensor = tensor.clone()
     if str(tensor.dtype) == "torch.bfloat16":
         tensor = tensor.float()
     return np.asarray(tensor.numpy())

@@ -25,12 +25,13 @@ from gradscope.runtime.ops.rounding import abs
 from gradscope.runtime.tensor import Tensor
 
 NUMBERS = (bool, int, float, complex, np.number, np.bool_)
+OPERANDS = (Tensor, *NUMBERS)
 
 
 def _or_give_way(op, arguments):
     """The long way round, unless the other operand is of a class that may know better."""
     for argument in arguments:
-        if not isinstance(argument, Tensor | NUMBERS):
+        if not isinstance(argument, OPERANDS):
             return NotImplemented
     return call.call(op, arguments)
 
@@ -53,7 +54,7 @@ def _wrapped(function):
     """An operator that is a function of several rows."""
 
     def operate(self, other):
-        if not isinstance(other, Tensor | NUMBERS):
+        if not isinstance(other, OPERANDS):
             return NotImplemented
         return function(self, other)
 
@@ -62,7 +63,7 @@ def _wrapped(function):
 
 def _reversed(function):
     def operate(self, other):
-        if not isinstance(other, Tensor | NUMBERS):
+        if not isinstance(other, OPERANDS):
             return NotImplemented
         return function(other, self)
 
@@ -71,9 +72,7 @@ def _reversed(function):
 
 def _power(self, exponent):
     kind = exponent.__class__
-    if kind is int or kind is float:
-        return pow__Tensor_Scalar(self, exponent)
-    if isinstance(exponent, NUMBERS):
+    if kind is int or kind is float or isinstance(exponent, NUMBERS):
         return pow__Tensor_Scalar(self, exponent)
     return pow__Tensor_Tensor(self, exponent) if isinstance(exponent, Tensor) else NotImplemented
 

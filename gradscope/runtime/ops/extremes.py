@@ -1,0 +1,228 @@
+"""The greatest and the least: max, min, amax, amin, argmax, argmin, aminmax, median, all, any."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gradscope.runtime import return_types
+from gradscope.runtime.dims import wrapped, wrapped_all
+from gradscope.runtime.kernels.support import BFLOAT16
+from gradscope.runtime.op import family, op, outputs, refuses, w
+from gradscope.runtime.ops import both
+from gradscope.runtime.ops.choice import maximum, minimum
+from gradscope.runtime.ops.sorting import VALUES, order
+from gradscope.runtime.ops.sums import dims_of, unreduced
+from gradscope.runtime.ops.words import ZERO
+
+NO_ORDER = refuses("c", "\"max_values_cpu\" not implemented for '{kind}'")
+
+
+def _reduced(ufunc, name):
+    """A reduction that has no value for no elements."""
+
+    def kernel(self, dim=(), keepdim=False):
+        _not_empty(self, dim, name)
+        return ufunc.reduce(self, axis=dim or None, keepdims=keepdim)
+
+    return kernel
+
+
+def _not_empty(array, dim, name):
+    if array.size:
+        return
+    if not dim:
+        raise RuntimeError(
+            f"{name}(): Expected reduction dim to be specified for input.numel() == 0. "
+            "Specify the reduction dim with the 'dim' argument."
+        )
+    for d in wrapped_all(dim, array.ndim):
+        if array.ndim and array.shape[d] == 0:
+            raise IndexError(f"{name}(): Expected reduction dim {d} to have non-zero size.")
+
+
+def _shared(grad, self, result, dim, keepdim):
+    """The gradient in equal parts for all elements that are the extreme one."""
+    shape = tuple(self.shape)
+    best = self == unreduced(result, shape, dim, keepdim)
+    count = best.sum(dim or None, keepdims=True)
+    return w.where(best, unreduced(grad, shape, dim, keepdim) / count, ZERO[grad.dtype])
+
+
+def _shared_by_all(grad, self, result):
+    best = self == result
+    if not best.any():  # the extreme one is NaN
+        best = w.isnan(self)
+    return w.where(best, grad / best.sum(), ZERO[grad.dtype])
+
+
+def _best(ufunc, place, name):
+    """Values along one dim and where they are; the first of equals, the first NaN."""
+
+    def kernel(self, dim, keepdim=False):
+        dim = wrapped(dim, self.ndim)
+        if not self.ndim:
+            return self.copy(), np.zeros((), np.int64)
+        _not_empty(self, (dim,), name)
+        values = ufunc.reduce(self, axis=dim, keepdims=keepdim)
+        return np.asarray(values), np.asarray(place(_ordered(self), axis=dim, keepdims=keepdim))
+
+    return kernel
+
+
+def _ordered(array):
+    """An array NumPy can look for the greatest of."""
+    return array.astype(np.float32) if array.dtype == BFLOAT16 else array
+
+
+def _place(place, name):
+    def kernel(self, dim=None, keepdim=False):
+        if self.dtype.kind == "b":
+            raise NotImplementedError(f"\"{name}_cpu\" not implemented for 'Bool'")
+        if dim is not None:
+            dim = wrapped(dim, self.ndim)
+        _not_empty(self, () if dim is None else (dim,), name)
+        axis = dim if self.ndim else None
+        return np.asarray(place(_ordered(self), axis=axis, keepdims=keepdim))
+
+    return kernel
+
+
+def _selected(grads, self_shape, dim, indices, keepdim):
+    return w._selected_backward(grads[0], self_shape, dim, indices, keepdim)
+
+
+amax = op("AmaxBackward0", _reduced(np.maximum, "amax"), NO_ORDER, self=_shared)
+amin = op("AminBackward0", _reduced(np.minimum, "amin"), NO_ORDER, self=_shared)
+max__default = op(
+    "MaxBackward1",
+    lambda self: _whole(self, np.maximum, "max"),
+    NO_ORDER,
+    self=_shared_by_all,
+)
+min__default = op(
+    "MinBackward1",
+    lambda self: _whole(self, np.minimum, "min"),
+    NO_ORDER,
+    self=_shared_by_all,
+)
+max__dim = op("MaxBackward0", _best(np.maximum, np.argmax, "max"), NO_ORDER, VALUES, self=_selected)
+min__dim = op("MinBackward0", _best(np.minimum, np.argmin, "min"), NO_ORDER, VALUES, self=_selected)
+argmax = op(None, _place(np.argmax, "argmax"), NO_ORDER)
+argmin = op(None, _place(np.argmin, "argmin"), NO_ORDER)
+
+
+def _whole(self, ufunc, name):
+    _not_empty(self, (), name)
+    return ufunc.reduce(self, axis=None)
+
+
+def _extremes(self, *, dim=None, keepdim=False):
+    dims = () if dim is None else (dim,)
+    return tuple(np.asarray(r(self, dims, keepdim)) for r in (amin.op.kernel, amax.op.kernel))
+
+
+def _extremes_slope(grads, self, min, max, dim, keepdim):
+    dims = () if dim is None else (dim,)
+    return _shared(grads[0], self, min, dims, keepdim) + _shared(
+        grads[1], self, max, dims, keepdim
+    )
+
+
+aminmax__default = op(
+    "AminmaxBackward0", _extremes, NO_ORDER, outputs("min", "max"), self=_extremes_slope
+)
+
+
+def _truth(ufunc):
+    """Whether all, or any, are true. Of uint8 PyTorch makes uint8."""
+
+    def kernel(self, dim, keepdim=False):
+        made = ufunc.reduce(self != 0, axis=dim, keepdims=keepdim)
+        return made.astype(np.uint8) if self.dtype == np.uint8 else made
+
+    return kernel
+
+
+all__dim = op(None, _truth(np.logical_and))
+any__dim = op(None, _truth(np.logical_or))
+
+
+def _middle(self, dim, keepdim):
+    """The lower of the two in the middle, or the first NaN."""
+    dim = wrapped(dim, self.ndim)
+    if not self.ndim:
+        return self.copy(), np.zeros((), np.int64)
+    _not_empty(self, (dim,), "median")
+    ordered = order(self, dim, False)
+    place = ordered.take([(self.shape[dim] - 1) // 2], dim)
+    if self.dtype.kind in "fV":
+        nan = np.isnan(self)
+        first = np.expand_dims(nan.argmax(dim), dim)
+        place = np.where(np.take_along_axis(nan, first, dim), first, place)
+    values = np.take_along_axis(self, place, dim)
+    return (values, place) if keepdim else (values.squeeze(dim), place.squeeze(dim))
+
+
+def _middle_of_all(self):
+    if not self.size:
+        return np.full((), np.nan, self.dtype)
+    return _middle(self.reshape(-1), 0, False)[0]
+
+
+median__default = op("MedianBackward0", _middle_of_all, NO_ORDER, self=_shared_by_all)
+median__dim = op(
+    "MedianBackward1",
+    lambda self, dim, keepdim=False: _middle(self, dim, keepdim),
+    NO_ORDER,
+    VALUES,
+    self=_selected,
+)
+family(globals())
+
+
+@both
+def max(input, dim=None, keepdim=False, *, axis=None, keepdims=False):
+    """The greatest element; along a dim, values and indices; of two tensors, the greater each."""
+    dim = dim if axis is None else axis
+    if dim is None:
+        return max__default(input)
+    if hasattr(dim, "_array") or dim.__class__ is not int:
+        return maximum(input, dim)
+    return return_types.max(*max__dim(input, dim, keepdim or keepdims))
+
+
+@both
+def min(input, dim=None, keepdim=False, *, axis=None, keepdims=False):
+    """The least element; along a dim, values and indices; of two tensors, the lesser each."""
+    dim = dim if axis is None else axis
+    if dim is None:
+        return min__default(input)
+    if hasattr(dim, "_array") or dim.__class__ is not int:
+        return minimum(input, dim)
+    return return_types.min(*min__dim(input, dim, keepdim or keepdims))
+
+
+@both
+def aminmax(input, *, dim=None, keepdim=False):
+    return return_types.aminmax(*aminmax__default(input, dim=dim, keepdim=keepdim))
+
+
+@both
+def median(input, dim=None, keepdim=False):
+    if dim is None:
+        return median__default(input)
+    return return_types.median(*median__dim(input, dim, keepdim))
+
+
+@both
+def all(input, dim=None, keepdim=False, *, axis=None, keepdims=False):
+    """Whether all elements are true."""
+    dim = dim if axis is None else axis
+    return all__dim(input, None if dim is None else dims_of(dim), keepdim or keepdims)
+
+
+@both
+def any(input, dim=None, keepdim=False, *, axis=None, keepdims=False):
+    """Whether an element is true."""
+    dim = dim if axis is None else axis
+    return any__dim(input, None if dim is None else dims_of(dim), keepdim or keepdims)

@@ -1,0 +1,218 @@
+"""Products, and running sums, products and extremes along a dim."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gradscope.runtime import return_types
+from gradscope.runtime.dims import wrapped
+from gradscope.runtime.factories import dtype_named
+from gradscope.runtime.kernels import plain
+from gradscope.runtime.kernels.support import HALVES
+from gradscope.runtime.op import family, inplace, op, outputs, refuses, w
+from gradscope.runtime.ops import both, method
+from gradscope.runtime.ops.sums import unreduced
+from gradscope.runtime.ops.words import ONE, Constant, zeros_like
+
+
+def _scan(step):
+    def kernel(self, dim, dtype=None):
+        wrapped(dim, self.ndim)
+        return step(self, dim, None if dtype is None else dtype_named(dtype).numpy)
+
+    return kernel
+
+
+def _reversed(x, dim):
+    return w.flip(x, (dim,)) if x.ndim else x
+
+
+def reversed_cumsum(grad, dim):
+    """Of each element the sum of all from it to the end."""
+    return _reversed(w.cumsum(_reversed(grad, dim), dim), dim)
+
+
+def _pieces(x, dim):
+    """The slices along a dim, each of size 1 there."""
+    return [x[(slice(None),) * dim + (slice(i, i + 1),)] for i in range(x.shape[dim])]
+
+
+def _cumprod_slope(grad, self, result, dim):
+    if self.ndim == 0:
+        return grad * ONE[self.dtype]
+    if self.shape[wrapped(dim, self.ndim)] and not bool((self == 0).any()):
+        return reversed_cumsum(grad * result, dim) / self
+    return _cumprod_slope_with_zeros(grad, self, wrapped(dim, self.ndim))
+
+
+def _cumprod_slope_with_zeros(grad, self, dim):
+    """Without a division: from the end, s = g + x s' is the sum of what each element takes part in."""
+    if not self.shape[dim]:
+        return grad
+    grads, factors = _pieces(grad, dim), _pieces(self, dim)
+    sums = [grads[-1]]
+    for g, x in zip(grads[-2::-1], factors[:0:-1], strict=True):
+        sums.append(g + x * sums[-1])
+    slopes, product = [], None
+    for s, x in zip(reversed(sums), factors, strict=True):
+        slopes.append(s if product is None else s * product)
+        product = x if product is None else product * x
+    return w.cat(slopes, dim)
+
+
+cumsum__default = op("CumsumBackward0", _scan(plain.cumsum), self=reversed_cumsum)
+cumprod__default = op("CumprodBackward0", _scan(plain.cumprod), self=_cumprod_slope)
+
+
+def _factors(self, dtype):
+    if dtype is not None:
+        return self.astype(dtype_named(dtype).numpy)
+    return self.astype(np.int64) if self.dtype.kind in "biu" else self
+
+
+def _prod(self, dtype=None):
+    return _prod_dim(self, None, False, dtype)
+
+
+def _prod_dim(self, dim, keepdim=False, dtype=None):
+    factors = _factors(self, dtype)
+    if factors.dtype in HALVES:
+        return np.asarray(_prod_dim(factors.astype(np.float32), dim, keepdim)).astype(factors.dtype)
+    return np.multiply.reduce(factors, axis=dim, keepdims=keepdim)
+
+
+def _others(self, dim):
+    """The product of all elements along a dim but the one itself; zeros may be among them."""
+    size, before = self.shape[dim], (slice(None),) * dim
+    ones = w.where(self == self, ONE[self.dtype], ONE[self.dtype])[(*before, slice(0, 1))]
+    left = w.cumprod(self, dim)[(*before, slice(0, size - 1))]
+    right = _reversed(w.cumprod(_reversed(self, dim), dim), dim)[(*before, slice(1, size))]
+    return w.cat([ones, left], dim) * w.cat([right, ones], dim)
+
+
+def _prod_slope(grad, self, result):
+    if self.ndim == 0:
+        return grad * ONE[self.dtype]
+    if not bool((self == 0).any()):
+        return grad * (result / self)
+    return grad * _others(self.reshape(-1), 0).reshape(tuple(self.shape))
+
+
+def _prod_dim_slope(grad, self, result, dim, keepdim):
+    shape = tuple(self.shape)
+    grad = unreduced(grad, shape, (dim,), keepdim)
+    if not shape or 0 in shape:
+        return grad * self if shape else grad * ONE[self.dtype]
+    if not bool((self == 0).any()):
+        return grad * (unreduced(result, shape, (dim,), keepdim) / self)
+    return grad * _others(self, wrapped(dim, len(shape)))
+
+
+prod__default = op("ProdBackward0", _prod, self=_prod_slope)
+prod__dim = op("ProdBackward1", _prod_dim, self=_prod_dim_slope)
+
+
+def _running(ufunc):
+    """Running extremes and where they are: the last of equals, the first NaN for ever."""
+
+    def kernel(self, dim):
+        dim = wrapped(dim, self.ndim)
+        if not self.ndim:
+            return self.copy(), np.zeros((), np.int64)
+        values = ufunc.accumulate(self, axis=dim)
+        new = (self == values) | (self != self)
+        shape = [1] * self.ndim
+        shape[dim] = self.shape[dim]
+        places = np.where(new, np.arange(self.shape[dim]).reshape(shape), 0)
+        return values, np.maximum.accumulate(places, axis=dim)
+
+    return kernel
+
+
+def _running_slope(grads, self, dim, indices):
+    return w.scatter_add(zeros_like(self), dim, indices, grads[0])
+
+
+RUNNING = outputs("values", "indices", without=("indices",))
+cummax__default = op("CummaxBackward0", _running(np.maximum), RUNNING, self=_running_slope)
+cummin__default = op("CumminBackward0", _running(np.minimum), RUNNING, self=_running_slope)
+
+
+MINUS_INFINITY = Constant(-np.inf)
+
+
+def _logcumsumexp(self, dim):
+    wrapped(dim, self.ndim)
+    if not self.ndim:
+        return self.copy()
+    if self.dtype in HALVES:
+        return _logcumsumexp(self.astype(np.float32), dim).astype(self.dtype)
+    return np.logaddexp.accumulate(self, axis=dim)
+
+
+def _logcumsumexp_slope(grad, self, result, dim):
+    """In logarithms, for positive and negative gradients apart, so that nothing overflows."""
+    size = w.log(w.abs(grad))
+    nothing = MINUS_INFINITY[size.dtype]
+    return _part(w.where(grad > 0, size, nothing), self, result, dim) - _part(
+        w.where(grad < 0, size, nothing), self, result, dim
+    )
+
+
+def _part(size, self, result, dim):
+    return w.exp(_reversed(w.logcumsumexp(_reversed(size - result, dim), dim), dim) + self)
+
+
+logcumsumexp = op(
+    "LogcumsumexpBackward0",
+    _logcumsumexp,
+    refuses("biu", "\"logcumsumexp_out_cpu\" not implemented for '{kind}'"),
+    self=_logcumsumexp_slope,
+)
+
+cumsum___default = inplace(cumsum__default)
+cumprod___default = inplace(cumprod__default)
+family(globals())
+
+
+@both
+def cumsum(input, dim, *, dtype=None, axis=None):
+    """Running sums along a dim."""
+    return cumsum__default(input, dim, dtype)
+
+
+@method
+def cumsum_(self, dim, *, dtype=None):
+    return cumsum___default(self, dim, dtype)
+
+
+@both
+def cumprod(input, dim, *, dtype=None, axis=None):
+    """Running products along a dim."""
+    return cumprod__default(input, dim, dtype)
+
+
+@method
+def cumprod_(self, dim, *, dtype=None):
+    return cumprod___default(self, dim, dtype)
+
+
+@both
+def prod(input, dim=None, keepdim=False, *, dtype=None, axis=None, keepdims=False):
+    """The product of all elements, or along a dim."""
+    dim = dim if axis is None else axis
+    if dim is None:
+        return prod__default(input, dtype)
+    return prod__dim(input, dim, keepdim or keepdims, dtype)
+
+
+@both
+def cummax(input, dim):
+    """Running maxima along a dim, and where they are."""
+    return return_types.cummax(*cummax__default(input, dim))
+
+
+@both
+def cummin(input, dim):
+    """Running minima along a dim, and where they are."""
+    return return_types.cummin(*cummin__default(input, dim))

@@ -1,0 +1,339 @@
+"""Sums over dims, and what is made of them: sum, mean, var, std, logsumexp, counts."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gradscope.runtime import dtypes
+from gradscope.runtime.dims import wrapped_all
+from gradscope.runtime.factories import dtype_named
+from gradscope.runtime.kernels import plain
+from gradscope.runtime.kernels.reduce import sum_columns
+from gradscope.runtime.kernels.support import HALVES, LARGE
+from gradscope.runtime.op import BY_HAND, FLOATS, family, op, outputs, w
+from gradscope.runtime.ops import both, function
+from gradscope.runtime.ops.words import ZERO, function_alias, zeros_like
+from gradscope.runtime.outs import written
+
+add_reduce = np.add.reduce
+ndarray = np.ndarray
+FLOAT32, FLOAT64, INT64 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int64)
+SMALL = 4096
+"""Up to this many elements NumPy copies a number faster than it makes a view of it."""
+
+
+def spread(grad, shape):
+    """One number for every element of this shape."""
+    if grad.__class__ is not ndarray:
+        return grad.expand(shape)
+    made = np.empty(shape, grad.dtype)
+    made.fill(grad)
+    return made
+
+
+def unreduced(grad, shape, dim, keepdim):
+    """Put back, with size 1, the dims that a reduction took away."""
+    if keepdim or not shape:
+        return grad
+    dims = range(len(shape)) if not dim else wrapped_all(dim, len(shape))
+    sizes = tuple([1 if i in dims else size for i, size in enumerate(shape)])
+    return grad.reshape(sizes) if grad.__class__ is ndarray else _unsqueezed(grad, dims)
+
+
+def _unsqueezed(grad, dims):
+    for dim in sorted(dims):
+        grad = grad.unsqueeze(dim)
+    return grad
+
+
+def spread_dims(grad, shape, dim, keepdim):
+    """A reduced gradient over the shape that was reduced."""
+    grad = unreduced(grad, shape, dim, keepdim)
+    if grad.__class__ is not ndarray:
+        return grad.expand(shape)
+    if math.prod(shape) > SMALL:
+        return np.broadcast_to(grad, shape)
+    made = np.empty(shape, grad.dtype)
+    made[...] = grad
+    return made
+
+
+def dims_of(dim):
+    """The dims of a call as a tuple: one, several, or none for all."""
+    return (dim,) if dim.__class__ is int else tuple(dim)
+
+
+def accumulated(array, dim, keepdim):
+    """A sum as accurate as PyTorch's: halves in single precision, long columns in blocks."""
+    if array.dtype in HALVES:
+        wide = add_reduce(array.astype(FLOAT32), axis=dim, keepdims=keepdim)
+        return np.asarray(wide).astype(array.dtype)
+    if array.size >= LARGE and dim == (0,) and array.flags.c_contiguous and array.ndim > 1:
+        made = sum_columns(array.reshape(array.shape[0], -1)).reshape(array.shape[1:])
+        return made[None] if keepdim else made
+    return add_reduce(array, axis=dim, keepdims=keepdim)
+
+
+def _sum(self, dtype=None):
+    kind = self.dtype
+    if dtype is None and (kind is FLOAT32 or kind is FLOAT64):
+        return add_reduce(self, None)
+    return accumulated(_summands(self, dtype), None, False)
+
+
+def _sum_dim(self, dim, keepdim=False, dtype=None):
+    kind = self.dtype
+    if dtype is None and (kind is FLOAT32 or kind is FLOAT64) and self.size < LARGE:
+        return add_reduce(self, dim or None, None, None, keepdim)
+    return accumulated(_summands(self, dtype), dim or None, keepdim)
+
+
+def _summands(array, dtype):
+    if dtype is not None:
+        return array.astype(dtype_named(dtype).numpy)
+    return array.astype(INT64) if array.dtype.kind in "biu" else array
+
+
+sum__default = op("SumBackward0", _sum, self=lambda grad, self_shape: spread(grad, self_shape))
+sum__dim = op(
+    "SumBackward1",
+    _sum_dim,
+    self=lambda grad, self_shape, dim, keepdim: spread_dims(grad, self_shape, dim, keepdim),
+)
+
+
+def _addends(self, dtype):
+    if dtype is not None:
+        return self.astype(dtype_named(dtype).numpy)
+    if self.dtype.kind in "biu":
+        raise RuntimeError(
+            "mean(): could not infer output dtype. Input dtype must be either a floating point or "
+            f"complex dtype. Got: {dtypes.from_numpy(self.dtype).scalar_name}"
+        )
+    return self
+
+
+def _mean(self, dtype=None):
+    kind = self.dtype
+    if dtype is None and (kind is FLOAT32 or kind is FLOAT64):
+        return add_reduce(self, None) / kind.type(self.size)
+    return _mean_dim(self, None, False, dtype)
+
+
+def _mean_dim(self, dim, keepdim=False, dtype=None):
+    array = _addends(self, dtype)
+    if array.dtype in HALVES:
+        return np.asarray(_mean_dim(array.astype(FLOAT32), dim, keepdim)).astype(array.dtype)
+    total = accumulated(array, dim or None, keepdim)
+    count = array.size // total.size if total.size else _count(array.shape, dim)
+    return np.true_divide(total, array.dtype.type(count))
+
+
+def _count(shape, dim):
+    """How many elements go into one of a reduction over these dims."""
+    if not dim:
+        return math.prod(shape)
+    return math.prod(shape[d] for d in wrapped_all(dim, len(shape)) if shape)
+
+
+def _mean_slope(grad, self_shape, self_numel):
+    if grad.__class__ is not ndarray:
+        return grad.expand(self_shape) / self_numel
+    made = np.empty(self_shape, grad.dtype)
+    if self_numel:
+        made.fill(grad.item() / self_numel)
+    return made
+
+
+def _mean_dim_slope(grad, self_shape, self_numel, dim, keepdim):
+    return spread_dims(grad / _count(self_shape, dim), self_shape, dim, keepdim)
+
+
+mean__default = op("MeanBackward0", _mean, self=_mean_slope)
+mean__dim = op("MeanBackward1", _mean_dim, self=_mean_dim_slope)
+nansum__default = op(
+    "NansumBackward0",
+    lambda self, dim=None, keepdim=False, *, dtype=None: _sum_dim(
+        np.where(np.isnan(self), ZERO[self.dtype], self) if self.dtype.kind in "fcV" else self,
+        None if dim is None else dims_of(dim),
+        keepdim,
+        dtype,
+    ),
+    self=lambda grad, self, dim, keepdim: (
+        spread_dims(grad, tuple(self.shape), dim, keepdim) * (self == self)
+    ),
+)
+count_nonzero__default = op(
+    None,
+    lambda self, dim: np.asarray(np.count_nonzero(self, axis=dim)).astype(INT64),
+)
+logsumexp__default = op(
+    "LogsumexpBackward0",
+    lambda self, dim, keepdim=False: plain.logsumexp(self, dim, keepdim),
+    FLOATS,
+    self=lambda grad, self, result, dim, keepdim: (
+        unreduced(grad, tuple(self.shape), dim, keepdim)
+        * w.exp(self - unreduced(result, tuple(self.shape), dim, keepdim))
+    ),
+)
+
+
+def _deviation(self, dim, keepdim):
+    """The distance of each element from the mean, and how many elements one variance is of."""
+    dim = dim or None
+    if self.dtype.kind in "biu":
+        kind = dtypes.from_numpy(self.dtype).scalar_name
+        raise RuntimeError(f"std and var only support floating point and complex dtypes, not {kind}")
+    mean = _mean_dim(self, dim, True)
+    return self - mean, _count(self.shape, dim)
+
+
+def _var(self, dim=None, *, correction=None, keepdim=False):
+    if self.dtype in HALVES:
+        wide = _var(self.astype(FLOAT32), dim, correction=correction, keepdim=keepdim)
+        return np.asarray(wide).astype(self.dtype)
+    far, count = _deviation(self, dim, keepdim)
+    squares = far.real**2 + far.imag**2 if far.dtype.kind == "c" else far * far
+    total = add_reduce(squares, axis=dim or None, keepdims=keepdim)
+    left = max(count - (1 if correction is None else correction), 0)
+    return np.true_divide(total, squares.dtype.type(left))
+
+
+def _var_slope(grad, self, dim, correction, keepdim):
+    """2 (x - mean) / (n - correction), times the incoming gradient."""
+    shape = tuple(self.shape)
+    left = _count(shape, dim) - (1 if correction is None else correction)
+    scale = 2 / left if left else math.inf
+    mean = self.mean(dim or None, keepdims=True)
+    return unreduced(grad, shape, dim, keepdim) * ((self - mean) * scale)
+
+
+def _std_slope(grad, self, result, dim, correction, keepdim):
+    half = w.where(result == 0, zeros_like(grad), grad / (result * 2))
+    return _var_slope(half, self, dim, correction, keepdim)
+
+
+def _std(self, dim=None, *, correction=None, keepdim=False):
+    return np.sqrt(_var(self, dim, correction=correction, keepdim=keepdim))
+
+
+def _with_mean(measure):
+    def kernel(self, dim=None, *, correction=None, keepdim=False):
+        made = measure(self, dim, correction=correction, keepdim=keepdim)
+        return np.asarray(made), np.asarray(_mean_dim(self, dim, keepdim))
+
+    return kernel
+
+
+def _mean_part(grad, self, dim, keepdim):
+    shape = tuple(self.shape)
+    return spread_dims(grad / _count(shape, dim), shape, dim, keepdim)
+
+
+var__correction = op("VarBackward0", _var, BY_HAND, self=_var_slope)
+std__correction = op("StdBackward0", _std, BY_HAND, self=_std_slope)
+var_mean__correction = op(
+    "VarMeanBackward0",
+    _with_mean(_var),
+    BY_HAND,
+    outputs("result0", "result1"),
+    self=lambda grads, self, dim, correction, keepdim: (
+        _var_slope(grads[0], self, dim, correction, keepdim)
+        + _mean_part(grads[1], self, dim, keepdim)
+    ),
+)
+std_mean__correction = op(
+    "StdMeanBackward0",
+    _with_mean(_std),
+    BY_HAND,
+    outputs("result0", "result1"),
+    self=lambda grads, self, result0, dim, correction, keepdim: (
+        _std_slope(grads[0], self, result0, dim, correction, keepdim)
+        + _mean_part(grads[1], self, dim, keepdim)
+    ),
+)
+family(globals())
+
+
+@both
+def sum(input, dim=None, keepdim=False, *, dtype=None, axis=None, keepdims=False, out=None):
+    """The sum of all elements, or over some dims."""
+    if axis is not None:
+        dim = axis
+    if dim is None:
+        made = sum__default(input, dtype)
+        if keepdim or keepdims:
+            made = made.reshape((1,) * input._array.ndim)
+    else:
+        made = sum__dim(input, dims_of(dim), keepdim or keepdims, dtype)
+    return made if out is None else written(made, out)
+
+
+@both
+def mean(input, dim=None, keepdim=False, *, dtype=None, axis=None, keepdims=False, out=None):
+    """The mean of all elements, or over some dims."""
+    if axis is not None:
+        dim = axis
+    if dim is None and not (keepdim or keepdims):
+        made = mean__default(input, dtype)
+    else:
+        made = mean__dim(input, () if dim is None else dims_of(dim), keepdim or keepdims, dtype)
+    return made if out is None else written(made, out)
+
+
+@both
+def nansum(input, dim=None, keepdim=False, *, dtype=None):
+    """The sum of all elements that are numbers."""
+    return nansum__default(input, None if dim is None else dims_of(dim), keepdim, dtype=dtype)
+
+
+@both
+def nanmean(input, dim=None, keepdim=False, *, dtype=None):
+    """The mean of all elements that are numbers."""
+    counted = (~input.detach().isnan()).sum(() if dim is None else dim, keepdim)
+    return nansum(input, dim, keepdim, dtype=dtype) / counted
+
+
+@both
+def count_nonzero(input, dim=None):
+    return count_nonzero__default(input, None if dim is None else dims_of(dim))
+
+
+@both
+def logsumexp(input, dim, keepdim=False, *, axis=None, keepdims=False):
+    """The logarithm of the sum of exponentials, which never overflows."""
+    return logsumexp__default(input, dims_of(dim), keepdim or keepdims)
+
+
+def _spread_options(dim, unbiased, keepdim, correction):
+    """The three ways to ask for a variance, as (dim, correction, keepdim)."""
+    if dim is True or dim is False:  # var(False)
+        dim, unbiased = None, dim
+    if correction is None and unbiased is not None:
+        correction = int(unbiased) if not unbiased or dim is not None else None
+    elif correction is None and dim is not None:
+        correction = 1
+    return None if dim is None else dims_of(dim), correction, keepdim
+
+
+def _spread_measure(row, name, doc):
+    def measure(
+        input, dim=None, unbiased=None, keepdim=False, *, correction=None, axis=None, keepdims=False
+    ):
+        dim, correction, keepdim = _spread_options(
+            dim if axis is None else axis, unbiased, keepdim or keepdims, correction
+        )
+        return row(input, dim, correction=correction, keepdim=keepdim)
+
+    measure.__name__ = measure.__qualname__ = name
+    measure.__doc__ = doc
+    return measure
+
+
+var = both(_spread_measure(var__correction, "var", "The variance; divided by n - 1 unless told."))
+std = both(_spread_measure(std__correction, "std", "The square root of the variance."))
+var_mean = function(_spread_measure(var_mean__correction, "var_mean", "Variance and mean."))
+std_mean = function(_spread_measure(std_mean__correction, "std_mean", "Deviation and mean."))
+function_alias(logsumexp, "special.logsumexp")
