@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from gradscope.trace.schema import NONE
 
 Ids = NDArray[np.int64]
 Kind = TypeVar("Kind", bound=IntEnum)
@@ -20,16 +22,6 @@ def member(kind: type[Kind], value: int) -> Kind | None:
         return kind(value)
     except ValueError:
         return None
-
-
-def positions(ids: Ids, wanted: Ids) -> Ids:
-    """Where each wanted id stands in `ids`; -1 where it does not."""
-    if len(ids) == 0:
-        return np.full(len(wanted), -1, dtype=np.int64)
-    order = np.argsort(ids, kind="stable")
-    ordered = ids[order]
-    found = np.minimum(np.searchsorted(ordered, wanted), len(ids) - 1)
-    return np.where(ordered[found] == wanted, order[found], -1)
 
 
 def ranks(groups: Ids) -> Ids:
@@ -46,25 +38,48 @@ def ranks(groups: Ids) -> Ids:
     return result
 
 
+def counts(values: Ids) -> Ids:
+    """For each element, how many of the same value there are."""
+    _, inverse, found = np.unique(values, return_inverse=True, return_counts=True)
+    return found[inverse].astype(np.int64)
+
+
+def paired(keys: tuple[Ids, Ids], wanted: tuple[Ids, Ids]) -> Ids:
+    """Where each wanted pair stands among the keys, the first of equal ones; -1 where it is not.
+
+    Ids may be any numbers, so pairs are compared by the ranks of their parts.
+    """
+    split = len(keys[0])
+    parts = [
+        np.unique(np.concatenate(both), return_inverse=True)[1]
+        for both in zip(keys, wanted, strict=True)
+    ]
+    pairs = parts[0] * (int(parts[1].max(initial=0)) + 1) + parts[1]
+    known, first = np.unique(pairs[:split], return_index=True)
+    if not split:
+        return np.full(len(wanted[0]), -1, dtype=np.int64)
+    found = np.minimum(np.searchsorted(known, pairs[split:]), len(known) - 1)
+    return np.where(known[found] == pairs[split:], first[found], -1)
+
+
 @dataclass(frozen=True, slots=True)
 class Links:
     """For each node, the nodes on the other side of its edges, in the order of the trace."""
 
-    starts: Sequence[int]
+    spans: Mapping[int, tuple[int, int]]  # where a node's targets stand in `targets`
     targets: Sequence[int]
 
     def of(self, node: int) -> Sequence[int]:
-        if not 0 <= node < len(self.starts) - 1:
-            return ()
-        return self.targets[self.starts[node] : self.starts[node + 1]]
+        begin, end = self.spans.get(node, (0, 0))
+        return self.targets[begin:end]
 
 
 def links(sources: Ids, targets: Ids) -> Links:
-    """Index edges by source. Ids are counters, so a plain offset table serves."""
-    inside = (sources >= 0) & (targets >= 0)
+    """Index edges by source; edges from or to nowhere are left out."""
+    inside = (sources != NONE) & (targets != NONE)
     sources, targets = sources[inside], targets[inside]
-    if len(sources) == 0:
-        return Links((0,), ())
     order = np.argsort(sources, kind="stable")
-    starts = np.concatenate(([0], np.cumsum(np.bincount(sources))))
-    return Links(starts.tolist(), targets[order].tolist())
+    known, starts = np.unique(sources[order], return_index=True)
+    ends = np.append(starts[1:], len(sources))
+    spans = zip(starts.tolist(), ends.tolist(), strict=True) if len(known) else ()
+    return Links(dict(zip(known.tolist(), spans, strict=True)), targets[order].tolist())

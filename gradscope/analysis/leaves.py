@@ -9,6 +9,7 @@ from gradscope.trace.run import Trace
 from gradscope.trace.schema import NONE, Node, Op, Tensor
 
 ACCUMULATE_GRAD = "AccumulateGrad"
+LONGEST_LINE = 500  # that is worth reading for a name
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,8 @@ def _assigned_name(trace: Trace, tensor: Tensor) -> str:
 
 def variable_of(source: str, called: str) -> str:
     """`x` for the line `x = torch.ones(2)` and the call `ones`; "" when that is not certain."""
+    if len(source) > LONGEST_LINE:
+        return ""
     try:
         body = ast.parse(source.strip()).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -11,6 +11,9 @@ from gradscope.analysis.timing import timing_by_module
 from gradscope.trace.run import Table, Trace
 from gradscope.trace.schema import Module, Node, Op
 
+DEEPEST = 24
+"""Modules further inside than this are taken for their parents."""
+
 
 @dataclass(frozen=True, slots=True)
 class ModuleFacts:
@@ -52,6 +55,6 @@ def _counts(table: Table[Op] | Table[Node]) -> dict[int, int]:
 
 def parts_of(path: str) -> Iterator[str]:
     """For "a.b.c": "a", "a.b", "a.b.c"."""
-    names = path.split(".") if path else []
+    names = path.split(".", DEEPEST)[:DEEPEST] if path else []
     for length in range(1, len(names) + 1):
         yield ".".join(names[:length])

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids, ranks
+from gradscope.analysis.columns import Ids, counts, ranks
 from gradscope.analysis.leaves import ACCUMULATE_GRAD, leaf_of
 from gradscope.analysis.sites import site
 from gradscope.errors import UnknownNameError
 from gradscope.trace.run import Trace
 from gradscope.trace.schema import NONE, Module, Node
+
+MOST_NAMES = 2_000
+"""How many names are worth comparing with one that is misspelt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +50,7 @@ def node_names(trace: Trace) -> NodeNames:
     """Number the nodes of each name."""
     names = np.asarray(trace.table(Node)["name"], dtype=np.int64)
     ordinals = ranks(names) + 1
-    counts = np.bincount(names)[names] if len(names) else names
-    return NodeNames(trace, ordinals, counts.astype(np.int64))
+    return NodeNames(trace, ordinals, counts(names))
 
 
 def find_nodes(trace: Trace, wanted: str) -> tuple[int, ...]:
@@ -136,17 +139,15 @@ def _nothing_found(trace: Trace, wanted: str) -> str:
 
 def _near(trace: Trace, wanted: str) -> list[str]:
     nodes = trace.table(Node)
-    counts: dict[str, int] = {}
-    for text in nodes["name"].tolist():
-        counts[trace.text(text)] = counts.get(trace.text(text), 0) + 1
+    of_name = Counter(trace.texts(nodes["name"]))
     known = [
-        *counts,
+        *of_name,
         *(name for _, name in _leaf_names(trace)),
         *(module.path for module in trace.rows(Module) if module.path),
     ]
-    folded = {name.casefold(): name for name in known}
+    folded = {name.casefold(): name for name in known[:MOST_NAMES]}
     plain = wanted.rpartition("#")[0] or wanted
     close = difflib.get_close_matches(plain.casefold(), list(folded), n=3, cutoff=0.5)
     inside = [name for key, name in folded.items() if plain.casefold() in key][:3]
     near = list(dict.fromkeys(folded[key] for key in close)) or inside
-    return [f"{name}#1 … #{counts[name]}" if counts.get(name, 0) > 1 else name for name in near]
+    return [f"{name}#1 … #{of_name[name]}" if of_name[name] > 1 else name for name in near]

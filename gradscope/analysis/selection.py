@@ -159,6 +159,8 @@ def _around(
     seen = set(found)
     frontier = found
     for _ in range(hops):
+        if not frontier:
+            break
         steps = (link.of(node) for node in frontier if node not in dead_ends for link in adjacent)
         near = dict.fromkeys(node for targets in steps for node in targets)
         frontier = [node for node in near if node in scope and node not in seen]

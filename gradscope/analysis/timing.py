@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.analysis.columns import Ids, positions, ranks
+from gradscope.analysis.columns import Ids, paired, ranks
 from gradscope.trace.run import Table, Trace
 from gradscope.trace.schema import NONE, Module, Node, NodeBegin, NodeEnd, Op
 
@@ -91,8 +91,7 @@ def _ends_of(task: Ids, node: Ids, ends: Table[NodeEnd]) -> tuple[Ids, np.ndarra
     """For each begun (task, node), when it ended and whether it failed."""
     if not len(task) or not len(ends):
         return np.full(len(task), NONE, dtype=np.int64), np.zeros(len(task), dtype=bool)
-    width = int(max(node.max(), ends["node"].max())) + 2
-    found = positions(ends["task"] * width + ends["node"], task * width + node)
+    found = paired((ends["task"], ends["node"]), (task, node))
     known = found != -1
     end = np.where(known, ends["t"][found], NONE)
     return end, known & ends["failed"][found].astype(bool)

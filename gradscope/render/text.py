@@ -22,11 +22,6 @@ def visible(text: str, limit: int = 200) -> str:
     return UNSAFE.sub(_visible_character, text)
 
 
-def visible_lines(text: str, limit: int = 200) -> list[str]:
-    """Each line of the text, visible."""
-    return [visible(line, limit) for line in text.split("\n")]
-
-
 def _visible_character(match: re.Match[str]) -> str:
     character = match[0]
     if character in ESCAPES:

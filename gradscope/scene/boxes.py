@@ -79,7 +79,7 @@ class BoxMaker:
             marks=(),
             heat=None,
             group=group,
-            tooltip=f"kept by {node.unique}",
+            tooltip=(f"kept by {node.unique}",),
             nodes=(node.id,),
         )
 
@@ -106,8 +106,7 @@ class BoxMaker:
             marks=tuple(mark for mark in Mark if mark in marks and mark is not Mark.NOT_RUN),
             heat=max(warmth, default=None),
             group=group,
-            tooltip=", ".join(node.unique for node in inside[:12])
-            + (", …" if len(inside) > 12 else ""),
+            tooltip=tuple(node.unique for node in inside[:12]) + ("…",) * (len(inside) > 12),
             nodes=tuple(node.id for node in inside),
         )
 
@@ -150,7 +149,7 @@ def _meta_line(meta: Meta) -> Line:
     return Line(f"{shape(meta.shape)} {meta.dtype}".strip())
 
 
-def _tooltip(node: GraphNode) -> str:
+def _tooltip(node: GraphNode) -> tuple[str, ...]:
     parts = [f"{node.unique} (node {node.id})"]
     if node.sequence_nr != NONE:
         parts.append(f"sequence_nr {node.sequence_nr}")
@@ -160,4 +159,4 @@ def _tooltip(node: GraphNode) -> str:
         parts.append(f"{node.site.place}: {node.site.text}")
     if node.leaf and node.leaf.guessed:
         parts.append("named after the variable on its source line")
-    return "\n".join(parts)
+    return tuple(parts)

@@ -60,7 +60,7 @@ class Box:
     marks: tuple[Mark, ...]
     heat: float | None  # from 0 to 1, on the picture's scale; None where there is no number
     group: str  # "" outside of all groups
-    tooltip: str
+    tooltip: tuple[str, ...]  # lines
     nodes: tuple[int, ...]  # those of the trace that it stands for
 
 

@@ -81,7 +81,7 @@ def test_the_whole_picture_of_a_small_program() -> None:
                 marks=(Mark.ROOT,),
                 heat=None,
                 group="",
-                tooltip="SumBackward0 (node 0)\nsequence_nr 4",
+                tooltip=("SumBackward0 (node 0)", "sequence_nr 4"),
                 nodes=(0,),
             ),
             Box(
@@ -94,7 +94,7 @@ def test_the_whole_picture_of_a_small_program() -> None:
                 marks=(),
                 heat=None,
                 group="",
-                tooltip="AccumulateGrad (node 1)",
+                tooltip=("AccumulateGrad (node 1)",),
                 nodes=(1,),
             ),
         ),

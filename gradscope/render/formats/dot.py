@@ -9,7 +9,7 @@ import graphviz
 
 from gradscope.render.formats import Format
 from gradscope.render.html_label import box_label, caption, escaped
-from gradscope.render.text import visible, visible_lines
+from gradscope.render.text import visible
 from gradscope.render.theme import ALARMS, BIRTHS, Paint, Theme, heat_colour
 from gradscope.scene.picture import Arrow, Box, ColorBy, Form, GraphScene, Group, Mark
 
@@ -131,7 +131,7 @@ def _box(box: Box, scene: GraphScene, theme: Theme) -> dict[str, str]:
         "label": box_label(box, theme),
         "fillcolor": paint.fill,
         "color": paint.line,
-        "tooltip": graphviz.escape("\n".join(visible_lines(box.tooltip))),
+        "tooltip": graphviz.escape("\n".join(visible(line) for line in box.tooltip)),
     }
     return attributes | _outline(box) | _emphasis(box, theme)
 
