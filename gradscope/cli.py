@@ -235,45 +235,42 @@ def info(trace: TracePath, plain: Plain = False, width: Width = None) -> None:
 # Recording -----------------------------------------------------------------------------------
 
 
-@app.command(
-    context_settings={"allow_interspersed_args": False, "ignore_unknown_options": True},
-    no_args_is_help=True,
-)
+@app.command(context_settings={"allow_interspersed_args": False}, no_args_is_help=True)
 def trace(
     script: Annotated[
         list[str], typer.Argument(metavar="SCRIPT [ARGS]...", help="The script, and its arguments.")
     ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="The trace to write.")] = Path(
-        "trace.json"
-    ),
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="The trace to write, over an older one.")
+    ] = Path("trace.json"),
     module: Annotated[
         bool, typer.Option("-m", "--module", help="SCRIPT is the name of a module.")
     ] = False,
-    level: Annotated[
-        str, typer.Option(help="How much to record: graph, engine, values or full.")
-    ] = "engine",
+    level: Annotated[str, typer.Option(help="graph, engine, values or full.")] = "engine",
     on: Annotated[str, typer.Option(help="What `import torch` is in the script.")] = "gradscope",
+    steps: Annotated[str | None, typer.Option(help="Only these steps.", metavar="A:B")] = None,
     max_events: Annotated[
-        int | None, typer.Option(help="Stop recording after so many events.", min=1)
+        int | None, typer.Option(help="Leave out steps after so many events.", min=1)
     ] = None,
-    max_bytes: Annotated[
-        int | None, typer.Option(help="Stop recording after so many bytes.", min=1)
-    ] = None,
+    max_bytes: Annotated[int | None, typer.Option(help="The largest trace.", min=1)] = None,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Only the script speaks.")] = False,
 ) -> None:
     """Run a script and record its trace."""
     from gradscope.record.run_script import TraceOptions, run_script
 
-    options = TraceOptions(
-        script=script[0],
-        arguments=tuple(script[1:]),
-        module=module,
-        output=output,
-        level=level,
-        on=on,
-        max_events=max_events,
-        max_bytes=max_bytes,
+    name, *arguments = script
+    outcome = run_script(
+        TraceOptions(
+            name, tuple(arguments), module, output, level, on, steps, max_events, max_bytes
+        )
     )
-    raise typer.Exit(run_script(options))
+    if outcome.trouble:
+        sys.stderr.write(f"gradscope: {_safe(outcome.trouble)}\n")
+    if outcome.recorded and not quiet:
+        from gradscope.render.recorded import recorded
+
+        sys.stderr.write(f"gradscope: {_safe(recorded(output))}\n")
+    raise typer.Exit(outcome.code)
 
 
 # Helpers -------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -17,9 +17,13 @@ import orjson
 
 from gradscope.errors import RecordingError, UsageError
 from gradscope.record.native import NativeProbe
+from gradscope.record.program import working_directory
 from gradscope.record.session import Session
+from gradscope.record.sites import is_ours
+from gradscope.record.tracebacks import described
 from gradscope.runtime import probe
 from gradscope.trace import schema
+from gradscope.trace.text import clean
 from gradscope.trace.writer import FileWriter, MemoryWriter, Writer
 
 if TYPE_CHECKING:
@@ -67,9 +71,7 @@ class Recording:
     def start(self) -> Recording:
         """Watch from here on."""
         if probe.here is not None:
-            raise RecordingError(
-                "another recording is under way in this process; stop it before starting one"
-            )
+            raise RecordingError(_already_recording())
         start = time.perf_counter_ns()
         self._meta(start)
         self.session = Session(self.writer, start, whole_stacks=self.options.level == "full")
@@ -84,8 +86,10 @@ class Recording:
         self._on_step(0)
         return self
 
-    def stop(self, error: BaseException | None = None) -> None:
-        """Watch no longer, and finish the trace."""
+    def stop(
+        self, error: BaseException | None = None, ending: Mapping[str, Any] | None = None
+    ) -> None:
+        """Watch no longer, and finish the trace; `ending` goes into its `meta`."""
         session = self.session
         if session is None:
             return
@@ -97,10 +101,18 @@ class Recording:
         try:
             session.close()
         finally:
-            self._put("exit", "ok" if error is None else f"{type(error).__name__}: {error}")
+            facts = ending or {"exit": "ok" if error is None else described(error)}
+            for key, value in facts.items():
+                self._put(key, value)
             if self._dropped:
                 self._put("dropped", self._dropped)
             self.writer.close()
+
+    def abandon(self) -> None:
+        """Watch no longer, and write nothing: this is a child, and the trace its parent's."""
+        self.session = None
+        probe.watch(None)
+        _set_current(None)
 
     def __enter__(self) -> Recording:
         return self.start()
@@ -164,7 +176,7 @@ class Recording:
             "level": self.options.level,
             "script": self.options.script,
             "arguments": list(self.options.arguments),
-            "cwd": os.getcwd(),
+            "cwd": working_directory(),
             "host": socket.gethostname(),
             "pid": os.getpid(),
             "rank": int(os.environ.get("RANK", "0")),
@@ -179,7 +191,7 @@ class Recording:
             self._put(key, value)
 
     def _put(self, key: str, value: Any) -> None:
-        text = orjson.dumps(value).decode()
+        text = orjson.dumps(_clean(value)).decode()
         row = {"key": [self.writer.intern(key)], "value": [self.writer.intern(text)]}
         self.writer.block(schema.Meta, row)
 
@@ -188,10 +200,9 @@ class Recording:
         traceback = error.__traceback__
         stack = schema.NONE
         while traceback is not None:
-            found = site.of(traceback.tb_frame) if not _machinery(traceback.tb_frame) else schema.NONE
-            if found != schema.NONE:
-                frame = traceback.tb_frame
-                code = frame.f_code
+            frame = traceback.tb_frame
+            code = frame.f_code
+            if not is_ours(code):
                 place = site.position(
                     code.co_filename, traceback.tb_lineno, code.co_qualname, frame.f_globals
                 )
@@ -200,7 +211,7 @@ class Recording:
         intern = self.writer.intern
         self.writer.block(schema.Finding, {
             "id": [session.contexts._span_count + 1_000_000], "kind": [intern("exception")],
-            "message": [intern(f"{type(error).__name__}: {error}")], "place": [0],
+            "message": [intern(described(error))], "place": [0],
             "op": [schema.NONE], "node": [schema.NONE], "seq": [schema.NONE], "stack": [stack],
             "t": [session.contexts.now()],
         })  # fmt: skip
@@ -225,14 +236,35 @@ class Paused:
         return _nothing
 
 
+def _clean(value: Any) -> Any:
+    """The same, of text that every encoding can hold."""
+    if isinstance(value, str):
+        return clean(value)
+    return [_clean(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _already_recording() -> str:
+    current = _current()
+    if current is None or not current.options.script:
+        return "another recording is under way in this process; stop it before starting one"
+    return (
+        "`gradscope trace` records this script already; run it with `python`, or take its own "
+        "gradscope.record out (gradscope.span, mark and step may stay)"
+    )
+
+
+def _leave_to_the_parent() -> None:
+    recording = _current()
+    if recording is not None:
+        recording.abandon()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_the_parent)
+
+
 def _nothing(*args: Any) -> None:
     """What a paused recording does with whatever it is told."""
-
-
-def _machinery(frame: Any) -> bool:
-    from gradscope.record.sites import is_ours
-
-    return is_ours(frame.f_code)
 
 
 class _Current:

@@ -51,6 +51,15 @@ def load(path: str | PathLike[str], tables: Collection[type[Row]] | None = None)
         raise type(error)(f"cannot read {quoted_path(path)}: {error}") from None
 
 
+def is_trace(path: str | PathLike[str]) -> bool:
+    """Whether a file is a trace as far as its first bytes tell, or is empty."""
+    path = Path(path)
+    with path.open("rb") as file:
+        beginning = next(unpacked(file, path.stat().st_size), b"")
+    start = header((0, 0)).partition(b"[")[0]
+    return beginning[: len(start)] == start[: len(beginning)]
+
+
 def decode(text: bytes) -> Trace:
     """The trace in the bytes of a file."""
     return _trace(_scan(BytesIO(text), len(text), None))
