@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.runtime import probe, road
+from gradscope.runtime import road
 from gradscope.runtime.autograd.node import OpNode
 from gradscope.runtime.call import scope_of
 from gradscope.runtime.operation import (
@@ -50,6 +50,7 @@ from gradscope.runtime.operation import (
     Trait,
 )
 from gradscope.runtime.road import Parameter, Plan, Slot
+from gradscope.runtime.unbuilt import Unbuilt
 
 __all__ = [
     "BY_HAND",
@@ -65,6 +66,7 @@ __all__ = [
     "hidden",
     "inplace",
     "joint",
+    "like",
     "numbers",
     "op",
     "outputs",
@@ -161,7 +163,6 @@ def inplace(function: Any, forward: Callable[..., Any] | None = None) -> Any:
         source.joint,
     )
     twin.inplace_of = source
-    twin.node_class = source.node_class
     return _finish(twin)
 
 
@@ -286,26 +287,43 @@ def _constant(traits: Sequence[Trait]) -> tuple[Slot, ...]:
 
 
 def _finish(made: Operation) -> Any:
-    """Give the operation its node class and the function users call."""
-    if made.node_class is None and made.node_name:
-        made.node_class = _node_class(made)
+    """Give the operation the function users call; its code is written at the first call."""
     scope = scope_of(made)
-    function = _road(road.fast, made, scope)
+
+    def names() -> dict[str, Any]:
+        return {"Node": node_class(made)}
+
+    made.road = _unbuilt("fast", road.fast, made, names).function(scope)
     if road.takes_number(made.plan):
-        scope["by_number"] = _road(partial(road.fast, number=True), made, scope)
-    made.road = function
-    made.full = _road(road.full, made, scope, _NO_DEFAULTS)
-    function.op = made  # type: ignore[attr-defined]
-    return function
+        text = partial(road.fast, number=True)
+        scope["by_number"] = _unbuilt("number", text, made, names).function(scope)
+    made.full = _unbuilt("full", road.full, made, names, _NO_DEFAULTS).function(scope)
+    made.road.op = made  # type: ignore[attr-defined]
+    return made.road
 
 
-def _road(text: Any, made: Operation, scope: dict[str, Any], defaults: Plan | None = None) -> Any:
-    """A road in both its forms; the probe decides which one is taken."""
-    plan = made.plan if defaults is None else defaults
-    plain = road.build("road", text(made.plan, probed=False), scope, plan)
-    watched = road.build("road", text(made.plan, probed=True), scope, plan)
-    probe.roads.append((plain, plain.__code__, watched.__code__))
-    return plain
+def _unbuilt(
+    kind: str, text: Any, made: Operation, names: Any, defaults: Plan | None = None
+) -> Unbuilt:
+    return Unbuilt(kind, partial(text, made.plan), defaults or made.plan, names)
+
+
+def like(row: Any, **names: Any) -> Any:
+    """A function with the code of an operation's road, in which some names mean something else."""
+    scope = {**row.__globals__, **names}
+    unbuilt: Unbuilt = scope["unbuilt_fast"]
+    made = unbuilt.function(scope)
+    made.__name__ = made.__qualname__ = row.__name__
+    made.op = row.op  # type: ignore[attr-defined]
+    return made
+
+
+def node_class(made: Operation) -> type[OpNode] | None:
+    """The class of the operation's nodes, made when first needed; a twin in place has the same."""
+    if made.node_class is None and made.node_name:
+        source = made.inplace_of
+        made.node_class = _node_class(made) if source is None else node_class(source)
+    return made.node_class
 
 
 _NO_DEFAULTS = Plan((), (), (), 1, "plain", same_dtype=False, float_only=False)

@@ -154,13 +154,11 @@ def _summed_where_single(a, b, over, others):
     """A dim of size 1 meets one of any size: what it would be multiplied with is summed first."""
     for mine, theirs in zip(over, others, strict=True):
         size, other = a._array.shape[mine], b._array.shape[theirs]
-        if size == other:
-            continue
-        if size == 1:
-            b = b.sum((theirs,), True)
-        elif other == 1:
+        if other == 1:
             a = a.sum((mine,), True)
-        else:
+        elif size == 1:
+            b = b.sum((theirs,), True)
+        elif size != other:
             raise RuntimeError(
                 "contracted dimensions need to match, but first has size "
                 f"{size} in dim {mine} and second has size {other} in dim {theirs}"
