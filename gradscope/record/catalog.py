@@ -271,7 +271,9 @@ class Catalog:
             probe.note(ENTER, task, task.parent_node, task.reentrant_depth, at=now)
         probe.note(TASK_BEGIN, task, None, at=now)
         counts = task.dependencies
-        nodes = [self.number_of_node(node) for node in counts]
+        nodes = [node.seen for node in counts]
+        if nodes and min(nodes) <= self.base:
+            nodes = [self.number_of_node(node) for node in counts]
         self.number_of_node(root)
         self.dependencies.append((now, task.seen, nodes, list(counts.values())))
         info = task.exec_info or {}

@@ -4,30 +4,43 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from gradscope.runtime.operation import REGISTRY, Operation
 from gradscope.trace.schema import Why
 from gradscope.trace.shorthand.calls import ABSENT, RESULT
 from gradscope.trace.shorthand.tables import Operator, Slot
 
 if TYPE_CHECKING:
+    from gradscope.record.log import Ints
     from gradscope.trace.writer import Writer
 
 
-def write_operators(writer: Writer) -> None:
-    """One row for every operation, and one for everything its node keeps."""
-    ops = sorted(REGISTRY.values(), key=lambda op: op.number)
-    if not ops:
-        return
-    writer.block(Operator, {
-        "number": [op.number for op in ops], "name": [writer.intern(op.name) for op in ops],
-        "node_name": [writer.intern(op.node_name) for op in ops],
-        "reason": [_reason(op) for op in ops], "sources": [_sources(op) for op in ops],
-    })  # fmt: skip
-    slots = [row for op in ops for row in _slots(op, writer)]
-    if slots:
-        names = ("operator", "name", "source", "wanted")
-        columns = map(list, zip(*slots, strict=True))
-        writer.block(Slot, dict(zip(names, columns, strict=True)))
+class Operators:
+    """Writes an operation the first time a call of it is written."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._written: set[int] = set()
+
+    def write(self, numbers: Ints) -> None:
+        """Rows for these operations, and for everything their nodes keep."""
+        new = set(np.unique(numbers).tolist()) - self._written
+        if not new:
+            return
+        self._written |= new
+        ops = sorted((o for o in REGISTRY.values() if o.number in new), key=lambda o: o.number)
+        intern = self._writer.intern
+        self._writer.block(Operator, {
+            "number": [op.number for op in ops], "name": [intern(op.name) for op in ops],
+            "node_name": [intern(op.node_name) for op in ops],
+            "reason": [_reason(op) for op in ops], "sources": [_sources(op) for op in ops],
+        })  # fmt: skip
+        slots = [row for op in ops for row in _slots(op, self._writer)]
+        if slots:
+            names = ("operator", "name", "source", "wanted")
+            columns = map(list, zip(*slots, strict=True))
+            self._writer.block(Slot, dict(zip(names, columns, strict=True)))
 
 
 def _places(op: Operation) -> dict[str, int]:

@@ -12,7 +12,7 @@ from gradscope.record.catalog import Catalog
 from gradscope.record.contexts import Contexts
 from gradscope.record.layouts import Layouts
 from gradscope.record.native import NativeProbe, Numbers
-from gradscope.record.operators import write_operators
+from gradscope.record.operators import Operators
 from gradscope.record.sites import Sites
 from gradscope.trace import schema
 from gradscope.trace.shorthand import tables as short
@@ -37,6 +37,7 @@ class Session:
         self.contexts = Contexts(writer, start, self.base)
         self.catalog = Catalog(writer, self.sites, self.contexts, self.base, self.numbers.take)
         self.layouts = Layouts(writer)
+        self.operators = Operators(writer)
         self.probe = NativeProbe(
             self.numbers, self.sites, self.layouts, self.contexts, self.catalog
         )
@@ -48,7 +49,6 @@ class Session:
         self._lock = threading.RLock()
         self._flushing = False
         writer.block(schema.Device, {"id": [0], "name": [writer.intern("cpu")]})
-        write_operators(writer)
 
     def flush_if_due(self) -> None:
         """Flush when the last time was long ago, so that little is lost if the program dies."""
@@ -93,6 +93,7 @@ class Session:
                 continue
             names = ("begin", "end", "context", "op", "sequence", "topological")
             columns = dict(zip(names, table[1:7], strict=True))
+            self.operators.write(columns["op"])
             columns["begin"], columns["end"] = columns["begin"] - self.start, columns["end"] - self.start
             seen = table[7 : 7 + inputs] - (self.base + 2)
             columns["first"] = seen[0]

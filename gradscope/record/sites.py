@@ -15,7 +15,7 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 OURS = -2
 """In place of a site: a frame of gradscope's own, whose caller is the one to name."""
 
-OUTSIDE = ("<road of", "<frozen runpy>", "<frozen importlib")
+OUTSIDE = ("<road ", "<frozen runpy>", "<frozen importlib")
 
 
 def is_ours(code: CodeType) -> bool:
