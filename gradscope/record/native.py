@@ -97,6 +97,11 @@ class NativeProbe:
         self.on_window: Any = None  # called when a window of numbers is used up
         self.open: Any = None  # the node told to have begun and not yet ended
 
+    def without_events(self) -> None:
+        """Note the graph only: what backward does to it is left out."""
+        self.run = self.move = _nothing
+        self.note = _nothing  # type: ignore[method-assign]
+
     # -- forward --------------------------------------------------------------------------------
 
     def op(self, op: Any, inputs: Any, outputs: Any, node: Any, begin: int, state: Any) -> None:
@@ -207,3 +212,7 @@ class NativeProbe:
     def phase_end(self) -> None:
         self.contexts.leave_phase()
 
+
+def _nothing(*told: Any, **more: Any) -> Any:
+    """What is done with what is not to be noted."""
+    return 0

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 class Operators:
     """Writes an operation the first time a call of it is written."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: Writer, *, saved: bool) -> None:
         self._writer = writer
+        self._saved = saved  # whether the trace tells what nodes keep
         self._written: set[int] = set()
 
     def write(self, numbers: Ints) -> None:
@@ -36,7 +37,7 @@ class Operators:
             "node_name": [intern(op.node_name) for op in ops],
             "reason": [_reason(op) for op in ops], "sources": [_sources(op) for op in ops],
         })  # fmt: skip
-        slots = [row for op in ops for row in _slots(op, self._writer)]
+        slots = [row for op in ops if self._saved for row in _slots(op, self._writer)]
         if slots:
             names = ("operator", "name", "source", "wanted")
             columns = map(list, zip(*slots, strict=True))

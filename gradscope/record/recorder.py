@@ -74,7 +74,7 @@ class Recording:
             raise RecordingError(_already_recording())
         start = time.perf_counter_ns()
         self._meta(start)
-        self.session = Session(self.writer, start, whole_stacks=self.options.level == "full")
+        self.session = Session(self.writer, start, level=self.options.level)
         self.session.contexts.on_step = self._on_step
         if self.options.level in ("values", "full"):
             from gradscope.record.values import watch_values

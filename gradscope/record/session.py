@@ -28,21 +28,24 @@ CALM = 1_000_000_000
 class Session:
     """Everything one recording needs. `flush` may be called at any time, from any thread."""
 
-    def __init__(self, writer: Writer, start: int, *, whole_stacks: bool) -> None:
+    def __init__(self, writer: Writer, start: int, *, level: str = "engine") -> None:
         self.writer = writer
         self.start = start
         self.numbers = Numbers()
         self.base = self.numbers.base
-        self.sites = Sites(writer, whole=whole_stacks)
+        self.sites = Sites(writer, whole=level == "full")
         self.contexts = Contexts(writer, start, self.base)
         self.catalog = Catalog(writer, self.sites, self.contexts, self.base, self.numbers.take)
         self.layouts = Layouts(writer)
-        self.operators = Operators(writer)
+        self.operators = Operators(writer, saved=level != "graph")
         self.probe = NativeProbe(
             self.numbers, self.sites, self.layouts, self.contexts, self.catalog
         )
         self.probe.on_window = self.flush
         self.catalog.on_task_end = self.flush_if_due
+        self._graph_only = level == "graph"
+        if self._graph_only:
+            self.probe.without_events()
         self.events = 0
         self._contexts_written = 0
         self._flushed = start
@@ -122,6 +125,8 @@ class Session:
     def _exceptions(self) -> None:
         """What does not follow from the numbers of ordinary calls."""
         catalog, ids = self.catalog, self.ids
+        if self._graph_only:
+            catalog.saved, catalog.dependencies = [], []
         origins, catalog.origins = catalog.origins, []
         if origins:
             tensor, since, node, output = zip(*origins, strict=True)

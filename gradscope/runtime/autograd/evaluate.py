@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from heapq import heappush
+from time import perf_counter_ns as clock
 from typing import Any
 
 import numpy as np
@@ -34,19 +35,22 @@ def evaluate_function(task: GraphTask, node: Node, inputs: list[Any], heap: list
     here, info, raw = probe.here, task.exec_info, task.raw
     begin = popped = 0
     if here is not None:
-        begin, popped = here.clock(), len(heap)
+        begin = clock()
+        popped = len(heap)
     if node._extra is None and info is None:
         outputs = node.run_arrays(inputs) if raw else node.run_tensors(inputs)
-        released = node._saved and not task.keep_graph and node.releases
-        if released:
+        released = 0
+        if node._saved and not task.keep_graph and node.releases:
             node._saved = None
+            released = 1
     else:
         attended = evaluate_attended(task, node, inputs, begin, popped)
         if attended is None:
             return
-        outputs, released = attended, None
+        outputs, released = attended, -1
     if here is not None:
-        ended, move, look = here.clock(), here.move, here.look
+        ended = clock()
+        move = here.move
     functions = node.next_functions
     if len(outputs) != len(functions):
         outputs = validate_count(node, outputs)
@@ -85,15 +89,15 @@ def evaluate_function(task: GraphTask, node: Node, inputs: list[Any], heap: list
             task.outstanding_tasks += 1
             heappush(heap, (task.base_key - following.sequence_nr, following, buffer, task))
         if here is not None:
-            how = how if grad is not None else how + UNDEFINED
+            if grad is None:
+                how += UNDEFINED
             move((begin, following.seen, index, nr, how, left, len(heap)))
-            if look is not None and how:
-                look.sum(task, following, nr, buffer[nr])
+            if how and here.look is not None:
+                here.look.sum(task, following, nr, buffer[nr])
     if here is not None:
-        told = -1 if released is None else 1 if released else 0
-        here.run((begin, ended, task.seen, node.seen, popped, told))
-        if look is not None:
-            look.node(task, node, inputs, outputs)
+        here.run((begin, ended, task.seen, node.seen, popped, released))
+        if here.look is not None:
+            here.look.node(task, node, inputs, outputs)
 
 
 def is_needed(info: dict[Node, Any], node: Node) -> bool:
@@ -180,7 +184,7 @@ def call_function(task: GraphTask, node: Node, inputs: list[Any]) -> Sequence[An
     else:
         outputs = node.run_arrays(inputs) if raw else node.run_tensors(inputs)
     if extra.stack is not None and local.state.anomaly:
-        from gradscope.runtime.autograd.anomaly import check_outputs
+        from gradscope.runtime.autograd.anomaly_mode import check_outputs
 
         check_outputs(node, outputs, raw=raw)
     if extra.post_hooks:
