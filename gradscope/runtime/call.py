@@ -133,7 +133,7 @@ def connect(node: Node, made: Sequence[Any], without: tuple[int, ...]) -> None:
 def finish(node: Any, state: ThreadState) -> None:
     """What is rarely asked for when a node is made: anomaly records, creation hooks, conjugation."""
     if state.anomaly:
-        from gradscope.runtime.autograd.anomaly import remember
+        from gradscope.runtime.autograd.anomaly_mode import remember
 
         remember(node, state)
     if any(dtype.kind == "c" for _, dtype in node.input_metadata):
@@ -151,16 +151,20 @@ def save_results(node: Any, target: Any, state: ThreadState) -> None:
     )
 
 
-def defined_arrays(node: Node, grads: Sequence[Any]) -> Sequence[Any]:
-    """Incoming gradients with zeros for those that never came."""
+def defined_arrays(node: Node, grads: Sequence[Any]) -> Sequence[Any] | None:
+    """Incoming gradients with zeros for those that never came; None if none came."""
+    if all(grad is None for grad in grads):
+        return None
     return [
         np.zeros(shape, dtype) if grad is None and dtype.kind in "fcV" else grad
         for grad, (shape, dtype) in zip(grads, node.input_metadata, strict=True)
     ]
 
 
-def defined_tensors(node: Node, grads: Sequence[Any]) -> Sequence[Any]:
+def defined_tensors(node: Node, grads: Sequence[Any]) -> Sequence[Any] | None:
     """The same for tensors."""
+    if all(grad is None for grad in grads):
+        return None
     return [
         wrap(np.zeros(shape, dtype)) if grad is None and dtype.kind in "fcV" else grad
         for grad, (shape, dtype) in zip(grads, node.input_metadata, strict=True)

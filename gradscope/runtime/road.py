@@ -513,10 +513,15 @@ def backward(plan: Plan, formulas: Sequence[Any], *, arrays: bool, joint: bool) 
 
 
 def _incoming(plan: Plan, *, arrays: bool) -> list[str]:
+    none = "return (None,) * len(node.next_functions)"
     if plan.outputs == 1:
-        return ["    grad = grads[0]"]
+        return ["    grad = grads[0]", "    if grad is None:", f"        {none}"]
     kind = "arrays" if arrays else "tensors"
-    return [f"    grad = defined_{kind}(node, grads)"]
+    return [
+        f"    grad = defined_{kind}(node, grads)",
+        "    if grad is None:",
+        f"        {none}",
+    ]
 
 
 def _unpack(slots: Sequence[Slot], used: Any, arrays: bool) -> list[str]:

@@ -226,8 +226,8 @@ def modified(node: Any, what: Any, expected: int, found: int, slot: int) -> NoRe
         "operation that failed to compute its gradient, with "
         "torch.autograd.set_detect_anomaly(True)."
     )
-    if node is not None and type(node).slots and type(node).slots[slot]:
-        text += f"\n{node.name()} had saved it as '{type(node).slots[slot]}'."
+    if node is not None and node.slots and node.slots[slot]:
+        text += f"\n{node.name()} had saved it as '{node.slots[slot]}'."
     raise RuntimeError(text)
 
 
@@ -256,10 +256,11 @@ def saved_attribute(node: Node, name: str) -> Any:
         return tuple(step // node.input_metadata[0][1].itemsize for step in value)
     if isinstance(value, np.ndarray):
         value = Tensor.from_array(np.asarray(value.item()))
-    return _raw(value) if raw else unpack_tensor(node, value, index)
+    return raw_saved(value) if raw else unpack_tensor(node, value, index)
 
 
-def _raw(value: Any) -> Any:
+def raw_saved(value: Any) -> Any:
+    """A kept value as `_raw_saved_*` shows it: a SavedVariable, not unpacked."""
     if isinstance(value, Tensor):
         saved = SavedVariable()
         saved.tensor = value

@@ -29,6 +29,7 @@ class ThreadState:
         "function_modes",
         "grad_enabled",
         "inference",
+        "keeper",
         "next_sequence_nr",
         "node",
         "node_creation_hooks",
@@ -49,6 +50,7 @@ class ThreadState:
         self.check_nan = True
         self.saved_hooks: list[tuple[Any, Any]] = []
         self.disabled_saved_hooks: str | None = None
+        self.keeper: Any = None  # who copies saved tensors before they are written to
         self.function_modes: list[Any] = []
         self.overrides_disabled = False
         self.node_creation_hooks: list[Any] = []

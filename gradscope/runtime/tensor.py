@@ -306,7 +306,7 @@ class Tensor:
         inputs: Any = None,
     ) -> None:
         """Add the gradients of this tensor to the `.grad` of the leaves it came from."""
-        from gradscope.runtime.autograd.backward import backward
+        from gradscope.runtime.autograd.roots import backward
 
         backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
@@ -417,7 +417,7 @@ class Tensor:
             self._array,
             dtype=self.dtype,
             requires_grad=self.requires_grad and self.grad_fn is None,
-            grad_fn_name=None if self.grad_fn is None else self.grad_fn.name(),
+            grad_fn_name=None if self.grad_fn is None else builtin_type(self.grad_fn).__name__,
             device=str(self.device),
         )
 

@@ -8,6 +8,7 @@ the counter's, and so they are given a new history, a strided window on the base
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -148,7 +149,7 @@ def _stale(meta: ViewMeta) -> None:
 
 def refusal(meta: ViewMeta, what: str) -> str:
     """Why a view made like this cannot take part in an in-place write."""
-    made_by = meta.edge[0].name() if meta.edge is not None else None
+    made_by = _operation(meta.edge[0].name()) if meta.edge is not None else None
     reasons = {
         CreationMeta.MULTI_OUTPUT_NODE: " This view is the output of a function that returns multiple views. Such functions do"
         " not allow the output views to be modified inplace. You should replace the inplace"
@@ -169,6 +170,11 @@ def refusal(meta: ViewMeta, what: str) -> str:
         nr = meta.edge[1]  # type: ignore[index]
         return f"Output {nr} of {made_by} {what}.{reasons[meta.creation]}"
     return f"A view {what.replace('is a view', 'was created in no_grad mode')}.{reasons[meta.creation]}"
+
+
+def _operation(node_name: str) -> str:
+    """What a node is the backward of: `Unbind` for `UnbindBackward0`."""
+    return re.sub(r"Backward\d*$", "", node_name)
 
 
 class AsStridedBackward0(Node):
@@ -262,11 +268,21 @@ class CopySlices(Node):
         self.fn.release_variables()
 
 
-def rebase_history(target: Tensor, node: Node) -> None:
+def set_gradient_edge(tensor: Tensor, node: Node, nr: int) -> None:
+    """Make this output of a node the history of a tensor."""
+    meta = tensor._meta
+    if meta is None or not meta.is_view:
+        tensor._edge = (node, nr)
+        return
+    meta.edge = (node, nr)  # type: ignore[attr-defined]
+    meta.version = tensor._version  # type: ignore[attr-defined]
+
+
+def rebase_history(target: Tensor, node: Node, nr: int = 0) -> None:
     """Give a tensor that was written to its new history (see Note [Whose history …])."""
     meta = target._meta
     if meta is None or not meta.is_view:
-        target._edge = (node, 0)
+        target._edge = (node, nr)
         if meta is not None:
             _follow(target, meta, node)
         return
@@ -282,6 +298,8 @@ def rebase_history(target: Tensor, node: Node) -> None:
     base._edge = (slices, 0)
     if base._meta is not None:
         _follow(base, base._meta, slices)
+    meta.version = -1  # type: ignore[attr-defined]
+    view_edge(target, meta)  # type: ignore[arg-type]
 
 
 def _follow(tensor: Tensor, meta: AutogradMeta, node: Node) -> None:
@@ -296,12 +314,14 @@ def _follow(tensor: Tensor, meta: AutogradMeta, node: Node) -> None:
 
 def check_inplace(target: Tensor, inputs: tuple[Any, ...], state: ThreadState) -> None:
     """Refuse writes that autograd cannot record."""
+    if state.keeper is not None:
+        state.keeper.before_write(target)
     if not state.grad_enabled:
         return
     meta = target._meta
     if meta is not None:
         if meta.is_view:
-            _check_view(target, meta, inputs)  # type: ignore[arg-type]
+            _check_view(target, inputs)
         elif meta.requires_grad and target._edge is None:
             raise RuntimeError(
                 "a leaf Variable that requires grad is being used in an in-place operation."
@@ -309,15 +329,22 @@ def check_inplace(target: Tensor, inputs: tuple[Any, ...], state: ThreadState) -
     _check_overlap(target)
 
 
-def _check_view(target: Tensor, meta: ViewMeta, inputs: tuple[Any, ...]) -> None:
-    base = meta.base
-    if base.requires_grad and base.is_leaf:
+def _check_view(target: Tensor, inputs: tuple[Any, ...]) -> None:
+    if any(getattr(t, "requires_grad", False) for t in (target, *inputs)):
+        check_rebase(target)
+
+
+def check_rebase(target: Tensor) -> None:
+    """Refuse a new history for a view whose base cannot have one, or that was made in odd ways."""
+    meta = target._meta
+    if not isinstance(meta, ViewMeta):
+        return
+    if meta.creation is not CreationMeta.DEFAULT:
+        raise RuntimeError(refusal(meta, "is a view and is being modified inplace"))
+    if target.requires_grad and meta.base.is_leaf:
         raise RuntimeError(
             "a view of a leaf Variable that requires grad is being used in an in-place operation."
         )
-    differentiable = any(getattr(t, "requires_grad", False) for t in (target, *inputs))
-    if meta.creation is not CreationMeta.DEFAULT and differentiable:
-        raise RuntimeError(refusal(meta, "is a view and is being modified inplace"))
 
 
 def _check_overlap(target: Tensor) -> None:

@@ -16,7 +16,7 @@ from gradscope.record import catalog, native, session
 from gradscope.runtime import saved, views
 from gradscope.runtime.autograd import (
     accumulate_grad,
-    backward,
+    roots,
     engine,
     evaluate,
     grad_mode,
@@ -221,13 +221,13 @@ def a_grad_mode_that_is_not_restored(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @fault
 def a_seed_that_is_two(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = backward._implicit
+    right = roots._implicit
 
     def wrong(root: Any) -> Any:
         seed = right(root)
         return seed if seed is None else seed * 2
 
-    monkeypatch.setattr(backward, "_implicit", wrong)
+    monkeypatch.setattr(roots, "_implicit", wrong)
 
 
 @fault

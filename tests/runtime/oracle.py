@@ -173,8 +173,7 @@ def _unfinished() -> Any:
     """The runtime's names while its top module is still being written."""
     from types import SimpleNamespace
 
-    from gradscope.runtime import dtypes, ops
-    from gradscope.runtime.autograd import backward
+    from gradscope.runtime import autograd, dtypes, ops
     from gradscope.runtime.tensor import Tensor
 
     ops.load()
@@ -186,7 +185,7 @@ def _unfinished() -> Any:
     top = SimpleNamespace(**dtypes.NAMES, **groups.pop(""))
     for group, names in groups.items():
         setattr(top, group, SimpleNamespace(**names))
-    top.Tensor, top.autograd = Tensor, backward
+    top.Tensor, top.autograd = Tensor, autograd
     top.nn = SimpleNamespace(functional=functional)
     return top
 

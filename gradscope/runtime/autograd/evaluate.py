@@ -143,7 +143,7 @@ def tensor_pre_hooks(task: GraphTask, node: Node, inputs: list[Any]) -> list[Any
     extra = node._extra
     assert extra is not None
     for nr, hooks in sorted(extra.tensor_pre_hooks.items()):
-        if hooks and inputs[nr] is not None:
+        if hooks:
             inputs[nr] = run_tensor_hooks(task, node, hooks, nr, inputs[nr], task.raw)
     here = probe.here
     for nr, keep in list(extra.retains_grad.items()):

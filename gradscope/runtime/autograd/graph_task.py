@@ -43,6 +43,7 @@ class GraphTask:
     """The state of one call of the engine."""
 
     __slots__ = (
+        "__weakref__",
         "accumulate_grad",
         "base_key",
         "captured_vars",

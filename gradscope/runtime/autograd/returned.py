@@ -1,0 +1,188 @@
+"""What the forward of a custom function returned, and the history it gets."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradscope.runtime.autograd.node import Node
+from gradscope.runtime.call import wrap
+from gradscope.runtime.meta import CreationMeta
+from gradscope.runtime.operation import REGISTRY
+from gradscope.runtime.state import local
+from gradscope.runtime.storage import VersionCounter
+from gradscope.runtime.tensor import Tensor
+from gradscope.runtime.views import attach_view, check_rebase, rebase_history, set_gradient_edge
+
+if TYPE_CHECKING:
+    from gradscope.runtime.autograd.function import BackwardCFunction
+
+NO_GRADIENT = ((), np.dtype(np.float32))
+"""The input metadata of an output to which no edge ever leads."""
+
+
+def record_history(
+    ctx: BackwardCFunction,
+    inputs: Sequence[Any],
+    outputs: tuple[Any, ...],
+    *,
+    recording: bool,
+    separate: bool,
+) -> tuple[Any, ...]:
+    """The outputs as the caller gets them: with `ctx` as their history, if history is recorded."""
+    given = {id(tensor) for tensor in inputs}
+    dirty = _written(ctx.dirty_tensors or ())
+    constant = _constant(ctx.non_differentiable or ())
+    if separate:
+        _refuse_saved_inputs(ctx, given, outputs)
+    tensors = [value for value in outputs if isinstance(value, Tensor)]
+    differentiable = [
+        recording and id(value) not in constant and value._array.dtype.kind in "fcV"
+        for value in tensors
+    ]
+    several = len(outputs) > 1
+    made: list[Any] = []
+    metadata: list[Any] = []
+    info: list[Any] = []
+    flags = iter(differentiable)
+    for nr, value in enumerate(outputs):
+        if not isinstance(value, Tensor):
+            made.append(value)
+            metadata.append(NO_GRADIENT)
+            info.append(None)
+            continue
+        wanted = next(flags)
+        own = (value._array.shape, value._array.dtype)
+        info.append(own)
+        metadata.append(own if wanted else NO_GRADIENT)
+        place = _Output(nr, id(value) in given, id(value) in dirty, several)
+        made.append(place.differentiable(value, ctx) if wanted else place.constant(value))
+    ctx.input_metadata = tuple(metadata)
+    ctx.output_info = tuple(info)
+    _views(made, given, dirty, MULTI if sum(differentiable) > 1 else CUSTOM)
+    if not dirty <= {id(value) for value in outputs}:
+        raise RuntimeError(
+            "Some elements marked as dirty during the forward method were not returned as output. "
+            "The inputs that are modified inplace must all be outputs of the Function."
+        )
+    return tuple(made)
+
+
+CUSTOM, MULTI = CreationMeta.IN_CUSTOM_FUNCTION, CreationMeta.MULTI_OUTPUT_NODE
+
+
+class _Output:
+    """One output that is a tensor: which one, and what forward did with it."""
+
+    __slots__ = ("is_dirty", "is_input", "nr", "several")
+
+    def __init__(self, nr: int, is_input: bool, is_dirty: bool, several: bool) -> None:
+        self.nr = nr
+        self.is_input = is_input
+        self.is_dirty = is_dirty
+        self.several = several
+
+    def constant(self, tensor: Any) -> Any:
+        """The output without history."""
+        if not tensor.requires_grad:
+            return alias(tensor) if self.is_input and not self.is_dirty else tensor
+        if self.is_input:
+            return alias(tensor)
+        return tensor.detach_()
+
+    def differentiable(self, tensor: Any, node: Node) -> Any:
+        """The output with `node` as its history."""
+        if self.is_dirty:
+            self._rewritten(tensor, node)
+            return tensor
+        made = alias(tensor) if self.is_input else tensor
+        set_gradient_edge(made, node, self.nr)
+        return made
+
+    def _rewritten(self, tensor: Any, node: Node) -> None:
+        check_rebase(tensor)
+        if tensor.is_leaf and tensor.requires_grad:
+            raise RuntimeError(
+                "a leaf Variable that requires grad has been used in an in-place operation."
+            )
+        if not self.is_input:
+            warnings.warn(
+                "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that "
+                "have been mutated should be passed to ctx.mark_dirty().",
+                UserWarning,
+                stacklevel=5,
+            )
+        if tensor._is_view() and self.several:
+            raise RuntimeError(
+                "If your Function modifies inplace an input that is a view of another Tensor, your "
+                "Function cannot return more than one Tensor. This is not supported by the current "
+                "autograd engine. You should either make sure the input is not a view (using "
+                ".clone() for example) or make your Function only return one Tensor (potentially "
+                "splitting it into two Functions: one doing the inplace that returns a single "
+                "Tensor and a second one that does the other operations)."
+            )
+        meta = tensor._meta
+        if meta is not None:
+            meta.grad = meta.hooks = meta.accumulator = None
+        rebase_history(tensor, node, self.nr)
+
+
+def _written(tensors: Sequence[Any]) -> set[int]:
+    """The tensors that forward says it wrote to; each write is counted."""
+    for position, tensor in enumerate(tensors):
+        if not isinstance(tensor, Tensor):
+            raise RuntimeError(
+                "mark_dirty can only accept variables, but argument "
+                f"{position} is of type {type(tensor).__name__}"
+            )
+        if tensor._versions is None:
+            tensor._versions = VersionCounter()
+        tensor._versions.value += 1
+    return {id(tensor) for tensor in tensors}
+
+
+def _constant(tensors: Sequence[Any]) -> set[int]:
+    for tensor in tensors:
+        if not isinstance(tensor, Tensor):
+            raise TypeError(
+                "mark_non_differentiable only accepts variable arguments, but got "
+                f"{type(tensor).__name__}"
+            )
+    return {id(tensor) for tensor in tensors}
+
+
+def _refuse_saved_inputs(ctx: BackwardCFunction, given: set[int], outputs: Sequence[Any]) -> None:
+    """With `setup_context`, an input that is also an output cannot be saved: which one is meant?"""
+    saved = {id(tensor) for tensor in ctx.to_save or ()}
+    dirty = {id(tensor) for tensor in ctx.dirty_tensors or ()}
+    if any(id(value) in (given & saved) - dirty for value in outputs):
+        raise RuntimeError(
+            "An input that has been returned as-is as output is being saved for backward. "
+            "This is not supported if you override setup_context. You should return and save "
+            "a view of the input instead, e.g. with x.view_as(x) or setup ctx inside the "
+            "forward function itself."
+        )
+
+
+def _views(made: Sequence[Any], given: set[int], dirty: set[int], creation: CreationMeta) -> None:
+    """Writing to a view that a custom function returned would bypass its backward: refuse it."""
+    for value in made:
+        if not isinstance(value, Tensor) or not value._is_view():
+            continue
+        if creation is MULTI or id(value) not in given & dirty:
+            value._meta.creation = creation  # type: ignore[union-attr]
+
+
+def alias(tensor: Any) -> Any:
+    """A view of all of a tensor, made without history."""
+    made = wrap(tensor._array[...])
+    state = local.state
+    before, state.grad_enabled = state.grad_enabled, False
+    try:
+        attach_view(made, tensor, REGISTRY["alias"], (), None, state)
+    finally:
+        state.grad_enabled = before
+    return made

@@ -1,0 +1,20 @@
+"""`Variable`: what tensors with a gradient were once called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradscope.runtime.tensor import Tensor
+
+
+class _EveryTensor(type):
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, Tensor)
+
+
+class Variable(metaclass=_EveryTensor):
+    """`Variable(tensor, requires_grad=True)` gives a tensor; every tensor is an instance."""
+
+    def __new__(cls, data: Any = None, requires_grad: bool = False) -> Any:
+        made = data.detach()
+        return made.requires_grad_() if requires_grad else made
