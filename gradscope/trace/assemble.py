@@ -38,6 +38,9 @@ class Assembly:
     notes: list[str] = field(default_factory=list)
 
 
+SHORTER = 8
+"""How many times the cells of ordinary rows those in shorthand may stand for."""
+
 NO_STRINGS = Strings(np.zeros(0, np.int64), np.zeros(0, object))
 DTYPES = {int: np.int64, float: np.float64, bool: np.bool_, str: np.object_}
 
@@ -60,7 +63,7 @@ def assemble(blocks: Iterable[Block], room: int | None = None) -> Assembly:
     in_short = any(block.table in SHORT for block in blocks)
     if room is not None:
         _check_room(*_sorted_out(blocks), room)
-    plain, amendments = _sorted_out(written_out(blocks, Block))
+    plain, amendments = _sorted_out(written_out(blocks, Block, room and SHORTER * room))
     joined = {name: _join(name, parts) for name, parts in plain.items()}
     if in_short:
         joined = {name: _by_id(name, data) for name, data in joined.items()}

@@ -12,12 +12,13 @@ import numpy as np
 from gradscope.errors import RecordingError, UnreadableTraceError
 from gradscope.trace.assemble import Block, assemble
 from gradscope.trace.compression import packer, unpacked
-from gradscope.trace.declare import Row
+from gradscope.trace.declare import NONE, Row
 from gradscope.trace.index import Entry, closing, entry, read_index
 from gradscope.trace.lines import ACCEPTED, block_line, header, window_line
 from gradscope.trace.ragged import take
 from gradscope.trace.run import Trace
 from gradscope.trace.scan import ALWAYS, Scan
+from gradscope.trace.shorthand import SHORT
 from gradscope.trace.text import quoted_path
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def _trace(scan: Scan) -> Trace:
         remarks.append(f"read in part: {scan.skipped} blocks of other tables were left out")
     truncated = not scan.ended or scan.end.get("truncated") is True
     horizon = scan.end.get("horizon") if scan.ended else scan.horizon
-    return Trace(
+    trace = Trace(
         made.tables,
         version=scan.version,
         truncated=truncated,
@@ -99,6 +100,16 @@ def _trace(scan: Scan) -> Trace:
         lost=_count(scan.end.get("lost")) if scan.ended else scan.lost,
         remarks=tuple(remarks),
     )
+    if not scan.ended and any(block.table in SHORT for block in scan.blocks):
+        trace.horizon = _numbered_horizon(trace, scan.until)
+    return trace
+
+
+def _numbered_horizon(trace: Trace, until: int) -> int:
+    """The last event up to this time: those of shorthand are numbered when they are written out."""
+    later = np.flatnonzero(trace.event_column("t") > until)
+    before = int(later[0]) if len(later) else trace.event_count
+    return int(trace.order().seq[before - 1]) if before else NONE
 
 
 def _count(value: Any) -> int:

@@ -37,10 +37,11 @@ if TYPE_CHECKING:
 # bytes) for each byte of its own. The writer keeps to WRITTEN, half of that, which leaves room for
 # columns that are added later: where a block would be shorter, it writes columns out cell by cell
 # until it is not. With what parsing takes, opening a trace takes at most MEMORY bytes for each byte
-# of its text, whatever is in it.
+# of its text, whatever is in it; where that is shorthand (see Note [Shorthand]), SHORT_MEMORY.
 WRITTEN: Final = 2
 ACCEPTED: Final = 4
 MEMORY: Final = 128
+SHORT_MEMORY: Final = 512
 
 FORMAT: Final = "gradscope-trace"
 RESERVED: Final = ("table", "rows", "amend", "crc32")

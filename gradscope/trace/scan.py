@@ -35,8 +35,10 @@ class Scan:
     indexed: bool = False  # and the file goes on to its last byte
     end: dict[str, Any] = field(default_factory=dict)
     horizon: int = NONE  # the last event of the last whole window
+    until: int = NONE  # the last time in it, where shorthand leaves events unnumbered
     skipped: int = 0  # blocks of tables that were not asked for
     _latest: int = NONE
+    _time: int = NONE
     _in_window: int = 0
 
     def read(self, pieces: Iterable[bytes]) -> None:
@@ -87,11 +89,12 @@ class Scan:
             self.blocks.append(block)
             self._in_window += 1
             self._latest = max(self._latest, _last_event(block))
+            self._time = max(self._time, _last_time(block))
         elif "window" in fields:
             if fields.get("blocks") != self._in_window:
                 raise UnreadableTraceError("the window it closes has lost blocks")
             self._in_window = 0
-            self.horizon = self._latest
+            self.horizon, self.until = self._latest, self._time
         elif fields.get("end") is True:
             self.ended = True
             self.end = fields
@@ -115,7 +118,17 @@ def lines_of(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _last_event(block: Block) -> int:
-    seq = block.data.get("seq")
-    if not block.table.startswith("event.") or seq is None or isinstance(seq, Ragged):
+    return _greatest(block, "seq") if block.table.startswith("event.") else NONE
+
+
+def _last_time(block: Block) -> int:
+    if block.table not in SHORT:
         return NONE
-    return int(np.max(seq)) if seq.dtype.kind == "i" else NONE
+    return max(_greatest(block, name) for name in ("t", "begin", "ended"))
+
+
+def _greatest(block: Block, name: str) -> int:
+    data = block.data.get(name)
+    if data is None or isinstance(data, Ragged) or data.dtype.kind != "i":
+        return NONE
+    return int(np.max(data))

@@ -47,6 +47,17 @@ class Calls:
             np.concatenate([sizes[1], self.bytes]),
         )
 
+    def cells(self) -> int:
+        """How many cells these calls stand for. See Note [Bounded expansion]."""
+        if not len(self.number):
+            return 0
+        edges, slots = (
+            np.count_nonzero(each != ABSENT, axis=1)[self.op].sum()
+            for each in (self.operators.sources, self.operators.slot_source)
+        )
+        dimensions = self.layouts.ragged("shape").lengths[self.layout].astype(float).sum()
+        return int(len(self.number) * 60 + dimensions + edges * 4 + slots * 10)
+
     def write(self, put: Put) -> None:
         """Everything but saved tensors."""
         if not len(self.number):
@@ -151,7 +162,9 @@ class Calls:
             tuple(noted[name] for name in ("node", "slot", "tensor", "version", "t", "hooked")),
             *self._kept(),
         ]
-        node, slot, tensor, version, t, hooked = (np.concatenate(c) for c in zip(*parts, strict=True))
+        node, slot, tensor, version, t, hooked = (
+            np.concatenate(c) for c in zip(*parts, strict=True)
+        )
         order = np.argsort(t, kind="stable")
         many = len(node)
         return {
@@ -171,7 +184,9 @@ class Calls:
         table = self.operators
         for index in range(table.slot_source.shape[1]):
             source, wanted = table.slot_source[op, index], table.slot_wanted[op, index]
-            tensor = np.select([source == RESULT, source == 0, source == 1], [number, first, second], NONE)
+            tensor = np.select(
+                [source == RESULT, source == 0, source == 1], [number, first, second], NONE
+            )
             asked = np.zeros(len(rows), bool)
             for edge in range(self.valid.shape[1]):
                 asked |= (wanted >> edge & 1 == 1) & self.valid[:, edge]

@@ -88,7 +88,9 @@ class Runs:
     def _of_task(self, name: str, task: Ints) -> Ints:
         return lookup(self._tasks["id"], self._tasks[name], task, 0)
 
-    def _add(self, kind: type[Event], seq: Ints, t: Ints, thread: Ints, task: Ints, **more: Any) -> None:
+    def _add(
+        self, kind: type[Event], seq: Ints, t: Ints, thread: Ints, task: Ints, **more: Any
+    ) -> None:
         if len(seq):
             self.made[kind].append({"seq": seq, "t": t, "thread": thread, "task": task, **more})
 

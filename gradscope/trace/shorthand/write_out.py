@@ -22,8 +22,16 @@ if TYPE_CHECKING:
 __all__ = ["SHORT", "written_out"]
 
 
-def written_out(blocks: Sequence[Block], make: type[Block]) -> list[Block]:
-    """The blocks, with rows instead of shorthand. `make` makes a block."""
+CELLS = {"short.saved": 10, "short.run": 23, "short.move": 23, "short.event": 11,
+         "short.dependency": 6}  # fmt: skip
+"""About how many cells a short row stands for, besides what calls do."""
+
+
+def written_out(blocks: Sequence[Block], make: type[Block], room: int | None = None) -> list[Block]:
+    """The blocks, with rows instead of shorthand. `make` makes a block; `room`: for how many cells.
+
+    See Note [Bounded expansion].
+    """
     short: defaultdict[str, list[Block]] = defaultdict(list)
     plain: list[Block] = []
     for block in blocks:
@@ -41,6 +49,8 @@ def written_out(blocks: Sequence[Block], make: type[Block]) -> list[Block]:
             made.append(make(row.TABLE, rows, columns))
 
     calls = Calls(tables, _gathered(plain, Tensor.TABLE, ("id", "bytes")))
+    if room is not None and room < calls.cells() + _cells(tables):
+        raise UnreadableTraceError("its shorthand stands for more than its lines can")
     calls.write(put)
     id, thread, depth = _gathered(plain, GraphTask.TABLE, ("id", "thread", "depth"))
     runs = Runs(tables, {"id": id, "thread": thread, "depth": depth})
@@ -54,6 +64,10 @@ def written_out(blocks: Sequence[Block], make: type[Block]) -> list[Block]:
         put(kind, {name: column[order] for name, column in columns.items()})
     # Amendments come after what they amend, wherever that was written.
     return [*(b for b in plain if not b.amend), *made, *(b for b in plain if b.amend)]
+
+
+def _cells(tables: Mapping[str, Columns]) -> int:
+    return sum(tables[name].rows * each for name, each in CELLS.items())
 
 
 def _release(saved: dict[str, Any], released: Sequence[tuple[Ints, Ints, Ints]]) -> None:
