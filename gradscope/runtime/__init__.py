@@ -1,0 +1,131 @@
+"""A tensor library in PyTorch's shape, on NumPy: `import gradscope.runtime as torch`.
+
+What operations there are is said in `ops`; their functions are offered here under their own names.
+What is not here says so, in the words of the line that asked for it.
+"""
+
+from __future__ import annotations
+
+import math
+from importlib import import_module
+from typing import Any
+
+from gradscope.runtime import autograd as autograd, missing, ops, random as random
+from gradscope.runtime.autograd.grad_mode import (
+    enable_grad as enable_grad,
+    inference_mode as inference_mode,
+    is_grad_enabled as is_grad_enabled,
+    is_inference_mode_enabled as is_inference_mode_enabled,
+    no_grad as no_grad,
+    set_grad_enabled as set_grad_enabled,
+)
+from gradscope.runtime.creation import (
+    asarray as asarray,
+    complex as complex,
+    empty_strided as empty_strided,
+    logspace as logspace,
+    range as range,
+    scalar_tensor as scalar_tensor,
+)
+from gradscope.runtime.devices import device as device
+from gradscope.runtime.dtypes import (
+    NAMES,
+    can_cast as can_cast,
+    dtype as dtype,
+    get_default_dtype as get_default_dtype,
+    promote_types as promote_types,
+    set_default_dtype as set_default_dtype,
+)
+from gradscope.runtime.formats import (
+    channels_last as channels_last,
+    channels_last_3d as channels_last_3d,
+    contiguous_format as contiguous_format,
+    memory_format as memory_format,
+    preserve_format as preserve_format,
+)
+from gradscope.runtime.legacy import LEGACY_TYPES
+from gradscope.runtime.limits import finfo as finfo, iinfo as iinfo
+from gradscope.runtime.printing import set_printoptions as set_printoptions
+from gradscope.runtime.questions import (
+    is_complex as is_complex,
+    is_floating_point as is_floating_point,
+    is_nonzero as is_nonzero,
+    is_tensor as is_tensor,
+    numel as numel,
+    result_type as result_type,
+    typename as typename,
+)
+from gradscope.runtime.random import (
+    Generator as Generator,
+    default_generator as default_generator,
+    get_rng_state as get_rng_state,
+    initial_seed as initial_seed,
+    manual_seed as manual_seed,
+    seed as seed,
+    set_rng_state as set_rng_state,
+)
+from gradscope.runtime.settings import (
+    are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
+    compile as compile,
+    get_default_device as get_default_device,
+    get_float32_matmul_precision as get_float32_matmul_precision,
+    get_num_interop_threads as get_num_interop_threads,
+    get_num_threads as get_num_threads,
+    layout as layout,
+    set_default_device as set_default_device,
+    set_float32_matmul_precision as set_float32_matmul_precision,
+    set_num_interop_threads as set_num_interop_threads,
+    set_num_threads as set_num_threads,
+    strided as strided,
+    use_deterministic_algorithms as use_deterministic_algorithms,
+)
+from gradscope.runtime.size import Size as Size
+from gradscope.runtime.tensor import Tensor as Tensor
+from gradscope.runtime.version import __version__ as __version__
+
+ops.load()
+globals().update(NAMES, **LEGACY_TYPES, **ops.offered(""))
+
+from gradscope.runtime.factories import (  # noqa: E402 -- after the module `tensor`, whose name it takes
+    arange as arange,
+    as_tensor as as_tensor,
+    empty as empty,
+    empty_like as empty_like,
+    eye as eye,
+    from_numpy as from_numpy,
+    full as full,
+    full_like as full_like,
+    linspace as linspace,
+    ones as ones,
+    ones_like as ones_like,
+    tensor as tensor,
+    zeros as zeros,
+    zeros_like as zeros_like,
+)
+
+inf, nan, pi, e, newaxis = math.inf, math.nan, math.pi, math.e, None
+
+# Looked up when first asked for: a script that only computes needs none of them.
+LATE = (
+    "backends",
+    "cuda",
+    "fft",
+    "linalg",
+    "nn",
+    "optim",
+    "return_types",
+    "special",
+    "testing",
+    "utils",
+    "version",
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name in LATE:
+        return import_module(f"{__name__}.{name}")
+    raise missing.no_module_attribute("torch", name, [*globals(), *LATE])
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *LATE})

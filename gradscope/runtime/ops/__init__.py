@@ -62,3 +62,9 @@ def load() -> None:
             METHODS.setdefault(operation.name, operation.road)
     for name, made in METHODS.items():
         setattr(Tensor, name, made)
+
+
+def offered(module: str) -> dict[str, Any]:
+    """The functions of `torch.<module>` by name; those of the top module for ""."""
+    names = {name: name.rpartition(".") for name in FUNCTIONS}
+    return {short: FUNCTIONS[name] for name, (home, _, short) in names.items() if home == module}

@@ -1,0 +1,107 @@
+"""More places tensors come from: other arrays, spacings, memory of a given shape."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gradscope.runtime import devices, dtypes
+from gradscope.runtime.call import wrap
+from gradscope.runtime.factories import array_of, as_tensor, made
+from gradscope.runtime.tensor import Tensor
+
+
+def asarray(
+    obj: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    copy: bool | None = None,
+    requires_grad: bool = False,
+) -> Any:
+    """The object as a tensor, sharing its memory unless told otherwise."""
+    tensor = as_tensor(obj, dtype, device)
+    if copy:
+        tensor = wrap(tensor._array.copy())
+    return tensor.requires_grad_(True) if requires_grad else tensor
+
+
+def scalar_tensor(
+    s: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+) -> Any:
+    """A tensor without dimensions."""
+    devices.check(device)
+    return made(array_of(s, dtype or dtypes.get_default_dtype()), requires_grad)
+
+
+def empty_strided(
+    size: Any,
+    stride: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+) -> Any:
+    """Memory with whatever is in it, laid out by these strides."""
+    devices.check(device)
+    kind = (dtype or dtypes.get_default_dtype()).numpy
+    reach = 1 + sum((n - 1) * step for n, step in zip(size, stride, strict=True) if n)
+    memory = np.empty(reach, kind)
+    steps = tuple(step * kind.itemsize for step in stride)
+    window = np.lib.stride_tricks.as_strided(memory, tuple(size), steps)
+    return made(window, requires_grad)
+
+
+def logspace(
+    start: float,
+    end: float,
+    steps: int,
+    base: float = 10.0,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+) -> Any:
+    """Powers of `base` whose exponents are evenly spaced."""
+    devices.check(device)
+    kind = (dtype or dtypes.get_default_dtype()).numpy
+    return made(np.logspace(start, end, steps, base=base).astype(kind), requires_grad)
+
+
+def range(
+    start: float,
+    end: float | None = None,
+    step: float = 1,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+) -> Any:
+    """start, start + step, … up to and including end. Prefer `arange`."""
+    devices.check(device)
+    first, last = (0, start) if end is None else (start, end)
+    count = math.floor((last - first) / step) + 1
+    kind = (dtype or dtypes.get_default_dtype()).numpy
+    return made((first + np.arange(count) * step).astype(kind), requires_grad)
+
+
+def complex(real: Tensor, imag: Tensor) -> Any:
+    """A complex tensor of two real ones."""
+    parts: Any = np.stack(np.broadcast_arrays(real._array, imag._array), axis=-1)
+    kinds = {"f": "F", "d": "D"}
+    if parts.dtype.char not in kinds:
+        raise RuntimeError(
+            "Expected both inputs to be Half, Float or Double tensors but got "
+            f"{real.dtype.scalar_name} and {imag.dtype.scalar_name}"
+        )
+    return wrap(parts.view(kinds[parts.dtype.char])[..., 0])

@@ -1,0 +1,248 @@
+"""Random numbers, from the same streams as PyTorch's."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gradscope.runtime import devices, dtypes
+from gradscope.runtime.call import wrap
+from gradscope.runtime.dims import sizes
+from gradscope.runtime.factories import made
+from gradscope.runtime.op import INTERNAL, family, inplace, op
+from gradscope.runtime.ops import METHODS, both, function
+from gradscope.runtime.ops.words import zeros_like
+from gradscope.runtime.outs import written
+from gradscope.runtime.random import chosen
+from gradscope.runtime.tensor import Tensor
+
+
+def _uniform(self, from_=0.0, to=1.0, *, generator=None):
+    self[...] = chosen(generator).uniform(self.shape, self.dtype, float(from_), float(to))
+    return self
+
+
+def _normal(self, mean=0.0, std=1.0, *, generator=None):
+    whole = bool(self.flags.c_contiguous)
+    self[...] = chosen(generator).normal(
+        self.shape, self.dtype, float(mean), float(std), contiguous=whole
+    )
+    return self
+
+
+def _bernoulli_in(self, p=0.5, *, generator=None):
+    self[...] = chosen(generator).bernoulli(p, self.shape)
+    return self
+
+
+def _exponential(self, lambd=1.0, *, generator=None):
+    self[...] = chosen(generator).exponential(self.shape, self.dtype, lambd)
+    return self
+
+
+def _whole(self, from_=None, to=None, *, generator=None):
+    source = chosen(generator)
+    if from_ is None:
+        self[...] = source.full_range(self.shape, self.dtype)
+    elif to is None:
+        self[...] = source.integers(0, from_, self.shape)
+    else:
+        self[...] = source.integers(from_, to, self.shape)
+    return self
+
+
+def _bernoulli(self, *, generator=None):
+    return chosen(generator).bernoulli(self).astype(self.dtype)
+
+
+# What is drawn does not depend on what was there: the gradient is zero.
+NOTHING = {"self": lambda grad: zeros_like(grad)}
+
+_drawn_uniform = op("UniformBackward0", _uniform, INTERNAL, **NOTHING)
+_drawn_normal = op("NormalBackward0", _normal, INTERNAL, **NOTHING)
+_drawn_bernoulli = op("BernoulliBackward2", _bernoulli_in, INTERNAL, **NOTHING)
+_drawn_exponential = op("ExponentialBackward0", _exponential, INTERNAL, **NOTHING)
+_drawn_whole = op("RandomBackward0", _whole, INTERNAL, **NOTHING)
+uniform_ = inplace(_drawn_uniform)
+normal_ = inplace(_drawn_normal)
+bernoulli_ = inplace(_drawn_bernoulli)
+exponential_ = inplace(_drawn_exponential)
+random_ = inplace(_drawn_whole)
+bernoulli__default = op("BernoulliBackward0", _bernoulli, **NOTHING)
+family(globals())
+
+
+def _uniform_method(self, *bounds, generator=None, **named):
+    low = named.get("from", bounds[0] if bounds else 0.0)
+    high = named.get("to", bounds[1] if len(bounds) > 1 else 1.0)
+    return uniform_(self, low, high, generator=generator)
+
+
+METHODS.update(
+    uniform_=_uniform_method,
+    normal_=normal_,
+    bernoulli_=bernoulli_,
+    exponential_=exponential_,
+    random_=random_,
+)
+
+
+def _shape(size):
+    shape = sizes(size)
+    bad = next((s for s in shape if s < 0), None)
+    if bad is not None:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {bad}: {list(shape)}")
+    return shape
+
+
+def _dtype(dtype):
+    return (dtype or dtypes.get_default_dtype()).numpy
+
+
+@function
+def rand(
+    *size,
+    generator=None,
+    dtype=None,
+    device=None,
+    requires_grad=False,
+    layout=None,
+    pin_memory=False,
+    out=None,
+    **named,
+):
+    """Numbers spread evenly over [0, 1)."""
+    devices.check(device)
+    array = chosen(generator).uniform(_shape(named.get("size", size)), _dtype(dtype))
+    return written(made(array, requires_grad), out)
+
+
+@function
+def randn(
+    *size,
+    generator=None,
+    dtype=None,
+    device=None,
+    requires_grad=False,
+    layout=None,
+    pin_memory=False,
+    out=None,
+    **named,
+):
+    """Numbers of the standard normal distribution."""
+    devices.check(device)
+    array = chosen(generator).normal(_shape(named.get("size", size)), _dtype(dtype))
+    return written(made(array, requires_grad), out)
+
+
+def _whole_numbers(low, high, shape, dtype, generator):
+    return chosen(generator).integers(int(low), int(high), shape, (dtype or dtypes.int64).numpy)
+
+
+@function
+def randint(
+    *args,
+    low=0,
+    high=None,
+    size=None,
+    generator=None,
+    dtype=None,
+    device=None,
+    requires_grad=False,
+    layout=None,
+    out=None,
+):
+    """Whole numbers of [low, high)."""
+    devices.check(device)
+    given = list(args)
+    if size is None:
+        size = given.pop()
+    if high is None:
+        high = given.pop()
+    if given:
+        low = given.pop()
+    array = _whole_numbers(low, high, _shape((size,)), dtype, generator)
+    return written(made(array, requires_grad), out)
+
+
+@function
+def randperm(
+    n, *, generator=None, dtype=dtypes.int64, device=None, requires_grad=False, layout=None
+):
+    """0 to n - 1 in random order."""
+    devices.check(device)
+    return made(chosen(generator).permutation(n, dtype.numpy), requires_grad)
+
+
+def _like(name, draw):
+    """A factory that takes shape and dtype from a tensor."""
+
+    def factory(
+        input,
+        *,
+        generator=None,
+        dtype=None,
+        device=None,
+        requires_grad=False,
+        layout=None,
+        memory_format=None,
+    ):
+        devices.check(device)
+        kind = (dtype or input.dtype).numpy
+        return made(draw(chosen(generator), input._array.shape, kind), requires_grad)
+
+    factory.__name__ = name
+    return function(factory)
+
+
+rand_like = _like("rand_like", lambda source, shape, dtype: source.uniform(shape, dtype))
+randn_like = _like("randn_like", lambda source, shape, dtype: source.normal(shape, dtype))
+
+
+@function
+def randint_like(input, *bounds, low=0, high=None, generator=None, dtype=None, **_):
+    """Whole numbers of [low, high) in a tensor's shape and dtype."""
+    if bounds:
+        low, high = (0, bounds[0]) if len(bounds) == 1 else bounds
+    return made(_whole_numbers(low, high, input._array.shape, dtype or input.dtype, generator))
+
+
+@function
+def normal(
+    mean,
+    std=1.0,
+    size=None,
+    *,
+    generator=None,
+    dtype=None,
+    device=None,
+    requires_grad=False,
+    out=None,
+):
+    """Normal numbers around one mean, or around each of a tensor of means."""
+    devices.check(device)
+    source = chosen(generator)
+    if size is not None:
+        array = source.normal(_shape((size,)), _dtype(dtype), float(mean), float(std))
+        return written(made(array, requires_grad), out)
+    means, stds = (t._array if isinstance(t, Tensor) else t for t in (mean, std))
+    if isinstance(std, Tensor):
+        means = np.asarray(means, stds.dtype)
+        return written(wrap(source.normal_around(means, stds)), out)
+    drawn = source.normal(means.shape, means.dtype, 0.0, float(std))
+    return written(wrap(np.asarray(drawn + means)), out)
+
+
+@both
+def bernoulli(input, p=None, *, generator=None, out=None):
+    """1 with the probability each element gives, or with one probability."""
+    if p is None:
+        return written(bernoulli__default(input, generator=generator), out)
+    drawn = chosen(generator).bernoulli(p, input._array.shape)
+    return written(wrap(drawn.astype(input._array.dtype)), out)
+
+
+@both
+def multinomial(input, num_samples, replacement=False, *, generator=None, out=None):
+    """Classes drawn by their weights, for each row of weights."""
+    drawn = chosen(generator).multinomial(input._array, num_samples, replacement=replacement)
+    return written(wrap(drawn), out)

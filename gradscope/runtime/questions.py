@@ -1,0 +1,51 @@
+"""What a tensor is, and which dtype two operands make: `torch.is_tensor`, `torch.result_type`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradscope.runtime import dtypes
+from gradscope.runtime.tensor import Tensor
+
+
+def is_tensor(obj: Any) -> bool:
+    return isinstance(obj, Tensor)
+
+
+def is_floating_point(input: Tensor) -> bool:
+    return input.is_floating_point()
+
+
+def is_complex(input: Tensor) -> bool:
+    return input.is_complex()
+
+
+def numel(input: Tensor) -> int:
+    return input.numel()
+
+
+def is_nonzero(input: Tensor) -> bool:
+    """Whether the only element of a tensor is something else than zero."""
+    if input.numel() != 1:
+        many = "no values" if not input.numel() else "more than one value"
+        raise RuntimeError(f"Boolean value of Tensor with {many} is ambiguous")
+    return bool(input)
+
+
+def typename(obj: Any) -> str:
+    """The name of a type, or of a tensor's kind."""
+    if isinstance(obj, Tensor):
+        return str(obj.type())
+    cls = obj if isinstance(obj, type) else type(obj)
+    return cls.__name__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__name__}"
+
+
+def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
+    """The dtype in which an operation on both would compute."""
+    return dtypes.result_type(_operand(tensor1), _operand(tensor2))
+
+
+def _operand(value: Any) -> tuple[dtypes.dtype, int]:
+    if isinstance(value, Tensor):
+        return value.dtype, dtypes.DIMENSIONED if value.dim() else dtypes.ZERO_DIM
+    return dtypes.number_dtype(value), dtypes.NUMBER
