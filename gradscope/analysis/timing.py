@@ -12,6 +12,8 @@ from gradscope.analysis.columns import Ids, paired, ranks
 from gradscope.trace.run import Table, Trace
 from gradscope.trace.schema import NONE, Module, Node, NodeBegin, NodeEnd, Op
 
+FOREVER = 1 << 61
+
 
 @dataclass(frozen=True, slots=True)
 class Runs:
@@ -47,7 +49,7 @@ def node_runs(trace: Trace) -> Runs:
     node, task = begins["node"][order], begins["task"][order]
     thread, begin = begins["thread"][order], begins["t"][order]
     end, failed = _ends_of(task, node, ends)
-    ns = np.where(end == NONE, NONE, end - begin)
+    ns = durations(begin, end)
     return Runs(
         node=node,
         task=task,
@@ -62,6 +64,15 @@ def node_runs(trace: Trace) -> Runs:
     )
 
 
+def durations(begin: Ids, end: Ids) -> Ids:
+    """How long each took; NONE for what did not end, 0 where a damaged trace ends before it began.
+
+    Times are cut at 2⁶¹ ns, some seventy years, so that no difference overflows.
+    """
+    begin, end = np.clip(begin, -FOREVER, FOREVER), np.clip(end, -FOREVER, FOREVER)
+    return np.where(end == NONE, NONE, np.maximum(end - begin, 0))
+
+
 def timing_by_node_name(trace: Trace) -> tuple[Timing, ...]:
     """Backward time by the name of the node, most time of its own first."""
     runs = node_runs(trace)
@@ -74,7 +85,7 @@ def timing_by_op(trace: Trace) -> tuple[Timing, ...]:
     ops = trace.table(Op)
     order = np.argsort(ops["begin"], kind="stable")
     thread, begin, end = ops["thread"][order], ops["begin"][order], ops["end"][order]
-    ns = np.where(end == NONE, NONE, end - begin)
+    ns = durations(begin, end)
     own = _without_inner(thread, begin, end)
     return _grouped(trace.texts(ops["name"][order]), ns, own)
 
@@ -99,7 +110,7 @@ def _ends_of(task: Ids, node: Ids, ends: Table[NodeEnd]) -> tuple[Ids, np.ndarra
 
 def _without_inner(thread: Ids, begin: Ids, end: Ids) -> Ids:
     """Durations less the time of the spans that lie directly inside, per thread."""
-    own = np.where(end == NONE, NONE, end - begin)
+    own = durations(begin, end)
     for each in np.unique(thread).tolist():
         of_thread = np.flatnonzero((thread == each) & (end != NONE))
         begins, ends = begin[of_thread], end[of_thread]
@@ -115,7 +126,8 @@ def _subtract_inner(own: Ids, places: list[int], begins: list[int], ends: list[i
         while open_spans and open_spans[-1][0] <= begin:
             open_spans.pop()
         if open_spans and end <= open_spans[-1][0]:
-            own[open_spans[-1][1]] -= end - begin
+            outer = open_spans[-1][1]
+            own[outer] = max(int(own[outer]) - max(end - begin, 0), 0)
         open_spans.append((end, place))
 
 

@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 
 from gradscope.analysis.report import inspect
+from gradscope.errors import UnreadableTraceError
 from gradscope.scene.words import byte_count, plural
 from gradscope.trace.codec import load
 from gradscope.trace.run import Trace
@@ -15,16 +16,19 @@ LOOKED_THROUGH = 16 << 20
 """Larger traces are not looked through for this; `gradscope inspect` does."""
 
 
-def recorded(path: Path) -> str:
-    """One line about the trace just written here."""
-    size = path.stat().st_size
-    name = shlex.quote(str(path))
-    held = byte_count(size) if size > LOOKED_THROUGH else _held(load(path))
-    return f"{path}: {held}; next: gradscope inspect {name}, gradscope render {name}"
+def recorded(path: Path, shown: Path) -> str:
+    """One line about the trace just written here; `shown` is what the user calls it."""
+    name = shlex.quote(str(shown))
+    try:
+        size = path.stat().st_size
+        held = byte_count(size) if size > LOOKED_THROUGH else _held(load(path))
+    except (OSError, UnreadableTraceError) as error:
+        return str(error)
+    return f"{shown}: {held}; next: gradscope inspect {name}, gradscope render {name}"
 
 
 def _held(trace: Trace) -> str:
     found = len(inspect(trace).findings)
     nodes = plural(len(trace.table(Node)), "node")
     events = plural(trace.event_count, "event")
-    return f"{nodes}, {events}, {plural(found, 'finding') if found else 'nothing wrong found'}"
+    return f"{nodes}, {events}, {plural(found, 'finding')}"

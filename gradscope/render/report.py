@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-import orjson
 from rich.text import Text
 
 from gradscope.analysis.findings import Certainty, Finding, Severity
@@ -99,7 +99,7 @@ def report_json(report: Report, notes: tuple[str, ...]) -> str:
         "ops": [asdict(timing) for timing in report.ops],
         "modules": [asdict(module) for module in report.modules],
     }
-    return visible_json(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
+    return visible_json(json.dumps(document, ensure_ascii=False, indent=2))
 
 
 def _finding_json(finding: Finding) -> dict[str, Any]:

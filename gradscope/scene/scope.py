@@ -13,7 +13,7 @@ from gradscope.analysis.selection import Selection, step_numbers
 from gradscope.analysis.sites import site_of
 from gradscope.scene.options import GraphOptions
 from gradscope.trace.run import Trace
-from gradscope.trace.schema import NONE, GraphTask, Node
+from gradscope.trace.schema import GraphTask, Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def _first_part(
 ) -> tuple[Selection, tuple[str, ...]]:
     nodes = trace.table(Node)
     numbers = step_numbers(trace)
-    steps = [id for id in np.unique(nodes["step"]).tolist() if id != NONE]
+    steps = [id for id in np.unique(nodes["step"]).tolist() if id in numbers]
     if len(steps) > 1:
         first = min(numbers[id] for id in steps)
         note = f"step {first} of {len(steps)} steps; another with --step N, every one with --all"

@@ -207,7 +207,8 @@ def _lanes(trace: Trace, facts: Schedule) -> list[Lane]:
 def _run_lane(trace: Trace, name: str, runs: list[Execution], facts: Schedule) -> Lane:
     kinds = _kinds(trace)
     spans = tuple(
-        Span(run.begin, _end(run.end, facts), kinds[run.node], run.failed) for run in runs
+        Span(run.begin, _end(run.end, facts), kinds.get(run.node, Kind.OTHER), run.failed)
+        for run in runs
     )
     busy = sum(run.self_ns for run in runs if run.self_ns != NONE)
     share = busy / max(facts.end - facts.begin, 1)
@@ -255,7 +256,8 @@ def _end(end: int, facts: Schedule) -> int:
 
 
 def _row(trace: Trace, run: Execution, names: NodeNames) -> Row:
-    node = trace.table(Node).row(run.node)
+    nodes = trace.table(Node)
+    node = nodes.row(run.node) if nodes.has(run.node) else Node(run.node)
     leaf = leaf_of(trace, node)
     return Row(
         position=run.position,
