@@ -36,7 +36,12 @@ add__Scalar = op(
     "AddBackward1",
     lambda self, other: self + other,
     INTERNAL,
-    shows(alpha=1),
+    self=lambda grad: grad,
+)
+sub__Scalar = op(
+    "SubBackward1",
+    lambda self, other: self - other,
+    INTERNAL,
     self=lambda grad: grad,
 )
 sub__default = op(

@@ -123,9 +123,7 @@ def _extremes(self, *, dim=None, keepdim=False):
 
 def _extremes_slope(grads, self, min, max, dim, keepdim):
     dims = () if dim is None else (dim,)
-    return _shared(grads[0], self, min, dims, keepdim) + _shared(
-        grads[1], self, max, dims, keepdim
-    )
+    return _shared(grads[0], self, min, dims, keepdim) + _shared(grads[1], self, max, dims, keepdim)
 
 
 aminmax__default = op(

@@ -185,7 +185,9 @@ def _deviation(self, dim, keepdim):
     dim = dim or None
     if self.dtype.kind in "biu":
         kind = dtypes.from_numpy(self.dtype).scalar_name
-        raise RuntimeError(f"std and var only support floating point and complex dtypes, not {kind}")
+        raise RuntimeError(
+            f"std and var only support floating point and complex dtypes, not {kind}"
+        )
     mean = _mean_dim(self, dim, True)
     return self - mean, _count(self.shape, dim)
 

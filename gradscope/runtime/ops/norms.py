@@ -1,0 +1,103 @@
+"""How long a vector is: linalg.vector_norm, norm, normalize."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gradscope.runtime import dtypes
+from gradscope.runtime.dims import wrapped_all
+from gradscope.runtime.kernels.support import HALVES
+from gradscope.runtime.op import BY_HAND, FUNCTION_ONLY, family, op, w
+from gradscope.runtime.ops import FUNCTIONS, both, nn_function
+from gradscope.runtime.ops.sums import accumulated, dims_of, unreduced
+from gradscope.runtime.ops.words import ZERO, zeros_like
+
+
+def _norm(self, ord=2, dim=None, keepdim=False):
+    if self.dtype.kind in "biu":
+        kind = dtypes.from_numpy(self.dtype).scalar_name
+        raise RuntimeError(
+            f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {kind}"
+        )
+    if self.dtype in HALVES:
+        return np.asarray(_norm(self.astype(np.float32), ord, dim, keepdim)).astype(self.dtype)
+    dim = dim or None
+    if ord == 2 and dim is None and not keepdim and self.dtype.kind == "f":
+        flat = self.reshape(-1)
+        return np.sqrt(np.dot(flat, flat))
+    size = np.abs(self)
+    if ord == math.inf or ord == -math.inf:
+        return _extreme(size, ord, dim, keepdim)
+    if ord == 0:
+        return accumulated((size != 0).astype(size.dtype), dim, keepdim)
+    if ord == 1:
+        return accumulated(size, dim, keepdim)
+    if ord == 2:
+        return np.sqrt(accumulated(size * size, dim, keepdim))
+    kind = size.dtype.type
+    return np.power(accumulated(np.power(size, kind(ord)), dim, keepdim), kind(1 / ord))
+
+
+def _extreme(size, ord, dim, keepdim):
+    if not size.size and ord > 0:
+        if dim is None or any(size.shape[d] == 0 for d in wrapped_all(dim, size.ndim)):
+            raise RuntimeError(
+                "linalg.vector_norm cannot compute the inf norm on an empty tensor because the "
+                "operation does not have an identity"
+            )
+    ufunc = np.maximum if ord > 0 else np.minimum
+    return ufunc.reduce(size, axis=dim, keepdims=keepdim)
+
+
+def _norm_slope(grad, self, result, ord, dim, keepdim):
+    """Of the p-norm: sgn(x) |x|**(p - 1) / norm**(p - 1), and zero where it is not defined."""
+    shape = tuple(self.shape)
+    grad, result = (unreduced(x, shape, dim, keepdim) for x in (grad, result))
+    if ord == 0:
+        return zeros_like(self)
+    if ord == 1:
+        return w.sgn(self) * grad
+    if ord == 2:
+        return grad * w.where(result == 0, ZERO[self.dtype], self / result)
+    size = w.abs(self)
+    if ord == math.inf or ord == -math.inf:
+        best = (size == result) | (size != size)
+        share = grad / best.sum(dim or None, keepdims=True)
+        return w.sgn(self) * w.where(best, share, ZERO[grad.dtype])
+    if ord < 2:
+        scaled = w.where(self == 0, ZERO[self.dtype], w.sgn(self) * size ** (ord - 1))
+    else:
+        scaled = self * size ** (ord - 2)
+    return scaled * w.where(result == 0, ZERO[grad.dtype], grad / result ** (ord - 1))
+
+
+linalg_vector_norm = op(
+    "LinalgVectorNormBackward0", _norm, FUNCTION_ONLY, BY_HAND, self=_norm_slope
+)
+family(globals())
+
+
+def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
+    """The p-norm of all elements, or along some dims."""
+    if dtype is not None:
+        x = x.to(dtype)
+    return linalg_vector_norm(x, ord, None if dim is None else dims_of(dim), keepdim)
+
+
+FUNCTIONS["linalg.vector_norm"] = vector_norm
+
+
+@both
+def norm(input, p="fro", dim=None, keepdim=False, dtype=None):
+    """The p-norm; "fro" is the root of the sum of squares."""
+    if p == "nuc":
+        return FUNCTIONS["linalg.matrix_norm"](input, "nuc", dim or (-2, -1), keepdim)
+    return vector_norm(input, 2 if p in {"fro", None} else p, dim, keepdim, dtype=dtype)
+
+
+@nn_function
+def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
+    """Vectors along a dim, each divided by its norm."""
+    return input / input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)

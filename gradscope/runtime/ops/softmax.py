@@ -1,0 +1,155 @@
+"""softmax, log_softmax, and what is drawn from them: softmin, gumbel_softmax, dropout."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from gradscope.runtime.dims import wrapped
+from gradscope.runtime.kernels.support import HALVES
+from gradscope.runtime.op import INTERNAL, family, op, refuses, w
+from gradscope.runtime.ops import both, nn_function
+from gradscope.runtime.ops.words import function_alias, nn_alias
+
+max_reduce, add_reduce = np.maximum.reduce, np.add.reduce
+
+
+def _refused(name):
+    return refuses("cbiu", f"\"{name}\" not implemented for '{{kind}}'")
+
+
+def _softmax(self, dim):
+    if self.dtype in HALVES:
+        return _softmax(self.astype(np.float32), dim).astype(self.dtype)
+    if not self.size or not self.ndim:
+        wrapped(dim, self.ndim)
+        return np.ones_like(self)
+    made = self - max_reduce(self, dim, None, None, True)
+    np.exp(made, made)
+    return np.divide(made, add_reduce(made, dim, None, None, True), made)
+
+
+def _softmax_backward(grad_output, output, dim):
+    if output.dtype in HALVES or not output.ndim:
+        wide = [x.astype(np.float32) for x in (grad_output, output)]
+        made = (wide[0] - (wide[0] * wide[1]).sum(dim or None, keepdims=True)) * wide[1]
+        return made.astype(output.dtype)
+    made = grad_output * output
+    np.subtract(grad_output, add_reduce(made, dim, None, None, True), made)
+    return np.multiply(made, output, made)
+
+
+def _softmax_curvature(grad, grad_output, output, dim):
+    spread = grad_output - (grad_output * output).sum(dim, keepdims=True)
+    return grad * spread - grad_output * (grad * output).sum(dim, keepdims=True)
+
+
+_softmax__default = op(
+    "SoftmaxBackward0",
+    _softmax,
+    INTERNAL,
+    _refused("softmax_lastdim_kernel_impl"),
+    self=lambda grad, result, dim: w._softmax_backward_data(grad, result, dim),
+)
+_softmax_backward_data = op(
+    "SoftmaxBackwardDataBackward0",
+    _softmax_backward,
+    INTERNAL,
+    grad_output=lambda grad, output, dim: w._softmax_backward_data(grad, output, dim),
+    output=_softmax_curvature,
+)
+
+
+def _log_softmax(self, dim):
+    if self.dtype in HALVES:
+        return _log_softmax(self.astype(np.float32), dim).astype(self.dtype)
+    if not self.size or not self.ndim:
+        wrapped(dim, self.ndim)
+        return np.zeros_like(self)
+    made = self - max_reduce(self, dim, None, None, True)
+    return np.subtract(made, np.log(add_reduce(np.exp(made), dim, None, None, True)), made)
+
+
+def _log_softmax_backward(grad_output, output, dim):
+    if output.dtype in HALVES:
+        wide = [x.astype(np.float32) for x in (grad_output, output)]
+        return _log_softmax_backward(*wide, dim).astype(output.dtype)
+    made = np.exp(output)
+    np.multiply(made, add_reduce(grad_output, dim, None, None, True), made)
+    return np.subtract(grad_output, made, made)
+
+
+def _log_softmax_curvature(grad, grad_output, output, dim):
+    return -(grad * w.exp(output)) * grad_output.sum(dim, keepdims=True)
+
+
+def _log_softmax_turn(grad, output, dim):
+    return grad - (grad * w.exp(output)).sum(dim, keepdims=True)
+
+
+_log_softmax__default = op(
+    "LogSoftmaxBackward0",
+    _log_softmax,
+    INTERNAL,
+    _refused("log_softmax_lastdim_kernel_impl"),
+    self=lambda grad, result, dim: w._log_softmax_backward_data(grad, result, dim),
+)
+_log_softmax_backward_data = op(
+    "LogSoftmaxBackwardDataBackward0",
+    _log_softmax_backward,
+    INTERNAL,
+    grad_output=_log_softmax_turn,
+    output=_log_softmax_curvature,
+)
+family(globals())
+
+
+def _implied_dim(input, dim, name):
+    """The dim of old programs, which did not say which."""
+    if dim is not None:
+        return dim
+    warnings.warn(
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include "
+        "dim=X as an argument.",
+        UserWarning,
+        stacklevel=3,
+    )
+    return 0 if input.dim() in (0, 1, 3) else 1
+
+
+def _prepared(input, dtype):
+    if dtype is None or input.dtype is dtype:
+        return input
+    return input.to(dtype)
+
+
+@both
+def softmax(input, dim, dtype=None):
+    """Exponentials along a dim, divided by their sum."""
+    return _softmax__default(input if dtype is None else _prepared(input, dtype), dim)
+
+
+@both
+def log_softmax(input, dim, dtype=None):
+    """The logarithm of softmax."""
+    return _log_softmax__default(input if dtype is None else _prepared(input, dtype), dim)
+
+
+def _nn_softmax(input, dim=None, _stacklevel=3, dtype=None):
+    return softmax(input, _implied_dim(input, dim, "softmax"), dtype)
+
+
+def _nn_log_softmax(input, dim=None, _stacklevel=3, dtype=None):
+    return log_softmax(input, _implied_dim(input, dim, "log_softmax"), dtype)
+
+
+@nn_function
+def softmin(input, dim=None, _stacklevel=3, dtype=None):
+    return softmax(-input, _implied_dim(input, dim, "softmin"), dtype)
+
+
+nn_alias(_nn_softmax, "softmax")
+nn_alias(_nn_log_softmax, "log_softmax")
+function_alias(softmax, "special.softmax")
+function_alias(log_softmax, "special.log_softmax")
