@@ -132,10 +132,10 @@ class Calls:
             self.valid[:, index] = has & (target != NONE)
             edges.append((number[has], np.full(int(has.sum()), index), target[has], output[has]))
         if edges:
-            node, index, target, output = (np.concatenate(c) for c in zip(*edges, strict=True))
-            order = np.lexsort((index, node))
+            node, place, target, output = (np.concatenate(c) for c in zip(*edges, strict=True))
+            order = np.lexsort((place, node))
             put(Edge, {
-                "node": node[order], "index": index[order], "next": target[order],
+                "node": node[order], "index": place[order], "next": target[order],
                 "input_nr": np.where(target == NONE, 0, output)[order],
             })  # fmt: skip
 
@@ -180,7 +180,7 @@ class Calls:
         rows = self.plain
         number, op = self.number[rows], self.op[rows]
         first, second = (np.where(i[rows] >= 0, i[rows] >> 1, NONE) for i in self.inputs)
-        parts = []
+        parts: list[tuple[Ints, ...]] = []
         table = self.operators
         for index in range(table.slot_source.shape[1]):
             source, wanted = table.slot_source[op, index], table.slot_wanted[op, index]

@@ -57,7 +57,7 @@ def _joined(row: type[Row], name: str, *, many: bool, blocks: Sequence[Block]) -
         return Ragged(np.zeros(1, np.int64), empty) if many else empty
     for part in parts:
         values = part.values if isinstance(part, Ragged) else part
-        if part is None or isinstance(part, Ragged) != many or values.dtype.kind != "i":
+        if values is None or isinstance(part, Ragged) != many or values.dtype.kind != "i":
             raise UnreadableTraceError(f"{row.TABLE}.{name} is missing or holds no integers")
     joined = concatenate([part for part in parts if part is not None])
     return joined if isinstance(joined, Ragged) else np.asarray(joined, np.int64)

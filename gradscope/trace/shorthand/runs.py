@@ -9,7 +9,7 @@ import numpy as np
 
 from gradscope.trace import events
 from gradscope.trace.declare import Event
-from gradscope.trace.shorthand.columns import Columns, Ints, Tables, lookup
+from gradscope.trace.shorthand.columns import Ints, Tables, lookup
 
 Rows = dict[str, Any]
 
@@ -43,8 +43,8 @@ class Runs:
     """Orders short records by time and counts off their events.
 
     # Note [Order of events]
-    A run is one record but many events; nothing else of its thread can lie between them, so a run is
-    placed as a whole, by its time, and its events are numbered within it.
+    A run is one record but many events; nothing else of its thread can lie between them, so a run
+    is placed as a whole, by its time, and its events are numbered within it.
     """
 
     def __init__(self, tables: Tables, tasks: Rows) -> None:

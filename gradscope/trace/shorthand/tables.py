@@ -121,7 +121,7 @@ class Saved(Row):
 
 @short("run")
 class Run(Row):
-    """The run of a node. told: 1 it let go of what it saved, 0 not, -1 its events are noted singly."""
+    """The run of a node. told: 1 it let go of what it saved, 0 not, -1 its events come singly."""
 
     begin: int
     ended: int = 0

@@ -48,7 +48,8 @@ def written_out(blocks: Sequence[Block], make: type[Block], room: int | None = N
         if rows:
             made.append(make(row.TABLE, rows, columns))
 
-    calls = Calls(tables, _gathered(plain, Tensor.TABLE, ("id", "bytes")))
+    tensors, sizes = _gathered(plain, Tensor.TABLE, ("id", "bytes"))
+    calls = Calls(tables, (tensors, sizes))
     if room is not None and room < calls.cells() + _cells(tables):
         raise UnreadableTraceError("its shorthand stands for more than its lines can")
     calls.write(put)
