@@ -266,10 +266,11 @@ def trace(
     )
     if outcome.trouble:
         sys.stderr.write(f"gradscope: {_safe(outcome.trouble)}\n")
-    if outcome.recorded and not quiet:
+    if outcome.trace is not None and not quiet:
         from gradscope.render.recorded import recorded
 
-        sys.stderr.write(f"gradscope: {_safe(recorded(output))}\n")
+        sys.stdout.flush()
+        sys.stderr.write(f"gradscope: {_safe(recorded(outcome.trace, shown=output))}\n")
     raise typer.Exit(outcome.code)
 
 

@@ -7,6 +7,7 @@ import importlib.util
 import os
 import re
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from types import CodeType, ModuleType
 from typing import Any, TextIO
 
 from gradscope.errors import UsageError
+from gradscope.record.sites import working_directory
 from gradscope.trace.text import quoted, quoted_path
 
 
@@ -31,7 +33,7 @@ class Program:
 def from_script(script: str) -> Program:
     """The program in a file. Raises SyntaxError for what is no Python."""
     path = Path(script)
-    place = os.path.abspath(script)  # noqa: PTH100  Path.absolute keeps `..`, which Python does not show
+    place = os.path.join(working_directory(), script)  # noqa: PTH118  Path would make it shorter
     loader = SourceFileLoader("__main__", place)
     attributes = {"__file__": place, "__cached__": None, "__loader__": loader}
     return Program(_compiled(_source(path), place), script, attributes)
@@ -118,21 +120,30 @@ def _spec(name: str) -> ModuleSpec:
         raise UsageError(f"-m takes the name of a module: gradscope trace -m {module}")
     if name.startswith("."):
         raise UsageError(f"-m takes no relative name: {quoted(name)}")
-    try:
-        spec = importlib.util.find_spec(name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            raise
-        spec = None
-    except ValueError:  # a module without a spec, or an empty name
-        spec = None
+    spec = _found(name)
     if spec is None:
         raise UsageError(f"there is no module named {quoted(name)}")
     if spec.submodule_search_locations is None:
         return spec
-    if importlib.util.find_spec(f"{name}.__main__") is None:
+    inside = _found(f"{name}.__main__")
+    if inside is None:
         raise UsageError(f"{quoted(name)} is a package without a __main__, so it cannot be run")
-    return _spec(f"{name}.__main__")
+    return inside
+
+
+def _found(name: str) -> ModuleSpec | None:
+    package = name.rpartition(".")[0]
+    try:
+        if package:
+            __import__(package)  # import_module would be seen in tracebacks
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise
+        return None
+    try:
+        return importlib.util.find_spec(name)
+    except (ModuleNotFoundError, ValueError):  # its package is none, it has no spec, or no name
+        return None
 
 
 # The stage -----------------------------------------------------------------------------------
@@ -155,7 +166,8 @@ def stage(folder: str | None, argv: list[str]) -> Iterator[ModuleType]:
         sys.path[: _first_is_ours(before[0])] = [folder]
     sys.modules["__main__"] = main
     try:
-        yield main
+        with warnings.catch_warnings():
+            yield main
     finally:
         sys.argv, sys.path[:], sys.excepthook = before[:3]
         sys.stdin, *streams = before[3:]
@@ -173,14 +185,6 @@ def _first_is_ours(argv: list[str]) -> int:
     """1 if `sys.path` begins with the folder of what was started, which is gradscope; or 0."""
     started = os.path.dirname(os.path.realpath(argv[0]))  # noqa: PTH120
     return int(bool(sys.path) and sys.path[0] in {started, working_directory(), ""})
-
-
-def working_directory() -> str:
-    """Where the process is; "" if somebody has removed that."""
-    try:
-        return os.getcwd()  # noqa: PTH109
-    except FileNotFoundError:
-        return ""
 
 
 def _forget_modules(before: Mapping[str, ModuleType], folder: str | None) -> None:

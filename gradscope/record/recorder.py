@@ -17,9 +17,8 @@ import orjson
 
 from gradscope.errors import RecordingError, UsageError
 from gradscope.record.native import NativeProbe
-from gradscope.record.program import working_directory
 from gradscope.record.session import Session
-from gradscope.record.sites import is_ours
+from gradscope.record.sites import is_ours, working_directory
 from gradscope.record.tracebacks import described
 from gradscope.runtime import probe
 from gradscope.trace import schema

@@ -16,18 +16,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import gradscope.runtime  # noqa: F401  all of it: a trace begins with the operations there are
 from gradscope.errors import GradscopeError, RecordingError, UnreadableTraceError, UsageError
 from gradscope.record import tracebacks
 from gradscope.record.aliases import torch_is_gradscope
-from gradscope.record.program import (
-    Program,
-    from_module,
-    from_script,
-    stage,
-    working_directory,
-)
+from gradscope.record.program import Program, from_module, from_script, stage
 from gradscope.record.recorder import Options, Recording
 from gradscope.record.signals import Signals, handled
+from gradscope.record.sites import working_directory
 from gradscope.trace.codec import is_trace
 from gradscope.trace.text import quoted, quoted_path
 from gradscope.trace.writer import FileWriter
@@ -66,7 +62,7 @@ class Outcome:
     """What is left when the script has ended."""
 
     code: int  # what the script ended with
-    recorded: bool = False  # there is a trace, and it is this process that wrote it
+    trace: Path | None = None  # None: it could not begin, or this is a child it forked
     trouble: str = ""  # why the trace may be incomplete
 
 
@@ -92,16 +88,22 @@ def run_script(options: TraceOptions) -> Outcome:
         main = stack.enter_context(stage(folder, argv))
         stack.enter_context(torch_is_gradscope())
         stack.enter_context(tracebacks.thread_tracebacks())
-        try:
-            program = (from_module if options.module else from_script)(options.script)
-        except GradscopeError:
-            raise
-        except BaseException as error:  # noqa: BLE001  no Python, or a package that raises
-            return Outcome(_shown(error).code)
+        program = _program(options)
+        if not isinstance(program, Program):
+            return Outcome(_shown(program).code)
         argv[0] = program.name
         main.__dict__.update(program.attributes)
-        writer = _writer(options, program)
-        return _recorded(program, main, Recording(writer, settings))
+        return _recorded(program, main, _writer(options, program), settings)
+
+
+def _program(options: TraceOptions) -> Program | BaseException:
+    """The program; or what came of looking for it: no Python, or a package that raises."""
+    try:
+        return (from_module if options.module else from_script)(options.script)
+    except GradscopeError:
+        raise
+    except BaseException as error:  # noqa: BLE001  the user's package may raise anything
+        return error
 
 
 def _settings(options: TraceOptions) -> Options:
@@ -118,9 +120,7 @@ def _settings(options: TraceOptions) -> Options:
 def _steps(text: str) -> tuple[int, int]:
     match = re.fullmatch(r"(\d*)(:?)(\d*)", text, re.ASCII)
     if match is None or text in {"", ":"}:
-        raise UsageError(
-            f"--steps takes the first and the last step, as in 3:7, not {quoted(text)}"
-        )
+        raise UsageError(f"--steps takes the first and last step, as in 3:7, not {quoted(text)}")
     first = int(match[1] or 0)
     if not match[2]:
         return first, first
@@ -145,7 +145,8 @@ def _writer(options: TraceOptions, program: Program) -> FileWriter:
     return FileWriter(path, max_bytes=options.max_bytes)
 
 
-def _recorded(program: Program, main: ModuleType, recording: Recording) -> Outcome:
+def _recorded(program: Program, main: ModuleType, writer: FileWriter, settings: Options) -> Outcome:
+    recording = Recording(writer, settings)
     process = os.getpid()
     trouble = ""
 
@@ -167,22 +168,31 @@ def _recorded(program: Program, main: ModuleType, recording: Recording) -> Outco
             finish(ending)
         except RecordingError as error:
             trouble = str(error)
-    return Outcome(ending.code, recorded=os.getpid() == process, trouble=trouble)
+    mine = os.getpid() == process
+    return Outcome(ending.code, writer.path if mine else None, trouble)
 
 
 def _run(program: Program, namespace: dict[str, Any]) -> Ending:
     """Run the program to its end, and the threads it leaves behind to theirs."""
     threads = set(threading.enumerate())
-    ending = Ending(0)
+    error = _executed(program, namespace)
+    ending = Ending(0) if error is None else _shown(error)
+    try:
+        _wait_for_threads(threads)
+    except KeyboardInterrupt as interruption:
+        error = interruption
+    else:
+        return ending
+    return _shown(error)
+
+
+def _executed(program: Program, namespace: dict[str, Any]) -> BaseException | None:
+    """Run the program; what it raised."""
     try:
         exec(program.code, namespace)  # noqa: S102  running the script is what this is for
     except BaseException as error:  # noqa: BLE001  whatever it is, the script ended with it
-        ending = _shown(error)
-    try:
-        _wait_for_threads(threads)
-    except KeyboardInterrupt as error:
-        ending = _shown(error)
-    return ending
+        return error
+    return None
 
 
 def _shown(error: BaseException) -> Ending:

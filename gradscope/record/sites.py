@@ -36,6 +36,7 @@ class Sites:
         self.known: dict[int, int] = {}
         self.whole = whole
         self._writer = writer
+        self._folder = working_directory()  # the program may go elsewhere, or remove it
         self._ours: set[int] = set()  # addresses in gradscope's own code
         self._codes: list[CodeType] = []  # kept alive: their ids are keys
         self._frames: dict[tuple[str, int, str], int] = {}
@@ -101,7 +102,7 @@ class Sites:
             found = self._frames[key] = len(self._frames)
             text = linecache.getline(file, line, scope).strip()
             intern = self._writer.intern
-            row = (found, intern(_shown(file)), line, intern(function), intern(text))
+            row = (found, intern(_shown(file, self._folder)), line, intern(function), intern(text))
             self._new_frames.append(row)
         return found
 
@@ -132,12 +133,20 @@ class Sites:
             self._writer.block(Stack, dict(zip(names, zip(*stacks, strict=True), strict=True)))
 
 
-def _shown(file: str) -> str:
-    """A path as the user knows it: relative to where the program runs, where that is shorter."""
-    if not os.path.isabs(file):
+def _shown(file: str, folder: str) -> str:
+    """A path as the user knows it: relative to where the program began, where that is shorter."""
+    if not folder or not os.path.isabs(file):
         return file
     try:
-        relative = os.path.relpath(file)
+        relative = os.path.relpath(file, folder)
     except ValueError:  # another drive
         return file
     return relative if len(relative) < len(file) and not relative.startswith("..") else file
+
+
+def working_directory() -> str:
+    """Where the process is; "" if somebody has removed that."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return ""

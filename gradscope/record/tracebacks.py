@@ -88,5 +88,4 @@ def thread_tracebacks() -> Iterator[None]:
     try:
         yield
     finally:
-        if threading.excepthook is shown:
-            threading.excepthook = before
+        threading.excepthook = before

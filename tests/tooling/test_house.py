@@ -24,6 +24,8 @@ LONG_FUNCTIONS: frozenset[str] = frozenset()
 CATCHES_EVERYTHING = frozenset(
     {
         "cli.py",
+        "record/run_script.py",  # the script itself
+        "record/tracebacks.py",  # its excepthook
         "runtime/autograd/engine.py",
         "runtime/autograd/function.py",
         "runtime/autograd/grad_mode.py",  # thrown into a decorated generator

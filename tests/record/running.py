@@ -1,0 +1,76 @@
+"""Scripts run in processes of their own: under `gradscope trace`, and as Python runs them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from gradscope.trace.codec import load
+from gradscope.trace.run import Trace
+
+GRADSCOPE = str(Path(sys.executable).with_name("gradscope"))
+LONG = 60
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a process left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+class House:
+    """A folder with a script in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def write(self, text: str | bytes, name: str = "script.py") -> Path:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        return path
+
+    def start(self, *command: str, **options: object) -> subprocess.Popen[str]:
+        """A process in the folder, with pipes."""
+        environment = {**os.environ, "PYTHONPATH": "", **options.pop("env", {})}  # type: ignore[dict-item]
+        return subprocess.Popen(
+            command,
+            cwd=self.folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+            **options,
+        )
+
+    def run(self, *command: str, input: str = "", **options: object) -> Ran:
+        process = self.start(*command, **options)
+        out, err = process.communicate(input, timeout=LONG)
+        return Ran(process.returncode, out, err)
+
+    def python(self, *arguments: str, **options: object) -> Ran:
+        return self.run(sys.executable, *arguments, **options)
+
+    def gradscope(self, *arguments: str, **options: object) -> Ran:
+        return self.run(GRADSCOPE, *arguments, **options)
+
+    def trace(self, *arguments: str, **options: object) -> Ran:
+        """`gradscope trace`, with nothing said but by the script."""
+        return self.gradscope("trace", "-q", *arguments, **options)
+
+    def recorded(self, name: str = "trace.json") -> Trace:
+        return load(self.folder / name)
+
+    def violations(self, name: str = "trace.json") -> Ran:
+        return self.gradscope("check", "--plain", name)
+
+
+HOLDS = Ran(0, "every rule of the trace holds\n", "")
+"""What `gradscope check` says of a trace that keeps every rule."""
