@@ -212,7 +212,8 @@ def _decode_texts(coded: Any, _rows: int) -> Array:
 
 
 def _decode_unknown(coded: Any, rows: int) -> Array:
-    """A column only a newer gradscope can name: its values tell what they are."""
+    """A column only a newer gradscope can name: its values tell what they are; 0 and 1, numbers."""
+    coded = int(coded) if type(coded) is bool else coded
     sample = coded
     if isinstance(coded, list):
         kinds = set(map(type, coded))

@@ -19,7 +19,8 @@ from gradscope.trace.run import Trace
 from gradscope.trace.schema import TABLES, Node, Push, Saved
 from gradscope.trace.spec import check
 from gradscope.trace.writer import FileWriter
-from tests.example_traces import mean_of_squares, two_layers
+from tests.example_traces import two_layers
+from tests.trace.test_hostile_files import small
 
 NAMES = ["trace.json", "trace.json.gz", "trace.json.zst"]
 ROWS_PER_WINDOW = 10
@@ -41,7 +42,7 @@ def write_windows(path: Path, windows: int) -> None:
 
 
 def test_a_file_cut_at_any_byte_opens_up_to_its_last_whole_line() -> None:
-    whole = mean_of_squares()
+    whole = small()
     text = encode(whole)
     first_line = len(header((1, 0)))
     ends = [place + 1 for place, byte in enumerate(text) if byte == ord("\n")]
