@@ -13,7 +13,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from gradscope import errors
-from gradscope.trace import schema
+from gradscope.trace import columns, lines, schema
 
 HERE = Path(__file__).parent
 TRACE_PAGE = """\
@@ -27,6 +27,14 @@ are counters; {none} in a column of ids means none. Text is an id of the `string
 nanoseconds since `meta.clock_base`, on one clock.
 
 {history}
+
+## The file
+
+{lines}
+
+### How a column is written
+
+{columns}
 
 ## Tables
 
@@ -68,6 +76,8 @@ def trace_page() -> str:
             f"- version {major}.{minor}: {change}"
             for (major, minor), change in sorted(schema.HISTORY.items())
         ),
+        lines=inspect.getdoc(lines),
+        columns=inspect.getdoc(columns),
         tables=_sections(tables, skip=()),
         shared="`, `".join(shared),
         events=_sections(schema.EVENTS.values(), skip=shared),

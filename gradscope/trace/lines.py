@@ -8,8 +8,21 @@
     "index":{"rows":1,...,"crc32":...},
     "index_at":12345}
 
-A block line holds rows of one table, or amends earlier ones. A window line says that all that was
-committed together is whole. The end line says that the recording was closed.
+A block line holds rows of one table, or (`"amend":true`) names earlier rows by id and says what is
+known about them by now. A window line says that all that was committed together is whole. The end
+line says that the recording was closed; after it only the index follows: which lines hold which
+table, time and step. `crc32` is that of the line before `,"crc32":`.
+
+Lines are appended window by window, so a file that was cut anywhere opens up to its last whole
+line, and says so. A line that is whole and does not fit its checksum is an error. `.json.gz` and
+`.json.zst` hold the same text, each window compressed by itself.
+
+A reader refuses a higher major version. A higher minor version only adds: tables, event kinds and
+columns that a reader does not know are kept, and written again, but not shown.
+
+No file can make its reader take more memory than its size warrants: a line may stand for at most 4
+cells for each byte of its own (Note [Bounded expansion]), and a compressed file for at most 64
+bytes of text for each of its own, and 16 MiB (Note [Decompression bombs]).
 """
 
 from __future__ import annotations
