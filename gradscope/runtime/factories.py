@@ -15,7 +15,13 @@ from gradscope.runtime.tensor import Tensor, alias_of
 def made(array: Any, requires_grad: bool = False) -> Any:
     """A leaf around a fresh array."""
     tensor = wrap(array)
-    return tensor.requires_grad_(True) if requires_grad else tensor
+    if not requires_grad:
+        return tensor
+    if tensor._array.dtype.kind not in "fcV":
+        raise RuntimeError(
+            "Only Tensors of floating point and complex dtype can require gradients"
+        )
+    return tensor.requires_grad_(True)
 
 
 def _numpy_dtype(dtype: Any, otherwise: Any) -> Any:

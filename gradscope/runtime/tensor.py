@@ -215,6 +215,10 @@ class Tensor:
 
     @requires_grad.setter
     def requires_grad(self, wanted: bool) -> None:
+        if wanted and self._array.dtype.kind not in "fcV":
+            raise RuntimeError(
+                "only Tensors of floating point and complex dtype can require gradients"
+            )
         self.requires_grad_(wanted)
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
@@ -229,7 +233,7 @@ class Tensor:
             return self
         if requires_grad and self._array.dtype.kind not in "fcV":
             raise RuntimeError(
-                "only Tensors of floating point and complex dtype can require gradients"
+                "only Tensors of floating point dtype can require gradients"
             )
         if requires_grad or self._meta is not None:
             self.meta().requires_grad = bool(requires_grad)

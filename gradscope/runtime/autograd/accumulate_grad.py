@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradscope.runtime import probe
-from gradscope.runtime.autograd.hooks import POST_ACCUMULATE
+from gradscope.runtime.autograd.hooks import POST_ACCUMULATE, checked
 from gradscope.runtime.autograd.node import LAST, Extra, Node
 from gradscope.runtime.call import wrap
 from gradscope.runtime.state import local
@@ -115,7 +115,8 @@ class AccumulateGrad(Node):
             if here is not None:
                 here.hook_begin(state.task, self, POST_ACCUMULATE, index, hook)
             made = hook(self.variable)
-            if made is not None:
+            if made is not None and made is not self.variable:
+                checked(made, self.variable, hook)
                 raise RuntimeError("Tensor post accumulate grad hooks should return None.")
             if here is not None:
                 here.hook_end(state.task, self, POST_ACCUMULATE, index, False, (meta.grad,))

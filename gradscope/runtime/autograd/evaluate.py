@@ -11,7 +11,7 @@ import numpy as np
 
 from gradscope.runtime import probe
 from gradscope.runtime.autograd.accumulate_grad import AccumulateGrad
-from gradscope.runtime.autograd.graph_task import GraphTask
+from gradscope.runtime.autograd.graph_task import ExecInfo, GraphTask
 from gradscope.runtime.autograd.hooks import (
     RETAINS_GRAD,
     run_post_hooks,
@@ -113,9 +113,15 @@ def evaluate_attended(
     here, info = probe.here, task.exec_info
     if here is not None:
         here.popped(task, node, begin, popped)
+    entry = None if info is None else info.get(node)
     if node._extra is not None:
+        # As PyTorch: where a node runs too, its captured gradient has not been through the hooks.
+        before = list(inputs)
         inputs = tensor_pre_hooks(task, node, inputs)
-    if info is not None and not captured(task, node, inputs, info):
+        keep(task, node, before if entry is not None and entry.needed else inputs, entry)
+    else:
+        keep(task, node, inputs, entry)
+    if info is not None and (entry is None or not entry.needed):
         if here is not None:
             here.skipped(task, node)
         return None
@@ -156,19 +162,17 @@ def tensor_pre_hooks(task: GraphTask, node: Node, inputs: list[Any]) -> list[Any
     return inputs
 
 
-def captured(task: GraphTask, node: Node, inputs: list[Any], info: dict[Node, Any]) -> bool:
-    """Keep the gradients asked for at this node; says whether the node itself is needed."""
-    entry = info.get(node)
-    if entry is None:
-        return False
-    for capture in entry.captures or ():
+def keep(task: GraphTask, node: Node, inputs: list[Any], entry: ExecInfo | None) -> None:
+    """Keep the gradients that are asked for at this node."""
+    if entry is None or entry.captures is None:
+        return
+    for capture in entry.captures:
         grad = inputs[capture.input_nr]
         for hook in capture.hooks:
             grad = hook(grad)
         task.captured_vars[capture.output_idx] = grad
         if probe.here is not None:
             probe.here.capture(task, node, capture.input_nr, grad)
-    return bool(entry.needed)
 
 
 def call_function(task: GraphTask, node: Node, inputs: list[Any]) -> Sequence[Any]:

@@ -167,7 +167,8 @@ def run_post_hooks(
 
 
 def _replaced(made: Any, before: Any, hook: Any) -> Any:
-    made = made if isinstance(made, tuple) else (made,)
+    if not isinstance(made, tuple):
+        raise TypeError(f"expected tuple, but hook returned '{type(made).__name__}'")
     if len(made) != len(before):
         name = getattr(hook, "__name__", type(hook).__name__)
         raise RuntimeError(

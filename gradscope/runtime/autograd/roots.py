@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
+from gradscope.runtime import dtypes
 from gradscope.runtime.autograd.engine import engine
-from gradscope.runtime.autograd.node import Node, prepare
+from gradscope.runtime.autograd.node import NOWHERE, Node, prepare
 from gradscope.runtime.call import wrap
+from gradscope.runtime.ops import FUNCTIONS
+from gradscope.runtime.size import Size
 from gradscope.runtime.state import local
 from gradscope.runtime.tensor import Tensor
 
@@ -34,31 +39,31 @@ def backward(
     inputs: Any = None,
 ) -> None:
     """Add the gradients of `tensors` to the `.grad` of the leaves (or of `inputs`) they came from."""
-    if local.state.task is not None and local.state.inference:
-        raise RuntimeError("backward() called inside inference mode")
     if grad_variables is not None:
-        if grad_tensors is not None:
-            raise RuntimeError(
-                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to "
-                "`backward()`. Please only use `grad_tensors`."
-            )
-        grad_tensors = grad_variables
-    wanted: tuple[Any, ...] = ()
-    if inputs is not None:
-        wanted = _listed(inputs)
-        if not wanted:
-            raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+        grad_tensors = _renamed(grad_tensors, grad_variables)
+    wanted = () if inputs is None else _inputs(inputs, "backward")
     roots = _listed(tensors)
-    seeds = _seeds(roots, _listed(grad_tensors, len(roots)), create_graph=create_graph)
+    seeds = _seeds(roots, _listed(grad_tensors, len(roots)))
     _run(
         roots,
         seeds,
+        wanted,
         keep_graph=create_graph if retain_graph is None else retain_graph,
         create_graph=create_graph,
-        inputs=wanted,
         accumulate_grad=True,
-        allow_unused=True,
     )
+
+
+def _renamed(grad_tensors: Any, grad_variables: Any) -> Any:
+    warnings.warn(
+        "`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=3
+    )
+    if grad_tensors is not None:
+        raise RuntimeError(
+            "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to "
+            "`backward()`. Please only use `grad_tensors`."
+        )
+    return grad_variables
 
 
 def grad(
@@ -71,48 +76,92 @@ def grad(
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
-) -> tuple[Any, ...]:
+) -> Any:
     """The gradients of `outputs` for each of `inputs`, without touching anybody's `.grad`."""
     if materialize_grads and allow_unused is False:
         raise ValueError(
             "Expected allow_unused to be True or not passed when "
             "materialize_grads=True, but got: allow_unused=False."
         )
-    if allow_unused is None:
-        allow_unused = materialize_grads
-    wanted = _listed(inputs)
-    if not wanted:
-        raise ValueError("grad requires non-empty inputs.")
+    if not only_inputs:
+        warnings.warn(
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To "
+            "accumulate gradient for other parts of the graph, please use torch.autograd.backward.",
+            FutureWarning,
+            stacklevel=2,
+        )
+    wanted = _inputs(inputs, "grad")
     roots = _listed(outputs)
     given = _listed(grad_outputs, len(roots))
-    keep = create_graph if retain_graph is None else retain_graph
+    how = {
+        "keep_graph": create_graph if retain_graph is None else retain_graph,
+        "create_graph": create_graph,
+    }
     if is_grads_batched:
-        from gradscope.runtime.autograd.batched import batched_grad
-
-        return batched_grad(roots, wanted, given, keep, create_graph, allow_unused)
-    seeds = _seeds(roots, given, create_graph=create_graph)
-    found = _run(
-        roots,
-        seeds,
-        keep_graph=keep,
-        create_graph=create_graph,
-        inputs=wanted,
-        accumulate_grad=False,
-        allow_unused=allow_unused,
-    )
+        found = _one_by_one(roots, given, wanted, **how)
+    else:
+        found = _run(roots, _seeds(roots, given), wanted, accumulate_grad=False, **how)
     if materialize_grads:
-        found = tuple(
-            wrap(np.zeros_like(_tensor_of(x)._array)) if g is None else g
-            for g, x in zip(found, wanted, strict=True)
+        found = [_zeros(x) if g is None else g for g, x in zip(found, wanted, strict=True)]
+    elif not allow_unused:
+        _refuse_unused(found)
+    return dict(zip(inputs, found, strict=True)) if type(inputs) is dict else tuple(found)
+
+
+def _refuse_unused(found: Sequence[Any]) -> None:
+    for index, gradient in enumerate(found):
+        if gradient is None:
+            raise RuntimeError(
+                f"The differentiated Tensor at index {index} appears to not have been used in the "
+                "graph. Set allow_unused=True if this is the desired behavior."
+            )
+
+
+def _one_by_one(
+    roots: Sequence[Any],
+    given: Sequence[Any],
+    wanted: Sequence[Any],
+    *,
+    keep_graph: bool,
+    create_graph: bool,
+) -> list[Any]:
+    """What `grad` finds for each gradient of a batch of them, stacked."""
+    count = len(next(seed for seed in given if seed is not None))
+    rows = []
+    for i in range(count):
+        seeds = [None if seed is None else seed[i] for seed in given]
+        rows.append(
+            _run(
+                roots,
+                _seeds(roots, seeds),
+                wanted,
+                keep_graph=keep_graph or i + 1 < count,
+                create_graph=create_graph,
+                accumulate_grad=False,
+            )
         )
-    return found
+    stack = FUNCTIONS["stack"]
+    return [None if column[0] is None else stack(column) for column in zip(*rows, strict=True)]
 
 
-def _tensor_of(wanted: Any) -> Any:
+def _zeros(wanted: Any) -> Any:
     if not isinstance(wanted, Tensor):
         raise RuntimeError(
             "materialize_grads cannot be used when the given input is a GradientEdge"
         )
+    return wrap(np.zeros_like(wanted._array))
+
+
+def _inputs(inputs: Any, caller: str) -> tuple[Any, ...]:
+    """What gradients are asked for; never nothing."""
+    if isinstance(inputs, Mapping) and type(inputs) is not dict:
+        raise TypeError(
+            f"`inputs` argument to `{caller}()` must be a dict, not {type(inputs).__name__}. "
+            "Other Mapping types are not supported."
+        )
+    wanted = _listed(inputs.values() if type(inputs) is dict else inputs)
+    if not wanted:
+        raise RuntimeError(f"`inputs` argument to `{caller}()` cannot be empty.")
     return wanted
 
 
@@ -128,52 +177,55 @@ def _is_edge(value: Any) -> bool:
     return isinstance(value, tuple) and hasattr(value, "output_nr")
 
 
-def _seeds(roots: Sequence[Any], given: Sequence[Any], *, create_graph: bool) -> list[Any]:
+def _seeds(roots: Sequence[Any], given: Sequence[Any]) -> list[Any]:
     """The gradient to start with at each root: what was given, or 1 for a single number."""
-    if len(roots) != len(given):
-        raise RuntimeError(f"got {len(roots)} tensors and {len(given)} gradients")
-    return [
-        _implicit(root) if seed is None else _explicit(root, seed, i, create_graph=create_graph)
-        for i, (root, seed) in enumerate(zip(roots, given, strict=True))
+    seeds = [
+        _implicit(root) if seed is None else _explicit(root, seed, index)
+        for index, (root, seed) in enumerate(zip(roots, given, strict=False))
     ]
+    if len(roots) != len(seeds):
+        raise RuntimeError(f"got {len(roots)} tensors and {len(seeds)} gradients")
+    return seeds
+
+
+def _layout(root: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and dtype of what a gradient starts from."""
+    if _is_edge(root):
+        shape, dtype = root.node.input_metadata[root.output_nr]
+        return shape, dtype
+    if not isinstance(root, Tensor):
+        raise AssertionError("Expected output to be a torch.Tensor")  # noqa: TRY004  (PyTorch's)
+    return root._array.shape, root._array.dtype
 
 
 def _implicit(root: Any) -> Any:
-    if _is_edge(root):
-        shape, dtype = root.node.input_metadata[root.output_nr]
-        size = int(np.prod(shape))
-    else:
-        shape, dtype, size = root._array.shape, root._array.dtype, root._array.size
-        if not root.requires_grad:
-            return None
-    if size != 1:
+    shape, dtype = _layout(root)
+    if not _is_edge(root) and not root.requires_grad:
+        return None
+    if prod(shape) != 1:
         raise RuntimeError("grad can be implicitly created only for scalar outputs")
     if dtype.kind not in "fV":
-        kind = type(root).__name__ if _is_edge(root) else str(root.dtype)
         raise RuntimeError(
-            f"grad can be implicitly created only for real scalar outputs but got {kind}"
+            "grad can be implicitly created only for real scalar outputs but got "
+            f"{dtypes.from_numpy(dtype)}"
         )
     return wrap(np.ones(shape, dtype))
 
 
-def _explicit(root: Any, seed: Any, index: int, *, create_graph: bool) -> Any:
+def _explicit(root: Any, seed: Any, index: int) -> Any:
     if not isinstance(seed, Tensor):
         raise TypeError("gradients can be either Tensors or None, but got " + type(seed).__name__)
-    shape, dtype = (
-        root.node.input_metadata[root.output_nr]
-        if _is_edge(root)
-        else (root._array.shape, root._array.dtype)
-    )
+    shape, dtype = _layout(root)
     if seed._array.shape != shape:
         raise RuntimeError(
-            f"Mismatch in shape: grad_output[{index}] has a shape of torch.Size({list(seed._array.shape)})"
-            f" and output[{index}] has a shape of torch.Size({list(shape)})."
+            f"Mismatch in shape: grad_output[{index}] has a shape of {seed.shape} and "
+            f"output[{index}] has a shape of {Size(shape)}."
         )
     if (dtype.kind == "c") != (seed._array.dtype.kind == "c"):
         raise RuntimeError(
             "For complex Tensors, both grad_output and output are required to have the same dtype. "
             f"Mismatch in dtype: grad_output[{index}] has a dtype of {seed.dtype} and "
-            f"output[{index}] has a dtype of {root.dtype}."
+            f"output[{index}] has a dtype of {dtypes.from_numpy(dtype)}."
         )
     return seed
 
@@ -182,25 +234,27 @@ def root_edge(root: Any, index: int) -> tuple[Node, int]:
     """Where a root's gradient goes."""
     if _is_edge(root):
         return root.node, root.output_nr
-    edge = root.gradient_edge()
-    if edge is None:
+    node, nr = root.gradient_edge() or NOWHERE
+    if node is None:
         raise RuntimeError(
             f"element {index} of tensors does not require grad and does not have a grad_fn"
         )
-    return edge
+    return node, nr
 
 
 def _wanted_edge(wanted: Any) -> tuple[Node, int]:
     """Where the gradient of an asked-for input can be caught."""
     if _is_edge(wanted):
         return wanted.node, wanted.output_nr
+    if not isinstance(wanted, Tensor):
+        raise RuntimeError(
+            "all inputs have to be Tensors or GradientEdges, but got " + type(wanted).__name__
+        )
     if not wanted.requires_grad:
         raise RuntimeError("One of the differentiated Tensors does not require grad")
-    edge = wanted._edge if not wanted.is_leaf else None
-    edge = edge or (wanted.gradient_edge() if not wanted.is_leaf else None)
-    if edge is not None:
-        return edge
-    held = wanted._meta.accumulator
+    if not wanted.is_leaf:
+        return root_edge(wanted, 0)
+    held = wanted.meta().accumulator
     node = held() if held is not None else None
     if node is not None:
         return node, 0
@@ -213,18 +267,19 @@ def _wanted_edge(wanted: Any) -> tuple[Node, int]:
 def _run(
     roots: Sequence[Any],
     seeds: Sequence[Any],
+    inputs: Sequence[Any],
     *,
     keep_graph: bool,
     create_graph: bool,
-    inputs: Sequence[Any],
     accumulate_grad: bool,
-    allow_unused: bool,
-) -> tuple[Any, ...]:
+) -> list[Any]:
+    """Let the engine run from the roots; returns the gradients of the inputs, None if unused."""
     edges = [root_edge(root, i) for i, root in enumerate(roots)]
     wanted = [_wanted_edge(x) for x in inputs]
-    retained = [x for x in inputs if accumulate_grad and isinstance(x, Tensor) and not x.is_leaf]
-    for tensor in retained:
-        tensor.retain_grad()
+    if accumulate_grad:
+        for tensor in inputs:
+            if isinstance(tensor, Tensor):
+                tensor.retain_grad()
     raw = not create_graph
     values = [None if s is None else _fit(s, e, raw=raw) for s, e in zip(seeds, edges, strict=True)]
     found = engine.execute(
@@ -236,14 +291,8 @@ def _run(
         outputs=wanted,
     )
     if accumulate_grad:
-        return ()
-    result = tuple(None if g is None else (wrap(g) if raw else g) for g in found)
-    if not allow_unused and any(g is None for g in result):
-        raise RuntimeError(
-            "One of the differentiated Tensors appears to not have been used in the graph. Set "
-            "allow_unused=True if this is the desired behavior."
-        )
-    return result
+        return []
+    return [wrap(gradient) if raw and gradient is not None else gradient for gradient in found]
 
 
 def _fit(seed: Any, edge: tuple[Node, int], *, raw: bool) -> Any:

@@ -1,0 +1,60 @@
+"""Helpers that work alike on gradscope's runtime and on PyTorch."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+
+def runtime() -> Any:
+    """gradscope's runtime, as a program that says `import torch` gets it under `gradscope trace`."""
+    module = importlib.import_module("gradscope.runtime")
+    return module if hasattr(module, "Tensor") else _unfinished()
+
+
+def _unfinished() -> Any:
+    from gradscope.runtime import autograd, factories
+    from tests.runtime.oracle import ours
+
+    top = ours().module
+    for name in ("tensor", "ones", "zeros", "arange", "full", "zeros_like", "ones_like", "empty"):
+        setattr(top, name, getattr(factories, name))
+    for name in ("no_grad", "enable_grad", "set_grad_enabled", "is_grad_enabled", "inference_mode"):
+        setattr(top, name, getattr(autograd, name))
+    return top
+
+
+def leaf(torch: Any, *values: float) -> Any:
+    """A leaf with a gradient."""
+    return torch.tensor(list(values), dtype=torch.float64, requires_grad=True)
+
+
+def raises(kind: type[BaseException], action: Callable[[], Any]) -> str:
+    """The first line of the error that an action ends in."""
+    with pytest.raises(kind) as caught:
+        action()
+    return str(caught.value).splitlines()[0]
+
+
+def function(
+    torch: Any,
+    forward: Callable[..., Any],
+    backward: Callable[..., Any] | None = None,
+    setup_context: Callable[..., Any] | None = None,
+    name: str = "Mine",
+) -> Any:
+    """A custom Function made of these."""
+    body: dict[str, Any] = {"forward": staticmethod(forward)}
+    if backward is not None:
+        body["backward"] = staticmethod(backward)
+    if setup_context is not None:
+        body["setup_context"] = staticmethod(setup_context)
+    return type(name, (torch.autograd.Function,), body)
+
+
+def names(node: Any) -> list[Any]:
+    """The nodes an edge leads to, by name, with the input number."""
+    return [(None if n is None else type(n).__name__, nr) for n, nr in node.next_functions]
