@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Generator
-from typing import Any
+from typing import Any, Self
 
 from gradscope.runtime.state import local
 
@@ -88,9 +88,9 @@ class no_grad(_GradMode):  # noqa: N801  (PyTorch's names, here and below)
 
     enabled = False
 
-    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
+    def __new__(cls, function: Callable[..., Any] | None = None) -> Self:
         made = super().__new__(cls)
-        return made if function is None else made(function)
+        return made if function is None else made(function)  # type: ignore[return-value]
 
 
 class enable_grad(_GradMode):  # noqa: N801
@@ -98,9 +98,9 @@ class enable_grad(_GradMode):  # noqa: N801
 
     enabled = True
 
-    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
+    def __new__(cls, function: Callable[..., Any] | None = None) -> Self:
         made = super().__new__(cls)
-        return made if function is None else made(function)
+        return made if function is None else made(function)  # type: ignore[return-value]
 
 
 class set_grad_enabled(_GradMode):  # noqa: N801

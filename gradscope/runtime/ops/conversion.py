@@ -50,11 +50,12 @@ def to(self, *wanted, dtype=None, device=None, non_blocking=False, copy=False, m
                 dtype = rest.pop(0)
         if len(rest) > 1:
             copy = rest[1]
-    _available(device)
+    available(device)
     return converted(self, dtype or self.dtype, copy=copy, memory_format=memory_format)
 
 
-def _available(device):
+def available(device):
+    """Refuse, in PyTorch's words, any device but the CPU."""
     if isinstance(device, int):
         raise RuntimeError("Cannot access accelerator device when none is available.")
     if str(device).partition(":")[0] == "cuda":

@@ -1,0 +1,20 @@
+"""Modules, their parameters, and the functions they are made of: `torch.nn`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradscope.runtime import missing
+from gradscope.runtime.nn import (
+    functional as functional,
+    init as init,
+    modules as modules,
+    parameter as parameter,
+    utils as utils,
+)
+from gradscope.runtime.nn.modules import *  # noqa: F403 -- every module there is
+from gradscope.runtime.nn.parameter import Buffer as Buffer, Parameter as Parameter
+
+
+def __getattr__(name: str) -> Any:
+    raise missing.no_module_attribute("torch.nn", name, list(globals()))

@@ -1,0 +1,13 @@
+"""What modules are made of: `torch.nn.functional`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradscope.runtime import missing, ops
+
+globals().update(ops.NN_FUNCTIONS)
+
+
+def __getattr__(name: str) -> Any:
+    raise missing.no_module_attribute("torch.nn.functional", name, list(globals()))

@@ -1,0 +1,173 @@
+"""First values of parameters. The same seed draws the same numbers as PyTorch."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+from gradscope.runtime.autograd.grad_mode import no_grad
+from gradscope.runtime.ops.random import randperm
+
+_GAINS = {
+    "linear": 1.0,
+    "conv1d": 1.0,
+    "conv2d": 1.0,
+    "conv3d": 1.0,
+    "conv_transpose1d": 1.0,
+    "conv_transpose2d": 1.0,
+    "conv_transpose3d": 1.0,
+    "sigmoid": 1.0,
+    "tanh": 5.0 / 3,
+    "relu": math.sqrt(2.0),
+    "selu": 3.0 / 4,
+}
+
+
+def calculate_gain(nonlinearity: str, param: Any = None) -> float:
+    """How much a nonlinearity shrinks what goes through it, to be made good by the weights."""
+    if nonlinearity in _GAINS:
+        return _GAINS[nonlinearity]
+    if nonlinearity != "leaky_relu":
+        raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
+    if param is None:
+        slope = 0.01
+    elif isinstance(param, int | float) and not isinstance(param, bool):
+        slope = param
+    else:
+        raise ValueError(f"negative_slope {param} not a valid number")
+    return math.sqrt(2.0 / (1 + slope**2))
+
+
+@no_grad()
+def uniform_(tensor: Any, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Any:
+    return tensor.uniform_(a, b, generator=generator)
+
+
+@no_grad()
+def normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Any:
+    return tensor.normal_(mean, std, generator=generator)
+
+
+@no_grad()
+def trunc_normal_(
+    tensor: Any,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    generator: Any = None,
+) -> Any:
+    """Normal numbers between a and b: evenly spread ones sent through the inverse distribution."""
+    low, high = (0.5 + 0.5 * math.erf((x - mean) / std / math.sqrt(2)) for x in (a, b))
+    tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
+    return tensor.erfinv_().mul_(std * math.sqrt(2.0)).add_(mean).clamp_(min=a, max=b)
+
+
+@no_grad()
+def constant_(tensor: Any, val: float) -> Any:
+    return tensor.fill_(val)
+
+
+@no_grad()
+def ones_(tensor: Any) -> Any:
+    return tensor.fill_(1.0)
+
+
+@no_grad()
+def zeros_(tensor: Any) -> Any:
+    return tensor.zero_()
+
+
+@no_grad()
+def eye_(tensor: Any) -> Any:
+    """Ones on the diagonal, zeros elsewhere."""
+    if tensor.ndimension() != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    tensor.zero_().fill_diagonal_(1)
+    return tensor
+
+
+def fans(tensor: Any) -> tuple[int, int]:
+    """How many inputs each output has, and outputs each input."""
+    if tensor.dim() < 2:
+        raise ValueError(
+            "Fan in and fan out can not be computed for tensor with fewer than 2 dimensions"
+        )
+    field = math.prod(tensor.shape[2:])
+    return tensor.size(1) * field, tensor.size(0) * field
+
+
+_calculate_fan_in_and_fan_out = fans  # what programs that look inside call it
+
+
+def _fan(tensor: Any, mode: str) -> int:
+    mode = mode.lower()
+    if mode not in ("fan_in", "fan_out"):
+        raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
+    return fans(tensor)[mode == "fan_out"]
+
+
+@no_grad()
+def xavier_uniform_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
+    """Evenly spread, so that what goes in and what comes back keep their variance."""
+    bound = math.sqrt(3.0) * gain * math.sqrt(2.0 / float(sum(fans(tensor))))
+    return tensor.uniform_(-bound, bound, generator=generator)
+
+
+@no_grad()
+def xavier_normal_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
+    """The same with normal numbers."""
+    std = gain * math.sqrt(2.0 / float(sum(fans(tensor))))
+    return tensor.normal_(0.0, std, generator=generator)
+
+
+def _is_empty(tensor: Any) -> bool:
+    if 0 in tensor.shape:
+        warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
+        return True
+    return False
+
+
+@no_grad()
+def kaiming_uniform_(
+    tensor: Any,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Any = None,
+) -> Any:
+    """Evenly spread, so that a rectified signal keeps its variance."""
+    if _is_empty(tensor):
+        return tensor
+    std = calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
+    bound = math.sqrt(3.0) * std
+    return tensor.uniform_(-bound, bound, generator=generator)
+
+
+@no_grad()
+def kaiming_normal_(
+    tensor: Any,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Any = None,
+) -> Any:
+    """The same with normal numbers."""
+    if _is_empty(tensor):
+        return tensor
+    std = calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
+    return tensor.normal_(0, std, generator=generator)
+
+
+@no_grad()
+def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = None) -> Any:
+    """Normal numbers with a share of each column set to zero."""
+    if tensor.ndimension() != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    rows, columns = tensor.shape
+    tensor.normal_(0, std, generator=generator)
+    for column in range(columns):
+        gone = randperm(rows)[: math.ceil(sparsity * rows)]
+        tensor[gone, column] = 0
+    return tensor

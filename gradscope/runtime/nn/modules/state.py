@@ -1,0 +1,244 @@
+"""A module's state by name: saving it, and loading it with every mismatch named."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, namedtuple
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gradscope.runtime.autograd.grad_mode import no_grad
+from gradscope.runtime.autograd.hooks import RemovableHandle
+from gradscope.runtime.nn.parameter import Parameter
+from gradscope.runtime.tensor import Tensor
+
+_EXTRA = "_extra_state"
+
+
+class IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
+    """The names a state lacks, and those nobody asked for."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        return (
+            f"_IncompatibleKeys(missing_keys={self.missing_keys!r}, "
+            f"unexpected_keys={self.unexpected_keys!r})"
+        )
+
+    __str__ = __repr__
+
+
+class StateDict:
+    """The part of a module that outlives it."""
+
+    _version: int = 1
+
+    def get_extra_state(self) -> Any:
+        """What a module keeps besides tensors; a module that has it says both this and the next."""
+        raise NotImplementedError
+
+    def set_extra_state(self, state: Any) -> None:
+        raise NotImplementedError
+
+    def state_dict(
+        self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
+    ) -> Any:
+        """All parameters and persistent buffers by their dotted names."""
+        if args:
+            given: list[Any] = [destination, prefix, keep_vars]
+            given[: len(args)] = args
+            destination, prefix, keep_vars = given
+        if destination is None:
+            destination = OrderedDict()
+            destination._metadata = OrderedDict()
+        metadata = {"version": self._version}
+        if hasattr(destination, "_metadata"):
+            destination._metadata[prefix[:-1]] = metadata
+        own = self.__dict__
+        for hook in own["_state_dict_pre_hooks"].values():
+            hook(self, prefix, keep_vars)
+        self._save_to_state_dict(destination, prefix, keep_vars)
+        for name, module in own["_modules"].items():
+            if module is not None:
+                module.state_dict(
+                    destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars
+                )
+        for hook in own["_state_dict_hooks"].values():
+            found = hook(self, destination, prefix, metadata)
+            destination = destination if found is None else found
+        return destination
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        for name, tensor in self._own_state().items():
+            destination[prefix + name] = tensor if keep_vars else tensor.detach()
+        if self._has_extra_state():
+            destination[prefix + _EXTRA] = self.get_extra_state()
+
+    def _own_state(self) -> dict[str, Any]:
+        own = self.__dict__
+        hidden = own["_non_persistent_buffers_set"]
+        kept = {n: b for n, b in own["_buffers"].items() if n not in hidden}
+        both = {**own["_parameters"], **kept}
+        return {name: tensor for name, tensor in both.items() if tensor is not None}
+
+    def _has_extra_state(self) -> bool:
+        return type(self).get_extra_state is not StateDict.get_extra_state
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> Any:
+        return RemovableHandle.added(self.__dict__["_state_dict_hooks"], hook)
+
+    _register_state_dict_hook = register_state_dict_post_hook
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> Any:
+        return RemovableHandle.added(self.__dict__["_state_dict_pre_hooks"], hook)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> Any:
+        def bound(*args: Any) -> Any:
+            return hook(self, *args)
+
+        return RemovableHandle.added(self.__dict__["_load_state_dict_pre_hooks"], bound)
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> Any:
+        return RemovableHandle.added(self.__dict__["_load_state_dict_post_hooks"], hook)
+
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> IncompatibleKeys:
+        """Copy a state into this module. Names must match unless `strict` is off, shapes always."""
+        if not isinstance(state_dict, Mapping):
+            raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
+        loading = _Loading(state_dict, strict=strict, assign=assign)
+        loading.load(self, "")
+        errors = loading.errors
+        if strict:
+            if loading.unexpected:
+                errors.insert(
+                    0, f"Unexpected key(s) in state_dict: {_quoted(loading.unexpected)}. "
+                )
+            if loading.missing:
+                errors.insert(0, f"Missing key(s) in state_dict: {_quoted(loading.missing)}. ")
+        if errors:
+            raise RuntimeError(
+                f"Error(s) in loading state_dict for {type(self).__name__}:\n\t"
+                + "\n\t".join(errors)
+            )
+        return IncompatibleKeys(loading.missing, loading.unexpected)
+
+    def _load_from_state_dict(
+        self,
+        state_dict: Any,
+        prefix: str,
+        local_metadata: Any,
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        """Load what this very module owns; modules with a history of formats override it."""
+        assign = bool(local_metadata.get("assign_to_params_buffers", False))
+        for hook in self.__dict__["_load_state_dict_pre_hooks"].values():
+            hook(
+                state_dict,
+                prefix,
+                local_metadata,
+                strict,
+                missing_keys,
+                unexpected_keys,
+                error_msgs,
+            )
+        for name, tensor in self._own_state().items():
+            key = prefix + name
+            if key not in state_dict:
+                missing_keys.append(key)
+                continue
+            fault = _loaded(self, name, tensor, state_dict[key], key, assign=assign)
+            if fault is not None:
+                error_msgs.append(fault)
+        self._load_extra(state_dict, prefix, missing_keys)
+        if strict:
+            unexpected_keys.extend(self._strangers(state_dict, prefix))
+
+    def _load_extra(self, state_dict: Any, prefix: str, missing_keys: list[str]) -> None:
+        key = prefix + _EXTRA
+        if self._has_extra_state():
+            if key in state_dict:
+                self.set_extra_state(state_dict[key])
+            else:
+                missing_keys.append(key)
+
+    def _strangers(self, state_dict: Any, prefix: str) -> list[str]:
+        """Names that belong to this module by their prefix, and to nothing it has."""
+        own = self._own_state()
+        found = []
+        for key in state_dict:
+            extra = key == prefix + _EXTRA and self._has_extra_state()
+            if extra or not key.startswith(prefix):
+                continue
+            name, dot, _ = key[len(prefix) :].partition(".")
+            if name not in (self.__dict__["_modules"] if dot else own):
+                found.append(key)
+        return found
+
+
+class _Loading:
+    """One load: the state, and what did not fit."""
+
+    def __init__(self, state_dict: Mapping[str, Any], *, strict: bool, assign: bool) -> None:
+        self.state = OrderedDict(state_dict)
+        self.metadata = getattr(state_dict, "_metadata", {})
+        self.strict, self.assign = strict, assign
+        self.missing: list[str] = []
+        self.unexpected: list[str] = []
+        self.errors: list[str] = []
+
+    def load(self, module: Any, prefix: str) -> None:
+        metadata = dict(self.metadata.get(prefix[:-1], {}))
+        if self.assign:
+            metadata["assign_to_params_buffers"] = True
+        module._load_from_state_dict(
+            self.state, prefix, metadata, True, self.missing, self.unexpected, self.errors
+        )
+        for name, child in module._modules.items():
+            if child is not None:
+                self.load(child, f"{prefix}{name}.")
+        result = IncompatibleKeys(self.missing, self.unexpected)
+        for hook in module._load_state_dict_post_hooks.values():
+            if hook(module, result) is not None:
+                raise RuntimeError(
+                    "Hooks registered with ``register_load_state_dict_post_hook`` are not expected "
+                    "to return new values, if incompatible_keys need to be modified, it should be "
+                    "done inplace."
+                )
+
+
+def _loaded(
+    module: Any, name: str, tensor: Any, given: Any, key: str, *, assign: bool
+) -> str | None:
+    """Copy one tensor in, or say why it does not fit."""
+    if not isinstance(given, Tensor):
+        return (
+            f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like '
+            f"object from checkpoint but received {type(given)}"
+        )
+    if given.shape != tensor.shape:
+        if tensor.dim() == 0 and given.shape == (1,):
+            given = given.reshape(())
+        else:
+            return (
+                f"size mismatch for {key}: copying a param with shape {given.shape} from "
+                f"checkpoint, the shape in current model is {tensor.shape}."
+            )
+    if assign:
+        if isinstance(tensor, Parameter) and not isinstance(given, Parameter):
+            given = Parameter(given, requires_grad=tensor.requires_grad)
+        setattr(module, name, given)
+        return None
+    with no_grad():
+        tensor.copy_(given)
+    return None
+
+
+def _quoted(keys: list[str]) -> str:
+    return ", ".join(f'"{key}"' for key in keys)

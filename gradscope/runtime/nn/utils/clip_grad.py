@@ -1,0 +1,76 @@
+"""Gradients that are too large, brought back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from gradscope.runtime.autograd.grad_mode import no_grad
+from gradscope.runtime.factories import tensor
+from gradscope.runtime.ops.joining import stack
+from gradscope.runtime.tensor import Tensor
+
+
+def _listed(parameters: Any) -> list[Any]:
+    return [parameters] if isinstance(parameters, Tensor) else list(parameters)
+
+
+@no_grad()
+def get_total_norm(
+    tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: Any = None
+) -> Any:
+    """The norm of all tensors as if they were one vector."""
+    found = _listed(tensors)
+    norm_type = float(norm_type)
+    if not found:
+        return tensor(0.0)
+    norms = stack([one.norm(norm_type) for one in found])
+    total = norms.max() if norm_type == float("inf") else norms.norm(norm_type)
+    if error_if_nonfinite and not bool(total.isfinite()):
+        raise RuntimeError(
+            f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, "
+            "so it cannot be clipped. To disable this error and scale the gradients by the "
+            "non-finite norm anyway, set `error_if_nonfinite=False`"
+        )
+    return total
+
+
+@no_grad()
+def clip_grads_with_norm_(
+    parameters: Any, max_norm: float, total_norm: Any, foreach: Any = None
+) -> None:
+    """Scale all gradients so that a norm of `total_norm` becomes at most `max_norm`."""
+    grads = [p.grad for p in _listed(parameters) if p.grad is not None]
+    scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
+    for grad in grads:
+        grad.mul_(scale)
+
+
+@no_grad()
+def clip_grad_norm_(
+    parameters: Any,
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: Any = None,
+) -> Any:
+    """Scale all gradients so that their common norm is at most `max_norm`; returns what it was."""
+    found = _listed(parameters)
+    grads = [p.grad for p in found if p.grad is not None]
+    total_norm = get_total_norm(grads, norm_type, error_if_nonfinite)
+    clip_grads_with_norm_(found, max_norm, total_norm)
+    return total_norm
+
+
+clip_grad_norm = clip_grad_norm_
+
+
+@no_grad()
+def clip_grad_value_(
+    parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: Any = None
+) -> None:
+    """Bring every element of every gradient between -clip_value and clip_value."""
+    bound = float(clip_value)
+    for p in _listed(parameters):
+        if p.grad is not None:
+            p.grad.clamp_(min=-bound, max=bound)
