@@ -111,7 +111,8 @@ class FileWriter:
     # What a producer calls --------------------------------------------------------------------
 
     def intern(self, text: str) -> int:
-        return self._texts.intern(text)
+        # In a fork, a thread that is not there any more may hold the lock.
+        return 0 if self._process != os.getpid() else self._texts.intern(text)
 
     def block(self, row: type[Row], columns: Mapping[str, Values], amend: bool = False) -> None:  # noqa: FBT001, FBT002
         block = prepared(row, columns, amend=amend, texts=len(self._texts))

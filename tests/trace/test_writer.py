@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ def test_any_thread_may_write(background: bool, tmp_path: Path) -> None:
             writer.block(Node, {"id": [number], "name": [name], "thread": [thread]})
             push_window(writer, number, rows=10)
 
-    run_together([lambda thread=thread: produce(thread) for thread in range(threads)])
+    run_together([partial(produce, thread) for thread in range(threads)])
     writer.close()
 
     trace = load(tmp_path / "trace.json")

@@ -37,7 +37,7 @@ def test_a_full_disk_ends_the_recording_and_is_told_once_at_the_end(
     background: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "trace.json"
-    monkeypatch.setattr(file_writer.os, "pwrite", no_space)
+    monkeypatch.setattr(os, "pwrite", no_space)
     writer = FileWriter(path, background=background)
     for window in range(20):
         push_window(writer, window)
@@ -173,7 +173,7 @@ def test_what_waits_to_be_written_is_bounded(
             gate.wait()
         return PWRITE(descriptor, data, at)
 
-    monkeypatch.setattr(file_writer.os, "pwrite", slowly)
+    monkeypatch.setattr(os, "pwrite", slowly)
     writer = FileWriter(tmp_path / "trace.json", background=True, queued=50_000)
     committed: list[int] = []
 
@@ -207,7 +207,7 @@ def test_a_signal_handler_may_commit_while_its_thread_writes(
         return PWRITE(descriptor, data, at)
 
     writer = FileWriter(path, background=False)
-    monkeypatch.setattr(file_writer.os, "pwrite", interrupting)
+    monkeypatch.setattr(os, "pwrite", interrupting)
     push_window(writer, 0)
     push_window(writer, 2)
     writer.close()
