@@ -105,7 +105,13 @@ def test_what_is_no_trace_is_refused_when_packed(pack: Callable[[bytes], bytes])
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    paths = [tmp_path, tmp_path / "absent.json", tmp_path / "pipe", Path("/dev/zero"), "a\0b"]
+    paths: list[Path | str] = [
+        tmp_path,
+        tmp_path / "absent.json",
+        tmp_path / "pipe",
+        Path("/dev/zero"),
+        "a\0b",
+    ]
 
     reasons = [str(error_of(partial(load, path))).partition("': ")[2] for path in paths]
 
