@@ -23,7 +23,7 @@ class Parameter(Tensor):
             )
         return made.requires_grad_(requires_grad) if requires_grad else made
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         return "Parameter containing:\n" + super().__repr__()
 
 

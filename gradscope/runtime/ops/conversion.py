@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from gradscope.runtime import devices, dtypes, factories, formats
 from gradscope.runtime.dims import sizes
 from gradscope.runtime.op import INTERNAL, family, op
@@ -54,7 +56,7 @@ def to(self, *wanted, dtype=None, device=None, non_blocking=False, copy=False, m
     return converted(self, dtype or self.dtype, copy=copy, memory_format=memory_format)
 
 
-def available(device):
+def available(device: Any) -> None:
     """Refuse, in PyTorch's words, any device but the CPU."""
     if isinstance(device, int):
         raise RuntimeError("Cannot access accelerator device when none is available.")
