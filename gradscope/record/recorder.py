@@ -64,7 +64,7 @@ class Recording:
         self.session: Session | None = None
         self._before: Any = None
         self._cost = 0
-        self._dropped: dict[str, int] = {}
+        self._left_out = {"unwanted": 0, "dropped": 0}  # steps: not asked for; for want of room
         self._paused = False
 
     def start(self) -> Recording:
@@ -75,6 +75,7 @@ class Recording:
         self._meta(start)
         self.session = Session(self.writer, start, level=self.options.level)
         self.session.contexts.on_step = self._on_step
+        self.session.catalog.on_task_end = self._on_task_end
         if self.options.level in ("values", "full"):
             from gradscope.record.values import watch_values
 
@@ -103,8 +104,9 @@ class Recording:
             facts = ending or {"exit": "ok" if error is None else described(error)}
             for key, value in facts.items():
                 self._put(key, value)
-            if self._dropped:
-                self._put("dropped", self._dropped)
+            for why, steps in self._left_out.items():
+                if steps:
+                    self._put(why, {"steps": steps})
             self.writer.close()
 
     def abandon(self) -> None:
@@ -154,17 +156,35 @@ class Recording:
         session, options = self.session, self.options
         if session is None:
             return
+        session.flush_if_due()
         wanted = options.steps is None or options.steps[0] <= number <= options.steps[1]
-        if options.max_events is not None and session.events >= options.max_events:
-            wanted = False
-        if not wanted:
-            self._dropped["steps"] = self._dropped.get("steps", 0) + 1
-        if wanted and self._paused:
-            probe.watch(session.probe)
-        elif not wanted and not self._paused:
+        if wanted and self._has_room(session):
+            if self._paused:
+                self._paused = False
+                probe.watch(session.probe)
+        else:
+            self._pause(session, "dropped" if wanted else "unwanted")
+
+    def _on_task_end(self) -> None:
+        """A backward has ended; the rest of this step may be too much."""
+        session = self.session
+        if session is None:
+            return
+        session.flush_if_due()
+        if not self._paused and not self._has_room(session):
+            self._pause(session, "dropped")
+
+    def _has_room(self, session: Session) -> bool:
+        most = self.options.max_events
+        return most is None or session.events + session.waiting_events() < most
+
+    def _pause(self, session: Session, why: str) -> None:
+        """Leave out this step, or what is left of it."""
+        self._left_out[why] += 1
+        if not self._paused:
+            self._paused = True
             session.flush()
-            probe.watch(Paused(session.contexts))
-        self._paused = not wanted
+            probe.watch(Paused(session.contexts), calls=False)
 
     def _meta(self, start: int) -> None:
         from gradscope import __version__
@@ -218,6 +238,8 @@ class Recording:
 
 class Paused:
     """Stands in for the probe while nothing is recorded; only steps are followed."""
+
+    look = None
 
     def __init__(self, contexts: Any) -> None:
         self._contexts = contexts

@@ -58,6 +58,11 @@ class Session:
         if time.perf_counter_ns() - self._flushed > CALM:
             self.flush()
 
+    def waiting_events(self) -> int:
+        """How many events the notes stand for that have not been handed on."""
+        probe = self.probe
+        return 4 * len(probe.runs) + 3 * len(probe.moves) + len(probe.events)
+
     def flush(self) -> None:
         """Hand all notes so far to the writer."""
         with self._lock:

@@ -82,16 +82,19 @@ class Probe(Protocol):
 here: Any = None
 """The watcher, or None."""
 
+calls_told = False
+"""Whether the roads of calls tell it what they do."""
+
 roads: list[tuple[FunctionType, CodeType, CodeType]] = []
 """Every road of a call: the function, its code when unwatched, its code when watched."""
 
 
-def watch(watcher: Any) -> None:
-    """Tell `watcher` everything from now on; None: tell nobody."""
-    global here  # noqa: PLW0603  (the one switch; everything reads it here)
-    here = watcher
+def watch(watcher: Any, *, calls: bool = True) -> None:
+    """Tell `watcher` everything from now on, or all but the calls of operations; None: nobody."""
+    global here, calls_told  # noqa: PLW0603  (the one switch; everything reads it here)
+    here, calls_told = watcher, calls and watcher is not None
     for function, plain, watched in roads:
-        function.__code__ = plain if watcher is None else watched
+        function.__code__ = watched if calls_told else plain
 
 
 @contextmanager

@@ -64,7 +64,7 @@ class Unbuilt:
             for probed in (False, True)
         )
         made.__defaults__, made.__kwdefaults__ = plain.__defaults__, plain.__kwdefaults__
-        made.__code__ = plain.__code__ if probe.here is None else watched.__code__
+        made.__code__ = watched.__code__ if probe.calls_told else plain.__code__
         probe.roads.append((made, plain.__code__, watched.__code__))
 
 

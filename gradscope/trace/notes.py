@@ -19,6 +19,8 @@ def notes_of(trace: Trace) -> Iterator[str]:
     if trace.truncated:
         events = sum(len(t) for name, t in trace.tables.items() if name.startswith("event."))
         yield f"truncated: {events} events recovered, {trace.lost} bytes lost"
+    if steps := _count(trace, "dropped", "steps"):
+        yield f"dropped: {steps} {'step was' if steps == 1 else 'steps were'} not recorded"
     if dropped := dropped_rows(trace):
         shown = ", ".join(f"{name} {rows}" for name, rows in dropped.items())
         yield f"dropped: {sum(dropped.values())} rows were not recorded ({shown})"
@@ -40,8 +42,20 @@ def dropped_rows(trace: Trace) -> Mapping[str, int]:
     return {
         name if name in TABLES else quoted(name): rows
         for name, rows in sorted(dropped.items())
-        if type(rows) is int and rows > 0
+        if name != "steps" and type(rows) is int and rows > 0
     }
+
+
+def has_holes(trace: Trace) -> bool:
+    """Whether rows were left out, for want of room or because only some steps were asked for."""
+    left_out = _count(trace, "dropped", "steps") + _count(trace, "unwanted", "steps")
+    return left_out > 0 or bool(dropped_rows(trace))
+
+
+def _count(trace: Trace, key: str, kind: str) -> int:
+    counts = trace.meta.get(key)
+    count = counts.get(kind) if isinstance(counts, dict) else 0
+    return count if type(count) is int and count > 0 else 0
 
 
 def _strangers(trace: Trace) -> Iterator[str]:

@@ -76,8 +76,9 @@ class Meta(Row):
     """One fact about the run. A later row of the same key replaces the earlier.
 
     Keys: producer, producer_version, level, script, arguments, cwd, host, pid, rank, world_size,
-    clock_base (ns since the epoch), python, seeds, dropped (kind → count), cost_ns, observed,
-    inferred, exit (how the script ended).
+    clock_base (ns since the epoch), python, seeds, dropped (kind → count), unwanted (steps nobody
+    asked for → count), cost_ns, observed, inferred, exit (how the script ended), exit_code,
+    raised_at (where in gradscope itself, if there).
     """
 
     key: Text

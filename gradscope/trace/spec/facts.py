@@ -10,7 +10,7 @@ import numpy as np
 
 from gradscope.trace.declare import NONE, Event
 from gradscope.trace.events import TaskBegin, TaskEnd
-from gradscope.trace.notes import dropped_rows
+from gradscope.trace.notes import has_holes
 from gradscope.trace.ragged import Array, Integers, Ragged
 from gradscope.trace.tables import GraphTask, Node
 from gradscope.trace.text import quoted
@@ -47,7 +47,7 @@ class Facts:
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        self.dropped = bool(dropped_rows(trace))
+        self.dropped = has_holes(trace)
         self.complete = not trace.truncated and not self.dropped
         self._stretches: dict[type[Event], Stretch] = {}
         self._found: dict[object, Any] = {}
