@@ -68,10 +68,14 @@ class Catalog:
         """One row for a tensor, and one for its storage if that is new."""
         array = tensor._array
         meta = tensor._meta
+        storage = self.storage_of(tensor, number)
+        if storage == number:
+            size = array.nbytes if tensor._storage is None else tensor._storage.nbytes
+            self.storages.append((number, size, self._contexts.now()))
         label = name or (meta.name if meta is not None and meta.name else "")
         self.tensors.append((
             number, array.shape, strides_of(array),
-            self._writer.intern(dtypes.from_numpy(array.dtype).name), self.storage_of(tensor, number),
+            self._writer.intern(dtypes.from_numpy(array.dtype).name), storage,
             array.nbytes, tensor._version, tensor.is_leaf, tensor.requires_grad,
             self._writer.intern(label), op,
         ))  # fmt: skip
@@ -79,26 +83,26 @@ class Catalog:
             self._named.add(number)
 
     def storage_of(self, tensor: Any, number: int) -> int:
-        """The number of the tensor's storage, which is that of the first tensor seen on it."""
+        """The storage of a tensor that has this number: that of the first tensor seen on it."""
         storage = tensor._storage
         if storage is None:
-            self.storages.append((number, tensor._array.nbytes, self._contexts.now()))
             return number
         if storage.seen <= self.base:
             base = tensor._base
-            if base is not None and base is not tensor and base.seen > self.base:
-                storage.seen = base.seen & ~1
-            else:
-                storage.seen = number
-                self.storages.append((number, storage.nbytes, self._contexts.now()))
+            storage.seen = number if base is None or base is tensor else self.number_of(base)
         return int(storage.seen)
+
+    def _own(self, tensor: Any) -> None:
+        """Let the storage of a known tensor be the tensor's own, before others are seen on it."""
+        if tensor._storage is not None:
+            self.storage_of(tensor, self.number_of(tensor))
 
     def number_of(self, tensor: Any) -> int:
         """A tensor's number, without what else `seen` says."""
         seen = tensor.seen
         if seen <= self.base:
             seen = self.tensor(tensor)
-        return seen & ~1
+        return int(seen & ~1)
 
     def id_of(self, tensor: Any) -> int:
         """A tensor's id in the trace."""
@@ -153,6 +157,8 @@ class Catalog:
     ) -> None:
         """A call whose edges or saved tensors do not follow from its inputs' numbers."""
         if made._storage is not None:
+            for source in inputs:
+                self._own(source)
             self.views[number] = self.storage_of(made, number)
             made.seen = number
             if node is not None:
@@ -192,6 +198,9 @@ class Catalog:
         """A call with several results, or many inputs."""
         number = self._number()
         taken = tuple(self._input(t, frame) for t in inputs if isinstance(t, Tensor))
+        for source in inputs:
+            if isinstance(source, Tensor):
+                self._own(source)
         if node is not None:
             node.seen = number
         made = []

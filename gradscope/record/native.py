@@ -106,7 +106,7 @@ class NativeProbe:
 
     def op(self, op: Any, inputs: Any, outputs: Any, node: Any, begin: int, state: Any) -> None:
         end = perf_counter_ns()
-        frame = _getframe(3)
+        frame = _getframe(1)
         self.catalog.call(
             op, inputs, outputs, node, begin, end,
             self.code_sites.of(frame), self.contexts.of(state), frame,
@@ -114,7 +114,7 @@ class NativeProbe:
 
     def wrote(self, op: Any, inputs: Any, target: Any, node: Any, begin: int, state: Any) -> None:
         end = perf_counter_ns()
-        frame = _getframe(2)
+        frame = _getframe(1)
         self.catalog.wrote(
             op, inputs, target, node, begin, end,
             self.code_sites.of(frame), self.contexts.of(state), frame,

@@ -58,7 +58,7 @@ def a_wrong_sign_in_a_derivative(monkeypatch: pytest.MonkeyPatch) -> None:
     def flip(found: list[Any]) -> None:
         found[1] = None if found[1] is None else -found[1]
 
-    derivative(monkeypatch, next(n for n in REGISTRY if n.startswith("sub")), flip)
+    derivative(monkeypatch, "sub", flip)
 
 
 @fault
@@ -177,14 +177,13 @@ def a_post_hook_that_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @fault
 def a_capture_at_the_wrong_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = evaluate.captured
+    right = evaluate.keep
 
-    def wrong(task: Any, node: Any, inputs: list[Any], info: Any) -> bool:
-        needed = right(task, node, inputs, info)
+    def wrong(task: Any, node: Any, inputs: list[Any], entry: Any) -> None:
+        right(task, node, inputs, entry)
         task.captured_vars.reverse()
-        return needed
 
-    monkeypatch.setattr(evaluate, "captured", wrong)
+    monkeypatch.setattr(evaluate, "keep", wrong)
 
 
 @fault

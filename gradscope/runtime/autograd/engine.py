@@ -171,6 +171,8 @@ class Engine:
                 try:
                     if owner.error is None:
                         run(owner, node, inputs, heap)
+                    elif probe.here is not None:  # what a failed task had queued is thrown away
+                        probe.here.popped(owner, node, probe.here.clock(), len(heap))
                 except BaseException as error:  # carried to whoever called backward
                     self._fail(owner, node, error)
                 owner.outstanding_tasks -= 1

@@ -17,6 +17,7 @@ from gradscope.runtime.op import BY_HAND, family, inplace, op, w
 from gradscope.runtime.ops import both
 from gradscope.runtime.ops.shape import not_expandable
 
+FLOAT32 = np.dtype(np.float32)
 C_NAMES = {
     "float32": "float",
     "float64": "double",
@@ -34,7 +35,7 @@ C_NAMES = {
 
 def _product(left, right):
     """The matrix product of two arrays that fit; halves are computed in float32."""
-    if left.dtype in HALVES:
+    if left.itemsize == 2 and left.dtype in HALVES:
         return (left.astype(np.float32) @ right.astype(np.float32)).astype(left.dtype)
     return left.dot(right) if left.ndim < 3 else left @ right
 
@@ -51,10 +52,13 @@ def _same_dtype(left, right):
 
 
 def _mm(self, mat2):
-    if self.dtype is not mat2.dtype or self.dtype.kind not in "fc":
+    dtype = self.dtype
+    if dtype is not mat2.dtype or dtype.kind not in "fc":
         _same_dtype(self, mat2)
     if self.ndim == mat2.ndim == 2:
         try:
+            if dtype is FLOAT32:
+                return self.dot(mat2)
             return _product(self, mat2)
         except ValueError:
             raise RuntimeError(
@@ -70,14 +74,18 @@ def _columns_first(shape, strides, itemsize):
 
 
 def _left(grad, mat2, shape, strides):
-    if _columns_first(shape, strides, grad.itemsize):
+    if strides[0] == grad.itemsize and _columns_first(shape, strides, grad.itemsize):
         return w.t(w.mm(mat2, w.t(grad)))
+    if grad.__class__ is np.ndarray:
+        return _product(grad, mat2.T)
     return w.mm(grad, w.t(mat2))
 
 
 def _right(grad, mat1, shape, strides):
-    if _columns_first(shape, strides, grad.itemsize):
+    if strides[0] == grad.itemsize and _columns_first(shape, strides, grad.itemsize):
         return w.t(w.mm(w.t(grad), mat1))
+    if grad.__class__ is np.ndarray:
+        return _product(mat1.T, grad)
     return w.mm(w.t(mat1), grad)
 
 

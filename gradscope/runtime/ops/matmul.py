@@ -16,7 +16,7 @@ from gradscope.runtime.storage import elements
 def matmul(input, other):
     """The matrix product of vectors, matrices, or batches of matrices."""
     ndim, other_ndim = input._array.ndim, other._array.ndim
-    if ndim == 2 and other_ndim == 2:
+    if ndim == 2 == other_ndim:
         return mm(input, other)
     if ndim == 0 or other_ndim == 0:
         raise RuntimeError(

@@ -1,0 +1,98 @@
+"""Whatever a program does, its trace keeps every rule and tells the graph the program had."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given, settings
+
+import gradscope.runtime as torch
+from gradscope.record.recorder import record
+from gradscope.trace import schema
+from gradscope.trace.codec import load, save
+from gradscope.trace.run import Trace
+from gradscope.trace.spec import check
+from tests.programs import Program, outcome, programs
+
+
+def recorded(program: Program) -> tuple[Trace, dict[str, object]]:
+    with record() as recording:
+        seen = outcome(torch, program)
+    return recording.trace(), seen
+
+
+@settings(max_examples=150)
+@given(programs())
+def test_every_trace_keeps_every_rule(program: Program) -> None:
+    trace, _ = recorded(program)
+
+    assert check(trace) == []
+
+
+@settings(max_examples=100)
+@given(programs())
+def test_watching_changes_nothing_a_program_can_see(program: Program) -> None:
+    alone = outcome(torch, program)
+    _, seen = recorded(program)
+
+    assert repr(seen) == repr(alone)
+
+
+@settings(max_examples=100)
+@given(programs())
+def test_a_trace_tells_the_graph_that_next_functions_shows(program: Program) -> None:
+    trace, seen = recorded(program)
+    graphs = seen.get("graph", [])
+    told = [walked(trace, root) for root in roots_of_first_backward(trace)]
+
+    if told and "error" not in seen:
+        assert told == [graph for graph in graphs if graph]  # type: ignore[attr-defined]
+
+
+def roots_of_first_backward(trace: Trace) -> list[int]:
+    tasks = sorted(trace.rows(schema.GraphTask), key=lambda task: task.begin)
+    return list(tasks[0].roots) if tasks else []
+
+
+def walked(trace: Trace, root: int) -> list[object]:
+    """The graph below a node, in the form of tests.programs.walk."""
+    edges: dict[int, list[schema.Edge]] = {}
+    for edge in trace.rows(schema.Edge):
+        edges.setdefault(edge.node, []).append(edge)
+    names = {node.id: node.name for node in trace.rows(schema.Node)}
+    numbers, order = {root: 0}, [root]
+    found: list[object] = []
+    for node in order:
+        row = []
+        for edge in sorted(edges.get(node, []), key=lambda edge: edge.index):
+            if edge.next >= 0 and edge.next not in numbers:
+                numbers[edge.next] = len(order)
+                order.append(edge.next)
+            row.append((numbers[edge.next] if edge.next >= 0 else None, edge.input_nr))
+        found.append((names[node], tuple(row)))
+    return found
+
+
+@settings(max_examples=50)
+@given(programs())
+def test_hooks_are_told_as_often_as_they_are_called(program: Program) -> None:
+    trace, seen = recorded(program)
+    kinds = Counter(event.hook for event in trace.events(schema.HookBegin))
+
+    assert kinds[schema.HookKind.TENSOR] == len(seen["log"])  # type: ignore[arg-type]
+
+
+@settings(max_examples=50)
+@given(programs())
+def test_a_trace_of_a_program_survives_the_file(program: Program) -> None:
+    with TemporaryDirectory() as folder:
+        path, again = Path(folder) / "a.json", Path(folder) / "b.json"
+        with record(path):
+            outcome(torch, program)
+        trace = load(path)
+        save(trace, again)
+
+        assert check(trace) == []
+        assert load(again) == trace
