@@ -200,9 +200,12 @@ def below_modes(op: Operation, arguments: tuple[Any, ...]) -> Any:
         if p.tensor:
             values[i] = _as_tensor(op, p, values[i])
     _same_device(op, values)
+    refusals = [t for t in op.traits if isinstance(t, Refused)]
+    if refusals:
+        _refuse(refusals, [v._array for v in values if isinstance(v, Tensor)], given=True)
     arrays = _arrays(op, values)
-    if op.plan.refused:
-        _refuse(op, arrays)
+    if refusals:
+        _refuse(refusals, arrays, given=False)
     return op.full(*values, *arrays, begin)
 
 
@@ -276,12 +279,10 @@ def _arrays(op: Operation, values: Sequence[Any]) -> list[Any]:
     return [_cast(v, None) for v, _ in taken]
 
 
-def _refuse(op: Operation, arrays: Sequence[Any]) -> None:
+def _refuse(refusals: Sequence[Refused], arrays: Sequence[Any], *, given: bool) -> None:
     """Say which dtypes the operation does not know, if one of them is here."""
-    for trait in op.traits:
-        if not isinstance(trait, Refused):
-            continue
-        for array in arrays:
+    for trait in refusals:
+        for array in arrays if trait.given is given else ():
             if isinstance(array, np.ndarray) and array.dtype.kind in trait.kinds:
                 kind = dtypes.from_numpy(array.dtype).scalar_name
                 raise NotImplementedError(trait.text.format(kind=kind))

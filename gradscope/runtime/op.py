@@ -115,9 +115,9 @@ def shows(**options: Any) -> Constants:
     return Constants(tuple(options.items()))
 
 
-def refuses(kinds: str, text: str) -> Refused:
+def refuses(kinds: str, text: str, *, given: bool = False, by_numpy: bool = False) -> Refused:
     """Dtypes of these kinds (NumPy's letters) are refused; {kind} in the text is their name."""
-    return Refused(kinds, text)
+    return Refused(kinds, text, given, by_numpy)
 
 
 def joint(*names: str, by: Callable[..., Any]) -> Joint:
@@ -195,7 +195,7 @@ def _declare(
         same_dtype=PROMOTES in traits or COMPARES in traits,
         float_only=FLOATS in traits,
         numbers=TENSORS_ONLY not in traits,
-        refused="".join(t.kinds for t in traits if isinstance(t, Refused)),
+        refused="".join(t.kinds for t in traits if isinstance(t, Refused) and not t.by_numpy),
         nondifferentiable_outputs=tuple(names.index(n) for n in without),
     )
     if plan.differentiable != tuple(differentiable):

@@ -78,10 +78,16 @@ class Constants(Trait):
 
 @dataclass(frozen=True)
 class Refused(Trait):
-    """Kinds of dtype (NumPy's letters) it does not know, and what it says of them."""
+    """Kinds of dtype (NumPy's letters) it does not know, and what it says of them.
+
+    `given`: asked of what the user gave, not of what promotion made of it. `by_numpy`: NumPy refuses
+    them too, so that the short road need not look.
+    """
 
     kinds: str
     text: str
+    given: bool = False
+    by_numpy: bool = False
 
 
 @dataclass(frozen=True)

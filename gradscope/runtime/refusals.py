@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime import dtypes
-from gradscope.runtime.operation import Operation
+from gradscope.runtime.operation import Operation, Refused
 
 
 def refused(op: Operation, error: Exception, arrays: Sequence[Any]) -> None:
@@ -23,6 +23,8 @@ def refused(op: Operation, error: Exception, arrays: Sequence[Any]) -> None:
     given = [a for a in arrays if isinstance(a, np.ndarray)]
     text = str(error)
     if isinstance(error, ValueError):
+        if "duplicate value in 'axis'" in text:
+            raise RuntimeError("a dim appears multiple times in the list of dims") from None
         if "broadcast" in text:
             raise RuntimeError(mismatch([a.shape for a in given]) or text) from None
         if "negative integer powers" in text:
@@ -55,16 +57,8 @@ def mismatch(shapes: Sequence[tuple[int, ...]]) -> str | None:
 
 def not_implemented(op: Operation, arrays: Sequence[Any]) -> str:
     """What is said of an operation that does not know a dtype."""
-    name = op.base_name.rstrip("_")
-    kind = dtypes.from_numpy(arrays[0].dtype)
-    if name == "sub" and kind is dtypes.bool_:
-        return (
-            "Subtraction, the `-` operator, with two bool tensors is not supported. "
-            "Use the `^` or `logical_xor()` operator instead."
-        )
-    if name == "neg" and kind is dtypes.bool_:
-        return (
-            "Negation, the `-` operator, on a bool tensor is not supported. "
-            "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."
-        )
-    return f"\"{name}_cpu\" not implemented for '{kind.scalar_name}'"
+    kind = dtypes.from_numpy(arrays[0].dtype).scalar_name
+    for trait in op.traits:
+        if isinstance(trait, Refused) and arrays[0].dtype.kind in trait.kinds:
+            return trait.text.format(kind=kind)
+    return f"\"{op.base_name.rstrip('_')}_cpu\" not implemented for '{kind}'"

@@ -162,32 +162,9 @@ def theirs() -> Engine:
 
 
 def ours() -> Engine:
-    import gradscope.runtime as runtime
-    from gradscope.runtime.tensor import Tensor
+    from gradscope import runtime
 
-    module: Any = runtime if hasattr(runtime, "Tensor") else _unfinished()
-    return Engine(module, Tensor.from_array)
-
-
-def _unfinished() -> Any:
-    """The runtime's names while its top module is still being written."""
-    from types import SimpleNamespace
-
-    from gradscope.runtime import autograd, dtypes, ops
-    from gradscope.runtime.tensor import Tensor
-
-    ops.load()
-    functional = SimpleNamespace(**ops.NN_FUNCTIONS)
-    groups: dict[str, Any] = {}
-    for name, made in ops.FUNCTIONS.items():
-        group, _, short = name.rpartition(".")
-        groups.setdefault(group, {})[short] = made
-    top = SimpleNamespace(**dtypes.NAMES, **groups.pop(""))
-    for group, names in groups.items():
-        setattr(top, group, SimpleNamespace(**names))
-    top.Tensor, top.autograd = Tensor, autograd
-    top.nn = SimpleNamespace(functional=functional)
-    return top
+    return Engine(runtime, runtime.Tensor.from_array)
 
 
 def flat(result: Any) -> Iterator[Any]:

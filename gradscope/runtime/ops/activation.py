@@ -21,21 +21,15 @@ def _floats_only(name):
 
 
 def _tanh_backward(grad_output, output):
-    made = output * output
-    np.subtract(ONE[made.dtype], made, out=made)
-    return np.multiply(made, grad_output, out=made)
+    return (ONE[output.dtype] - output * output) * grad_output
 
 
 def _sigmoid(self):
-    made = np.exp(np.negative(self))
-    np.add(made, ONE[made.dtype], out=made)
-    return np.reciprocal(made, out=made)
+    return np.reciprocal(np.exp(np.negative(self)) + ONE[self.dtype])
 
 
 def _sigmoid_backward(grad_output, output):
-    made = np.subtract(ONE[output.dtype], output)
-    np.multiply(made, output, out=made)
-    return np.multiply(made, grad_output, out=made)
+    return (ONE[output.dtype] - output) * output * grad_output
 
 
 tanh = op("TanhBackward0", np.tanh, FLOATS, self=lambda grad, result: w.tanh_backward(grad, result))
@@ -260,6 +254,7 @@ celu__from_result = op(
     "CeluBackward1",
     celu.op.kernel,
     INTERNAL,
+    _floats_only("elu_cpu"),
     self=lambda grad, result, alpha: w.elu_backward(grad, alpha, 1.0, 1.0 / alpha, True, result),
 )
 

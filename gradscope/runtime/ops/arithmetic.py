@@ -11,12 +11,28 @@ from gradscope.runtime.op import (
     family,
     inplace,
     op,
+    refuses,
     shows,
 )
 from gradscope.runtime.ops import METHODS, both, method
 from gradscope.runtime.ops.words import alias, zeros_like
 from gradscope.runtime.outs import written
 
+NO_MASKS = (
+    refuses(
+        "b",
+        "Subtraction, the `-` operator, with two bool tensors is not supported. "
+        "Use the `^` or `logical_xor()` operator instead.",
+        by_numpy=True,
+    ),
+    refuses(
+        "b",
+        "Subtraction, the `-` operator, with a bool tensor is not supported. "
+        "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead.",
+        given=True,
+        by_numpy=True,
+    ),
+)
 add__default = op(
     "AddBackward0",
     np.add,
@@ -48,6 +64,7 @@ sub__default = op(
     "SubBackward0",
     np.subtract,
     PROMOTES,
+    *NO_MASKS,
     shows(alpha=1),
     self=lambda grad: grad,
     other=lambda grad: -grad,
@@ -56,6 +73,7 @@ sub__alpha = op(
     "SubBackward0",
     lambda self, other, alpha: self - _times(other, alpha),
     PROMOTES,
+    *NO_MASKS,
     self=lambda grad: grad,
     other=lambda grad, alpha: -(grad * alpha),
 )
@@ -63,6 +81,7 @@ rsub__Tensor = op(
     "RsubBackward0",
     lambda self, other, alpha=1: np.subtract(other, self if alpha == 1 else _times(self, alpha)),
     PROMOTES,
+    *NO_MASKS,
     self=lambda grad, alpha: -(grad if alpha == 1 else grad * alpha),
     other=lambda grad: grad,
 )
@@ -71,6 +90,7 @@ rsub__Scalar = op(
     "RsubBackward1",
     lambda self, other: np.subtract(other, self),
     PROMOTES,
+    *NO_MASKS,
     shows(alpha=1),
     self=lambda grad: -grad,
 )
@@ -78,6 +98,7 @@ rsub__Scalar_alpha = op(
     "RsubBackward1",
     lambda self, other, alpha: np.subtract(other, _times(self, alpha)),
     PROMOTES,
+    *NO_MASKS,
     self=lambda grad, alpha: -(grad * alpha),
 )
 mul = op(
@@ -107,7 +128,17 @@ div__Scalar = op(
     INTERNAL,
     self=lambda grad, other: grad / other,
 )
-neg = op("NegBackward0", np.negative, self=lambda grad: -grad)
+neg = op(
+    "NegBackward0",
+    np.negative,
+    refuses(
+        "b",
+        "Negation, the `-` operator, on a bool tensor is not supported. "
+        "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead.",
+        by_numpy=True,
+    ),
+    self=lambda grad: -grad,
+)
 reciprocal = op(
     "ReciprocalBackward0",
     np.reciprocal,
@@ -159,6 +190,7 @@ div__Tensor_mode = op(
     "DivBackward2",
     _divide,
     PROMOTES,
+    refuses("b", "\"div_cpu\" not implemented for '{kind}'"),
     self=lambda grad, other, rounding_mode: (
         grad / other if rounding_mode is None else zeros_like(grad)
     ),
@@ -175,12 +207,14 @@ def _lerp(self, end, weight):
 lerp__Scalar = op(
     "LerpBackward0",
     _lerp,
+    refuses("biu", "\"lerp_kernel_scalar\" not implemented for '{kind}'"),
     self=lambda grad, weight: grad * (1 - weight),
     end=lambda grad, weight: grad * weight,
 )
 lerp__Tensor = op(
     "LerpBackward1",
     _lerp,
+    refuses("biu", "\"lerp_kernel_tensor\" not implemented for '{kind}'"),
     self=lambda grad, weight: grad * (1 - weight),
     end=lambda grad, weight: grad * weight,
     weight=lambda grad, self, end: grad * (end - self),
@@ -210,6 +244,7 @@ addcmul = op(
     "AddcmulBackward0",
     _addcmul,
     PROMOTES,
+    refuses("b", "\"addcmul_cpu_out\" not implemented for '{kind}'"),
     self=lambda grad: grad,
     tensor1=lambda grad, tensor2, value: grad * (tensor2 * value),
     tensor2=lambda grad, tensor1, value: grad * (tensor1 * value),

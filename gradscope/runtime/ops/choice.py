@@ -45,7 +45,7 @@ def _fill(self, mask, value):
             "masked_fill only supports boolean masks, but got mask with dtype "
             f"{dtypes.from_numpy(mask.dtype)}"
         )
-    if not dtypes.can_cast(dtypes.number_dtype(value), dtypes.from_numpy(self.dtype)):
+    if self.dtype.kind in "iu" and value.__class__ is float and not value.is_integer():
         raise RuntimeError(
             f"value cannot be converted to type {_c_name(self.dtype)} without overflow"
         )
@@ -141,8 +141,8 @@ def _clamped(self, min=None, max=None):
         kind = dtypes.from_numpy(self.dtype).scalar_name
         raise NotImplementedError(f"\"clamp_scalar_cpu\" not implemented for '{kind}'")
     if min is not None:
-        self = np.maximum(self, np.asarray(min, self.dtype))
-    return self if max is None else np.minimum(self, np.asarray(max, self.dtype))
+        self = np.maximum(self, np.asarray(min).astype(self.dtype))
+    return self if max is None else np.minimum(self, np.asarray(max).astype(self.dtype))
 
 
 def _inside(self, min, max):
@@ -153,6 +153,8 @@ def _inside(self, min, max):
 
 def _bounded(self, min=None, max=None):
     """Between two tensors; the upper bound wins where it is below the lower one."""
+    if self.dtype.kind == "b" and min is not None and max is not None:
+        raise NotImplementedError("\"clamp_cpu\" not implemented for 'Bool'")
     made = self if min is None else np.maximum(self, min)
     return made if max is None else np.minimum(made, max)
 

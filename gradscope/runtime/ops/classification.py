@@ -31,7 +31,8 @@ ROWS = np.arange(256)
 def _nll(self, target, weight=None, reduction=MEAN, ignore_index=-100):
     rows = _rows(self, target, weight)
     if rows is None:
-        return losses.nll_loss(self, target, weight, NAMES[reduction], ignore_index)
+        made, total = losses.nll_loss(self, target, weight, NAMES[reduction], ignore_index)
+        return made, total if reduction else np.zeros((), self.dtype)
     picked = np.negative(self[rows, target])
     count = np.asarray(target.size, self.dtype) if reduction else np.zeros((), self.dtype)
     return reduced(picked, reduction), count

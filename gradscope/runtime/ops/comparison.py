@@ -37,8 +37,12 @@ bitwise_and = op(None, np.bitwise_and, PROMOTES)
 bitwise_or = op(None, np.bitwise_or, PROMOTES)
 bitwise_xor = op(None, np.bitwise_xor, PROMOTES)
 bitwise_not = op(None, np.invert)
-bitwise_left_shift = op(None, np.left_shift, PROMOTES)
-bitwise_right_shift = op(None, np.right_shift, PROMOTES)
+bitwise_left_shift = op(
+    None, np.left_shift, PROMOTES, refuses("b", "\"lshift_cpu\" not implemented for '{kind}'")
+)
+bitwise_right_shift = op(
+    None, np.right_shift, PROMOTES, refuses("b", "\"rshift_cpu\" not implemented for '{kind}'")
+)
 
 
 def _never(array):

@@ -167,11 +167,12 @@ def _middle_of_all(self):
     return _middle(self.reshape(-1), 0, False)[0]
 
 
-median__default = op("MedianBackward0", _middle_of_all, NO_ORDER, self=_shared_by_all)
+NO_MIDDLE = refuses("cb", "\"median_out\" not implemented for '{kind}'")
+median__default = op("MedianBackward0", _middle_of_all, NO_MIDDLE, self=_shared_by_all)
 median__dim = op(
     "MedianBackward1",
     lambda self, dim, keepdim=False: _middle(self, dim, keepdim),
-    NO_ORDER,
+    NO_MIDDLE,
     VALUES,
     self=_selected,
 )

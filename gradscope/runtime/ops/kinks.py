@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradscope.runtime.op import INTERNAL, family, inplace, op, refuses, w
+from gradscope.runtime.op import INTERNAL, family, inplace, joint, op, refuses, w
 from gradscope.runtime.ops.words import ZERO, zeros_like
 
 
@@ -43,6 +43,7 @@ threshold__in_place = op(
     "ThresholdBackward1",
     _threshold,
     INTERNAL,
+    _refused("threshold_cpu"),
     self=lambda grad, self, threshold: w.threshold_backward(grad, self, threshold),
 )
 threshold_backward = op(
@@ -65,6 +66,7 @@ leaky_relu__from_result = op(
     "LeakyReluBackward1",
     leaky_relu.op.kernel,
     INTERNAL,
+    _refused("leaky_relu_cpu", "cbiu"),
     self=lambda grad, result, negative_slope: w.leaky_relu_backward(grad, result, negative_slope),
 )
 leaky_relu_backward = op(
@@ -174,12 +176,18 @@ softshrink_backward = op(
     grad_output=lambda grad, self, lambd: w.softshrink_backward(grad, self, lambd),
     self=zeros_like,
 )
+
+
+def _prelu_slopes(grad, self, weight):
+    kept = self > 0
+    return w.where(kept, grad, grad * weight), w.where(kept, zeros_like(grad), grad * self)
+
+
 _prelu_kernel = op(
     "PreluKernelBackward0",
     lambda self, weight: np.where(self > 0, self, self * weight),
     INTERNAL,
-    self=lambda grad, self, weight: w.where(self > 0, grad, grad * weight),
-    weight=lambda grad, self: w.where(self > 0, zeros_like(grad), grad * self),
+    joint("self", "weight", by=_prelu_slopes),
 )
 
 

@@ -168,6 +168,9 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
             UserWarning,
             stacklevel=2,
         )
+    if not input.is_floating_point():
+        kind = "Complex" if input.is_complex() else "Integral"
+        raise RuntimeError(f"kl_div: {kind} inputs not supported.")
     kind = reduction_number("sum" if batch else reduction, size_average, reduce)
     if log_target:
         losses = target.exp() * (target - input)

@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 
-from gradscope.runtime.op import INTERNAL, PROMOTES, family, op, w
+from gradscope.runtime.op import INTERNAL, PROMOTES, family, op, refuses, w
 from gradscope.runtime.ops import FUNCTIONS, nn_function
 from gradscope.runtime.ops.reduction import MEAN, reduced, reduced_tensor, reduction_number
 from gradscope.runtime.ops.words import zeros_like
@@ -36,6 +36,7 @@ def _mse(self, target, reduction):
 mse_loss__default = op(
     "MseLossBackward0",
     _mse,
+    refuses("cbiu", "\"mse_cpu\" not implemented for '{kind}'"),
     PROMOTES,
     INTERNAL,
     self=lambda grad, self, target, reduction: w.mse_loss_backward(grad, self, target, reduction),

@@ -11,7 +11,7 @@ from gradscope.runtime.dims import wrapped_all
 from gradscope.runtime.kernels.support import HALVES
 from gradscope.runtime.op import BY_HAND, FUNCTION_ONLY, family, op, w
 from gradscope.runtime.ops import FUNCTIONS, both, nn_function
-from gradscope.runtime.ops.sums import accumulated, dims_of, unreduced
+from gradscope.runtime.ops.sums import accumulated, checked, dims_of, unreduced
 from gradscope.runtime.ops.words import ZERO, zeros_like
 
 
@@ -23,7 +23,7 @@ def _norm(self, ord=2, dim=None, keepdim=False):
         )
     if self.dtype in HALVES:
         return np.asarray(_norm(self.astype(np.float32), ord, dim, keepdim)).astype(self.dtype)
-    dim = dim or None
+    dim = checked(dim, self.ndim)
     if ord == 2 and dim is None and not keepdim and self.dtype.kind == "f":
         flat = self.reshape(-1)
         return np.sqrt(np.dot(flat, flat))

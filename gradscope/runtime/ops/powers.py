@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradscope.runtime import dtypes
-from gradscope.runtime.op import PROMOTES, family, inplace, numbers, op, w
+from gradscope.runtime.op import PROMOTES, family, inplace, numbers, op, refuses, w
 from gradscope.runtime.ops import METHODS, both, function, method
 from gradscope.runtime.ops.arithmetic import floor_divided, no_zeros
 from gradscope.runtime.ops.words import (
@@ -21,6 +21,8 @@ from gradscope.runtime.outs import written
 def _power_of(self, exponent):
     """A tensor to a number; small exponents have functions of their own, and exact ones."""
     kind = self.dtype.kind
+    if kind in "iu" and exponent < 0 and exponent.__class__ is int:
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
     if kind in "iub" or (exponent.__class__ is complex and kind != "c"):
         self = promoted(self, exponent)
     if exponent == 2:
@@ -30,6 +32,16 @@ def _power_of(self, exponent):
     if exponent == 3:
         return self * self * self
     return np.power(self, np.asarray(exponent, self.dtype))
+
+
+def _power(self, exponent):
+    """A power of two arrays. Of whole numbers, what a negative exponent makes is cut to 0, 1, -1."""
+    if self.dtype.kind not in "iu" or not (exponent < 0).any():
+        return np.power(self, exponent)
+    made = np.power(self, np.maximum(exponent, 0))
+    odd = np.where(exponent % 2 == 0, 1, -1)
+    cut = np.where(self == 1, 1, np.where(self == -1, odd, 0))
+    return np.where(exponent < 0, cut, made).astype(self.dtype)
 
 
 def _power_slope(grad, self, exponent):
@@ -59,6 +71,9 @@ def _number_slope(grad, self, exponent, result):
     return grad * (result * _logarithm(self))
 
 
+NO_FLOOR = refuses("b", "\"div_floor_cpu\" not implemented for '{kind}'")
+
+
 def _divided(self, other, rounding_mode):
     return getattr(w, "div.Tensor_mode")(self, other, rounding_mode)
 
@@ -78,8 +93,9 @@ def _fmod(self, other):
 pow__Tensor_Scalar = op("PowBackward0", _power_of, self=_power_slope)
 pow__Tensor_Tensor = op(
     "PowBackward1",
-    lambda self, exponent: np.power(self, exponent),
+    _power,
     PROMOTES,
+    refuses("b", "\"pow\" not implemented for '{kind}'"),
     self=lambda grad, self, exponent: w.where(
         exponent == 0, zeros_like(grad), grad * (exponent * self ** (exponent - 1))
     ),
@@ -87,7 +103,7 @@ pow__Tensor_Tensor = op(
 )
 pow__Scalar = op(
     "PowBackward2",
-    lambda self, exponent: np.power(
+    lambda self, exponent: _power(
         np.asarray(self, promoted(exponent, self).dtype), promoted(exponent, self)
     ),
     numbers("self"),
@@ -97,12 +113,14 @@ remainder__Scalar = op(
     "RemainderBackward0",
     _remainder,
     PROMOTES,
+    refuses("b", "\"remainder_cpu\" not implemented for '{kind}'"),
     self=lambda grad: grad,
 )
 remainder__Tensor = op(
     "RemainderBackward1",
     _remainder,
     PROMOTES,
+    refuses("b", "\"remainder_cpu\" not implemented for '{kind}'"),
     self=lambda grad: grad,
     other=lambda grad, self, other: -grad * _divided(self, other, "floor"),
 )
@@ -116,22 +134,25 @@ fmod__Scalar = op(
     "FmodBackward0",
     _fmod,
     PROMOTES,
+    refuses("b", "\"fmod_cpu\" not implemented for '{kind}'"),
     self=lambda grad: grad,
 )
 fmod__Tensor = op(
     "FmodBackward1",
     _fmod,
     PROMOTES,
+    refuses("b", "\"fmod_cpu\" not implemented for '{kind}'"),
     self=lambda grad: grad,
     other=lambda grad, self, other: -grad * _divided(self, other, "trunc"),
 )
 floor_divide__Scalar = op(
-    "NotImplemented", floor_divided, PROMOTES, self=no_derivative("floor_divide")
+    "NotImplemented", floor_divided, PROMOTES, NO_FLOOR, self=no_derivative("floor_divide")
 )
 floor_divide__Tensor = op(
     "NotImplemented",
     floor_divided,
     PROMOTES,
+    NO_FLOOR,
     self=no_derivative("floor_divide"),
     other=no_derivative("floor_divide"),
 )

@@ -9,7 +9,7 @@ import numpy as np
 from gradscope.runtime.kernels import plain
 from gradscope.runtime.op import BY_HAND, FLOATS, family, inplace, op, refuses, w
 from gradscope.runtime.ops import both, method
-from gradscope.runtime.ops.words import alias, is_whole, zeros_like
+from gradscope.runtime.ops.words import ZERO, alias, is_whole, zeros_like
 
 
 def _on_fractions(step):
@@ -22,15 +22,17 @@ def _on_fractions(step):
 
 
 def _round_decimals(self, decimals):
-    if is_whole(self):
-        return self.copy()
-    scale = 10.0 ** abs(decimals)
+    scale = 10.0 ** math.fabs(decimals)
     made = np.rint(self * scale if decimals >= 0 else self / scale)
     return (made / scale if decimals >= 0 else made * scale).astype(self.dtype)
 
 
 def _sign(self):
-    return self.copy() if self.dtype.kind == "b" else np.sign(self)
+    """-1, 0 or 1; of NaN zero, as in PyTorch. Of a complex number z / |z|."""
+    if self.dtype.kind == "b":
+        return self.copy()
+    made = np.sign(self)
+    return made if self.dtype.kind in "iu" else np.where(np.isnan(made), ZERO[made.dtype], made)
 
 
 def _sgn_slope(grad, self, result):
@@ -47,14 +49,19 @@ def _is_complex(value):
 
 
 def _no_complex(name):
-    return refuses("c", f"{name} is not supported for complex inputs")
+    return refuses("cb", f"\"{name}_vml_cpu\" not implemented for '{{kind}}'")
 
 
 floor = op("FloorBackward0", _on_fractions(np.floor), _no_complex("floor"), self=zeros_like)
 ceil = op("CeilBackward0", _on_fractions(np.ceil), _no_complex("ceil"), self=zeros_like)
 trunc = op("TruncBackward0", _on_fractions(np.trunc), _no_complex("trunc"), self=zeros_like)
 round__default = op("RoundBackward0", _on_fractions(np.rint), _no_complex("round"), self=zeros_like)
-round__decimals = op("RoundBackward1", _round_decimals, _no_complex("round"), self=zeros_like)
+round__decimals = op(
+    "RoundBackward1",
+    _round_decimals,
+    refuses("cbiu", "\"round_cpu\" not implemented for '{kind}'"),
+    self=zeros_like,
+)
 frac = op(
     "FracBackward0",
     lambda self: self - np.trunc(self),
@@ -72,7 +79,13 @@ sign = op(
     self=zeros_like,
 )
 sgn = op("SgnBackward0", _sign, BY_HAND, self=_sgn_slope)
-abs = op("AbsBackward0", np.absolute, BY_HAND, self=lambda grad, self: grad * w.sgn(self))
+abs = op(
+    "AbsBackward0",
+    np.absolute,
+    BY_HAND,
+    refuses("b", "\"abs_cpu\" not implemented for '{kind}'"),
+    self=lambda grad, self: grad * w.sgn(self),
+)
 deg2rad = op(
     "Deg2RadBackward0",
     lambda self: self * np.asarray(math.pi / 180, self.dtype),

@@ -134,8 +134,13 @@ def _running_slope(grads, self, dim, indices):
 
 
 RUNNING = outputs("values", "indices", without=("indices",))
-cummax__default = op("CummaxBackward0", _running(np.maximum), RUNNING, self=_running_slope)
-cummin__default = op("CumminBackward0", _running(np.minimum), RUNNING, self=_running_slope)
+NO_ORDER = refuses("c", "\"cummax_cpu\" not implemented for '{kind}'")
+cummax__default = op(
+    "CummaxBackward0", _running(np.maximum), NO_ORDER, RUNNING, self=_running_slope
+)
+cummin__default = op(
+    "CumminBackward0", _running(np.minimum), NO_ORDER, RUNNING, self=_running_slope
+)
 
 
 MINUS_INFINITY = Constant(-np.inf)

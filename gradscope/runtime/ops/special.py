@@ -143,6 +143,7 @@ logaddexp = op(
     "LogaddexpBackward0",
     np.logaddexp,
     PROMOTES,
+    refuses("biu", "\"logaddexp_cpu\" not implemented for '{kind}'"),
     TENSORS_ONLY,
     self=lambda grad, self, other: grad / (1 + w.exp(other - self)),
     other=lambda grad, self, other: grad / (1 + w.exp(self - other)),
@@ -151,6 +152,7 @@ logaddexp2 = op(
     "Logaddexp2Backward0",
     np.logaddexp2,
     PROMOTES,
+    refuses("biu", "\"logaddexp2_cpu\" not implemented for '{kind}'"),
     TENSORS_ONLY,
     self=lambda grad, self, other: grad / (1 + w.exp2(other - self)),
     other=lambda grad, self, other: grad / (1 + w.exp2(self - other)),
@@ -170,6 +172,7 @@ def _xlogy_number_slope(grad, self, other):
 xlogy__Tensor = op(
     "XlogyBackward0",
     lambda self, other: plain.xlogy(self, other),
+    _no_complex("xlogy_cpu"),
     PROMOTES,
     FLOATS,
     self=_xlogy_slope,
@@ -179,12 +182,14 @@ xlogy__Scalar_Self = op(
     "XlogyBackward1",
     lambda self, other: plain.xlogy(np.asarray(self, other.dtype), other),
     FLOATS,
+    _no_complex("xlogy_cpu"),
     numbers("self"),
     other=lambda grad, self, other: grad * self / other,
 )
 xlogy__Scalar_Other = op(
     "XlogyBackward2",
     lambda self, other: plain.xlogy(self, np.asarray(other, self.dtype)),
+    _no_complex("xlogy_cpu"),
     FLOATS,
     self=_xlogy_number_slope,
 )

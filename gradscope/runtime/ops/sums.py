@@ -12,13 +12,12 @@ from gradscope.runtime.factories import dtype_named
 from gradscope.runtime.kernels import plain
 from gradscope.runtime.kernels.reduce import sum_columns
 from gradscope.runtime.kernels.support import HALVES, LARGE
-from gradscope.runtime.op import BY_HAND, FLOATS, family, op, outputs, w
+from gradscope.runtime.op import BY_HAND, FLOATS, family, op, outputs, refuses, w
 from gradscope.runtime.ops import both, function
-from gradscope.runtime.ops.words import ZERO, function_alias, zeros_like
+from gradscope.runtime.ops.words import ZERO, function_alias, on_arrays, zeros_like
 from gradscope.runtime.outs import written
 
 add_reduce = np.add.reduce
-ndarray = np.ndarray
 FLOAT32, FLOAT64, INT64 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int64)
 SMALL = 4096
 """Up to this many elements NumPy copies a number faster than it makes a view of it."""
@@ -26,7 +25,7 @@ SMALL = 4096
 
 def spread(grad, shape):
     """One number for every element of this shape."""
-    if grad.__class__ is not ndarray:
+    if not on_arrays(grad):
         return grad.expand(shape)
     made = np.empty(shape, grad.dtype)
     made.fill(grad)
@@ -39,7 +38,7 @@ def unreduced(grad, shape, dim, keepdim):
         return grad
     dims = range(len(shape)) if not dim else wrapped_all(dim, len(shape))
     sizes = tuple([1 if i in dims else size for i, size in enumerate(shape)])
-    return grad.reshape(sizes) if grad.__class__ is ndarray else _unsqueezed(grad, dims)
+    return grad.reshape(sizes) if on_arrays(grad) else _unsqueezed(grad, dims)
 
 
 def _unsqueezed(grad, dims):
@@ -51,7 +50,7 @@ def _unsqueezed(grad, dims):
 def spread_dims(grad, shape, dim, keepdim):
     """A reduced gradient over the shape that was reduced."""
     grad = unreduced(grad, shape, dim, keepdim)
-    if grad.__class__ is not ndarray:
+    if not on_arrays(grad):
         return grad.expand(shape)
     if math.prod(shape) > SMALL:
         return np.broadcast_to(grad, shape)
@@ -83,11 +82,20 @@ def _sum(self, dtype=None):
     return accumulated(_summands(self, dtype), None, False)
 
 
+def checked(dim, ndim):
+    """The dims of a reduction as NumPy takes them: None for all."""
+    if dim and not ndim:
+        wrapped_all(dim, ndim)
+        return None
+    return dim or None
+
+
 def _sum_dim(self, dim, keepdim=False, dtype=None):
     kind = self.dtype
+    dim = checked(dim, self.ndim)
     if dtype is None and (kind is FLOAT32 or kind is FLOAT64) and self.size < LARGE:
-        return add_reduce(self, dim or None, None, None, keepdim)
-    return accumulated(_summands(self, dtype), dim or None, keepdim)
+        return add_reduce(self, dim, None, None, keepdim)
+    return accumulated(_summands(self, dtype), dim, keepdim)
 
 
 def _summands(array, dtype):
@@ -126,7 +134,7 @@ def _mean_dim(self, dim, keepdim=False, dtype=None):
     array = _addends(self, dtype)
     if array.dtype in HALVES:
         return np.asarray(_mean_dim(array.astype(FLOAT32), dim, keepdim)).astype(array.dtype)
-    total = accumulated(array, dim or None, keepdim)
+    total = accumulated(array, checked(dim, array.ndim), keepdim)
     count = array.size // total.size if total.size else _count(array.shape, dim)
     return np.true_divide(total, array.dtype.type(count))
 
@@ -139,7 +147,7 @@ def _count(shape, dim):
 
 
 def _mean_slope(grad, self_shape, self_numel):
-    if grad.__class__ is not ndarray:
+    if not on_arrays(grad):
         return grad.expand(self_shape) / self_numel
     made = np.empty(self_shape, grad.dtype)
     if self_numel:
@@ -161,6 +169,7 @@ nansum__default = op(
         keepdim,
         dtype,
     ),
+    refuses("c", "nansum on CPU does not support complex inputs"),
     self=lambda grad, self, dim, keepdim: (
         spread_dims(grad, tuple(self.shape), dim, keepdim) * (self == self)
     ),
@@ -294,6 +303,11 @@ def nansum(input, dim=None, keepdim=False, *, dtype=None):
 @both
 def nanmean(input, dim=None, keepdim=False, *, dtype=None):
     """The mean of all elements that are numbers."""
+    if not input.is_floating_point() and not input.is_complex():
+        kind = input.dtype.scalar_name
+        raise RuntimeError(
+            "nanmean(): expected input to have floating point or complex dtype but got " + kind
+        )
     counted = (~input.detach().isnan()).sum(() if dim is None else dim, keepdim)
     return nansum(input, dim, keepdim, dtype=dtype) / counted
 

@@ -35,9 +35,14 @@ class Constant(dict[Any, Any]):
 ZERO, HALF, ONE, TWO, THREE = Constant(0), Constant(0.5), Constant(1), Constant(2), Constant(3)
 
 
+def on_arrays(value: Any) -> bool:
+    """Whether a formula runs on bare arrays; NumPy makes plain numbers of those without dims."""
+    return value.__class__ is ndarray or isinstance(value, np.generic)
+
+
 def zeros_like(grad: Any) -> Any:
     """The gradient of what does not change: no graph leads on from it."""
-    return np.zeros_like(grad) if grad.__class__ is ndarray else factories.zeros_like(grad)
+    return np.zeros_like(grad) if on_arrays(grad) else factories.zeros_like(grad)
 
 
 def no_derivative(name: str) -> Any:

@@ -224,9 +224,7 @@ for name in ("remainder", "fmod", "floor_divide"):
     samples(
         f"{name}.Scalar",
         Sample(lambda torch, x, name=name: getattr(torch, name)(x, 2), FAR, grad=differentiable),
-        Sample(
-            lambda torch, x, name=name: getattr(torch, name)(x, -1.5), FAR, grad=differentiable
-        ),
+        Sample(lambda torch, x, name=name: getattr(torch, name)(x, -1.5), FAR, grad=differentiable),
     )
     samples(
         f"{name}_.Tensor",

@@ -15,7 +15,11 @@ UNARY = {
 }
 NO_TWIN = {"fix", "absolute", *"arcsin arccos arctan arcsinh arccosh arctanh".split()}
 """Aliases whose in-place form is not offered."""
+NO_TWIN_GRADIENT = {"asinh", "acosh", "atanh"}
+"""PyTorch has no derivative of their in-place form."""
 KINDS = ("float32", "float16", "bfloat16", "int64", "uint8", "bool", "complex128")
+REAL_KINDS = KINDS[:-1]
+"""Without complex numbers, which PyTorch takes and this runtime does not yet, or the other way round."""
 
 for _domain, _names in UNARY.items():
     for _name in _names.split():
@@ -35,7 +39,8 @@ for _domain, _names in UNARY.items():
                 Sample(
                     lambda torch, x, name=_name: getattr(x.clone(), f"{name}_")(),
                     _domain,
-                    dtypes=KINDS,
+                    dtypes=REAL_KINDS if _name == "abs" else KINDS,
+                    grad=_name not in NO_TWIN_GRADIENT,
                 ),
             )
 
@@ -47,9 +52,7 @@ for _name in "exp log sqrt abs sign floor round isnan isinf isfinite nan_to_num 
 for _name in "exp2 expm1 log1p erf erfc erfinv logit sinc digamma psi gammaln".split():
     samples(
         f"special.{_name}",
-        Sample(
-            lambda torch, x, name=_name: getattr(torch.special, name)(x), Real((3,), 0.1, 0.9)
-        ),
+        Sample(lambda torch, x, name=_name: getattr(torch.special, name)(x), Real((3,), 0.1, 0.9)),
     )
 samples("round.decimals", Sample(lambda torch, x: torch.round(x, decimals=2), (3, 4)))
 samples("round_.decimals", Sample(lambda torch, x: x.clone().round_(decimals=1), (3, 4)))
@@ -69,8 +72,15 @@ samples("special.polygamma", Sample(lambda torch, x: torch.special.polygamma(1, 
 for _name in ("atan2", "arctan2", "hypot", "logaddexp", "logaddexp2", "fmax", "fmin"):
     samples(
         _name,
-        Sample(lambda torch, x, y, name=_name: getattr(torch, name)(x, y), (3, 4), (4,)),
-        Sample(lambda torch, x, y, name=_name: getattr(torch, name)(x, y), (), (2,)),
+        Sample(
+            lambda torch, x, y, name=_name: getattr(torch, name)(x, y),
+            (3, 4),
+            (4,),
+            dtypes=REAL_KINDS,
+        ),
+        Sample(
+            lambda torch, x, y, name=_name: getattr(torch, name)(x, y), (), (2,), dtypes=REAL_KINDS
+        ),
     )
 for _name in ("atan2_", "hypot_"):
     samples(
@@ -96,7 +106,9 @@ samples("xlogy_", Sample(lambda torch, x: x.clone().xlogy_(2.5), (3, 4)))
 for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
     samples(
         _name,
-        Sample(lambda torch, x, y, name=_name: getattr(torch, name)(x, y), (3, 4), (4,), grad=False),
+        Sample(
+            lambda torch, x, y, name=_name: getattr(torch, name)(x, y), (3, 4), (4,), grad=False
+        ),
         Sample(lambda torch, x, name=_name: getattr(x, name)(1), (3, 4), grad=False),
         Sample(lambda torch, x, name=_name: getattr(x, name)(0.5), (3, 4), grad=False),
         Sample(lambda torch, x, name=_name: getattr(x, f"__{name}__")(1), (3, 4), grad=False),
@@ -113,12 +125,17 @@ for _name in ("not_equal", "less", "less_equal", "greater", "greater_equal"):
 for _name in ("logical_and", "logical_or", "logical_xor"):
     samples(
         _name,
-        Sample(lambda torch, x, y, name=_name: getattr(torch, name)(x, y), (3, 4), (4,), grad=False),
+        Sample(
+            lambda torch, x, y, name=_name: getattr(torch, name)(x, y), (3, 4), (4,), grad=False
+        ),
     )
     samples(
         f"{_name}_",
         Sample(
-            lambda torch, x, y, name=_name: getattr(x.clone(), f"{name}_")(y), (3,), (3,), grad=False
+            lambda torch, x, y, name=_name: getattr(x.clone(), f"{name}_")(y),
+            (3,),
+            (3,),
+            grad=False,
         ),
     )
     wrong(_name, Wrong(lambda torch, x, name=_name: getattr(torch, name)(x, 1), (3,)))
@@ -131,7 +148,9 @@ BITS = ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwi
 for _name in BITS:
     samples(
         _name,
-        Sample(lambda torch, x, y, name=_name: getattr(torch, name)(x, y), WHOLE, OTHER, grad=False),
+        Sample(
+            lambda torch, x, y, name=_name: getattr(torch, name)(x, y), WHOLE, OTHER, grad=False
+        ),
         Sample(lambda torch, x, name=_name: getattr(torch, name)(x, 2), WHOLE, grad=False),
         Sample(
             lambda torch, x, y, name=_name: getattr(torch, name)(x, y),
