@@ -60,14 +60,30 @@ SpanId = Annotated[int, Ref("span")]
 Ints = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Row:
-    """One row of a table; each table is a subclass, whose fields are its columns."""
+    """One row of a table; each table is a subclass, whose fields are its columns.
+
+    Rows with the same cells are equal, also where a cell is `math.nan`: a dataclass's own `==` says
+    so up to Python 3.12, and not from 3.13 on.
+    """
 
     TABLE: ClassVar[str]
 
+    def cells(self) -> tuple[Any, ...]:
+        names: tuple[str, ...] = self.__match_args__
+        return tuple(getattr(self, name) for name in names)
 
-@dataclass(frozen=True, slots=True)
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Row) or type(self) is not type(other):
+            return NotImplemented
+        return self.cells() == other.cells()
+
+    def __hash__(self) -> int:
+        return hash(self.cells())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Event(Row):
     """One thing the engine did. Each kind is a subclass and a table of its own, `event.<kind>`."""
 
@@ -88,12 +104,12 @@ EVENTS: dict[str, type[Event]] = {}
 """Every event kind, by name."""
 
 
-@dataclass_transform(frozen_default=True)
+@dataclass_transform(frozen_default=True, eq_default=False)
 def table(name: str) -> Callable[[type[R]], type[R]]:
     """Declare a table: rows are looked up by `id` when they have one."""
 
     def declare(row: type[R]) -> type[R]:
-        made = dataclass(frozen=True, slots=True)(row)
+        made = dataclass(frozen=True, slots=True, eq=False)(row)
         made.TABLE = name
         TABLES[name] = made
         return made
@@ -101,7 +117,7 @@ def table(name: str) -> Callable[[type[R]], type[R]]:
     return declare
 
 
-@dataclass_transform(frozen_default=True)
+@dataclass_transform(frozen_default=True, eq_default=False)
 def event(name: str) -> Callable[[type[E]], type[E]]:
     """Declare an event kind: a table of its own, ordered among all events by `seq`."""
 

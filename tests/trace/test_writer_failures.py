@@ -57,7 +57,7 @@ def test_a_file_that_cannot_be_opened_is_told_at_once(tmp_path: Path) -> None:
     for path, reason in (
         (tmp_path, "Is a directory"),
         (tmp_path / "absent" / "trace.json", "No such file or directory"),
-        ("a\0b", "embedded null byte"),
+        ("a\0b", "embedded null"),
         ("/dev/full", "No space left on device"),
     ):
         with pytest.raises(RecordingError, match=f"cannot write .*: {reason}"):
