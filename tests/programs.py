@@ -205,5 +205,5 @@ def walk(root: Any) -> list[Any]:
                 numbers[following] = len(order)
                 order.append(following)
             edges.append((None if following is None else numbers[following], nr))
-        found.append((node.name(), tuple(edges)))
+        found.append((type(node).__name__, tuple(edges)))
     return found

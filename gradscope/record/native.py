@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from gradscope.record.catalog import Catalog
 from gradscope.record.log import Log
 from gradscope.record.sites import Sites
+from gradscope.runtime.state import local
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -166,7 +167,7 @@ class NativeProbe:
         """A node raised: it began, and it ended."""
         if self.open is not node:
             now = perf_counter_ns()
-            self.note(POP, task, node, at=now)
+            self.note(POP, task, node, len(local.state.queue), at=now)
             self.note(NODE_BEGIN, task, node, at=now)
         self.open = None
         self.note(NODE_END, task, node, 1)

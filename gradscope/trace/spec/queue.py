@@ -43,6 +43,7 @@ class Queue:
     heap: list[tuple[Key, Item]] = field(default_factory=list)
     keys: dict[Item, Key] = field(default_factory=dict)  # of what is in it
     doubtful: int = 0  # left behind by failed graph tasks, and thrown away some time
+    abandoned: set[Item] = field(default_factory=set)  # which these are
 
     def push(self, item: Item, key: Key) -> None:
         heappush(self.heap, (key, item))
@@ -58,6 +59,7 @@ class Queue:
         """Whatever a failed graph task has here will not run any more."""
         for item in [item for item in self.keys if item.task == task]:
             del self.keys[item]
+            self.abandoned.add(item)
             self.doubtful += 1
 
     def fits(self, length: int) -> bool:
@@ -115,6 +117,10 @@ def _push(facts: Facts, queue: Queue, move: Move, found: Replay) -> None:
 
 def _pop(facts: Facts, queue: Queue, move: Move, found: Replay) -> None:
     key = queue.keys.get(move.item)
+    if key is None and move.item in queue.abandoned:
+        queue.abandoned.remove(move.item)  # thrown away in so many words
+        queue.doubtful -= 1
+        return
     if key is None:
         message = f"{facts.node(move.item.node)} is popped from queue {move.queue} and is not in it"
         found.pushed.append(Fault(message, Pop.TABLE, seq=move.seq))
