@@ -41,9 +41,9 @@ class Window:
     """The blocks between two commits."""
 
     number: int
+    start: int = 0  # how many bytes of rows were in all windows before it
     blocks: list[Block] = field(default_factory=list)
     strings: int = 0  # how many texts were interned when it was committed
-    bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +128,8 @@ class FileWriter:
             window = self._windows[-1]
             if window.blocks:
                 window.strings = len(self._texts)
-                window.bytes = sum(map(_bytes, window.blocks))
-                self._windows.append(Window(window.number + 1))
+                end = window.start + sum(map(_bytes, window.blocks))
+                self._windows.append(Window(window.number + 1, end))
         if self._thread is None:
             self._drain()
         else:
@@ -162,7 +162,7 @@ class FileWriter:
         return self._closed or self._process != os.getpid()
 
     def _has_room(self) -> bool:
-        waiting = sum(window.bytes for window in self._windows)
+        waiting = self._windows[-1].start - self._windows[0].start
         alive = self._thread is not None and self._thread.is_alive()
         return waiting <= self._queued or not alive
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -208,3 +209,17 @@ def test_what_the_producer_dropped_is_added_to_what_the_budget_did(tmp_path: Pat
     writer.close()
 
     assert load(path).meta["dropped"] == {"event.push": 1000 + 2000 - kept, "step": 4}
+
+
+def test_a_producer_and_a_writing_thread_do_not_get_in_each_others_way(tmp_path: Path) -> None:
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        writer = FileWriter(tmp_path / "trace.json", background=True)
+        for window in range(2_000):
+            push_window(writer, window, rows=2)
+        writer.close()
+    finally:
+        sys.setswitchinterval(interval)
+
+    assert load(tmp_path / "trace.json").table(Push)["seq"].tolist() == list(range(4_000))
