@@ -11,6 +11,10 @@ from importlib import import_module
 from typing import Any
 
 from gradscope.runtime import autograd as autograd, missing, ops, random as random
+from gradscope.runtime.autograd.anomaly_mode import (
+    is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled,
+    is_anomaly_enabled as is_anomaly_enabled,
+)
 from gradscope.runtime.autograd.grad_mode import (
     enable_grad as enable_grad,
     inference_mode as inference_mode,

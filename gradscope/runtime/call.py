@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime import dtypes, probe
+from gradscope.runtime.autograd.making import finish
 from gradscope.runtime.autograd.node import NOWHERE, Node, new
 from gradscope.runtime.operation import FLOATS, Operation, Refused
 from gradscope.runtime.refusals import refused
@@ -128,18 +129,6 @@ def connect(node: Node, made: Sequence[Any], without: tuple[int, ...]) -> None:
     for nr, one in enumerate(made):
         if nr not in without and one._array.dtype.kind in "fcV":
             one._edge = (node, nr)
-
-
-def finish(node: Any, state: ThreadState) -> None:
-    """What is rarely asked for when a node is made: anomaly records, creation hooks, conjugation."""
-    if state.anomaly:
-        from gradscope.runtime.autograd.anomaly_mode import remember
-
-        remember(node, state)
-    if any(dtype.kind == "c" for _, dtype in node.input_metadata):
-        node.extra().conjugates = True
-    for hook in state.node_creation_hooks:
-        hook(node)
 
 
 def save_results(node: Any, target: Any, state: ThreadState) -> None:

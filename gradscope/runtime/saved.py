@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from gradscope.runtime.autograd.node import Node, new
+from gradscope.runtime.autograd.node import Node, new, operation_name
 from gradscope.runtime.storage import VersionCounter
 
 if TYPE_CHECKING:
@@ -218,13 +218,13 @@ def modified(node: Any, what: Any, expected: int, found: int, slot: int) -> NoRe
     place = ""
     edge = what.gradient_edge() if isinstance(what, Tensor) else (node, what.nr)
     if edge is not None and edge[0] is not None:
-        place = f", which is output {edge[1]} of {edge[0].name()},"
+        place = f", which is output {edge[1]} of {operation_name(edge[0])},"
     text = (
         "one of the variables needed for gradient computation has been modified by an inplace "
         f"operation: [{_type_name(array)} {_sizes(array)}]{place} is at version {found}; "
         f"expected version {expected} instead. Hint: enable anomaly detection to find the "
         "operation that failed to compute its gradient, with "
-        "torch.autograd.set_detect_anomaly(True)."
+        "torch.autograd.set_detect_anomaly(True, check_nan=False)."
     )
     if node is not None and node.slots and node.slots[slot]:
         text += f"\n{node.name()} had saved it as '{node.slots[slot]}'."

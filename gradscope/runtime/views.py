@@ -8,15 +8,16 @@ the counter's, and so they are given a new history, a strided window on the base
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradscope.runtime import probe
-from gradscope.runtime.autograd.node import NOWHERE, Node, new, prepare
+from gradscope.runtime.autograd.making import prepare
+from gradscope.runtime.autograd.node import NOWHERE, Node, new, operation_name
 from gradscope.runtime.meta import AutogradMeta, CreationMeta, ViewMeta
+from gradscope.runtime.overlap import refuse_partial_overlap
 from gradscope.runtime.state import ThreadState, local
 from gradscope.runtime.storage import Storage, VersionCounter
 
@@ -128,13 +129,13 @@ def view_edge(view: Tensor, meta: ViewMeta) -> Edges | None:
     versions = view._versions
     current = 0 if versions is None else versions.value
     if meta.version != current:
-        if meta.base.requires_grad:
-            if meta.creation is CreationMeta.DEFAULT:
-                meta.edge = (_regenerated(view, meta), 0)
-            elif meta.creation is not CreationMeta.NO_GRAD_MODE or meta.edge is not None:
+        if meta.edge is not None or meta.base.requires_grad:
+            if meta.creation is not CreationMeta.DEFAULT and (
+                meta.creation is not CreationMeta.NO_GRAD_MODE or meta.edge is not None
+            ):
                 _stale(meta)
-            else:
-                meta.edge = (_regenerated(view, meta), 0)
+            before, meta.edge = meta.edge, (_regenerated(view, meta), 0)
+            _follow(meta, before, meta.edge)
         meta.version = current
     return meta.edge
 
@@ -149,7 +150,7 @@ def _stale(meta: ViewMeta) -> None:
 
 def refusal(meta: ViewMeta, what: str) -> str:
     """Why a view made like this cannot take part in an in-place write."""
-    made_by = _operation(meta.edge[0].name()) if meta.edge is not None else None
+    made_by = operation_name(meta.edge[0]) if meta.edge is not None else None
     reasons = {
         CreationMeta.MULTI_OUTPUT_NODE: " This view is the output of a function that returns multiple views. Such functions do"
         " not allow the output views to be modified inplace. You should replace the inplace"
@@ -172,11 +173,6 @@ def refusal(meta: ViewMeta, what: str) -> str:
     return f"A view {what.replace('is a view', 'was created in no_grad mode')}.{reasons[meta.creation]}"
 
 
-def _operation(node_name: str) -> str:
-    """What a node is the backward of: `Unbind` for `UnbindBackward0`."""
-    return re.sub(r"Backward\d*$", "", node_name)
-
-
 class AsStridedBackward0(Node):
     """The history of a view whose base was written to: a strided window on the base."""
 
@@ -184,19 +180,24 @@ class AsStridedBackward0(Node):
     chain: tuple[Any, ...]
 
     def run_arrays(self, grads: Sequence[Any]) -> Sequence[Any]:
-        base = self.next_functions[0][0].input_metadata[self.next_functions[0][1]]
-        return (spread(grads[0], base[0], self.chain),)
+        shape = self._wanted()
+        return (None if shape is None else spread(grads[0], shape, self.chain),)
 
     def run_tensors(self, grads: Sequence[Any]) -> Sequence[Any]:
         from gradscope.runtime.ops.window import window_backward
 
-        base = self.next_functions[0][0].input_metadata[self.next_functions[0][1]]
-        return (window_backward(grads[0], base[0], self.chain),)
+        shape = self._wanted()
+        return (None if shape is None else window_backward(grads[0], shape, self.chain),)
+
+    def _wanted(self) -> Any:
+        """The base's shape, if the base wants a gradient."""
+        base, nr = self.next_functions[0]
+        return None if base is None else base.input_metadata[nr][0]
 
 
 def _regenerated(view: Tensor, meta: ViewMeta) -> Node:
     node = new(AsStridedBackward0)
-    prepare(node, (edge_of(meta.base) or NOWHERE,), local.state.next_sequence_nr())
+    prepare(node, (edge_of(meta.base) or NOWHERE,), local.state)
     node.chain = meta.chain
     node.input_metadata = ((view._array.shape, view._array.dtype),)
     return node
@@ -282,44 +283,40 @@ def rebase_history(target: Tensor, node: Node, nr: int = 0) -> None:
     """Give a tensor that was written to its new history (see Note [Whose history …])."""
     meta = target._meta
     if meta is None or not meta.is_view:
-        target._edge = (node, nr)
+        before, target._edge = target._edge, (node, nr)
         if meta is not None:
-            _follow(target, meta, node)
+            _follow(meta, before, target._edge)
         return
     base = meta.base  # type: ignore[attr-defined]
     slices = new(CopySlices)
     edges = [edge_of(base) or NOWHERE, *node.next_functions[1:]]
-    prepare(slices, edges, local.state.next_sequence_nr())
+    prepare(slices, edges, local.state)
     slices.fn = node
     slices.chain = meta.chain  # type: ignore[attr-defined]
     slices.input_metadata = ((base._array.shape, base._array.dtype),)
     # The write's own first edge leads to the view's old history; the base's says whether to follow.
     node.next_functions = (slices.next_functions[0], *node.next_functions[1:])
-    base._edge = (slices, 0)
+    before, base._edge = base._edge, (slices, 0)
     if base._meta is not None:
-        _follow(base, base._meta, slices)
+        _follow(base._meta, before, base._edge)
     meta.version = -1  # type: ignore[attr-defined]
     view_edge(target, meta)  # type: ignore[arg-type]
 
 
-def _follow(tensor: Tensor, meta: AutogradMeta, node: Node) -> None:
+def _follow(meta: AutogradMeta, before: Edges | None, after: Edges) -> None:
     """Hooks stay with the history they were registered on; a kept gradient follows the tensor."""
     meta.hooks = None
-    if meta.retains_grad:
-        from gradscope.runtime.autograd.hooks import retain_grad
-
-        meta.retains_grad = False
-        retain_grad(tensor)
+    if meta.retains_grad and before is not None:
+        node, nr = before
+        after[0].extra().retains_grad[after[1]] = node.extra().retains_grad.pop(nr)
 
 
 def check_inplace(target: Tensor, inputs: tuple[Any, ...], state: ThreadState) -> None:
     """Refuse writes that autograd cannot record."""
     if state.keeper is not None:
         state.keeper.before_write(target)
-    if not state.grad_enabled:
-        return
     meta = target._meta
-    if meta is not None:
+    if meta is not None and state.grad_enabled:
         if meta.is_view:
             _check_view(target, inputs)
         elif meta.requires_grad and target._edge is None:
@@ -327,6 +324,8 @@ def check_inplace(target: Tensor, inputs: tuple[Any, ...], state: ThreadState) -
                 "a leaf Variable that requires grad is being used in an in-place operation."
             )
     _check_overlap(target)
+    if target._storage is not None:
+        refuse_partial_overlap(target, inputs)
 
 
 def _check_view(target: Tensor, inputs: tuple[Any, ...]) -> None:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradscope.runtime import probe
-from gradscope.runtime.autograd.hooks import POST_ACCUMULATE, checked
+from gradscope.runtime.autograd.hooks import POST_ACCUMULATE, Hooks, checked
+from gradscope.runtime.autograd.making import remember
 from gradscope.runtime.autograd.node import LAST, Extra, Node
 from gradscope.runtime.call import wrap
 from gradscope.runtime.state import local
-from gradscope.runtime.storage import VersionCounter
+from gradscope.runtime.storage import VersionCounter, dense
 
 if TYPE_CHECKING:
     from gradscope.runtime.tensor import Tensor
@@ -39,35 +40,50 @@ class AccumulateGrad(Node):
         self._extra = Extra()
         self.seen = 0
         self.input_metadata = ((variable._array.shape, variable._array.dtype),)
+        if local.state.anomaly:
+            remember(self, local.state)
 
     def run_arrays(self, grads: Sequence[Any]) -> Sequence[Any]:
         grad = grads[0]
-        if grad is None:
-            return ()
-        # Two references are the engine's buffer and this call's argument list, one is `grad`.
-        alone = sys.getrefcount(grad) <= 3
-        with _lock:
-            how = self._accumulate_array(grad, alone=alone)
-        self._after(how)
+        if grad is not None:
+            # Two references are the engine's buffer and this call's argument list, one is `grad`.
+            alone = sys.getrefcount(grad) <= 3
+            with _lock:
+                how = self._accumulate_array(grad, alone=alone)
+            self._tell(how)
+        meta = self.variable._meta
+        if meta is not None and meta.post_accumulate_hooks:
+            self._run_hooks(meta.post_accumulate_hooks)
         return ()
 
     def run_tensors(self, grads: Sequence[Any]) -> Sequence[Any]:
         grad = grads[0]
-        if grad is None:
-            return ()
-        meta = self.variable.meta()
-        with _lock:
-            if meta.grad is None:
-                meta.grad = grad.clone() if local.state.grad_enabled else grad.detach()
-                how = CLONED
-            elif local.state.grad_enabled:
-                meta.grad = meta.grad + grad
-                how = OUT_OF_PLACE
-            else:
-                meta.grad += grad
-                how = IN_PLACE
-        self._after(how)
+        if grad is not None:
+            with _lock:
+                how = self._accumulate_tensor(grad)
+            self._tell(how)
+        meta = self.variable._meta
+        if meta is not None and meta.post_accumulate_hooks:
+            self._run_hooks(meta.post_accumulate_hooks)
         return ()
+
+    def _accumulate_tensor(self, grad: Any) -> int:
+        meta = self.variable.meta()
+        recording = local.state.grad_enabled
+        if meta.grad is None:
+            meta.grad = self._copied(grad) if recording else grad.detach()
+            return CLONED
+        if recording:
+            meta.grad = meta.grad + grad
+            return OUT_OF_PLACE
+        meta.grad += grad
+        return IN_PLACE
+
+    def _copied(self, grad: Any) -> Any:
+        """A copy that has the gradient as its history, laid out as the leaf."""
+        if not dense(self.variable._array):
+            return grad.clone()
+        return wrap(np.empty_like(self.variable._array, subok=False)).copy_(grad)
 
     def _accumulate_array(self, grad: Any, *, alone: bool) -> int:
         meta = self.variable._meta
@@ -102,24 +118,22 @@ class AccumulateGrad(Node):
             return made
         return np.array(grad, order="C")
 
-    def _after(self, how: int) -> None:
-        state = local.state
+    def _tell(self, how: int) -> None:
         here = probe.here
         if here is not None:
-            here.accumulate(state.task, self, self.variable, how)
-        meta = self.variable._meta
-        hooks = meta.post_accumulate_hooks if meta is not None else None
-        if not hooks:
-            return
+            here.accumulate(local.state.task, self, self.variable, how)
+
+    def _run_hooks(self, hooks: Hooks) -> None:
+        task, here = local.state.task, probe.here
         for index, hook in enumerate(list(hooks.values())):
             if here is not None:
-                here.hook_begin(state.task, self, POST_ACCUMULATE, index, hook)
+                here.hook_begin(task, self, POST_ACCUMULATE, index, hook)
             made = hook(self.variable)
             if made is not None and made is not self.variable:
                 checked(made, self.variable, hook)
                 raise RuntimeError("Tensor post accumulate grad hooks should return None.")
             if here is not None:
-                here.hook_end(state.task, self, POST_ACCUMULATE, index, False, (meta.grad,))
+                here.hook_end(task, self, POST_ACCUMULATE, index, False, (self.variable._grad,))
 
 
 def owns(array: Any) -> bool:
@@ -129,16 +143,3 @@ def owns(array: Any) -> bool:
     return base is None or (
         isinstance(base, np.ndarray) and base.base is None and sys.getrefcount(base) <= 3
     )
-
-
-def dense(array: Any) -> bool:
-    """Whether the elements fill their memory without holes or overlap, in any order of the dims."""
-    expected = array.itemsize
-    steps = sorted(
-        (abs(step), size) for step, size in zip(array.strides, array.shape, strict=True) if size > 1
-    )
-    for step, size in steps:
-        if step != expected:
-            return False
-        expected *= size
-    return True

@@ -3,92 +3,109 @@
 from __future__ import annotations
 
 import sys
-import traceback
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from gradscope.runtime.autograd.making import PARENT, TRACEBACK
 from gradscope.runtime.autograd.node import Node
-from gradscope.runtime.state import ThreadState, local
-
-
-def remember(node: Node, state: ThreadState) -> None:
-    """Keep the stack of the forward call that makes `node`, and the node being run, if any."""
-    extra = node.extra()
-    frame = sys._getframe(2)
-    extra.stack = "".join(traceback.format_stack(frame))
-    extra.parent = state.node
+from gradscope.runtime.state import local
 
 
 def check_outputs(node: Node, outputs: Sequence[Any], *, raw: bool) -> None:
-    """Raise at the first NaN a node returns, after telling where the node was made."""
+    """Raise at the first NaN a node returns."""
     if not local.state.check_nan:
         return
     for index, grad in enumerate(outputs):
         array = grad if raw or grad is None else grad._array
-        if array is None or not np.isnan(np.min(array) if array.size else 0.0):
-            continue
-        tell(node)
-        raise RuntimeError(f"Function '{node.name()}' returned nan values in its {index}th output.")
+        if array is not None and np.isnan(array).any():
+            raise RuntimeError(
+                f"Function '{node.name()}' returned nan values in its {index}th output."
+            )
 
 
 def tell(node: Node) -> None:
     """Warn with the forward stack of a node, then of the nodes whose backward made it."""
-    extra = node._extra
-    if extra is None or extra.stack is None:
-        warnings.warn(
+    metadata = _metadata(node)
+    if TRACEBACK not in metadata:
+        _warn(
             f"Error detected in {node.name()}. No forward pass information available. Enable "
-            "detect anomaly during forward pass for more information.",
-            UserWarning,
-            stacklevel=2,
+            "detect anomaly during forward pass for more information."
         )
         return
-    warnings.warn(
+    _warn(
         f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n"
-        f"{extra.stack}",
-        UserWarning,
-        stacklevel=2,
+        f"{''.join(metadata[TRACEBACK])}"
     )
-    parent = extra.parent
-    while parent is not None and parent._extra is not None and parent._extra.stack is not None:
-        warnings.warn(
+    parent = metadata.get(PARENT)
+    while parent is not None:
+        metadata = _metadata(parent)
+        if TRACEBACK not in metadata:
+            _warn(
+                "\n\nPrevious calculation was induced by "
+                f"{parent.name()}. No forward pass information available. Enable detect anomaly "
+                "during forward pass for more information."
+            )
+            return
+        _warn(
             f"\n\nPrevious calculation was induced by {parent.name()}. Traceback of forward call "
-            f"that induced the previous calculation:\n{parent._extra.stack}",
-            UserWarning,
-            stacklevel=2,
+            f"that induced the previous calculation:\n{''.join(metadata[TRACEBACK])}"
         )
-        parent = parent._extra.parent
+        parent = metadata.get(PARENT)
+
+
+def _metadata(node: Node) -> dict[Any, Any]:
+    return {} if node._extra is None else node._extra.metadata
+
+
+def _warn(text: str) -> None:
+    """A warning, or where warnings are errors a line: the error under way is the one that counts."""
+    try:
+        warnings.warn(text, UserWarning, stacklevel=2)
+    except UserWarning:
+        sys.stderr.write(f"{text}\n")
 
 
 class detect_anomaly:  # noqa: N801  (PyTorch's name)
     """Context manager: find the operation whose backward makes a NaN."""
 
     def __init__(self, check_nan: bool = True) -> None:
+        warnings.warn(
+            "Anomaly Detection has been enabled. This mode will increase the runtime and should "
+            "only be enabled for debugging.",
+            UserWarning,
+            stacklevel=2,
+        )
         self.wanted = (True, check_nan)
 
     def __enter__(self) -> None:
-        state = local.state
-        self.before = (state.anomaly, state.check_nan)
-        state.anomaly, state.check_nan = self.wanted
-        state.refresh()
+        self.before = _switch(self.wanted)
 
     def __exit__(self, *error: object) -> None:
-        state = local.state
-        state.anomaly, state.check_nan = self.before
-        state.refresh()
+        _switch(self.before)
 
 
-class set_detect_anomaly(detect_anomaly):  # noqa: N801  (PyTorch's name)
+class set_detect_anomaly:  # noqa: N801  (PyTorch's name)
     """The same, as a switch that takes effect at once; a context manager that switches back."""
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
-        self.wanted = (mode, check_nan)
-        detect_anomaly.__enter__(self)
+        self.before = _switch((mode, check_nan))
 
     def __enter__(self) -> None:
         pass
+
+    def __exit__(self, *error: object) -> None:
+        _switch(self.before)
+
+
+def _switch(wanted: tuple[bool, bool]) -> tuple[bool, bool]:
+    state = local.state
+    before = (state.anomaly, state.check_nan)
+    state.anomaly, state.check_nan = wanted
+    state.refresh()
+    return before
 
 
 def is_anomaly_enabled() -> bool:

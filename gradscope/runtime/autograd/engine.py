@@ -8,9 +8,11 @@ from heapq import heappop, heappush
 from typing import Any
 
 from gradscope.runtime import probe
-from gradscope.runtime.autograd.evaluate import evaluate_function
+from gradscope.runtime.autograd.anomaly_mode import tell
+from gradscope.runtime.autograd.evaluate import evaluate_attentively, evaluate_function
 from gradscope.runtime.autograd.graph_task import Capture, ExecInfo, GraphTask
-from gradscope.runtime.autograd.node import Node, prepare
+from gradscope.runtime.autograd.making import prepare
+from gradscope.runtime.autograd.node import Node
 from gradscope.runtime.autograd.ready_queue import ReadyQueue
 from gradscope.runtime.state import ThreadState, local
 
@@ -167,6 +169,7 @@ class Engine:
                 if found is not owner:
                     owner = found
                     state.task, state.grad_enabled, state.context = owner, owner.create_graph, 0
+                    run = evaluate_attentively if state.anomaly else evaluate_function
                 state.node = node
                 try:
                     if owner.error is None:
@@ -187,6 +190,8 @@ class Engine:
         task.error = error
         if probe.here is not None:
             probe.here.failed(task, node, error)
+        if local.state.anomaly:
+            tell(node)
 
     def _complete(self, task: GraphTask) -> None:
         """Run the callbacks queued for the end; each may queue more."""
@@ -227,7 +232,7 @@ def _root(
         buffer[nr] = grads[0]
         return node, buffer
     root = GraphRoot()
-    prepare(root, roots, state.next_sequence_nr())
+    prepare(root, roots, state)
     root.outputs = tuple(grads)
     return root, []
 

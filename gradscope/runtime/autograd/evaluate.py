@@ -11,6 +11,7 @@ import numpy as np
 
 from gradscope.runtime import probe
 from gradscope.runtime.autograd.accumulate_grad import AccumulateGrad
+from gradscope.runtime.autograd.anomaly_mode import check_outputs
 from gradscope.runtime.autograd.graph_task import ExecInfo, GraphTask
 from gradscope.runtime.autograd.hooks import (
     RETAINS_GRAD,
@@ -20,7 +21,12 @@ from gradscope.runtime.autograd.hooks import (
 )
 from gradscope.runtime.autograd.input_buffer import MADE, UNDEFINED, add
 from gradscope.runtime.autograd.node import Node
-from gradscope.runtime.autograd.validate import conjugated, fitted, validate_count
+from gradscope.runtime.autograd.validate import (
+    conjugated,
+    fitted,
+    validate_count,
+    validate_outputs,
+)
 from gradscope.runtime.call import wrap
 from gradscope.runtime.state import local
 
@@ -187,10 +193,15 @@ def call_function(task: GraphTask, node: Node, inputs: list[Any]) -> Sequence[An
         outputs = conjugated(node, inputs, raw=raw)
     else:
         outputs = node.run_arrays(inputs) if raw else node.run_tensors(inputs)
-    if extra.stack is not None and local.state.anomaly:
-        from gradscope.runtime.autograd.anomaly_mode import check_outputs
-
-        check_outputs(node, outputs, raw=raw)
     if extra.post_hooks:
+        outputs = validate_outputs(node, outputs, raw=raw)
         outputs = run_post_hooks(task, node, extra.post_hooks, outputs, kept, raw)
+    if local.state.anomaly:
+        check_outputs(node, outputs, raw=raw)
     return outputs
+
+
+def evaluate_attentively(task: GraphTask, node: Node, inputs: list[Any], heap: list[Any]) -> None:
+    """Run a ready node in anomaly mode, where every node is attended to."""
+    node.extra()
+    evaluate_function(task, node, inputs, heap)

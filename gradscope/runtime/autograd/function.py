@@ -12,9 +12,10 @@ import numpy as np
 
 from gradscope.runtime import probe
 from gradscope.runtime.autograd.grad_mode import no_grad
-from gradscope.runtime.autograd.node import NOWHERE, Extra, Node, new, prepare
+from gradscope.runtime.autograd.making import prepare
+from gradscope.runtime.autograd.node import NOWHERE, Node, new
 from gradscope.runtime.autograd.returned import NO_GRADIENT, record_history
-from gradscope.runtime.call import finish, wrap
+from gradscope.runtime.call import wrap
 from gradscope.runtime.saved import freed, raw_saved, save_input, save_output, unpack_tensor
 from gradscope.runtime.state import ThreadState, local
 from gradscope.runtime.tensor import Tensor
@@ -276,12 +277,10 @@ def _context(
     """The node of a call, leading to its inputs, with nothing saved yet."""
     ctx: BackwardCFunction = new(cls._backward_cls)
     edges = [tensor.gradient_edge() or NOWHERE for tensor in inputs] if recording else ()
-    prepare(ctx, edges, state.next_sequence_nr())
-    ctx._extra = Extra()
+    prepare(ctx, edges, state)
+    ctx.extra()
     ctx.is_tensor_input = [isinstance(value, Tensor) for value in args]
     ctx.needs_input_grad = tuple(isinstance(v, Tensor) and v.requires_grad for v in args)
-    if state.special and recording:
-        finish(ctx, state)
     return ctx
 
 
@@ -352,7 +351,7 @@ def _undifferentiable(results: Sequence[Any], state: ThreadState) -> tuple[Any, 
     )
     found = [None if r is None else r.detach().requires_grad_() for r in results]
     edges = [NOWHERE if r is None else r.gradient_edge() for r in found]
-    prepare(node, edges, state.next_sequence_nr())
+    prepare(node, edges, state)
     node.input_metadata = tuple(
         NO_GRADIENT if r is None else (r._array.shape, r._array.dtype) for r in found
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -29,16 +30,14 @@ class Edge(NamedTuple):
 
 
 class Extra:
-    """What only some nodes have: hooks, the user's metadata, the record anomaly mode makes."""
+    """What only some nodes have: hooks and metadata, the user's and what anomaly mode writes there."""
 
     __slots__ = (
         "conjugates",
         "metadata",
-        "parent",
         "post_hooks",
         "pre_hooks",
         "retains_grad",
-        "stack",
         "tensor_pre_hooks",
     )
 
@@ -48,8 +47,6 @@ class Extra:
         self.tensor_pre_hooks: dict[int, OrderedDict[int, Callable[..., Any]]] = {}
         self.retains_grad: dict[int, Callable[..., Any]] = {}
         self.metadata: dict[Any, Any] = {}
-        self.stack: str | None = None
-        self.parent: Node | None = None
         self.conjugates = False
 
 
@@ -166,13 +163,6 @@ class OpNode(Node):
     op: ClassVar[Operation]
 
 
-def prepare(node: Node, edges: Sequence[tuple[Any, int]], sequence_nr: int) -> None:
-    """Fill in the fields every node has, for nodes that no generated road makes."""
-    node.next_functions = tuple(edges)
-    node.sequence_nr = sequence_nr
-    tops = [function.topological_nr for function, _ in edges if function is not None]
-    node.topological_nr = 1 + max(tops) if tops else 0
-    node._saved = ()
-    node._extra = None
-    node.seen = 0
-    node.input_metadata = ()
+def operation_name(node: Node) -> str:
+    """What a node is the backward of: `Unbind` for `UnbindBackward0`."""
+    return re.sub(r"Backward\d*$", "", node.name())

@@ -11,7 +11,8 @@ import numpy as np
 
 from gradscope.runtime import dtypes
 from gradscope.runtime.autograd.engine import engine
-from gradscope.runtime.autograd.node import NOWHERE, Node, prepare
+from gradscope.runtime.autograd.making import prepare
+from gradscope.runtime.autograd.node import NOWHERE, Node
 from gradscope.runtime.call import wrap
 from gradscope.runtime.ops import FUNCTIONS
 from gradscope.runtime.size import Size
@@ -259,7 +260,7 @@ def _wanted_edge(wanted: Any) -> tuple[Node, int]:
     if node is not None:
         return node, 0
     made = Identity()
-    prepare(made, (), local.state.next_sequence_nr())
+    prepare(made, (), local.state)
     made.input_metadata = ((wanted._array.shape, wanted._array.dtype),)
     return made, 0
 

@@ -22,6 +22,18 @@ def validate_count(node: Node, outputs: Sequence[Any]) -> Sequence[Any]:
     return outputs[:wanted]
 
 
+def validate_outputs(node: Node, outputs: Sequence[Any], *, raw: bool) -> list[Any]:
+    """What a node returned, each gradient made to fit where it goes."""
+    return [
+        grad
+        if grad is None or following is None
+        else fitted(node, index, grad, *following.input_metadata[nr], raw=raw)
+        for index, (grad, (following, nr)) in enumerate(
+            zip(validate_count(node, outputs), node.next_functions, strict=True)
+        )
+    ]
+
+
 def fitted(node: Node, index: int, grad: Any, shape: Any, dtype: Any, *, raw: bool) -> Any:
     """The gradient summed to the shape and cast to the dtype of what it belongs to."""
     if raw and not isinstance(grad, np.ndarray):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradscope.runtime.autograd.engine import engine
 from gradscope.runtime.tensor import Tensor
 
 
@@ -14,6 +15,8 @@ class _EveryTensor(type):
 
 class Variable(metaclass=_EveryTensor):
     """`Variable(tensor, requires_grad=True)` gives a tensor; every tensor is an instance."""
+
+    _execution_engine = engine
 
     def __new__(cls, data: Any = None, requires_grad: bool = False) -> Any:
         made = data.detach()

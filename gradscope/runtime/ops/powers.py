@@ -46,7 +46,7 @@ def _power(self, exponent):
 
 def _power_slope(grad, self, exponent):
     """exponent * self ** (exponent - 1), times the incoming gradient."""
-    if exponent == 2:
+    if exponent == 2 and grad.__class__ is np.ndarray:
         return grad * (self * TWO[self.dtype])
     if exponent == 0:
         return zeros_like(grad)

@@ -1,0 +1,60 @@
+"""What a node gets when it is made, beside what its own class adds."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Sequence
+from types import FrameType
+from typing import Any
+
+from gradscope.runtime.autograd.node import Node
+from gradscope.runtime.state import ThreadState
+
+TRACEBACK, PARENT = "traceback_", "parent_"
+"""Where anomaly mode writes into a node's metadata, under PyTorch's names."""
+
+
+def prepare(node: Node, edges: Sequence[tuple[Any, int]], state: ThreadState) -> None:
+    """Fill in the fields every node has, for nodes that no generated road makes."""
+    node.next_functions = tuple(edges)
+    node.sequence_nr = state.next_sequence_nr()
+    tops = [function.topological_nr for function, _ in edges if function is not None]
+    node.topological_nr = 1 + max(tops) if tops else 0
+    node._saved = ()
+    node._extra = None
+    node.seen = 0
+    node.input_metadata = ()
+    if state.special:
+        finish(node, state)
+
+
+def finish(node: Node, state: ThreadState) -> None:
+    """What is rarely asked for when a node is made: anomaly records, creation hooks, conjugation."""
+    if state.anomaly:
+        remember(node, state)
+    if any(dtype.kind == "c" for _, dtype in node.input_metadata):
+        node.extra().conjugates = True
+    for hook in state.node_creation_hooks:
+        hook(node)
+
+
+def remember(node: Node, state: ThreadState) -> None:
+    """Keep the stack of the call that makes a node, and the node being run, if any."""
+    metadata = node.extra().metadata
+    metadata[TRACEBACK] = traceback.format_stack(_outside(sys._getframe(1)))
+    if state.node is not None:
+        metadata[PARENT] = state.node
+
+
+def _outside(frame: FrameType | None) -> FrameType | None:
+    """The nearest frame that is not the runtime's own."""
+    while frame is not None and _is_ours(frame):
+        frame = frame.f_back
+    return frame
+
+
+def _is_ours(frame: FrameType) -> bool:
+    module = frame.f_globals.get("__name__", "")
+    road = frame.f_code.co_filename.startswith("<road of")
+    return road or str(module).startswith("gradscope.runtime")
