@@ -86,7 +86,7 @@ def leaf(torch: Any, index: int, shape: str, requires_grad: bool) -> Any:
     for n in size:
         count *= n
     values = [((7 * k + 3 * index) % 11 - 5) / 8 for k in range(count)]
-    made = torch.tensor(values, dtype=torch.float64).reshape(size)
+    made = torch.tensor(values, dtype=torch.float64).reshape(size).clone()
     return made.requires_grad_(requires_grad)
 
 
@@ -102,10 +102,14 @@ def step(torch: Any, values: list[Any], instruction: tuple[Any, ...], log: list[
         values.append(view(x, name))
     elif name == "detach":
         values.append(x.detach())
+        values[-1].cut = True
     elif name == "hook":
         hook(x, rest[0], log, len(values))
     else:
-        write(x, name, values[rest[0]])
+        other = values[rest[0]]
+        # PyTorch crashes on some graphs made by giving a history to an alias made by detach().
+        aliased = any(getattr(v, "cut", False) for v in values)
+        write(x, name, other.detach() if aliased and not x.requires_grad else other)
 
 
 def view(x: Any, name: str) -> Any:
@@ -126,7 +130,8 @@ def hook(x: Any, kind: str, log: list[Any], place: int) -> None:
     if not x.requires_grad:
         return
     if kind == "keep":
-        x.retain_grad()
+        if x._base is None:
+            x.retain_grad()
         return
 
     def seen(grad: Any) -> Any:

@@ -92,3 +92,16 @@ def offset_of(array: np.ndarray[Any, Any], storage: Storage) -> int:
     if array.size == 0:
         return 0
     return int((array.__array_interface__["data"][0] - storage.address()) // array.itemsize)
+
+
+def dense(array: Any) -> bool:
+    """Whether the elements fill their memory without holes or overlap, in any order of the dims."""
+    expected = array.itemsize
+    steps = sorted(
+        (abs(step), size) for step, size in zip(array.strides, array.shape, strict=True) if size > 1
+    )
+    for step, size in steps:
+        if step != expected:
+            return False
+        expected *= size
+    return True

@@ -1,0 +1,37 @@
+"""Writes that would read what they have just written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradscope.runtime.storage import dense
+
+if TYPE_CHECKING:
+    from gradscope.runtime.tensor import Tensor
+
+
+def refuse_partial_overlap(target: Tensor, inputs: tuple[Any, ...]) -> None:
+    """Refuse a write into memory of which an input sees another part, or sees it in another order.
+
+    As in PyTorch, only memory that both fill without holes is looked at.
+    """
+    written = target._array
+    for source in inputs:
+        array = getattr(source, "_array", None)
+        if array is None or array is written or not np.may_share_memory(array, written):
+            continue
+        if not (dense(array) and dense(written)) or not (array.size and written.size):
+            continue
+        if array.strides == written.strides and _begin(array) == _begin(written):
+            continue
+        raise RuntimeError(
+            "unsupported operation: some elements of the input tensor and the written-to tensor "
+            "refer to a single memory location. Please clone() the tensor before performing the "
+            "operation."
+        )
+
+
+def _begin(array: Any) -> int:
+    return int(np.lib.array_utils.byte_bounds(array)[0])
