@@ -244,7 +244,7 @@ def wrapped_number(value: Any) -> Any:
     """A Python number as a tensor that gives way to any other tensor in promotion."""
     if isinstance(value, np.generic):
         value = value.item()
-    made = wrap(np.asarray(value, dtypes.number_dtype(value).numpy))
+    made = wrap(np.asarray(value))  # in double precision, whatever it is computed in
     made.__dict__["wrapped_number"] = value
     return made
 

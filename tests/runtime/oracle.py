@@ -279,7 +279,7 @@ def assert_same(found: Any, expected: Any, tolerance: float = 1.0, what: str = "
         np.testing.assert_allclose(found, expected, rtol=1e-6, err_msg=what)
     elif isinstance(expected, int) and not isinstance(expected, bool):
         # PyTorch shows a saved -1 as 2**64 - 1.
-        assert (what, found % 2**64) == (what, expected % 2**64)
+        assert (what, int(found) % 2**64) == (what, expected % 2**64)
     else:
         assert (what, str(found)) == (what, str(expected))
 

@@ -261,10 +261,11 @@ celu__from_result = op(
 
 def _gates(self, dim):
     """The two halves of a tensor along a dim; the second one is the gate."""
+    dim = wrapped(dim, self.ndim)
     size = self.shape[dim]
     if size % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {size}")
-    before = (slice(None),) * wrapped(dim, self.ndim)
+    before = (slice(None),) * dim
     return self[(*before, slice(0, size // 2))], self[(*before, slice(size // 2, size))]
 
 

@@ -13,9 +13,9 @@ from gradscope.runtime.ops.words import zeros_like
 LOSS = outputs("output", "total_weight", without=("total_weight",))
 
 
-def _rows(self, target, weight):
+def _rows(self, target, weight, ignore_index):
     """Where in a matrix of classes the targets are, if no class is left out or has a weight."""
-    if self.ndim != 2 or weight is not None or not target.size:
+    if self.ndim != 2 or weight is not None or not target.size or ignore_index >= 0:
         return None
     if target.dtype != np.int64 or not target.flags.c_contiguous:
         return None
@@ -29,7 +29,7 @@ ROWS = np.arange(256)
 
 
 def _nll(self, target, weight=None, reduction=MEAN, ignore_index=-100):
-    rows = _rows(self, target, weight)
+    rows = _rows(self, target, weight, ignore_index)
     if rows is None:
         made, total = losses.nll_loss(self, target, weight, NAMES[reduction], ignore_index)
         return made, total if reduction else np.zeros((), self.dtype)
@@ -41,7 +41,7 @@ def _nll(self, target, weight=None, reduction=MEAN, ignore_index=-100):
 def _nll_backward(
     grad_output, self, target, weight=None, reduction=MEAN, ignore_index=-100, total_weight=None
 ):
-    rows = _rows(self, target, weight)
+    rows = _rows(self, target, weight, ignore_index)
     if rows is None:
         name = NAMES[reduction]
         return losses.nll_loss_backward(grad_output, self, target, weight, name, ignore_index)

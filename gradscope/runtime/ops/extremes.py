@@ -91,8 +91,8 @@ def _selected(grads, self_shape, dim, indices, keepdim):
     return w._selected_backward(grads[0], self_shape, dim, indices, keepdim)
 
 
-amax = op("AmaxBackward0", _reduced(np.maximum, "amax"), NO_ORDER, self=_shared)
-amin = op("AminBackward0", _reduced(np.minimum, "amin"), NO_ORDER, self=_shared)
+amax__default = op("AmaxBackward0", _reduced(np.maximum, "amax"), NO_ORDER, self=_shared)
+amin__default = op("AminBackward0", _reduced(np.minimum, "amin"), NO_ORDER, self=_shared)
 max__default = op(
     "MaxBackward1",
     lambda self: _whole(self, np.maximum, "max"),
@@ -118,7 +118,7 @@ def _whole(self, ufunc, name):
 
 def _extremes(self, *, dim=None, keepdim=False):
     dims = () if dim is None else (dim,)
-    return tuple(np.asarray(r(self, dims, keepdim)) for r in (amin.op.kernel, amax.op.kernel))
+    return tuple(np.asarray(r(self, dims, keepdim)) for r in (amin__default.op.kernel, amax__default.op.kernel))
 
 
 def _extremes_slope(grads, self, min, max, dim, keepdim):
@@ -199,6 +199,18 @@ def min(input, dim=None, keepdim=False, *, axis=None, keepdims=False):
     if hasattr(dim, "_array") or dim.__class__ is not int:
         return minimum(input, dim)
     return return_types.min(*min__dim(input, dim, keepdim or keepdims))
+
+
+@both
+def amax(input, dim=(), keepdim=False, *, axis=None, keepdims=False):
+    """The greatest element over some dims; equals share the gradient."""
+    return amax__default(input, dims_of(dim if axis is None else axis), keepdim or keepdims)
+
+
+@both
+def amin(input, dim=(), keepdim=False, *, axis=None, keepdims=False):
+    """The least element over some dims; equals share the gradient."""
+    return amin__default(input, dims_of(dim if axis is None else axis), keepdim or keepdims)
 
 
 @both

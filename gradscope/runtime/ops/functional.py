@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from gradscope.runtime.limits import finfo
 from gradscope.runtime.ops import (
     FUNCTIONS,
     METHODS,
@@ -102,7 +103,11 @@ def hardshrink(input, lambd=0.5):
 @nn_function
 def softshrink(input, lambd=0.5):
     if lambd < 0:
-        raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd:g}.")
+        limits = finfo(input.dtype)
+        raise RuntimeError(
+            f"lambda must be in range [0, {limits.max:g}] for input dtype "
+            f"{input.dtype.scalar_name}, but found {lambd:g}"
+        )
     return kinks.softshrink(input, lambd)
 
 

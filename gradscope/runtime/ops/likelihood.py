@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 
 from gradscope.runtime.ops import nn_function
-from gradscope.runtime.ops.arithmetic import div__Scalar, mul__Scalar
+from gradscope.runtime.ops.arithmetic import add__Scalar, div__Scalar, mul__Scalar
 from gradscope.runtime.ops.classification import (
     binary_cross_entropy__default,
     binary_cross_entropy_with_logits__default,
@@ -86,7 +86,7 @@ def cross_entropy(
 def _of_probabilities(scores, target, weight, kind, label_smoothing, dim):
     classes = scores.shape[dim]
     if label_smoothing:
-        target = target * (1 - label_smoothing) + label_smoothing / classes
+        target = add__Scalar(mul__Scalar(target, 1 - label_smoothing), label_smoothing / classes)
     products = scores * target
     if weight is not None:
         products = products * _per_class(weight, scores, dim)

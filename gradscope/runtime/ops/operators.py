@@ -91,6 +91,14 @@ def _from_left(function):
     return operate
 
 
+def _inverted(self):
+    if self._array.dtype.kind not in "iub":
+        raise TypeError(
+            "~ (operator.invert) is only implemented on integer and Boolean-type tensors"
+        )
+    return bitwise_not(self)
+
+
 METHODS.update(
     __add__=operator("add"),
     __radd__=operator("add"),
@@ -117,7 +125,7 @@ METHODS.update(
     __neg__=neg,
     __pos__=positive,
     __abs__=abs,
-    __invert__=bitwise_not,
+    __invert__=_inverted,
     __and__=operator("bitwise_and"),
     __rand__=operator("bitwise_and"),
     __iand__=operator("bitwise_and_"),

@@ -6,13 +6,15 @@ import numpy as np
 
 from gradscope.runtime import return_types
 from gradscope.runtime.dims import wrapped
+from gradscope.runtime.dtypes import from_numpy
 from gradscope.runtime.factories import dtype_named
 from gradscope.runtime.kernels import plain
 from gradscope.runtime.kernels.support import HALVES
+from gradscope.runtime.limits import finfo
 from gradscope.runtime.op import family, inplace, op, outputs, refuses, w
 from gradscope.runtime.ops import both, method
 from gradscope.runtime.ops.sums import unreduced
-from gradscope.runtime.ops.words import ONE, Constant, zeros_like
+from gradscope.runtime.ops.words import ONE, zeros_like
 
 
 def _scan(step):
@@ -143,9 +145,6 @@ cummin__default = op(
 )
 
 
-MINUS_INFINITY = Constant(-np.inf)
-
-
 def _logcumsumexp(self, dim):
     wrapped(dim, self.ndim)
     if not self.ndim:
@@ -158,7 +157,8 @@ def _logcumsumexp(self, dim):
 def _logcumsumexp_slope(grad, self, result, dim):
     """In logarithms, for positive and negative gradients apart, so that nothing overflows."""
     size = w.log(w.abs(grad))
-    nothing = MINUS_INFINITY[size.dtype]
+    # Not minus infinity: what is not there would make NaN of what is, one derivative further on.
+    nothing = finfo(result.dtype if hasattr(result, "_array") else from_numpy(result.dtype)).min
     return _part(w.where(grad > 0, size, nothing), self, result, dim) - _part(
         w.where(grad < 0, size, nothing), self, result, dim
     )

@@ -75,9 +75,7 @@ def _log_softmax_backward(grad_output, output, dim):
     if output.dtype in HALVES:
         wide = [x.astype(np.float32) for x in (grad_output, output)]
         return _log_softmax_backward(*wide, dim).astype(output.dtype)
-    made = np.exp(output)
-    np.multiply(made, add_reduce(grad_output, dim, None, None, True), made)
-    return np.subtract(grad_output, made, made)
+    return grad_output - np.exp(output) * add_reduce(grad_output, dim, None, None, True)
 
 
 def _log_softmax_curvature(grad, grad_output, output, dim):

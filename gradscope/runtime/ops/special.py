@@ -92,7 +92,10 @@ polygamma__n = op(
 
 
 def _logit(self, eps=None):
-    x = self if eps is None else np.clip(self, eps, 1 - eps)
+    x = self
+    if eps is not None:
+        low, high = (np.asarray(bound, self.dtype) for bound in (eps, 1 - eps))
+        x = np.minimum(np.maximum(self, low), high)
     return np.log(x / (1 - x))
 
 

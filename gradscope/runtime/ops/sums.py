@@ -84,10 +84,9 @@ def _sum(self, dtype=None):
 
 def checked(dim, ndim):
     """The dims of a reduction as NumPy takes them: None for all."""
-    if dim and not ndim:
+    if dim and (not ndim or len(dim) > 1):
         wrapped_all(dim, ndim)
-        return None
-    return dim or None
+    return dim if ndim and dim else None
 
 
 def _sum_dim(self, dim, keepdim=False, dtype=None):
@@ -156,7 +155,9 @@ def _mean_slope(grad, self_shape, self_numel):
 
 
 def _mean_dim_slope(grad, self_shape, self_numel, dim, keepdim):
-    return spread_dims(grad / _count(self_shape, dim), self_shape, dim, keepdim)
+    if on_arrays(grad):
+        return spread_dims(np.true_divide(grad, _count(self_shape, dim)), self_shape, dim, keepdim)
+    return spread_dims(grad, self_shape, dim, keepdim) / _count(self_shape, dim)
 
 
 mean__default = op("MeanBackward0", _mean, self=_mean_slope)
@@ -269,28 +270,24 @@ family(globals())
 
 
 @both
-def sum(input, dim=None, keepdim=False, *, dtype=None, axis=None, keepdims=False, out=None):
+def sum(input, dim=..., keepdim=False, *, dtype=None, axis=..., keepdims=False, out=None):
     """The sum of all elements, or over some dims."""
-    if axis is not None:
-        dim = axis
-    if dim is None:
+    dim = axis if dim is ... else dim
+    if dim is ...:
         made = sum__default(input, dtype)
-        if keepdim or keepdims:
-            made = made.reshape((1,) * input._array.ndim)
     else:
-        made = sum__dim(input, dims_of(dim), keepdim or keepdims, dtype)
+        made = sum__dim(input, None if dim is None else dims_of(dim), keepdim or keepdims, dtype)
     return made if out is None else written(made, out)
 
 
 @both
-def mean(input, dim=None, keepdim=False, *, dtype=None, axis=None, keepdims=False, out=None):
+def mean(input, dim=..., keepdim=False, *, dtype=None, axis=..., keepdims=False, out=None):
     """The mean of all elements, or over some dims."""
-    if axis is not None:
-        dim = axis
-    if dim is None and not (keepdim or keepdims):
+    dim = axis if dim is ... else dim
+    if dim is ...:
         made = mean__default(input, dtype)
     else:
-        made = mean__dim(input, () if dim is None else dims_of(dim), keepdim or keepdims, dtype)
+        made = mean__dim(input, None if dim is None else dims_of(dim), keepdim or keepdims, dtype)
     return made if out is None else written(made, out)
 
 

@@ -34,10 +34,12 @@ for _name in ("tanh", "sigmoid", "relu"):
     samples(f"{_name}_", Sample(lambda torch, x, n=_name: getattr(x.clone(), f"{n}_")(), SHAPE))
 samples("special.expit", Sample(lambda torch, x: torch.special.expit(x), SHAPE))
 samples("relu_", Sample(lambda torch, x: torch.nn.functional.relu(x + 0, inplace=True), SHAPE))
-PLAIN = "gelu silu mish softplus logsigmoid elu selu celu glu leaky_relu hardtanh relu6 hardsigmoid"
+PLAIN = "gelu silu mish softplus logsigmoid elu selu celu glu leaky_relu hardtanh relu6"
 for _name in [*PLAIN.split(), *"hardswish hardshrink softshrink tanhshrink softsign".split()]:
     functional(_name, "")
     functional(_name, "", shape=FAR)
+# PyTorch computes it with a sixth in single precision, and has no second derivative of it.
+functional("hardsigmoid", "", "", shape=FAR, tolerance=100, order=1)
 functional("gelu", ", approximate='tanh'", shape=FAR)
 functional("softplus", ", beta=2, threshold=3", shape=FAR)
 functional("elu", ", alpha=0.5")
@@ -64,6 +66,8 @@ for _name in ("hardswish", "hardsigmoid"):
             lambda torch, x, n=_name: getattr(torch.nn.functional, n)(x.clone(), inplace=True),
             SHAPE,
             dtypes=(),
+            tolerance=100,
+            order=1,
         ),
     )
 samples(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tests.runtime.oracle import Fixed, Real, Sample, Wrong, samples, wrong
 
 ANY, POSITIVE, INSIDE = Real((3, 4)), Real((3, 4), 0.2, 3), Real((3, 4), -0.9, 0.9)
@@ -144,6 +146,8 @@ samples("logical_not_", Sample(lambda torch, x: x.clone().logical_not_(), (3, 4)
 
 WHOLE = Fixed([[0, 1, 2, 3], [4, 5, -6, -7]])
 OTHER = Fixed([1, 2, 3, 4])
+BYTES, FLAGS = Fixed(np.array([1, 2, 5], np.uint8)), Fixed(np.array([True, False, True]))
+SMALL_AND_BOOLS = ((BYTES, BYTES), (BYTES, Fixed(np.array([3, 0, 1], np.int32))))
 BITS = ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift")
 for _name in BITS:
     samples(
@@ -152,12 +156,11 @@ for _name in BITS:
             lambda torch, x, y, name=_name: getattr(torch, name)(x, y), WHOLE, OTHER, grad=False
         ),
         Sample(lambda torch, x, name=_name: getattr(torch, name)(x, 2), WHOLE, grad=False),
-        Sample(
-            lambda torch, x, y, name=_name: getattr(torch, name)(x, y),
-            Real((3,), 0, 5),
-            Real((3,), 0, 5),
-            grad=False,
-            dtypes=("int32", "uint8", "bool", "float32"),
+        *(
+            Sample(
+                lambda torch, x, y, name=_name: getattr(torch, name)(x, y), one, two, grad=False
+            )
+            for one, two in SMALL_AND_BOOLS
         ),
     )
     samples(
@@ -175,6 +178,12 @@ samples(
     Sample(lambda torch, x: ~(x > 0), (3, 4), grad=False),
 )
 samples("bitwise_not_", Sample(lambda torch, x: x.clone().bitwise_not_(), WHOLE, grad=False))
+for _name in ("bitwise_and", "bitwise_or", "bitwise_xor"):
+    samples(
+        _name,
+        Sample(lambda torch, x, name=_name: getattr(torch, name)(x, True), FLAGS, grad=False),
+        Sample(lambda torch, x, y, name=_name: getattr(torch, name)(x, y), FLAGS, BYTES, grad=False),
+    )
 wrong("bitwise_not", Wrong(lambda torch, x: ~x, (3,)))
 
 for _name in ("isnan", "isinf", "isfinite", "isposinf", "isneginf", "isreal", "signbit"):
