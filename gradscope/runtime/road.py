@@ -501,7 +501,9 @@ def backward(plan: Plan, formulas: Sequence[Any], *, arrays: bool, joint: bool) 
     names = [f"e_{i}" for i in range(len(plan.differentiable))]
     if not single:
         lines += [f"    {', '.join(names)} = node.next_functions"]
-    for i, formula in enumerate(formulas):
+    for name in sorted(plan.differentiable):  # PyTorch's order: a double backward shows it
+        i = plan.differentiable.index(name)
+        formula = formulas[i]
         used = [k for k, slot in enumerate(plan.slots) if slot.name in formula.words]
         pad = "    " if single else "        "
         if not single:

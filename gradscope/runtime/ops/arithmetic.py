@@ -114,13 +114,20 @@ mul__Scalar = op(
     INTERNAL,
     self=lambda grad, other: grad * other,
 )
+
+
+def _divisor_slope(grad, self, other):
+    slope = self / other / other  # before -grad: a double backward runs them in reverse
+    return -grad * slope
+
+
 div__default = op(
     "DivBackward0",
     np.true_divide,
     PROMOTES,
     FLOATS,
     self=lambda grad, other: grad / other,
-    other=lambda grad, self, other: -grad * (self / other / other),
+    other=_divisor_slope,
 )
 div__Scalar = op(
     "DivBackward1",

@@ -452,9 +452,10 @@ def test_vjp_is_another_name_for_backward(torch: Any) -> None:
 
 
 def test_a_function_without_a_forward_says_so(torch: Any) -> None:
-    assert raises(
-        NotImplementedError, lambda: torch.autograd.Function.apply(leaf(torch, 1.0))
-    ) == "You must implement the forward function for custom autograd.Function."
+    assert (
+        raises(NotImplementedError, lambda: torch.autograd.Function.apply(leaf(torch, 1.0)))
+        == "You must implement the forward function for custom autograd.Function."
+    )
 
 
 def test_a_function_is_applied_not_called(torch: Any) -> None:

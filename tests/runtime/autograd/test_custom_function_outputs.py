@@ -140,9 +140,7 @@ def test_inputs_returned_together_are_outputs_of_several(torch: Any) -> None:
     made = function(torch, lambda ctx, a, b: (a, b)).apply(x, torch.ones(1, dtype=torch.float64))
 
     assert [names(t.grad_fn) for t in made] == [[("AccumulateGrad", 0), (None, 0)]] * 2
-    assert "a function that returns multiple views" in raises(
-        RuntimeError, lambda: made[0].add_(1)
-    )
+    assert "a function that returns multiple views" in raises(RuntimeError, lambda: made[0].add_(1))
 
 
 def test_an_input_returned_twice_is_two_outputs(torch: Any) -> None:
@@ -195,7 +193,11 @@ def test_a_dirty_input_without_gradient_joins_the_history_of_another(torch: Any)
     y = function(torch, forward, lambda ctx, grad: (None, grad)).apply(z, x)
     y.backward()
 
-    assert (y is z, z.is_leaf, names(z.grad_fn)) == (True, False, [(None, 0), ("AccumulateGrad", 0)])
+    assert (y is z, z.is_leaf, names(z.grad_fn)) == (
+        True,
+        False,
+        [(None, 0), ("AccumulateGrad", 0)],
+    )
     assert x.grad.tolist() == [1.0]
 
 

@@ -463,7 +463,10 @@ def test_the_first_of_several_gradients_is_enough_when_asked(torch: Any) -> None
 def test_a_multi_grad_hook_knows_two_modes(torch: Any) -> None:
     x = leaf(torch, 1.0)
 
-    assert raises(
-        ValueError,
-        lambda: torch.autograd.graph.register_multi_grad_hook((x,), print, mode="some"),
-    ) == "Expects mode to be one of ('all', 'any') but got some"
+    assert (
+        raises(
+            ValueError,
+            lambda: torch.autograd.graph.register_multi_grad_hook((x,), print, mode="some"),
+        )
+        == "Expects mode to be one of ('all', 'any') but got some"
+    )
