@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradscope.trace import events
-from gradscope.trace.declare import Event
+from gradscope.trace.declare import NONE, Event
 from gradscope.trace.shorthand.columns import Ints, Tables, lookup
 
 Rows = dict[str, Any]
@@ -62,10 +62,8 @@ class Runs:
         run = {name: self._run[name][order] for name in
                ("begin", "ended", "task", "node", "popped", "told")}  # fmt: skip
         run_of = np.searchsorted(run["begin"], self._move["begin"])
-        run_of = np.minimum(run_of, max(len(order) - 1, 0))
-        by_run = np.argsort(run_of, kind="stable")
-        if not len(order):
-            by_run, run_of = by_run[:0], run_of[:0]
+        ended = np.flatnonzero(np.append(run["begin"], NONE)[run_of] == self._move["begin"])
+        by_run = ended[np.argsort(run_of[ended], kind="stable")]  # less those of a run cut off
         run_of = run_of[by_run]
         move = {name: self._move[name][by_run] for name in
                 ("target", "index", "nr", "how", "left", "length")}  # fmt: skip
