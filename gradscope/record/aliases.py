@@ -13,10 +13,11 @@ from importlib.util import find_spec
 from pkgutil import iter_modules
 from types import ModuleType
 
+import gradscope.runtime
 from gradscope.runtime.missing import nearest
 
 ALIAS, RUNTIME = "torch", "gradscope.runtime"
-OWN = "gradscope's own engine"
+OWN = "(gradscope's runtime)"
 
 
 class _SameModule(Loader):
@@ -77,33 +78,33 @@ def _torch_modules() -> dict[str, ModuleType]:
 
 
 def explain_missing(error: BaseException) -> None:
-    """Say in the error itself, in the script's words, that gradscope's engine lacks this."""
+    """Say in the error itself, in the script's words, that gradscope's runtime lacks this."""
     match error:
         case ImportError(name=str(module), msg=str(message)) if _is_runtime(module):
             asked = re.match(r"cannot import name '(\w+)'", message)
             if asked:
                 error.msg = f"cannot import name '{asked[1]}' from {_lacks(module, asked[1])}"
         case AttributeError(name=str(name), obj=ModuleType(__name__=module)) if _is_runtime(module):
-            if "the nearest there is" not in str(error):
-                error.args = (f"module {_lacks(module, name)}",)
+            if OWN not in str(error):
+                error.args = (f"module {_lacks(module, name, 'has no attribute')}",)
 
 
 def _is_runtime(module: str) -> bool:
     return module == RUNTIME or module.startswith(f"{RUNTIME}.")
 
 
-def _as_torch(module: str) -> str:
-    return ALIAS + module.removeprefix(RUNTIME)
-
-
-def _lacks(module: str, name: str) -> str:
-    known = [each for each in vars(sys.modules[module]) if not each.startswith("_")]
-    shown = _as_torch(module)
-    return f"'{shown}': {OWN} has no {shown}.{name}{nearest(name, known)}"
+def _lacks(module: str, name: str, words: str = "") -> str:
+    known = [each for each in dir(sys.modules[module]) if not each.startswith("_")]
+    asked = f" {words} '{name}'" if words else ""
+    return f"'{ALIAS}{module.removeprefix(RUNTIME)}'{asked} {OWN}{nearest(name, known)}"
 
 
 def _no_module(name: str) -> str:
     parent, _, child = name.rpartition(".")
     package = sys.modules[RUNTIME + parent.removeprefix(ALIAS)]
-    known = [each.name for each in iter_modules(getattr(package, "__path__", ()))]
-    return f"No module named '{name}': {OWN} has none{nearest(child, known)}"
+    known = [
+        each.name
+        for each in iter_modules(getattr(package, "__path__", ()))
+        if parent != ALIAS or each.ispkg or each.name in gradscope.runtime.LATE
+    ]
+    return f"No module named '{name}' {OWN}{nearest(child, known)}"

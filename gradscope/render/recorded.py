@@ -31,4 +31,5 @@ def _held(trace: Trace) -> str:
     found = len(inspect(trace).findings)
     nodes = plural(len(trace.table(Node)), "node")
     events = plural(trace.event_count, "event")
-    return f"{nodes}, {events}, {plural(found, 'finding')}"
+    whole = "" if not trace.notes else ", not whole"
+    return f"{nodes}, {events}, {plural(found, 'finding')}{whole}"

@@ -8,10 +8,12 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import gradscope
 from gradscope.trace.codec import load
 from gradscope.trace.run import Trace
 
 GRADSCOPE = str(Path(sys.executable).with_name("gradscope"))
+SOURCES = str(Path(gradscope.__file__).parents[1])
 LONG = 60
 
 
@@ -38,7 +40,7 @@ class House:
 
     def start(self, *command: str, **options: object) -> subprocess.Popen[str]:
         """A process in the folder, with pipes."""
-        environment = {**os.environ, "PYTHONPATH": "", **options.pop("env", {})}  # type: ignore[dict-item]
+        environment = {**os.environ, "PYTHONPATH": SOURCES, **options.pop("env", {})}  # type: ignore[dict-item]
         return subprocess.Popen(
             command,
             cwd=self.folder,

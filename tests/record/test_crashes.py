@@ -1,0 +1,458 @@
+"""However a recorded script ends, what was recorded can be read, and keeps every rule."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+
+import pytest
+
+from gradscope.trace.schema import Error, GraphTask, Mark, NodeBegin, Span, Step, Thread
+from tests.record.running import GRADSCOPE, HOLDS, LONG, House, Ran
+
+TRAINS = """
+import torch
+weight = torch.ones(8, 8, requires_grad=True)
+hooked = [0]
+def hook(grad):
+    hooked[0] += 1
+    return grad * 1.0
+print("ready", flush=True)
+while True:
+    x = weight
+    for i in range(30):
+        x = (x * 0.9 + weight).tanh()
+        if i % 10 == 0:
+            x.register_hook(hook)
+    x.sum().backward(retain_graph=True)
+    (gradient,) = torch.autograd.grad(x.mean(), weight, create_graph=True)
+    gradient.sum().backward()
+    with torch.no_grad():
+        weight -= 0.01 * weight.grad
+        weight.grad = None
+"""
+
+MOMENTS = (0.0, 0.003, 0.011, 0.03, 0.07, 0.15, 0.31)
+
+
+def started(house: House, *options: str, script: str = TRAINS) -> subprocess.Popen[str]:
+    """`gradscope trace` in the middle of the script."""
+    house.write(script)
+    process = house.start(GRADSCOPE, "trace", "-q", *options, "script.py")
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def signalled(house: House, number: signal.Signals, after: float, *options: str) -> Ran:
+    process = started(house, *options)
+    time.sleep(after)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=LONG)
+    return Ran(process.returncode, out, err)
+
+
+# Killed --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("after", MOMENTS)
+@pytest.mark.parametrize("name", ["trace.json", "trace.json.gz"])
+def test_killed_anywhere_every_whole_window_is_recovered(
+    house: House, name: str, after: float
+) -> None:
+    ran = signalled(house, signal.SIGKILL, after, "-o", name)
+
+    trace = house.recorded(name)
+    info = house.gradscope("info", "--plain", name)
+    assert ran.code == -signal.SIGKILL
+    assert trace.truncated
+    assert trace.notes[0].startswith(f"truncated: {trace.event_count} events recovered, ")
+    assert f"note        {trace.notes[0]}\n" in info.out
+    assert house.violations(name) == HOLDS
+
+
+@pytest.mark.slow
+def test_of_a_slow_script_no_more_than_a_second_is_lost(house: House) -> None:
+    process = started(
+        house,
+        script="import time, torch\nx = torch.ones(1, requires_grad=True)\n"
+        "print('ready', flush=True)\nwhile True:\n    (x * 2).backward()\n    time.sleep(0.1)\n",
+    )
+    time.sleep(3)
+    process.kill()
+    process.communicate(timeout=LONG)
+
+    assert len(house.recorded().table(GraphTask)) >= 15
+    assert house.violations() == HOLDS
+
+
+def test_os_exit_leaves_what_was_committed(house: House) -> None:
+    house.write(TRAINS.replace("while True:", "for step in range(500):") + "import os; os._exit(5)")
+
+    ran = house.trace("script.py")
+
+    assert ran.code == 5
+    assert house.recorded().truncated
+    assert house.recorded().event_count > 100_000
+    assert house.violations() == HOLDS
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("after", MOMENTS)
+def test_asked_to_terminate_the_trace_is_finished_first(
+    house: House, number: signal.Signals, after: float
+) -> None:
+    ran = signalled(house, number, after)
+
+    trace = house.recorded()
+    assert ran == Ran(128 + number, "", "")
+    assert trace.notes == ()
+    assert (trace.meta["exit"], trace.meta["exit_code"]) == (
+        f"terminated by {number.name}",
+        128 + number,
+    )
+    assert house.violations() == HOLDS
+
+
+# Interrupted ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("after", MOMENTS)
+def test_ctrl_c_at_any_moment_leaves_a_whole_trace(house: House, after: float) -> None:
+    ran = signalled(house, signal.SIGINT, after)
+
+    trace = house.recorded()
+    lines = ran.err.splitlines()
+    assert (ran.code, lines[0], lines[-1]) == (
+        130,
+        "Traceback (most recent call last):",
+        "KeyboardInterrupt",
+    )
+    assert "gradscope" not in ran.err
+    assert f'File "{house.folder}/script.py", line' in lines[1]
+    assert trace.notes == ()
+    assert trace.meta["exit"] == "interrupted (KeyboardInterrupt)"
+    assert house.violations() == HOLDS
+
+
+@pytest.mark.parametrize("after", [0.3, 0.5])
+def test_ctrl_c_interrupts_a_long_backward(house: House, after: float) -> None:
+    script = """
+import torch
+x = torch.ones(4, requires_grad=True)
+y = x
+for i in range(400_000):
+    y = y * 1.0
+print("ready", flush=True)
+y.sum().backward()
+print("never")
+"""
+    process = started(house, script=script)
+    time.sleep(after)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=LONG)
+
+    trace = house.recorded()
+    assert (process.returncode, out) == (130, "")
+    assert err.splitlines()[-3:] == [
+        f'  File "{house.folder}/script.py", line 8, in <module>',
+        "    y.sum().backward()",
+        "KeyboardInterrupt",
+    ]
+    assert [task.error for task in trace.rows(GraphTask)] == ["KeyboardInterrupt"]
+    assert 0 < len(trace.table(NodeBegin)) < 400_000
+    assert house.violations() == HOLDS
+
+
+def test_ctrl_c_interrupts_what_a_hook_waits_for(house: House) -> None:
+    script = """
+import time, torch
+x = torch.ones(4, requires_grad=True)
+y = x * 2
+def hook(grad):
+    print("ready", flush=True)
+    time.sleep(60)
+y.register_hook(hook)
+try:
+    y.sum().backward()
+except KeyboardInterrupt:
+    print("caught")
+(x * 2).sum().backward()
+"""
+    process = started(house, script=script)
+    time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=5)
+
+    tasks = [task.error for task in house.recorded().rows(GraphTask)]
+    assert (process.returncode, out, err) == (0, "caught\n", "")
+    assert tasks == ["KeyboardInterrupt", ""]
+    assert house.violations() == HOLDS
+
+
+def test_a_script_may_handle_its_signals_itself(house: House) -> None:
+    script = """
+import signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(17))
+print("ready", flush=True)
+time.sleep(60)
+"""
+    process = started(house, script=script)
+    process.terminate()
+    process.communicate(timeout=LONG)
+
+    assert process.returncode == 17
+    assert house.recorded().meta["exit"] == "exit code 17"
+
+
+# Raised in the middle ------------------------------------------------------------------------
+
+INSIDE = """
+import sys, torch
+class Breaks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x): return x * 2
+    @staticmethod
+    def backward(ctx, grad): {in_function}
+def hook(grad): {in_hook}
+x = torch.ones(3, requires_grad=True)
+y = Breaks.apply(x * 3)
+y.register_hook(hook)
+y.sum().backward()
+"""
+
+
+@pytest.mark.parametrize("place", ["in_function", "in_hook"])
+@pytest.mark.parametrize(
+    ("statement", "code", "error", "last"),
+    [
+        ("raise ValueError('no')", 1, "ValueError: no", "ValueError: no"),
+        ("sys.exit(4)", 4, "SystemExit: 4", ""),
+        ("raise KeyboardInterrupt", 130, "KeyboardInterrupt", "KeyboardInterrupt"),
+        ("return [1]()", 1, "TypeError: 'list' object is not callable", None),
+    ],
+)
+def test_what_is_raised_inside_a_backward(
+    house: House, place: str, statement: str, code: int, error: str, last: str | None
+) -> None:
+    places = {"in_function": "return grad", "in_hook": "return grad", place: statement}
+    house.write(INSIDE.format(**places))
+
+    ran = house.trace("script.py")
+
+    trace = house.recorded()
+    assert ran.code == code
+    assert "gradscope" not in ran.err
+    assert (ran.err.splitlines() or [""])[-1] == (error if last is None else last)
+    assert [task.error for task in trace.rows(GraphTask)] == [error]
+    assert len(list(trace.events(Error))) == 1
+    assert trace.notes == ()
+    assert house.violations() == HOLDS
+
+
+def test_recursion_without_end(house: House) -> None:
+    house.write(
+        "import torch\nx = torch.ones(2, requires_grad=True)\n"
+        "def forward(y): return forward(y * 1.5) + y\n"
+        "def hook(grad): (x * grad).sum().backward(); return hook(grad)\n"
+        "try:\n    forward(x)\nexcept RecursionError:\n    print('forward')\n"
+        "y = x * 2\ny.register_hook(hook)\n"
+        "try:\n    y.sum().backward()\nexcept RecursionError:\n    print('backward')\n"
+    )
+
+    ran = house.trace("script.py")
+
+    assert ran == Ran(0, "forward\nbackward\n", "")
+    assert house.recorded().notes == ()
+    assert house.violations() == HOLDS
+
+
+# Several processes and threads ---------------------------------------------------------------
+
+FORKS = """
+import os, torch
+x = torch.ones(2, requires_grad=True)
+def hook(grad):
+    global child
+    child = os.fork()
+y = x * 2
+y.register_hook(hook)
+y.sum().backward()
+for i in range(3000):
+    (x * 2).sum().backward()
+print("child" if child == 0 else "parent", x.grad.sum().item(), flush=True)
+if child == 0:
+    {ends}
+else:
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("ends", "code"),
+    [
+        ("pass", 0),
+        ("raise SystemExit(6)", 6),
+        ("os._exit(7)", 7),
+        ("os.kill(os.getpid(), 9)", -9),
+        ("os.kill(os.getpid(), 15)", -15),
+    ],
+)
+@pytest.mark.parametrize("name", ["trace.json", "trace.json.gz"])
+def test_a_forked_child_leaves_the_trace_alone(
+    house: House, name: str, ends: str, code: int
+) -> None:
+    house.write(FORKS.format(ends=ends))
+
+    ran = house.gradscope("trace", "-o", name, "script.py")
+
+    trace = house.recorded(name)
+    assert ran.code == 0
+    assert sorted(ran.out.splitlines()) == [str(code), "child 12004.0", "parent 12004.0"]
+    assert ran.err.count("gradscope") == 3  # one line: where it is, and the next two commands
+    assert len(trace.table(GraphTask)) == 3001
+    assert trace.notes == ()
+    assert house.violations(name) == HOLDS
+
+
+def test_threads_are_recorded_to_their_end(house: House) -> None:
+    house.write(
+        "import threading, time, torch\nx = torch.ones(2, requires_grad=True)\n"
+        "def work():\n    for i in range(200):\n        (x * 2).sum().backward()\n"
+        "        time.sleep(0.001)\n"
+        "for i in range(3):\n    threading.Thread(target=work, name=f'worker {i}').start()\n"
+    )
+
+    house.trace("script.py")
+
+    trace = house.recorded()
+    assert len(trace.table(GraphTask)) == 600
+    assert [thread.name for thread in trace.rows(Thread)] == [
+        "MainThread",
+        "worker 0",
+        "worker 1",
+        "worker 2",
+    ]
+    assert house.violations() == HOLDS
+
+
+def test_a_daemon_that_never_ends(house: House) -> None:
+    house.write(
+        "import threading, time, torch\nx = torch.ones(2, requires_grad=True)\n"
+        "def work():\n    while True:\n        (x * 2).sum().backward()\n"
+        "threading.Thread(target=work, daemon=True).start()\ntime.sleep(0.3)\nprint('end')\n"
+    )
+
+    ran = house.trace("script.py")
+
+    assert ran == Ran(0, "end\n", "")
+    assert house.recorded().notes == ()
+    assert house.violations() == HOLDS
+
+
+# Scripts that know they may be recorded ------------------------------------------------------
+
+KNOWS = """
+import gradscope, torch
+x = torch.ones(2, requires_grad=True)
+for i in range(3):
+    gradscope.step(10 + i)
+    with gradscope.span("forward"):
+        y = (x * 2).sum()
+    gradscope.mark("half way", "so far")
+    with gradscope.span("backward"):
+        y.backward()
+"""
+
+
+def test_a_script_may_name_its_spans_marks_and_steps(house: House) -> None:
+    house.write(KNOWS)
+
+    ran = house.trace("script.py")
+
+    trace = house.recorded()
+    steps = [step.number for step in trace.rows(Step)][-3:]
+    spans = [span.name for span in trace.rows(Span) if span.name in {"forward", "backward"}]
+    assert ran == Ran(0, "", "")
+    assert steps == [10, 11, 12]
+    assert spans == ["forward", "backward"] * 3
+    assert [(mark.name, mark.note) for mark in trace.rows(Mark)] == [("half way", "so far")] * 3
+    assert house.violations() == HOLDS
+
+
+def test_what_it_names_is_nothing_to_a_script_that_is_not_recorded(house: House) -> None:
+    house.write(KNOWS.replace(", torch", ", gradscope.runtime as torch"))
+
+    assert house.python("script.py") == Ran(0, "", "")
+
+
+def test_a_script_that_records_itself_is_told_so(house: House) -> None:
+    house.write(
+        "import gradscope, torch\nx = torch.ones(2, requires_grad=True)\n(x * 2).sum().backward()\n"
+        "with gradscope.record():\n    print('never')\n"
+    )
+
+    ran = house.trace("script.py")
+
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.splitlines()[-1].startswith(
+        "gradscope.errors.RecordingError: `gradscope trace` records this script already; "
+    )
+    assert len(house.recorded().table(GraphTask)) == 1
+    assert house.violations() == HOLDS
+
+
+# Too little room -----------------------------------------------------------------------------
+
+STEPS = """
+import gradscope, torch
+x = torch.ones(2, requires_grad=True)
+for i in range(10):
+    gradscope.step(i)
+    with torch.no_grad():
+        x *= 0.5
+    (x * 2).sum().backward()
+print(x.grad)
+"""
+
+
+@pytest.mark.parametrize(
+    ("steps", "count"), [("3:5", 3), ("7:", 3), (":4", 5), ("8", 1), ("90", 0)]
+)
+def test_only_some_steps(house: House, steps: str, count: int) -> None:
+    house.write(STEPS)
+
+    ran = house.trace("--steps", steps, "script.py")
+
+    trace = house.recorded()
+    assert ran == Ran(0, "tensor([20., 20.])\n", "")
+    assert len(trace.table(GraphTask)) == count
+    assert trace.notes == ()
+    assert house.violations() == HOLDS
+
+
+def test_after_so_many_events_the_other_steps_are_left_out(house: House) -> None:
+    house.write(STEPS)
+
+    ran = house.trace("--max-events", "50", "script.py")
+
+    trace = house.recorded()
+    assert ran == Ran(0, "tensor([20., 20.])\n", "")
+    assert 50 <= trace.event_count < 100
+    assert [note.partition(":")[0] for note in trace.notes] == ["dropped"]
+    assert house.violations() == HOLDS
+
+
+def test_a_full_disk_ends_the_recording_and_not_the_script(house: House) -> None:
+    house.write(TRAINS.replace("while True:", "for step in range(300):") + "print('end')")
+
+    ran = house.run("sh", "-c", f"ulimit -f 64; exec {GRADSCOPE} trace script.py")
+
+    assert (ran.code, ran.out) == (0, "ready\nend\n")
+    assert "cannot write" in ran.err
+    assert "File too large" in ran.err
+    assert "Traceback" not in ran.err
+    assert (house.folder / "trace.json").stat().st_size <= 64 * 1024
+    assert house.recorded().truncated
+    assert house.violations() == HOLDS
