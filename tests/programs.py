@@ -127,11 +127,10 @@ def view(x: Any, name: str) -> Any:
 
 def hook(x: Any, kind: str, log: list[Any], place: int) -> None:
     """Watch a gradient, or change it."""
-    if not x.requires_grad:
+    if not x.requires_grad or x._base is not None:  # PyTorch crashes on some hooks on stale views
         return
     if kind == "keep":
-        if x._base is None:
-            x.retain_grad()
+        x.retain_grad()
         return
 
     def seen(grad: Any) -> Any:

@@ -136,7 +136,7 @@ class Catalog:
         context = self._contexts.of(_state())
         sequence = NONE if node.sequence_nr == LAST else node.sequence_nr
         self.nodes.append((
-            number, self._writer.intern(node.name()), sequence, node.topological_nr, self.base,
+            number, self._writer.intern(type(node).__name__), sequence, node.topological_nr, self.base,
             inputs, context, site, self._contexts.now(),
         ))  # fmt: skip
         for index, (following, nr) in enumerate(node.next_functions):
@@ -223,7 +223,7 @@ class Catalog:
         self, node: Any, number: int, made: tuple[int, ...], context: int, site: int, end: int
     ) -> None:
         self.nodes.append((
-            number, self._writer.intern(node.name()), node.sequence_nr, node.topological_nr,
+            number, self._writer.intern(type(node).__name__), node.sequence_nr, node.topological_nr,
             number, made, context, site, end - self._contexts._start,
         ))  # fmt: skip
         self._write_out(node, number)

@@ -216,7 +216,9 @@ def modified(node: Any, what: Any, expected: int, found: int, slot: int) -> NoRe
     """A saved tensor was written to since it was saved."""
     array = what._array if isinstance(what, Tensor) else what.array
     place = ""
-    edge = what.gradient_edge() if isinstance(what, Tensor) else (node, what.nr)
+    edge = (node, what.nr)
+    if isinstance(what, Tensor):
+        edge = None if what.is_leaf else what.gradient_edge()
     if edge is not None and edge[0] is not None:
         place = f", which is output {edge[1]} of {operation_name(edge[0])},"
     text = (

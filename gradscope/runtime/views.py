@@ -9,7 +9,7 @@ the counter's, and so they are given a new history, a strided window on the base
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from gradscope.runtime.autograd.making import prepare
 from gradscope.runtime.autograd.node import NOWHERE, Node, new, operation_name
 from gradscope.runtime.meta import AutogradMeta, CreationMeta, ViewMeta
 from gradscope.runtime.overlap import refuse_partial_overlap
+from gradscope.runtime.saved import freed
 from gradscope.runtime.state import ThreadState, local
 from gradscope.runtime.storage import Storage, VersionCounter
 
@@ -236,37 +237,43 @@ def spread(grad: Any, base_shape: tuple[int, ...], chain: tuple[Any, ...]) -> An
 class CopySlices(Node):
     """The history of a base that was written to through a view.
 
-    `fn` is the node of the write; it sees the part of the gradient that belongs to the view.
+    What it keeps is the node of the write, which sees the part of the gradient that belongs to the
+    view; it lets go of it like any saved value.
     """
 
-    __slots__ = ("chain", "fn")
-    fn: Node
+    __slots__ = ("chain",)
     chain: tuple[Any, ...]
 
+    @property
+    def fn(self) -> Node:
+        """The node of the write."""
+        if self._saved is None:
+            freed(self)
+        return cast("Node", self._saved[0])
+
     def run_arrays(self, grads: Sequence[Any]) -> Sequence[Any]:
+        fn = self.fn
         if grads[0] is None:
             return (None,) * len(self.next_functions)
         result = np.array(grads[0])
         window = replay_arrays(result, self.chain)
-        found = self.fn.run_arrays((np.array(window),))
+        found = fn.run_arrays((np.array(window),))
         first = found[0] if len(found) else None
         window[...] = 0 if first is None else first
         return (result, *found[1:])
 
     def run_tensors(self, grads: Sequence[Any]) -> Sequence[Any]:
+        fn = self.fn
         if grads[0] is None:
             return (None,) * len(self.next_functions)
         result = grads[0].clone()
         window = replay_tensors(result, self.chain)
-        found = self.fn.run_tensors((window.clone(),))
+        found = fn.run_tensors((window.clone(),))
         if found[0] is None:
             window.zero_()
         else:
             window.copy_(found[0])
         return (result, *found[1:])
-
-    def release_variables(self) -> None:
-        self.fn.release_variables()
 
 
 def set_gradient_edge(tensor: Tensor, node: Node, nr: int) -> None:
@@ -291,7 +298,7 @@ def rebase_history(target: Tensor, node: Node, nr: int = 0) -> None:
     slices = new(CopySlices)
     edges = [edge_of(base) or NOWHERE, *node.next_functions[1:]]
     prepare(slices, edges, local.state)
-    slices.fn = node
+    slices._saved = (node,)
     slices.chain = meta.chain  # type: ignore[attr-defined]
     slices.input_metadata = ((base._array.shape, base._array.dtype),)
     # The write's own first edge leads to the view's old history; the base's says whether to follow.

@@ -290,7 +290,7 @@ def graph_of(root: Any) -> list[Any]:
                 numbers[following] = len(order)
                 order.append(following)
             row.append((None if following is None else numbers[following], nr))
-        found.append((node.name(), tuple(row)))
+        found.append((type(node).__name__, tuple(row)))
     return found
 
 

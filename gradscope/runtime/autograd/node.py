@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
 new = object.__new__
 
+NATIVE = frozenset({"AccumulateGrad", "CopyBackwards", "CopySlices", "GraphRoot", "Identity"})
+"""Nodes that PyTorch's engine has by itself, written by hand."""
+
 NOWHERE: tuple[None, int] = (None, 0)
 """The edge of an input whose gradient nobody wants."""
 
@@ -77,7 +80,9 @@ class Node:
     _extra: Extra | None
 
     def name(self) -> str:
-        return type(self).__name__
+        """As PyTorch calls it: nodes that are no operation's carry their namespace."""
+        name = type(self).__name__
+        return f"torch::autograd::{name}" if name in NATIVE else name
 
     def run_arrays(self, grads: Sequence[Any]) -> Sequence[Any]:
         """The gradients of the inputs, on bare arrays."""
@@ -147,7 +152,7 @@ class Node:
         return sorted([*super().__dir__(), *kept])
 
     def __repr__(self) -> str:
-        return f"<{self.name()} object, sequence_nr {self.sequence_nr}>"
+        return f"<{type(self).__name__} object, sequence_nr {self.sequence_nr}>"
 
     def __copy__(self) -> Any:
         raise TypeError(f"cannot copy '{type(self).__name__}': a node belongs to its graph")
