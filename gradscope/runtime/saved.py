@@ -216,9 +216,10 @@ def modified(node: Any, what: Any, expected: int, found: int, slot: int) -> NoRe
     """A saved tensor was written to since it was saved."""
     array = what._array if isinstance(what, Tensor) else what.array
     place = ""
-    edge = (node, what.nr)
     if isinstance(what, Tensor):
         edge = None if what.is_leaf else what.gradient_edge()
+    else:
+        edge = (node, what.nr)
     if edge is not None and edge[0] is not None:
         place = f", which is output {edge[1]} of {operation_name(edge[0])},"
     text = (
@@ -258,7 +259,12 @@ def saved_attribute(node: Node, name: str) -> Any:
         return tuple(step // node.input_metadata[0][1].itemsize for step in value)
     if isinstance(value, np.ndarray):
         value = Tensor.from_array(np.asarray(value.item()))
-    return raw_saved(value) if raw else unpack_tensor(node, value, index)
+    if not raw:
+        return unpack_tensor(node, value, index)
+    shown = raw_saved(value)
+    if shown is not value and not wanted.endswith("_sym_strides"):
+        node._saved = (*node._saved[:index], shown, *node._saved[index + 1 :])
+    return shown
 
 
 def raw_saved(value: Any) -> Any:
