@@ -24,7 +24,7 @@ def refuse_partial_overlap(target: Tensor, inputs: tuple[Any, ...]) -> None:
             continue
         if not (dense(array) and dense(written)) or not (array.size and written.size):
             continue
-        if array.strides == written.strides and _begin(array) == _begin(written):
+        if array.strides == written.strides and _bounds(array) == _bounds(written):
             continue
         raise RuntimeError(
             "unsupported operation: some elements of the input tensor and the written-to tensor "
@@ -33,5 +33,6 @@ def refuse_partial_overlap(target: Tensor, inputs: tuple[Any, ...]) -> None:
         )
 
 
-def _begin(array: Any) -> int:
-    return int(np.lib.array_utils.byte_bounds(array)[0])
+def _bounds(array: Any) -> tuple[int, int]:
+    low, high = np.lib.array_utils.byte_bounds(array)
+    return int(low), int(high)
