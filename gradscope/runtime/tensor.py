@@ -14,10 +14,10 @@ import numpy as np
 from gradscope.runtime import call, dtypes, overrides, saved
 from gradscope.runtime.autograd.node import new
 from gradscope.runtime.devices import CPU, device
-from gradscope.runtime.meta import AutogradMeta
+from gradscope.runtime.meta import AutogradMeta, ViewMeta
 from gradscope.runtime.size import Size
 from gradscope.runtime.storage import Storage, VersionCounter, elements, offset_of
-from gradscope.runtime.views import edge_of
+from gradscope.runtime.views import edge_of, view_edge
 
 
 class Tensor:
@@ -179,30 +179,26 @@ class Tensor:
         """Where the gradient of this tensor goes: (node, number), or None."""
         return self._edge or (edge_of(self) if self._meta is not None else None)
 
+    def history(self) -> Any:
+        """The (node, output number) that made this tensor, or None for a leaf."""
+        meta = self._meta
+        if self._edge is None and isinstance(meta, ViewMeta):
+            return view_edge(self, meta)
+        return self._edge
+
     @property
     def grad_fn(self) -> Any:
-        edge = self._edge
-        if edge is None and self._meta is not None and self._meta.is_view:
-            edge = edge_of(self)
-            if self.is_leaf:
-                return None
+        edge = self.history()
         return None if edge is None else edge[0]
 
     @property
     def output_nr(self) -> int:
-        edge = self.gradient_edge()
-        return 0 if edge is None or self.is_leaf else int(edge[1])
+        edge = self.history()
+        return 0 if edge is None else int(edge[1])
 
     @property
     def is_leaf(self) -> bool:
-        if self._edge is not None:
-            return False
-        meta = self._meta
-        if meta is None or not meta.is_view:
-            return True
-        if meta.requires_grad:
-            return meta.edge is None  # type: ignore[attr-defined]
-        return edge_of(self) is None
+        return self._edge is None and self.history() is None
 
     @property
     def requires_grad(self) -> bool:
@@ -211,7 +207,11 @@ class Tensor:
         meta = self._meta
         if meta is None:
             return False
-        return meta.requires_grad or (meta.is_view and edge_of(self) is not None)
+        if meta.requires_grad or not isinstance(meta, ViewMeta):
+            return meta.requires_grad
+        return meta.edge is not None or (
+            meta.base.requires_grad and self._array.dtype.kind in "fcV"
+        )
 
     @requires_grad.setter
     def requires_grad(self, wanted: bool) -> None:
@@ -232,9 +232,7 @@ class Tensor:
                 )
             return self
         if requires_grad and self._array.dtype.kind not in "fcV":
-            raise RuntimeError(
-                "only Tensors of floating point dtype can require gradients"
-            )
+            raise RuntimeError("only Tensors of floating point dtype can require gradients")
         if requires_grad or self._meta is not None:
             self.meta().requires_grad = bool(requires_grad)
         return self

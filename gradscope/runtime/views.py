@@ -35,7 +35,7 @@ def edge_of(tensor: Tensor) -> Edges | None:
         return tensor._edge
     if meta.is_view:
         edge = view_edge(tensor, meta)  # type: ignore[arg-type]
-        if edge is not None or not meta.requires_grad:
+        if edge is not None or not tensor.requires_grad:
             return edge
     elif tensor._edge is not None or not meta.requires_grad:
         return tensor._edge
@@ -91,11 +91,12 @@ def attach_view(
     if parent is not None and parent.is_view:
         base = parent.base  # type: ignore[attr-defined]
         chain = (*parent.chain, (op, options, nr))  # type: ignore[attr-defined]
-        creation = parent.creation or creation  # type: ignore[attr-defined]
+        inherited = parent.creation  # type: ignore[attr-defined]
     else:
-        base, chain = source, ((op, options, nr),)
+        base, chain, inherited = source, ((op, options, nr),), CreationMeta.DEFAULT
     if not state.grad_enabled:
-        creation = creation or CreationMeta.NO_GRAD_MODE
+        creation = CreationMeta.INFERENCE_MODE if state.inference else CreationMeta.NO_GRAD_MODE
+    creation = creation or inherited
     meta = ViewMeta(base, chain, creation)
     meta.version = made._versions.value  # type: ignore[union-attr]
     if node is not None:
@@ -127,51 +128,51 @@ def attach_views(
 
 def view_edge(view: Tensor, meta: ViewMeta) -> Edges | None:
     """The view's history, made anew if its aliases were written to since."""
-    versions = view._versions
-    current = 0 if versions is None else versions.value
+    if meta.edge is None and not meta.base.requires_grad:
+        return None
+    current = view._version
     if meta.version != current:
-        if meta.edge is not None or meta.base.requires_grad:
-            if meta.creation is not CreationMeta.DEFAULT and (
-                meta.creation is not CreationMeta.NO_GRAD_MODE or meta.edge is not None
-            ):
-                _stale(meta)
-            before, meta.edge = meta.edge, (_regenerated(view, meta), 0)
-            _follow(meta, before, meta.edge)
+        if meta.creation is not CreationMeta.DEFAULT:
+            raise RuntimeError(refusal(meta, "its base or another view of its base has been"))
+        before, meta.edge = meta.edge, (_regenerated(view, meta), 0)
+        _follow(meta, before, meta.edge)
         meta.version = current
     return meta.edge
 
 
-def _stale(meta: ViewMeta) -> None:
-    raise RuntimeError(
-        refusal(
-            meta, "is a view and its base or another view of its base has been modified inplace"
-        )
-    )
+AMBIGUOUS = (
+    "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your "
+    "code by moving both the view and the inplace either both inside the {} block (if you don't "
+    "want the inplace to be tracked) or both outside (if you want the inplace to be tracked)."
+)
+WHY_REFUSED = {
+    CreationMeta.MULTI_OUTPUT_NODE: "This view is the output of a function that returns multiple "
+    "views. Such functions do not allow the output views to be modified inplace. You should "
+    "replace the inplace operation by an out-of-place one.",
+    CreationMeta.IN_CUSTOM_FUNCTION: "This view was created inside a custom Function (or because "
+    "an input was returned as-is) and the autograd logic to handle view+inplace would override the "
+    "custom backward associated with the custom Function, leading to incorrect gradients. This "
+    "behavior is forbidden. You can fix this by cloning the output of the custom Function.",
+    CreationMeta.NO_GRAD_MODE: AMBIGUOUS.format("no_grad"),
+    CreationMeta.INFERENCE_MODE: AMBIGUOUS.format("inference_mode"),
+}
 
 
 def refusal(meta: ViewMeta, what: str) -> str:
-    """Why a view made like this cannot take part in an in-place write."""
-    made_by = operation_name(meta.edge[0]) if meta.edge is not None else None
-    reasons = {
-        CreationMeta.MULTI_OUTPUT_NODE: " This view is the output of a function that returns multiple views. Such functions do"
-        " not allow the output views to be modified inplace. You should replace the inplace"
-        " operation by an out-of-place one.",
-        CreationMeta.NO_GRAD_MODE: " This view was created inside a no_grad block (or in inference mode) and is modified"
-        " inplace with grad mode enabled. Given that this use case is ambiguous and"
-        " error-prone, it is forbidden. You can clarify your code by moving both the view and"
-        " the inplace either both inside the no_grad block (if you don't want the inplace to be"
-        " tracked) or both outside (if you want the inplace to be tracked).",
-        CreationMeta.IN_CUSTOM_FUNCTION: " This view was created inside a custom Function (or because an input was returned"
-        " as-is) and the autograd logic to handle view+inplace would override the custom"
-        " backward associated with the custom Function, leading to incorrect gradients. This"
-        " behavior is forbidden. You can fix this by cloning the output of the custom"
-        " Function.",
-        CreationMeta.INFERENCE_MODE: " This view was created inside inference mode and is modified inplace outside of it.",
+    """Why a view made like this cannot take part in an in-place write (`what` is being modified)."""
+    node, nr = meta.edge or (None, 0)
+    made = "" if node is None else f"Output {nr} of {operation_name(node)} is a view"
+    modes = {
+        CreationMeta.INFERENCE_MODE: ("inference", "in normal mode"),
+        CreationMeta.NO_GRAD_MODE: ("no_grad", "with grad mode enabled"),
     }
-    if made_by is not None:
-        nr = meta.edge[1]  # type: ignore[index]
-        return f"Output {nr} of {made_by} {what}.{reasons[meta.creation]}"
-    return f"A view {what.replace('is a view', 'was created in no_grad mode')}.{reasons[meta.creation]}"
+    if node is None or meta.creation in modes:
+        mode, where = modes.get(meta.creation, ("no_grad", "with grad mode enabled"))
+        made = f"{made} of a view which was" if made else "A view was"
+        head = f"{made} created in {mode} mode and {what} modified inplace {where}."
+    else:
+        head = f"{made} and {what} modified inplace."
+    return f"{head} {WHY_REFUSED[meta.creation]}"
 
 
 class AsStridedBackward0(Node):
@@ -346,7 +347,7 @@ def check_rebase(target: Tensor) -> None:
     if not isinstance(meta, ViewMeta):
         return
     if meta.creation is not CreationMeta.DEFAULT:
-        raise RuntimeError(refusal(meta, "is a view and is being modified inplace"))
+        raise RuntimeError(refusal(meta, "is being"))
     if target.requires_grad and meta.base.is_leaf:
         raise RuntimeError(
             "a view of a leaf Variable that requires grad is being used in an in-place operation."
@@ -385,6 +386,11 @@ def write(target: Tensor, result: Any) -> None:
                 f"{list(np.broadcast_shapes(shape, array.shape))}"
             )
         np.copyto(array, result, casting="unsafe")
+    count_write(target)
+
+
+def count_write(target: Tensor) -> None:
+    """One more write to a tensor and all its aliases."""
     versions = target._versions
     if versions is None:
         target._versions = VersionCounter(1)

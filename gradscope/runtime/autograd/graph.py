@@ -217,7 +217,7 @@ class _Keeper:
 
     def unpack(self, kept: _Kept) -> Any:
         if not self.open:
-            raise RuntimeError(
+            raise AssertionError(  # as PyTorch
                 "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context"
                 "in which the graph was originally recorded."
             )

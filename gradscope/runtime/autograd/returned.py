@@ -90,8 +90,8 @@ class _Output:
         if not tensor.requires_grad:
             return alias(tensor) if self.is_input and not self.is_dirty else tensor
         if self.is_input:
-            return alias(tensor)
-        return tensor.detach_()
+            return tensor.detach()
+        return tensor if tensor._is_view() else tensor.detach_()
 
     def differentiable(self, tensor: Any, node: Node) -> Any:
         """The output with `node` as its history."""
