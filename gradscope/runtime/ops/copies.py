@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradscope.runtime import formats
+from gradscope.runtime import dtypes, formats
 from gradscope.runtime.call import wrap
 from gradscope.runtime.dims import sizes, wrapped, wrapped_all
 from gradscope.runtime.op import METHOD_ONLY, family, op, w
 from gradscope.runtime.ops import METHODS, both, function, method
+from gradscope.runtime.ops.gathering import zeros_of
 
 
 def _clone(self, *, memory_format=None):
@@ -41,6 +42,8 @@ def _led(self, repeats):
 
 def _summed_over_repeats(grad, repeats, shape):
     """Every dim as (how often, size), summed over the first of the two."""
+    if 0 in repeats:
+        return zeros_of(grad, shape)
     lead = len(repeats) - len(shape)
     split, summed = [], []
     for dim, often in enumerate(repeats):
@@ -174,7 +177,8 @@ def _interleaved_places(repeats):
         raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
     counts = repeats._array
     if counts.dtype.kind not in "iu":
-        raise RuntimeError("repeats has to be Long or Int tensor")
+        kind = dtypes.from_numpy(counts.dtype).scalar_name
+        raise NotImplementedError(f"\"repeat_interleave_cpu\" not implemented for '{kind}'")
     if counts.size and counts.min() < 0:
         raise RuntimeError("repeats can not be negative")
     return wrap(np.repeat(np.arange(counts.size), counts))

@@ -143,7 +143,7 @@ def _placed(operand, labels, order, dotted, nr):
             dim += 1
     for label in order:
         if label not in place:
-            operand = operand.unsqueeze(-1)
+            operand = operand.unsqueeze(dim)
             place[label] = dim
             dim += 1
     return operand.permute(*(place[label] for label in order))
@@ -185,7 +185,7 @@ def _contracted(operands, kept, count):
     if count == kept:
         return made
     if several:
-        return made.view(*made._array.shape[:kept])
+        return made.view(made._array.shape[:kept])
     return made.sum(tuple(range(kept, count)))
 
 
@@ -239,4 +239,4 @@ def _product_sum(left, right, summed):
     other = reshape(right.permute(*both, *summed, *rights, *lefts), (batch, inner, columns))
     order = [*both, *lefts, *summed, *rights]
     back = [order.index(dim) for dim in range(len(order))]
-    return bmm(matrices, other).view(*shape).permute(*back)
+    return bmm(matrices, other).view(shape).permute(*back)

@@ -6,6 +6,7 @@ from math import prod
 
 import numpy as np
 
+from gradscope.runtime import dtypes
 from gradscope.runtime.call import wrap
 from gradscope.runtime.dims import text, wrapped
 from gradscope.runtime.kernels import plain
@@ -106,6 +107,8 @@ def reach(index, dim):
 
 def _gather_backward(grad, self_sizes, dim, index):
     made = np.zeros(self_sizes, grad.dtype)
+    if not index.ndim:
+        grad, index = grad.reshape(1), index.reshape(1)
     plain.scatter_add(made, dim, index, grad)
     return made
 
@@ -198,18 +201,20 @@ masked_select_backward = op(
 
 def _masked_scatter(self, mask, source):
     if mask.dtype.kind != "b":
+        kind = dtypes.from_numpy(mask.dtype).scalar_name
         raise RuntimeError(
-            f"masked_scatter: expected BoolTensor for mask, got {mask.dtype} instead"
+            f"masked_scatter_ only supports boolean masks, but got mask with dtype {kind}"
         )
     if self.dtype != source.dtype:
-        raise RuntimeError("masked_scatter: expected self and source to have same dtypes")
+        kinds = [dtypes.from_numpy(a.dtype).scalar_name for a in (self, source)]
+        raise RuntimeError(
+            "masked_scatter: expected self and source to have same dtypes but got"
+            f"{' and '.join(kinds)}"
+        )
     values, chosen = masked(self, mask, "masked_scatter")
     count = int(np.count_nonzero(chosen))
     if count > source.size:
-        raise RuntimeError(
-            f"masked_scatter: expected source to have at least {count} elements, but got "
-            f"{source.size}"
-        )
+        raise RuntimeError("Number of elements of source < number of ones in mask")
     made = values.copy()
     made[chosen] = source.reshape(-1)[:count]
     return made

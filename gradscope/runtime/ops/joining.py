@@ -220,18 +220,14 @@ def meshgrid(*tensors, indexing=None):
         raise RuntimeError(
             f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}'
         )
-    swapped = indexing == "xy" and len(tensors) > 1
-    if swapped:
-        tensors = (tensors[1], tensors[0], *tensors[2:])
-    shape = tuple(t.numel() for t in tensors)
-    grids = [
-        t.view((1,) * i + (-1,) + (1,) * (len(shape) - i - 1)).expand(shape)
-        for i, t in enumerate(tensors)
-    ]
-    if swapped:
-        grids = [g.swapdims(0, 1) for g in grids]
-        grids[0], grids[1] = grids[1], grids[0]
-    return tuple(grids)
+    places = list(range(len(tensors)))
+    if indexing == "xy" and len(tensors) > 1:
+        places[:2] = 1, 0
+    shape = tuple(tensors[place].numel() for place in places)
+    return tuple(
+        t.view((1,) * place + (-1,) + (1,) * (len(shape) - place - 1)).expand(shape)
+        for t, place in zip(tensors, places, strict=True)
+    )
 
 
 @function
@@ -247,7 +243,9 @@ def combinations(input, r=2, with_replacement=False):
     """All choices of r elements."""
     if input.dim() != 1:
         raise RuntimeError("Expect a 1D vector, but got shape " + text(input.shape))
-    places = range(input.numel())
-    found = list((replaced if with_replacement else without)(places, r))
-    index = wrap(np.array(found, np.int64).reshape(-1, r))
-    return input[index.reshape(-1)].view(-1, r)
+    count = input.numel()
+    chosen = np.zeros((count,) * r, np.bool_)
+    for places in (replaced if with_replacement else without)(range(count), r):
+        chosen[places] = True
+    mask = wrap(chosen)
+    return stack([g.masked_select(mask) for g in meshgrid(*[input] * r, indexing="ij")], 1)

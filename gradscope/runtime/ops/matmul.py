@@ -132,12 +132,12 @@ def inner(input, other):
 def tensordot(a, b, dims=2):
     """Sums of products over some dims of both."""
     if isinstance(dims, int):
-        over, others = list(range(a.dim() - dims, a.dim())), list(range(dims))
+        over, others = list(range(-dims, 0)), list(range(dims))
     else:
         over, others = ([d] if isinstance(d, int) else list(d) for d in dims)
+    a, b = _summed_where_single(a, b, over, others)
     over = [wrapped(d, a.dim()) for d in over]
     others = [wrapped(d, b.dim()) for d in others]
-    a, b = _summed_where_single(a, b, over, others)
     left, right = a._array.shape, b._array.shape
     rows = [d for d in range(a.dim()) if d not in over]
     columns = [d for d in range(b.dim()) if d not in others]
@@ -153,7 +153,8 @@ def tensordot(a, b, dims=2):
 def _summed_where_single(a, b, over, others):
     """A dim of size 1 meets one of any size: what it would be multiplied with is summed first."""
     for mine, theirs in zip(over, others, strict=True):
-        size, other = a._array.shape[mine], b._array.shape[theirs]
+        size = a._array.shape[wrapped(mine, a.dim())]
+        other = b._array.shape[wrapped(theirs, b.dim())]
         if other == 1:
             a = a.sum((mine,), True)
         elif size == 1:
@@ -174,4 +175,4 @@ def chain_matmul(*matrices):
     made = matrices[0]
     for matrix in matrices[1:]:
         made = mm(made, matrix)
-    return made.view(*made._array.shape)
+    return made.view(made._array.shape)

@@ -7,16 +7,17 @@ import numpy as np
 from gradscope.runtime.dims import text
 from gradscope.runtime.op import INTERNAL, family, op, w
 from gradscope.runtime.ops import nn_function
+from gradscope.runtime.ops.gathering import zeros_of
 from gradscope.runtime.ops.slicing import slice__default
 
 
 def _check_pad(array, pad):
     if len(pad) % 2:
-        raise RuntimeError("Length of pad must be even but instead it equals " + str(len(pad)))
+        raise RuntimeError("Padding length must be divisible by 2")
     if len(pad) > 2 * array.ndim:
         raise RuntimeError(
-            "Length of pad should be no more than twice the number of dimensions of the input. Pad "
-            f"length is {len(pad)}while the input has {array.ndim}dimensions."
+            "Padding length should be less than or equal to two times the input dimension but got "
+            f"padding length {len(pad)} and input of dimension {array.ndim}"
         )
 
 
@@ -31,12 +32,7 @@ def _constant(self, pad, value=0):
     pairs = _by_dim(self, pad)
     shape = tuple(size + a + b for size, (a, b) in zip(self.shape, pairs, strict=True))
     if min(shape, default=0) < 0:
-        dim = next(d for d, size in enumerate(shape) if size < 0)
-        raise RuntimeError(
-            f"The input size {self.shape[dim]}, plus negative padding {pairs[dim][0]} and "
-            f"{pairs[dim][1]} resulted in a negative output size, which is invalid. Check "
-            f"dimension {dim} of your input."
-        )
+        raise RuntimeError("narrow(): length must be non-negative.")
     made = np.full(shape, value, self.dtype)
     kept = tuple(slice(max(-a, 0), size - max(-b, 0)) for size, (a, b) in _sized(self, pairs))
     inner = tuple(slice(max(a, 0), size - max(b, 0)) for size, (a, b) in _sized(made, pairs))
@@ -87,11 +83,11 @@ def _mirrored_back(kind):
     """Every element's gradient is the sum of those of the places that show it."""
     forward = _mirrored(kind)
 
-    def kernel(grad_output, shape, padding):
-        source = forward(np.arange(int(np.prod(shape))).reshape(shape), padding)
-        made = np.zeros(int(np.prod(shape)), grad_output.dtype)
+    def kernel(grad_output, self, padding):
+        source = forward(np.arange(self.size).reshape(self.shape), padding)
+        made = np.zeros(self.size, grad_output.dtype)
         np.add.at(made, source, grad_output)
-        return made.reshape(shape)
+        return made.reshape(self.shape)
 
     return kernel
 
@@ -103,13 +99,14 @@ def _rows(kind, dims):
     forward = op(
         f"{title}Pad{dims}DBackward0",
         _mirrored(kind),
-        self=lambda grad, self, padding: getattr(w, back_name)(grad, tuple(self.shape), padding),
+        self=lambda grad, self, padding: getattr(w, back_name)(grad, self, padding),
     )
     backward = op(
         f"{title}Pad{dims}DBackwardBackward0",
         _mirrored_back(kind),
         INTERNAL,
         grad_output=lambda grad, padding: getattr(w, name)(grad, padding),
+        self=lambda grad, self_shape: zeros_of(grad, self_shape),
     )
     return {name: forward, back_name: backward}
 
@@ -151,7 +148,7 @@ def pad(input, pad, mode="constant", value=None):
     if mode == "constant":
         return constant_pad_nd(input, tuple(pad), 0 if value is None else value)
     if value is not None and value != 0:
-        raise ValueError(f'Padding mode "{mode}" doesn\'t take in value argument')
+        raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
     if mode == "circular":
         return _circular(input, tuple(pad))
     dims, names = len(pad) // 2, {"reflect": "reflection", "replicate": "replication"}

@@ -16,37 +16,54 @@ from gradscope.runtime.random import chosen
 from gradscope.runtime.tensor import Tensor
 
 
+def as_it_lies(array):
+    """The array with its dims in the order they have in memory, in which it is filled."""
+    if array.flags.c_contiguous:
+        return array
+    return array.transpose(sorted(range(array.ndim), key=lambda dim: -array.strides[dim]))
+
+
 def _uniform(self, from_=0.0, to=1.0, *, generator=None):
-    self[...] = chosen(generator).uniform(self.shape, self.dtype, float(from_), float(to))
+    target = as_it_lies(self)
+    target[...] = chosen(generator).uniform(target.shape, self.dtype, float(from_), float(to))
     return self
 
 
 def _normal(self, mean=0.0, std=1.0, *, generator=None):
-    whole = bool(self.flags.c_contiguous)
-    self[...] = chosen(generator).normal(
-        self.shape, self.dtype, float(mean), float(std), contiguous=whole
+    target, whole = as_it_lies(self), bool(self.flags.c_contiguous)
+    target[...] = chosen(generator).normal(
+        target.shape, self.dtype, float(mean), float(std), contiguous=whole
     )
     return self
 
 
 def _bernoulli_in(self, p=0.5, *, generator=None):
-    self[...] = chosen(generator).bernoulli(p, self.shape)
+    target = as_it_lies(self)
+    target[...] = chosen(generator).bernoulli(p, target.shape)
     return self
 
 
 def _exponential(self, lambd=1.0, *, generator=None):
-    self[...] = chosen(generator).exponential(self.shape, self.dtype, lambd)
+    target = as_it_lies(self)
+    target[...] = chosen(generator).exponential(target.shape, self.dtype, lambd)
     return self
 
 
+C_NAMES = {"uint8": "unsigned char", "int8": "signed char", "int16": "short", "int32": "int"}
+
+
 def _whole(self, from_=None, to=None, *, generator=None):
-    source = chosen(generator)
+    source, target = chosen(generator), as_it_lies(self)
     if from_ is None:
-        self[...] = source.full_range(self.shape, self.dtype)
-    elif to is None:
-        self[...] = source.integers(0, from_, self.shape)
-    else:
-        self[...] = source.integers(from_, to, self.shape)
+        target[...] = source.full_range(target.shape, self.dtype)
+        return self
+    low, high = (0, from_) if to is None else (from_, to)
+    if low < high and self.dtype.name in C_NAMES:
+        reach, name = np.iinfo(self.dtype), C_NAMES[self.dtype.name]
+        for what, bound in (("from", low), ("to - 1", high - 1)):
+            if not reach.min <= bound <= reach.max:
+                raise RuntimeError(f"{what} is out of bounds for {name}")
+    target[...] = source.integers(low, high, target.shape)
     return self
 
 

@@ -39,7 +39,8 @@ def _misfit(count, size):
     """Why so many elements cannot have these sizes."""
     negative = [s for s in size if s < 0]
     if any(s < -1 for s in negative):
-        return f"invalid shape dimension {min(negative)}"
+        at = next(i for i, s in enumerate(size) if s < -1)
+        return f"invalid shape dimension {size[at]} at index {at} of shape {text(size)}"
     if len(negative) > 1:
         return "only one dimension can be inferred"
     if negative and count == 0:
@@ -170,6 +171,11 @@ def view(self, *shape, dtype=None):
     """The same elements under other sizes, or the same bytes as another dtype."""
     if dtype is not None or (shape and isinstance(shape[0], dtypes.dtype)):
         return _view_as_bytes(self, dtype or shape[0])
+    if not shape and self._array.ndim:
+        raise TypeError(
+            "view() received an invalid combination of arguments - got (), but expected one of:\n"
+            " * (torch.dtype dtype)\n * (tuple of ints size)"
+        )
     return view__default(self, shape if len(shape) > 1 else sizes(shape))
 
 
@@ -254,7 +260,7 @@ def flatten(input, start_dim=0, end_dim=-1):
 
 @both
 def ravel(input):
-    return reshape(input, (-1,))
+    return input.contiguous().view(-1)
 
 
 @both
@@ -311,7 +317,25 @@ def broadcast_tensors(*tensors):
 @function
 def broadcast_shapes(*shapes):
     given = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
-    return Size(broadcast_shape(given))
+    made = ()
+    for nr, shape in enumerate(given):
+        try:
+            made = np.broadcast_shapes(made, shape)
+        except ValueError:
+            lead = len(made) - len(shape)
+            at = next(
+                d
+                for d in range(-1, -1 - len(shape), -1)
+                if lead + len(shape) + d >= 0
+                and shape[d] != made[d]
+                and 1 not in (shape[d], made[d])
+            )
+            raise RuntimeError(
+                f"Attempting to broadcast a dimension of length {shape[at]} at {at}! Mismatching "
+                f"argument at index {nr} had {shape}; but expected shape should be broadcastable "
+                f"to {text(made)}"
+            ) from None
+    return Size(made)
 
 
 def broadcast_shape(shapes):

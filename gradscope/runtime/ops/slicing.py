@@ -134,13 +134,17 @@ def _unfold(self, dimension, size, step):
         raise RuntimeError(f"step is {step} but must be > 0")
     array = self if self.ndim else self[None]
     if size == 0:
-        return _slice(array, dim, 0, None, step)[..., None][..., :0]
+        shape = (*array.shape[:dim], there // step + 1, *array.shape[dim + 1 :], 0)
+        steps = (*array.strides[:dim], array.strides[dim] * step, *array.strides[dim + 1 :], 0)
+        return np.lib.stride_tricks.as_strided(array, shape, steps)
     windows = np.lib.stride_tricks.sliding_window_view(array, size, dim, writeable=True)
     found = windows[(FULL,) * dim + (slice(None, None, step),)]
     return found if self.ndim else found[0]
 
 
 def _unfold_backward(grad_in, input_sizes, dim, size, step):
+    if not input_sizes:
+        return grad_in.reshape(())
     made = np.zeros(input_sizes, grad_in.dtype)
     at = (FULL,) * wrapped(dim, len(input_sizes))
     for place in range(size):
@@ -168,9 +172,7 @@ def _as_strided(self, size, stride, storage_offset=None, geometry=None):
     storage = Storage(self)
     offset = offset_of(self, storage) if storage_offset is None else storage_offset
     if len(size) != len(stride):
-        raise RuntimeError(
-            f"mismatch in length of strides and shape: {text(size)} and {text(stride)}"
-        )
+        raise RuntimeError("mismatch in length of strides and shape")
     if any(step < 0 for step in stride):
         raise RuntimeError(
             "as_strided: Negative strides are not supported at the moment, got strides: "
@@ -181,16 +183,29 @@ def _as_strided(self, size, stride, storage_offset=None, geometry=None):
 
 def _as_strided_backward(grad, input_sizes, geometry, size, stride, storage_offset):
     """Sum the gradient over elements seen twice, and share it among those the input has twice."""
+    seen, source, shares = _memory(input_sizes, geometry, size, stride, storage_offset)
+    memory = np.zeros(len(shares), grad.dtype)
+    np.add.at(memory, seen, grad)
+    return memory[source] / shares[source].astype(grad.dtype)
+
+
+def _as_strided_again(grad, input_sizes, geometry, size, stride, storage_offset):
+    """What `_as_strided_backward` is to gradients of its own."""
+    seen, source, shares = _memory(input_sizes, geometry, size, stride, storage_offset)
+    memory = np.zeros(len(shares), grad.dtype)
+    np.add.at(memory, source, grad / shares[source].astype(grad.dtype))
+    return memory[seen]
+
+
+def _memory(input_sizes, geometry, size, stride, storage_offset):
+    """Where the elements of window and input stand, and how many of the input stand at a place."""
     steps, begin = geometry
     at = begin if storage_offset is None else storage_offset
     seen, source = _places(size, stride, at), _places(input_sizes, steps, begin)
     low = min(seen.min(initial=begin), source.min(initial=begin))
     high = max(seen.max(initial=begin), source.max(initial=begin))
-    memory = np.zeros(high - low + 1, grad.dtype)
-    np.add.at(memory, seen - low, grad)
-    shares = np.bincount((source - low).reshape(-1), minlength=memory.size)
-    found = memory[source - low]
-    return found / np.maximum(shares, 1)[source - low].astype(grad.dtype)
+    shares = np.bincount((source - low).reshape(-1), minlength=high - low + 1)
+    return seen - low, source - low, np.maximum(shares, 1)
 
 
 def _places(size, stride, offset):
@@ -213,11 +228,16 @@ as_strided_backward = op(
     "AsStridedBackwardBackward0",
     _as_strided_backward,
     INTERNAL,
-    grad=lambda grad, geometry, size, stride, storage_offset: w.as_strided(
-        grad.contiguous() if hasattr(grad, "_array") else np.ascontiguousarray(grad),
-        size,
-        stride,
-        (geometry[1] if storage_offset is None else storage_offset) - geometry[1],
+    grad=lambda grad, input_sizes, geometry, size, stride, storage_offset: w.as_strided_again(
+        grad, input_sizes, geometry, size, stride, storage_offset
+    ),
+)
+as_strided_again = op(
+    "AsStridedBackward0",
+    _as_strided_again,
+    INTERNAL,
+    grad=lambda grad, input_sizes, geometry, size, stride, storage_offset: w.as_strided_backward(
+        grad, input_sizes, geometry, size, stride, storage_offset
     ),
 )
 family(globals())
@@ -258,10 +278,12 @@ def fill_diagonal_(self, fill_value, wrap=False):
         raise RuntimeError("dimensions must larger than 1")
     if len(shape) > 2 and len(set(shape)) > 1:
         raise RuntimeError("all dimensions of input must be of equal length")
-    step = sum(elements(self._array))
-    lines = -(-shape[0] // (shape[1] + 1)) if wrap and len(shape) == 2 else 1
-    for line in range(lines):
-        rows = self[line * (shape[1] + 1) :] if line else self
-        count = min(rows._array.shape)
-        rows.as_strided((count,), (step,)).fill_(fill_value)
+    steps = elements(self._array)
+    step = sum(steps)
+    self.as_strided((min(shape),), (step,)).fill_(fill_value)
+    if wrap and len(shape) == 2 and shape[0] > shape[1] + 1:
+        skipped = steps[0] * (shape[1] + 1)
+        count = -((skipped - self.numel()) // step)
+        offset = self.storage_offset() + skipped
+        self.as_strided((count,), (step,), offset).fill_(fill_value)
     return self

@@ -190,8 +190,6 @@ def _dims_of(item):
 def _check_count(self, items):
     spent, ndim = sum(_dims_of(item) for item in items), self._array.ndim
     if spent > ndim:
-        if not ndim:
-            _selected(self, 0, 0)
         raise IndexError(f"too many indices for tensor of dimension {ndim}")
 
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from gradscope.runtime import dtypes
 from gradscope.runtime.dims import text
-from gradscope.runtime.op import INTERNAL, family, inplace, op, overload
-from gradscope.runtime.ops import METHODS, both, method
+from gradscope.runtime.op import FUNCTION_ONLY, INTERNAL, family, inplace, op, overload
+from gradscope.runtime.ops import METHODS, function, method
 from gradscope.runtime.ops.shape import disagreement
 from gradscope.runtime.ops.words import zeros_like
 from gradscope.runtime.tensor import Tensor
@@ -82,8 +82,8 @@ def _zero_in(self):
 
 
 zero_ = inplace(zero, _zero_in)
-fill__number = op("FillBackward0", _fill, overload("Scalar"), **NUMBER)
-fill__tensor = op("FillBackward1", _fill, overload("Tensor"), **TENSOR)
+fill__number = op("FillBackward0", _fill, FUNCTION_ONLY, overload("Scalar"), **NUMBER)
+fill__tensor = op("FillBackward1", _fill, FUNCTION_ONLY, overload("Tensor"), **TENSOR)
 # Writing in place has nodes of its own names.
 _filled = op("FillBackward2", _fill, INTERNAL, overload("Scalar"), **NUMBER)
 _filled_tensor = op("FillBackward3", _fill, INTERNAL, overload("Tensor"), **TENSOR)
@@ -92,7 +92,7 @@ fill___tensor = inplace(_filled_tensor, _fill_in_tensor)
 family(globals())
 
 
-@both
+@function
 def fill(input, value):
     return (fill__tensor if isinstance(value, Tensor) else fill__number)(input, value)
 
