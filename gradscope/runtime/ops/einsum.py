@@ -128,12 +128,11 @@ def _order(read, dotted):
 
 def _placed(operand, labels, order, dotted, nr):
     """An operand with a dim for every label, in the common order."""
-    place, dim = {}, 0
+    place, dim, ndim = {}, 0, operand.dim()
     for label in labels:
         if label == DOTS:
-            for _ in range(dotted - (operand.dim() - len(labels) + 1 - _extra(place, labels, dim))):
-                operand = operand.unsqueeze(dim)
-            for i in range(dotted):
+            # What "..." lacks here is in front, as in broadcasting.
+            for i in range(dotted - (ndim - len(labels) + 1), dotted):
                 place[f"{DOTS}{i}"] = dim
                 dim += 1
         elif label in place:
@@ -147,11 +146,6 @@ def _placed(operand, labels, order, dotted, nr):
             place[label] = dim
             dim += 1
     return operand.permute(*(place[label] for label in order))
-
-
-def _extra(place, labels, dim):
-    """Repeated labels met so far: their dims are gone from the operand."""
-    return labels[: labels.index(DOTS)].__len__() - dim
 
 
 def _on_diagonal(operand, first, second, label, nr):

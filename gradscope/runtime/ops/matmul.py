@@ -136,11 +136,9 @@ def tensordot(a, b, dims=2):
     else:
         over, others = ([d] if isinstance(d, int) else list(d) for d in dims)
     a, b = _summed_where_single(a, b, over, others)
-    over = [wrapped(d, a.dim()) for d in over]
-    others = [wrapped(d, b.dim()) for d in others]
     left, right = a._array.shape, b._array.shape
-    rows = [d for d in range(a.dim()) if d not in over]
-    columns = [d for d in range(b.dim()) if d not in others]
+    rows = _all_but(over, a.dim())
+    columns = _all_but(others, b.dim())
     a, b = a.permute(*rows, *over), b.permute(*others, *columns)
     if not rows and not columns:
         return reshape(dot(a.flatten(), b.flatten()), ())
@@ -148,6 +146,11 @@ def tensordot(a, b, dims=2):
     matrix = reshape(a, (prod(left[d] for d in rows), inner_size))
     other = reshape(b, (inner_size, prod(right[d] for d in columns)))
     return reshape(mm(matrix, other), (*(left[d] for d in rows), *(right[d] for d in columns)))
+
+
+def _all_but(dims, ndim):
+    named = {wrapped(dim, ndim) for dim in dims}
+    return [dim for dim in range(ndim) if dim not in named]
 
 
 def _summed_where_single(a, b, over, others):

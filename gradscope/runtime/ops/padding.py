@@ -124,12 +124,13 @@ def _circular(input, pad):
     shape = [size + a + b for size, (a, b) in _sized(input._array, pairs)]
     made = input.new_empty(shape)
     inner, outer = input, made
-    for dim, (size, (a, b)) in enumerate(_sized(input._array, pairs)):
-        if max(a, b) > size:
+    padded = range(len(pairs) - len(pad) // 2, len(pairs))
+    for dim in reversed(padded):
+        a, b = pairs[dim]
+        if max(a, b) > input.size(dim):
             raise RuntimeError("Padding value causes wrapping around more than once.")
-        if a or b:
-            outer = slice__default(outer, dim, max(a, 0), outer.size(dim) - max(b, 0), 1)
-            inner = slice__default(inner, dim, max(-a, 0), inner.size(dim) - max(-b, 0), 1)
+        outer = slice__default(outer, dim, max(a, 0), outer.size(dim) - max(b, 0), 1)
+        inner = slice__default(inner, dim, max(-a, 0), inner.size(dim) - max(-b, 0), 1)
     outer.copy_(inner)
     for dim, (a, b) in reversed(list(enumerate(pairs))):
         width = made.size(dim)
