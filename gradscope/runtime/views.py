@@ -16,6 +16,7 @@ import numpy as np
 from gradscope.runtime import probe
 from gradscope.runtime.autograd.making import prepare
 from gradscope.runtime.autograd.node import NOWHERE, Node, new, operation_name
+from gradscope.runtime.autograd.validate import apply
 from gradscope.runtime.meta import AutogradMeta, CreationMeta, ViewMeta
 from gradscope.runtime.overlap import refuse_partial_overlap
 from gradscope.runtime.saved import freed
@@ -179,17 +180,21 @@ class AsStridedBackward0(Node):
     """The history of a view whose base was written to: a strided window on the base."""
 
     __slots__ = ("chain",)
+    slots = ("size", "stride", "storage_offset")
+    releases = False
     chain: tuple[Any, ...]
 
     def run_arrays(self, grads: Sequence[Any]) -> Sequence[Any]:
         shape = self._wanted()
-        return (None if shape is None else spread(grads[0], shape, self.chain),)
+        unwanted = shape is None or grads[0] is None
+        return (None if unwanted else spread(grads[0], shape, self.chain),)
 
     def run_tensors(self, grads: Sequence[Any]) -> Sequence[Any]:
         from gradscope.runtime.ops.window import window_backward
 
         shape = self._wanted()
-        return (None if shape is None else window_backward(grads[0], shape, self.chain),)
+        unwanted = shape is None or grads[0] is None
+        return (None if unwanted else window_backward(grads[0], shape, self.chain),)
 
     def _wanted(self) -> Any:
         """The base's shape, if the base wants a gradient."""
@@ -202,6 +207,7 @@ def _regenerated(view: Tensor, meta: ViewMeta) -> Node:
     prepare(node, (edge_of(meta.base) or NOWHERE,), local.state)
     node.chain = meta.chain
     node.input_metadata = ((view._array.shape, view._array.dtype),)
+    node._saved = (view._array.shape, view.stride(), view.storage_offset())
     return node
 
 
@@ -258,7 +264,7 @@ class CopySlices(Node):
             return (None,) * len(self.next_functions)
         result = np.array(grads[0])
         window = replay_arrays(result, self.chain)
-        found = fn.run_arrays((np.array(window),))
+        found = apply(fn, (np.array(window),), raw=True)
         first = found[0] if len(found) else None
         window[...] = 0 if first is None else first
         return (result, *found[1:])
@@ -269,7 +275,7 @@ class CopySlices(Node):
             return (None,) * len(self.next_functions)
         result = grads[0].clone()
         window = replay_tensors(result, self.chain)
-        found = fn.run_tensors((window.clone(),))
+        found = apply(fn, (window.clone(),), raw=False)
         if found[0] is None:
             window.zero_()
         else:

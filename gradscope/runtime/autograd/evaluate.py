@@ -22,7 +22,7 @@ from gradscope.runtime.autograd.hooks import (
 from gradscope.runtime.autograd.input_buffer import MADE, UNDEFINED, add
 from gradscope.runtime.autograd.node import Node
 from gradscope.runtime.autograd.validate import (
-    conjugated,
+    apply,
     fitted,
     validate_count,
     validate_outputs,
@@ -189,10 +189,7 @@ def call_function(task: GraphTask, node: Node, inputs: list[Any]) -> Sequence[An
     if extra.pre_hooks:
         inputs = list(run_pre_hooks(task, node, extra.pre_hooks, inputs, raw))
     kept = list(inputs) if extra.post_hooks else inputs
-    if extra.conjugates:
-        outputs = conjugated(node, inputs, raw=raw)
-    else:
-        outputs = node.run_arrays(inputs) if raw else node.run_tensors(inputs)
+    outputs = apply(node, inputs, raw=raw)
     if extra.post_hooks:
         outputs = validate_outputs(node, outputs, raw=raw)
         outputs = run_post_hooks(task, node, extra.post_hooks, outputs, kept, raw)

@@ -83,8 +83,8 @@ def sum_to_shape(array: Any, shape: Sequence[int]) -> Any:
     return array.sum(axis=axes, keepdims=True) if axes else array
 
 
-def conjugated(node: Node, grads: Sequence[Any], *, raw: bool) -> Sequence[Any]:
-    """Run a node whose formula is written for real numbers on complex ones.
+def apply(node: Node, grads: Sequence[Any], *, raw: bool) -> Sequence[Any]:
+    """Run a node's function; one whose formula is written for real numbers also on complex ones.
 
     # Note [Complex gradients]
     For a holomorphic function the gradient PyTorch defines is conj(f'(z)) times the incoming one,
@@ -92,6 +92,8 @@ def conjugated(node: Node, grads: Sequence[Any], *, raw: bool) -> Sequence[Any]:
     not holomorphic (abs, real, conj) have formulas written out, and say so with BY_HAND.
     """
     run = node.run_arrays if raw else node.run_tensors
+    if node._extra is None or not node._extra.conjugates:
+        return run(grads)
     op = getattr(node, "op", None)
     if op is None or BY_HAND in op.traits:
         return run(grads)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.runtime.autograd.both import leaf, names, raises
+from tests.runtime.autograd.both import function, leaf, names, raises
 
 MULTI = "This view is the output of a function that returns multiple views."
 NO_GRAD = "A view was created in no_grad mode and is being modified inplace with grad mode enabled."
@@ -291,6 +291,27 @@ def test_copy_slices_runs_the_node_of_the_write_on_its_part(torch: Any) -> None:
     assert names(base.grad_fn) == [("MulBackward0", 0), ("AccumulateGrad", 0)]
     (base * torch.tensor([1.0, 10.0, 100.0], dtype=torch.float64)).sum().backward()
     assert (x.grad.tolist(), y.grad.tolist()) == ([4.0, 50.0, 100.0], [1.0, 20.0])
+
+
+def test_complex_numbers_written_through_a_view(torch: Any) -> None:
+    x = torch.tensor([1 + 2j, 3 + 4j], requires_grad=True)
+    y = torch.tensor([5 + 6j], requires_grad=True)
+    base = x * 1
+    base[:1].mul_(y)
+    base.backward(torch.ones(2, dtype=torch.complex64))
+
+    assert (x.grad.tolist(), y.grad.tolist()) == ([5 - 6j, 1 + 0j], [1 - 2j])
+
+
+def test_a_gradient_that_never_came_passes_views_and_writes(torch: Any) -> None:
+    x = leaf(torch, 1.0, 2.0)
+    base = x * 1
+    view = base[:1]
+    base.mul_(5)
+    nothing = function(torch, lambda ctx, x: x * 1, lambda ctx, grad: None)
+    nothing.apply(view).backward()
+
+    assert x.grad is None
 
 
 def test_copying_into_a_view_cuts_off_what_was_there(torch: Any) -> None:
