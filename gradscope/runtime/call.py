@@ -25,6 +25,7 @@ from gradscope.runtime.views import (
     attach_views,
     before_write,
     check_inplace,
+    count_write,
     edge_of,
     rebase_history,
     write,
@@ -92,6 +93,7 @@ def scope_of(op: Operation) -> dict[str, Any]:
         "unpack_array": unpack_array,
         "unpack_tensor": unpack_tensor,
         "wrap_all": wrap_all,
+        "count_write": count_write,
         "write": write,
     }
     _scopes.append(scope)

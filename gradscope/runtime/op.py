@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.runtime import road
+from gradscope.runtime import road, road_back
 from gradscope.runtime.autograd.node import OpNode
 from gradscope.runtime.call import scope_of
 from gradscope.runtime.operation import (
@@ -153,6 +153,7 @@ def inplace(function: Any, forward: Callable[..., Any] | None = None) -> Any:
         numbers=plan.numbers,
         refused=plan.refused,
         clones_self=needs_self,
+        direct=isinstance(source.kernel, np.ufunc) and not forward and COMPARES not in source.traits,
     )
     twin = Operation(
         source.node_name,
@@ -336,7 +337,7 @@ def _node_class(made: Operation) -> type[OpNode]:
     runs = {
         f"run_{kind}": road.build(
             f"run_{kind}",
-            road.backward(made.plan, made.formulas, arrays=kind == "arrays", joint=made.joint),
+            road_back.backward(made.plan, made.formulas, arrays=kind == "arrays", joint=made.joint),
             scope,
             _NO_DEFAULTS,
         )
@@ -392,7 +393,7 @@ class Words:
         if made is None:
             raise AttributeError(f"no operation is called '{name}'")
         scope = {"kernel": made.kernel, "function": made.road, "ndarray": np.ndarray}
-        word = road.build(name, road.word(made.plan), scope, made.plan)
+        word = road.build(name, road_back.word(made.plan), scope, made.plan)
         self.__dict__[name] = word
         return word
 

@@ -25,6 +25,12 @@ def refused(op: Operation, error: Exception, arrays: Sequence[Any]) -> None:
     if isinstance(error, ValueError):
         if "duplicate value in 'axis'" in text:
             raise RuntimeError("a dim appears multiple times in the list of dims") from None
+        if "non-broadcastable output" in text:
+            shapes = [list(a.shape) for a in given]
+            together = list(np.broadcast_shapes(*(a.shape for a in given)))
+            raise RuntimeError(
+                f"output with shape {shapes[0]} doesn't match the broadcast shape {together}"
+            ) from None
         if "broadcast" in text:
             raise RuntimeError(mismatch([a.shape for a in given]) or text) from None
         if "negative integer powers" in text:

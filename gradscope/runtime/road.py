@@ -14,57 +14,24 @@ pays nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
 
+from gradscope.runtime.plan import Parameter, Plan, Slot
+from gradscope.runtime.road_node import any_edge, edges, keep_slot, node_lines, topological
+from gradscope.runtime.road_told import tell
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """One parameter of an operation, as the road sees it."""
-
-    name: str
-    public: str
-    tensor: bool
-    many: bool = False
-    aside: bool = False  # an index or a mask: promotion leaves it alone
-    optional: bool = False
-    keyword_only: bool = False
-    has_default: bool = False
-    default: Any = None
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """One thing a node keeps: an input, an output, a shape or an option."""
-
-    name: str
-    kind: str  # "input", "output", "shape", "strides", "numel", "option", "constant"
-    source: str
-    wanted_by: tuple[int, ...]  # the inputs whose gradient reads it
-    index: int = 0  # which output
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """All that the text of a road depends on."""
-
-    parameters: tuple[Parameter, ...]
-    differentiable: tuple[str, ...]
-    slots: tuple[Slot, ...]
-    outputs: int  # 0: a sequence whose length the call decides
-    kind: str  # "plain", "view", "inplace"
-    same_dtype: bool
-    float_only: bool
-    numbers: bool = True  # whether the second input may be a Python number
-    refused: str = ""  # kinds of dtype that only the long way round knows what to say of
-    clones_self: bool = False
-    nondifferentiable_outputs: tuple[int, ...] = ()
-
-    @property
-    def tensors(self) -> tuple[Parameter, ...]:
-        return tuple(p for p in self.parameters if p.tensor)
-
+__all__ = [
+    "Parameter",
+    "Plan",
+    "Slot",
+    "build",
+    "fast",
+    "full",
+    "pass_on",
+    "signature",
+    "takes_number",
+]
 
 _compiled: dict[str, CodeType] = {}
 
@@ -104,7 +71,7 @@ def signature(plan: Plan, *, public: bool = True) -> str:
 def takes_number(plan: Plan) -> bool:
     """Whether the second input may be a Python number, which gives way in promotion."""
     names = [p.name for p in plan.tensors]
-    ordinary = plan.same_dtype and plan.kind == "plain" and plan.numbers
+    ordinary = plan.same_dtype and plan.kind in {"plain", "inplace"} and plan.numbers
     return ordinary and names == ["self", "other"]
 
 
@@ -122,7 +89,7 @@ def fast(plan: Plan, *, probed: bool, number: bool = False) -> str:
         lines += [
             "    kind = other.__class__",
             "    if kind is float or kind is int:",
-            f"        return by_number({_pass_on(plan)})",
+            f"        return by_number({pass_on(plan)})",
         ]
     if probed:
         lines += ["    begin = clock()"]
@@ -149,7 +116,7 @@ def full(plan: Plan, *, probed: bool) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _pass_on(plan: Plan) -> str:
+def pass_on(plan: Plan) -> str:
     return ", ".join(
         f"{p.public}={p.public}" if p.keyword_only else p.public for p in plan.parameters
     )
@@ -202,25 +169,26 @@ def _guards(plan: Plan, leave: str, *, number: bool) -> list[str]:
 
 def _body(plan: Plan, *, probed: bool, saving: str) -> list[str]:
     if plan.kind == "inplace":
-        return _inplace_body(plan, probed=probed)
+        return _inplace_body(plan, probed=probed, saving=saving)
     lines = [*_computed(plan), *_wrapping(plan)]
     if plan.differentiable:
         lines += ["    if state.grad_enabled:"]
-        lines += [f"        {line}" for line in _edges(plan, saving)]
-        lines += [f"        if {_any_edge(plan)}:"]
-        lines += [f"            {line}" for line in _node(plan, saving)]
+        lines += [f"        {line}" for line in edges(plan, saving)]
+        lines += [f"        if {any_edge(plan)}:"]
+        lines += [f"            {line}" for line in node_lines(plan, saving)]
     lines += _attach(plan)
     if probed:
-        lines += [f"    {line}" for line in _tell(plan, saving)]
+        lines += [f"    {line}" for line in tell(plan, saving)]
     lines += ["    return made"]
     return lines
 
 
-def _computed(plan: Plan) -> list[str]:
+def _computed(plan: Plan, into: str = "") -> list[str]:
     """The kernel's call, and what is said when NumPy refuses it."""
+    arguments = ", ".join(filter(None, (_array_arguments(plan), into)))
     return [
         "    try:",
-        f"        result = kernel({_array_arguments(plan)})",
+        f"        result = kernel({arguments})",
         "    except (ValueError, TypeError) as error:",
         f"        refused(op, error, ({''.join(f'a_{p.name}, ' for p in plan.tensors)}))",
         "        raise",
@@ -231,73 +199,6 @@ def _array_arguments(plan: Plan) -> str:
     """What the kernel is called with: arrays for tensors, the rest as it is."""
     values = [(p, f"a_{p.name}" if p.tensor else p.name) for p in plan.parameters]
     return ", ".join(f"{p.name}={value}" if p.keyword_only else value for p, value in values)
-
-
-def _tell(plan: Plan, saving: str) -> list[str]:
-    """The lines that tell the probe; see Note [Telling in numbers] in probe.py."""
-    inputs = [p.name for p in plan.tensors if not (saving == "number" and p.name == "other")]
-    regular = not any(p.many or p.optional for p in plan.tensors)
-    if plan.outputs != 1 or not regular or len(inputs) not in (1, 2):
-        made = "(made,)" if plan.outputs == 1 else "made"
-        return [f"probe.here.op(op, {_tensor_tuple(plan)}, {made}, node, begin, state)"]
-    log = "one" if len(inputs) == 1 else "two"
-    seen = "".join(f"n_{name}, " for name in inputs)
-    odd = [
-        f"{name}._versions is not None and ({name}._edge is None or {name}._versions.value)"
-        for name in inputs
-    ]
-    numbered = [
-        line
-        for name in inputs
-        for line in (
-            f"n_{name} = {name}.seen",
-            f"if n_{name} <= base:",
-            f"    n_{name} = here.unknown({name})",
-        )
-    ]
-    return [
-        "end = clock()",
-        "here = probe.here",
-        f"frame = getframe({_DEPTH[saving]})",
-        "site = here.sites.get(id(frame.f_code) + frame.f_lasti)",
-        "if site is None:",
-        "    site = here.site(frame)",
-        "base = here.base",
-        *numbered,
-        "try:",
-        "    number = here.number()",
-        "except StopIteration:",
-        "    number = here.window()",
-        "context = state.context or here.context(state)",
-        "if node is None:",
-        "    made.seen = number",
-        "    sequence, top = state.grad_enabled - 2, -1",
-        "    meta = ((result.shape, result.dtype),)",
-        "else:",
-        "    node.seen = number",
-        "    made.seen = number + 1",
-        "    sequence, top, meta = node.sequence_nr, node.topological_nr, node.input_metadata",
-        "layout = here.layouts.get(meta)",
-        "if layout is None:",
-        "    layout = here.layout(meta)",
-        f"here.{log}((number, begin, end, context, op.number, sequence, top, {seen}site, layout))",
-        f"if made._storage is not None or state.special or {' or '.join(odd)}:",
-        f"    here.irregular(op, node, number, ({''.join(f'{n}, ' for n in inputs)}), made)",
-        "if here.look is not None:",
-        "    here.look.made(op, node, number, made, state)",
-    ]
-
-
-_DEPTH = {"fast": 1, "number": 2, "full": 3}
-"""How far above a road the frame stands that called it (see Note [Four roads])."""
-
-
-def _tensor_tuple(plan: Plan) -> str:
-    if plan.tensors and plan.tensors[0].many:
-        rest = "".join(f", {p.name}" for p in plan.tensors[1:])
-        return f"(*{plan.tensors[0].name}{rest},)"
-    names = ", ".join(p.name for p in plan.tensors)
-    return f"({names},)" if names else "()"
 
 
 def _wrapping(plan: Plan) -> list[str]:
@@ -319,111 +220,6 @@ def _wrapping(plan: Plan) -> list[str]:
     return lines
 
 
-def _edges(plan: Plan, saving: str) -> list[str]:
-    """Where the gradients of the differentiable inputs go: an edge, or something false."""
-    lines: list[str] = []
-    for p in plan.tensors:
-        if p.name not in plan.differentiable:
-            continue
-        if saving == "number" and p.name == "other":
-            lines += ["e_other = None"]
-            continue
-        if p.many:
-            lines += [f"e_{p.name} = [t._edge or (t._meta and edge_of(t)) for t in {p.name}]"]
-        else:
-            guard = f"{p.name} is not None and " if p.optional else ""
-            lines += [
-                f"e_{p.name} = {guard}({p.name}._edge or ({p.name}._meta and edge_of({p.name})))"
-            ]
-    return lines
-
-
-def _any_edge(plan: Plan) -> str:
-    many = {p.name for p in plan.tensors if p.many}
-    tests = [f"any(e_{n})" if n in many else f"e_{n}" for n in plan.differentiable]
-    return " or ".join(tests) or "False"
-
-
-def _node(plan: Plan, saving: str) -> list[str]:
-    many = {p.name for p in plan.tensors if p.many}
-    parts = [
-        f"*[e or NOWHERE for e in e_{n}]" if n in many else f"e_{n} or NOWHERE"
-        for n in plan.differentiable
-    ]
-    lines = [
-        "node = new(Node)",
-        f"node.next_functions = functions = ({', '.join(parts)},)",
-        "node.sequence_nr = state.next_sequence_nr()",
-        *_topological(plan, many),
-        f"node._saved = {_saved(plan, saving)}",
-        "node._extra = None",
-        "node.seen = 0",
-    ]
-    if plan.outputs == 1:
-        lines += ["dtype = result.dtype", "node.input_metadata = ((result.shape, dtype),)"]
-        lines += ["made._edge = (node, 0)"] if plan.kind != "view" else []
-    else:
-        lines += [f"connect(node, made, {plan.nondifferentiable_outputs})"]
-    if saving == "full" or plan.outputs != 1:
-        lines += ["finish(node, state)"]
-    elif not plan.float_only and saving != "number":
-        lines += ["if dtype is not FLOAT32 and dtype is not FLOAT64:", "    finish(node, state)"]
-    return lines
-
-
-def _topological(plan: Plan, many: set[str]) -> list[str]:
-    """One more than the highest number among the nodes the gradients go to."""
-    names = plan.differentiable
-    if many:
-        return ["node.topological_nr = 1 + max([f.topological_nr for f, _ in functions if f])"]
-    if len(names) == 1:
-        return [f"node.topological_nr = e_{names[0]}[0].topological_nr + 1"]
-    lines = [f"top = e_{names[0]}[0].topological_nr if e_{names[0]} else 0"]
-    for name in names[1:]:
-        lines += [
-            f"if e_{name} and e_{name}[0].topological_nr > top:",
-            f"    top = e_{name}[0].topological_nr",
-        ]
-    return [*lines, "node.topological_nr = top + 1"]
-
-
-def _saved(plan: Plan, saving: str) -> str:
-    return "(" + "".join(f"{_keep(plan, slot, saving)}, " for slot in plan.slots) + ")"
-
-
-def _keep(plan: Plan, slot: Slot, saving: str) -> str:
-    if slot.kind in {"option", "constant"}:
-        return slot.source
-    if slot.kind == "numel":
-        return f"a_{slot.source}.size"
-    if slot.kind == "shape":
-        many = any(p.many and p.name == slot.source for p in plan.parameters)
-        return f"[a.shape for a in a_{slot.source}]" if many else f"a_{slot.source}.shape"
-    if slot.kind == "strides":
-        return f"(a_{slot.source}.strides if e_{slot.source} else ())"
-    if slot.kind == "output":
-        made = "made" if plan.outputs == 1 else f"made[{slot.index}]"
-        value = f"save_output({made}, node, {slot.index}, state)"
-    else:
-        value = _keep_input(plan, slot.source, saving)
-    # As PyTorch: an output is kept always, an input unless the one gradient that reads it is unwanted.
-    if slot.kind == "output" or len(slot.wanted_by) != 1 or len(plan.differentiable) == 1:
-        return value
-    return f"({value} if e_{plan.differentiable[slot.wanted_by[0]]} else None)"
-
-
-def _keep_input(plan: Plan, name: str, saving: str) -> str:
-    """The tensor itself while nobody has written to it, else a SavedVariable with its version."""
-    p = next(p for p in plan.parameters if p.name == name)
-    if p.many:
-        return f"[save_input(t, state) for t in {name}]"
-    if saving == "number" and name == "other":
-        return "a_other"
-    if saving == "full" or p.optional:
-        return f"save_input({name}, state)"
-    return f"({name} if {name}._versions is None else save_input({name}, state))"
-
-
 def _attach(plan: Plan) -> list[str]:
     if plan.kind != "view":
         return []
@@ -433,24 +229,29 @@ def _attach(plan: Plan) -> list[str]:
     return [f"    {function}(made, {source}, op, ({options}), node, state)"]
 
 
-def _inplace_body(plan: Plan, *, probed: bool) -> list[str]:
+def _inplace_body(plan: Plan, *, probed: bool, saving: str) -> list[str]:
     """Write into `self`, then give it its new history."""
+    inputs = [p.name for p in plan.tensors if not (saving == "number" and p.name == "other")]
     lines = [
         "    target = self",
-        f"    check_inplace(self, ({''.join(f'{p.name}, ' for p in plan.tensors)}), state)",
+        f"    check_inplace(self, ({''.join(f'{name}, ' for name in inputs)}), state)",
         "    node = None",
         "    made = self",
     ]
     if plan.differentiable:
         lines += ["    if state.grad_enabled:"]
-        lines += [f"        {line}" for line in _edges(plan, "full")]
-        lines += [f"        if {_any_edge(plan)}:"]
+        lines += [f"        {line}" for line in edges(plan, saving)]
+        lines += [f"        if {any_edge(plan)}:"]
         if plan.clones_self:
-            lines += ["            self = before_write(self)", "            a_self = self._array"]
-        lines += [f"            {line}" for line in _inplace_node(plan)]
+            lines += [f"            if {_clone_wanted(plan)}:"]
+            lines += ["                self = before_write(self)"]
+            lines += ["                a_self = self._array"]
+        lines += [f"            {line}" for line in _inplace_node(plan, saving)]
+    if plan.direct and saving != "full":
+        lines += [*_computed(plan, into="target._array"), "    count_write(target)"]
+    else:
+        lines += [*_computed(plan), "    write(target, result)"]
     lines += [
-        *_computed(plan),
-        "    write(target, result)",
         "    if node is not None:",
         "        rebase_history(target, node)",
     ]
@@ -459,112 +260,34 @@ def _inplace_body(plan: Plan, *, probed: bool) -> list[str]:
         lines += ["        save_results(node, target, state)"]
     if probed:
         lines += [
-            f"    probe.here.wrote(op, {_tensor_tuple(plan).replace('self', 'target')},"
+            f"    probe.here.wrote(op, (target, {', '.join(inputs[1:])}),"
             " target, node, begin, state)"
         ]
     lines += ["    return target"]
     return lines
 
 
-def _inplace_node(plan: Plan) -> list[str]:
+def _clone_wanted(plan: Plan) -> str:
+    """Whether a gradient will read what `self` held before."""
+    slot = next(s for s in plan.slots if s.kind == "input" and s.source == "self")
+    if len(slot.wanted_by) != 1:
+        return "True"
+    return f"e_{plan.differentiable[slot.wanted_by[0]]}"
+
+
+def _inplace_node(plan: Plan, saving: str) -> list[str]:
     many: set[str] = set()
     parts = [f"e_{n} or NOWHERE" for n in plan.differentiable]
-    kept = ["None" if slot.kind == "output" else _keep(plan, slot, "full") for slot in plan.slots]
+    way = "number" if saving == "number" else "full"
+    kept = ["None" if slot.kind == "output" else keep_slot(plan, slot, way) for slot in plan.slots]
     return [
         "node = new(Node)",
         f"node.next_functions = functions = ({', '.join(parts)},)",
         "node.sequence_nr = state.next_sequence_nr()",
-        *_topological(plan, many),
+        *topological(plan, many),
         f"node._saved = ({''.join(f'{k}, ' for k in kept)})",
         "node._extra = None",
         "node.seen = 0",
         "node.input_metadata = ((target._array.shape, target._array.dtype),)",
         "finish(node, state)",
     ]
-
-
-def backward(plan: Plan, formulas: Sequence[Any], *, arrays: bool, joint: bool) -> str:
-    """The text of a node's backward: on bare arrays, or on tensors for `create_graph`."""
-    many = any(p.many for p in plan.tensors)
-    lines = ["def run(node, grads):", "    saved = node._saved", "    if saved is None:"]
-    lines += ["        freed(node)"]
-    if plan.slots:
-        lines += [f"    {''.join(f's_{i}, ' for i in range(len(plan.slots)))}= saved"]
-    lines += _incoming(plan, arrays=arrays)
-    if joint or many:
-        lines += [f"    {line}" for line in _unpack(plan.slots, range(len(plan.slots)), arrays)]
-        needs = "tuple([f is not None for f, _ in node.next_functions])"
-        call = _formula_call("f_0", formulas[0], plan, arrays=arrays, needs=needs)
-        lines += [f"    return {call}"]
-        return "\n".join(lines) + "\n"
-    single = len(plan.differentiable) == 1
-    names = [f"e_{i}" for i in range(len(plan.differentiable))]
-    if not single:
-        lines += [f"    {', '.join(names)} = node.next_functions"]
-    for name in sorted(plan.differentiable):  # PyTorch's order: a double backward shows it
-        i = plan.differentiable.index(name)
-        formula = formulas[i]
-        used = [k for k, slot in enumerate(plan.slots) if slot.name in formula.words]
-        pad = "    " if single else "        "
-        if not single:
-            lines += [f"    g_{i} = None", f"    if e_{i}[0] is not None:"]
-        lines += [f"{pad}{line}" for line in _unpack(plan.slots, used, arrays)]
-        lines += [f"{pad}g_{i} = {_formula_call(f'f_{i}', formula, plan, arrays=arrays)}"]
-    lines += [f"    return ({''.join(f'g_{i}, ' for i in range(len(formulas)))})"]
-    return "\n".join(lines) + "\n"
-
-
-def _incoming(plan: Plan, *, arrays: bool) -> list[str]:
-    none = "return (None,) * len(node.next_functions)"
-    if plan.outputs == 1:
-        return ["    grad = grads[0]", "    if grad is None:", f"        {none}"]
-    kind = "arrays" if arrays else "tensors"
-    return [
-        f"    grad = defined_{kind}(node, grads)",
-        "    if grad is None:",
-        f"        {none}",
-    ]
-
-
-def _unpack(slots: Sequence[Slot], used: Any, arrays: bool) -> list[str]:
-    lines: list[str] = []
-    for k in used:
-        slot = slots[k]
-        if slot.kind not in {"input", "output"}:
-            lines += [f"v_{slot.name} = s_{k}"]
-        elif arrays:
-            lines += [
-                f"v_{slot.name} = s_{k}._array if s_{k}.__class__ is Tensor and"
-                f" s_{k}._versions is None else unpack_array(node, s_{k}, {k})"
-            ]
-        else:
-            lines += [f"v_{slot.name} = unpack_tensor(node, s_{k}, {k})"]
-    return lines
-
-
-def _formula_call(name: str, formula: Any, plan: Plan, *, arrays: bool, needs: str = "None") -> str:
-    words = [
-        "grad" if w in ("grad", "grads") else needs if w == "needs" else f"v_{w}"
-        for w in formula.words
-    ]
-    return f"{name}({', '.join(words)})"
-
-
-def word(plan: Plan) -> str:
-    """The text of a formula's word: the kernel on an array, the operation on a tensor."""
-    first = plan.parameters[0].public
-    arguments = ", ".join(p.public for p in plan.parameters)
-    return (
-        f"def road({signature(plan)}):\n"
-        f"    if {first}.__class__ is ndarray:\n"
-        f"        return kernel({_kernel_arguments(plan)})\n"
-        f"    return function({_pass_on(plan)})\n"
-        if arguments
-        else ""
-    )
-
-
-def _kernel_arguments(plan: Plan) -> str:
-    return ", ".join(
-        f"{p.name}={p.public}" if p.keyword_only else p.public for p in plan.parameters
-    )

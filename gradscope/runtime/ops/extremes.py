@@ -118,7 +118,10 @@ def _whole(self, ufunc, name):
 
 def _extremes(self, *, dim=None, keepdim=False):
     dims = () if dim is None else (dim,)
-    return tuple(np.asarray(r(self, dims, keepdim)) for r in (amin__default.op.kernel, amax__default.op.kernel))
+    return tuple(
+        np.asarray(r(self, dims, keepdim))
+        for r in (amin__default.op.kernel, amax__default.op.kernel)
+    )
 
 
 def _extremes_slope(grads, self, min, max, dim, keepdim):

@@ -157,9 +157,7 @@ for _name in BITS:
         ),
         Sample(lambda torch, x, name=_name: getattr(torch, name)(x, 2), WHOLE, grad=False),
         *(
-            Sample(
-                lambda torch, x, y, name=_name: getattr(torch, name)(x, y), one, two, grad=False
-            )
+            Sample(lambda torch, x, y, name=_name: getattr(torch, name)(x, y), one, two, grad=False)
             for one, two in SMALL_AND_BOOLS
         ),
     )
@@ -182,7 +180,9 @@ for _name in ("bitwise_and", "bitwise_or", "bitwise_xor"):
     samples(
         _name,
         Sample(lambda torch, x, name=_name: getattr(torch, name)(x, True), FLAGS, grad=False),
-        Sample(lambda torch, x, y, name=_name: getattr(torch, name)(x, y), FLAGS, BYTES, grad=False),
+        Sample(
+            lambda torch, x, y, name=_name: getattr(torch, name)(x, y), FLAGS, BYTES, grad=False
+        ),
     )
 wrong("bitwise_not", Wrong(lambda torch, x: ~x, (3,)))
 
