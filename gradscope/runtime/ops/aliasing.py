@@ -58,7 +58,7 @@ def detach(input):
     made = wrap(input._array)
     share(made, input)
     if here is not None:
-        here.op1(detach__default.op, input, made, None, begin, local.state)
+        here.op(detach__default.op, (input,), (made,), None, begin, local.state)
     return made
 
 
@@ -91,13 +91,13 @@ def is_neg(self):
 
 
 def _real(self):
-    return view_as_real(self).select(-1, 0) if self.is_complex() else self
+    return view_as_real(self).select(self.dim(), 0) if self.is_complex() else self
 
 
 def _imag(self):
     if not self.is_complex():
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
-    return view_as_real(self).select(-1, 1)
+    return view_as_real(self).select(self.dim(), 1)
 
 
 def _write_part(part):

@@ -105,9 +105,6 @@ def cuda(self, device=None, non_blocking=False, memory_format=None):
     raise AssertionError("Torch not compiled with CUDA enabled")
 
 
-@method
-def pin_memory(self, device=None):
-    return self
 
 
 @method

@@ -154,7 +154,6 @@ faults(
 )
 faults("__setitem__", [SHAPE], "x.__setitem__(0, 1)")
 faults("__delitem__", [SHAPE], "x.__delitem__(0)")
-cases("__delitem__", [(1,)], "x.detach()", dtypes=(), grad=False)
 
 # -- by an index -----------------------------------------------------------------------------------
 

@@ -148,6 +148,20 @@ cases(
     dtypes=("float32",),
     strided=False,
 )
+cases(
+    "imag",
+    [(3, 2)],
+    "torch.view_as_complex(x).imag",
+    "torch.view_as_complex(x).real + torch.imag(torch.view_as_complex(x))",
+    dtypes=("float32",),
+    strided=False,
+)
+faults("imag", [(3,)], "x.imag")
+cases("conj_physical", [(3,)], "x.conj_physical()", dtypes=("float32", "int64"), grad=False)
+for _name in ("is_conj", "is_neg", "is_pinned", "get_device"):
+    cases(_name, [(3,)], f"x.{_name}()", dtypes=(), grad=False)
+cases("set_", [(3,), (2, 2)], "x.set_(y)", dtypes=(), grad=False)
+cases("new", [(3,)], "x.new([1, 2])", "x.new(2, 3).zero_()", dtypes=("float32",), grad=False)
 faults("view_as_complex", [(3,)], "torch.view_as_complex(x)")
 faults("view_as_real", [(3,)], "torch.view_as_real(x)")
 for _name in ("conj", "resolve_conj", "resolve_neg"):
