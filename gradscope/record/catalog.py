@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 from gradscope.record.contexts import Contexts
 from gradscope.record.sites import Sites
+from gradscope.record.tracebacks import described
 from gradscope.runtime import dtypes
 from gradscope.runtime.autograd.node import LAST, Node
 from gradscope.runtime.saved import SavedVariable
@@ -178,7 +179,7 @@ class Catalog:
     def _keep(self, node: Any, number: int) -> None:
         """The rows of what a node keeps."""
         now = self._contexts.now()
-        for slot, value in zip(type(node).slots, node._saved or (), strict=False):
+        for slot, value in zip(node.slots, node._saved or (), strict=False):
             for each in value if isinstance(value, list) else (value,):
                 if isinstance(each, SavedVariable):
                     source = each.tensor
@@ -197,12 +198,12 @@ class Catalog:
     ) -> None:  # fmt: skip
         """A call with several results, or many inputs."""
         number = self._number()
+        if node is not None:
+            node.seen = number
         taken = tuple(self._input(t, frame) for t in inputs if isinstance(t, Tensor))
         for source in inputs:
             if isinstance(source, Tensor):
                 self._own(source)
-        if node is not None:
-            node.seen = number
         made = []
         for nr, one in enumerate(t for t in outputs if t is not None):
             each = number if nr == 0 else self._number()
@@ -234,6 +235,8 @@ class Catalog:
     ) -> None:  # fmt: skip
         """A write in place: a call, a version, and perhaps a new history."""
         number = self._number()
+        if node is not None:
+            node.seen = number
         taken = tuple(self._input(t, frame) for t in inputs if isinstance(t, Tensor))
         written = self.number_of(target)
         self.ops.append((
@@ -248,7 +251,6 @@ class Catalog:
         ))  # fmt: skip
         if node is None:
             return
-        node.seen = number
         self._full_node(node, number, (written,), context, site, end)
         target.seen = written
         edge = target.gradient_edge()
@@ -305,7 +307,7 @@ class Catalog:
         from gradscope.record.native import LEAVE, TASK_END
 
         error = task.error
-        text = "" if error is None else f"{type(error).__name__}: {error}"
+        text = "" if error is None else described(error)
         now = perf_counter_ns()
         probe.note(TASK_END, task, None, int(error is not None), at=now)
         if task.parent is not None:
@@ -319,8 +321,9 @@ class Catalog:
         from gradscope.record.native import ERROR
 
         intern = self._writer.intern
+        message = described(error).partition(": ")[2]
         probe.fail(task, node)
-        probe.note(ERROR, task, node, intern(type(error).__name__), intern(str(error)))
+        probe.note(ERROR, task, node, intern(type(error).__name__), intern(message))
 
     def hook(self, hook: Any) -> tuple[int, int]:
         """Where a hook was written, and its name."""

@@ -261,6 +261,7 @@ def traces_tell_the_graph() -> None:
         edges.setdefault(edge.node, []).append((edge.index, edge.next, edge.input_nr))
     names = {node.id: node.name for node in trace.rows(schema.Node)}
     (task,) = trace.rows(schema.GraphTask)
+    assert task.end >= task.begin, "the backward has ended"
     numbers, order = {task.roots[0]: 0}, [task.roots[0]]
     found = []
     for node in order:

@@ -1,0 +1,54 @@
+"""What the text of an operation's roads depends on: its parameters, and what its node keeps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of an operation, as the road sees it."""
+
+    name: str
+    public: str
+    tensor: bool
+    many: bool = False
+    aside: bool = False  # an index or a mask: promotion leaves it alone
+    optional: bool = False
+    keyword_only: bool = False
+    has_default: bool = False
+    default: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One thing a node keeps: an input, an output, a shape or an option."""
+
+    name: str
+    kind: str  # "input", "output", "shape", "strides", "numel", "option", "constant"
+    source: str
+    wanted_by: tuple[int, ...]  # the inputs whose gradient reads it
+    index: int = 0  # which output
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All that the text of a road depends on."""
+
+    parameters: tuple[Parameter, ...]
+    differentiable: tuple[str, ...]
+    slots: tuple[Slot, ...]
+    outputs: int  # 0: a sequence whose length the call decides
+    kind: str  # "plain", "view", "inplace"
+    same_dtype: bool
+    float_only: bool
+    numbers: bool = True  # whether the second input may be a Python number
+    refused: str = ""  # kinds of dtype that only the long way round knows what to say of
+    clones_self: bool = False
+    direct: bool = False  # the kernel of an in-place operation can write where it is told to
+    nondifferentiable_outputs: tuple[int, ...] = ()
+
+    @property
+    def tensors(self) -> tuple[Parameter, ...]:
+        return tuple(p for p in self.parameters if p.tensor)

@@ -1,0 +1,96 @@
+"""The texts of backwards, and of the words their formulas are written in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gradscope.runtime.plan import Plan, Slot
+from gradscope.runtime.road import pass_on, signature
+
+
+def backward(plan: Plan, formulas: Sequence[Any], *, arrays: bool, joint: bool) -> str:
+    """The text of a node's backward: on bare arrays, or on tensors for `create_graph`."""
+    many = any(p.many for p in plan.tensors)
+    lines = ["def run(node, grads):", "    saved = node._saved", "    if saved is None:"]
+    lines += ["        freed(node)"]
+    if plan.slots:
+        lines += [f"    {''.join(f's_{i}, ' for i in range(len(plan.slots)))}= saved"]
+    lines += _incoming(plan, arrays=arrays)
+    if joint or many:
+        lines += [f"    {line}" for line in _unpack(plan.slots, range(len(plan.slots)), arrays)]
+        needs = "tuple([f is not None for f, _ in node.next_functions])"
+        call = _formula_call("f_0", formulas[0], plan, arrays=arrays, needs=needs)
+        lines += [f"    return {call}"]
+        return "\n".join(lines) + "\n"
+    single = len(plan.differentiable) == 1
+    names = [f"e_{i}" for i in range(len(plan.differentiable))]
+    if not single:
+        lines += [f"    {', '.join(names)} = node.next_functions"]
+    for name in sorted(plan.differentiable):  # PyTorch's order: a double backward shows it
+        i = plan.differentiable.index(name)
+        formula = formulas[i]
+        used = [k for k, slot in enumerate(plan.slots) if slot.name in formula.words]
+        pad = "    " if single else "        "
+        if not single:
+            lines += [f"    g_{i} = None", f"    if e_{i}[0] is not None:"]
+        lines += [f"{pad}{line}" for line in _unpack(plan.slots, used, arrays)]
+        lines += [f"{pad}g_{i} = {_formula_call(f'f_{i}', formula, plan, arrays=arrays)}"]
+    lines += [f"    return ({''.join(f'g_{i}, ' for i in range(len(formulas)))})"]
+    return "\n".join(lines) + "\n"
+
+
+def _incoming(plan: Plan, *, arrays: bool) -> list[str]:
+    none = "return (None,) * len(node.next_functions)"
+    if plan.outputs == 1:
+        return ["    grad = grads[0]", "    if grad is None:", f"        {none}"]
+    kind = "arrays" if arrays else "tensors"
+    return [
+        f"    grad = defined_{kind}(node, grads)",
+        "    if grad is None:",
+        f"        {none}",
+    ]
+
+
+def _unpack(slots: Sequence[Slot], used: Any, arrays: bool) -> list[str]:
+    lines: list[str] = []
+    for k in used:
+        slot = slots[k]
+        if slot.kind not in {"input", "output"}:
+            lines += [f"v_{slot.name} = s_{k}"]
+        elif arrays:
+            lines += [
+                f"v_{slot.name} = s_{k}._array if s_{k}.__class__ is Tensor and"
+                f" s_{k}._versions is None else unpack_array(node, s_{k}, {k})"
+            ]
+        else:
+            lines += [f"v_{slot.name} = unpack_tensor(node, s_{k}, {k})"]
+    return lines
+
+
+def _formula_call(name: str, formula: Any, plan: Plan, *, arrays: bool, needs: str = "None") -> str:
+    words = [
+        "grad" if w in ("grad", "grads") else needs if w == "needs" else f"v_{w}"
+        for w in formula.words
+    ]
+    return f"{name}({', '.join(words)})"
+
+
+def word(plan: Plan) -> str:
+    """The text of a formula's word: the kernel on an array, the operation on a tensor."""
+    first = plan.parameters[0].public
+    arguments = ", ".join(p.public for p in plan.parameters)
+    return (
+        f"def road({signature(plan)}):\n"
+        f"    if {first}.__class__ is ndarray:\n"
+        f"        return kernel({_kernel_arguments(plan)})\n"
+        f"    return function({pass_on(plan)})\n"
+        if arguments
+        else ""
+    )
+
+
+def _kernel_arguments(plan: Plan) -> str:
+    return ", ".join(
+        f"{p.name}={p.public}" if p.keyword_only else p.public for p in plan.parameters
+    )
