@@ -96,7 +96,7 @@ class NativeProbe:
         self.unknown = catalog.tensor
         self.irregular = catalog.irregular
         self.on_window: Any = None  # called when a window of numbers is used up
-        self.open: Any = None  # the node told to have begun and not yet ended
+        self._attended: dict[Any, tuple[Any, bool]] = {}  # each task's last: its node, and begun?
 
     def without_events(self) -> None:
         """Note the graph only: what backward does to it is left out."""
@@ -148,14 +148,15 @@ class NativeProbe:
         return at
 
     def popped(self, task: Any, node: Any, at: int, length: int) -> None:
+        self._attended[task] = node, False
         self.note(POP, task, node, length, at=at)
 
     def begin(self, task: Any, node: Any, inputs: Sequence[Any]) -> None:
-        self.open = node
+        self._attended[task] = node, True
         self.note(NODE_BEGIN, task, node)
 
     def end(self, task: Any, node: Any, outputs: Sequence[Any], released: Any) -> None:
-        self.open = None
+        self._attended.pop(task, None)
         self.note(NODE_END, task, node)
         if released:
             self.note(RELEASED, task, node)
@@ -165,14 +166,16 @@ class NativeProbe:
 
     def fail(self, task: Any, node: Any) -> None:
         """A node raised: it began, and it ended."""
-        if self.open is not node:
-            now = perf_counter_ns()
+        attended, begun = self._attended.pop(task, (None, False))
+        now = perf_counter_ns()
+        if attended is not node:
             self.note(POP, task, node, len(local.state.queue), at=now)
+        if attended is not node or not begun:
             self.note(NODE_BEGIN, task, node, at=now)
-        self.open = None
         self.note(NODE_END, task, node, 1)
 
     def skipped(self, task: Any, node: Any) -> None:
+        self._attended.pop(task, None)
         self.note(SKIPPED, task, node)
 
     def task_begin(self, task: Any, root: Any, length: int, state: Any) -> None:

@@ -104,6 +104,8 @@ class Recording:
             facts = ending or {"exit": "ok" if error is None else described(error)}
             for key, value in facts.items():
                 self._put(key, value)
+            if session.unfinished:
+                self._put("unfinished", session.unfinished)
             for why, steps in self._left_out.items():
                 if steps:
                     self._put(why, {"steps": steps})

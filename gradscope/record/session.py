@@ -47,6 +47,7 @@ class Session:
         if self._graph_only:
             self.probe.without_events()
         self.events = 0
+        self.unfinished = 0  # graph tasks that have begun and not ended
         self._contexts_written = 0
         self._flushed = start
         self._lock = threading.RLock()
@@ -258,6 +259,7 @@ class Session:
 
     def _tasks(self) -> None:
         tasks, self.catalog.tasks = self.catalog.tasks, []
+        self.unfinished += len(tasks)
         if tasks:
             columns = {name: [task[name] for task in tasks] for name in tasks[0]}
             columns["id"] = self.ids(columns["id"])
@@ -268,6 +270,7 @@ class Session:
 
     def _ended(self) -> None:
         ended, self.catalog.ended_tasks = self.catalog.ended_tasks, []
+        self.unfinished -= len(ended)
         if ended:
             number, end, error = zip(*ended, strict=True)
             columns = {"id": self.ids(number), "end": end, "error": error}

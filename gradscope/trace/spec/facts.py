@@ -10,7 +10,7 @@ import numpy as np
 
 from gradscope.trace.declare import NONE, Event
 from gradscope.trace.events import TaskBegin, TaskEnd
-from gradscope.trace.notes import has_holes
+from gradscope.trace.notes import has_holes, unfinished
 from gradscope.trace.ragged import Array, Integers, Ragged
 from gradscope.trace.tables import GraphTask, Node
 from gradscope.trace.text import quoted
@@ -24,8 +24,9 @@ T = TypeVar("T")
 
 # Note [What can be judged]
 # A trace that was cut is whole up to its horizon; nothing behind it is judged, and neither is that
-# something which began has not ended. Of a trace from which rows were dropped only the graph tasks
-# are judged whose events are all there, from their first to their last.
+# something which began has not ended, as it may when a program was terminated in a backward. Of a
+# trace from which rows were dropped only the graph tasks are judged whose events are all there, from
+# their first to their last.
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class Facts:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.dropped = has_holes(trace)
-        self.complete = not trace.truncated and not self.dropped
+        self.complete = not (trace.truncated or self.dropped or unfinished(trace))
         self._stretches: dict[type[Event], Stretch] = {}
         self._found: dict[object, Any] = {}
 
