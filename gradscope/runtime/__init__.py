@@ -120,7 +120,6 @@ LATE = (
     "return_types",
     "special",
     "testing",
-    "utils",
     "version",
 )
 

@@ -7,6 +7,7 @@ and pairs of operands are multiplied as batches of matrices, from the left.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from math import prod
 
 from gradscope.runtime.ops import function
@@ -24,6 +25,7 @@ class Equation:
     result: tuple[str, ...] | None
 
 
+@cache
 def parsed(equation):
     left, arrow, right = equation.partition("->")
     operands = tuple(_labels(part, nr) for nr, part in enumerate(left.split(",")))
@@ -102,6 +104,7 @@ def _dotted_dims(read, operands):
     return most
 
 
+@cache
 def _order(read, dotted):
     """All dims in one order, named; and how many of them, in front, the result has."""
     used = [label for labels in read.operands for label in labels if label != DOTS]
@@ -123,7 +126,7 @@ def _order(read, dotted):
             kept += dots if label == DOTS else [label]
     summed = [dot for dot in dots if dot not in kept]
     summed += [label for label in sorted(set(used)) if label not in kept]
-    return [*kept, *summed], len(kept)
+    return (*kept, *summed), len(kept)
 
 
 def _placed(operand, labels, order, dotted, nr):

@@ -100,9 +100,13 @@ def _gather_numbers(self, index):
 
 def reach(index, dim):
     """What indexes, in NumPy's way, the places an index along one dim names."""
-    places = list(np.ogrid[tuple(slice(size) for size in index.shape)])
-    places[dim] = index
-    return tuple(places)
+    ones = (1,) * index.ndim
+    return tuple(
+        [
+            index if d == dim else np.arange(size).reshape((*ones[:d], size, *ones[d + 1 :]))
+            for d, size in enumerate(index.shape)
+        ]
+    )
 
 
 def _gather_backward(grad, self_sizes, dim, index):

@@ -116,6 +116,15 @@ unsqueeze = view_op("UnsqueezeBackward0", _unsqueeze, **UNSQUEEZE)
 
 def _expand(self, size):
     lead = len(size) - self.ndim
+    if lead >= 0 and self.flags.c_contiguous and self.size:
+        steps = [0] * lead
+        for had, wanted, step in zip(self.shape, size[lead:], self.strides, strict=True):
+            if had != wanted and (had != 1 or wanted < 0):
+                break
+            steps.append(step if had == wanted else 0)
+        else:
+            if not lead or min(size[:lead]) >= 0:
+                return np.ndarray(size, self.dtype, self, 0, steps)
     if -1 in size:
         size = _without_negatives(self, size, lead)
     try:

@@ -79,10 +79,30 @@ def _getitem(self, index):
         return unsqueeze(self, 0)
     if index is Ellipsis:
         return alias(self)
-    sliced, indices = _taken_apart(self, _as_tuple(index))
-    if indices:
-        return indexed(sliced, indices)
+    if kind is tuple and PLAIN.issuperset([item.__class__ for item in index]):
+        sliced = _windowed(self, index)
+    else:
+        sliced, indices = _taken_apart(self, _as_tuple(index))
+        if indices:
+            return indexed(sliced, indices)
     return alias(sliced) if sliced is self else sliced
+
+
+PLAIN = frozenset({int, slice, type(None)})
+
+
+def _windowed(self, items):
+    """A window that only numbers, slices and None ask for."""
+    found, dim = self, 0
+    if len(items) - items.count(None) > self._array.ndim:
+        _check_count(self, items)
+    for position, item in enumerate(items):
+        if item.__class__ is int:
+            found = _selected(found, dim, item, position)
+        else:
+            found = unsqueeze(found, dim) if item is None else _narrowed(found, dim, item)
+            dim += 1
+    return found
 
 
 def _as_tuple(index):

@@ -143,10 +143,13 @@ class Module(traversal.Traversal, conversion.Conversion, StateDict):
 
     def __getattr__(self, name: str) -> Any:
         own = self.__dict__
-        for kind in KINDS:
-            held = own.get(kind)
-            if held is not None and name in held:
-                return held[name]
+        if "_parameters" in own:
+            if name in own["_parameters"]:
+                return own["_parameters"][name]
+            if name in own["_modules"]:
+                return own["_modules"][name]
+            if name in own["_buffers"]:
+                return own["_buffers"][name]
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name: str, value: Any) -> None:
