@@ -83,17 +83,22 @@ _STIRLING_DIGAMMA: Final = tuple(b / (2 * k) for k, b in reversed(list(enumerate
 def erf(x: Array) -> Array:
     """Return the error function."""
     large = x.size >= LARGE
-    if x.dtype == np.float32:
+    if x.dtype == np.float32 and x.size > FEW:
         return fast().erf_float32(x) if large else _erf_float32(x)
-    return fast().erf_float64(x) if large else _each(math.erf, x)
+    return fast().erf_float64(x) if large else _each(math.erf, x).astype(x.dtype, copy=False)
+
+
+FEW: Final = (
+    128  # up to this many elements the C library, asked for each, is faster than polynomials
+)
+FOUR, MINUS_FOUR = np.array(4.0, np.float32), np.array(-4.0, np.float32)
 
 
 def _erf_float32(x: Array) -> Array:
-    clipped = np.clip(x, -4.0, 4.0).astype(np.float64)
+    clipped = np.minimum(np.maximum(x, MINUS_FOUR), FOUR).astype(np.float64)
     square = clipped * clipped
-    clipped *= horner(square, ERF_NUMERATOR)
-    clipped /= horner(square, ERF_DENOMINATOR)
-    return np.asarray(clipped).astype(np.float32)
+    quotient = horner(square, ERF_NUMERATOR) / horner(square, ERF_DENOMINATOR)
+    return np.asarray(clipped * quotient).astype(np.float32)
 
 
 @elementwise

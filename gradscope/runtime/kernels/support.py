@@ -52,9 +52,15 @@ def elementwise(
 
 def horner(x: Array, coefficients: tuple[float, ...]) -> Array:
     """Evaluate a polynomial whose coefficients are given from the highest power down."""
-    result = x * coefficients[0]
-    for coefficient in coefficients[1:-1]:
-        result += coefficient
-        result *= x
-    result += coefficients[-1]
-    return np.asarray(result)
+    first, *middle, last = _as_arrays(coefficients, x.dtype)
+    result = np.asarray(x * first)
+    for coefficient in middle:
+        np.add(result, coefficient, result)
+        np.multiply(result, x, result)
+    return np.add(result, last, result)
+
+
+@cache
+def _as_arrays(coefficients: tuple[float, ...], dtype: np.dtype[Any]) -> tuple[Array, ...]:
+    """Return the numbers as arrays, with which NumPy computes in half the time."""
+    return tuple(np.array(coefficient, dtype) for coefficient in coefficients)

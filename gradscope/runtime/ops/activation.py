@@ -98,8 +98,8 @@ def _known(approximate):
 
 
 def _silu_slope(grad, self):
-    share = w.sigmoid(self)
-    return grad * (share * (self * (1 - share) + 1))
+    share, one = w.sigmoid(self), ONE[self.dtype]
+    return grad * (share * (self * (one - share) + one))
 
 
 def _mish_slope(grad, self):
@@ -109,7 +109,7 @@ def _mish_slope(grad, self):
 
 silu = op(
     "SiluBackward0",
-    lambda self: plain.silu(self),
+    lambda self: self / (np.exp(np.negative(self)) + ONE[self.dtype]),
     INTERNAL,
     refuses("biu", "\"silu_cpu\" not implemented for '{kind}'"),
     self=_silu_slope,

@@ -16,7 +16,16 @@ from gradscope.runtime.op import (
     w,
 )
 from gradscope.runtime.ops import METHODS, both, function, method
-from gradscope.runtime.ops.words import HALF, ZERO, alias, is_number, promoted, zeros_like
+from gradscope.runtime.ops.words import (
+    HALF,
+    ZERO,
+    alias,
+    is_number,
+    on_arrays,
+    promoted,
+    scalar,
+    zeros_like,
+)
 from gradscope.runtime.outs import written
 
 
@@ -103,7 +112,11 @@ minimum = op(
 
 
 def _kept(grad, keeps):
-    return w.where(keeps, grad, ZERO[grad.dtype])
+    if grad.__class__ is not np.ndarray or grad.shape != keeps.shape:
+        return w.where(keeps, grad, ZERO[grad.dtype])
+    made = grad.copy()
+    np.putmask(made, ~keeps, ZERO[made.dtype])
+    return made
 
 
 def _not_nan(value):
@@ -134,18 +147,21 @@ def _clamped(self, min=None, max=None):
     """Between two numbers."""
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
-    for bound in (min, max):
-        if bound is not None and not (bound.__class__ is float and self.dtype.kind == "f"):
-            self = promoted(self, bound)
+    if self.dtype.kind != "f":
+        for bound in (min, max):
+            self = self if bound is None else promoted(self, bound)
     if self.dtype.kind in "bc":
         kind = dtypes.from_numpy(self.dtype).scalar_name
         raise NotImplementedError(f"\"clamp_scalar_cpu\" not implemented for '{kind}'")
     if min is not None:
-        self = np.maximum(self, np.asarray(min).astype(self.dtype))
-    return self if max is None else np.minimum(self, np.asarray(max).astype(self.dtype))
+        self = np.maximum(self, scalar(min, self.dtype))
+    return self if max is None else np.minimum(self, scalar(max, self.dtype))
 
 
 def _inside(self, min, max):
+    """Where a number is not replaced. The bounds are tensors or numbers."""
+    if on_arrays(self):
+        min, max = (scalar(b, self.dtype) if is_number(b) else b for b in (min, max))
     if min is None:
         return self <= max
     return self >= min if max is None else (self >= min) & (self <= max)

@@ -14,6 +14,7 @@ from gradscope.runtime.ops.sorting import VALUES, order
 from gradscope.runtime.ops.sums import dims_of, unreduced
 from gradscope.runtime.ops.words import ZERO
 
+ndarray = np.ndarray
 NO_ORDER = refuses("c", "\"max_values_cpu\" not implemented for '{kind}'")
 
 
@@ -95,13 +96,13 @@ amax__default = op("AmaxBackward0", _reduced(np.maximum, "amax"), NO_ORDER, self
 amin__default = op("AminBackward0", _reduced(np.minimum, "amin"), NO_ORDER, self=_shared)
 max__default = op(
     "MaxBackward1",
-    lambda self: _whole(self, np.maximum, "max"),
+    lambda self: _whole(self, np.maximum, ndarray.argmax, "max"),
     NO_ORDER,
     self=_shared_by_all,
 )
 min__default = op(
     "MinBackward1",
-    lambda self: _whole(self, np.minimum, "min"),
+    lambda self: _whole(self, np.minimum, ndarray.argmin, "min"),
     NO_ORDER,
     self=_shared_by_all,
 )
@@ -111,9 +112,11 @@ argmax = op(None, _place(np.argmax, "argmax"), NO_ORDER)
 argmin = op(None, _place(np.argmin, "argmin"), NO_ORDER)
 
 
-def _whole(self, ufunc, name):
+def _whole(self, ufunc, place, name):
     _not_empty(self, (), name)
-    return ufunc.reduce(self, axis=None)
+    if self.dtype.kind == "V":
+        return ufunc.reduce(self, axis=None)
+    return self.ravel()[place(self)]
 
 
 def _extremes(self, *, dim=None, keepdim=False):

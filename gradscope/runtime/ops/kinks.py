@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradscope.runtime.op import INTERNAL, family, inplace, joint, op, refuses, w
-from gradscope.runtime.ops.words import ZERO, zeros_like
+from gradscope.runtime.ops.words import ZERO, scalar, zeros_like
 
 
 def _refused(name, kinds="cb"):
@@ -56,7 +56,7 @@ threshold_backward = op(
 leaky_relu = op(
     "LeakyReluBackward0",
     lambda self, negative_slope=0.01: np.where(
-        self > ZERO[self.dtype], self, self * np.asarray(negative_slope, self.dtype)
+        self > ZERO[self.dtype], self, self * scalar(negative_slope, self.dtype)
     ),
     INTERNAL,
     _refused("leaky_relu_cpu", "cbiu"),
@@ -74,7 +74,7 @@ leaky_relu_backward = op(
     lambda grad_output, self, negative_slope: np.where(
         self > ZERO[self.dtype],
         grad_output,
-        grad_output * np.asarray(negative_slope, grad_output.dtype),
+        grad_output * scalar(negative_slope, grad_output.dtype),
     ),
     INTERNAL,
     grad_output=lambda grad, self, negative_slope: w.leaky_relu_backward(
@@ -85,7 +85,7 @@ leaky_relu_backward = op(
 hardtanh = op(
     "HardtanhBackward0",
     lambda self, min_val=-1, max_val=1: np.minimum(
-        np.maximum(self, np.asarray(min_val, self.dtype)), np.asarray(max_val, self.dtype)
+        np.maximum(self, scalar(min_val, self.dtype)), scalar(max_val, self.dtype)
     ),
     INTERNAL,
     _refused("hardtanh", "cb"),

@@ -10,7 +10,7 @@ from gradscope.runtime.dims import wrapped
 from gradscope.runtime.kernels.support import HALVES
 from gradscope.runtime.op import INTERNAL, family, op, refuses, w
 from gradscope.runtime.ops import both, nn_function
-from gradscope.runtime.ops.words import function_alias, nn_alias
+from gradscope.runtime.ops.words import ONES, function_alias, nn_alias
 
 max_reduce, add_reduce = np.maximum.reduce, np.add.reduce
 
@@ -19,7 +19,35 @@ def _refused(name):
     return refuses("cbiu", f"\"{name}\" not implemented for '{{kind}}'")
 
 
+MANY, WIDE = 1024, 64
+"""A small matrix has no more elements than this, and its rows are no longer than that."""
+
+
+def square_of(array, dim):
+    """Ones to multiply a small matrix with, which gives each row's sum in every place of the row.
+
+    NumPy takes three times as long to sum the rows, and as long again to divide by what it gets.
+    """
+    if array.size > MANY or array.ndim != 2 or (dim != -1 and dim != 1) or not array.size:
+        return None
+    width = array.shape[1]
+    ones = ONES.get(array.dtype)
+    return None if ones is None or width > WIDE else ones[width, width]
+
+
+def _small_softmax(self, ones):
+    """Softmax without looking for each row's maximum, if no number is so great that it must be."""
+    if not self.item(self.argmax()) < 60:
+        return None
+    made = np.exp(self)
+    sums = made.dot(ones)
+    return made / sums if sums.item(sums.argmin()) > 1e-4 else None
+
+
 def _softmax(self, dim):
+    ones = square_of(self, dim)
+    if ones is not None and (made := _small_softmax(self, ones)) is not None:
+        return made
     if self.dtype in HALVES:
         return _softmax(self.astype(np.float32), dim).astype(self.dtype)
     if not self.size or not self.ndim:
@@ -31,6 +59,9 @@ def _softmax(self, dim):
 
 
 def _softmax_backward(grad_output, output, dim):
+    ones = square_of(output, dim)
+    if ones is not None:
+        return (grad_output - (grad_output * output).dot(ones)) * output
     if output.dtype in HALVES or not output.ndim:
         wide = [x.astype(np.float32) for x in (grad_output, output)]
         made = (wide[0] - (wide[0] * wide[1]).sum(dim or None, keepdims=True)) * wide[1]
@@ -68,6 +99,9 @@ def _log_softmax(self, dim):
         wrapped(dim, self.ndim)
         return np.zeros_like(self)
     made = self - max_reduce(self, dim, None, None, True)
+    ones = square_of(self, dim)
+    if ones is not None:
+        return made - np.log(np.exp(made).dot(ones))
     return np.subtract(made, np.log(add_reduce(np.exp(made), dim, None, None, True)), made)
 
 
@@ -75,6 +109,9 @@ def _log_softmax_backward(grad_output, output, dim):
     if output.dtype in HALVES:
         wide = [x.astype(np.float32) for x in (grad_output, output)]
         return _log_softmax_backward(*wide, dim).astype(output.dtype)
+    ones = square_of(output, dim)
+    if ones is not None:
+        return grad_output - np.exp(output) * grad_output.dot(ones)
     return grad_output - np.exp(output) * add_reduce(grad_output, dim, None, None, True)
 
 

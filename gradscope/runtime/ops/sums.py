@@ -14,11 +14,13 @@ from gradscope.runtime.kernels.reduce import sum_columns
 from gradscope.runtime.kernels.support import HALVES, LARGE
 from gradscope.runtime.op import BY_HAND, FLOATS, family, op, outputs, refuses, w
 from gradscope.runtime.ops import both, function
-from gradscope.runtime.ops.words import ZERO, function_alias, on_arrays, zeros_like
+from gradscope.runtime.ops.words import ONES, ZERO, function_alias, on_arrays, zeros_like
 from gradscope.runtime.outs import written
 
 add_reduce = np.add.reduce
 FLOAT32, FLOAT64, INT64 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int64)
+FEW = 256
+"""Up to this many numbers BLAS adds as accurately as NumPy, and three times as fast."""
 SMALL = 4096
 """Up to this many elements NumPy copies a number faster than it makes a view of it."""
 
@@ -75,10 +77,18 @@ def accumulated(array, dim, keepdim):
     return add_reduce(array, axis=dim, keepdims=keepdim)
 
 
+def total(array):
+    """The sum of all elements of an array of an ordinary float type."""
+    size = array.size
+    if size <= FEW:
+        return array.ravel().dot(ONES[array.dtype][size])
+    return add_reduce(array, None)
+
+
 def _sum(self, dtype=None):
     kind = self.dtype
     if dtype is None and (kind is FLOAT32 or kind is FLOAT64):
-        return add_reduce(self, None)
+        return total(self)
     return accumulated(_summands(self, dtype), None, False)
 
 
@@ -89,10 +99,17 @@ def checked(dim, ndim):
     return dim if ndim and dim else None
 
 
+def is_last(dim, array):
+    """Whether these dims are the last one of an array in row-major order."""
+    return len(dim) == 1 and dim[0] in (-1, array.ndim - 1) and array.flags.c_contiguous
+
+
 def _sum_dim(self, dim, keepdim=False, dtype=None):
     kind = self.dtype
     dim = checked(dim, self.ndim)
     if dtype is None and (kind is FLOAT32 or kind is FLOAT64) and self.size < LARGE:
+        if not keepdim and dim is not None and self.shape[-1] <= FEW and is_last(dim, self):
+            return self.dot(ONES[kind][self.shape[-1]])
         return add_reduce(self, dim, None, None, keepdim)
     return accumulated(_summands(self, dtype), dim, keepdim)
 
@@ -125,7 +142,7 @@ def _addends(self, dtype):
 def _mean(self, dtype=None):
     kind = self.dtype
     if dtype is None and (kind is FLOAT32 or kind is FLOAT64):
-        return add_reduce(self, None) / kind.type(self.size)
+        return total(self) / kind.type(self.size)
     return _mean_dim(self, None, False, dtype)
 
 

@@ -45,6 +45,24 @@ def zeros_like(grad: Any) -> Any:
     return np.zeros_like(grad) if on_arrays(grad) else factories.zeros_like(grad)
 
 
+class Ones(dict[Any, Any]):
+    """Arrays of ones by their shape: BLAS sums small arrays with them in a third of NumPy's time."""
+
+    def __init__(self, kind: Any) -> None:
+        super().__init__()
+        self.kind = kind
+
+    def __missing__(self, shape: Any) -> Any:
+        made = np.ones(shape, self.kind)
+        made.flags.writeable = False
+        self[shape] = made
+        return made
+
+
+ONES = {np.dtype(kind): Ones(kind) for kind in (np.float32, np.float64)}
+"""Looked up with `get`: other dtypes are summed by NumPy."""
+
+
 def no_derivative(name: str) -> Any:
     """The formula of an operation that PyTorch gives a node but no derivative."""
 
@@ -86,6 +104,23 @@ def promoted(array: Any, number: Any) -> Any:
         (dtypes.from_numpy(array.dtype), category), (dtypes.number_dtype(number), dtypes.NUMBER)
     )
     return array if array.dtype == kind.numpy else array.astype(kind.numpy)
+
+
+SCALARS: dict[Any, dict[Any, Any]] = {}
+
+
+def scalar(number: Any, kind: Any) -> Any:
+    """A number as an array of this dtype, wrapped around if it does not fit."""
+    known = SCALARS.get(kind)
+    if known is None:
+        known = SCALARS[kind] = {}
+    made = known.get(number)
+    if made is None:
+        made = np.asarray(number).astype(kind)
+        made.flags.writeable = False
+        if number and len(known) < 1024:  # 0.0 and -0.0 are one key
+            known[number] = made
+    return made
 
 
 def is_number(value: Any) -> bool:
