@@ -288,7 +288,7 @@ def assert_same(found: Any, expected: Any, tolerance: float = 1.0, what: str = "
 
 
 def graph_of(outputs: Sequence[Any]) -> list[tuple[str, list[Any]]]:
-    """Every node behind the outputs, in the order a walk meets them: its name, where its edges go."""
+    """Every node behind the outputs in the order a walk meets them: name, and where edges go."""
     return [
         (name_of(node), [(None if n is None else i, nr) for n, nr, i in edges])
         for node, edges in walk(outputs)

@@ -85,7 +85,7 @@ _DENSITY_AT_ZERO: Final = 1.0 / math.sqrt(2.0 * math.pi)
 
 @cache
 def _number(value: float, dtype: np.dtype[Any]) -> Array:
-    """Return a number as an array without dimensions, with which NumPy computes in half the time."""
+    """Return a number as an array, with which NumPy computes in half the time."""
     return np.array(value, dtype)
 
 

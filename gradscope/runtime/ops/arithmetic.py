@@ -173,7 +173,7 @@ def floor_divided(self, other):
 
 
 def no_zeros(self, other):
-    if other.dtype.kind in "iub" and not np.all(other):
+    if other.dtype.kind in "iub" and self.size and not np.all(other):
         raise RuntimeError("ZeroDivisionError")
 
 
@@ -236,12 +236,12 @@ def _addcmul(self, tensor1, tensor2, *, value=1):
 def _addcdiv(self, tensor1, tensor2, *, value=1):
     if tensor1.dtype.kind in "iub" and tensor2.dtype.kind in "iub":
         raise RuntimeError(
-            "Integer division with addcdiv is no longer supported, and in a future  release addcdiv "
-            "will perform a true division of tensor1 and tensor2. The historic addcdiv behavior can "
-            "be implemented as (input + value * torch.trunc(tensor1 / tensor2)).to(input.dtype) for "
-            "integer inputs and as (input + value * tensor1 / tensor2) for float inputs. The future "
-            "addcdiv behavior is just the latter implementation: (input + value * tensor1 / tensor2)"
-            ", for all dtypes."
+            "Integer division with addcdiv is no longer supported, and in a future  release "
+            "addcdiv will perform a true division of tensor1 and tensor2. The historic addcdiv "
+            "behavior can be implemented as (input + value * torch.trunc(tensor1 / "
+            "tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / "
+            "tensor2) for float inputs. The future addcdiv behavior is just the latter "
+            "implementation: (input + value * tensor1 / tensor2), for all dtypes."
         )
     quotient = tensor1 / tensor2
     return self + (quotient if value == 1 else quotient * np.asarray(value).astype(quotient.dtype))

@@ -24,7 +24,6 @@ from gradscope.runtime.ops.words import (
     on_arrays,
     promoted,
     scalar,
-    zeros_like,
 )
 from gradscope.runtime.outs import written
 

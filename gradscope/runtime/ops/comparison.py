@@ -1,4 +1,4 @@
-"""Questions about numbers: comparison, logic, bits, isnan and its kin, equality of whole tensors."""
+"""Questions about numbers: comparison, logic, bits, isnan and its kin, equality of tensors."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def _is_finite(self):
 
 def _is_close(self, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     if self.dtype != other.dtype:
-        kinds = (dtypes.from_numpy(array.dtype).scalar_name for array in (self, other))
-        raise RuntimeError("{} did not match {}".format(*kinds))
+        one, two = (dtypes.from_numpy(array.dtype).scalar_name for array in (self, other))
+        raise RuntimeError(f"{one} did not match {two}")
     close = self == other
     if equal_nan and self.dtype.kind not in "iub":
         close |= np.isnan(self) & np.isnan(other)

@@ -18,7 +18,7 @@ from gradscope.runtime.ops.special import xlogy__Tensor
 
 
 def _likelihood(input, target, weight, kind, ignore_index):
-    """The negative log likelihood of classes at dim 1, which may have any number of dims behind it."""
+    """The negative log likelihood of classes at dim 1; any dims may follow it."""
     _check_batch(input, target)
     dims = input.dim()
     if dims <= 2:
@@ -111,11 +111,9 @@ def _smoothed(scores, target, weight, kind, ignore_index, label_smoothing, dim):
     ignored = target == ignore_index
     spread = spread.masked_fill(ignored, 0)
     if kind == MEAN:
-        if weight is None:
-            count = (~ignored).sum()
-        else:
-            count = weight[target.masked_select(~ignored)].sum()
-        spread = spread.sum() / count
+        kept = ~ignored
+        count = kept if weight is None else weight[target.masked_select(kept)]
+        spread = spread.sum() / count.sum()
     else:
         spread = reduced_tensor(spread, kind)
     return mul__Scalar(sharp, 1 - label_smoothing) + mul__Scalar(spread, label_smoothing / classes)
@@ -163,8 +161,9 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     if reduction == "mean" and size_average is None and reduce is None:
         warnings.warn(
             "reduction: 'mean' divides the total loss by both the batch size and the support size."
-            "'batchmean' divides only by the batch size, and aligns with the KL div math definition."
-            "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
+            "'batchmean' divides only by the batch size, and aligns with the KL div math "
+            "definition.'mean' will be changed to behave the same as 'batchmean' in the next major "
+            "release.",
             UserWarning,
             stacklevel=2,
         )

@@ -7,7 +7,6 @@ import math
 import numpy as np
 
 from gradscope.runtime import dtypes
-from gradscope.runtime.dims import wrapped_all
 from gradscope.runtime.kernels.support import HALVES
 from gradscope.runtime.op import BY_HAND, FUNCTION_ONLY, family, op, w
 from gradscope.runtime.ops import FUNCTIONS, both, nn_function
@@ -28,7 +27,7 @@ def _norm(self, ord=2, dim=None, keepdim=False):
         flat = self.reshape(-1)
         return np.sqrt(np.dot(flat, flat))
     size = np.abs(self)
-    if ord == math.inf or ord == -math.inf:
+    if math.isinf(ord):
         return _extreme(size, ord, dim, keepdim)
     if ord == 0:
         return accumulated((size != 0).astype(size.dtype), dim, keepdim)
@@ -41,12 +40,11 @@ def _norm(self, ord=2, dim=None, keepdim=False):
 
 
 def _extreme(size, ord, dim, keepdim):
-    if not size.size and ord > 0:
-        if dim is None or any(size.shape[d] == 0 for d in wrapped_all(dim, size.ndim)):
-            raise RuntimeError(
-                "linalg.vector_norm cannot compute the inf norm on an empty tensor because the "
-                "operation does not have an identity"
-            )
+    if not size.size and (dim is None or any(size.shape[d] == 0 for d in dim)):
+        raise RuntimeError(
+            f"linalg.vector_norm cannot compute the {ord:g} norm on an empty tensor because the "
+            "operation does not have an identity"
+        )
     ufunc = np.maximum if ord > 0 else np.minimum
     return ufunc.reduce(size, axis=dim, keepdims=keepdim)
 
@@ -62,7 +60,7 @@ def _norm_slope(grad, self, result, ord, dim, keepdim):
     if ord == 2:
         return grad * w.where(result == 0, ZERO[self.dtype], self / result)
     size = w.abs(self)
-    if ord == math.inf or ord == -math.inf:
+    if math.isinf(ord):
         best = (size == result) | (size != size)
         share = grad / best.sum(dim or None, keepdims=True)
         return w.sgn(self) * w.where(best, share, ZERO[grad.dtype])

@@ -25,6 +25,8 @@ def _power_of(self, exponent):
         raise RuntimeError("Integers to negative integer powers are not allowed.")
     if kind in "iub" or (exponent.__class__ is complex and kind != "c"):
         self = promoted(self, exponent)
+    if self.dtype.kind == "b":
+        return self | (not exponent)
     if exponent == 2:
         return np.square(self)
     if exponent == 0.5:
@@ -35,7 +37,7 @@ def _power_of(self, exponent):
 
 
 def _power(self, exponent):
-    """A power of two arrays. Of whole numbers, what a negative exponent makes is cut to 0, 1, -1."""
+    """Of whole numbers, what a negative exponent makes is cut to 0, 1 or -1."""
     if self.dtype.kind not in "iu" or not (exponent < 0).any():
         return np.power(self, exponent)
     made = np.power(self, np.maximum(exponent, 0))
@@ -45,7 +47,7 @@ def _power(self, exponent):
 
 
 def _power_slope(grad, self, exponent):
-    """exponent * self ** (exponent - 1), times the incoming gradient."""
+    """The incoming gradient times exponent * self ** (exponent - 1)."""
     if exponent == 2 and grad.__class__ is np.ndarray:
         return grad * (self * TWO[self.dtype])
     if exponent == 0:

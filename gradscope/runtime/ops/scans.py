@@ -48,7 +48,7 @@ def _cumprod_slope(grad, self, result, dim):
 
 
 def _cumprod_slope_with_zeros(grad, self, dim):
-    """Without a division: from the end, s = g + x s' is the sum of what each element takes part in."""
+    """Without a division: from the end, s = g + x s' sums what each element takes part in."""
     if not self.shape[dim]:
         return grad
     grads, factors = _pieces(grad, dim), _pieces(self, dim)

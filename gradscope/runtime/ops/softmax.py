@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,8 @@ from gradscope.runtime.op import INTERNAL, family, op, refuses, w
 from gradscope.runtime.ops import both, nn_function
 from gradscope.runtime.ops.words import ONES, function_alias, nn_alias
 
-max_reduce, add_reduce = np.maximum.reduce, np.add.reduce
+max_reduce: Any = np.maximum.reduce
+add_reduce: Any = np.add.reduce
 
 
 def _refused(name):
@@ -28,7 +30,7 @@ def square_of(array, dim):
 
     NumPy takes three times as long to sum the rows, and as long again to divide by what it gets.
     """
-    if array.size > MANY or array.ndim != 2 or (dim != -1 and dim != 1) or not array.size:
+    if array.size > MANY or array.ndim != 2 or dim not in (-1, 1) or not array.size:
         return None
     width = array.shape[1]
     ones = ONES.get(array.dtype)
@@ -107,8 +109,8 @@ def _log_softmax(self, dim):
 
 def _log_softmax_backward(grad_output, output, dim):
     if output.dtype in HALVES:
-        wide = [x.astype(np.float32) for x in (grad_output, output)]
-        return _log_softmax_backward(*wide, dim).astype(output.dtype)
+        grad, wide = grad_output.astype(np.float32), output.astype(np.float32)
+        return _log_softmax_backward(grad, wide, dim).astype(output.dtype)
     ones = square_of(output, dim)
     if ones is not None:
         return grad_output - np.exp(output) * grad_output.dot(ones)

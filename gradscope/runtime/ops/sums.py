@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from gradscope.runtime.ops import both, function
 from gradscope.runtime.ops.words import ONES, ZERO, function_alias, on_arrays, zeros_like
 from gradscope.runtime.outs import written
 
-add_reduce = np.add.reduce
+add_reduce: Any = np.add.reduce
 FLOAT32, FLOAT64, INT64 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int64)
 FEW = 256
 """Up to this many numbers BLAS adds as accurately as NumPy, and three times as fast."""

@@ -15,7 +15,7 @@ ndarray = np.ndarray
 class Constant(dict[Any, Any]):
     """A number in any dtype: `TWO[x.dtype] * x`.
 
-    For an array it is an array without dimensions, which NumPy takes half the time to multiply with;
+    For an array it is an array without dimensions, which NumPy multiplies with in half the time;
     for a tensor it is the number itself.
     """
 
@@ -46,7 +46,7 @@ def zeros_like(grad: Any) -> Any:
 
 
 class Ones(dict[Any, Any]):
-    """Arrays of ones by their shape: BLAS sums small arrays with them in a third of NumPy's time."""
+    """Arrays of ones by shape: BLAS sums small arrays with them in a third of NumPy's time."""
 
     def __init__(self, kind: Any) -> None:
         super().__init__()

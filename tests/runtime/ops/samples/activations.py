@@ -35,7 +35,7 @@ for _name in ("tanh", "sigmoid", "relu"):
 samples("special.expit", Sample(lambda torch, x: torch.special.expit(x), SHAPE))
 samples("relu_", Sample(lambda torch, x: torch.nn.functional.relu(x + 0, inplace=True), SHAPE))
 PLAIN = "gelu silu mish softplus logsigmoid elu selu celu glu leaky_relu hardtanh relu6"
-for _name in [*PLAIN.split(), *"hardswish hardshrink softshrink tanhshrink softsign".split()]:
+for _name in [*PLAIN.split(), *["hardswish", "hardshrink", "softshrink", "tanhshrink", "softsign"]]:
     functional(_name, "")
     functional(_name, "", shape=FAR)
 # PyTorch computes it with a sixth in single precision, and has no second derivative of it.

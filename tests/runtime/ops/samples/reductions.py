@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.runtime.oracle import Fixed, Real, Sample, Wrong, samples, wrong
+from tests.runtime.oracle import Fixed, Sample, Wrong, samples, wrong
 
 SHAPE = (2, 3, 4)
 REAL = ("float32", "float16", "bfloat16", "int64", "uint8")
