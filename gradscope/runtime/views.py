@@ -9,6 +9,7 @@ the counter's, and so they are given a new history, a strided window on the base
 from __future__ import annotations
 
 from collections.abc import Sequence
+from threading import RLock
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -49,14 +50,25 @@ def accumulator(tensor: Tensor) -> Node:
     assert meta is not None
     held = meta.accumulator
     node = held() if held is not None else None
-    if node is None:
-        from gradscope.runtime.autograd.accumulate_grad import AccumulateGrad
+    return _new_accumulator(tensor, meta) if node is None else node
 
-        node = AccumulateGrad(tensor)
-        meta.hold_accumulator(node)
-        if probe.here is not None:
-            probe.here.made(node)
-    return node
+
+_accumulating = RLock()
+
+
+def _new_accumulator(tensor: Tensor, meta: AutogradMeta) -> Node:
+    """One for all threads."""
+    from gradscope.runtime.autograd.accumulate_grad import AccumulateGrad
+
+    with _accumulating:
+        held = meta.accumulator
+        node = held() if held is not None else None
+        if node is None:
+            node = AccumulateGrad(tensor)
+            meta.hold_accumulator(node)
+            if probe.here is not None:
+                probe.here.made(node)
+        return node
 
 
 def share(made: Tensor, source: Tensor) -> None:
@@ -362,8 +374,12 @@ def check_rebase(target: Tensor) -> None:
 
 def _check_overlap(target: Tensor) -> None:
     array = target._array
-    if 0 in array.strides and any(
-        step == 0 and size > 1 for step, size in zip(array.strides, array.shape, strict=True)
+    if (
+        0 in array.strides
+        and array.size
+        and any(
+            step == 0 and size > 1 for step, size in zip(array.strides, array.shape, strict=True)
+        )
     ):
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a "
