@@ -80,6 +80,7 @@ class Recording:
             from gradscope.record.values import watch_values
 
             watch_values(self.session, whole=self.options.level == "full")
+        self.writer.commit()  # whatever becomes of the program, what it was is known
         probe.watch(self.session.probe)
         self._before = _current()
         _set_current(self)
@@ -224,9 +225,8 @@ class Recording:
             frame = traceback.tb_frame
             code = frame.f_code
             if not is_ours(code):
-                place = site.position(
-                    code.co_filename, traceback.tb_lineno, code.co_qualname, frame.f_globals
-                )
+                line = traceback.tb_lineno or code.co_firstlineno
+                place = site.position(code.co_filename, line, code.co_qualname, frame.f_globals)
                 stack = site._link(place, schema.NONE)
             traceback = traceback.tb_next
         intern = self.writer.intern

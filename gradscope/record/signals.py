@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -15,19 +16,21 @@ from gradscope.record.sites import PACKAGE
 from gradscope.record.tracebacks import is_below
 
 # Note [When an interruption is convenient]
-# A signal arrives between any two steps of the program. If that is in the middle of the recorder,
-# half of what it was told would be lost, and what is written later would not fit. So the signal is
-# sent once more a millisecond later, until it finds the script or the engine at work. In the engine
-# it waits a little longer, since most backwards are short, and then interrupts it.
-AGAIN = 0.001
-PATIENCE = 200
-"""How many times a signal is sent again before it interrupts the engine itself."""
+# A signal arrives between any two steps of the program. In the middle of the recorder, half of what
+# it was told would be lost, and what is written later would not fit; in the middle of the engine,
+# half of what it did would not have been told. So the signal is sent once more a millisecond later,
+# until it finds the script's own code at work, or one of its hooks. A backward that takes longer is
+# interrupted between two steps of the function of a node, which the engine knows how to fail.
+AGAIN, SOON, AT_LAST = 0.001, 0.1, 2.0
+"""Seconds: between two tries; until a node may be interrupted; until anything of the engine may."""
 
 TERMINATING = tuple(
     getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
 
+RUNS = ("run_arrays", "run_tensors")
 _RECORDER = tuple(os.path.join(PACKAGE, room, "") for room in ("record", "trace"))  # noqa: PTH118
+_EVALUATE = os.path.join(PACKAGE, "runtime", "autograd", "evaluate.py")  # noqa: PTH118
 _ENGINE = (os.path.join(PACKAGE, "runtime", ""), "<road of")  # noqa: PTH118
 
 
@@ -39,7 +42,7 @@ class Signals:
         self._bottom = bottom
         self._finish = finish
         self._process = os.getpid()
-        self._tries = 0
+        self._since: float | None = None  # when the signal came that is being sent again
 
     def interrupt(self, number: int, frame: FrameType | None) -> None:
         """Ctrl-C: KeyboardInterrupt, as ever."""
@@ -66,31 +69,36 @@ class Signals:
 
     def _later(self, number: int, frame: FrameType | None) -> bool:
         """Whether this is no good moment; then the signal will come again (see the Note above)."""
-        self._tries += 1
-        if _at_work(frame, self._bottom, patient=self._tries <= PATIENCE):
+        now = time.monotonic()
+        since = self._since or now
+        if not convenient(frame, self._bottom, now - since):
+            self._since = since
             timer = threading.Timer(AGAIN, _send, (number,))
             timer.daemon = True
             timer.start()
             return True
-        self._tries = 0
+        self._since = None
         return False
 
 
-def _at_work(frame: FrameType | None, bottom: str, *, patient: bool) -> bool:
-    """Whether the recorder is at work; for the patient, also the engine, outside users' hooks."""
-    innermost = True
+def convenient(frame: FrameType | None, bottom: str, waited: float) -> bool:
+    """Whether a signal that finds the program here may interrupt it, after so many seconds."""
+    engine = in_node = False
+    innermost, called = True, ""
     while frame is not None:
         code = frame.f_code
-        file = code.co_filename
-        if file == bottom:
+        if code.co_filename == bottom:
+            break
+        if code.co_filename.startswith(_RECORDER):
             return False
-        if file.startswith(_RECORDER):
-            return True
-        if patient and innermost and file.startswith(_ENGINE):
-            return True
-        innermost = innermost and is_below(code)
+        if innermost and code.co_filename.startswith(_ENGINE):
+            engine = True
+            in_node = in_node or (code.co_filename == _EVALUATE and called in RUNS)
+        elif not is_below(code):
+            innermost = False
+        called = code.co_name
         frame = frame.f_back
-    return False
+    return not engine or waited > AT_LAST or (in_node and waited > SOON)
 
 
 def _send(number: int) -> None:

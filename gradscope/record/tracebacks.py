@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, TracebackType
 
-import numpy
+import numpy as np
 
 from gradscope.record.aliases import explain_missing
 from gradscope.record.sites import PACKAGE, is_ours
 
-PACKAGES = Path(numpy.__file__).parents[1]
+PACKAGES = Path(np.__file__).parents[1]
 FOUNDATIONS = (
     "<frozen ",
     "<__array_function__",
@@ -84,7 +84,8 @@ def _scripts_part(whole: TracebackType | None) -> TracebackType | None:
         whole = whole.tb_next
     part: TracebackType | None = None
     for each in reversed(kept):
-        part = TracebackType(part, each.tb_frame, each.tb_lasti, each.tb_lineno)
+        each.tb_next = part
+        part = each
     return part
 
 
