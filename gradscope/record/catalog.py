@@ -51,6 +51,7 @@ class Catalog:
         self._modules: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
         self._module_ids = itertools.count()
         self.on_task_end: Any = None
+        self.on_tensor: Any = None  # told of tensors that no noted call made
         self._named: set[int] = set()
 
     # -- tensors and nodes that were there before -------------------------------------------------
@@ -60,9 +61,11 @@ class Catalog:
         number = self._number()
         tensor.seen = number
         self._describe(tensor, number, self.base, _local_name(tensor, frame or sys._getframe(1)))
-        edge = tensor.gradient_edge() if tensor.requires_grad else None
+        edge = _present_edge(tensor)
         if edge is not None:
             self.origins.append((number, number, self.number_of_node(edge[0]), edge[1]))
+        if self.on_tensor is not None:
+            self.on_tensor(tensor, number)
         return number
 
     def _describe(self, tensor: Any, number: int, op: int, name: str = "") -> None:
@@ -195,8 +198,11 @@ class Catalog:
     def call(
         self, op: Any, inputs: Any, outputs: Any, node: Any, begin: int, end: int, site: int,
         context: int, frame: FrameType,
-    ) -> None:  # fmt: skip
-        """A call with several results, or many inputs."""
+    ) -> int:  # fmt: skip
+        """A call with several results, or many inputs. Returns its number.
+
+        What a custom function returns was mostly made by calls inside it, and keeps its number.
+        """
         number = self._number()
         if node is not None:
             node.seen = number
@@ -206,9 +212,11 @@ class Catalog:
                 self._own(source)
         made = []
         for nr, one in enumerate(t for t in outputs if t is not None):
-            each = number if nr == 0 else self._number()
+            known = one.seen > self.base
+            each = one.seen & ~1 if known else number if nr == 0 else self._number()
             one.seen = each
-            self._describe(one, each, number)
+            if not known:
+                self._describe(one, each, number)
             edge = one.gradient_edge() if node is not None else None
             if edge is not None:
                 self.origins.append((each, number, self.number_of_node(edge[0]), edge[1]))
@@ -219,6 +227,7 @@ class Catalog:
         ))  # fmt: skip
         if node is not None:
             self._full_node(node, number, tuple(made), context, site, end)
+        return number
 
     def _full_node(
         self, node: Any, number: int, made: tuple[int, ...], context: int, site: int, end: int
@@ -232,8 +241,8 @@ class Catalog:
     def wrote(
         self, op: Any, inputs: Any, target: Any, node: Any, begin: int, end: int, site: int,
         context: int, frame: FrameType,
-    ) -> None:  # fmt: skip
-        """A write in place: a call, a version, and perhaps a new history."""
+    ) -> int:  # fmt: skip
+        """A write in place: a call, a version, and perhaps a new history. Returns its number."""
         number = self._number()
         if node is not None:
             node.seen = number
@@ -250,7 +259,7 @@ class Catalog:
             end - self._contexts._start,
         ))  # fmt: skip
         if node is None:
-            return
+            return number
         self._full_node(node, number, (written,), context, site, end)
         target.seen = written
         edge = target.gradient_edge()
@@ -263,6 +272,7 @@ class Catalog:
                 mark = self.number_of_node(above[0])
                 base.seen = self.number_of(base)
                 self.origins.append((self.number_of(base), number, mark, above[1]))
+        return number
 
     def _input(self, tensor: Any, frame: FrameType) -> int:
         seen = tensor.seen
@@ -371,6 +381,15 @@ def _state() -> Any:
     from gradscope.runtime.state import local
 
     return local.state
+
+
+def _present_edge(tensor: Any) -> Any:
+    """Where a tensor's gradient goes; a leaf that nobody has asked for it gets no node by this."""
+    if not tensor.requires_grad or not tensor.is_leaf:
+        return tensor.gradient_edge()
+    held = tensor._meta.accumulator
+    node = held() if held is not None else None
+    return None if node is None else (node, 0)
 
 
 def _odd(tensor: Any) -> bool:

@@ -43,6 +43,8 @@ def evaluate_function(task: GraphTask, node: Node, inputs: list[Any], heap: list
     if here is not None:
         begin = clock()
         popped = len(heap)
+        if here.look is not None and node._extra is None and info is None:
+            here.look.inputs(task, node, inputs)
     if node._extra is None and info is None:
         outputs = node.run_arrays(inputs) if raw else node.run_tensors(inputs)
         released = 0
@@ -98,12 +100,14 @@ def evaluate_function(task: GraphTask, node: Node, inputs: list[Any], heap: list
             if grad is None:
                 how += UNDEFINED
             move((begin, following.seen, index, nr, how, left, len(heap)))
-            if how and here.look is not None:
-                here.look.sum(task, following, nr, buffer[nr])
+            if here.look is not None:
+                here.look.sent(task, node, index, grad)
+                if MADE < how < UNDEFINED:
+                    here.look.sum(task, following, nr, buffer[nr])
     if here is not None:
         here.run((begin, ended, task.seen, node.seen, popped, released))
         if here.look is not None:
-            here.look.node(task, node, inputs, outputs)
+            here.look.over(node)
 
 
 def is_needed(info: dict[Node, Any], node: Node) -> bool:
@@ -122,9 +126,9 @@ def evaluate_attended(
     entry = None if info is None else info.get(node)
     if node._extra is not None:
         # As PyTorch: where a node runs too, its captured gradient has not been through the hooks.
-        before = list(inputs)
+        before = None if entry is None or not entry.needed else list(inputs)
         inputs = tensor_pre_hooks(task, node, inputs)
-        keep(task, node, before if entry is not None and entry.needed else inputs, entry)
+        keep(task, node, inputs if before is None else before, entry)
     else:
         keep(task, node, inputs, entry)
     if info is not None and (entry is None or not entry.needed):
@@ -134,6 +138,8 @@ def evaluate_attended(
     if here is not None:
         here.begin(task, node, inputs)
     if node._extra is None:
+        if here is not None and here.look is not None:
+            here.look.inputs(task, node, inputs)
         outputs = node.run_arrays(inputs) if task.raw else node.run_tensors(inputs)
     else:
         outputs = call_function(task, node, inputs)
@@ -189,6 +195,8 @@ def call_function(task: GraphTask, node: Node, inputs: list[Any]) -> Sequence[An
     if extra.pre_hooks:
         inputs = list(run_pre_hooks(task, node, extra.pre_hooks, inputs, raw))
     kept = list(inputs) if extra.post_hooks else inputs
+    if probe.here is not None and probe.here.look is not None:
+        probe.here.look.inputs(task, node, inputs)
     outputs = apply(node, inputs, raw=raw)
     if extra.post_hooks:
         outputs = validate_outputs(node, outputs, raw=raw)
