@@ -245,12 +245,23 @@ def spread(grad: Any, base_shape: tuple[int, ...], chain: tuple[Any, ...]) -> An
     """The window's gradient as a gradient of its base; elements seen twice get the sum."""
     made = np.zeros(base_shape, grad.dtype)
     window = replay_arrays(made, chain)
-    if any(step == 0 and size > 1 for step, size in zip(window.strides, window.shape, strict=True)):
+    if _shows_twice(window):
         where = replay_arrays(np.arange(made.size).reshape(base_shape), chain)
         np.add.at(made.reshape(-1), where, grad)
     else:
         window[...] = grad
     return made
+
+
+def _shows_twice(window: Any) -> bool:
+    """Whether a window may show an element at several places, as `expand` and `unfold` do."""
+    reach = 0
+    pairs = zip(window.strides, window.shape, strict=True)
+    for step, size in sorted((abs(step), size) for step, size in pairs if size > 1):
+        if step <= reach:
+            return True
+        reach += step * (size - 1)
+    return False
 
 
 class CopySlices(Node):

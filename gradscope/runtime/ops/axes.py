@@ -9,6 +9,7 @@ from gradscope.runtime.autograd.node import new
 from gradscope.runtime.dims import text, wrapped
 from gradscope.runtime.op import INTERNAL, METHOD_ONLY, family, op, view as view_op, w
 from gradscope.runtime.ops import METHODS, both, function, method, shape as shapes
+from gradscope.runtime.ops.aliasing import alias
 from gradscope.runtime.state import local
 from gradscope.runtime.storage import VersionCounter
 from gradscope.runtime.views import check_inplace, rebase_history
@@ -96,7 +97,7 @@ def _reshaped_in_place(row, target, *options):
     if node is not None:
         _rebase(target, node, row, options)
     if here is not None:
-        here.wrote(row.op, (target,), target, node, begin)
+        here.wrote(row.op, (target,), target, node, begin, state)
     return target
 
 
@@ -184,6 +185,8 @@ def movedim(input, source, destination):
             f"({text(_tuple(source))} dims) should contain the same number of dims as destination "
             f"({text(_tuple(destination))} dims)"
         )
+    if not ndim:
+        return alias(input)
     others = iter(dim for dim in range(ndim) if dim not in froms)
     placed = dict(zip(tos, froms, strict=True))
     order = tuple(placed[place] if place in placed else next(others) for place in range(ndim))

@@ -132,19 +132,22 @@ def _unfold(self, dimension, size, step):
         )
     if step <= 0:
         raise RuntimeError(f"step is {step} but must be > 0")
-    array = self if self.ndim else self[None]
-    if size == 0:
-        shape = (*array.shape[:dim], there // step + 1, *array.shape[dim + 1 :], 0)
-        steps = (*array.strides[:dim], array.strides[dim] * step, *array.strides[dim + 1 :], 0)
-        return np.lib.stride_tricks.as_strided(array, shape, steps)
-    windows = np.lib.stride_tricks.sliding_window_view(array, size, dim, writeable=True)
-    found = windows[(FULL,) * dim + (slice(None, None, step),)]
-    return found if self.ndim else found[0]
+    if not self.ndim:
+        return self.reshape(1)[:size]
+    step_in_bytes = self.strides[dim]
+    shape = (*self.shape[:dim], (there - size) // step + 1, *self.shape[dim + 1 :], size)
+    steps = (
+        *self.strides[:dim],
+        step_in_bytes * step,
+        *self.strides[dim + 1 :],
+        step_in_bytes,
+    )
+    return np.lib.stride_tricks.as_strided(self, shape, steps)
 
 
 def _unfold_backward(grad_in, input_sizes, dim, size, step):
     if not input_sizes:
-        return grad_in.reshape(())
+        return np.asarray(grad_in.sum())
     made = np.zeros(input_sizes, grad_in.dtype)
     at = (FULL,) * wrapped(dim, len(input_sizes))
     for place in range(size):

@@ -7,6 +7,7 @@ from operator import index as whole
 import numpy as np
 
 from gradscope.runtime.call import wrap
+from gradscope.runtime.dims import wrapped
 from gradscope.runtime.factories import array_of
 from gradscope.runtime.ops import METHODS
 from gradscope.runtime.ops.aliasing import alias
@@ -28,13 +29,21 @@ def _selected(self, dim, index, position=None):
             "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` "
             "in C++ to convert a 0-dim tensor to a number"
         )
-    if not -shape[dim] <= index < shape[dim]:
+    size = _size(self, dim)
+    if not -size <= index < size:
         if not -LAST <= index <= LAST:
             raise ValueError("Overflow when unpacking long long")
         raise IndexError(
-            f"index {index} is out of bounds for dimension {position or dim} with size {shape[dim]}"
+            f"index {index} is out of bounds for dimension {position or dim} with size {size}"
         )
     return select(self, dim, index)
+
+
+def _size(self, dim):
+    shape = self._array.shape
+    if dim >= len(shape):
+        wrapped(dim, len(shape))
+    return shape[dim]
 
 
 def _sliced(self, dim, part):
@@ -63,8 +72,8 @@ def _whole(bound):
 def _narrowed(self, dim, part):
     """A slice; the tensor itself where it is all of it."""
     start, end, step = _sliced(self, dim, part)
-    size = self._array.shape[dim]
-    if start == 0 and step == 1 and end in (LAST, size):
+    size = _size(self, dim)
+    if start == 0 and step == 1 and end >= size:
         return self
     return slice__default(self, dim, start, end, step)
 
@@ -136,7 +145,6 @@ def _taken_apart(self, items):
         elif item is Ellipsis:
             left.extend([None] * (ndim - spent))
             dim += ndim - spent
-            spent = ndim
         elif item is None:
             found = unsqueeze(found, dim)
             left.append(None)
