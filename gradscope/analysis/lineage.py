@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
+import numpy as np
+
+from gradscope.analysis.inner import inner_ops
 from gradscope.trace.run import Trace
 from gradscope.trace.schema import (
     NONE,
@@ -14,6 +17,7 @@ from gradscope.trace.schema import (
     Edge,
     HookEnd,
     HookKind,
+    Node,
     Op,
     Place,
     Saved,
@@ -47,15 +51,23 @@ class Lineage:
         self._leaving: dict[Slot, Finiteness] = {}  # at an output of a node, hooks applied
         self._taken: dict[tuple[int, int], list[Finiteness]] = defaultdict(list)
         self._grads: dict[int, Finiteness] = {}  # `.grad`, by leaf
+        self._grad_tensors: dict[int, int] = {}  # the tensor that `.grad` is, by leaf
+        self._leaf_of_grad: dict[int, int] = {}  # and the other way round
+        self._leaf_of_node = _leaf_of_node(trace)
+        self._inner = inner_ops(trace)
 
     def operands(self, row: Value, place: Place) -> list[Finiteness | None]:
         """What this value was computed from; None for an operand without statistics."""
         slot = (row.task, row.node, row.index)
         match place:
+            case Place.OP_OUTPUT if row.op in self._inner:
+                return [_finiteness(row)]
             case Place.OP_OUTPUT:
                 return [self._tensors.get(id) for id in self._inputs_of_op.get(row.op, ())]
             case Place.SEED:
                 return self._earlier(row.tensor)
+            case Place.LEAF if row.node != NONE:  # a gradient that was looked at where it arose
+                return [_finiteness(row)]
             case Place.LEAF:
                 return [*self._earlier(row.tensor), *self._earlier_grad(row.tensor)]
             case Place.BUFFER:
@@ -64,7 +76,8 @@ class Lineage:
                 return self._kept(slot) or self._arrivals(slot, NONE)
             case Place.NODE_OUTPUT:
                 saved = [self._tensors.get(id) for id in self._saved_by.get(row.node, ())]
-                return [*self._taken[row.task, row.node], *saved]
+                made_by_user = self._earlier(row.tensor)
+                return [*self._taken[row.task, row.node], *saved, *made_by_user]
             case Place.GRAD:
                 return [*self._taken[row.task, row.node], *self._grad_before(row)]
             case Place.HOOK:
@@ -72,7 +85,7 @@ class Lineage:
 
     def keep(self, row: Value, place: Place) -> None:
         """Remember this value for those computed from it."""
-        state = Finiteness(row.nan > 0, row.posinf > 0 or row.neginf > 0)
+        state = _finiteness(row)
         slot = (row.task, row.node, row.index)
         match place:
             case Place.BUFFER | Place.SEED:
@@ -82,11 +95,22 @@ class Lineage:
             case Place.NODE_OUTPUT:
                 self._leaving[slot] = state
             case Place.GRAD:
-                self._grads[row.tensor] = state
+                self._keep_grad(row.tensor, state)
+            case Place.LEAF if row.index == NONE and row.node in self._leaf_of_node:
+                leaf = self._leaf_of_node[row.node]
+                self._leaf_of_grad[row.tensor] = leaf
+                self._grad_tensors[leaf] = row.tensor
             case Place.HOOK:
                 self._keep_hook(row, slot, state)
         if row.tensor != NONE and place is not Place.GRAD:
             self._tensors[row.tensor] = state
+            if row.tensor in self._leaf_of_grad:
+                self._grads[self._leaf_of_grad[row.tensor]] = state
+
+    def _keep_grad(self, leaf: int, state: Finiteness) -> None:
+        self._grads[leaf] = state
+        if leaf in self._grad_tensors:
+            self._tensors[self._grad_tensors[leaf]] = state
 
     def _earlier(self, tensor: int) -> list[Finiteness | None]:
         return [self._tensors[tensor]] if tensor in self._tensors else []
@@ -124,11 +148,22 @@ class Lineage:
     def _keep_hook(self, row: Value, slot: Slot, state: Finiteness) -> None:
         kind = self._hook_kinds.get(row.seq)
         if kind == HookKind.POST_ACCUMULATE:
-            self._grads[row.tensor] = state
+            self._keep_grad(row.tensor, state)
         elif kind == HookKind.POST:
             self._leaving[slot] = state
         else:
             self._arriving[slot] = state
+
+
+def _finiteness(row: Value) -> Finiteness:
+    return Finiteness(row.nan > 0, row.posinf > 0 or row.neginf > 0)
+
+
+def _leaf_of_node(trace: Trace) -> dict[int, int]:
+    """The leaf of each node that gathers a gradient: it alone has no call and takes one tensor."""
+    nodes = trace.table(Node)
+    gathers = np.flatnonzero((nodes["op"] == NONE) & (nodes.ragged("inputs").lengths == 1))
+    return {row.id: row.inputs[0] for row in nodes.take(gathers)}
 
 
 def _inputs_of_op(trace: Trace) -> dict[int, tuple[int, ...]]:

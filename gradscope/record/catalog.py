@@ -274,6 +274,16 @@ class Catalog:
                 self.origins.append((self.number_of(base), number, mark, above[1]))
         return number
 
+    def added_to(self, grad: Any) -> None:
+        """The engine added a gradient to a `.grad` in place: a write, if anybody knows the tensor."""
+        if grad.seen <= self.base:
+            return
+        written, version = self.number_of(grad), grad._version
+        self.versions.append((
+            self.storage_of(grad, written), written, version - 1, version, self.base,
+            self._sites.here(1), self._contexts.of(_state()), self._contexts.now(),
+        ))  # fmt: skip
+
     def _input(self, tensor: Any, frame: FrameType) -> int:
         seen = tensor.seen
         if seen <= self.base:

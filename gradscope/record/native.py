@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from gradscope.record.catalog import Catalog
 from gradscope.record.log import Log
 from gradscope.record.sites import Sites
+from gradscope.runtime.autograd.accumulate_grad import IN_PLACE
 from gradscope.runtime.state import local
 
 if TYPE_CHECKING:
@@ -108,18 +109,22 @@ class NativeProbe:
     def op(self, op: Any, inputs: Any, outputs: Any, node: Any, begin: int, state: Any) -> None:
         end = perf_counter_ns()
         frame = _getframe(1)
-        self.catalog.call(
+        number = self.catalog.call(
             op, inputs, outputs, node, begin, end,
             self.code_sites.of(frame), self.contexts.of(state), frame,
         )  # fmt: skip
+        if self.look is not None:
+            self.look.called(number, outputs)
 
     def wrote(self, op: Any, inputs: Any, target: Any, node: Any, begin: int, state: Any) -> None:
         end = perf_counter_ns()
         frame = _getframe(1)
-        self.catalog.wrote(
+        number = self.catalog.wrote(
             op, inputs, target, node, begin, end,
             self.code_sites.of(frame), self.contexts.of(state), frame,
         )  # fmt: skip
+        if self.look is not None:
+            self.look.wrote(number, target)
 
     def window(self) -> int:
         self.on_window()
@@ -198,6 +203,8 @@ class NativeProbe:
 
     def accumulate(self, task: Any, node: Any, leaf: Any, how: int) -> None:
         self.note(ACCUMULATE, task, node, self.catalog.id_of(leaf), how)
+        if how == IN_PLACE:
+            self.catalog.added_to(leaf._meta.grad)
 
     def callback(self, task: Any, function: Any) -> None:
         self.note(CALLBACK, task, None, self.catalog.hook(function)[1])

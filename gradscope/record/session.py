@@ -90,6 +90,8 @@ class Session:
         self._tasks()
         self._engine()
         self._ended()
+        if self.probe.look is not None:
+            self.probe.look.flush()
 
     def ids(self, numbers: Any) -> Ints:
         """Numbers as the trace has them: halved, from 0; NONE for `base`."""

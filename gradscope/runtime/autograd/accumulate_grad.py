@@ -121,7 +121,10 @@ class AccumulateGrad(Node):
     def _tell(self, how: int) -> None:
         here = probe.here
         if here is not None:
-            here.accumulate(local.state.task, self, self.variable, how)
+            task = local.state.task
+            here.accumulate(task, self, self.variable, how)
+            if here.look is not None:
+                here.look.grad(task, self, self.variable)
 
     def _run_hooks(self, hooks: Hooks) -> None:
         task, here = local.state.task, probe.here
@@ -134,6 +137,8 @@ class AccumulateGrad(Node):
                 raise RuntimeError("Tensor post accumulate grad hooks should return None.")
             if here is not None:
                 here.hook_end(task, self, POST_ACCUMULATE, index, False, (self.variable._grad,))
+                if here.look is not None:
+                    here.look.stepped(task, self, self.variable)
 
 
 def owns(array: Any) -> bool:

@@ -69,6 +69,9 @@ class Engine:
         length = state.queue.push(task, root, buffer)
         if here is not None:
             here.task_begin(task, root, length, state)
+            if here.look is not None:
+                for (node, nr), grad in zip(roots, grads, strict=True):
+                    here.look.seed(task, node, nr, grad)
         self.execute_with_graph_task(task, state)
         return task.captured_vars
 

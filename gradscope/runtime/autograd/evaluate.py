@@ -200,6 +200,8 @@ def call_function(task: GraphTask, node: Node, inputs: list[Any]) -> Sequence[An
     outputs = apply(node, inputs, raw=raw)
     if extra.post_hooks:
         outputs = validate_outputs(node, outputs, raw=raw)
+        if probe.here is not None and probe.here.look is not None:
+            probe.here.look.outputs(task, node, outputs)
         outputs = run_post_hooks(task, node, extra.post_hooks, outputs, kept, raw)
     if local.state.anomaly:
         check_outputs(node, outputs, raw=raw)

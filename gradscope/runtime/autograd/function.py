@@ -86,7 +86,7 @@ class BackwardCFunction(Node, FunctionCtx):
             return self._checked(self.apply(*given))
         look.handed(self, given)
         returned = self._checked(self.apply(*given))
-        look.returned(returned)
+        look.returned(self, returned)
         return returned
 
     def _materialized(self, grads: Sequence[Any]) -> list[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradscope.runtime import probe
@@ -107,13 +107,45 @@ def run_tensor_hooks(task: Any, node: Node, hooks: Hooks, nr: int, value: Any, r
     here = probe.here
     for index, hook in enumerate(list(hooks.values())):
         if here is not None:
-            here.hook_begin(task, node, TENSOR, index, hook)
+            begins(here, task, node, TENSOR, index, hook, (grad,), nr)
         made = hook(grad)
         if made is not None:
             grad = checked(made, grad, hook)
         if here is not None:
-            here.hook_end(task, node, TENSOR, index, made is not None, (grad,))
+            ends(here, task, node, TENSOR, index, made is not None, (grad,), nr)
     return grad._array if raw and grad is not None else grad
+
+
+def begins(
+    here: Any,
+    task: Any,
+    node: Node,
+    kind: int,
+    index: int,
+    hook: Any,
+    grads: Sequence[Any],
+    nr: int = 0,
+) -> None:
+    """Tell the watcher that a hook is called with these gradients."""
+    here.hook_begin(task, node, kind, index, hook)
+    if here.look is not None:
+        here.look.handed(node, grads, nr)
+
+
+def ends(
+    here: Any,
+    task: Any,
+    node: Node,
+    kind: int,
+    index: int,
+    replaced: bool,
+    grads: Sequence[Any],
+    nr: int = 0,
+) -> None:
+    """Tell the watcher that a hook returned, and what the gradients are now."""
+    here.hook_end(task, node, kind, index, replaced, grads)
+    if here.look is not None and task is not None:
+        here.look.hooked(task, node, nr, grads)
 
 
 def checked(made: Any, before: Any, hook: Any) -> Any:
@@ -140,12 +172,12 @@ def run_pre_hooks(task: Any, node: Node, hooks: Hooks, values: Any, raw: bool) -
     here = probe.here
     for index, hook in enumerate(list(hooks.values())):
         if here is not None:
-            here.hook_begin(task, node, PRE, index, hook)
+            begins(here, task, node, PRE, index, hook, grads)
         made = hook(grads)
         if made is not None:
             grads = _replaced(made, grads, hook)
         if here is not None:
-            here.hook_end(task, node, PRE, index, made is not None, grads)
+            ends(here, task, node, PRE, index, made is not None, grads)
     return _unwrapped(grads, raw)
 
 
@@ -157,12 +189,12 @@ def run_post_hooks(
     here = probe.here
     for index, hook in enumerate(list(hooks.values())):
         if here is not None:
-            here.hook_begin(task, node, POST, index, hook)
+            begins(here, task, node, POST, index, hook, (*results, *sources))
         made = hook(results, sources)
         if made is not None:
             results = _replaced(made, results, hook)
         if here is not None:
-            here.hook_end(task, node, POST, index, made is not None, results)
+            ends(here, task, node, POST, index, made is not None, results)
     return _unwrapped(results, raw)
 
 

@@ -29,7 +29,7 @@ def add(buffer: list[Any], nr: int, grad: Any, raw: bool) -> int:  # noqa: FBT00
     before = buffer[nr]
     if before is None:
         buffer[nr] = grad
-        return ADDED
+        return MADE
     if not raw:
         buffer[nr] = before + grad
         return ADDED

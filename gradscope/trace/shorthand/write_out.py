@@ -14,6 +14,7 @@ from gradscope.trace.shorthand.calls import Calls
 from gradscope.trace.shorthand.columns import Columns, Ints
 from gradscope.trace.shorthand.runs import Runs
 from gradscope.trace.shorthand.tables import SHORT
+from gradscope.trace.shorthand.values import with_events
 from gradscope.trace.tables import GraphTask, Saved, Tensor
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def written_out(blocks: Sequence[Block], make: type[Block], room: int | None = N
     id, thread, depth = _gathered(plain, GraphTask.TABLE, ("id", "thread", "depth"))
     runs = Runs(tables, {"id": id, "thread": thread, "depth": depth})
     runs.write()
+    plain = with_events(plain, runs.made, make)
     saved = calls.saved(tables["short.saved"])
     _release(saved, runs.released)
     put(Saved, saved)

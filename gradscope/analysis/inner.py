@@ -1,0 +1,57 @@
+"""Calls that are a part of something larger: of a hook, or of the engine's own arithmetic.
+
+A NaN born in such a call is told of where the larger thing hands it on: the hook's result, the
+node's output, the sum at an input.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import count
+
+import numpy as np
+
+from gradscope.trace.run import Trace
+from gradscope.trace.schema import NONE, GraphTask, HookBegin, HookEnd, HookKind, Op
+
+LOOKED_AT_AS_ONE = (HookKind.TENSOR, HookKind.PRE, HookKind.POST)
+
+
+def inner_ops(trace: Trace) -> frozenset[int]:
+    """Calls that ran in a hook, or that the engine made itself under `create_graph`."""
+    ops = trace.table(Op)
+    backward = np.flatnonzero(ops["task"] != NONE)
+    if not len(backward):
+        return frozenset()
+    tasks = trace.table(GraphTask)
+    called_at = dict(zip(tasks["id"].tolist(), tasks["stack"].tolist(), strict=True))
+    stacks = [called_at.get(task, NONE) for task in ops["task"][backward].tolist()]
+    own = (ops["stack"][backward] == stacks) & (ops["stack"][backward] != NONE)
+    inside = own | _in_hook(trace, ops["thread"][backward], ops["begin"][backward])
+    return frozenset(ops["id"][backward][inside].tolist())
+
+
+def _in_hook(trace: Trace, thread: np.ndarray, t: np.ndarray) -> np.ndarray:
+    """Whether a hook of the thread was running at each time."""
+    begins, ends = (_times(trace, kind) for kind in (HookBegin, HookEnd))
+    spans: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for key in begins.keys() & ends.keys():
+        spans[key[0]].append((begins[key], ends[key]))
+    inside = np.zeros(len(t), bool)
+    for number, pairs in spans.items():
+        opened, closed = (np.sort(times) for times in zip(*pairs, strict=True))
+        running = np.searchsorted(opened, t, side="right") - np.searchsorted(closed, t, side="left")
+        inside |= (thread == number) & (running > 0)
+    return inside
+
+
+def _times(trace: Trace, kind: type[HookBegin | HookEnd]) -> dict[tuple[int, ...], int]:
+    """The time of each event, by thread, hook, and the how-manieth call of this hook it is."""
+    table = trace.table(kind)
+    chosen = np.flatnonzero(np.isin(table["hook"], LOOKED_AT_AS_ONE))
+    names = ("thread", "task", "node", "hook", "index", "t")
+    calls: defaultdict[tuple[int, ...], count[int]] = defaultdict(count)
+    found = {}
+    for *key, t in zip(*(table[name][chosen].tolist() for name in names), strict=True):
+        found[*key, next(calls[*key])] = t
+    return found

@@ -1,0 +1,130 @@
+"""What an array holds, in a few numbers: how many of which kind, how large, and the first bad ones."""
+
+from __future__ import annotations
+
+from math import isfinite, nan, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+SMALL = 4096
+"""Arrays of at most so many elements are looked at in one piece."""
+
+CHUNK = 1 << 13
+"""Elements of a larger one that are looked at together: they stay in the cache for all passes, and
+are too few for NumPy's library to start threads on."""
+
+# What methods of arrays call in the end.
+total, minimum, maximum = np.add.reduce, np.minimum.reduce, np.maximum.reduce
+
+FIRST = 8
+"""How many bad elements are named."""
+
+
+class Statistics(NamedTuple):
+    """Counts over all elements; min to norm over the finite ones, NaN when there is none.
+
+    Of complex numbers it is their magnitudes that are measured, and an infinite one counts as +inf.
+    """
+
+    count: int
+    nan: int
+    posinf: int
+    neginf: int
+    zero: int
+    min: float
+    max: float
+    mean: float
+    rms: float
+    norm: float
+    bad: tuple[int, ...]
+
+
+NOTHING = Statistics(0, 0, 0, 0, 0, nan, nan, nan, nan, nan, ())
+
+
+def statistics(array: Any) -> Statistics:
+    """What an array holds. It is only read, and nothing of it is kept."""
+    size = array.size
+    if size <= SMALL:
+        return _of(array.ravel()) if size else NOTHING
+    flat = array.reshape(-1)
+    return _joined([_of(flat[i : i + CHUNK]) for i in range(0, size, CHUNK)])
+
+
+def _of(flat: Any) -> Statistics:
+    """Of one row of elements."""
+    values = _measured(flat)
+    size = values.size
+    low, high = float(minimum(values)), float(maximum(values))
+    if isfinite(low) and isfinite(high):
+        zero = 0 if low > 0 or high < 0 else size - int(np.count_nonzero(values))
+        return Statistics(size, 0, 0, 0, zero, low, high, *_sizes(values, size), ())
+    finite = np.isfinite(values)
+    bad = np.flatnonzero(~finite)
+    wrong = values[bad]
+    kept = values[finite]
+    nans = int(np.isnan(wrong).sum())
+    above = int((wrong > 0).sum())
+    counts = (size, nans, above, size - len(kept) - nans - above)
+    where = tuple(bad[:FIRST].tolist())
+    if not len(kept):
+        return Statistics(*counts, 0, nan, nan, nan, nan, nan, where)
+    zero = len(kept) - int(np.count_nonzero(kept))
+    sizes = _sizes(kept, len(kept))
+    return Statistics(*counts, zero, float(kept.min()), float(kept.max()), *sizes, where)
+
+
+def _measured(flat: Any) -> Any:
+    """The elements as double-precision numbers."""
+    kind = flat.dtype.kind
+    if kind == "c":
+        return np.abs(flat.astype(np.complex128))
+    return flat if flat.dtype.char == "d" else flat.astype(np.float64)
+
+
+def _sizes(values: Any, count: int) -> tuple[float, float, float]:
+    """Mean, root mean square and norm; none of them overflows where it need not."""
+    mean, squares = float(total(values)) / count, float(values.dot(values))
+    if not isfinite(mean):
+        mean = float(total(values / count))
+    if isfinite(squares):
+        norm = sqrt(squares)
+        return mean, norm / sqrt(count), norm
+    largest = float(np.abs(values).max())
+    scaled = values / largest
+    root = sqrt(float(scaled.dot(scaled)))
+    return mean, largest * (root / sqrt(count)), largest * root
+
+
+def _joined(parts: list[Statistics]) -> Statistics:
+    """The statistics of pieces that lie one after the other."""
+    counts = [sum(column) for column in zip(*(part[:5] for part in parts), strict=True)]
+    finite = [part for part in parts if part.count > part.nan + part.posinf + part.neginf]
+    bad: list[int] = []
+    start = 0
+    for part in parts:
+        bad.extend(start + index for index in part.bad[: FIRST - len(bad)])
+        start += part.count
+    if not finite:
+        return Statistics(*counts, nan, nan, nan, nan, nan, tuple(bad))
+    weights = [part.count - part.nan - part.posinf - part.neginf for part in finite]
+    many = sum(weights)
+    largest = max(part.norm for part in finite)
+    norm = _root(largest, [part.norm for part in finite])
+    return Statistics(
+        *counts,
+        min(part.min for part in finite),
+        max(part.max for part in finite),
+        sum(part.mean * (weight / many) for part, weight in zip(finite, weights, strict=True)),
+        norm / sqrt(many),
+        norm,
+        tuple(bad),
+    )
+
+
+def _root(largest: float, norms: list[float]) -> float:
+    """The root of the sum of squares, also where a square would be too large."""
+    if not largest or not isfinite(largest):
+        return largest
+    return largest * sqrt(sum((norm / largest) ** 2 for norm in norms))
