@@ -167,6 +167,24 @@ def _middle(self, dim, keepdim):
     return (values, place) if keepdim else (values.squeeze(dim), place.squeeze(dim))
 
 
+def _middle_number(self, dim, keepdim):
+    """The lower of the two in the middle of the numbers that are no NaN."""
+    dim = wrapped(dim, self.ndim)
+    if not self.ndim or self.dtype.kind in "iu":
+        return _middle(self, dim, keepdim)
+    ordered = order(self, dim, False)  # NaN comes last
+    count = np.expand_dims((self == self).sum(dim), dim)
+    place = np.take_along_axis(ordered, np.maximum((count - 1) // 2, 0), dim)
+    values = np.take_along_axis(self, place, dim)
+    return (values, place) if keepdim else (values.squeeze(dim), place.squeeze(dim))
+
+
+def _middle_number_of_all(self):
+    if not self.size:
+        return np.full((), np.nan, self.dtype)
+    return _middle_number(self.reshape(-1), 0, False)[0]
+
+
 def _middle_of_all(self):
     if not self.size:
         return np.full((), np.nan, self.dtype)
@@ -178,6 +196,14 @@ median__default = op("MedianBackward0", _middle_of_all, NO_MIDDLE, self=_shared_
 median__dim = op(
     "MedianBackward1",
     lambda self, dim, keepdim=False: _middle(self, dim, keepdim),
+    NO_MIDDLE,
+    VALUES,
+    self=_selected,
+)
+nanmedian__default = op("NanmedianBackward0", _middle_number_of_all, NO_MIDDLE, self=_shared_by_all)
+nanmedian__dim = op(
+    "NanmedianBackward1",
+    lambda self, dim, keepdim=False: _middle_number(self, dim, keepdim),
     NO_MIDDLE,
     VALUES,
     self=_selected,
@@ -229,6 +255,14 @@ def median(input, dim=None, keepdim=False):
     if dim is None:
         return median__default(input)
     return return_types.median(*median__dim(input, dim, keepdim))
+
+
+@both
+def nanmedian(input, dim=None, keepdim=False):
+    """The median of what are numbers."""
+    if dim is None:
+        return nanmedian__default(input)
+    return return_types.nanmedian(*nanmedian__dim(input, dim, keepdim))
 
 
 @both

@@ -8,20 +8,22 @@ import numpy as np
 
 from gradscope.runtime import dtypes
 from gradscope.runtime.kernels.support import HALVES
-from gradscope.runtime.op import BY_HAND, FUNCTION_ONLY, family, op, w
+from gradscope.runtime.op import BY_HAND, FUNCTION_ONLY, PROMOTES, TENSORS_ONLY, family, op, w
 from gradscope.runtime.ops import FUNCTIONS, both, nn_function
 from gradscope.runtime.ops.sums import accumulated, checked, dims_of, unreduced
 from gradscope.runtime.ops.words import ZERO
 
 
-def _norm(self, ord=2, dim=None, keepdim=False):
+def norm_kernel(self, ord=2, dim=None, keepdim=False):
     if self.dtype.kind in "biu":
         kind = dtypes.from_numpy(self.dtype).scalar_name
         raise RuntimeError(
             f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {kind}"
         )
     if self.dtype in HALVES:
-        return np.asarray(_norm(self.astype(np.float32), ord, dim, keepdim)).astype(self.dtype)
+        return np.asarray(norm_kernel(self.astype(np.float32), ord, dim, keepdim)).astype(
+            self.dtype
+        )
     dim = checked(dim, self.ndim)
     if ord == 2 and dim is None and not keepdim and self.dtype.kind == "f":
         flat = self.reshape(-1)
@@ -49,7 +51,7 @@ def _extreme(size, ord, dim, keepdim):
     return ufunc.reduce(size, axis=dim, keepdims=keepdim)
 
 
-def _norm_slope(grad, self, result, ord, dim, keepdim):
+def norm_slope(grad, self, result, ord, dim, keepdim):
     """Of the p-norm: sgn(x) |x|**(p - 1) / norm**(p - 1), and zero where it is not defined."""
     shape = tuple(self.shape)
     grad, result = (unreduced(x, shape, dim, keepdim) for x in (grad, result))
@@ -72,7 +74,19 @@ def _norm_slope(grad, self, result, ord, dim, keepdim):
 
 
 linalg_vector_norm = op(
-    "LinalgVectorNormBackward0", _norm, FUNCTION_ONLY, BY_HAND, self=_norm_slope
+    "LinalgVectorNormBackward0", norm_kernel, FUNCTION_ONLY, BY_HAND, self=norm_slope
+)
+dist = op(
+    "DistBackward0",
+    lambda self, other, p=2: norm_kernel(self - other, p),
+    PROMOTES,
+    TENSORS_ONLY,
+    self=lambda grad, self, other, p, result: norm_slope(
+        grad, self - other, result, p, None, False
+    ),
+    other=lambda grad, self, other, p, result: (
+        -norm_slope(grad, self - other, result, p, None, False)
+    ),
 )
 family(globals())
 

@@ -14,8 +14,22 @@ from tests.runtime import oracle
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
-UNARY = "neg abs exp sin tanh sigmoid sqrt reciprocal square sign floor round relu".split()
-BINARY = "add sub mul div maximum minimum pow remainder eq lt atan2".split()
+UNARY = [
+    "neg",
+    "abs",
+    "exp",
+    "sin",
+    "tanh",
+    "sigmoid",
+    "sqrt",
+    "reciprocal",
+    "square",
+    "sign",
+    "floor",
+    "round",
+    "relu",
+]
+BINARY = ["add", "sub", "mul", "div", "maximum", "minimum", "pow", "remainder", "eq", "lt", "atan2"]
 KINDS = ("bool", "uint8", "int8", "int32", "int64", "float16", "bfloat16", "float32", "float64")
 REFUSALS = (RuntimeError, TypeError, NotImplementedError)
 

@@ -178,3 +178,13 @@ samples(
     Sample(lambda torch, x: torch.nn.functional.normalize(x), SHAPE),
     Sample(lambda torch, x: torch.nn.functional.normalize(x, p=1, dim=-1), SHAPE),
 )
+
+file("nanmedian", "", "1", "-1, keepdim=True")
+file("nanmedian", "1", "", shape=NANS, grad=False)
+also("nanmedian", "dim", "0", "1")
+samples(
+    "dist",
+    Sample(lambda torch, x, y: torch.dist(x, y), SHAPE, (3, 4), dtypes=("float32",)),
+    Sample(lambda torch, x, y: x.dist(y, 3), SHAPE, SHAPE, dtypes=("float32",)),
+    Sample(lambda torch, x, y: x.dist(y, 1), SHAPE, SHAPE, dtypes=("float32",)),
+)
