@@ -212,6 +212,26 @@ def test_other_dtypes_give_what_pytorch_gives(
     oracle.assert_same(found.result, expected.result, sample.tolerance, "result")
 
 
+@pytest.mark.parametrize(
+    "sample", [p for p in DIFFERENTIABLE if "complex128" in p.values[0].dtypes]
+)
+def test_gradients_of_complex_numbers_are_pytorchs(
+    sample: Sample, ours: Engine, theirs: Engine
+) -> None:
+    arrays = oracle.arrays_for(sample, "complex128")
+    copies = [array.copy() for array in arrays]
+    try:
+        expected = theirs.run(sample, copies, reals(sample))
+        known = oracle.grads_of(expected, oracle.seeds_for(expected, 2), create_graph=False)
+    except (RuntimeError, TypeError):
+        return  # refusals are compared above
+
+    found = ours.run(sample, arrays, reals(sample))
+
+    grads = oracle.grads_of(found, oracle.seeds_for(expected, 2), create_graph=False)
+    oracle.assert_same(grads, known, sample.tolerance, "gradient")
+
+
 @pytest.mark.parametrize("call", REFUSED)
 def test_wrong_calls_are_refused_in_pytorchs_words(
     call: Wrong, ours: Engine, theirs: Engine
