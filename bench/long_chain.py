@@ -20,7 +20,10 @@ def main() -> None:
     long = _times(LONG)
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for what, a, b in zip(("built", "run backward", "freed"), short, long, strict=True):
-        print(f"  {what}: {a / SHORT * 1e9:.0f} ns a node of {SHORT:,}, {b / LONG * 1e9:.0f} of {LONG:,}")
+        print(
+            f"  {what}: {a / SHORT * 1e9:.0f} ns a node of {SHORT:,}, "
+            f"{b / LONG * 1e9:.0f} of {LONG:,}"
+        )
     report("a node of a million takes, against one of a hundred thousand",
            sum(long) / LONG / (sum(short) / SHORT), 1.5, "×")  # fmt: skip
     print(f"  memory: about {(after - before) * 1024 / LONG:.0f} bytes a node, with its result")

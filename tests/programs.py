@@ -27,7 +27,10 @@ class Program:
 
     def lines(self) -> list[str]:
         """The program in words, for failing examples."""
-        made = [f"v{i} = {shape} leaf, requires_grad={grad}" for i, (shape, grad) in enumerate(self.leaves)]
+        made = [
+            f"v{i} = {shape} leaf, requires_grad={grad}"
+            for i, (shape, grad) in enumerate(self.leaves)
+        ]
         made += [" ".join(map(str, i)) for i in self.instructions]
         made.append(f"roots {self.roots} inputs {self.inputs} retain {self.retain_graph} "
                     f"create {self.create_graph} again {self.again}")  # fmt: skip
@@ -44,7 +47,7 @@ HOOKS = ("scale", "keep", "none")
 
 @st.composite
 def programs(draw: st.DrawFn, *, writes: bool = True, longest: int = 12) -> Program:
-    """Programs of up to `longest` instructions; some of them raise, which is part of what is compared."""
+    """Programs of up to `longest` instructions; some raise, which is compared as well."""
     leaves = tuple(
         (draw(st.sampled_from(sorted(SHAPES))), draw(st.booleans()) or i == 0)
         for i in range(draw(st.integers(1, 3)))

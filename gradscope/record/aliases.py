@@ -27,7 +27,7 @@ class _SameModule(Loader):
         self._module = module
         self._spec = module.__spec__
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType:  # noqa: ARG002
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
         return self._module
 
     def exec_module(self, module: ModuleType) -> None:
@@ -40,8 +40,8 @@ class TorchFinder(MetaPathFinder):
     def find_spec(
         self,
         fullname: str,
-        path: Sequence[str] | None = None,  # noqa: ARG002
-        target: ModuleType | None = None,  # noqa: ARG002
+        path: Sequence[str] | None = None,
+        target: ModuleType | None = None,
     ) -> ModuleSpec | None:
         if fullname != ALIAS and not fullname.startswith(f"{ALIAS}."):
             return None

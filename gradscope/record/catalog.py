@@ -139,9 +139,9 @@ class Catalog:
         inputs = (self.number_of(variable),) if isinstance(variable, Tensor) else ()
         context = self._contexts.of(_state())
         sequence = NONE if node.sequence_nr == LAST else node.sequence_nr
+        name = self._writer.intern(type(node).__name__)
         self.nodes.append((
-            number, self._writer.intern(type(node).__name__), sequence, node.topological_nr, self.base,
-            inputs, context, site, self._contexts.now(),
+            number, name, sequence, node.topological_nr, self.base, inputs, context, site, self._contexts.now(),
         ))  # fmt: skip
         for index, (following, nr) in enumerate(node.next_functions):
             self.edges.append((number, index, self.number_of_node(following), nr))
@@ -275,7 +275,7 @@ class Catalog:
         return number
 
     def added_to(self, grad: Any) -> None:
-        """The engine added a gradient to a `.grad` in place: a write, if anybody knows the tensor."""
+        """The engine added to a `.grad` in place: a write, if anybody knows the tensor."""
         if grad.seen <= self.base:
             return
         written, version = self.number_of(grad), grad._version

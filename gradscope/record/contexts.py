@@ -1,4 +1,4 @@
-"""Where each thread is: in which module, step, phase and graph task. One number stands for all of it."""
+"""Where each thread is: in which module, step, phase and graph task, as one number."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Contexts:
         return modules[-1] if modules else NONE
 
     def of(self, state: ThreadState) -> int:
-        """The number of the calling thread's position; remembered in its state outside backwards."""
+        """The number of the calling thread's position; outside backwards its state keeps it."""
         place = self.place()
         task = state.task
         if place.phases:

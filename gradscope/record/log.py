@@ -2,8 +2,9 @@
 
 # Note [Writing little]
 A forward call and its backward cost five microseconds in all, so a note may cost a few hundred
-nanoseconds. The probe therefore extends a flat list with a handful of numbers. They are written much as
-they were noted; what follows from them is worked out when the trace is read (trace/shorthand).
+nanoseconds. The probe therefore extends a flat list with a handful of numbers. They are written
+much as they were noted; what follows from them is worked out when the trace is read
+(trace/shorthand).
 """
 
 from __future__ import annotations

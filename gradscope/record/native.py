@@ -1,11 +1,11 @@
 """The probe over gradscope's own runtime: notes what it is told, with as little as it can.
 
 # Note [Numbers]
-One counter numbers everything, in steps of two. A call with one result takes one number for the call,
-its node, its result and the result's storage. A tensor's `seen` is its number, plus one if its gradient
-goes to the node of that number: so that an input's number says where its gradient goes. Numbers start
-above those of earlier recordings (`base`), which is how a tensor last seen then is known to be new. In
-the trace they are halved and count from 0.
+One counter numbers everything, in steps of two. A call with one result takes one number for the
+call, its node, its result and the result's storage. A tensor's `seen` is its number, plus one if
+its gradient goes to the node of that number: so that an input's number says where its gradient
+goes. Numbers start above those of earlier recordings (`base`), which is how a tensor last seen then
+is known to be new. In the trace they are halved and count from 0.
 """
 
 from __future__ import annotations

@@ -118,8 +118,9 @@ class Recording:
         probe.watch(None)
         _set_current(None)
 
-    def __enter__(self) -> Recording:
-        return self.start()
+    def __enter__(self) -> Recording:  # noqa: PYI034 -- Self is what start() returns
+        self.start()
+        return self
 
     def __exit__(
         self,
@@ -302,7 +303,9 @@ def _set_current(recording: Recording | None) -> None:
     _Current.recording = recording
 
 
-def record(path: str | os.PathLike[str] | None = None, *, level: str = "engine", **limits: Any) -> Recording:
+def record(
+    path: str | os.PathLike[str] | None = None, *, level: str = "engine", **limits: Any
+) -> Recording:
     """Record a block: `with gradscope.record("trace.json"): …`.
 
     Without a path the trace stays in memory: `recording.trace()`.

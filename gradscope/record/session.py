@@ -105,7 +105,10 @@ class Session:
             names = ("begin", "end", "context", "op", "sequence", "topological")
             columns = dict(zip(names, table[1:7], strict=True))
             self.operators.write(columns["op"])
-            columns["begin"], columns["end"] = columns["begin"] - self.start, columns["end"] - self.start
+            columns["begin"], columns["end"] = (
+                columns["begin"] - self.start,
+                columns["end"] - self.start,
+            )
             seen = table[7 : 7 + inputs] - (self.base + 2)
             columns["first"] = seen[0]
             columns["second"] = seen[1] if inputs == 2 else np.full(table.shape[1], schema.NONE)
@@ -219,7 +222,9 @@ class Session:
         contexts = np.array(self.contexts.rows, np.int64)
         calls, catalog.ops = catalog.ops, []
         if calls:
-            number, name, begin, end, inputs, outputs, node, context, site = zip(*calls, strict=True)
+            number, name, begin, end, inputs, outputs, node, context, site = zip(
+                *calls, strict=True
+            )
             where = contexts[list(context)]
             block(schema.Op, {
                 "id": ids(number), "name": name, "begin": np.array(begin) - self.start,
@@ -253,7 +258,9 @@ class Session:
             })  # fmt: skip
         written, catalog.versions = catalog.versions, []
         if written:
-            storage, tensor, old, new, op, site, context, t = map(np.array, zip(*written, strict=True))
+            storage, tensor, old, new, op, site, context, t = map(
+                np.array, zip(*written, strict=True)
+            )
             block(schema.Version, {
                 "storage": ids(storage), "tensor": ids(tensor), "old": old, "new": new,
                 "op": ids(op), "stack": site, "thread": contexts[context, 0], "t": t,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import linecache
 import os
 import sys
+from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
 from gradscope.trace.schema import NONE, Frame, Stack
 from gradscope.trace.writer import Writer
 
-PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+PACKAGE = f"{Path(__file__).absolute().parents[1]}{os.sep}"
 OURS = -2
 """In place of a site: a frame of gradscope's own, whose caller is the one to name."""
 
@@ -27,9 +28,9 @@ def is_ours(code: CodeType) -> bool:
 class Sites:
     """Source positions as stack ids.
 
-    `known` maps the address of an instruction (its code object's, plus its offset in it: bytecode lies
-    inside its code object) to the stack of the user's line there. An address in gradscope's own code
-    is never known, so that its callers are asked for each time.
+    `known` maps the address of an instruction (its code object's, plus its offset in it: bytecode
+    lies inside its code object) to the stack of the user's line there. An address in gradscope's
+    own code is never known, so that its callers are asked for each time.
     """
 
     def __init__(self, writer: Writer, *, whole: bool) -> None:
@@ -114,7 +115,7 @@ class Sites:
         target = getattr(target, "__func__", target)
         code = getattr(target, "__code__", None)
         if code is None:
-            code = getattr(getattr(type(target), "__call__", None), "__code__", None)
+            code = getattr(getattr(type(target), "__call__", None), "__code__", None)  # noqa: B004
         if code is None or is_ours(code):
             return NONE
         scope = getattr(target, "__globals__", None)

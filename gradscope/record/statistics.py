@@ -1,4 +1,4 @@
-"""What an array holds, in a few numbers: how many of which kind, how large, and the first bad ones."""
+"""What an array holds, in a few numbers: how many of which kind, how large, the first bad ones."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ belongs to an event; which one is worked out when the trace is read (trace/short
 # Note [Handed out]
 A gradient that users get to see (in a hook, in a custom backward, as `.grad`, from `autograd.grad`)
 becomes a tensor of its own. It is noted as a LEAF with the node and the input it comes from (NONE:
-it is the `.grad` of the node's leaf), so that what users compute of it is not taken for coming out of
-nowhere.
+it is the `.grad` of the node's leaf), so that what users compute of it is not taken for coming out
+of nowhere.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ SHOWN = {
 
 
 def watch_values(session: Session, *, whole: bool) -> None:
-    """Let the probe of this session look at values too; `whole`: and keep those of small tensors."""
+    """Let this session's probe look at values too; `whole`: and keep those of small tensors."""
     look = Look(session, whole=whole)
     session.probe.look = look
     session.catalog.on_tensor = look.unknown

@@ -16,20 +16,12 @@ import numpy as np
 from gradscope.runtime import dtypes, probe
 from gradscope.runtime.autograd.making import finish
 from gradscope.runtime.autograd.node import NOWHERE, Node, new
+from gradscope.runtime.in_place import before_write, check_inplace, count_write, write
 from gradscope.runtime.operation import FLOATS, Operation, Refused
 from gradscope.runtime.refusals import refused
 from gradscope.runtime.saved import freed, save_input, save_output, unpack_array, unpack_tensor
 from gradscope.runtime.state import ThreadState, local
-from gradscope.runtime.views import (
-    attach_view,
-    attach_views,
-    before_write,
-    check_inplace,
-    count_write,
-    edge_of,
-    rebase_history,
-    write,
-)
+from gradscope.runtime.views import attach_view, attach_views, edge_of, rebase_history
 
 FLOAT32 = np.dtype(np.float32)
 FLOAT64 = np.dtype(np.float64)

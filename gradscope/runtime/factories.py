@@ -18,9 +18,7 @@ def made(array: Any, requires_grad: bool = False) -> Any:
     if not requires_grad:
         return tensor
     if tensor._array.dtype.kind not in "fcV":
-        raise RuntimeError(
-            "Only Tensors of floating point and complex dtype can require gradients"
-        )
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     return tensor.requires_grad_(True)
 
 
@@ -72,7 +70,8 @@ def tensor(
         import warnings
 
         warnings.warn(
-            "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone()"
+            "To copy construct from a tensor, it is recommended to use "
+            "sourceTensor.detach().clone()"
             " or sourceTensor.detach().clone().requires_grad_(True), rather than "
             "torch.tensor(sourceTensor).",
             UserWarning,

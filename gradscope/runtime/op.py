@@ -153,7 +153,9 @@ def inplace(function: Any, forward: Callable[..., Any] | None = None) -> Any:
         numbers=plan.numbers,
         refused=plan.refused,
         clones_self=needs_self,
-        direct=isinstance(source.kernel, np.ufunc) and not forward and COMPARES not in source.traits,
+        direct=isinstance(source.kernel, np.ufunc)
+        and not forward
+        and COMPARES not in source.traits,
     )
     twin = Operation(
         source.node_name,
@@ -386,7 +388,7 @@ def family(namespace: dict[str, Any]) -> None:
 
 
 class Words:
-    """The vocabulary of formulas: `w.cos(x)` is the kernel on an array and the operation on a tensor."""
+    """The vocabulary of formulas: `w.cos(x)` is a kernel on arrays, an operation on tensors."""
 
     def __getattr__(self, name: str) -> Any:
         made = REGISTRY.get(name)

@@ -80,8 +80,8 @@ class Constants(Trait):
 class Refused(Trait):
     """Kinds of dtype (NumPy's letters) it does not know, and what it says of them.
 
-    `given`: asked of what the user gave, not of what promotion made of it. `by_numpy`: NumPy refuses
-    them too, so that the short road need not look.
+    `given`: asked of what the user gave, not of what promotion made of it. `by_numpy`: NumPy
+    refuses them too, so that the short road need not look.
     """
 
     kinds: str

@@ -1,19 +1,20 @@
 """What the runtime tells a watcher. It tells, never asks; unwatched it costs one `is None`.
 
-`watch(watcher)` sets a watcher. From then on every call of an operation and every part of the engine
-tells `here` what it does. Tensors, nodes, storages and graph tasks carry a field `seen` (0 at first)
-for the number a watcher gives them.
+`watch(watcher)` sets a watcher. From then on every call of an operation and every part of the
+engine tells `here` what it does. Tensors, nodes, storages and graph tasks carry a field `seen` (0
+at first) for the number a watcher gives them.
 
 # Note [Telling in numbers]
-A small operation takes a microsecond, so what is told of each must not take another. A call with one
-or two tensors and one result, and the run of a node that nobody listens to, are told as one tuple of
-numbers handed to a callable of the watcher's (`one`, `two`, `run`, `move`), which may be the `extend`
-of a list. The numbers: an even one drawn from `number()` stands for the call, its node and its result;
-a result's `seen` is that number, plus one if it has a node. `number` raises StopIteration every few
-thousand calls, and `window()` gives the next one after doing what the watcher wants to do then. Where
-a call stands is looked up in `sites` by the address of an instruction, which lies inside its code
-object and so names one place while that lives; `site(frame)` is asked about the others. Everything out
-of the ordinary is told in words, by the methods below.
+A small operation takes a microsecond, so what is told of each must not take another. A call with
+one or two tensors and one result, and the run of a node that nobody listens to, are told as one
+tuple of numbers handed to a callable of the watcher's (`one`, `two`, `run`, `move`), which may be
+the `extend` of a list. The numbers: an even one drawn from `number()` stands for the call, its node
+and its result; a result's `seen` is that number, plus one if it has a node. `number` raises
+StopIteration every few thousand calls, and `window()` gives the next one after doing what the
+watcher wants to do then. Where a call stands is looked up in `sites` by the address of an
+instruction, which lies inside its code object and so names one place while that lives;
+`site(frame)` is asked about the others. Everything out of the ordinary is told in words, by the
+methods below.
 """
 
 from __future__ import annotations
@@ -48,9 +49,7 @@ class Probe(Protocol):
     ) -> None: ...
 
     # forward: a call with other inputs or results, a write in place, a leaf's node
-    def op(
-        self, op: Any, inputs: Any, outputs: Any, node: Any, begin: int, state: Any
-    ) -> None: ...
+    def op(self, op: Any, inputs: Any, outputs: Any, node: Any, begin: int, state: Any) -> None: ...
     def wrote(
         self, op: Any, inputs: Any, target: Any, node: Any, begin: int, state: Any
     ) -> None: ...
@@ -91,7 +90,7 @@ roads: list[tuple[FunctionType, CodeType, CodeType]] = []
 
 def watch(watcher: Any, *, calls: bool = True) -> None:
     """Tell `watcher` everything from now on, or all but the calls of operations; None: nobody."""
-    global here, calls_told  # noqa: PLW0603  (the one switch; everything reads it here)
+    global here, calls_told
     here, calls_told = watcher, calls and watcher is not None
     for function, plain, watched in roads:
         function.__code__ = watched if calls_told else plain

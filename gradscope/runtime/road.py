@@ -1,19 +1,18 @@
-"""How a call of an operation is spelled out: one short function per operation, written when declared.
+"""How a call of an operation is spelled out: one short function for each, written when declared.
 
 Everything that can be known from the declaration (how many tensors, which of them get gradients,
 what is kept for backward) is settled here once, so that a call does only what is left to do.
 
 # Note [Four roads]
 From one text come four functions. `fast` takes tensors of one ordinary float type and nothing else;
-whatever it does not recognise it hands to `dispatch.call`, which promotes, wraps numbers and asks the
-modes, and then comes back on `full`. Each of the two exists once more with the lines that tell the
-probe. When a watcher comes, the functions get the other code (probe.watch), so that an unwatched call
-pays nothing.
+whatever it does not recognise it hands to `dispatch.call`, which promotes, wraps numbers and asks
+the modes, and then comes back on `full`. Each of the two exists once more with the lines that tell
+the probe. When a watcher comes, the functions get the other code (probe.watch), so that an
+unwatched call pays nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -259,10 +258,8 @@ def _inplace_body(plan: Plan, *, probed: bool, saving: str) -> list[str]:
     if outputs:
         lines += ["        save_results(node, target, state)"]
     if probed:
-        lines += [
-            f"    probe.here.wrote(op, (target, {', '.join(inputs[1:])}),"
-            " target, node, begin, state)"
-        ]
+        given = f"(target, {', '.join(inputs[1:])})"
+        lines += [f"    probe.here.wrote(op, {given}, target, node, begin, state)"]
     lines += ["    return target"]
     return lines
 

@@ -59,10 +59,9 @@ def _unpack(slots: Sequence[Slot], used: Any, arrays: bool) -> list[str]:
         if slot.kind not in {"input", "output"}:
             lines += [f"v_{slot.name} = s_{k}"]
         elif arrays:
-            lines += [
-                f"v_{slot.name} = s_{k}._array if s_{k}.__class__ is Tensor and"
-                f" s_{k}._versions is None else unpack_array(node, s_{k}, {k})"
-            ]
+            untouched = f"s_{k}.__class__ is Tensor and s_{k}._versions is None"
+            unpacked = f"unpack_array(node, s_{k}, {k})"
+            lines += [f"v_{slot.name} = s_{k}._array if {untouched} else {unpacked}"]
         else:
             lines += [f"v_{slot.name} = unpack_tensor(node, s_{k}, {k})"]
     return lines

@@ -92,7 +92,8 @@ def keep_slot(plan: Plan, slot: Slot, saving: str) -> str:
         value = f"save_output({made}, node, {slot.index}, state)"
     else:
         value = _keep_input(plan, slot.source, saving)
-    # As PyTorch: an output is kept always, an input unless the one gradient that reads it is unwanted.
+    # As PyTorch: an output is kept always, an input unless the one gradient that reads it is
+    # unwanted.
     if slot.kind == "output" or len(slot.wanted_by) != 1 or len(plan.differentiable) == 1:
         return value
     return f"({value} if e_{plan.differentiable[slot.wanted_by[0]]} else None)"

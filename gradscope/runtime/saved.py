@@ -22,9 +22,9 @@ NOTHING = object()
 class SavedVariable:
     """A value kept for backward and the version it had.
 
-    An input is kept as the tensor itself, so that it unpacks to the same object. An output is kept as
-    its array, counter and place, and unpacks to another tensor with the same history: keeping the
-    tensor would close a cycle with its own node.
+    An input is kept as the tensor itself, so that it unpacks to the same object. An output is kept
+    as its array, counter and place, and unpacks to another tensor with the same history: keeping
+    the tensor would close a cycle with its own node.
     """
 
     __slots__ = (

@@ -1,7 +1,8 @@
 """The tensor: an array, its history, and the words users say to it.
 
 Operations become methods when their families are loaded (see ops/__init__.py); what is written out
-here is what has no derivative: attributes, autograd's switches, and the way out to Python and NumPy.
+here is what has no derivative: attributes, autograd's switches, and the way out to Python and
+NumPy.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class Tensor:
         return call.wrap(array)
 
     @staticmethod
-    def _make_subclass(cls: Any, data: Tensor, require_grad: bool = False) -> Any:
+    def _make_subclass(cls: Any, data: Tensor, require_grad: bool = False) -> Any:  # noqa: PLW0211
         made = alias_of(data, cls)
         if require_grad:
             made.requires_grad_(True)
@@ -240,9 +241,9 @@ class Tensor:
     @property
     def grad(self) -> Any:
         meta = self._meta
-        if not self.is_leaf and not (meta is not None and meta.retains_grad):
-            if meta is None or meta.grad is None:
-                _warn_no_grad(self)
+        kept = meta is not None and (meta.retains_grad or meta.grad is not None)
+        if not kept and not self.is_leaf:
+            _warn_no_grad(self)
         return None if meta is None else meta.grad
 
     @grad.setter
@@ -446,7 +447,7 @@ builtin_type = type
 
 
 def strides_of(array: np.ndarray[Any, Any]) -> tuple[int, ...]:
-    """Strides in elements. NumPy leaves those of empty arrays open; PyTorch counts them as row-major."""
+    """Strides in elements; those of empty arrays, which NumPy leaves open, are row-major."""
     if array.size:
         return elements(array)
     steps: list[int] = []

@@ -1,4 +1,4 @@
-"""Small programs that notice when the engine or the recorder is wrong. Each returns nothing or fails.
+"""Small programs that notice when the engine or the recorder is wrong: each fails then.
 
 They compare with numbers worked out by finite differences, with what a user would see, or with what
 every trace keeps; none of them needs PyTorch.
@@ -44,7 +44,9 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "arithmetic": lambda x: (x * x[0] - x / (x * x + 2) + (1 - x) * 3).sum(),
     "subtraction": lambda x: (x[0] - x * 2 - x[1]).sum(),
     "elementary": lambda x: (x.exp() * x.sin() + torch.tanh(x) + (x * x + 1).sqrt()).sum(),
-    "broadcast": lambda x: (x.reshape(3, 1) * x).sum() + (x.reshape(1, 3) + x.reshape(3, 1)).pow(2).sum(),
+    "broadcast": lambda x: (
+        (x.reshape(3, 1) * x).sum() + (x.reshape(1, 3) + x.reshape(3, 1)).pow(2).sum()
+    ),
     "matrix": lambda x: (x.reshape(3, 1) @ x.reshape(1, 3) @ x.reshape(3, 1)).sum(),
     "views": lambda x: (x.expand(2, 3).t().reshape(-1)[1:5] * x[0]).sum(),
     "twice": lambda x: ((x + x) * (x + x)).sum(),

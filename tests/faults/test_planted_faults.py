@@ -14,16 +14,16 @@ import pytest
 
 import gradscope.runtime as torch
 from gradscope.record import catalog, native, session
-from gradscope.runtime import saved, views
+from gradscope.runtime import in_place, saved
 from gradscope.runtime.autograd import (
     accumulate_grad,
-    roots,
     engine,
     evaluate,
     grad_mode,
     graph_task,
     hooks,
     input_buffer,
+    roots,
     validate,
 )
 from gradscope.runtime.operation import REGISTRY
@@ -41,7 +41,9 @@ def fault(plant: Plant) -> Plant:
     return plant
 
 
-def derivative(monkeypatch: pytest.MonkeyPatch, op: str, change: Callable[[list[Any]], None]) -> None:
+def derivative(
+    monkeypatch: pytest.MonkeyPatch, op: str, change: Callable[[list[Any]], None]
+) -> None:
     """Change what the node of an operation returns."""
     cls: Any = REGISTRY[op].node_class
     for name in ("run_arrays", "run_tensors"):
@@ -102,7 +104,7 @@ def a_forgotten_version_bump(monkeypatch: pytest.MonkeyPatch) -> None:
     def wrong(target: Any) -> None:
         target._versions = target._versions or VersionCounter()
 
-    monkeypatch.setattr(views, "count_write", wrong)
+    monkeypatch.setattr(in_place, "count_write", wrong)
     for operation in REGISTRY.values():
         if operation.plan.kind == "inplace":
             monkeypatch.setitem(operation.full.__globals__, "count_write", wrong)

@@ -246,7 +246,7 @@ def test_what_is_made_of_a_gradient_asked_for_is_no_birth() -> None:
     def program() -> None:
         x = leaf(0.0)
         (grad,) = torch.autograd.grad(x.sqrt().sum(), x)
-        grad * 2  # noqa: B018
+        grad * 2
 
     assert born(traced(program)) == [("Inf", "NODE_OUTPUT", "SqrtBackward0")]
 
@@ -282,7 +282,8 @@ def run(shape: str, seed: int, create_graph: bool) -> None:
             raise
 
 
-# -- no observer effect -----------------------------------------------------------------------------
+# -- no observer effect
+# -----------------------------------------------------------------------------
 
 
 def happenings(trace: Trace) -> list[Any]:
@@ -369,7 +370,7 @@ def test_each_addition_has_a_value_of_its_own() -> None:
 
 def test_statistics_are_of_the_finite_elements() -> None:
     def program() -> None:
-        torch.tensor([3.0, 0.0, -4.0, float("nan"), float("inf"), float("-inf")]) + 0  # noqa: B018
+        torch.tensor([3.0, 0.0, -4.0, float("nan"), float("inf"), float("-inf")]) + 0
 
     row = next(iter(traced(program).rows(Value)))
     assert (row.count, row.nan, row.posinf, row.neginf, row.zero) == (6, 1, 1, 1, 1)
@@ -381,8 +382,8 @@ def test_statistics_are_of_the_finite_elements() -> None:
 
 def test_small_tensors_are_kept_whole_at_level_full() -> None:
     def program() -> None:
-        torch.tensor([[1.0, float("nan")], [float("-inf"), 0.5]]) + 0  # noqa: B018
-        torch.ones(1000) + 0  # noqa: B018
+        torch.tensor([[1.0, float("nan")], [float("-inf"), 0.5]]) + 0
+        torch.ones(1000) + 0
 
     data = [row.data for row in traced(program, "full").rows(Value)]
     assert orjson.loads(data[0]) == [[1.0, "nan"], ["-inf", 0.5]]
@@ -399,7 +400,7 @@ def test_the_first_nan_and_the_first_inf_are_findings() -> None:
         x = leaf(0.0)
         y = x.sqrt()
         (y * 0).sum().backward()
-        (y + 1) / 0  # noqa: B018
+        (y + 1) / 0
 
     trace = traced(program)
     found = [(row.kind, row.message, Place(row.place).name) for row in trace.rows(Finding)]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Sequence
+from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradscope.runtime import probe
 from gradscope.runtime.autograd.hooks import POST_ACCUMULATE, Hooks, checked
+from gradscope.runtime.autograd.input_buffer import ALONE
 from gradscope.runtime.autograd.making import remember
 from gradscope.runtime.autograd.node import LAST, Extra, Node
 from gradscope.runtime.call import wrap
@@ -46,8 +47,7 @@ class AccumulateGrad(Node):
     def run_arrays(self, grads: Sequence[Any]) -> Sequence[Any]:
         grad = grads[0]
         if grad is not None:
-            # Two references are the engine's buffer and this call's argument list, one is `grad`.
-            alone = sys.getrefcount(grad) <= 3
+            alone = getrefcount(grad) <= ALONE
             with _lock:
                 how = self._accumulate_array(grad, alone=alone)
             self._tell(how)
@@ -144,7 +144,6 @@ class AccumulateGrad(Node):
 def owns(array: Any) -> bool:
     """Whether nobody else can reach this array's memory."""
     base = array.base
-    # The array's own reference and the argument of the call are the two that are expected.
     return base is None or (
-        isinstance(base, np.ndarray) and base.base is None and sys.getrefcount(base) <= 3
+        isinstance(base, np.ndarray) and base.base is None and getrefcount(base) <= ALONE
     )

@@ -61,7 +61,7 @@ def _metadata(node: Node) -> dict[Any, Any]:
 
 
 def _warn(text: str) -> None:
-    """A warning, or where warnings are errors a line: the error under way is the one that counts."""
+    """A warning, or where warnings are errors a line: the error under way is what counts."""
     try:
         warnings.warn(text, UserWarning, stacklevel=2)
     except UserWarning:

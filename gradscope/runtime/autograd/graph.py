@@ -1,4 +1,4 @@
-"""`torch.autograd.graph`: nodes and edges by name, hooks on what is saved, hooks on many tensors."""
+"""`torch.autograd.graph`: nodes and edges by name, hooks on what is saved and on many tensors."""
 
 from __future__ import annotations
 
@@ -42,14 +42,15 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
     """The edge of a tensor's gradient, to be given to `grad` or `backward` in its place."""
     if not tensor.requires_grad:
         raise RuntimeError(
-            "It is not possible to get the gradient edge for a Tensor that does not require gradients"
+            "It is not possible to get the gradient edge for a Tensor that does not require "
+            "gradients"
         )
     node, nr = tensor.gradient_edge()
     return GradientEdge(node, nr)
 
 
 class saved_tensors_hooks:  # noqa: N801  (PyTorch's names, here and below)
-    """What is saved for backward inside goes through `pack_hook`, and back through `unpack_hook`."""
+    """What is saved for backward inside goes through `pack_hook`, and out by `unpack_hook`."""
 
     def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
         self.pack_hook = pack_hook
@@ -126,7 +127,7 @@ class _Handles(RemovableHandle):
 def register_multi_grad_hook(
     tensors: Sequence[Any], fn: Callable[..., Any], *, mode: str = "all"
 ) -> RemovableHandle:
-    """Call `fn` once a backward has brought the gradients of all `tensors` it will bring (or any)."""
+    """Call `fn` once a backward has brought all gradients of `tensors` it will bring (or any)."""
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
     if mode == "any":

@@ -16,7 +16,7 @@ DEPTH = 1 << 65
 
 
 class Capture:
-    """A gradient asked for: the `input_nr`-th input of a node, kept as the `output_idx`-th result."""
+    """A gradient asked for: input `input_nr` of a node, kept as result `output_idx`."""
 
     __slots__ = ("hooks", "input_nr", "output_idx")
 

@@ -10,15 +10,29 @@ from typing import Any
 
 import numpy as np
 
+MADE, ADDED, ADDED_IN_PLACE = range(3)
+"""What adding a gradient did: kept it as the first, summed, or summed into the memory there."""
+
 UNDEFINED = 4
-"""Added to one of the above, in what a watcher is told, when what arrived was None."""
+"""Added to one of these, in what a watcher is told, when what arrived was None."""
 
 sum_into = np.add
 
-MADE, ADDED, ADDED_IN_PLACE = range(3)
+
+def _held_once() -> int:
+    """How many references to an array are counted where only a list and a local variable hold it.
+
+    Pythons differ in this: since 3.14 an argument is often lent, not counted.
+    """
+    buffer = [np.zeros(1)]
+    before = buffer[0]
+    return getrefcount(before)
 
 
-def add(buffer: list[Any], nr: int, grad: Any, raw: bool) -> int:  # noqa: FBT001 -- hot
+ALONE = _held_once()
+
+
+def add(buffer: list[Any], nr: int, grad: Any, raw: bool) -> int:
     """Add a gradient to what is there; says how.
 
     The sum goes into the old memory only when nobody else can see it: not under create_graph, not a
@@ -33,8 +47,7 @@ def add(buffer: list[Any], nr: int, grad: Any, raw: bool) -> int:  # noqa: FBT00
     if not raw:
         buffer[nr] = before + grad
         return ADDED
-    # The buffer, `before` and the argument of getrefcount are the three that are expected.
-    if getrefcount(before) == 3 and before.base is None and before.ndim:
+    if getrefcount(before) == ALONE and before.base is None and before.ndim:
         sum_into(before, grad, before)
         return ADDED_IN_PLACE
     buffer[nr] = sum_into(before, grad)

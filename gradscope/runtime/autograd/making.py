@@ -30,7 +30,7 @@ def prepare(node: Node, edges: Sequence[tuple[Any, int]], state: ThreadState) ->
 
 
 def finish(node: Node, state: ThreadState) -> None:
-    """What is rarely asked for when a node is made: anomaly records, creation hooks, conjugation."""
+    """What a new node rarely needs: anomaly records, creation hooks, conjugation."""
     if state.anomaly:
         remember(node, state)
     if any(dtype.kind == "c" for _, dtype in node.input_metadata):

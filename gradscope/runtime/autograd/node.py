@@ -33,7 +33,7 @@ class Edge(NamedTuple):
 
 
 class Extra:
-    """What only some nodes have: hooks and metadata, the user's and what anomaly mode writes there."""
+    """What only some nodes have: hooks and metadata, the user's and anomaly mode's."""
 
     __slots__ = (
         "conjugates",

@@ -10,12 +10,13 @@ import numpy as np
 
 from gradscope.runtime.autograd.node import Node
 from gradscope.runtime.call import wrap
+from gradscope.runtime.in_place import check_rebase
 from gradscope.runtime.meta import CreationMeta
 from gradscope.runtime.operation import REGISTRY
 from gradscope.runtime.state import local
 from gradscope.runtime.storage import VersionCounter
 from gradscope.runtime.tensor import Tensor
-from gradscope.runtime.views import attach_view, check_rebase, rebase_history, set_gradient_edge
+from gradscope.runtime.views import attach_view, rebase_history, set_gradient_edge
 
 if TYPE_CHECKING:
     from gradscope.runtime.autograd.function import BackwardCFunction
@@ -155,7 +156,7 @@ def _constant(tensors: Sequence[Any]) -> set[int]:
 
 
 def _refuse_saved_inputs(ctx: BackwardCFunction, given: set[int], outputs: Sequence[Any]) -> None:
-    """With `setup_context`, an input that is also an output cannot be saved: which one is meant?"""
+    """With `setup_context`, an input that is also an output cannot be saved: either may be meant."""
     saved = {id(tensor) for tensor in ctx.to_save or ()}
     dirty = {id(tensor) for tensor in ctx.dirty_tensors or ()}
     if any(id(value) in (given & saved) - dirty for value in outputs):

@@ -39,7 +39,7 @@ def backward(
     grad_variables: Any = None,
     inputs: Any = None,
 ) -> None:
-    """Add the gradients of `tensors` to the `.grad` of the leaves (or of `inputs`) they came from."""
+    """Add the gradients of `tensors` to the `.grad` of their leaves (or of `inputs`)."""
     if grad_variables is not None:
         grad_tensors = _renamed(grad_tensors, grad_variables)
     wanted = () if inputs is None else _inputs(inputs, "backward")
@@ -195,7 +195,7 @@ def _layout(root: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
         shape, dtype = root.node.input_metadata[root.output_nr]
         return shape, dtype
     if not isinstance(root, Tensor):
-        raise AssertionError("Expected output to be a torch.Tensor")  # noqa: TRY004  (PyTorch's)
+        raise AssertionError("Expected output to be a torch.Tensor")
     return root._array.shape, root._array.dtype
 
 

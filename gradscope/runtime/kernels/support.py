@@ -26,7 +26,7 @@ quiet: Final = np.errstate(all="ignore")
 @cache
 def fast() -> Any:
     """Return kernels.fast. Importing it brings in Numba, which takes half a second: ask late."""
-    from gradscope.runtime.kernels import fast as module  # noqa: PLC0415 -- late on purpose
+    from gradscope.runtime.kernels import fast as module
 
     return module
 

@@ -7,12 +7,13 @@ import warnings
 from gradscope.runtime import probe
 from gradscope.runtime.autograd.node import new
 from gradscope.runtime.dims import text, wrapped
+from gradscope.runtime.in_place import check_inplace
 from gradscope.runtime.op import INTERNAL, METHOD_ONLY, family, op, view as view_op, w
 from gradscope.runtime.ops import METHODS, both, function, method, shape as shapes
 from gradscope.runtime.ops.aliasing import alias
 from gradscope.runtime.state import local
 from gradscope.runtime.storage import VersionCounter
-from gradscope.runtime.views import check_inplace, rebase_history
+from gradscope.runtime.views import rebase_history
 
 
 def _permute(self, dims):

@@ -105,8 +105,6 @@ def cuda(self, device=None, non_blocking=False, memory_format=None):
     raise AssertionError("Torch not compiled with CUDA enabled")
 
 
-
-
 @method
 def is_pinned(self, device=None):
     return False

@@ -2,8 +2,8 @@
 
 A value is looked at right after the event it belongs to, and events are numbered only when they are
 written out. What a node took or returned belongs to its one run in that graph task, what arrived in
-`.grad` likewise; a hook's result to the last hook of the node that had ended by then. The sums at an
-input of a node belong to the additions there, one each, in order.
+`.grad` likewise; a hook's result to the last hook of the node that had ended by then. The sums at
+an input of a node belong to the additions there, one each, in order.
 """
 
 from __future__ import annotations

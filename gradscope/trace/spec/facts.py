@@ -25,8 +25,8 @@ T = TypeVar("T")
 # Note [What can be judged]
 # A trace that was cut is whole up to its horizon; nothing behind it is judged, and neither is that
 # something which began has not ended, as it may when a program was terminated in a backward. Of a
-# trace from which rows were dropped only the graph tasks are judged whose events are all there, from
-# their first to their last.
+# trace from which rows were dropped only the graph tasks are judged whose events are all there,
+# from their first to their last.
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import pytest
 
 
 def runtime() -> Any:
-    """gradscope's runtime, as a program that says `import torch` gets it under `gradscope trace`."""
+    """gradscope's runtime, as `import torch` gives it under `gradscope trace`."""
     return importlib.import_module("gradscope.runtime")
 
 

@@ -1,4 +1,4 @@
-"""Programs of a dozen shapes, written once and built by both engines from the same random numbers."""
+"""Programs of a dozen shapes, built by both engines from the same random numbers."""
 
 from __future__ import annotations
 

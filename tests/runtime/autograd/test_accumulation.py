@@ -187,7 +187,7 @@ def test_half_precision_gradients_stay_half(torch: Any) -> None:
 
 
 def test_a_sum_at_fan_in_leaves_what_others_hold_alone(torch: Any) -> None:
-    """The first gradient of `a` is also the gradient of `b`; the second may not be added into it."""
+    """The first gradient of `a` is also that of `b`; the second may not be added into it."""
     x = leaf(torch, 1.0, 2.0)
     a, b = x * 1, x * 1
     seen: list[Any] = []

@@ -168,7 +168,7 @@ def test_metadata_is_the_users_to_write(torch: Any) -> None:
 
 
 def test_a_nan_made_by_a_hook_is_not_the_nodes(torch: Any) -> None:
-    """Anomaly mode looks at what nodes return, so it blames the next one: the ledger does better."""
+    """Anomaly mode looks at what nodes return, so it blames the next one."""
     x = leaf(torch, 1.0)
     with quietly(torch), warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,0 +1,235 @@
+"""Modules against PyTorch's: how they are written, what they compute, what they refuse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradscope.runtime as ours
+
+torch = pytest.importorskip("torch")
+pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
+ENGINES = (ours, torch)
+
+
+def both(code: str, **names: Any) -> list[Any]:
+    """What an expression gives on both engines, or how they refuse it."""
+    results = []
+    for engine in ENGINES:
+        engine.manual_seed(0)
+        scope = {"torch": engine, "nn": engine.nn, "F": engine.nn.functional, **names}
+        try:
+            results.append(plain(eval(code, scope)))
+        except Exception as error:
+            results.append((type(error).__name__, str(error).split("\n")[0]))
+    return results
+
+
+def plain(value: Any) -> Any:
+    if hasattr(value, "detach"):
+        return value.detach().tolist()
+    if isinstance(value, tuple | list):
+        return [plain(item) for item in value]
+    return str(value)
+
+
+MODULES = """nn.Linear(3, 4)
+nn.Linear(3, 4, bias=False)
+nn.ReLU()
+nn.ReLU(inplace=True)
+nn.Dropout(0.1)
+nn.LeakyReLU(0.1)
+nn.ELU()
+nn.CELU(0.5)
+nn.SELU()
+nn.GELU()
+nn.GELU('tanh')
+nn.SiLU()
+nn.Mish()
+nn.Hardswish()
+nn.Hardsigmoid()
+nn.Hardtanh()
+nn.ReLU6()
+nn.Softplus()
+nn.Softsign()
+nn.Tanhshrink()
+nn.Softshrink()
+nn.Hardshrink()
+nn.LogSigmoid()
+nn.Tanh()
+nn.Sigmoid()
+nn.PReLU()
+nn.Threshold(0.1, 20)
+nn.Softmax(dim=1)
+nn.LogSoftmax(1)
+nn.Softmin(0)
+nn.GLU()
+nn.Flatten()
+nn.Unflatten(1, (2, 2))
+nn.Identity()
+nn.Embedding(3, 4)
+nn.Embedding(3, 4, padding_idx=-1)
+nn.LayerNorm(4)
+nn.LayerNorm((3, 4), bias=False)
+nn.MSELoss()
+nn.CrossEntropyLoss(label_smoothing=0.1)
+nn.BCEWithLogitsLoss()
+nn.KLDivLoss()
+nn.HuberLoss()
+nn.Sequential(nn.Linear(1, 1), nn.Sequential(nn.Tanh(), nn.ReLU()))
+nn.ModuleList([nn.Linear(1, 1), nn.Linear(1, 1), nn.Linear(1, 2)])
+nn.ModuleList()
+nn.ModuleDict({'a': nn.Tanh()})
+nn.ParameterList([torch.ones(2)])
+nn.ParameterDict({'a': torch.ones(2)})
+nn.Parameter(torch.ones(2))"""
+
+
+@pytest.mark.parametrize("code", MODULES.split("\n"))
+def test_they_are_written_as_pytorchs(code: str) -> None:
+    found, expected = both(f"repr({code})")
+
+    assert found == expected
+
+
+LAYERS = (
+    ("nn.Linear(4, 3)", (2, 4)),
+    ("nn.Linear(4, 3)", (2, 5, 4)),
+    ("nn.LayerNorm(4)", (2, 3, 4)),
+    ("nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))", (5, 4)),
+    *((f"nn.{name}", (2, 4)) for name in (
+        "ReLU()", "LeakyReLU(0.2)", "ELU(0.5)", "SELU()", "CELU()", "GELU()", "GELU('tanh')", "SiLU()",
+        "Mish()", "Hardswish()", "Hardsigmoid()", "Hardtanh()", "ReLU6()", "Softplus()", "Softsign()",
+        "Tanhshrink()", "Softshrink()", "Hardshrink()", "LogSigmoid()", "Tanh()", "Sigmoid()",
+        "PReLU()", "Threshold(0.1, 2)", "Softmax(1)", "LogSoftmax(0)", "Softmin(1)", "GLU()",
+        "Flatten()", "Unflatten(1, (2, 2))", "Identity()", "Dropout(0.3)",
+    )),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "shape"), LAYERS)
+def test_they_compute_what_pytorchs_do(code: str, shape: tuple[int, ...]) -> None:
+    numbers = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    results = []
+    for engine in ENGINES:
+        engine.manual_seed(1)
+        module = eval(code, {"nn": engine.nn})
+        x = engine.from_numpy(numbers.copy()).requires_grad_(True)
+        out = module(x)
+        (out * out).sum().backward()
+        results.append(
+            [t.detach().numpy() for t in (out, x.grad, *(p.grad for p in module.parameters()))]
+        )
+
+    for found, expected in zip(*results, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+LOSSES = """nn.MSELoss()(x, y)
+nn.MSELoss(reduction='sum')(x, y)
+nn.L1Loss(reduction='none')(x, y)
+nn.SmoothL1Loss(beta=0.5)(x, y)
+nn.HuberLoss(delta=0.5)(x, y)
+nn.CrossEntropyLoss()(x, labels)
+nn.CrossEntropyLoss(weight=torch.tensor([1., 2., 3.]), label_smoothing=0.1)(x, labels)
+nn.NLLLoss(ignore_index=1)(x.log_softmax(1), labels)
+nn.BCELoss()(x.sigmoid(), y.sigmoid())
+nn.BCEWithLogitsLoss(pos_weight=torch.tensor(2.))(x, y.sigmoid())
+nn.KLDivLoss(reduction='batchmean')(x.log_softmax(1), y.softmax(1))
+nn.MSELoss(size_average=False)(x, y)
+nn.MSELoss(reduce=False)(x, y)"""
+
+
+@pytest.mark.parametrize("code", LOSSES.split("\n"))
+def test_losses_are_pytorchs(code: str) -> None:
+    rng = np.random.default_rng(0)
+    x, y = (rng.normal(size=(4, 3)).astype(np.float32) for _ in range(2))
+    results = []
+    for engine in ENGINES:
+        scope = {
+            "torch": engine,
+            "nn": engine.nn,
+            "x": engine.from_numpy(x.copy()).requires_grad_(True),
+            "y": engine.from_numpy(y.copy()),
+            "labels": engine.tensor([0, 2, 1, 1]),
+        }
+        loss = eval(code, scope)
+        loss.sum().backward()
+        results.append((loss.detach().numpy(), scope["x"].grad.numpy()))
+
+    for found, expected in zip(*results, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+FIRST_VALUES = """nn.init.uniform_(t, -1, 2)
+nn.init.normal_(t, 1, 2)
+nn.init.trunc_normal_(t, std=0.5)
+nn.init.constant_(t, 3)
+nn.init.ones_(t)
+nn.init.zeros_(t)
+nn.init.eye_(t)
+nn.init.xavier_uniform_(t, gain=2)
+nn.init.xavier_normal_(t)
+nn.init.kaiming_uniform_(t, a=1)
+nn.init.kaiming_uniform_(t, mode='fan_out', nonlinearity='relu')
+nn.init.kaiming_normal_(t)
+nn.init.sparse_(t, 0.4)
+nn.init.calculate_gain('leaky_relu', 0.2)
+nn.init.calculate_gain('tanh')
+nn.Linear(3, 4).weight
+nn.Linear(3, 4).bias
+nn.Embedding(5, 3, padding_idx=2).weight
+nn.LayerNorm(3).weight
+nn.PReLU(3).weight"""
+
+
+@pytest.mark.parametrize("code", FIRST_VALUES.split("\n"))
+def test_the_same_seed_gives_the_same_first_values(code: str) -> None:
+    results = []
+    for engine in ENGINES:
+        engine.manual_seed(3)
+        made = eval(code, {"nn": engine.nn, "t": engine.empty(5, 7)})
+        results.append(plain(made))
+
+    np.testing.assert_allclose(
+        np.array(results[0], dtype=float), np.array(results[1], dtype=float), rtol=1e-6
+    )
+
+
+REFUSED = """nn.Module()(1)
+nn.Linear(2, 3)(torch.ones(1, 3))
+nn.Sequential(3)
+nn.Sequential(nn.Tanh())[3]
+nn.ModuleList([3])
+nn.Linear(2, 2).register_parameter('bias', 3)
+nn.Linear(2, 2).register_parameter('forward', None)
+nn.Linear(2, 2).register_parameter('x.y', None)
+nn.Linear(2, 2).register_parameter('', None)
+nn.Linear(2, 2).register_parameter('x', nn.Linear(1, 1).weight * 2)
+nn.Linear(2, 2).register_buffer('weight', None)
+nn.Linear(2, 2).add_module('q', 3)
+nn.Linear(2, 2).get_submodule('a')
+nn.Linear(2, 2).get_parameter('forward')
+nn.Linear(2, 2).nothing
+setattr(nn.Linear(2, 2), 'weight', 3)
+setattr(nn.Sequential(nn.Tanh()), '0', 3)
+nn.Tanh().train(3)
+nn.Tanh().to(torch.long)
+nn.Linear(2, 2).load_state_dict(3)
+nn.Parameter(torch.ones(2, dtype=torch.long))
+nn.Dropout(2)
+nn.Embedding(2, 2, padding_idx=5)
+nn.Hardtanh(1, 0)
+nn.init.xavier_uniform_(torch.ones(2))
+nn.init.kaiming_uniform_(torch.ones(2, 2), mode='x')
+nn.init.calculate_gain('x')
+nn.init.eye_(torch.ones(2))"""
+
+
+@pytest.mark.parametrize("code", REFUSED.split("\n"))
+def test_they_refuse_in_pytorchs_words(code: str) -> None:
+    found, expected = both(code)
+
+    assert found == expected

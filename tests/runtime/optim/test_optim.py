@@ -1,0 +1,248 @@
+"""Optimizers and schedules: PyTorch's steps, states and words; writes that are counted."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+import gradscope.runtime as ours
+from gradscope.runtime import probe
+
+OPTIMIZERS = """SGD(p, 0.1)
+SGD(p, 0.1, momentum=0.9)
+SGD(p, 0.1, momentum=0.9, nesterov=True, weight_decay=0.01)
+SGD(p, 0.1, momentum=0.9, dampening=0.1, maximize=True)
+Adam(p, 0.01)
+Adam(p, 0.01, amsgrad=True, weight_decay=0.1)
+AdamW(p, 0.01, betas=(0.8, 0.9))
+RMSprop(p, 0.01)
+RMSprop(p, 0.01, momentum=0.9, centered=True, weight_decay=0.1)
+Adagrad(p, 0.1, lr_decay=0.1)"""
+
+SCHEDULES = """StepLR(o, 3)
+MultiStepLR(o, [2, 5])
+ExponentialLR(o, 0.9)
+CosineAnnealingLR(o, 4, 0.01)
+LambdaLR(o, lambda e: 0.95 ** e)
+MultiplicativeLR(o, lambda e: 0.5)
+LinearLR(o)
+ConstantLR(o)
+PolynomialLR(o, 4, 2.0)
+SequentialLR(o, [L.ConstantLR(o, 0.1, 2), L.ExponentialLR(o, 0.9)], [2])
+SequentialLR(o, [L.LinearLR(o), L.CosineAnnealingLR(o, 5)], [5])"""
+
+REFUSED = """SGD([], 0.1)
+SGD(p[0], 0.1)
+SGD(p, -1)
+SGD([p[0] * 1], 0.1)
+SGD([3], 0.1)
+SGD(p, 0.1, nesterov=True)
+SGD(p, 0.1, momentum=-1)
+SGD([{'params': p}, {'params': p}], 0.1)
+SGD([{'params': {p[0]}}], 0.1)
+SGD({'params': p}, 0.1)
+Adam(p, betas=(1.0, 0.9))
+Adam(p, eps=-1)
+RMSprop(p, alpha=-1)
+SGD(p, 0.1).load_state_dict({'param_groups': [], 'state': {}})
+SGD(p, 0.1).load_state_dict({'param_groups': [{'params': [0, 1, 2]}], 'state': {}})"""
+
+
+@pytest.fixture
+def theirs() -> Any:
+    return pytest.importorskip("torch")
+
+
+def trained(engine: Any, code: str, steps: int = 5) -> Any:
+    """A model and its optimizer after some steps."""
+    engine.manual_seed(1)
+    nn = engine.nn
+    model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+    x, y = engine.randn(16, 4), engine.randn(16, 1)
+    optimizer = eval(f"optim.{code}", {"optim": engine.optim, "p": model.parameters()})
+    for _ in range(steps):
+        optimizer.zero_grad()
+        ((model(x) - y) ** 2).mean().backward()
+        optimizer.step()
+    return model, optimizer
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("code", OPTIMIZERS.split("\n"))
+def test_an_optimizer_takes_pytorchs_steps(code: str, theirs: Any) -> None:
+    results = []
+    for engine in (ours, theirs):
+        model, optimizer = trained(engine, code)
+        states = optimizer.state_dict()["state"]
+        results.append(
+            {
+                "weights": [v for p in model.parameters() for v in p.detach().view(-1).tolist()],
+                "writes": [p._version for p in model.parameters()],
+                "states": {k: sorted(state) for k, state in states.items()},
+                "text": repr(optimizer),
+            }
+        )
+
+    assert results[0].pop("weights") == pytest.approx(results[1].pop("weights"), rel=1e-4, abs=1e-5)
+    assert results[0] == results[1]
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("code", REFUSED.split("\n"))
+def test_an_optimizer_refuses_in_pytorchs_words(code: str, theirs: Any) -> None:
+    words = []
+    for engine in (ours, theirs):
+        scope = {"optim": engine.optim, "p": [engine.nn.Parameter(engine.ones(2))]}
+        with pytest.raises((ValueError, TypeError)) as refused:
+            eval(f"optim.{code}", scope)
+        words.append((refused.type, str(refused.value)))
+
+    assert words[0] == words[1]
+
+
+@pytest.mark.torch
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("code", SCHEDULES.split("\n"))
+def test_a_schedule_sets_pytorchs_rates(code: str, theirs: Any) -> None:
+    rates = []
+    for engine in (ours, theirs):
+        optimizer = engine.optim.SGD([engine.nn.Parameter(engine.ones(1))], 0.5)
+        names = engine.optim.lr_scheduler
+        schedule = eval(f"L.{code}", {"L": names, "o": optimizer})
+        found = []
+        for _ in range(10):
+            found.append(schedule.get_last_lr()[0])
+            optimizer.step()
+            schedule.step()
+        rates.append(found)
+
+    assert rates[0] == pytest.approx(rates[1], rel=1e-12)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    "options",
+    ["patience=1", "mode='max', cooldown=2, patience=0", "factor=0.5, min_lr=0.2, patience=0"],
+)
+def test_a_plateau_lowers_the_rate_when_pytorchs_does(options: str, theirs: Any) -> None:
+    rates = []
+    for engine in (ours, theirs):
+        optimizer = engine.optim.SGD([engine.nn.Parameter(engine.ones(1))], 0.5)
+        schedule = eval(
+            f"L.ReduceLROnPlateau(o, {options})", {"L": engine.optim.lr_scheduler, "o": optimizer}
+        )
+        found = []
+        for measure in (3, 2, 2, 2, 2, 1, 1, 1, 1, 1):
+            schedule.step(measure)
+            found.append(optimizer.param_groups[0]["lr"])
+        rates.append(found)
+
+    assert rates[0] == rates[1]
+
+
+@pytest.mark.parametrize("code", OPTIMIZERS.split("\n"))
+def test_an_optimizer_that_was_saved_goes_on_where_it_was(code: str) -> None:
+    model, optimizer = trained(ours, code)
+    again = copy.deepcopy(model)
+    other = eval(f"optim.{code}", {"optim": ours.optim, "p": again.parameters()})
+    other.load_state_dict(optimizer.state_dict())
+
+    for one, taking in ((model, optimizer), (again, other)):
+        taking.zero_grad()
+        one(ours.ones(2, 4)).sum().backward()
+        taking.step()
+
+    assert [p.tolist() for p in again.parameters()] == [p.tolist() for p in model.parameters()]
+
+
+def test_parameters_are_written_in_place_and_stay_leaves() -> None:
+    parameter = ours.nn.Parameter(ours.ones(2))
+    kept = parameter.detach()
+    parameter.grad = ours.ones(2)
+
+    ours.optim.SGD([parameter], 0.5).step()
+
+    assert kept.tolist() == [0.5, 0.5]
+    assert parameter._version == 1
+    assert parameter.is_leaf
+
+
+def test_a_closure_computes_the_loss_with_gradients_on() -> None:
+    parameter = ours.nn.Parameter(ours.ones(1))
+    optimizer = ours.optim.SGD([parameter], 0.1)
+
+    def closure() -> Any:
+        optimizer.zero_grad()
+        loss = (parameter * 2).sum()
+        loss.backward()
+        return loss
+
+    with ours.no_grad():
+        loss = optimizer.step(closure)
+
+    assert loss.item() == 2
+    assert parameter.item() == pytest.approx(0.8)
+
+
+def test_groups_have_rates_of_their_own() -> None:
+    one, other = (ours.nn.Parameter(ours.zeros(1)) for _ in range(2))
+    one.grad = other.grad = ours.ones(1)
+
+    ours.optim.SGD([{"params": [one]}, {"params": [other], "lr": 10.0}], lr=1.0).step()
+
+    assert (one.item(), other.item()) == (-1, -10)
+
+
+class Watcher:
+    """A probe that keeps what it is told of optimizers."""
+
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+
+    def phase_begin(self, phase: str, name: str) -> None:
+        self.told.append((phase, name))
+
+    def phase_end(self) -> None:
+        self.told.append("end")
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *args: 0
+
+
+def test_the_probe_is_told_of_a_step_also_of_a_users_own_optimizer() -> None:
+    class Failing(ours.optim.Optimizer):
+        def step(self, closure: Any = None) -> None:
+            raise ZeroDivisionError
+
+    watcher = Watcher()
+    parameter = ours.nn.Parameter(ours.ones(1))
+
+    with probe.watching(watcher):
+        ours.optim.SGD([parameter], 0.1).step()
+        with pytest.raises(ZeroDivisionError):
+            Failing([parameter], {}).step()
+
+    assert watcher.told == [("optimizer", "SGD"), "end", ("optimizer", "Failing"), "end"]
+
+
+def test_hooks_are_called_before_and_after_a_step() -> None:
+    seen: list[str] = []
+    optimizer = ours.optim.SGD([ours.nn.Parameter(ours.ones(1))], 0.1)
+    optimizer.register_step_pre_hook(lambda o, args, kwargs: seen.append("before"))
+    handle = optimizer.register_step_post_hook(lambda o, args, kwargs: seen.append("after"))
+
+    optimizer.step()
+    handle.remove()
+    optimizer.step()
+
+    assert seen == ["before", "after", "before"]
+
+
+def test_a_schedule_that_steps_before_the_optimizer_warns() -> None:
+    optimizer = ours.optim.SGD([ours.nn.Parameter(ours.ones(1))], 0.1)
+    schedule = ours.optim.lr_scheduler.StepLR(optimizer, 1)
+
+    with pytest.warns(UserWarning, match=r"lr_scheduler.step\(\)` before `optimizer.step"):
+        schedule.step()

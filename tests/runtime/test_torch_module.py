@@ -1,0 +1,162 @@
+"""`import gradscope.runtime as torch`: what is there, and what is said of what is not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import gradscope.runtime as torch
+from gradscope.runtime import nn
+
+
+def test_importing_it_brings_in_neither_numba_nor_pytorch() -> None:
+    modules = "gradscope.runtime, gradscope.runtime.nn, gradscope.runtime.optim"
+    code = f"import sys, {modules}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert {"numba", "torch", "llvmlite"}.isdisjoint(done.stdout.split())
+
+
+def test_it_says_which_pytorch_it_follows() -> None:
+    assert torch.__version__ == "2.13.0+gradscope"
+
+
+def test_what_is_missing_is_named_with_what_is_near() -> None:
+    with pytest.raises(AttributeError, match=r"no attribute 'reshap' .* nearest there is: reshape"):
+        torch.reshap  # noqa: B018 -- asking is the test
+
+
+@pytest.mark.parametrize(
+    "name", ["nn", "optim", "autograd", "cuda", "backends", "linalg", "special", "testing"]
+)
+def test_its_modules_are_there_without_being_imported(name: str) -> None:
+    assert getattr(torch, name).__name__ == f"gradscope.runtime.{name}"
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [(nn, "torch.nn"), (nn.functional, "torch.nn.functional"), (torch.optim, "torch.optim")],
+)
+def test_its_modules_name_what_they_lack(module: object, name: str) -> None:
+    with pytest.raises(AttributeError, match=f"module '{name}' has no attribute 'Nonesuch'"):
+        module.Nonesuch  # noqa: B018 -- asking is the test
+
+
+def test_dtypes_go_by_all_their_names() -> None:
+    pairs = {
+        "float": torch.float32,
+        "double": torch.float64,
+        "half": torch.float16,
+        "long": torch.int64,
+        "int": torch.int32,
+        "short": torch.int16,
+        "cfloat": torch.complex64,
+        "bool": torch.bool,
+    }
+
+    assert {name: getattr(torch, name) for name in pairs} == pairs
+
+
+def test_the_legacy_types_make_and_recognise_tensors() -> None:
+    made = torch.LongTensor([1, 2])
+
+    assert made.dtype is torch.int64
+    assert isinstance(made, torch.LongTensor)
+    assert not isinstance(made, torch.FloatTensor)
+
+
+def test_there_is_no_gpu() -> None:
+    assert not torch.cuda.is_available()
+    assert torch.cuda.device_count() == 0
+    assert not torch.backends.mps.is_available()
+    with pytest.raises(AssertionError, match="not compiled with CUDA"):
+        torch.ones(1).cuda()
+
+
+def test_switches_without_an_effect_are_remembered() -> None:
+    torch.set_num_threads(3)
+
+    assert torch.get_num_threads() == 3
+    torch.set_num_threads(1)
+
+
+def test_a_threads_count_below_one_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="positive"):
+        torch.set_num_threads(0)
+
+
+def test_two_operands_have_a_dtype_together() -> None:
+    whole = torch.tensor([1])
+
+    assert torch.result_type(whole, 1.5) is torch.float32
+    assert torch.result_type(whole, torch.tensor(1.5, dtype=torch.float64)) is torch.float64
+    assert torch.result_type(whole, 1) is torch.int64
+
+
+def test_the_same_seed_gives_the_same_numbers() -> None:
+    torch.manual_seed(7)
+    first = torch.rand(3).tolist()
+    state = torch.get_rng_state()
+    second = torch.rand(3).tolist()
+    torch.set_rng_state(state)
+
+    assert torch.rand(3).tolist() == second
+    torch.manual_seed(7)
+    assert torch.rand(3).tolist() == first
+
+
+def test_a_generator_of_its_own_does_not_move_the_default_one() -> None:
+    torch.manual_seed(7)
+    expected = torch.rand(1).item()
+    torch.manual_seed(7)
+
+    own = torch.rand(1, generator=torch.Generator().manual_seed(9)).item()
+
+    assert torch.rand(1).item() == expected != own
+
+
+def test_drawing_inside_a_fork_does_not_move_what_is_outside() -> None:
+    torch.manual_seed(7)
+    expected = torch.rand(2).tolist()
+    torch.manual_seed(7)
+    with pytest.raises(ZeroDivisionError), torch.random.fork_rng():
+        torch.rand(5)
+        1 / 0  # noqa: B018 -- the state comes back all the same
+
+    assert torch.rand(2).tolist() == expected
+
+
+def test_out_takes_the_result() -> None:
+    kept = torch.zeros(0)
+
+    assert torch.cat([torch.ones(1), torch.zeros(2)], out=kept) is kept
+    assert kept.tolist() == [1, 0, 0]
+
+
+def test_numbers_close_enough_are_close() -> None:
+    torch.testing.assert_close(torch.ones(2), torch.ones(2) + 1e-7)
+    torch.testing.assert_close([1.0, {"a": torch.ones(1)}], [1.0, {"a": torch.ones(1)}])
+
+
+@pytest.mark.parametrize(
+    ("actual", "expected", "words"),
+    [
+        (torch.ones(2), torch.tensor([1.0, 1.1]), "Mismatched elements: 1 / 2"),
+        (torch.ones(2), torch.ones(3), "'shape' do not match"),
+        (torch.ones(2), torch.ones(2).double(), "'dtype' do not match"),
+        (torch.tensor(np.nan), torch.tensor(np.nan), "Expected nan but got nan"),
+        ([1.0], [1.0, 2.0], "length of the sequences"),
+        ({"a": 1}, {"b": 1}, "keys of the mappings"),
+        (2.0, 2.1, "Scalars are not close"),
+    ],
+)
+def test_what_is_not_close_is_said(actual: object, expected: object, words: str) -> None:
+    with pytest.raises(AssertionError, match=words):
+        torch.testing.assert_close(actual, expected)
+
+
+def test_nan_is_close_to_nan_when_asked_for() -> None:
+    torch.testing.assert_close(torch.tensor(np.nan), torch.tensor(np.nan), equal_nan=True)
