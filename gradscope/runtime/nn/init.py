@@ -7,6 +7,8 @@ import warnings
 from typing import Any
 
 from gradscope.runtime.autograd.grad_mode import no_grad
+from gradscope.runtime.factories import empty_like
+from gradscope.runtime.ops.choice import where
 from gradscope.runtime.ops.random import randperm
 
 _GAINS = {
@@ -58,10 +60,51 @@ def trunc_normal_(
     b: float = 2.0,
     generator: Any = None,
 ) -> Any:
-    """Normal numbers between a and b: evenly spread ones sent through the inverse distribution."""
-    low, high = (0.5 + 0.5 * math.erf((x - mean) / std / math.sqrt(2)) for x in (a, b))
-    tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
-    return tensor.erfinv_().mul_(std * math.sqrt(2.0)).add_(mean).clamp_(min=a, max=b)
+    """Normal numbers between a and b: what falls outside is drawn again."""
+    if mean < a - 2 * std or mean > b + 2 * std:
+        warnings.warn(
+            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. "
+            "The distribution of values may be incorrect.",
+            stacklevel=2,
+        )
+    if _share_below((b - mean) / std) - _share_below((a - mean) / std) > 0.3:
+        return _redrawn(tensor, mean, std, (a, b), generator)
+    return _accepted(tensor, mean, std, (a, b), generator)
+
+
+def _share_below(x: float) -> float:
+    """How much of a normal distribution is below x."""
+    return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
+
+
+def _redrawn(tensor: Any, mean: float, std: float, bounds: tuple[float, float], source: Any) -> Any:
+    """Draw all again until each was once inside; good where most are."""
+    low, high = (tensor.new_tensor(bound).item() for bound in bounds)
+    tensor.normal_(mean, std, generator=source)
+    found = tensor
+    while bool((outside := (found < low) | (found > high)).any()):
+        again = empty_like(found).normal_(mean, std, generator=source)
+        found = where(outside, again, found)
+    return tensor if found is tensor else tensor.copy_(found)
+
+
+def _accepted(
+    tensor: Any, mean: float, std: float, bounds: tuple[float, float], source: Any
+) -> Any:
+    """Draw evenly, and accept each number as often as the distribution has it there."""
+    low, high = bounds
+    peak = -0.5 * ((max(low, min(mean, high)) - mean) / std) ** 2
+    found = tensor.uniform_(low, high, generator=source)
+    proposed, chance = found.clone(), empty_like(tensor)
+    waiting = None
+    while True:
+        height = proposed.sub_(mean).div_(std).pow_(2).mul_(-0.5).sub_(peak)
+        refused = chance.uniform_(generator=source).log_().gt(height)
+        waiting = refused if waiting is None else where(waiting, refused, waiting)
+        if not bool(waiting.any()):
+            return tensor if found is tensor else tensor.copy_(found)
+        proposed.uniform_(low, high, generator=source)
+        found = where(waiting, proposed, found)
 
 
 @no_grad()

@@ -229,10 +229,12 @@ class CosineAnnealingLR(LRScheduler):
             rise = (1 - math.cos(math.pi / half)) / 2
             pairs = zip(self.base_lrs, self.current, strict=True)
             return [lr + (base - least) * rise for base, lr in pairs]
-        ratio = (1 + math.cos(math.pi * epoch / half)) / (
-            1 + math.cos(math.pi * (epoch - 1) / half)
-        )
-        return [ratio * (lr - least) + least for lr in self.current]
+        height, before = (1 + math.cos(math.pi * e / half) for e in (epoch, epoch - 1))
+        return [height / before * (lr - least) + least for lr in self.current]
+
+    def closed_form(self) -> list[float]:
+        height = (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / 2
+        return [self.eta_min + (base - self.eta_min) * height for base in self.base_lrs]
 
 
 class SequentialLR(LRScheduler):

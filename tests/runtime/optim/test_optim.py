@@ -147,7 +147,7 @@ def test_an_optimizer_that_was_saved_goes_on_where_it_was(code: str) -> None:
     model, optimizer = trained(ours, code)
     again = copy.deepcopy(model)
     other = eval(f"optim.{code}", {"optim": ours.optim, "p": again.parameters()})
-    other.load_state_dict(optimizer.state_dict())
+    other.load_state_dict(copy.deepcopy(optimizer.state_dict()))
 
     for one, taking in ((model, optimizer), (again, other)):
         taking.zero_grad()

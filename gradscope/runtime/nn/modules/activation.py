@@ -136,7 +136,7 @@ class Hardtanh(Module):
         self.max_val = max_val
         self.inplace = inplace
         if max_val <= min_val:
-            raise AssertionError("max_val must be greater than min_val")
+            raise AssertionError(f"max_val ({max_val}) must be greater than min_val ({min_val})")
 
     def forward(self, input: Any) -> Any:
         return functional.hardtanh(input, self.min_val, self.max_val, self.inplace)
