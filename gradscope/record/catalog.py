@@ -15,7 +15,8 @@ from gradscope.record.tracebacks import described
 from gradscope.runtime import dtypes
 from gradscope.runtime.autograd.node import LAST, Node
 from gradscope.runtime.saved import SavedVariable
-from gradscope.runtime.tensor import Tensor, strides_of
+from gradscope.runtime.tensor import Tensor
+from gradscope.runtime.tensor_geometry import strides_of
 from gradscope.trace.schema import NONE
 
 if TYPE_CHECKING:
@@ -141,7 +142,8 @@ class Catalog:
         sequence = NONE if node.sequence_nr == LAST else node.sequence_nr
         name = self._writer.intern(type(node).__name__)
         self.nodes.append((
-            number, name, sequence, node.topological_nr, self.base, inputs, context, site, self._contexts.now(),
+            number, name, sequence, node.topological_nr, self.base, inputs, context, site,
+            self._contexts.now(),
         ))  # fmt: skip
         for index, (following, nr) in enumerate(node.next_functions):
             self.edges.append((number, index, self.number_of_node(following), nr))

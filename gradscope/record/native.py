@@ -43,7 +43,7 @@ class Numbers:
 
     def __init__(self) -> None:
         self.base = Numbers._last
-        self.next = iter(()).__next__
+        self.next: Any = None
         self.renew()
 
     def renew(self) -> None:

@@ -207,7 +207,9 @@ class Session:
         if tensors:
             names = ("id", "shape", "strides", "dtype", "storage", "bytes", "version", "leaf",
                      "requires_grad", "name", "op")  # fmt: skip
-            columns = dict(zip(names, map(list, zip(*tensors, strict=True)), strict=True))
+            columns: dict[str, Any] = dict(
+                zip(names, map(list, zip(*tensors, strict=True)), strict=True)
+            )
             columns["id"], columns["storage"] = ids(columns["id"]), ids(columns["storage"])
             columns["op"] = ids(columns["op"])
             block(schema.Tensor, {**columns, "device": [0] * len(tensors)})
@@ -270,7 +272,7 @@ class Session:
         tasks, self.catalog.tasks = self.catalog.tasks, []
         self.unfinished += len(tasks)
         if tasks:
-            columns = {name: [task[name] for task in tasks] for name in tasks[0]}
+            columns: dict[str, Any] = {name: [t[name] for t in tasks] for name in tasks[0]}
             columns["id"] = self.ids(columns["id"])
             columns["parent"] = self.ids(columns["parent"])
             for name in ("roots", "inputs", "needed", "captured"):
@@ -282,7 +284,7 @@ class Session:
         self.unfinished -= len(ended)
         if ended:
             number, end, error = zip(*ended, strict=True)
-            columns = {"id": self.ids(number), "end": end, "error": error}
+            columns: dict[str, Any] = {"id": self.ids(number), "end": end, "error": error}
             self.writer.block(schema.GraphTask, columns, amend=True)
 
     def close(self) -> None:

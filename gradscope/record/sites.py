@@ -136,7 +136,7 @@ class Sites:
 
 def _shown(file: str, folder: str) -> str:
     """A path as the user knows it: relative to where the program began, where that is shorter."""
-    if not folder or not os.path.isabs(file):
+    if not folder or not Path(file).is_absolute():
         return file
     try:
         relative = os.path.relpath(file, folder)
@@ -148,6 +148,6 @@ def _shown(file: str, folder: str) -> str:
 def working_directory() -> str:
     """Where the process is; "" if somebody has removed that."""
     try:
-        return os.getcwd()
+        return str(Path.cwd())
     except FileNotFoundError:
         return ""

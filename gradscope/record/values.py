@@ -22,6 +22,7 @@ import orjson
 
 from gradscope.record.statistics import Statistics, statistics
 from gradscope.runtime.autograd.engine import GraphRoot
+from gradscope.runtime.autograd.input_buffer import MADE
 from gradscope.runtime.state import local
 from gradscope.trace.schema import NONE, Finding, Place, Value
 
@@ -101,12 +102,26 @@ class Look:
         for nr, grad in enumerate(grads):
             self._at(Place.NODE_INPUT, task, node, nr, grad)
 
-    def sent(self, task: Any, node: Any, index: int, grad: Any) -> None:
-        """A gradient a node returned, as it goes on."""
-        if grad is None or node.__class__ is GraphRoot:  # whose gradients are the seeds
+    def sent(
+        self,
+        task: Any,
+        node: Any,
+        index: int,
+        grad: Any,
+        following: Any,
+        nr: int,
+        how: int,
+        summed: Any,
+    ) -> None:
+        """A gradient a node returned, as it goes on, and what it was added to."""
+        if grad is None:
             return
-        if node in self._sent:
-            return
+        if node.__class__ is not GraphRoot and node not in self._sent:  # a root's are the seeds
+            self._sent_on(task, node, index, grad)
+        if how != MADE:
+            self._at(Place.BUFFER, task, following, nr, summed)
+
+    def _sent_on(self, task: Any, node: Any, index: int, grad: Any) -> None:
         returned = self._returned.get(node)
         tensor = self._base if returned is None or index >= len(returned) else returned[index]
         array = grad._array if hasattr(grad, "_array") else grad
@@ -123,10 +138,6 @@ class Look:
         """All a node returned has gone on."""
         self._returned.pop(node, None)
         self._sent.discard(node)
-
-    def sum(self, task: Any, node: Any, nr: int, grad: Any) -> None:
-        """The gradients for one input of a node, after one was added."""
-        self._at(Place.BUFFER, task, node, nr, grad)
 
     def hooked(self, task: Any, node: Any, nr: int, grads: Sequence[Any]) -> None:
         """The gradients after a hook; `nr` is the first one's place."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from gradscope.runtime.autograd.node import Node, new, operation_name
 from gradscope.runtime.storage import VersionCounter
+from gradscope.runtime.tensor_geometry import type_name
 
 if TYPE_CHECKING:
     from gradscope.runtime.state import ThreadState
@@ -224,7 +225,7 @@ def modified(node: Any, what: Any, expected: int, found: int, slot: int) -> NoRe
         place = f", which is output {edge[1]} of {operation_name(edge[0])},"
     text = (
         "one of the variables needed for gradient computation has been modified by an inplace "
-        f"operation: [{_type_name(array)} {_sizes(array)}]{place} is at version {found}; "
+        f"operation: [{type_name(array)} {_sizes(array)}]{place} is at version {found}; "
         f"expected version {expected} instead. Hint: enable anomaly detection to find the "
         "operation that failed to compute its gradient, with "
         "torch.autograd.set_detect_anomaly(True, check_nan=False)."
@@ -232,12 +233,6 @@ def modified(node: Any, what: Any, expected: int, found: int, slot: int) -> NoRe
     if node is not None and node.slots and node.slots[slot]:
         text += f"\n{node.name()} had saved it as '{node.slots[slot]}'."
     raise RuntimeError(text)
-
-
-def _type_name(array: np.ndarray[Any, Any]) -> str:
-    from gradscope.runtime.tensor import type_name
-
-    return type_name(array)
 
 
 def _sizes(array: np.ndarray[Any, Any]) -> str:

@@ -1,27 +1,26 @@
 """The tensor: an array, its history, and the words users say to it.
 
 Operations become methods when their families are loaded (see ops/__init__.py); what is written out
-here is what has no derivative: attributes, autograd's switches, and the way out to Python and
-NumPy.
+here, in tensor_geometry.py and in tensor_values.py is what has no derivative.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 
-from gradscope.runtime import call, dtypes, overrides, saved
+from gradscope.runtime import call, overrides, saved
 from gradscope.runtime.autograd.node import new
-from gradscope.runtime.devices import CPU, device
 from gradscope.runtime.meta import AutogradMeta, ViewMeta
-from gradscope.runtime.size import Size
-from gradscope.runtime.storage import Storage, VersionCounter, elements, offset_of
+from gradscope.runtime.storage import Storage, VersionCounter
+from gradscope.runtime.tensor_geometry import Geometry
+from gradscope.runtime.tensor_values import Values
 from gradscope.runtime.views import edge_of, view_edge
 
 
-class Tensor:
+class Tensor(Geometry, Values):
     """A multi-dimensional array that remembers how it was made.
 
     `_edge` is the (node, output number) of an operation's result, None for leaves and for views,
@@ -83,90 +82,6 @@ class Tensor:
         made._edge, made._meta = self._edge, self._meta
         made._versions = self._versions
         return made
-
-    # -- what it is -----------------------------------------------------------------------------
-
-    @property
-    def shape(self) -> Size:
-        return Size(self._array.shape)
-
-    def size(self, dim: int | None = None) -> Any:
-        return Size(self._array.shape) if dim is None else self.shape[dim]
-
-    @property
-    def dtype(self) -> dtypes.dtype:
-        return dtypes.from_numpy(self._array.dtype)
-
-    @property
-    def device(self) -> device:
-        return (
-            CPU if self._storage is None or self._storage.device is None else self._storage.device
-        )
-
-    @property
-    def ndim(self) -> int:
-        return self._array.ndim
-
-    def dim(self) -> int:
-        return self._array.ndim
-
-    ndimension = dim
-
-    def numel(self) -> int:
-        return int(self._array.size)
-
-    nelement = numel
-
-    @property
-    def itemsize(self) -> int:
-        return self._array.itemsize
-
-    @property
-    def nbytes(self) -> int:
-        return int(self._array.nbytes)
-
-    def element_size(self) -> int:
-        return self._array.itemsize
-
-    def stride(self, dim: int | None = None) -> Any:
-        steps = strides_of(self._array)
-        return steps if dim is None else steps[dim]
-
-    def storage_offset(self) -> int:
-        return offset_of(self._array, self.untyped_storage())
-
-    def untyped_storage(self) -> Storage:
-        if self._storage is None:
-            self._storage = Storage(self._array)
-        return self._storage
-
-    def data_ptr(self) -> int:
-        return int(self._array.__array_interface__["data"][0]) if self._array.size else 0
-
-    def is_contiguous(self, memory_format: Any = None) -> bool:
-        return bool(self._array.flags.c_contiguous)
-
-    def is_floating_point(self) -> bool:
-        return self.dtype.is_floating_point
-
-    def is_complex(self) -> bool:
-        return self.dtype.is_complex
-
-    def is_signed(self) -> bool:
-        return self.dtype.is_signed
-
-    def is_same_size(self, other: Tensor) -> bool:
-        return self._array.shape == other._array.shape
-
-    def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
-        if dtype is None:
-            return type_name(self._array)
-        from gradscope.runtime.factories import dtype_named
-
-        return self.to(dtype_named(dtype))
-
-    layout = "torch.strided"
-    is_sparse = is_quantized = is_meta = is_cuda = is_nested = is_mkldnn = is_mps = is_xpu = False
 
     # -- its history ----------------------------------------------------------------------------
 
@@ -344,75 +259,6 @@ class Tensor:
             self._meta.retains_grad = False
         return self
 
-    # -- the way out ----------------------------------------------------------------------------
-
-    def item(self) -> Any:
-        if self._array.size != 1:
-            raise RuntimeError(
-                f"a Tensor with {self._array.size} elements cannot be converted to Scalar"
-            )
-        value = self._array.reshape(-1)[0].item()
-        return float(value) if self._array.dtype.kind == "V" else value
-
-    def tolist(self) -> Any:
-        array = self._array
-        return (array.astype(np.float32) if array.dtype.kind == "V" else array).tolist()
-
-    def numpy(self, *, force: bool = False) -> Any:
-        """The tensor's own array, sharing memory."""
-        if force:
-            return self._array
-        if self.requires_grad:
-            raise RuntimeError(
-                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
-                "instead."
-            )
-        return self._array
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        array = self.numpy()
-        return array if dtype is None else array.astype(dtype, copy=False)
-
-    __array_priority__ = 1000
-
-    def __bool__(self) -> bool:
-        if self._array.size != 1:
-            what = "no values" if not self._array.size else "more than one value"
-            raise RuntimeError(f"Boolean value of Tensor with {what} is ambiguous")
-        return bool(self.item())
-
-    def __float__(self) -> float:
-        return float(self.item())
-
-    def __int__(self) -> int:
-        return int(self.item())
-
-    def __index__(self) -> int:
-        if self._array.size != 1 or self._array.dtype.kind not in "iub":
-            raise TypeError("only integer tensors of a single element can be converted to an index")
-        return int(self.item())
-
-    def __complex__(self) -> complex:
-        return complex(self.item())
-
-    def __len__(self) -> int:
-        if self._array.ndim == 0:
-            raise TypeError("len() of a 0-d tensor")
-        return self._array.shape[0]
-
-    def __iter__(self) -> Iterator[Any]:
-        if self._array.ndim == 0:
-            raise TypeError("iteration over a 0-d tensor")
-        return iter(self.unbind(0))
-
-    def __contains__(self, element: Any) -> bool:
-        return bool((self == element).any().item())
-
-    def __format__(self, spec: str) -> str:
-        if self._array.ndim == 0 and not self.is_complex():
-            return self.item().__format__(spec)
-        return object.__format__(self, spec) if spec else repr(self)
-
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         from gradscope.runtime import printing
 
@@ -446,18 +292,6 @@ class Tensor:
 builtin_type = type
 
 
-def strides_of(array: np.ndarray[Any, Any]) -> tuple[int, ...]:
-    """Strides in elements; those of empty arrays, which NumPy leaves open, are row-major."""
-    if array.size:
-        return elements(array)
-    steps: list[int] = []
-    step = 1
-    for size in reversed(array.shape):
-        steps.append(step)
-        step *= max(size, 1)
-    return tuple(reversed(steps))
-
-
 def alias_of(source: Tensor, cls: Any) -> Any:
     """A tensor of class `cls` on the same bytes, without history and with its own counter."""
     made = new(cls)
@@ -468,11 +302,6 @@ def alias_of(source: Tensor, cls: Any) -> Any:
     made._storage = source.untyped_storage()
     made.seen = 0
     return made
-
-
-def type_name(array: np.ndarray[Any, Any]) -> str:
-    """The legacy name of a tensor type: torch.FloatTensor."""
-    return f"torch.{dtypes.from_numpy(array.dtype).scalar_name}Tensor"
 
 
 def _warn_no_grad(tensor: Tensor) -> None:

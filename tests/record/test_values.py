@@ -35,6 +35,8 @@ from tests.runtime.autograd.graphs import SHAPES
 
 HUGE = 3e38  # twice this is more than float32 holds
 
+SHOWN = ("in_place", "how", "remaining", "length")
+
 
 def traced(program: Callable[[], object], level: str = "values") -> Trace:
     with record(level=level) as recording:
@@ -289,7 +291,10 @@ def run(shape: str, seed: int, create_graph: bool) -> None:
 def happenings(trace: Trace) -> list[Any]:
     """What the engine did, without times."""
     return [
-        (type(event).__name__, *(getattr(event, name) for name in ("in_place", "how", "remaining", "length") if hasattr(event, name)))
+        (
+            type(event).__name__,
+            *(getattr(event, name) for name in SHOWN if hasattr(event, name)),
+        )
         for event in trace.events()
     ]  # fmt: skip
 

@@ -33,24 +33,20 @@ from gradscope.runtime.state import local
 ndarray = np.ndarray
 
 
+# A node that has all of its gradients now goes into the queue; the others wait in `not_ready`.
 def evaluate_function(task: GraphTask, node: Node, inputs: list[Any], heap: list[Any]) -> None:
-    """Run one ready node, then give every gradient to the node it is for.
-
-    A node that has all of its gradients now goes into the queue; the others wait in `not_ready`.
-    """
+    """Run one ready node, then give every gradient to the node it is for."""
     here, info, raw = probe.here, task.exec_info, task.raw
-    begin = popped = 0
+    begin = popped = ended = 0
     if here is not None:
-        begin = clock()
-        popped = len(heap)
+        begin, popped = clock(), len(heap)
         if here.look is not None and node._extra is None and info is None:
             here.look.inputs(task, node, inputs)
     if node._extra is None and info is None:
         outputs = node.run_arrays(inputs) if raw else node.run_tensors(inputs)
-        released = 0
-        if node._saved and not task.keep_graph and node.releases:
+        released = 1 if node._saved and not task.keep_graph and node.releases else 0
+        if released:
             node._saved = None
-            released = 1
     else:
         attended = evaluate_attended(task, node, inputs, begin, popped)
         if attended is None:
@@ -58,35 +54,27 @@ def evaluate_function(task: GraphTask, node: Node, inputs: list[Any], heap: list
         outputs, released = attended, -1
     if here is not None:
         ended = clock()
-        move = here.move
     functions = node.next_functions
     if len(outputs) != len(functions):
         outputs = validate_count(node, outputs)
     counts, waiting = task.dependencies, task.not_ready
-    index = -1
-    for (following, nr), grad in zip(functions, outputs):  # noqa: B905 -- counted above
-        index += 1
+    for index, ((following, nr), grad) in enumerate(zip(functions, outputs)):  # noqa: B905
         if following is None:
             continue
         if grad is not None:
+            array = grad if raw else grad._array
             shape, dtype = following.input_metadata[nr]
-            if not raw:
-                if grad._array.shape != shape or grad._array.dtype is not dtype:
-                    grad = fitted(node, index, grad, shape, dtype, raw=False)
-            elif grad.__class__ is not ndarray or grad.shape != shape or grad.dtype is not dtype:
-                grad = fitted(node, index, grad, shape, dtype, raw=True)
+            if array.__class__ is not ndarray or array.shape != shape or array.dtype is not dtype:
+                grad = fitted(node, index, grad, shape, dtype, raw=raw)
+            array = None  # whether others hold the gradient decides how it is added and kept
         left = counts[following] - 1
         counts[following] = left
-        buffer = waiting.get(following)
-        how = MADE
+        buffer, how = waiting.get(following), MADE
         if buffer is None:
             if info is not None and not is_needed(info, following):
                 continue
-            if len(following.input_metadata) == 1:
-                buffer = [grad]
-            else:
-                buffer = [None] * len(following.input_metadata)
-                buffer[nr] = grad
+            one = len(following.input_metadata) == 1
+            buffer = [grad] if one else wide_buffer(following, nr, grad)
             if left:
                 waiting[following] = buffer
         else:
@@ -97,17 +85,21 @@ def evaluate_function(task: GraphTask, node: Node, inputs: list[Any], heap: list
             task.outstanding_tasks += 1
             heappush(heap, (task.base_key - following.sequence_nr, following, buffer, task))
         if here is not None:
-            if grad is None:
-                how += UNDEFINED
-            move((begin, following.seen, index, nr, how, left, len(heap)))
+            told = how if grad is not None else how + UNDEFINED
+            here.move((begin, following.seen, index, nr, told, left, len(heap)))
             if here.look is not None:
-                here.look.sent(task, node, index, grad)
-                if MADE < how < UNDEFINED:
-                    here.look.sum(task, following, nr, buffer[nr])
+                here.look.sent(task, node, index, grad, following, nr, told, buffer[nr])
     if here is not None:
         here.run((begin, ended, task.seen, node.seen, popped, released))
         if here.look is not None:
             here.look.over(node)
+
+
+def wide_buffer(node: Node, nr: int, grad: Any) -> list[Any]:
+    """The buffer of a node that takes several gradients, with the first of them."""
+    buffer = [None] * len(node.input_metadata)
+    buffer[nr] = grad
+    return buffer
 
 
 def is_needed(info: dict[Node, Any], node: Node) -> bool:

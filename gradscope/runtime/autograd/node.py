@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 if TYPE_CHECKING:
-    from gradscope.runtime.op import Operation
+    from gradscope.runtime.operation import Operation
 
 new = object.__new__
 
@@ -76,6 +76,11 @@ class Node:
     releases: ClassVar[bool] = True
     """Whether it saves tensors, not only sizes and options: then it can run only once."""
 
+    next_functions: tuple[tuple[Any, int], ...]
+    input_metadata: tuple[tuple[Any, Any], ...]
+    sequence_nr: int
+    topological_nr: int
+    seen: int
     _saved: tuple[Any, ...] | None
     _extra: Extra | None
 

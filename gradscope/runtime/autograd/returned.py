@@ -156,7 +156,7 @@ def _constant(tensors: Sequence[Any]) -> set[int]:
 
 
 def _refuse_saved_inputs(ctx: BackwardCFunction, given: set[int], outputs: Sequence[Any]) -> None:
-    """With `setup_context`, an input that is also an output cannot be saved: either may be meant."""
+    """With `setup_context`, an input that is also an output cannot be saved: either may be it."""
     saved = {id(tensor) for tensor in ctx.to_save or ()}
     dirty = {id(tensor) for tensor in ctx.dirty_tensors or ()}
     if any(id(value) in (given & saved) - dirty for value in outputs):

@@ -15,7 +15,7 @@ from gradscope.runtime.op import (
     shows,
 )
 from gradscope.runtime.ops import METHODS, both, method
-from gradscope.runtime.ops.words import alias, zeros_like
+from gradscope.runtime.ops.words import alias, beside, zeros_like
 from gradscope.runtime.outs import written
 
 NO_MASKS = (
@@ -46,7 +46,7 @@ add__alpha = op(
     lambda self, other, alpha: self + _times(other, alpha),
     PROMOTES,
     self=lambda grad: grad,
-    other=lambda grad, alpha: grad * alpha,
+    other=lambda grad, alpha: grad * beside(grad, alpha),
 )
 add__Scalar = op(
     "AddBackward1",
@@ -75,14 +75,14 @@ sub__alpha = op(
     PROMOTES,
     *NO_MASKS,
     self=lambda grad: grad,
-    other=lambda grad, alpha: -(grad * alpha),
+    other=lambda grad, alpha: -(grad * beside(grad, alpha)),
 )
 rsub__Tensor = op(
     "RsubBackward0",
     lambda self, other, alpha=1: np.subtract(other, self if alpha == 1 else _times(self, alpha)),
     PROMOTES,
     *NO_MASKS,
-    self=lambda grad, alpha: -(grad if alpha == 1 else grad * alpha),
+    self=lambda grad, alpha: -(grad * beside(grad, alpha)),
     other=lambda grad: grad,
 )
 # The other operand of 1 - x is a number, and has no place among the node's edges.
@@ -99,7 +99,7 @@ rsub__Scalar_alpha = op(
     lambda self, other, alpha: np.subtract(other, _times(self, alpha)),
     PROMOTES,
     *NO_MASKS,
-    self=lambda grad, alpha: -(grad * alpha),
+    self=lambda grad, alpha: -(grad * beside(grad, alpha)),
 )
 mul = op(
     "MulBackward0",
@@ -215,14 +215,14 @@ lerp__Scalar = op(
     "LerpBackward0",
     _lerp,
     refuses("biu", "\"lerp_kernel_scalar\" not implemented for '{kind}'"),
-    self=lambda grad, weight: grad * (1 - weight),
-    end=lambda grad, weight: grad * weight,
+    self=lambda grad, weight: grad * beside(grad, 1 - weight),
+    end=lambda grad, weight: grad * beside(grad, weight),
 )
 lerp__Tensor = op(
     "LerpBackward1",
     _lerp,
     refuses("biu", "\"lerp_kernel_tensor\" not implemented for '{kind}'"),
-    self=lambda grad, weight: grad * (1 - weight),
+    self=lambda grad, weight: grad * (beside(weight, 1) - weight),
     end=lambda grad, weight: grad * weight,
     weight=lambda grad, self, end: grad * (end - self),
 )
@@ -253,16 +253,18 @@ addcmul = op(
     PROMOTES,
     refuses("b", "\"addcmul_cpu_out\" not implemented for '{kind}'"),
     self=lambda grad: grad,
-    tensor1=lambda grad, tensor2, value: grad * (tensor2 * value),
-    tensor2=lambda grad, tensor1, value: grad * (tensor1 * value),
+    tensor1=lambda grad, tensor2, value: grad * (tensor2 * beside(tensor2, value)),
+    tensor2=lambda grad, tensor1, value: grad * (tensor1 * beside(tensor1, value)),
 )
 addcdiv = op(
     "AddcdivBackward0",
     _addcdiv,
     PROMOTES,
     self=lambda grad: grad,
-    tensor1=lambda grad, tensor2, value: grad * (value / tensor2),
-    tensor2=lambda grad, tensor1, tensor2, value: -grad * (tensor1 * value / (tensor2 * tensor2)),
+    tensor1=lambda grad, tensor2, value: grad * (beside(tensor2, value) / tensor2),
+    tensor2=lambda grad, tensor1, tensor2, value: (
+        -grad * (tensor1 * beside(tensor1, value) / (tensor2 * tensor2))
+    ),
 )
 
 add___default = inplace(add__default)

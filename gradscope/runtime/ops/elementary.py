@@ -7,7 +7,14 @@ import math
 import numpy as np
 
 from gradscope.runtime.op import FLOATS, family, inplace, op, w
-from gradscope.runtime.ops.words import ONE, TWO, Constant, alias, function_alias
+from gradscope.runtime.ops.words import (
+    ONE,
+    TWO,
+    Constant,
+    alias,
+    function_alias,
+    on_arrays,
+)
 
 LN2, LN10 = Constant(math.log(2)), Constant(math.log(10))
 MINUS_HALF = Constant(-0.5)
@@ -36,11 +43,17 @@ log1p = op(
 sqrt = op(
     "SqrtBackward0", np.sqrt, FLOATS, self=lambda grad, result: grad / (result * TWO[result.dtype])
 )
+
+
+def _cube(x):
+    return x * x * x if on_arrays(x) else x**3
+
+
 rsqrt = op(
     "RsqrtBackward0",
     lambda self: np.reciprocal(np.sqrt(self)),
     FLOATS,
-    self=lambda grad, result: grad * MINUS_HALF[result.dtype] * (result * result * result),
+    self=lambda grad, result: grad * MINUS_HALF[grad.dtype] * _cube(result),
 )
 
 sin = op("SinBackward0", np.sin, FLOATS, self=lambda grad, self: grad * w.cos(self))
@@ -49,27 +62,30 @@ tan = op(
     "TanBackward0",
     np.tan,
     FLOATS,
-    self=lambda grad, result: grad * (result * result + ONE[result.dtype]),
+    self=lambda grad, result: grad * (result**2 + ONE[result.dtype]),
 )
 asin = op(
     "AsinBackward0", np.arcsin, FLOATS, self=lambda grad, self: grad * w.rsqrt(1 - self * self)
 )
 acos = op(
-    "AcosBackward0", np.arccos, FLOATS, self=lambda grad, self: -grad * w.rsqrt(1 - self * self)
+    "AcosBackward0",
+    np.arccos,
+    FLOATS,
+    self=lambda grad, self: grad * -w.rsqrt(-self * self + ONE[self.dtype]),
 )
-atan = op("AtanBackward0", np.arctan, FLOATS, self=lambda grad, self: grad / (self * self + 1))
+atan = op("AtanBackward0", np.arctan, FLOATS, self=lambda grad, self: grad / (self * self + ONE[self.dtype]))
 sinh = op("SinhBackward0", np.sinh, FLOATS, self=lambda grad, self: grad * w.cosh(self))
 cosh = op("CoshBackward0", np.cosh, FLOATS, self=lambda grad, self: grad * w.sinh(self))
 asinh = op(
-    "AsinhBackward0", np.arcsinh, FLOATS, self=lambda grad, self: grad * w.rsqrt(self * self + 1)
+    "AsinhBackward0", np.arcsinh, FLOATS, self=lambda grad, self: grad * w.rsqrt(self**2 + ONE[self.dtype])
 )
 acosh = op(
     "AcoshBackward0",
     np.arccosh,
     FLOATS,
-    self=lambda grad, self: grad * (w.rsqrt(self - 1) * w.rsqrt(self + 1)),
+    self=lambda grad, self: grad * w.rsqrt(self * self - ONE[self.dtype]),
 )
-atanh = op("AtanhBackward0", np.arctanh, FLOATS, self=lambda grad, self: grad / (1 - self * self))
+atanh = op("AtanhBackward0", np.arctanh, FLOATS, self=lambda grad, self: grad * ONE[grad.dtype] / (ONE[self.dtype] - self**2))
 
 
 exp_ = inplace(exp)

@@ -8,7 +8,7 @@ from gradscope.runtime.call import wrap
 from gradscope.runtime.kernels import plain
 from gradscope.runtime.op import INTERNAL, family, op, tensors, w
 from gradscope.runtime.ops import FUNCTIONS, nn_function
-from gradscope.runtime.tensor import type_name
+from gradscope.runtime.tensor_geometry import type_name
 
 
 def _embedding(

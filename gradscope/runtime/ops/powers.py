@@ -10,6 +10,7 @@ from gradscope.runtime.ops import METHODS, both, function, method
 from gradscope.runtime.ops.arithmetic import floor_divided, no_zeros
 from gradscope.runtime.ops.words import (
     TWO,
+    beside,
     is_number,
     no_derivative,
     promoted,
@@ -52,7 +53,7 @@ def _power_slope(grad, self, exponent):
         return grad * (self * TWO[self.dtype])
     if exponent == 0:
         return zeros_like(grad)
-    return grad * (self ** (exponent - 1) * exponent)
+    return grad * (self ** (exponent - 1) * beside(self, exponent))
 
 
 def _exponent_slope(grad, self, exponent, result):
@@ -68,9 +69,8 @@ def _logarithm(number):
 
 
 def _number_slope(grad, self, exponent, result):
-    if self == 0:
-        return w.where(exponent >= 0, zeros_like(grad), grad * (result * _logarithm(self)))
-    return grad * (result * _logarithm(self))
+    slope = grad * (result * beside(result, _logarithm(self)))
+    return slope if self else w.where(exponent >= 0, zeros_like(grad), slope)
 
 
 NO_FLOOR = refuses("b", "\"div_floor_cpu\" not implemented for '{kind}'")
@@ -99,7 +99,9 @@ pow__Tensor_Tensor = op(
     PROMOTES,
     refuses("b", "\"pow\" not implemented for '{kind}'"),
     self=lambda grad, self, exponent: w.where(
-        exponent == 0, zeros_like(grad), grad * (exponent * self ** (exponent - 1))
+        exponent == 0,
+        zeros_like(grad),
+        grad * (exponent * self ** (exponent - beside(exponent, 1))),
     ),
     exponent=_exponent_slope,
 )

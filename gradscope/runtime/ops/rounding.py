@@ -9,7 +9,7 @@ import numpy as np
 from gradscope.runtime.kernels import plain
 from gradscope.runtime.op import BY_HAND, FLOATS, family, inplace, op, refuses, w
 from gradscope.runtime.ops import both, method
-from gradscope.runtime.ops.words import ZERO, alias, is_whole, zeros_like
+from gradscope.runtime.ops.words import ZERO, alias, beside, is_whole, zeros_like
 
 
 def _on_fractions(step):
@@ -91,19 +91,19 @@ deg2rad = op(
     lambda self: self * np.asarray(math.pi / 180, self.dtype),
     FLOATS,
     refuses("c", "deg2rad is not supported for complex tensors."),
-    self=lambda grad: grad * (math.pi / 180),
+    self=lambda grad: grad * beside(grad, math.pi / 180),
 )
 rad2deg = op(
     "Rad2DegBackward0",
     lambda self: self * np.asarray(180 / math.pi, self.dtype),
     FLOATS,
     refuses("c", "rad2deg is not supported for complex tensors."),
-    self=lambda grad: grad * (180 / math.pi),
+    self=lambda grad: grad * beside(grad, 180 / math.pi),
 )
 nan_to_num = op(
     "NanToNumBackward0",
     lambda self, nan=None, posinf=None, neginf=None: plain.nan_to_num(self, nan, posinf, neginf),
-    self=lambda grad, self: w.where(w.isfinite(self), grad, zeros_like(grad)),
+    self=lambda grad, self: grad * w.isfinite(self),
 )
 
 floor_ = inplace(floor)

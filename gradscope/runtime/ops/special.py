@@ -20,14 +20,18 @@ from gradscope.runtime.op import (
 )
 from gradscope.runtime.ops import both, function, method
 from gradscope.runtime.ops.words import (
+    ONE,
     Constant,
     alias,
+    beside,
     function_alias,
     is_number,
+    without,
     zeros_like,
 )
 
-ERF_SLOPE, ERFINV_SLOPE = Constant(2 / math.sqrt(math.pi)), Constant(math.sqrt(math.pi) / 2)
+ERF_SLOPE, ERFC_SLOPE = Constant(2 / math.sqrt(math.pi)), Constant(-2 / math.sqrt(math.pi))
+ERFINV_SLOPE = Constant(math.sqrt(math.pi) / 2)
 
 
 def _no_complex(name):
@@ -39,20 +43,19 @@ erf = op(
     lambda self: plain.erf(self),
     FLOATS,
     _no_complex("erf"),
-    self=lambda grad, self: grad * (w.exp(-(self * self)) * ERF_SLOPE[self.dtype]),
+    self=lambda grad, self: w.exp(-(self**2)) * ERF_SLOPE[self.dtype] * grad,
 )
 erfc = op(
     "ErfcBackward0",
     lambda self: plain.erfc(self),
     FLOATS,
     _no_complex("erfc"),
-    self=lambda grad, self: -grad * (w.exp(-(self * self)) * ERF_SLOPE[self.dtype]),
+    self=lambda grad, self: w.exp(-(self**2)) * ERFC_SLOPE[self.dtype] * grad,
 )
 
 
 def _erfinv_slope(grad, self):
-    root = w.erfinv(self)
-    return grad * (w.exp(root * root) * ERFINV_SLOPE[self.dtype])
+    return w.exp(w.erfinv(self) ** 2) * ERFINV_SLOPE[self.dtype] * grad
 
 
 erfinv = op(
@@ -102,9 +105,10 @@ def _logit(self, eps=None):
 def _logit_slope(grad, self, eps):
     if eps is None:
         inside = (self >= 0) & (self <= 1)
-        return w.where(inside, grad / (self * (1 - self)), zeros_like(grad) * float("nan"))
+        slope = grad / (self * (ONE[self.dtype] - self))
+        return w.where(inside, slope, zeros_like(grad) * float("nan"))
     inside = (self >= eps) & (self <= 1 - eps)
-    return w.where(inside, grad / (self * (1 - self)), zeros_like(grad))
+    return w.where(inside, grad / (self * (ONE[self.dtype] - self)), zeros_like(grad))
 
 
 logit = op("LogitBackward0", _logit, FLOATS, _no_complex("logit"), self=_logit_slope)
@@ -112,7 +116,7 @@ logit = op("LogitBackward0", _logit, FLOATS, _no_complex("logit"), self=_logit_s
 
 def _sinc_slope(grad, self):
     """(cos(πx)πx - sin(πx)) / πx², and zero at zero."""
-    turned = self * math.pi
+    turned = self * beside(self, math.pi)
     slope = (w.cos(turned) * turned - w.sin(turned)) / (turned * self)
     return w.where(self == 0, zeros_like(grad), grad * slope)
 
@@ -148,8 +152,8 @@ logaddexp = op(
     PROMOTES,
     refuses("biu", "\"logaddexp_cpu\" not implemented for '{kind}'"),
     TENSORS_ONLY,
-    self=lambda grad, self, other: grad / (1 + w.exp(other - self)),
-    other=lambda grad, self, other: grad / (1 + w.exp(self - other)),
+    self=lambda grad, self, other: grad / (w.exp(other - self) + ONE[grad.dtype]),
+    other=lambda grad, self, other: grad / (w.exp(self - other) + ONE[grad.dtype]),
 )
 logaddexp2 = op(
     "Logaddexp2Backward0",
@@ -157,19 +161,18 @@ logaddexp2 = op(
     PROMOTES,
     refuses("biu", "\"logaddexp2_cpu\" not implemented for '{kind}'"),
     TENSORS_ONLY,
-    self=lambda grad, self, other: grad / (1 + w.exp2(other - self)),
-    other=lambda grad, self, other: grad / (1 + w.exp2(self - other)),
+    self=lambda grad, self, other: grad / (2 ** (other - self) + ONE[grad.dtype]),
+    other=lambda grad, self, other: grad / (2 ** (self - other) + ONE[grad.dtype]),
 )
 
 
 def _xlogy_slope(grad, self, other):
-    return w.where((self == 0) & (other <= 0), zeros_like(grad), grad * w.log(other))
+    return without(getattr(w, "xlogy.Tensor")(grad, other), (self == 0) & (other <= 0))
 
 
 def _xlogy_number_slope(grad, self, other):
-    if other > 0:
-        return grad * math.log(other)
-    return w.where(self == 0, zeros_like(grad), grad * (-math.inf if other == 0 else math.nan))
+    slope = getattr(w, "xlogy.Scalar_Other")(grad, other)
+    return slope if other > 0 else without(slope, self == 0)
 
 
 xlogy__Tensor = op(
@@ -187,7 +190,7 @@ xlogy__Scalar_Self = op(
     FLOATS,
     _no_complex("xlogy_cpu"),
     numbers("self"),
-    other=lambda grad, self, other: grad * self / other,
+    other=lambda grad, self, other: grad * beside(grad, self) / other,
 )
 xlogy__Scalar_Other = op(
     "XlogyBackward2",

@@ -7,16 +7,44 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime import dtypes, factories
+from gradscope.runtime.call import wrapped_number
+from gradscope.runtime.op import w
 from gradscope.runtime.ops import FUNCTIONS, METHODS, NN_FUNCTIONS
 
 ndarray = np.ndarray
 
 
-class Constant(dict[Any, Any]):
-    """A number in any dtype: `TWO[x.dtype] * x`.
+class Scalar:
+    """A number beside a tensor in a formula, where PyTorch's nodes are those of its C++ numbers."""
 
-    For an array it is an array without dimensions, which NumPy multiplies with in half the time;
-    for a tensor it is the number itself.
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __radd__(self, tensor: Any) -> Any:
+        return getattr(w, "add.Scalar")(tensor, self.value)
+
+    def __rsub__(self, tensor: Any) -> Any:
+        return getattr(w, "sub.Scalar")(tensor, self.value)
+
+    def __rmul__(self, tensor: Any) -> Any:
+        return getattr(w, "mul.Scalar")(tensor, self.value)
+
+    def __rtruediv__(self, tensor: Any) -> Any:
+        return getattr(w, "div.Scalar")(tensor, self.value)
+
+    def __sub__(self, tensor: Any) -> Any:
+        return w.sub(wrapped_number(self.value), tensor)
+
+    def __truediv__(self, tensor: Any) -> Any:
+        return w.div(wrapped_number(self.value), tensor)
+
+
+class Constant(dict[Any, Any]):
+    """A number in any dtype: `x * TWO[x.dtype]`.
+
+    For an array it is an array without dimensions, which NumPy multiplies with in half the time.
     """
 
     def __init__(self, value: float) -> None:
@@ -24,7 +52,7 @@ class Constant(dict[Any, Any]):
         self.value = value
 
     def __missing__(self, kind: Any) -> Any:
-        made: Any = self.value
+        made: Any = Scalar(self.value)
         if isinstance(kind, np.dtype):
             made = np.array(self.value, kind)
             made.flags.writeable = False
@@ -32,7 +60,7 @@ class Constant(dict[Any, Any]):
         return made
 
 
-ZERO, HALF, ONE, TWO, THREE = Constant(0), Constant(0.5), Constant(1), Constant(2), Constant(3)
+ZERO, ONE, TWO = Constant(0), Constant(1), Constant(2)
 
 
 def on_arrays(value: Any) -> bool:
@@ -61,6 +89,22 @@ class Ones(dict[Any, Any]):
 
 ONES = {np.dtype(kind): Ones(kind) for kind in (np.float32, np.float64)}
 """Looked up with `get`: other dtypes are summed by NumPy."""
+
+
+def beside(value: Any, number: Any) -> Any:
+    """A number as it has to stand beside an array or a tensor in a formula."""
+    return number if on_arrays(value) else Scalar(number)
+
+
+def without(grad: Any, mask: Any) -> Any:
+    """A gradient with zeros where the mask is True."""
+    if not on_arrays(grad):
+        return grad.masked_fill(mask, 0)
+    if grad.__class__ is not ndarray or grad.shape != mask.shape:
+        return np.where(mask, ZERO[grad.dtype], grad)
+    made = grad.copy()
+    np.putmask(made, mask, ZERO[made.dtype])
+    return made
 
 
 def no_derivative(name: str) -> Any:

@@ -85,8 +85,10 @@ def test_a_forward_outside_leaves_no_trace(torch: Any) -> None:
 
     assert text == "Function 'BadBackward' returned nan values in its 0th output."
     assert messages(caught) == [
-        "Error detected in BadBackward. No forward pass information available. Enable detect "
-        "anomaly during forward pass for more information."
+        (
+            "Error detected in BadBackward. No forward pass information available. Enable detect "
+            "anomaly during forward pass for more information."
+        )
     ]
 
 

@@ -180,8 +180,10 @@ def test_one_tensor_per_gradient_is_added_up(torch: Any) -> None:
         ),
         (
             lambda g: g[:1].expand(5),
-            "Function MineBackward returned an invalid gradient at index 0 - got [5] but expected "
-            "shape compatible with [2]",
+            (
+                "Function MineBackward returned an invalid gradient at index 0 - got [5] but "
+                "expected shape compatible with [2]"
+            ),
         ),
     ],
 )
@@ -345,7 +347,7 @@ def test_a_cycle_through_ctx_is_collected(torch: Any) -> None:
         pass
 
     def forward(ctx: Any, x: Any) -> Any:
-        ctx.token = token
+        ctx.token = token  # noqa: F821 -- deleted below, on purpose
         return x * 2
 
     token = Token()

@@ -290,7 +290,7 @@ def test_a_hook_on_one_of_several_outputs(torch: Any) -> None:
     first, second, third = x.unbind()
     second.register_hook(lambda grad: grad * 10)
     heard: list[Any] = []
-    third.register_hook(lambda grad: heard.append(grad))
+    third.register_hook(heard.append)
 
     (first * 1 + second * 2).backward()
 
@@ -315,8 +315,10 @@ def test_a_hook_that_raises_ends_the_backward_with_its_error(torch: Any) -> None
         (
             lambda grad: grad.float(),
             RuntimeError,
-            "hook '<lambda>' has changed the type of value "
-            "(was torch.DoubleTensor got torch.FloatTensor)",
+            (
+                "hook '<lambda>' has changed the type of value "
+                "(was torch.DoubleTensor got torch.FloatTensor)"
+            ),
         ),
         (lambda grad: grad[:1], RuntimeError, "hook '<lambda>' has changed the size of value"),
     ],

@@ -11,6 +11,7 @@ from gradscope.runtime.nn.modules import calls, conversion, traversal
 from gradscope.runtime.nn.modules.state import StateDict
 from gradscope.runtime.nn.parameter import Buffer, Parameter
 from gradscope.runtime.tensor import Tensor
+from gradscope.runtime.tensor_geometry import type_name
 
 KINDS = ("_parameters", "_buffers", "_modules")
 
@@ -243,5 +244,7 @@ def indented(text: str) -> str:
 
 
 def _type_name(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return type_name(value._array)
     cls = type(value)
     return cls.__name__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__name__}"

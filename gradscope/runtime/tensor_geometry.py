@@ -1,0 +1,120 @@
+"""What a tensor is: its sizes, its strides, its dtype, where it lies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradscope.runtime import dtypes
+from gradscope.runtime.devices import CPU, device
+from gradscope.runtime.size import Size
+from gradscope.runtime.storage import Storage, elements, offset_of
+
+
+class Geometry:
+    """The part of a tensor that its array decides."""
+
+    __slots__ = ()
+
+    _array: np.ndarray[Any, Any]
+    _storage: Storage | None
+
+    @property
+    def shape(self) -> Size:
+        return Size(self._array.shape)
+
+    def size(self, dim: int | None = None) -> Any:
+        return Size(self._array.shape) if dim is None else self.shape[dim]
+
+    @property
+    def dtype(self) -> dtypes.dtype:
+        return dtypes.from_numpy(self._array.dtype)
+
+    @property
+    def device(self) -> device:
+        return (
+            CPU if self._storage is None or self._storage.device is None else self._storage.device
+        )
+
+    @property
+    def ndim(self) -> int:
+        return self._array.ndim
+
+    def dim(self) -> int:
+        return self._array.ndim
+
+    ndimension = dim
+
+    def numel(self) -> int:
+        return int(self._array.size)
+
+    nelement = numel
+
+    @property
+    def itemsize(self) -> int:
+        return self._array.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return int(self._array.nbytes)
+
+    def element_size(self) -> int:
+        return self._array.itemsize
+
+    def stride(self, dim: int | None = None) -> Any:
+        steps = strides_of(self._array)
+        return steps if dim is None else steps[dim]
+
+    def storage_offset(self) -> int:
+        return offset_of(self._array, self.untyped_storage())
+
+    def untyped_storage(self) -> Storage:
+        if self._storage is None:
+            self._storage = Storage(self._array)
+        return self._storage
+
+    def data_ptr(self) -> int:
+        return int(self._array.__array_interface__["data"][0]) if self._array.size else 0
+
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        return bool(self._array.flags.c_contiguous)
+
+    def is_floating_point(self) -> bool:
+        return self.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        return self.dtype.is_complex
+
+    def is_signed(self) -> bool:
+        return self.dtype.is_signed
+
+    def is_same_size(self, other: Any) -> bool:
+        return self._array.shape == other._array.shape
+
+    def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
+        if dtype is None:
+            return type_name(self._array)
+        from gradscope.runtime.factories import dtype_named
+
+        return self.to(dtype_named(dtype))
+
+    layout = "torch.strided"
+    is_sparse = is_quantized = is_meta = is_cuda = is_nested = is_mkldnn = is_mps = is_xpu = False
+
+
+def strides_of(array: np.ndarray[Any, Any]) -> tuple[int, ...]:
+    """Strides in elements; those of empty arrays, which NumPy leaves open, are row-major."""
+    if array.size:
+        return elements(array)
+    steps: list[int] = []
+    step = 1
+    for size in reversed(array.shape):
+        steps.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(steps))
+
+
+def type_name(array: np.ndarray[Any, Any]) -> str:
+    """The legacy name of a tensor type: torch.FloatTensor."""
+    return f"torch.{dtypes.from_numpy(array.dtype).scalar_name}Tensor"

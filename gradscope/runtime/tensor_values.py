@@ -1,0 +1,85 @@
+"""The way out of a tensor: to Python's numbers, lists and truths, and to NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+
+class Values:
+    """The part of a tensor that gives its numbers away."""
+
+    __slots__ = ()
+
+    _array: np.ndarray[Any, Any]
+    requires_grad: Any
+    unbind: Any
+
+    def item(self) -> Any:
+        if self._array.size != 1:
+            raise RuntimeError(
+                f"a Tensor with {self._array.size} elements cannot be converted to Scalar"
+            )
+        value = self._array.reshape(-1)[0].item()
+        return float(value) if self._array.dtype.kind == "V" else value
+
+    def tolist(self) -> Any:
+        array = self._array
+        return (array.astype(np.float32) if array.dtype.kind == "V" else array).tolist()
+
+    def numpy(self, *, force: bool = False) -> Any:
+        """The tensor's own array, sharing memory."""
+        if force:
+            return self._array
+        if self.requires_grad:
+            raise RuntimeError(
+                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
+                "instead."
+            )
+        return self._array
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        array = self.numpy()
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    __array_priority__ = 1000
+
+    def __bool__(self) -> bool:
+        if self._array.size != 1:
+            what = "no values" if not self._array.size else "more than one value"
+            raise RuntimeError(f"Boolean value of Tensor with {what} is ambiguous")
+        return bool(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __index__(self) -> int:
+        if self._array.size != 1 or self._array.dtype.kind not in "iub":
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return int(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __len__(self) -> int:
+        if self._array.ndim == 0:
+            raise TypeError("len() of a 0-d tensor")
+        return self._array.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._array.ndim == 0:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter(self.unbind(0))
+
+    def __contains__(self, element: Any) -> bool:
+        return bool((self == element).any().item())
+
+    def __format__(self, spec: str) -> str:
+        if self._array.ndim == 0 and not self.is_complex():
+            return self.item().__format__(spec)
+        return object.__format__(self, spec) if spec else repr(self)
