@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import sys
 from time import perf_counter_ns
 from types import FrameType
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from gradscope.record.contexts import Contexts
 from gradscope.record.sites import Sites
@@ -43,14 +41,10 @@ class Catalog:
         self.versions: list[tuple[int, ...]] = []
         self.tasks: list[dict[str, Any]] = []
         self.ended_tasks: list[tuple[int, int, int]] = []
-        self.names: list[tuple[int, int]] = []
-        self.modules: list[dict[str, Any]] = []
         self.dependencies: list[tuple[int, int, list[int], list[int]]] = []
         self.explicit: list[int] = []
         self.views: dict[int, int] = {}  # result number → number of the storage it looks at
         self.origins: list[tuple[int, int, int, int]] = []  # tensor, since, node, output
-        self._modules: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
-        self._module_ids = itertools.count()
         self.on_task_end: Any = None
         self.on_tensor: Any = None  # told of tensors that no noted call made
         self._named: set[int] = set()
@@ -351,42 +345,6 @@ class Catalog:
         """Where a hook was written, and its name."""
         name = getattr(hook, "__qualname__", None) or type(hook).__name__
         return self._sites.of_function(hook), self._writer.intern(name)
-
-    # -- modules ----------------------------------------------------------------------------------
-
-    def module(self, module: Any, parent: int) -> int:
-        """The id of a module; the first time its root is seen, all below it get theirs."""
-        found = self._modules.get(module)
-        if found is not None:
-            return found
-        self._family(module, "", parent)
-        return self._modules[module]
-
-    def _family(self, root: Any, path: str, parent: int) -> None:
-        pending = [(root, path, parent)]
-        while pending:
-            module, name, above = pending.pop(0)
-            if module in self._modules:
-                continue
-            number = self._modules[module] = next(self._module_ids)
-            own = getattr(module, "_parameters", {})
-            numbers = []
-            for short, parameter in own.items():
-                if parameter is not None:
-                    numbers.append(self._name(parameter, f"{name}.{short}" if name else short))
-            self.modules.append({
-                "id": number, "path": self._writer.intern(name),
-                "type": self._writer.intern(type(module).__qualname__), "parent": above,
-                "parameters": numbers,
-            })  # fmt: skip
-            for child, below in getattr(module, "_modules", {}).items():
-                if below is not None:
-                    pending.append((below, f"{name}.{child}" if name else child, number))
-
-    def _name(self, parameter: Any, name: str) -> int:
-        number = self.number_of(parameter)
-        self.names.append((number, self._writer.intern(name)))
-        return number
 
 
 def _state() -> Any:

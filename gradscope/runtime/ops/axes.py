@@ -6,7 +6,7 @@ import warnings
 
 from gradscope.runtime import probe
 from gradscope.runtime.autograd.node import new
-from gradscope.runtime.dims import text, wrapped
+from gradscope.runtime.dims import sizes, text, wrapped
 from gradscope.runtime.in_place import check_inplace
 from gradscope.runtime.op import INTERNAL, METHOD_ONLY, family, op, view as view_op, w
 from gradscope.runtime.ops import METHODS, both, function, method, shape as shapes
@@ -144,7 +144,7 @@ def permute(input, dims):
 
 
 def _permute_method(self, *dims):
-    return permute__default(self, shapes.sizes(dims))
+    return permute__default(self, sizes(dims))
 
 
 METHODS["permute"] = _permute_method
