@@ -17,6 +17,7 @@ import orjson
 
 from gradscope.errors import RecordingError, UsageError
 from gradscope.record.native import NativeProbe
+from gradscope.record.paused import Paused, is_watched, stop_watching
 from gradscope.record.session import Session
 from gradscope.record.sites import is_ours, working_directory
 from gradscope.record.tracebacks import described
@@ -69,7 +70,7 @@ class Recording:
 
     def start(self) -> Recording:
         """Watch from here on."""
-        if probe.here is not None:
+        if is_watched():
             raise RecordingError(_already_recording())
         start = time.perf_counter_ns()
         self._meta(start)
@@ -95,7 +96,7 @@ class Recording:
         if session is None:
             return
         self.session = None
-        probe.watch(None)
+        stop_watching(session.probe)
         _set_current(self._before)
         if error is not None:
             self._finding(session, error)
@@ -188,7 +189,7 @@ class Recording:
         if not self._paused:
             self._paused = True
             session.flush()
-            probe.watch(Paused(session.contexts), calls=False)
+            probe.watch(Paused(session.probe), calls=False)
 
     def _meta(self, start: int) -> None:
         from gradscope import __version__
@@ -239,27 +240,6 @@ class Recording:
         })  # fmt: skip
 
 
-class Paused:
-    """Stands in for the probe while nothing is recorded; only steps are followed."""
-
-    look = None
-
-    def __init__(self, contexts: Any) -> None:
-        self._contexts = contexts
-
-    def clock(self) -> int:
-        return 0
-
-    def phase_begin(self, phase: str, name: str) -> None:
-        self._contexts.enter_phase(phase, name)
-
-    def phase_end(self) -> None:
-        self._contexts.leave_phase()
-
-    def __getattr__(self, name: str) -> Any:
-        return _nothing
-
-
 def _clean(value: Any) -> Any:
     """The same, of text that every encoding can hold."""
     if isinstance(value, str):
@@ -285,10 +265,6 @@ def _leave_to_the_parent() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_leave_to_the_parent)
-
-
-def _nothing(*args: Any) -> None:
-    """What a paused recording does with whatever it is told."""
 
 
 class _Current:

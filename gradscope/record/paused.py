@@ -1,0 +1,78 @@
+"""While a recording pauses, and just after its end: whom the runtime tells in place of the probe."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from gradscope.runtime import probe
+
+if TYPE_CHECKING:
+    from gradscope.record.native import NativeProbe
+
+# Note [In the middle of a call]
+# Another thread may be in the middle of a call when the recording pauses or stops. Such a call has
+# been told to tell, and must still find somebody to tell it to: while paused, the probe itself;
+# after the end, for a moment, the probe of the recording that is over, whose notes go nowhere.
+TOLD_BY_CALLS = frozenset(
+    {"base", "context", "irregular", "layout", "layouts", "number", "one", "site", "sites", "two",
+     "unknown", "window"}
+)  # fmt: skip
+MOMENT = 1.0  # seconds
+
+
+class Paused:
+    """Stands in for the probe while nothing is recorded; only steps are followed."""
+
+    look = None
+
+    def __init__(self, paused: NativeProbe) -> None:
+        self._paused = paused
+
+    def clock(self) -> int:
+        return 0
+
+    def phase_begin(self, phase: str, name: str) -> None:
+        self._paused.phase_begin(phase, name)
+
+    def phase_end(self) -> None:
+        self._paused.phase_end()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._paused, name) if name in TOLD_BY_CALLS else _nothing
+
+
+def _nothing(*args: Any) -> None:
+    """What a paused recording does with whatever it is told."""
+
+
+class _Retired:
+    probe: NativeProbe | None = None
+
+
+def stop_watching(watcher: NativeProbe) -> None:
+    """Watch no longer; threads in the middle of a call have a moment to finish it."""
+    if not _others():
+        probe.watch(None)
+        return
+    _Retired.probe = watcher
+    probe.watch(watcher, calls=False)
+    timer = threading.Timer(MOMENT, _let_go, (watcher,))
+    timer.daemon = True
+    timer.start()
+
+
+def _others() -> bool:
+    current = threading.current_thread()
+    threads = [each for each in threading.enumerate() if each is not current]
+    return any(not each.name.startswith("gradscope ") for each in threads)
+
+
+def is_watched() -> bool:
+    """Whether a recording is under way in this process."""
+    return probe.here is not None and probe.here is not _Retired.probe
+
+
+def _let_go(watcher: NativeProbe) -> None:
+    if probe.here is watcher:
+        probe.watch(None)
