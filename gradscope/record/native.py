@@ -96,6 +96,7 @@ class NativeProbe:
         self.context = contexts.of
         self.unknown = catalog.tensor
         self.irregular = catalog.irregular
+        self.module_id: Any = None  # the id of a module that runs inside another
         self.on_window: Any = None  # called when a window of numbers is used up
         self._attended: dict[Any, tuple[Any, bool]] = {}  # each task's last: its node, and begun?
 
@@ -212,7 +213,7 @@ class NativeProbe:
     # -- around ---------------------------------------------------------------------------------
 
     def module_begin(self, module: Any) -> None:
-        self.contexts.enter_module(self.catalog.module(module, self.contexts.module()))
+        self.contexts.enter_module(self.module_id(module, self.contexts.module()))
 
     def module_end(self, module: Any) -> None:
         self.contexts.leave_module()

@@ -11,6 +11,7 @@ import numpy as np
 from gradscope.record.catalog import Catalog
 from gradscope.record.contexts import Contexts
 from gradscope.record.layouts import Layouts
+from gradscope.record.modules import Modules
 from gradscope.record.native import NativeProbe, Numbers
 from gradscope.record.operators import Operators
 from gradscope.record.sites import Sites
@@ -36,12 +37,14 @@ class Session:
         self.sites = Sites(writer, whole=level == "full")
         self.contexts = Contexts(writer, start, self.base)
         self.catalog = Catalog(writer, self.sites, self.contexts, self.base, self.numbers.take)
+        self.modules = Modules(writer, self.catalog.number_of)
         self.layouts = Layouts(writer)
         self.operators = Operators(writer, saved=level != "graph")
         self.probe = NativeProbe(
             self.numbers, self.sites, self.layouts, self.contexts, self.catalog
         )
         self.probe.on_window = self.flush
+        self.probe.module_id = self.modules.id
         self.catalog.on_task_end = self.flush_if_due
         self._graph_only = level == "graph"
         if self._graph_only:
@@ -83,8 +86,8 @@ class Session:
         self.sites.flush()
         self.contexts.flush()
         self._where()
-        self._modules()
         self._described()
+        self.modules.flush(self.ids)
         self._exceptions()
         self._full_rows()
         self._tasks()
@@ -185,13 +188,6 @@ class Session:
             })  # fmt: skip
         self.events += 4 * runs.shape[1] + 3 * moves.shape[1] + singles.shape[1]
 
-    def _modules(self) -> None:
-        modules, self.catalog.modules = self.catalog.modules, []
-        if modules:
-            columns = {name: [row[name] for row in modules] for name in modules[0]}
-            columns["parameters"] = [self._list(p) for p in columns["parameters"]]
-            self.writer.block(schema.Module, columns)
-
     def _list(self, numbers: Any) -> list[int]:
         return [(number - self.base - 2) >> 1 for number in numbers]
 
@@ -213,10 +209,6 @@ class Session:
             columns["id"], columns["storage"] = ids(columns["id"]), ids(columns["storage"])
             columns["op"] = ids(columns["op"])
             block(schema.Tensor, {**columns, "device": [0] * len(tensors)})
-        named, catalog.names = catalog.names, []
-        if named:
-            number, name = zip(*named, strict=True)
-            block(schema.Tensor, {"id": ids(number), "name": name}, amend=True)
 
     def _full_rows(self) -> None:
         """Calls, nodes, edges, saved tensors and versions that were written out in full."""

@@ -27,7 +27,7 @@ class Statistics(NamedTuple):
     Of complex numbers it is their magnitudes that are measured, and an infinite one counts as +inf.
     """
 
-    count: int
+    size: int
     nan: int
     posinf: int
     neginf: int
@@ -100,15 +100,15 @@ def _sizes(values: Any, count: int) -> tuple[float, float, float]:
 def _joined(parts: list[Statistics]) -> Statistics:
     """The statistics of pieces that lie one after the other."""
     counts = [sum(column) for column in zip(*(part[:5] for part in parts), strict=True)]
-    finite = [part for part in parts if part.count > part.nan + part.posinf + part.neginf]
+    finite = [part for part in parts if part.size > part.nan + part.posinf + part.neginf]
     bad: list[int] = []
     start = 0
     for part in parts:
         bad.extend(start + index for index in part.bad[: FIRST - len(bad)])
-        start += part.count
+        start += part.size
     if not finite:
         return Statistics(*counts, nan, nan, nan, nan, nan, tuple(bad))
-    weights = [part.count - part.nan - part.posinf - part.neginf for part in finite]
+    weights = [part.size - part.nan - part.posinf - part.neginf for part in finite]
     many = sum(weights)
     largest = max(part.norm for part in finite)
     norm = _root(largest, [part.norm for part in finite])

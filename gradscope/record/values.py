@@ -131,7 +131,8 @@ class Look:
     def outputs(self, task: Any, node: Any, grads: Sequence[Any]) -> None:
         """All gradients a node returned, where hooks are going to change them."""
         for index, grad in enumerate(grads):
-            self.sent(task, node, index, grad)
+            if grad is not None:
+                self._sent_on(task, node, index, grad)
         self._sent.add(node)
 
     def over(self, node: Any) -> None:
@@ -219,7 +220,7 @@ class Look:
             if count and kind in self._missing:
                 self._missing.discard(kind)
                 name = {"nan": "NaN", "inf": "Inf"}[kind]
-                message = f"the first {name} is {SHOWN[place]}: {count} of {found.count} elements"
+                message = f"the first {name} is {SHOWN[place]}: {count} of {found.size} elements"
                 stack = self._session.sites.here(2)
                 self._findings.append((
                     len(self._missing), intern(kind), intern(message), int(place), op, node, stack,
@@ -252,7 +253,8 @@ class Look:
             "id": list(range(first, self._written)), "place": list(map(int, place)),
             "op": ids(op), "node": ids(node), "index": list(index), "tensor": ids(tensor),
             "task": ids(task), "step": list(step), "seq": [NONE] * len(notes), "t": list(t),
-            **{name: np.array(counts[name]) for name in names if name != "bad"},
+            "count": counts["size"],
+            **{name: np.array(counts[name]) for name in names if name not in {"size", "bad"}},
             "bad": counts["bad"], "data": [intern(text) if text else 0 for text in data],
         })  # fmt: skip
 

@@ -1,0 +1,74 @@
+"""Modules of the model, by the paths their owner gives them, and the names of their parameters."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from gradscope.trace.schema import Module, Tensor
+
+if TYPE_CHECKING:
+    from gradscope.trace.writer import Writer
+
+
+class Modules:
+    """Ids of modules. The first time a root is seen, all below it get theirs."""
+
+    def __init__(self, writer: Writer, number_of: Callable[[Any], int]) -> None:
+        self._writer = writer
+        self._number_of = number_of
+        self._known: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+        self._ids = itertools.count()
+        self._rows: list[dict[str, Any]] = []
+        self._names: list[tuple[int, int]] = []
+
+    def id(self, module: Any, parent: int) -> int:
+        """The id of a module that runs inside `parent`."""
+        found = self._known.get(module)
+        if found is None:
+            self._family(module, parent)
+            found = self._known[module]
+        return found
+
+    def _family(self, root: Any, parent: int) -> None:
+        pending = [(root, "", parent)]
+        while pending:
+            module, path, above = pending.pop(0)
+            if module in self._known:
+                continue
+            number = self._known[module] = next(self._ids)
+            self._rows.append({
+                "id": number, "path": self._writer.intern(path),
+                "type": self._writer.intern(type(module).__qualname__), "parent": above,
+                "parameters": [
+                    self._named(parameter, _below(path, name))
+                    for name, parameter in getattr(module, "_parameters", {}).items()
+                    if parameter is not None
+                ],
+            })  # fmt: skip
+            for name, child in getattr(module, "_modules", {}).items():
+                if child is not None:
+                    pending.append((child, _below(path, name), number))
+
+    def _named(self, parameter: Any, name: str) -> int:
+        number = self._number_of(parameter)
+        self._names.append((number, self._writer.intern(name)))
+        return number
+
+    def flush(self, ids: Callable[[Any], Any]) -> None:
+        """Hand new modules and names to the writer; `ids` makes ids of numbers."""
+        rows, self._rows = self._rows, []
+        if rows:
+            columns = {name: [row[name] for row in rows] for name in rows[0]}
+            columns["parameters"] = [list(ids(numbers)) for numbers in columns["parameters"]]
+            self._writer.block(Module, columns)
+        names, self._names = self._names, []
+        if names:
+            numbers, texts = zip(*names, strict=True)
+            self._writer.block(Tensor, {"id": ids(numbers), "name": texts}, amend=True)
+
+
+def _below(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
