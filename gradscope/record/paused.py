@@ -1,4 +1,4 @@
-"""While a recording pauses, and just after its end: whom the runtime tells in place of the probe."""
+"""While a recording pauses, and just after its end: whom the runtime tells instead of the probe."""
 
 from __future__ import annotations
 

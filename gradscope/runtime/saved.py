@@ -111,20 +111,16 @@ def save_output(tensor: Any, node: Node, nr: int, state: ThreadState) -> SavedVa
 
 def _pack(saved: SavedVariable, hooks: tuple[Any, Any]) -> None:
     """Hand the value to a pack hook and keep what it returns in its place."""
-    tensor = saved.tensor
+    tensor, array = saved.tensor, saved.array
     if tensor is not None:
         saved.versions = tensor._versions
         saved.version = tensor._version
         saved.edge = tensor.gradient_edge()
         saved.is_leaf = tensor.is_leaf
         array = tensor._array
-    else:
-        array = saved.array
     bare = Tensor.from_array(array)
-    before = array
-    version = bare._version
     packed = hooks[0](bare)
-    if bare._version != version or before is not bare._array:
+    if bare._version or bare._array is not array:
         raise RuntimeError(
             "A saved tensor pack hook is modifying its input in place. "
             "Tensors provided as input to pack hook can not be modified by in-place operations "
@@ -143,12 +139,11 @@ def unpack_array(node: Any, value: Any, slot: int) -> Any:
         if value.hooks is not None:
             return _unhooked(value)._array
         if value.tensor is not None:
-            versions = value.tensor._versions
-            if (0 if versions is None else versions.value) != value.version:
-                modified(node, value.tensor, value.version, versions.value, slot)
+            if value.tensor._version != value.version:
+                modified(node, value.tensor, value.version, value.tensor._version, slot)
             return value.tensor._array
-        if value.versions.value != value.version:
-            modified(node, value, value.version, value.versions.value, slot)
+        if value.current_version != value.version:
+            modified(node, value, value.version, value.current_version, slot)
         return value.array
     if isinstance(value, Tensor):
         if value._version != 0:

@@ -83,6 +83,11 @@ class Tensor(Geometry, Values):
         made._versions = self._versions
         return made
 
+    def untyped_storage(self) -> Storage:
+        if self._storage is None:
+            self._storage = Storage(self._array)
+        return self._storage
+
     # -- its history ----------------------------------------------------------------------------
 
     def meta(self) -> AutogradMeta:

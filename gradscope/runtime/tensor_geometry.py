@@ -19,6 +19,8 @@ class Geometry:
 
     _array: np.ndarray[Any, Any]
     _storage: Storage | None
+    to: Any
+    untyped_storage: Any
 
     @property
     def shape(self) -> Size:
@@ -68,11 +70,6 @@ class Geometry:
 
     def storage_offset(self) -> int:
         return offset_of(self._array, self.untyped_storage())
-
-    def untyped_storage(self) -> Storage:
-        if self._storage is None:
-            self._storage = Storage(self._array)
-        return self._storage
 
     def data_ptr(self) -> int:
         return int(self._array.__array_interface__["data"][0]) if self._array.size else 0

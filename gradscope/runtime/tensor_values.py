@@ -80,6 +80,6 @@ class Values:
         return bool((self == element).any().item())
 
     def __format__(self, spec: str) -> str:
-        if self._array.ndim == 0 and not self.is_complex():
+        if self._array.ndim == 0 and self._array.dtype.kind != "c":
             return self.item().__format__(spec)
         return object.__format__(self, spec) if spec else repr(self)

@@ -348,6 +348,32 @@ def test_a_daemon_that_never_ends(house: House) -> None:
     assert house.violations() == HOLDS
 
 
+def test_recordings_begin_pause_and_end_while_threads_compute(house: House) -> None:
+    house.write("""
+import threading, gradscope, gradscope.runtime as torch
+from gradscope.trace.spec import check
+go = True
+def work():
+    x = torch.ones(3, requires_grad=True)
+    while go:
+        y = (x * 2 + 1).tanh().reshape(3)
+        y.sum().backward()
+threads = [threading.Thread(target=work) for _ in range(2)]
+for each in threads: each.start()
+for i in range(30):
+    with gradscope.record(steps=(1, 2)) as recording:
+        for step in range(5):
+            gradscope.step(step)
+            torch.ones(2, requires_grad=True).exp().sum().backward()
+    violations = [v for v in check(recording.trace()) if i == 29]
+go = False
+for each in threads: each.join()
+print(violations)
+""")
+
+    assert house.python("script.py") == Ran(0, "[]\n", "")
+
+
 # Scripts that know they may be recorded ------------------------------------------------------
 
 KNOWS = """

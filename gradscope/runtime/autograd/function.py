@@ -6,7 +6,7 @@ import functools
 import inspect
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -107,14 +107,14 @@ class BackwardCFunction(Node, FunctionCtx):
                 f"(expected {wanted}, got {len(results)})"
             )
         return [
-            _gradient(result) if is_tensor else self._no_gradient(result, position)
+            _gradient(result) if is_tensor else self._no_gradient(position)
             for position, (result, is_tensor) in enumerate(
                 zip(results, self.is_tensor_input, strict=True)
             )
             if is_tensor or result is not None
         ]
 
-    def _no_gradient(self, result: Any, position: int) -> None:
+    def _no_gradient(self, position: int) -> NoReturn:
         raise RuntimeError(
             f"function {self.name()} returned a gradient different than None at position "
             f"{position + 1}, but the corresponding forward input was not a Variable"

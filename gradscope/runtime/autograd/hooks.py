@@ -94,8 +94,8 @@ def retain_grad(tensor: Tensor) -> None:
     def keep(grad: Any) -> None:
         kept = held()
         if kept is not None:
-            before = kept._meta.grad
-            kept._meta.grad = grad.clone() if before is None else before + grad
+            fields = kept.meta()
+            fields.grad = grad.clone() if fields.grad is None else fields.grad + grad
 
     node, nr = tensor.gradient_edge()
     node.extra().retains_grad[nr] = keep

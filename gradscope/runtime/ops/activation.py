@@ -99,12 +99,12 @@ def _known(approximate):
 
 def _silu_slope(grad, self):
     share, one = w.sigmoid(self), ONE[self.dtype]
-    return grad * (share * (self * (one - share) + one))
+    return grad * share * (self * (one - share) + one)
 
 
 def _mish_slope(grad, self):
-    bent, share = w.tanh(w.softplus(self)), w.sigmoid(self)
-    return grad * (bent + self * share * (1 - bent * bent))
+    bent, share = w.tanh(w.log1p(w.exp(self))), w.sigmoid(self)
+    return grad * (bent + self * share * (ONE[self.dtype] - bent * bent))
 
 
 silu = op(

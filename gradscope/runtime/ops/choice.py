@@ -17,13 +17,14 @@ from gradscope.runtime.op import (
 )
 from gradscope.runtime.ops import METHODS, both, function, method
 from gradscope.runtime.ops.words import (
-    HALF,
-    ZERO,
+    TWO,
     alias,
     is_number,
+    nothing,
     on_arrays,
     promoted,
     scalar,
+    without,
 )
 from gradscope.runtime.outs import written
 
@@ -42,8 +43,8 @@ where__default = op(
     _where,
     PROMOTES,
     tensors("condition"),
-    self=lambda grad, condition: w.where(condition, grad, ZERO[grad.dtype]),
-    other=lambda grad, condition: w.where(condition, ZERO[grad.dtype], grad),
+    self=lambda grad, condition: w.where(condition, grad, nothing(grad)),
+    other=lambda grad, condition: w.where(condition, nothing(grad), grad),
 )
 
 
@@ -68,26 +69,24 @@ masked_fill__Scalar = op(
     "MaskedFillBackward0",
     _fill,
     tensors("mask"),
-    self=lambda grad, mask: w.where(mask, ZERO[grad.dtype], grad),
+    self=lambda grad, mask: without(grad, mask),
 )
 masked_fill__Tensor = op(
     "MaskedFillBackward1",
     lambda self, mask, value: np.where(mask, value.astype(self.dtype), self),
     tensors("mask"),
-    self=lambda grad, mask: w.where(mask, ZERO[grad.dtype], grad),
-    value=lambda grad, mask: w.where(mask, grad, ZERO[grad.dtype]).sum(),
+    self=lambda grad, mask: without(grad, mask),
+    value=lambda grad, mask: w.masked_select(grad, mask).sum(),
 )
 
 
 def _larger(grad, mine, other):
     """All of the gradient where `mine` is larger, half of it where both are equal."""
-    share = w.where(mine == other, grad * HALF[grad.dtype], grad)
-    return w.where(mine < other, ZERO[grad.dtype], share)
+    return without(w.where(mine == other, grad / TWO[grad.dtype], grad), mine < other)
 
 
 def _smaller(grad, mine, other):
-    share = w.where(mine == other, grad * HALF[grad.dtype], grad)
-    return w.where(mine > other, ZERO[grad.dtype], share)
+    return without(w.where(mine == other, grad / TWO[grad.dtype], grad), mine > other)
 
 
 maximum = op(
@@ -111,11 +110,9 @@ minimum = op(
 
 
 def _kept(grad, keeps):
-    if grad.__class__ is not np.ndarray or grad.shape != keeps.shape:
-        return w.where(keeps, grad, ZERO[grad.dtype])
-    made = grad.copy()
-    np.putmask(made, ~keeps, ZERO[made.dtype])
-    return made
+    if on_arrays(grad):
+        return without(grad, ~keeps)
+    return w.where(keeps, grad, 0)
 
 
 def _not_nan(value):
@@ -128,8 +125,8 @@ fmax = op(
     PROMOTES,
     TENSORS_ONLY,
     refuses("c", "fmax not implemented for complex tensors."),
-    self=lambda grad, self, other: _kept(grad, (self >= other) | (other != other)),
-    other=lambda grad, self, other: _kept(grad, ~((self >= other) | (other != other))),
+    self=lambda grad, self, other: without(grad, ~((self >= other) | (other != other))),
+    other=lambda grad, self, other: without(grad, (self >= other) | (other != other)),
 )
 fmin = op(
     "FminBackward0",
@@ -137,8 +134,8 @@ fmin = op(
     PROMOTES,
     TENSORS_ONLY,
     refuses("c", "fmin not implemented for complex tensors."),
-    self=lambda grad, self, other: _kept(grad, (self <= other) | (other != other)),
-    other=lambda grad, self, other: _kept(grad, ~((self <= other) | (other != other))),
+    self=lambda grad, self, other: without(grad, ~((self <= other) | (other != other))),
+    other=lambda grad, self, other: without(grad, (self <= other) | (other != other)),
 )
 
 

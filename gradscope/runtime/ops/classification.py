@@ -8,7 +8,7 @@ from gradscope.runtime.kernels import losses
 from gradscope.runtime.op import INTERNAL, family, op, outputs, tensors, w
 from gradscope.runtime.ops.losses import share
 from gradscope.runtime.ops.reduction import MEAN, NAMES, reduced
-from gradscope.runtime.ops.words import zeros_like
+from gradscope.runtime.ops.words import Scalar, beside, on_arrays, zeros_like
 
 LOSS = outputs("output", "total_weight", without=("total_weight",))
 
@@ -123,7 +123,7 @@ binary_cross_entropy__default = op(
         grad, self, target, weight, reduction
     ),
     target=lambda grad, self, target, weight, reduction: _weighed(
-        grad * (w.log1p(-self) - w.log(self)) * share(self, reduction), weight
+        grad * -w.logit(self) * beside(self, share(self, reduction)), weight
     ),
 )
 binary_cross_entropy_backward = op(
@@ -159,18 +159,18 @@ def _logits_slope(grad, self, target, weight, pos_weight, reduction):
         slope = (w.sigmoid(self) - target) * grad
     else:
         t = pos_weight * target
-        slope = ((t + 1 - target) * w.sigmoid(self) - t) * grad
+        slope = ((t + beside(t, 1) - target) * w.sigmoid(self) - t) * grad
     return _mean_part(_weighed(slope, weight), self, reduction)
 
 
 def _mean_part(slope, self, reduction):
     if reduction != MEAN:
         return slope
-    return slope / (self.size if isinstance(self, np.ndarray) else self.numel())
+    return slope / (self.size if on_arrays(self) else Scalar(self.numel()))
 
 
 def _log_sigmoid(x):
-    return -w.softplus(-x)
+    return w.log_sigmoid_forward(x)[0]
 
 
 def _logits_target_slope(grad, self, target, weight, pos_weight, reduction):

@@ -45,7 +45,8 @@ def _summed_over_repeats(grad, repeats, shape):
     if 0 in repeats:
         return zeros_of(grad, shape)
     lead = len(repeats) - len(shape)
-    split, summed = [], []
+    split: list[int] = []
+    summed: list[int] = []
     for dim, often in enumerate(repeats):
         if dim < lead or often != 1:
             summed.append(len(split))

@@ -188,7 +188,9 @@ def _contracted(operands, kept, count):
 
 def _pair_contracted(left, right, uses, kept, count):
     """Multiply two operands and sum over the dims nobody else has."""
-    alone_left, alone_right, shared = [], [], []
+    alone_left: list[int] = []
+    alone_right: list[int] = []
+    shared: list[int] = []
     for dim in range(kept, count):
         wide_left, wide_right = left._array.shape[dim] != 1, right._array.shape[dim] != 1
         if wide_left and wide_right:
@@ -208,7 +210,9 @@ def _pair_contracted(left, right, uses, kept, count):
 
 def _sorted_dims(left, right, summed):
     """The dims both operands have, those the left one has, and the rest."""
-    both, lefts, rights = [], [], []
+    both: list[int] = []
+    lefts: list[int] = []
+    rights: list[int] = []
     sizes, others = left._array.shape, right._array.shape
     for dim in (d for d in range(len(sizes)) if d not in summed):
         wide = sizes[dim] != 1, others[dim] != 1

@@ -12,7 +12,7 @@ from gradscope.runtime.ops import both
 from gradscope.runtime.ops.choice import maximum, minimum
 from gradscope.runtime.ops.sorting import VALUES, order
 from gradscope.runtime.ops.sums import dims_of, unreduced
-from gradscope.runtime.ops.words import ZERO
+from gradscope.runtime.ops.words import ZERO, nothing, on_arrays, zeros_like
 
 ndarray = np.ndarray
 NO_ORDER = refuses("c", "\"max_values_cpu\" not implemented for '{kind}'")
@@ -46,14 +46,17 @@ def _shared(grad, self, result, dim, keepdim):
     shape = tuple(self.shape)
     best = self == unreduced(result, shape, dim, keepdim)
     count = best.sum(dim or None, keepdims=True)
-    return w.where(best, unreduced(grad, shape, dim, keepdim) / count, ZERO[grad.dtype])
+    return w.where(best, unreduced(grad, shape, dim, keepdim) / count, nothing(grad))
 
 
 def _shared_by_all(grad, self, result):
     best = self == result
     if not best.any():  # the extreme one is NaN
         best = w.isnan(self)
-    return w.where(best, grad / best.sum(), ZERO[grad.dtype])
+    share = grad / best.sum()
+    if on_arrays(grad):
+        return np.where(best, share, ZERO[grad.dtype])
+    return zeros_like(self.detach()).masked_fill(best, share)
 
 
 def _best(ufunc, place, name):
@@ -89,7 +92,12 @@ def _place(place, name):
 
 
 def _selected(grads, self_shape, dim, indices, keepdim):
-    return w._selected_backward(grads[0], self_shape, dim, indices, keepdim)
+    grad = grads[0]
+    if on_arrays(grad) or not self_shape:
+        return w._selected_backward(grad, self_shape, dim, indices, keepdim)
+    if not keepdim:
+        grad, indices = grad.unsqueeze(dim), indices.unsqueeze(dim)
+    return grad.new_zeros(self_shape).scatter(dim, indices, grad)
 
 
 amax__default = op("AmaxBackward0", _reduced(np.maximum, "amax"), NO_ORDER, self=_shared)

@@ -12,7 +12,7 @@ from gradscope.runtime.dims import text, wrapped
 from gradscope.runtime.kernels import plain
 from gradscope.runtime.op import INTERNAL, family, inplace, op, tensors, w
 from gradscope.runtime.ops import both
-from gradscope.runtime.ops.shape import broadcast_shape
+from gradscope.runtime.ops.broadcasting import broadcast_shape
 
 
 def bounded(index, dim, size):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations as without, combinations_with_replacement as replaced
+from typing import Any
 
 import numpy as np
 
@@ -52,7 +53,8 @@ def _cat_with_empty(tensors, dim):
 def _parts(grad, tensors_shape, dim):
     """The part of the gradient that belongs to each tensor."""
     dim = dim % len(next((s for s in tensors_shape if s != (0,)), (0,)))
-    parts, start = [], 0
+    parts: list[Any] = []
+    start = 0
     for shape in tensors_shape:
         if shape == (0,):
             parts.append(None)

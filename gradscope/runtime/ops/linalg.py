@@ -15,7 +15,7 @@ from gradscope.runtime.dims import text
 from gradscope.runtime.kernels.support import HALVES
 from gradscope.runtime.op import BY_HAND, family, inplace, op, w
 from gradscope.runtime.ops import both
-from gradscope.runtime.ops.shape import not_expandable
+from gradscope.runtime.ops.broadcasting import not_expandable
 
 FLOAT32 = np.dtype(np.float32)
 C_NAMES = {

@@ -41,7 +41,7 @@ mse_loss__default = op(
     INTERNAL,
     self=lambda grad, self, target, reduction: w.mse_loss_backward(grad, self, target, reduction),
     target=lambda grad, self, target, reduction: (
-        -w.mse_loss_backward(grad, self, target, reduction)
+        w.mse_loss_backward(grad, target, self, reduction)
     ),
 )
 mse_loss_backward = op(
@@ -93,7 +93,7 @@ smooth_l1_loss__default = op(
         grad, self, target, reduction, beta
     ),
     target=lambda grad, self, target, reduction, beta: (
-        -w.smooth_l1_loss_backward(grad, self, target, reduction, beta)
+        w.smooth_l1_loss_backward(grad, target, self, reduction, beta)
     ),
 )
 smooth_l1_loss_backward = op(
@@ -129,7 +129,7 @@ huber_loss__default = op(
         grad, self, target, reduction, delta
     ),
     target=lambda grad, self, target, reduction, delta: (
-        -w.huber_loss_backward(grad, self, target, reduction, delta)
+        w.huber_loss_backward(grad, target, self, reduction, delta)
     ),
 )
 huber_loss_backward = op(

@@ -11,7 +11,7 @@ from gradscope.runtime.kernels.support import HALVES
 from gradscope.runtime.op import BY_HAND, FUNCTION_ONLY, PROMOTES, TENSORS_ONLY, family, op, w
 from gradscope.runtime.ops import FUNCTIONS, both, nn_function
 from gradscope.runtime.ops.sums import accumulated, checked, dims_of, unreduced
-from gradscope.runtime.ops.words import ZERO
+from gradscope.runtime.ops.words import nothing, without
 
 
 def norm_kernel(self, ord=2, dim=None, keepdim=False):
@@ -60,17 +60,17 @@ def norm_slope(grad, self, result, ord, dim, keepdim):
     if ord == 1:
         return w.sgn(self) * grad
     if ord == 2:
-        return grad * w.where(result == 0, ZERO[self.dtype], self / result)
+        return self * without(grad / result, result == 0)
     size = w.abs(self)
     if math.isinf(ord):
         best = (size == result) | (size != size)
         share = grad / best.sum(dim or None, keepdims=True)
-        return w.sgn(self) * w.where(best, share, ZERO[grad.dtype])
+        return w.sgn(self) * w.where(best, share, nothing(grad))
     if ord < 2:
-        scaled = w.where(self == 0, ZERO[self.dtype], w.sgn(self) * size ** (ord - 1))
+        scaled = without(w.sgn(self) * size ** (ord - 1), self == 0)
     else:
         scaled = self * size ** (ord - 2)
-    return scaled * w.where(result == 0, ZERO[grad.dtype], grad / result ** (ord - 1))
+    return scaled * without(grad / result ** (ord - 1), result == 0)
 
 
 linalg_vector_norm = op(

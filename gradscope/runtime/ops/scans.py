@@ -14,7 +14,7 @@ from gradscope.runtime.limits import finfo
 from gradscope.runtime.op import family, inplace, op, outputs, refuses, w
 from gradscope.runtime.ops import both, method
 from gradscope.runtime.ops.sums import unreduced
-from gradscope.runtime.ops.words import ONE, zeros_like
+from gradscope.runtime.ops.words import beside, zeros_like
 
 
 def _scan(step):
@@ -41,7 +41,7 @@ def _pieces(x, dim):
 
 def _cumprod_slope(grad, self, result, dim):
     if self.ndim == 0:
-        return grad * ONE[self.dtype]
+        return grad * beside(grad, 1)
     if self.shape[wrapped(dim, self.ndim)] and not bool((self == 0).any()):
         return reversed_cumsum(grad * result, dim) / self
     return _cumprod_slope_with_zeros(grad, self, wrapped(dim, self.ndim))
@@ -86,7 +86,7 @@ def _prod_dim(self, dim, keepdim=False, dtype=None):
 def _others(self, dim):
     """The product of all elements along a dim but the one itself; zeros may be among them."""
     size, before = self.shape[dim], (slice(None),) * dim
-    ones = w.where(self == self, ONE[self.dtype], ONE[self.dtype])[(*before, slice(0, 1))]
+    ones = (zeros_like(self) + 1)[(*before, slice(0, 1))]
     left = w.cumprod(self, dim)[(*before, slice(0, size - 1))]
     right = _reversed(w.cumprod(_reversed(self, dim), dim), dim)[(*before, slice(1, size))]
     return w.cat([ones, left], dim) * w.cat([right, ones], dim)
@@ -94,7 +94,7 @@ def _others(self, dim):
 
 def _prod_slope(grad, self, result):
     if self.ndim == 0:
-        return grad * ONE[self.dtype]
+        return grad * beside(grad, 1)
     if not bool((self == 0).any()):
         return grad * (result / self)
     return grad * _others(self.reshape(-1), 0).reshape(tuple(self.shape))
@@ -104,7 +104,7 @@ def _prod_dim_slope(grad, self, result, dim, keepdim):
     shape = tuple(self.shape)
     grad = unreduced(grad, shape, (dim,), keepdim)
     if not shape or 0 in shape:
-        return grad * self if shape else grad * ONE[self.dtype]
+        return grad * self if shape else grad * beside(grad, 1)
     if not bool((self == 0).any()):
         return grad * (unreduced(result, shape, (dim,), keepdim) / self)
     return grad * _others(self, wrapped(dim, len(shape)))

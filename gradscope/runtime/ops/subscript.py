@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from operator import index as whole
+from typing import Any
 
 import numpy as np
 
@@ -11,8 +12,9 @@ from gradscope.runtime.dims import wrapped
 from gradscope.runtime.factories import array_of
 from gradscope.runtime.ops import METHODS
 from gradscope.runtime.ops.aliasing import alias
+from gradscope.runtime.ops.broadcasting import expand__default
 from gradscope.runtime.ops.indexing import index_put_, indexed, wrapped_value
-from gradscope.runtime.ops.shape import expand__default, unsqueeze
+from gradscope.runtime.ops.shape import unsqueeze
 from gradscope.runtime.ops.slicing import select, slice__default
 from gradscope.runtime.ops.writing import copy_, fill_
 from gradscope.runtime.tensor import Tensor
@@ -133,7 +135,8 @@ def _taken_apart(self, items):
     _check_count(self, items)
     ndim = self._array.ndim
     spent = sum(_dims_of(item) for item in items)
-    found, left, dim = self, [], 0
+    found, dim = self, 0
+    left: list[Any] = []
     for position, item in enumerate(items):
         kind = item.__class__
         if kind is int:

@@ -15,7 +15,15 @@ from gradscope.runtime.kernels.reduce import sum_columns
 from gradscope.runtime.kernels.support import HALVES, LARGE
 from gradscope.runtime.op import BY_HAND, FLOATS, family, op, outputs, refuses, w
 from gradscope.runtime.ops import both, function
-from gradscope.runtime.ops.words import ONES, ZERO, function_alias, on_arrays, zeros_like
+from gradscope.runtime.ops.words import (
+    ONES,
+    ZERO,
+    Scalar,
+    beside,
+    function_alias,
+    on_arrays,
+    without,
+)
 from gradscope.runtime.outs import written
 
 add_reduce: Any = np.add.reduce
@@ -37,9 +45,9 @@ def spread(grad, shape):
 
 def unreduced(grad, shape, dim, keepdim):
     """Put back, with size 1, the dims that a reduction took away."""
-    if keepdim or not shape:
+    if keepdim or not shape or not dim:
         return grad
-    dims = range(len(shape)) if not dim else wrapped_all(dim, len(shape))
+    dims = wrapped_all(dim, len(shape))
     sizes = tuple([1 if i in dims else size for i, size in enumerate(shape)])
     return grad.reshape(sizes) if on_arrays(grad) else _unsqueezed(grad, dims)
 
@@ -165,7 +173,7 @@ def _count(shape, dim):
 
 def _mean_slope(grad, self_shape, self_numel):
     if not on_arrays(grad):
-        return grad.expand(self_shape) / self_numel
+        return grad.expand(self_shape) / Scalar(self_numel)
     made = np.empty(self_shape, grad.dtype)
     if self_numel:
         made.fill(grad.item() / self_numel)
@@ -175,7 +183,7 @@ def _mean_slope(grad, self_shape, self_numel):
 def _mean_dim_slope(grad, self_shape, self_numel, dim, keepdim):
     if on_arrays(grad):
         return spread_dims(np.true_divide(grad, _count(self_shape, dim)), self_shape, dim, keepdim)
-    return spread_dims(grad, self_shape, dim, keepdim) / _count(self_shape, dim)
+    return spread_dims(grad, self_shape, dim, keepdim) / Scalar(_count(self_shape, dim))
 
 
 mean__default = op("MeanBackward0", _mean, self=_mean_slope)
@@ -236,12 +244,12 @@ def _var_slope(grad, self, dim, correction, keepdim):
     shape = tuple(self.shape)
     left = _count(shape, dim) - (1 if correction is None else correction)
     scale = 2 / left if left else math.inf
-    mean = self.mean(dim or None, keepdims=True)
-    return unreduced(grad, shape, dim, keepdim) * ((self - mean) * scale)
+    mean = self.mean(dim, keepdims=True) if dim else self.mean()
+    return unreduced(grad, shape, dim, keepdim) * beside(self, scale) * (self - mean)
 
 
 def _std_slope(grad, self, result, dim, correction, keepdim):
-    half = w.where(result == 0, zeros_like(grad), grad / (result * 2))
+    half = without(grad / (result * beside(result, 2)), result == 0)
     return _var_slope(half, self, dim, correction, keepdim)
 
 
@@ -259,7 +267,7 @@ def _with_mean(measure):
 
 def _mean_part(grad, self, dim, keepdim):
     shape = tuple(self.shape)
-    return spread_dims(grad / _count(shape, dim), shape, dim, keepdim)
+    return spread_dims(grad, shape, dim, keepdim) / beside(grad, _count(shape, dim))
 
 
 var__correction = op("VarBackward0", _var, BY_HAND, self=_var_slope)

@@ -96,6 +96,11 @@ def beside(value: Any, number: Any) -> Any:
     return number if on_arrays(value) else Scalar(number)
 
 
+def nothing(grad: Any) -> Any:
+    """What `where` puts in place of a gradient that does not arrive."""
+    return ZERO[grad.dtype] if on_arrays(grad) else 0
+
+
 def without(grad: Any, mask: Any) -> Any:
     """A gradient with zeros where the mask is True."""
     if not on_arrays(grad):

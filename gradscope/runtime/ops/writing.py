@@ -8,7 +8,7 @@ from gradscope.runtime import dtypes
 from gradscope.runtime.dims import text
 from gradscope.runtime.op import FUNCTION_ONLY, INTERNAL, family, inplace, op, overload
 from gradscope.runtime.ops import METHODS, function, method
-from gradscope.runtime.ops.shape import disagreement
+from gradscope.runtime.ops.broadcasting import disagreement
 from gradscope.runtime.ops.words import zeros_like
 from gradscope.runtime.tensor import Tensor
 

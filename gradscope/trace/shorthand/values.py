@@ -31,6 +31,7 @@ EVENT_OF: dict[Place, type[Event]] = {
     Place.GRAD: events.Accumulate,
     Place.SEED: events.TaskBegin,
 }
+NODE = ["task", "node"]
 NEEDED = ("id", "place", "task", "node", "index", "seq", "t")
 
 
@@ -80,11 +81,8 @@ def _events_of(values: Mapping[str, Ints], kind: type[Event], made: Any) -> Ints
     if kind is events.BufferAdded:
         defined = ~event["undefined"]
         event = {name: column[defined] for name, column in event.items()}
-        names, others = ("task", "node", "index"), ("task", "node", "input_nr")
-    elif kind is events.TaskBegin:
-        names = others = ("task",)
-    else:
-        names = others = ("task", "node")
+    names = {events.BufferAdded: [*NODE, "index"], events.TaskBegin: ["task"]}.get(kind, NODE)
+    others = ["input_nr" if name == "index" else name for name in names]
     first, second = [values[name] for name in names], [event[name] for name in others]
     if kind is events.HookEnd:
         return _last(first, values["t"], second, event["t"], event["seq"])
