@@ -211,7 +211,7 @@ class Session:
             block(schema.Tensor, {**columns, "device": [0] * len(tensors)})
 
     def _full_rows(self) -> None:
-        """Calls, nodes, edges, saved tensors and versions that were written out in full."""
+        """Calls and nodes that were written out in full, and what belongs to them."""
         catalog, block, ids = self.catalog, self.writer.block, self.ids
         contexts = np.array(self.contexts.rows, np.int64)
         calls, catalog.ops = catalog.ops, []
@@ -238,6 +238,11 @@ class Session:
                 "module": where[:, 1], "stack": site, "thread": where[:, 0], "step": where[:, 3],
                 "t": t,
             })  # fmt: skip
+        self._full_links(contexts)
+
+    def _full_links(self, contexts: Ints) -> None:
+        """Edges, saved tensors and versions that were written out in full."""
+        catalog, block, ids = self.catalog, self.writer.block, self.ids
         edges, catalog.edges = catalog.edges, []
         if edges:
             node, index, following, nr = map(np.array, zip(*edges, strict=True))

@@ -130,8 +130,8 @@ class Sites:
             names = ("id", "file", "line", "function", "text")
             self._writer.block(Frame, dict(zip(names, zip(*frames, strict=True), strict=True)))
         if stacks:
-            names = ("id", "frame", "parent")
-            self._writer.block(Stack, dict(zip(names, zip(*stacks, strict=True), strict=True)))
+            links = ("id", "frame", "parent")
+            self._writer.block(Stack, dict(zip(links, zip(*stacks, strict=True), strict=True)))
 
 
 def _shown(file: str, folder: str) -> str:

@@ -15,7 +15,7 @@ CHUNK = 1 << 13
 are too few for NumPy's library to start threads on."""
 
 # What methods of arrays call in the end.
-total, minimum, maximum = np.add.reduce, np.minimum.reduce, np.maximum.reduce
+summed, minimum, maximum = np.add.reduce, np.minimum.reduce, np.maximum.reduce
 
 FIRST = 8
 """How many bad elements are named."""
@@ -85,9 +85,9 @@ def _measured(flat: Any) -> Any:
 
 def _sizes(values: Any, count: int) -> tuple[float, float, float]:
     """Mean, root mean square and norm; none of them overflows where it need not."""
-    mean, squares = float(total(values)) / count, float(values.dot(values))
+    mean, squares = float(summed(values)) / count, float(values.dot(values))
     if not isfinite(mean):
-        mean = float(total(values / count))
+        mean = float(summed(values / count))
     if isfinite(squares):
         norm = sqrt(squares)
         return mean, norm / sqrt(count), norm
@@ -99,32 +99,29 @@ def _sizes(values: Any, count: int) -> tuple[float, float, float]:
 
 def _joined(parts: list[Statistics]) -> Statistics:
     """The statistics of pieces that lie one after the other."""
-    counts = [sum(column) for column in zip(*(part[:5] for part in parts), strict=True)]
-    finite = [part for part in parts if part.size > part.nan + part.posinf + part.neginf]
+    size, nans, above, below, zero = (
+        sum(column) for column in zip(*(part[:5] for part in parts), strict=True)
+    )
     bad: list[int] = []
     start = 0
     for part in parts:
         bad.extend(start + index for index in part.bad[: FIRST - len(bad)])
         start += part.size
+    finite = [(part, part.size - part.nan - part.posinf - part.neginf) for part in parts]
+    finite = [(part, many) for part, many in finite if many]
     if not finite:
-        return Statistics(*counts, nan, nan, nan, nan, nan, tuple(bad))
-    weights = [part.size - part.nan - part.posinf - part.neginf for part in finite]
-    many = sum(weights)
-    largest = max(part.norm for part in finite)
-    norm = _root(largest, [part.norm for part in finite])
-    return Statistics(
-        *counts,
-        min(part.min for part in finite),
-        max(part.max for part in finite),
-        sum(part.mean * (weight / many) for part, weight in zip(finite, weights, strict=True)),
-        norm / sqrt(many),
-        norm,
-        tuple(bad),
-    )
+        return Statistics(size, nans, above, below, 0, nan, nan, nan, nan, nan, tuple(bad))
+    total = sum(many for _, many in finite)
+    low, high = min(part.min for part, _ in finite), max(part.max for part, _ in finite)
+    mean = sum(part.mean * (many / total) for part, many in finite)
+    norm = _root([part.norm for part, _ in finite])
+    sizes = low, high, mean, norm / sqrt(total), norm
+    return Statistics(size, nans, above, below, zero, *sizes, tuple(bad))
 
 
-def _root(largest: float, norms: list[float]) -> float:
+def _root(norms: list[float]) -> float:
     """The root of the sum of squares, also where a square would be too large."""
+    largest = max(norms)
     if not largest or not isfinite(largest):
         return largest
     return largest * sqrt(sum((norm / largest) ** 2 for norm in norms))

@@ -10,6 +10,9 @@ class device:  # noqa: N801  (PyTorch's name)
 
     __slots__ = ("index", "type")
 
+    index: int | None
+    type: str
+
     def __init__(self, type: Any = "cpu", index: int | None = None) -> None:
         if isinstance(type, device):
             type, index = type.type, type.index

@@ -51,6 +51,7 @@ from gradscope.runtime.operation import (
 )
 from gradscope.runtime.road import Parameter, Plan, Slot
 from gradscope.runtime.unbuilt import Unbuilt
+from gradscope.runtime.words import w
 
 __all__ = [
     "BY_HAND",
@@ -385,19 +386,3 @@ def family(namespace: dict[str, Any]) -> None:
             raise TypeError(f"the operation {made.name} is declared twice")
         made.number = len(REGISTRY)
         REGISTRY[made.name] = made
-
-
-class Words:
-    """The vocabulary of formulas: `w.cos(x)` is a kernel on arrays, an operation on tensors."""
-
-    def __getattr__(self, name: str) -> Any:
-        made = REGISTRY.get(name)
-        if made is None:
-            raise AttributeError(f"no operation is called '{name}'")
-        scope = {"kernel": made.kernel, "function": made.road, "ndarray": np.ndarray}
-        word = road.build(name, road_back.word(made.plan), scope, made.plan)
-        self.__dict__[name] = word
-        return word
-
-
-w = Words()

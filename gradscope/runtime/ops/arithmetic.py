@@ -82,7 +82,7 @@ rsub__Tensor = op(
     lambda self, other, alpha=1: np.subtract(other, self if alpha == 1 else _times(self, alpha)),
     PROMOTES,
     *NO_MASKS,
-    self=lambda grad, alpha: -(grad * beside(grad, alpha)),
+    self=lambda grad, alpha: -(grad if alpha == 1 else grad * beside(grad, alpha)),
     other=lambda grad: grad,
 )
 # The other operand of 1 - x is a number, and has no place among the node's edges.

@@ -65,7 +65,10 @@ tan = op(
     self=lambda grad, result: grad * (result**2 + ONE[result.dtype]),
 )
 asin = op(
-    "AsinBackward0", np.arcsin, FLOATS, self=lambda grad, self: grad * w.rsqrt(1 - self * self)
+    "AsinBackward0",
+    np.arcsin,
+    FLOATS,
+    self=lambda grad, self: grad * w.rsqrt(-self * self + ONE[self.dtype]),
 )
 acos = op(
     "AcosBackward0",
@@ -73,11 +76,19 @@ acos = op(
     FLOATS,
     self=lambda grad, self: grad * -w.rsqrt(-self * self + ONE[self.dtype]),
 )
-atan = op("AtanBackward0", np.arctan, FLOATS, self=lambda grad, self: grad / (self * self + ONE[self.dtype]))
+atan = op(
+    "AtanBackward0",
+    np.arctan,
+    FLOATS,
+    self=lambda grad, self: grad / (self * self + ONE[self.dtype]),
+)
 sinh = op("SinhBackward0", np.sinh, FLOATS, self=lambda grad, self: grad * w.cosh(self))
 cosh = op("CoshBackward0", np.cosh, FLOATS, self=lambda grad, self: grad * w.sinh(self))
 asinh = op(
-    "AsinhBackward0", np.arcsinh, FLOATS, self=lambda grad, self: grad * w.rsqrt(self**2 + ONE[self.dtype])
+    "AsinhBackward0",
+    np.arcsinh,
+    FLOATS,
+    self=lambda grad, self: grad * w.rsqrt(self**2 + ONE[self.dtype]),
 )
 acosh = op(
     "AcoshBackward0",
@@ -85,8 +96,12 @@ acosh = op(
     FLOATS,
     self=lambda grad, self: grad * w.rsqrt(self * self - ONE[self.dtype]),
 )
-atanh = op("AtanhBackward0", np.arctanh, FLOATS, self=lambda grad, self: grad * ONE[grad.dtype] / (ONE[self.dtype] - self**2))
-
+atanh = op(
+    "AtanhBackward0",
+    np.arctanh,
+    FLOATS,
+    self=lambda grad, self: grad * ONE[grad.dtype] / (ONE[self.dtype] - self**2),
+)
 
 exp_ = inplace(exp)
 exp2_ = inplace(exp2)

@@ -40,9 +40,7 @@ mse_loss__default = op(
     PROMOTES,
     INTERNAL,
     self=lambda grad, self, target, reduction: w.mse_loss_backward(grad, self, target, reduction),
-    target=lambda grad, self, target, reduction: (
-        w.mse_loss_backward(grad, target, self, reduction)
-    ),
+    target=lambda grad, self, target, reduction: w.mse_loss_backward(grad, target, self, reduction),
 )
 mse_loss_backward = op(
     "MseLossBackwardBackward0",
@@ -92,8 +90,8 @@ smooth_l1_loss__default = op(
     self=lambda grad, self, target, reduction, beta: w.smooth_l1_loss_backward(
         grad, self, target, reduction, beta
     ),
-    target=lambda grad, self, target, reduction, beta: (
-        w.smooth_l1_loss_backward(grad, target, self, reduction, beta)
+    target=lambda grad, self, target, reduction, beta: w.smooth_l1_loss_backward(
+        grad, target, self, reduction, beta
     ),
 )
 smooth_l1_loss_backward = op(
@@ -128,8 +126,8 @@ huber_loss__default = op(
     self=lambda grad, self, target, reduction, delta: w.huber_loss_backward(
         grad, self, target, reduction, delta
     ),
-    target=lambda grad, self, target, reduction, delta: (
-        w.huber_loss_backward(grad, target, self, reduction, delta)
+    target=lambda grad, self, target, reduction, delta: w.huber_loss_backward(
+        grad, target, self, reduction, delta
     ),
 )
 huber_loss_backward = op(
