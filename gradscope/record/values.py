@@ -209,6 +209,7 @@ class Look:
         now = perf_counter_ns() - session.start
         data = _json(array) if self._whole and array.size <= WHOLE else ""
         step = session.contexts.step
+        task = max(task, self._base)  # one that began before the recording is unknown
         self._notes.append((place, op, node, index, tensor, task, step, now, found, data))
         if found.bad and self._missing:
             self._found(place, op, node, now, found)
