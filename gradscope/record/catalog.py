@@ -310,7 +310,7 @@ class Catalog:
             "inputs": [self.number_of_node(n) for n, _ in task.inputs],
             "keep_graph": task.keep_graph, "create_graph": task.create_graph,
             "accumulate_grad": task.accumulate_grad, "depth": task.reentrant_depth,
-            "parent": self.base if parent is None else parent.seen,
+            "parent": self.base if parent is None else max(parent.seen, self.base),
             "thread": self._contexts.thread(), "stack": self._sites.here(2),
             "step": self._contexts.step,
             "needed": [self.number_of_node(n) for n, e in info.items() if e.needed],
@@ -322,6 +322,8 @@ class Catalog:
     def task_end(self, probe: Any, task: Any) -> None:
         from gradscope.record.native import LEAVE, TASK_END
 
+        if task.seen <= self.base:  # it began before the recording did
+            return
         error = task.error
         text = "" if error is None else described(error)
         now = perf_counter_ns()

@@ -143,6 +143,8 @@ class NativeProbe:
         at: int = 0,
     ) -> int:  # fmt: skip
         """One event by itself. Returns its time."""
+        if task is not None and task.seen <= self.base:  # it began before the recording did
+            return at
         number = self.base if node is None else node.seen
         if number <= self.base and node is not None:
             number = self.catalog.node(node)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 from gradscope.runtime import probe
@@ -12,13 +13,13 @@ if TYPE_CHECKING:
 
 # Note [In the middle of a call]
 # Another thread may be in the middle of a call when the recording pauses or stops. Such a call has
-# been told to tell, and must still find somebody to tell it to: while paused, the probe itself;
-# after the end, for a moment, the probe of the recording that is over, whose notes go nowhere.
+# been told to tell, and must still find somebody to tell it to. Before the notes are written for
+# the last time, threads get the time of some switches to tell what they had begun.
 TOLD_BY_CALLS = frozenset(
     {"base", "context", "irregular", "layout", "layouts", "number", "one", "site", "sites", "two",
      "unknown", "window"}
 )  # fmt: skip
-MOMENT = 1.0  # seconds
+SWITCHES, MOMENT = 0.03, 1.0  # seconds
 
 
 class Paused:
@@ -47,7 +48,7 @@ def _nothing(*args: Any) -> None:
 
 
 class _Retired:
-    probe: NativeProbe | None = None
+    probe: Paused | None = None
 
 
 def stop_watching(watcher: NativeProbe) -> None:
@@ -55,9 +56,10 @@ def stop_watching(watcher: NativeProbe) -> None:
     if not _others():
         probe.watch(None)
         return
-    _Retired.probe = watcher
-    probe.watch(watcher, calls=False)
-    timer = threading.Timer(MOMENT, _let_go, (watcher,))
+    _Retired.probe = retired = Paused(watcher)
+    probe.watch(retired, calls=False)
+    time.sleep(SWITCHES)
+    timer = threading.Timer(MOMENT, _let_go, (retired,))
     timer.daemon = True
     timer.start()
 
@@ -73,6 +75,6 @@ def is_watched() -> bool:
     return probe.here is not None and probe.here is not _Retired.probe
 
 
-def _let_go(watcher: NativeProbe) -> None:
-    if probe.here is watcher:
+def _let_go(retired: Paused) -> None:
+    if probe.here is retired:
         probe.watch(None)

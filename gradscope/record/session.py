@@ -81,20 +81,21 @@ class Session:
                 self._flushing = False
 
     def _flush(self) -> None:
-        self.layouts.flush()
-        self._calls(self.probe.calls_one, self.probe.calls_two)
-        self.sites.flush()
-        self.contexts.flush()
-        self._where()
-        self._described()
-        self.modules.flush(self.ids)
-        self._exceptions()
-        self._full_rows()
-        self._tasks()
-        self._engine()
-        self._ended()
+        """What names others goes first: threads may be noting both, and a name needs its row."""
         if self.probe.look is not None:
             self.probe.look.flush()
+        self._engine()
+        self._ended()
+        self._tasks()
+        self._full_rows()
+        self._calls(self.probe.calls_one, self.probe.calls_two)
+        self._exceptions()
+        self.modules.flush(self.ids)
+        self._described()
+        self._where()
+        self.contexts.flush()
+        self.sites.flush()
+        self.layouts.flush()
 
     def ids(self, numbers: Any) -> Ints:
         """Numbers as the trace has them: halved, from 0; NONE for `base`."""
@@ -161,6 +162,10 @@ class Session:
         runs, moves, singles = (
             log.take() for log in (self.probe.runs, self.probe.moves, self.probe.events)
         )
+        strange = runs[2] <= self.base  # of tasks that began before the recording did
+        if strange.any():
+            moves = moves[:, ~np.isin(moves[0], runs[0][strange])]
+            runs = runs[:, ~strange]
         if runs.shape[1]:
             begin, ended, task, node, popped, told = runs
             self._put(short.Run, {
