@@ -204,7 +204,7 @@ def freed(node: Any) -> NoReturn:
         "after they have already been freed). Saved intermediate values of the graph are freed "
         "when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to "
         "backward through the graph a second time or if you need to access saved tensors after "
-        "calling backward."
+        f"calling backward.\n{node.name()} has let go of what it had saved."
     )
 
 

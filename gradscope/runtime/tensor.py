@@ -15,7 +15,7 @@ from gradscope.runtime import call, overrides, saved
 from gradscope.runtime.autograd.node import new
 from gradscope.runtime.meta import AutogradMeta, ViewMeta
 from gradscope.runtime.storage import Storage, VersionCounter
-from gradscope.runtime.tensor_geometry import Geometry
+from gradscope.runtime.tensor_geometry import Geometry, c_name
 from gradscope.runtime.tensor_values import Values
 from gradscope.runtime.views import edge_of, view_edge
 
@@ -140,6 +140,8 @@ class Tensor(Geometry, Values):
             raise RuntimeError(
                 "only Tensors of floating point and complex dtype can require gradients"
             )
+        if wanted and not self.is_leaf:
+            raise RuntimeError("you can only change requires_grad flags of leaf variables.")
         self.requires_grad_(wanted)
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
@@ -333,9 +335,9 @@ def _check_grad(tensor: Tensor, value: Any) -> None:
         raise RuntimeError("can't assign Variable as its own grad")
     if value._array.dtype != tensor._array.dtype:
         raise RuntimeError(
-            f"attempting to assign a gradient with dtype '{value.dtype}' to a tensor with dtype "
-            f"'{tensor.dtype}'. The gradient must match the tensor's dtype (or the tensor's "
-            "grad_dtype if set)."
+            f"attempting to assign a gradient with dtype '{c_name(value._array)}' to a tensor with "
+            f"grad_dtype '{tensor.dtype.scalar_name}'. The gradient must match the tensor's "
+            "grad_dtype (defaults to the tensor's dtype)."
         )
     if value._array.shape != tensor._array.shape:
         raise RuntimeError(

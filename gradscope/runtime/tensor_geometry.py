@@ -115,3 +115,23 @@ def strides_of(array: np.ndarray[Any, Any]) -> tuple[int, ...]:
 def type_name(array: np.ndarray[Any, Any]) -> str:
     """The legacy name of a tensor type: torch.FloatTensor."""
     return f"torch.{dtypes.from_numpy(array.dtype).scalar_name}Tensor"
+
+
+C_NAMES = {
+    "float64": "double",
+    "float32": "float",
+    "float16": "c10::Half",
+    "bfloat16": "c10::BFloat16",
+    "int64": "long int",
+    "int16": "short int",
+    "int8": "signed char",
+    "uint8": "unsigned char",
+    "complex64": "c10::complex<float>",
+    "complex128": "c10::complex<double>",
+}
+
+
+def c_name(array: np.ndarray[Any, Any]) -> str:
+    """What some of PyTorch's messages call a dtype."""
+    name = dtypes.from_numpy(array.dtype).name
+    return C_NAMES.get(name, name)

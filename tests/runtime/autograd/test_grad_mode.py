@@ -173,6 +173,11 @@ def test_requires_grad_of_what_is_no_leaf_cannot_be_switched_off(torch: Any) -> 
     assert raises(RuntimeError, switch_off).startswith(text)
     assert y.requires_grad_(True) is y
 
+    def switch_on() -> None:
+        y.requires_grad = True
+
+    assert raises(RuntimeError, switch_on) == text
+
 
 def test_detach_shares_values_and_writes_and_no_history(torch: Any) -> None:
     x = leaf(torch, 1.0)
