@@ -307,8 +307,8 @@ class Value(Row):
     id: int
     place: int = 0  # Place
     op: OpId = NONE
-    node: NodeId = NONE
-    index: int = 0  # which output of the op, or which input or output of the node
+    node: NodeId = NONE  # of a LEAF: the node that handed this gradient to the program
+    index: int = 0  # which output of the op, or input or output of the node; NONE: its `.grad`
     tensor: TensorId = NONE
     task: TaskId = NONE
     step: StepId = NONE
