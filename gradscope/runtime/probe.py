@@ -25,6 +25,34 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any, Protocol
 
 
+class Look(Protocol):
+    """Who looks at values, where a watcher has one: what is read here may not be kept."""
+
+    def made(self, op: Any, node: Any, number: int, made: Any, state: Any) -> None: ...
+    def seed(self, task: Any, node: Any, nr: int, grad: Any) -> None: ...
+    def inputs(self, task: Any, node: Any, grads: Sequence[Any]) -> None: ...
+    def outputs(self, task: Any, node: Any, grads: Sequence[Any]) -> None: ...
+    def sent(
+        self,
+        task: Any,
+        node: Any,
+        index: int,
+        grad: Any,
+        following: Any,
+        nr: int,
+        how: int,
+        summed: Any,
+    ) -> None: ...
+    def over(self, node: Any) -> None: ...
+    def hooked(self, task: Any, node: Any, nr: int, grads: Sequence[Any]) -> None: ...
+    def stepped(self, task: Any, node: Any, leaf: Any) -> None: ...
+    def grad(self, task: Any, node: Any, leaf: Any) -> None: ...
+
+    # what users get to see, and what their backward returned
+    def handed(self, node: Any, grads: Sequence[Any], nr: int = 0) -> None: ...
+    def returned(self, node: Any, grads: Sequence[Any]) -> None: ...
+
+
 class Probe(Protocol):
     """What a watcher has: places for numbers, and methods for what is told in words."""
 
@@ -37,7 +65,7 @@ class Probe(Protocol):
     two: Callable[[tuple[Any, ...]], None]
     run: Callable[[tuple[int, ...]], None]
     move: Callable[[tuple[int, ...]], None]
-    look: Any  # None, or who looks at values
+    look: Look | None
 
     def site(self, frame: FrameType) -> int: ...
     def layout(self, meta: Any) -> int: ...
