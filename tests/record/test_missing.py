@@ -62,15 +62,15 @@ import sys
 import torch
 import torch.autograd
 import torch.autograd as autograd
-import torch.utils.data
+import torch.optim.lr_scheduler
 from torch import Tensor, autograd as again, nn
 from torch.autograd import Function
-from torch.utils.data import DataLoader
+from torch.optim.lr_scheduler import StepLR
 import torch.nn.functional as F
 import gradscope.runtime
 print(torch is gradscope.runtime, sys.modules["torch"] is torch)
 print(autograd is torch.autograd is again is sys.modules["torch.autograd"])
-print(F is torch.nn.functional is nn.functional, torch.utils.data.DataLoader is DataLoader)
+print(F is torch.nn.functional is nn.functional, torch.optim.lr_scheduler.StepLR is StepLR)
 print(Tensor is torch.Tensor, Function is torch.autograd.Function)
 print(torch.__spec__.name, torch.autograd.__spec__.name)
 found = [m.__file__ for n, m in sys.modules.items() if n.partition(".")[0] == "torch"]
