@@ -82,6 +82,8 @@ class Recording:
 
             watch_values(self.session, whole=self.options.level == "full")
         self.writer.commit()  # whatever becomes of the program, what it was is known
+        if isinstance(self.writer, FileWriter):
+            self.writer.settle()
         probe.watch(self.session.probe)
         self._before = _current()
         _set_current(self)

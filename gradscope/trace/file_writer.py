@@ -137,6 +137,11 @@ class FileWriter:
                 self._changed.notify_all()
                 self._changed.wait_for(self._has_room)
 
+    def settle(self) -> None:
+        """Wait until what was committed is in the file."""
+        if not self._idle():
+            self._drain()
+
     def close(self) -> None:
         if self._idle():
             return
