@@ -147,8 +147,8 @@ def test_grad_can_be_set_and_is_added_to(torch: Any) -> None:
             RuntimeError,
             (
                 "attempting to assign a gradient with dtype 'float' to a tensor with grad_dtype "
-                "'Double'. The gradient must match the tensor's grad_dtype (defaults to the tensor's "
-                "dtype)."
+                "'Double'. The gradient must match the tensor's grad_dtype (defaults to the "
+                "tensor's dtype)."
             ),
         ),
         (
