@@ -141,7 +141,7 @@ class Catalog:
         ))  # fmt: skip
         for index, (following, nr) in enumerate(node.next_functions):
             self.edges.append((number, index, self.number_of_node(following), nr))
-        self._keep(node, number)
+        self._keep(node, number, self.base)  # what it made, nobody was told
 
     def accumulator(self, node: Any) -> None:
         """A leaf got the node that gathers its gradient."""
@@ -173,16 +173,16 @@ class Catalog:
     def _write_out(self, node: Any, number: int) -> None:
         for index, (following, nr) in enumerate(node.next_functions):
             self.edges.append((number, index, self.number_of_node(following), nr))
-        self._keep(node, number)
+        self._keep(node, number, number)
 
-    def _keep(self, node: Any, number: int) -> None:
-        """The rows of what a node keeps."""
+    def _keep(self, node: Any, number: int, result: int) -> None:
+        """The rows of what a node keeps; `result` is the tensor it made."""
         now = self._contexts.now()
         for slot, value in zip(node.slots, node._saved or (), strict=False):
             for each in value if isinstance(value, list) else (value,):
                 if isinstance(each, SavedVariable):
                     source = each.tensor
-                    tensor = number if source is None else self.number_of(source)
+                    tensor = result if source is None else self.number_of(source)
                     version, hooked = each.version, each.hooks is not None
                 elif isinstance(each, Tensor):
                     tensor, version, hooked = self.number_of(each), 0, False
@@ -293,28 +293,28 @@ class Catalog:
 
         task.seen = self._number()
         parent = task.parent
-        now = perf_counter_ns()
-        if parent is not None:
-            probe.note(ENTER, task, task.parent_node, task.reentrant_depth, at=now)
-        probe.note(TASK_BEGIN, task, None, at=now)
-        counts = task.dependencies
+        counts, info = task.dependencies, task.exec_info or {}
         nodes = [node.seen for node in counts]
         if nodes and min(nodes) <= self.base:
             nodes = [self.number_of_node(node) for node in counts]
         self.number_of_node(root)
+        roots = [self.number_of_node(n) for n in task.graph_roots]
+        inputs = [self.number_of_node(n) for n, _ in task.inputs]
+        needed = [self.number_of_node(n) for n, e in info.items() if e.needed]
+        captured = [self.number_of_node(n) for n, e in info.items() if e.captures]
+        now = perf_counter_ns()  # after all nodes that were made before the recording are described
+        if parent is not None:
+            probe.note(ENTER, task, task.parent_node, task.reentrant_depth, at=now)
+        probe.note(TASK_BEGIN, task, None, at=now)
         self.dependencies.append((now, task.seen, nodes, list(counts.values())))
-        info = task.exec_info or {}
         self.tasks.append({
             "id": task.seen,
-            "roots": [self.number_of_node(n) for n in task.graph_roots],
-            "inputs": [self.number_of_node(n) for n, _ in task.inputs],
+            "roots": roots, "inputs": inputs, "needed": needed, "captured": captured,
             "keep_graph": task.keep_graph, "create_graph": task.create_graph,
             "accumulate_grad": task.accumulate_grad, "depth": task.reentrant_depth,
             "parent": self.base if parent is None else max(parent.seen, self.base),
             "thread": self._contexts.thread(), "stack": self._sites.here(2),
             "step": self._contexts.step,
-            "needed": [self.number_of_node(n) for n, e in info.items() if e.needed],
-            "captured": [self.number_of_node(n) for n, e in info.items() if e.captures],
             "begin": now - self._contexts._start,
         })  # fmt: skip
         probe.note(PUSH, task, root, task.reentrant_depth, length)
