@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradscope.runtime import probe
 from gradscope.runtime.autograd.node import operation_name
 from gradscope.runtime.dtypes import from_numpy
 from gradscope.runtime.meta import CreationMeta, ViewMeta
+from gradscope.runtime.operation import REGISTRY
 from gradscope.runtime.overlap import refuse_partial_overlap
 from gradscope.runtime.state import ThreadState
 from gradscope.runtime.storage import VersionCounter
@@ -138,7 +141,7 @@ def _castable(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
 
 
 def before_write(tensor: Tensor) -> Tensor:
-    """A copy of what a tensor held before it is written to, with the history it had."""
-    made = type(tensor).from_array(tensor._array.copy())
-    made._edge = tensor.gradient_edge()
+    """A clone of a tensor that is about to be written to; the clone is a node, as in PyTorch."""
+    begin = 0 if probe.here is None else perf_counter_ns()
+    made: Tensor = REGISTRY["clone"].full(tensor, None, tensor._array, begin)
     return made

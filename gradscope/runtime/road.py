@@ -241,10 +241,6 @@ def _inplace_body(plan: Plan, *, probed: bool, saving: str) -> list[str]:
         lines += ["    if state.grad_enabled:"]
         lines += [f"        {line}" for line in edges(plan, saving)]
         lines += [f"        if {any_edge(plan)}:"]
-        if plan.clones_self:
-            lines += [f"            if {_clone_wanted(plan)}:"]
-            lines += ["                self = before_write(self)"]
-            lines += ["                a_self = self._array"]
         lines += [f"            {line}" for line in _inplace_node(plan, saving)]
     if plan.direct and saving != "full":
         lines += [*_computed(plan, into="target._array"), "    count_write(target)"]
@@ -264,8 +260,15 @@ def _inplace_body(plan: Plan, *, probed: bool, saving: str) -> list[str]:
     return lines
 
 
+def _cloned(plan: Plan) -> list[str]:
+    """Copy what `self` holds before it is written over, if a gradient will read it."""
+    if not plan.clones_self:
+        return []
+    clone = ["    self = before_write(self)", "    a_self = self._array"]
+    return [f"if {_clone_wanted(plan)}:", *clone]
+
+
 def _clone_wanted(plan: Plan) -> str:
-    """Whether a gradient will read what `self` held before."""
     slot = next(s for s in plan.slots if s.kind == "input" and s.source == "self")
     if len(slot.wanted_by) != 1:
         return "True"
@@ -281,6 +284,7 @@ def _inplace_node(plan: Plan, saving: str) -> list[str]:
         "node = new(Node)",
         f"node.next_functions = functions = ({', '.join(parts)},)",
         "node.sequence_nr = state.next_sequence_nr()",
+        *_cloned(plan),
         *topological(plan, many),
         f"node._saved = ({''.join(f'{k}, ' for k in kept)})",
         "node._extra = None",

@@ -276,13 +276,41 @@ def _glu(self, dim=-1):
     return value * _sigmoid(gate)
 
 
-def _glu_slope(grad, self, dim):
+def _glu_backward(grad_output, self, dim):
     value, gate = _gates(self, dim)
+    share = _sigmoid(gate)
+    return np.concatenate([grad_output * share, grad_output * value * share * (1 - share)], dim)
+
+
+def _glu_turn(grad, self, dim):
+    """What glu's gradient passes back to the gradient it was made of."""
+    (grad, grad_gate), (value, gate) = _gates(grad, dim), _gates(self, dim)
     share = w.sigmoid(gate)
-    return w.cat([grad * share, grad * value * (share * (1 - share))], dim)
+    return grad * share + grad_gate * value * share * (1 - share)
 
 
-glu = op("GluBackward0", _glu, INTERNAL, _floats_only("glu_cpu"), self=_glu_slope)
+def _glu_curvature(grad, grad_output, self, dim):
+    """What it passes back to the input."""
+    (grad, grad_gate), (value, gate) = _gates(grad, dim), _gates(self, dim)
+    share = w.sigmoid(gate)
+    slope = share * (1 - share) * grad_output
+    return w.cat([grad_gate * slope, (grad + grad_gate * value * (1 - 2 * share)) * slope], dim)
+
+
+glu = op(
+    "GluBackward0",
+    _glu,
+    INTERNAL,
+    _floats_only("glu_cpu"),
+    self=lambda grad, self, dim: w.glu_backward(grad, self, dim),
+)
+glu_backward = op(
+    "GluBackwardBackward0",
+    _glu_backward,
+    INTERNAL,
+    grad_output=_glu_turn,
+    self=_glu_curvature,
+)
 
 tanh_ = inplace(tanh)
 sigmoid_ = inplace(sigmoid)

@@ -112,7 +112,7 @@ mul__Scalar = op(
     "MulBackward1",
     lambda self, other: self * other,
     INTERNAL,
-    self=lambda grad, other: grad * other,
+    self=lambda grad, other: grad * beside(grad, other),
 )
 
 
@@ -133,7 +133,7 @@ div__Scalar = op(
     "DivBackward1",
     lambda self, other: self / other,
     INTERNAL,
-    self=lambda grad, other: grad / other,
+    self=lambda grad, other: grad / beside(grad, other),
 )
 neg = op(
     "NegBackward0",

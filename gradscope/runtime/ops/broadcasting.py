@@ -151,6 +151,8 @@ def sum_to_size(self, *size):
     if lead < 0 or any(s not in (1, f) for s, f in zip(shape, found[lead:], strict=False)):
         raise RuntimeError(f"size {{{text(shape)}}} is not expandable to size {{{text(found)}}}.")
     stretched = (d for d in range(lead, len(found)) if shape[d - lead] == 1 != found[d])
+    if not shape:
+        return self.sum()
     dims = (*range(lead), *stretched)
     made = self.sum(dims, keepdim=True) if dims else self
     return made.view(shape) if lead else made

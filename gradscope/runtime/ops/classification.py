@@ -123,7 +123,7 @@ binary_cross_entropy__default = op(
         grad, self, target, weight, reduction
     ),
     target=lambda grad, self, target, weight, reduction: _weighed(
-        grad * -w.logit(self) * beside(self, share(self, reduction)), weight
+        _mean_part(grad * -w.logit(self), self, reduction), weight
     ),
 )
 binary_cross_entropy_backward = op(

@@ -11,8 +11,8 @@ from gradscope.runtime.op import family, op, outputs, refuses, w
 from gradscope.runtime.ops import both
 from gradscope.runtime.ops.choice import maximum, minimum
 from gradscope.runtime.ops.sorting import VALUES, order
-from gradscope.runtime.ops.sums import dims_of, unreduced
-from gradscope.runtime.ops.words import ZERO, nothing, on_arrays, zeros_like
+from gradscope.runtime.ops.sums import dims_of
+from gradscope.runtime.ops.words import ZERO, on_arrays, zeros_like
 
 ndarray = np.ndarray
 NO_ORDER = refuses("c", "\"max_values_cpu\" not implemented for '{kind}'")
@@ -44,9 +44,16 @@ def _not_empty(array, dim, name):
 def _shared(grad, self, result, dim, keepdim):
     """The gradient in equal parts for all elements that are the extreme one."""
     shape = tuple(self.shape)
-    best = self == unreduced(result, shape, dim, keepdim)
-    count = best.sum(dim or None, keepdims=True)
-    return w.where(best, unreduced(grad, shape, dim, keepdim) / count, nothing(grad))
+    best = self == _restored(result, shape, dim, keepdim)
+    return _restored(grad, shape, dim, keepdim) * best / best.sum(dim or None, keepdims=True)
+
+
+def _restored(reduced, shape, dim, keepdim):
+    """With the dims that were reduced put back."""
+    if keepdim or not shape:
+        return reduced
+    dims = wrapped_all(dim, len(shape)) if dim else range(len(shape))
+    return reduced.reshape(tuple(1 if i in dims else size for i, size in enumerate(shape)))
 
 
 def _shared_by_all(grad, self, result):

@@ -11,7 +11,7 @@ from gradscope.runtime.kernels.support import HALVES
 from gradscope.runtime.op import BY_HAND, FUNCTION_ONLY, PROMOTES, TENSORS_ONLY, family, op, w
 from gradscope.runtime.ops import FUNCTIONS, both, nn_function
 from gradscope.runtime.ops.sums import accumulated, checked, dims_of, unreduced
-from gradscope.runtime.ops.words import nothing, without
+from gradscope.runtime.ops.words import without
 
 
 def norm_kernel(self, ord=2, dim=None, keepdim=False):
@@ -65,9 +65,10 @@ def norm_slope(grad, self, result, ord, dim, keepdim):
     if math.isinf(ord):
         best = (size == result) | (size != size)
         share = grad / best.sum(dim or None, keepdims=True)
-        return w.sgn(self) * w.where(best, share, nothing(grad))
+        return w.sgn(self) * (share * best)
     if ord < 2:
-        scaled = without(w.sgn(self) * size ** (ord - 1), self == 0)
+        scaled = w.sgn(self) * size ** (ord - 1)
+        scaled = without(scaled, self == 0) if ord < 1 else scaled
     else:
         scaled = self * size ** (ord - 2)
     return scaled * without(grad / result ** (ord - 1), result == 0)

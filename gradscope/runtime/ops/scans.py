@@ -14,7 +14,7 @@ from gradscope.runtime.limits import finfo
 from gradscope.runtime.op import family, inplace, op, outputs, refuses, w
 from gradscope.runtime.ops import both, method
 from gradscope.runtime.ops.sums import unreduced
-from gradscope.runtime.ops.words import beside, zeros_like
+from gradscope.runtime.ops.words import zeros_like
 
 
 def _scan(step):
@@ -31,6 +31,8 @@ def _reversed(x, dim):
 
 def reversed_cumsum(grad, dim):
     """Of each element the sum of all from it to the end."""
+    if not grad.ndim:
+        return grad
     return _reversed(w.cumsum(_reversed(grad, dim), dim), dim)
 
 
@@ -41,7 +43,7 @@ def _pieces(x, dim):
 
 def _cumprod_slope(grad, self, result, dim):
     if self.ndim == 0:
-        return grad * beside(grad, 1)
+        return grad
     if self.shape[wrapped(dim, self.ndim)] and not bool((self == 0).any()):
         return reversed_cumsum(grad * result, dim) / self
     return _cumprod_slope_with_zeros(grad, self, wrapped(dim, self.ndim))
@@ -94,7 +96,7 @@ def _others(self, dim):
 
 def _prod_slope(grad, self, result):
     if self.ndim == 0:
-        return grad * beside(grad, 1)
+        return grad
     if not bool((self == 0).any()):
         return grad * (result / self)
     return grad * _others(self.reshape(-1), 0).reshape(tuple(self.shape))
@@ -103,8 +105,10 @@ def _prod_slope(grad, self, result):
 def _prod_dim_slope(grad, self, result, dim, keepdim):
     shape = tuple(self.shape)
     grad = unreduced(grad, shape, (dim,), keepdim)
-    if not shape or 0 in shape:
-        return grad * self if shape else grad * beside(grad, 1)
+    if not shape:
+        return grad
+    if 0 in shape:
+        return grad * self
     if not bool((self == 0).any()):
         return grad * (unreduced(result, shape, (dim,), keepdim) / self)
     return grad * _others(self, wrapped(dim, len(shape)))

@@ -13,6 +13,7 @@ from gradscope.runtime.op import (
     TENSORS_ONLY,
     family,
     inplace,
+    joint,
     numbers,
     op,
     refuses,
@@ -117,15 +118,18 @@ logit = op("LogitBackward0", _logit, FLOATS, _no_complex("logit"), self=_logit_s
 def _sinc_slope(grad, self):
     """(cos(πx)πx - sin(πx)) / πx², and zero at zero."""
     turned = self * beside(self, math.pi)
-    slope = (w.cos(turned) * turned - w.sin(turned)) / (turned * self)
+    slope = (w.cos(turned) * turned - w.sin(turned)) / (self * self * beside(self, math.pi))
     return w.where(self == 0, zeros_like(grad), grad * slope)
 
 
 sinc = op("SincBackward0", lambda self: np.sinc(self).astype(self.dtype), FLOATS, self=_sinc_slope)
 
 
-def _square_distance(self, other):
-    return self * self + other * other
+def _atan2_slopes(grad, self, other):
+    """The other coordinate over the squared distance, and zero where there is none."""
+    square = self * self + other * other
+    shrink = without(w.reciprocal(square), square == 0)
+    return grad * (other * shrink), grad * (-self * shrink)
 
 
 atan2 = op(
@@ -134,8 +138,7 @@ atan2 = op(
     PROMOTES,
     FLOATS,
     TENSORS_ONLY,
-    self=lambda grad, self, other: grad * (other / _square_distance(self, other)),
-    other=lambda grad, self, other: grad * (-self / _square_distance(self, other)),
+    joint("self", "other", by=_atan2_slopes),
 )
 hypot = op(
     "HypotBackward0",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,57 @@ WRITES = [
     if name.partition(".")[0].endswith("_") and not name.endswith("__")
 ]
 DIFFERENTIABLE = [p for p in CALLS if p.values[0].grad]
+# Operations whose gradients PyTorch makes of other nodes; the numbers are the same.
+OTHER_NODES = frozenset(
+    [
+        "__getitem__",
+        "__setitem__",
+        "addmm",
+        "addmv",
+        "addmv_",
+        "addr",
+        "as_strided",
+        "baddbmm",
+        "block_diag",
+        "cartesian_prod",
+        "copy_",
+        "cumprod",
+        "expand",
+        "fill_",
+        "index_add",
+        "index_add_",
+        "index_copy",
+        "index_copy_",
+        "index_fill",
+        "index_fill_",
+        "index_fill.int_Tensor",
+        "index_fill_.int_Tensor",
+        "kthvalue",
+        "layer_norm",
+        "linear",
+        "matmul",
+        "max",
+        "min",
+        "msort",
+        "mv",
+        "pad",
+        "prelu",
+        "repeat",
+        "soft_margin_loss",
+        "sort",
+        "sort.stable",
+        "stack",
+        "tile",
+        "topk",
+        "trace",
+        "zero_",
+    ]
+)
+SAME_NODES_AGAIN = [
+    p
+    for p in DIFFERENTIABLE
+    if p.values[0].order > 1 and str(p.id).rpartition("-")[0] not in OTHER_NODES
+]
 REFUSED = [
     pytest.param(call, id=f"{name}-{i}")
     for name, given in sorted(WRONG.items())
@@ -164,8 +216,21 @@ def test_second_gradients_are_pytorchs(sample: Sample, ours: Engine, theirs: Eng
     oracle.assert_same(ours_second, theirs_second, sample.tolerance, "second gradient")
 
 
-def second(run: oracle.Run) -> tuple[Any, ...]:
-    """First gradients with a graph of their own, then the gradients of those.
+@pytest.mark.parametrize("sample", SAME_NODES_AGAIN)
+def test_gradients_are_made_of_pytorchs_nodes(sample: Sample, ours: Engine, theirs: Engine) -> None:
+    arrays = oracle.arrays_for(sample, "float64")
+
+    found, expected = both(ours, theirs, sample, arrays, reals(sample))
+
+    assert nodes_behind(first(found)[0]) == nodes_behind(first(expected)[0])
+
+
+def nodes_behind(grads: Any) -> Counter[str]:
+    return Counter(name for name, _ in oracle.graph_of([g for g in grads if g is not None]))
+
+
+def first(run: oracle.Run) -> tuple[Any, ...]:
+    """Gradients with a graph of their own, and the inputs and seeds they depend on.
 
     The seeds ask for gradients too, so that derivatives linear in the incoming gradient are seen.
     """
@@ -173,10 +238,15 @@ def second(run: oracle.Run) -> tuple[Any, ...]:
     outputs = [o for o in run.outputs if oracle.is_tensor(o) and o.requires_grad]
     inputs = [x for x in run.inputs if x.requires_grad]
     grad = run.engine.module.autograd.grad
-    first = grad(outputs, inputs, seeds, create_graph=True, allow_unused=True)
-    again = [g for g in first if g is not None and g.requires_grad]
+    return grad(outputs, inputs, seeds, create_graph=True, allow_unused=True), inputs, seeds
+
+
+def second(run: oracle.Run) -> tuple[Any, ...]:
+    """First gradients, then the gradients of those."""
+    first_grads, inputs, seeds = first(run)
+    again = [g for g in first_grads if g is not None and g.requires_grad]
     if not again:
-        return first, ()
+        return first_grads, ()
     rng = np.random.default_rng(3)
     weights = [
         run.engine.wrap(
@@ -184,7 +254,9 @@ def second(run: oracle.Run) -> tuple[Any, ...]:
         )
         for g in again
     ]
-    return first, grad(again, [*inputs, *seeds], weights, allow_unused=True)
+    return first_grads, run.engine.module.autograd.grad(
+        again, [*inputs, *seeds], weights, allow_unused=True
+    )
 
 
 @pytest.mark.parametrize(
