@@ -150,14 +150,14 @@ def test_ctrl_c_at_any_moment_leaves_a_whole_trace(house: House, after: float) -
     assert house.violations() == []
 
 
-@pytest.mark.parametrize("after", [0.3, 0.5])
+@pytest.mark.parametrize("after", [0.1, 0.3])
 def test_ctrl_c_interrupts_a_long_backward(house: House, after: float) -> None:
     script = """
 import torch
-x = torch.ones(4, requires_grad=True)
+x = torch.eye(250, requires_grad=True)
 y = x
-for i in range(150_000):
-    y = y * 1.0
+for i in range(3000):
+    y = y @ x
 print("ready", flush=True)
 y.sum().backward()
 print("never")
@@ -175,7 +175,7 @@ print("never")
         "KeyboardInterrupt",
     ]
     assert [task.error for task in trace.rows(GraphTask)] == ["KeyboardInterrupt"]
-    assert 0 < len(trace.table(NodeBegin)) < 150_000
+    assert 0 < len(trace.table(NodeBegin)) < 3000
     assert house.violations() == []
 
 
@@ -361,7 +361,6 @@ def test_a_daemon_that_never_ends(house: House) -> None:
     assert house.violations() == []
 
 
-@pytest.mark.xfail(strict=False, reason="on a busy machine a thread's call may fall between")
 def test_recordings_begin_pause_and_end_while_threads_compute(house: House) -> None:
     house.write("""
 import threading, gradscope, gradscope.runtime as torch
@@ -374,12 +373,13 @@ def work():
         y.sum().backward()
 threads = [threading.Thread(target=work) for _ in range(2)]
 for each in threads: each.start()
-for i in range(30):
+violations = []
+for i in range(8):
     with gradscope.record(steps=(1, 2)) as recording:
         for step in range(5):
             gradscope.step(step)
             torch.ones(2, requires_grad=True).exp().sum().backward()
-    violations = [v for v in check(recording.trace()) if i == 29]
+    violations += check(recording.trace())
 go = False
 for each in threads: each.join()
 print(violations)
