@@ -144,13 +144,10 @@ binary_cross_entropy_backward = op(
 
 
 def _bce_with_logits(self, target, weight=None, pos_weight=None, reduction=MEAN):
-    soft = np.log1p(np.exp(-np.abs(self)))
-    if pos_weight is None:
-        losses = np.maximum(self, 0) - self * target + soft
-    else:
-        losses = (1 - target) * self + ((pos_weight - 1) * target + 1) * (
-            soft + np.maximum(-self, 0)
-        )
+    likelihood = np.minimum(self, 0) - np.log1p(np.exp(-np.abs(self)))
+    if pos_weight is not None:
+        likelihood = ((pos_weight - 1) * target + 1) * likelihood
+    losses = (1 - target) * self - likelihood
     return reduced(_weighed(losses, weight).astype(self.dtype, copy=False), reduction)
 
 

@@ -60,17 +60,15 @@ def norm_slope(grad, self, result, ord, dim, keepdim):
     if ord == 1:
         return w.sgn(self) * grad
     if ord == 2:
-        return self * without(grad / result, result == 0)
+        return grad * without(self / result, result == 0)
     size = w.abs(self)
     if math.isinf(ord):
         best = (size == result) | (size != size)
         share = grad / best.sum(dim or None, keepdims=True)
         return w.sgn(self) * (share * best)
-    if ord < 2:
-        scaled = w.sgn(self) * size ** (ord - 1)
-        scaled = without(scaled, self == 0) if ord < 1 else scaled
-    else:
-        scaled = self * size ** (ord - 2)
+    if ord < 1:
+        return w.sgn(self) * without(size ** (ord - 1), self == 0) * grad * result ** (1 - ord)
+    scaled = w.sgn(self) * size ** (ord - 1) if ord < 2 else self * size ** (ord - 2)
     return scaled * without(grad / result ** (ord - 1), result == 0)
 
 

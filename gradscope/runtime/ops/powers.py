@@ -57,8 +57,8 @@ def _power_slope(grad, self, exponent):
 
 
 def _exponent_slope(grad, self, exponent, result):
-    slope = grad * (result * w.log(self))
-    return w.where((self == 0) & (exponent >= 0), zeros_like(grad), slope)
+    slope = result * w.log(self)
+    return grad * w.where((self == 0) & (exponent >= 0), zeros_like(slope), slope)
 
 
 def _logarithm(number):
@@ -69,8 +69,8 @@ def _logarithm(number):
 
 
 def _number_slope(grad, self, exponent, result):
-    slope = grad * (result * beside(result, _logarithm(self)))
-    return slope if self else w.where(exponent >= 0, zeros_like(grad), slope)
+    slope = result * beside(result, _logarithm(self))
+    return grad * (slope if self else w.where(exponent >= 0, zeros_like(slope), slope))
 
 
 NO_FLOOR = refuses("b", "\"div_floor_cpu\" not implemented for '{kind}'")

@@ -54,7 +54,7 @@ def _softmax(self, dim):
         return _softmax(self.astype(np.float32), dim).astype(self.dtype)
     if not self.size or not self.ndim:
         wrapped(dim, self.ndim)
-        return np.ones_like(self)
+        return np.asarray(np.exp(self - self))  # one, unless it is not finite
     made = self - max_reduce(self, dim, None, None, True)
     np.exp(made, made)
     return np.divide(made, add_reduce(made, dim, None, None, True), made)
@@ -99,7 +99,7 @@ def _log_softmax(self, dim):
         return _log_softmax(self.astype(np.float32), dim).astype(self.dtype)
     if not self.size or not self.ndim:
         wrapped(dim, self.ndim)
-        return np.zeros_like(self)
+        return np.asarray(self - self)  # zero, unless it is not finite
     made = self - max_reduce(self, dim, None, None, True)
     ones = square_of(self, dim)
     if ones is not None:

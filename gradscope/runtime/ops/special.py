@@ -108,8 +108,8 @@ def _logit_slope(grad, self, eps):
         inside = (self >= 0) & (self <= 1)
         slope = grad / (self * (ONE[self.dtype] - self))
         return w.where(inside, slope, zeros_like(grad) * float("nan"))
-    inside = (self >= eps) & (self <= 1 - eps)
-    return w.where(inside, grad / (self * (ONE[self.dtype] - self)), zeros_like(grad))
+    outside = (self < eps) | (self > 1 - eps)
+    return w.where(outside, zeros_like(grad), grad / (self * (ONE[self.dtype] - self)))
 
 
 logit = op("LogitBackward0", _logit, FLOATS, _no_complex("logit"), self=_logit_slope)
