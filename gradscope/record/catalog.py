@@ -258,17 +258,24 @@ class Catalog:
             return number
         self._full_node(node, number, (written,), context, site, end)
         target.seen = written
+        base = target._base
+        above = None if base is None else base.gradient_edge()
+        if above is not None:
+            mark = self._number_of_made(above[0], site)
+            base.seen = self.number_of(base)
+            self.origins.append((base.seen, number, mark, above[1]))
         edge = target.gradient_edge()
         if edge is not None:
-            self.origins.append((written, number, self.number_of_node(edge[0]), edge[1]))
-        base = target._base
-        if base is not None:
-            above = base.gradient_edge()
-            if above is not None:
-                mark = self.number_of_node(above[0])
-                base.seen = self.number_of(base)
-                self.origins.append((self.number_of(base), number, mark, above[1]))
+            self.origins.append((written, number, self._number_of_made(edge[0], site), edge[1]))
         return number
+
+    def _number_of_made(self, node: Any, site: int) -> int:
+        """The number of a node that a write has just made, as the new history of a tensor."""
+        if node.seen <= self.base:
+            for following, _ in node.next_functions:
+                self.number_of_node(following)
+            self._describe_node(node, site)
+        return int(node.seen)
 
     def added_to(self, grad: Any) -> None:
         """The engine added to a `.grad` in place: a write, if anybody knows the tensor."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from itertools import count
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +38,8 @@ class Contexts:
         self._base = base
         self._numbers: dict[tuple[int, int, int, int, int], int] = {}
         self.rows: list[tuple[int, int, int, int, int]] = [(NONE, NONE, NONE, NONE, 0)]
-        self._places: dict[int, ThreadPlace] = {}
+        self._places: dict[ThreadState, ThreadPlace] = {}  # a thread's id may come again; this not
+        self._thread_ids = count()
         self._new_threads: list[tuple[int, int, int]] = []
         self._spans: list[dict[str, int]] = []
         self._ended_spans: list[tuple[int, int]] = []
@@ -57,16 +59,13 @@ class Contexts:
 
     def place(self) -> ThreadPlace:
         """The calling thread's position."""
-        ident = threading.get_ident()
-        found = self._places.get(ident)
+        state = local.state
+        found = self._places.get(state)
         if found is None:
-            found = self._places[ident] = ThreadPlace(len(self._new_threads_seen()))
+            found = self._places[state] = ThreadPlace(next(self._thread_ids))
             name = self._writer.intern(threading.current_thread().name)
             self._new_threads.append((found.id, name, threading.get_native_id()))
         return found
-
-    def _new_threads_seen(self) -> dict[int, ThreadPlace]:
-        return self._places
 
     def thread(self) -> int:
         return self.place().id
@@ -167,7 +166,7 @@ class Contexts:
         if self.step != NONE:
             self._ended_steps.append((self.step, now))
             self.step = NONE
-        for place in self._places.values():
+        for place in list(self._places.values()):
             for span in place.spans:
                 self._ended_spans.append((span, now))
             place.spans.clear()
