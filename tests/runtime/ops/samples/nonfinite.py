@@ -39,7 +39,8 @@ for _number in (INF, f"-{INF}", NAN):
         "binary_cross_entropy_with_logits",
         [SHAPE, SHAPE],
         f"F.binary_cross_entropy_with_logits(x * 0 + {_number}, y.sigmoid())",
-        f"F.binary_cross_entropy_with_logits(x * 0 + {_number}, y.sigmoid(), pos_weight=(y * y).detach())",
+        f"w = (y * y).detach()\n"
+        f"F.binary_cross_entropy_with_logits(x * 0 + {_number}, y.sigmoid(), pos_weight=w)",
         dtypes=(),
         order=1,
     )
