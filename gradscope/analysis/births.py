@@ -78,14 +78,6 @@ def births(trace: Trace) -> Births:
     return Births(checked, tuple(found), propagated)
 
 
-def first_birth_per_place(found: Births) -> tuple[tuple[Birth, int], ...]:
-    """Births at one place (of one op's line or node) as their first one and how many they are."""
-    groups: dict[tuple[int, ...], list[Birth]] = defaultdict(list)
-    for birth in found.births:
-        groups[birth.place, birth.op, birth.node, birth.index, birth.tensor].append(birth)
-    return tuple((group[0], len(group)) for group in groups.values())
-
-
 def _in_time(trace: Trace) -> list[Value]:
     values = trace.table(Value)
     return values.take(np.lexsort((values["id"], values["t"])))

@@ -49,9 +49,23 @@ FORWARD: dict[str, Remedy] = {
     "sqrt": ("the square root of a negative number is NaN", "torch.sqrt(x.clamp_min(0))"),
     "rsqrt": ("1/√0 is Inf, and of a negative number NaN", "torch.rsqrt(x + eps)"),
     "reciprocal": ("1/0 is Inf", "keep the argument away from zero"),
-    "pow": (
-        "0 to a negative power is Inf, and a negative number to a fractional power is NaN",
+    "Inf pow": (
+        "the power is beyond the range of the dtype, or 0 has a negative exponent",
+        "scale the base, or use a wider dtype; where it may be 0, x.clamp_min(eps) ** p",
+    ),
+    "NaN pow": (
+        "a negative number to a fractional power is NaN",
         "keep the base positive: x.clamp_min(eps) ** p",
+    ),
+    "add": ("the sum is beyond the range of the dtype", "scale down, or use a wider dtype"),
+    "sub": ("the difference is beyond the range of the dtype", "scale down, or use a wider dtype"),
+    "optimizer": (
+        "the step took what is written here beyond the range of the dtype",
+        "lower the learning rate, or clip the gradients: torch.nn.utils.clip_grad_norm_",
+    ),
+    "norm": (
+        "the squares add up beyond the range of the dtype",
+        "divide by the greatest element first, or use a wider dtype",
     ),
     "mean": ("the mean of no elements is 0/0", "check that the tensor is not empty"),
     "acos": ("acos is only defined from −1 to 1", "clamp the argument to [−1 + eps, 1 − eps]"),
@@ -65,11 +79,25 @@ FORWARD: dict[str, Remedy] = {
         "the products add up beyond the range of the dtype",
         "scale the factors, or use a wider dtype",
     ),
+}
+
+OUT_OF_INF: dict[str, Remedy] = {
     "softmax": (
-        "every element was −Inf, as when a whole row is masked",
-        "leave at least one element unmasked",
+        "every element was −Inf, as when a whole row is masked; or one was +Inf",
+        "leave at least one element of each row unmasked, and keep +Inf out",
     ),
 }
+
+SAME_AS = {
+    **dict.fromkeys(("addmm", "addmv", "baddbmm", "bmm", "dot", "linear", "mm", "mv"), "matmul"),
+    **dict.fromkeys(("cumprod", "prod", "square"), "mul"),
+    **dict.fromkeys(("cosh", "exp2", "expm1", "sinh"), "exp"),
+    **dict.fromkeys(("log10", "log1p", "log2"), "log"),
+    "cumsum": "sum",
+    "log_softmax": "softmax",
+    "linalg_vector_norm": "norm",
+}
+"""Functions that stop being finite for the reason another does."""
 
 BACKWARD: dict[str, Remedy] = {
     "log": ("the derivative of log is 1/x, which is Inf at 0", "torch.log(x.clamp_min(1e-12))"),
@@ -119,19 +147,26 @@ FROM_INF: Remedy = (
 
 UNEXPLAINED: Remedy = (
     "its operands were finite, and its result is beyond the range of the dtype or not defined",
-    "look at the operands' range in the trace (`gradscope inspect --json`), and keep it away there",
+    "print the operands' min() and max() before this line; scale them, or use a wider dtype",
+)
+
+UNEXPLAINED_BACKWARD: Remedy = (
+    "what it was made of was finite, and it is beyond the range of the dtype or not defined",
+    "scale the loss down, or use a wider dtype; `gradscope render --around` shows what came before",
 )
 
 
 def remedy(function: str, birth: Birth) -> Remedy:
     """Why a NaN or an Inf was born at this place, and what to write instead."""
+    name = function.strip("_")
+    name = SAME_AS.get(name, name)
     if birth.from_inf:
-        return FROM_INF
+        return OUT_OF_INF.get(name, FROM_INF)
     if birth.place in BY_PLACE:
         return BY_PLACE[birth.place]
     if birth.place is Place.OP_OUTPUT:
-        return FORWARD.get(function.rstrip("_"), UNEXPLAINED)
-    return BACKWARD.get(_operation(function), UNEXPLAINED)
+        return FORWARD.get(f"{birth.kind} {name}") or FORWARD.get(name, UNEXPLAINED)
+    return BACKWARD.get(_operation(function), UNEXPLAINED_BACKWARD)
 
 
 def _operation(node_name: str) -> str:

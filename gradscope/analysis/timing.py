@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradscope.analysis.columns import Ids, paired, ranks
+from gradscope.trace.arrays import distinct
 from gradscope.trace.run import Table, Trace
 from gradscope.trace.schema import NONE, Module, Node, NodeBegin, NodeEnd, Op
 
@@ -39,7 +40,7 @@ class Timing:
     count: int
     total: int
     self: int  # without what ran inside, so that the sum over all names is the whole
-    longest: int
+    longest: int  # of the times without what ran inside
 
 
 def node_runs(trace: Trace) -> Runs:
@@ -111,7 +112,7 @@ def _ends_of(task: Ids, node: Ids, ends: Table[NodeEnd]) -> tuple[Ids, np.ndarra
 def _without_inner(thread: Ids, begin: Ids, end: Ids) -> Ids:
     """Durations less the time of the spans that lie directly inside, per thread."""
     own = durations(begin, end)
-    for each in np.unique(thread).tolist():
+    for each in distinct(thread).tolist():
         of_thread = np.flatnonzero((thread == each) & (end != NONE))
         begins, ends = begin[of_thread], end[of_thread]
         if np.all(begins[1:] >= ends[:-1]):
@@ -147,6 +148,6 @@ def _grouped(names: Iterable[str], ns: Ids, own: Ids) -> tuple[Timing, ...]:
         if total != NONE:
             entry[1] += total
             entry[2] += self_ns
-            entry[3] = max(entry[3], total)
+            entry[3] = max(entry[3], self_ns)
     found = [Timing(name, *entry) for name, entry in groups.items()]
     return tuple(sorted(found, key=lambda timing: (-timing.self, timing.name)))

@@ -12,6 +12,7 @@ from gradscope.analysis.rules.registry import Rule
 from gradscope.analysis.sites import Site
 from gradscope.errors import UnknownNameError
 from gradscope.trace.build import trace_of
+from gradscope.trace.declare import Row
 from gradscope.trace.run import Trace
 from gradscope.trace.schema import (
     Accumulate,
@@ -23,6 +24,7 @@ from gradscope.trace.schema import (
     HookEnd,
     Node,
     Op,
+    Phase,
     Place,
     Stack,
     Tensor,
@@ -62,13 +64,103 @@ def test_a_birth_is_told_with_its_line_its_reason_and_its_remedy() -> None:
     assert "cure the Inf first" in second.fix
 
 
+def in_a_loop(*rows: Row) -> Trace:
+    """What two steps did in line 5 of train.py."""
+    frame = Frame(0, "train.py", 5, "<module>", "loss = (x / y).log()")
+    return trace_of(frame, Stack(0, 0), *rows, meta=VALUES)
+
+
 def test_the_same_place_in_every_step_is_told_once() -> None:
-    births = [Value(id, Place.OP_OUTPUT, op=0, tensor=9, nan=1, count=1, t=id) for id in range(3)]
-    trace = trace_of(Op(0, "log.default", inputs=(5,), outputs=(9,)), *births, meta=VALUES)
+    trace = in_a_loop(
+        *(Op(step, "log.default", outputs=(step,), stack=0) for step in range(3)),
+        *(Value(step, Place.OP_OUTPUT, op=step, nan=1, count=1, t=step) for step in range(3)),
+        *(Node(step, "LogBackward0", stack=0) for step in range(2)),
+        *(Value(3 + s, Place.NODE_OUTPUT, node=s, nan=1, count=1, t=3 + s) for s in range(2)),
+    )
 
     assert messages(trace) == [
-        "NaN born in the forward call log: 1 NaN in 1 element, and 2 more times there"
+        "NaN born in the forward call log (train.py:5): 1 NaN in 1 element, and 2 more times there",
+        "NaN born in the backward of LogBackward0#1 (train.py:5): 1 NaN in 1 element, "
+        + "and once more there",
     ]
+
+
+def test_layers_and_parameters_that_share_a_line_are_places_of_their_own() -> None:
+    trace = in_a_loop(
+        *(Tensor(id, name=f"layer{id}.weight", leaf=True) for id in range(2)),
+        *(Op(id, "mm.default", stack=0, module=id) for id in range(2)),
+        *(
+            Op(2 + id, "add_.alpha", outputs=(id,), stack=0, phase=Phase.OPTIMIZER)
+            for id in range(2)
+        ),
+        *(Value(id, Place.OP_OUTPUT, op=id, posinf=1, count=1, t=id) for id in range(2)),
+        *(
+            Value(2 + id, Place.OP_OUTPUT, op=2 + id, tensor=id, posinf=1, count=1, t=2 + id)
+            for id in range(2)
+        ),
+    )
+
+    assert messages(trace) == [
+        "Inf born in the forward call mm (train.py:5): 1 +Inf in 1 element",
+        "Inf born in the forward call mm (train.py:5): 1 +Inf in 1 element",
+        "Inf born in the optimizer's call add_ on layer0.weight (train.py:5): 1 +Inf in 1 element",
+        "Inf born in the optimizer's call add_ on layer1.weight (train.py:5): 1 +Inf in 1 element",
+    ]
+
+
+def test_data_without_a_name_is_told_once_with_the_line_that_used_it_first() -> None:
+    trace = in_a_loop(
+        *(Tensor(batch, leaf=True) for batch in range(2)),
+        Op(0, "neg.default", inputs=(0,), begin=5),
+        Op(1, "abs.default", inputs=(0,), begin=3, stack=0),
+        Op(2, "abs.default", inputs=(1,), begin=4, stack=0),
+        *(Value(id, Place.LEAF, tensor=id, nan=1, count=1, t=id) for id in range(2)),
+    )
+
+    assert messages(trace) == [
+        "NaN born outside: leaf 0 came with it (train.py:5): 1 NaN in 1 element, "
+        + "and once more there"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("op", "reason"),
+    [
+        ("_softmax.default", "every element was −Inf, as when a whole row is masked"),
+        ("log_softmax.default", "every element was −Inf, as when a whole row is masked"),
+        ("sub.default", "an Inf that was born before met a zero"),
+    ],
+)
+def test_a_nan_out_of_inf_has_the_reason_of_its_function(op: str, reason: str) -> None:
+    trace = trace_of(
+        Op(0, "masked_fill.Scalar", outputs=(1,)),
+        Op(1, op, inputs=(1,), outputs=(2,)),
+        Value(0, Place.OP_OUTPUT, op=0, tensor=1, neginf=3, count=3),
+        Value(1, Place.OP_OUTPUT, op=1, tensor=2, nan=3, count=3, t=1),
+        meta=VALUES,
+    )
+
+    (finding,) = inspect(trace).findings
+
+    assert finding.why.startswith(reason)
+
+
+@pytest.mark.parametrize(
+    ("op", "nan", "reason"),
+    [
+        ("pow.Tensor_Scalar", 0, "the power is beyond the range of the dtype"),
+        ("pow.Tensor_Scalar", 1, "a negative number to a fractional power is NaN"),
+        ("addmm.default", 0, "the products add up beyond the range of the dtype"),
+        ("linalg_vector_norm.default", 0, "the squares add up beyond the range"),
+    ],
+)
+def test_an_overflow_is_called_one(op: str, nan: int, reason: str) -> None:
+    value = Value(0, Place.OP_OUTPUT, op=0, count=1, nan=nan, posinf=1 - nan)
+    trace = trace_of(Op(0, op), value, meta=VALUES)
+
+    (finding,) = inspect(trace).findings
+
+    assert finding.why.startswith(reason)
 
 
 def test_an_inf_that_the_program_wrote_is_no_finding() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradscope.analysis.births import Birth, births, first_birth_per_place
+from gradscope.analysis.births import Birth, births
 from gradscope.analysis.findings import Certainty, Evidence, Severity
-from gradscope.analysis.places import PlaceInWords, describe
+from gradscope.analysis.places import PlaceInWords, Places
 from gradscope.analysis.remedies import remedy
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.run import Trace
@@ -33,14 +33,16 @@ def non_finite_birth(trace: Trace) -> Iterator[Found]:
         x = torch.zeros(3, requires_grad=True)
         (x + 1e-12).sqrt().sum().backward()
     """
-    for birth, times in first_birth_per_place(births(trace)):
-        place = describe(trace, birth)
+    places = Places(trace)
+    for birth, times in places.grouped(births(trace).births):
+        place = places.described(birth)
         if not (birth.kind == "Inf" and place.function.rstrip("_") in WRITES_WHAT_IT_IS_TOLD):
             yield _found(birth, place, times)
 
 
 def _found(birth: Birth, place: PlaceInWords, times: int) -> Found:
-    again = f", and {times - 1} more times there" if times > 1 else ""
+    more = "once more" if times == 2 else f"{times - 1:,} more times"
+    again = f", and {more} there" if times > 1 else ""
     made_of = " out of Inf" if birth.from_inf else ""
     at = f" ({place.site})" if place.site.place else ""
     why, fix = remedy(place.function, birth)
