@@ -64,6 +64,9 @@ def test_a_birth_is_told_with_its_line_its_reason_and_its_remedy() -> None:
     assert "cure the Inf first" in second.fix
 
 
+LINE, MORE = "(train.py:5)", "and once more there"
+
+
 def in_a_loop(*rows: Row) -> Trace:
     """What two steps did in line 5 of train.py."""
     frame = Frame(0, "train.py", 5, "<module>", "loss = (x / y).log()")
@@ -80,8 +83,7 @@ def test_the_same_place_in_every_step_is_told_once() -> None:
 
     assert messages(trace) == [
         "NaN born in the forward call log (train.py:5): 1 NaN in 1 element, and 2 more times there",
-        "NaN born in the backward of LogBackward0#1 (train.py:5): 1 NaN in 1 element, "
-        + "and once more there",
+        f"NaN born in the backward of LogBackward0#1 {LINE}: 1 NaN in 1 element, {MORE}",
     ]
 
 
@@ -118,8 +120,7 @@ def test_data_without_a_name_is_told_once_with_the_line_that_used_it_first() -> 
     )
 
     assert messages(trace) == [
-        "NaN born outside: leaf 0 came with it (train.py:5): 1 NaN in 1 element, "
-        + "and once more there"
+        f"NaN born outside: leaf 0 came with it {LINE}: 1 NaN in 1 element, {MORE}"
     ]
 
 
