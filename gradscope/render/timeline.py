@@ -48,8 +48,8 @@ def _task(task: TaskTimeline, width: int, charset: Charset) -> Iterator[Text]:
     yield from _rows(task, width, charset)
     for note in task.notes:
         yield from _note(note, width, charset)
-    for error in task.errors:
-        yield from _note(error, width, charset, ALARM)
+    for error in task.errors:  # whose message may have lines of its own
+        yield from _note(" ".join(error.split()), width, charset, ALARM)
 
 
 def _note(note: str, width: int, charset: Charset, style: str = ACCENT) -> Iterator[Text]:

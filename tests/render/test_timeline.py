@@ -17,7 +17,9 @@ from gradscope.scene.events import event_list
 from gradscope.scene.kinds import Kind
 from gradscope.scene.tables import info_facts, info_tables
 from gradscope.scene.timeline import Level, Span, TimelineOptions, timeline_scene
+from gradscope.trace.build import trace_of
 from gradscope.trace.run import Trace
+from gradscope.trace.schema import Error, GraphTask, Node, NodeBegin, NodeEnd
 from gradscope.trace.spec import Violation
 from tests.example_traces import mean_of_squares, nan_in_backward, shared_weight, two_layers
 from tests.render.hostile import named, names
@@ -94,6 +96,20 @@ def test_the_timeline_is_as_it_was_reviewed(
     name = "plain" if charset.plain else "unicode"
 
     golden(f"timeline_{width}_{name}.txt", text_of(timeline_lines(scene, width, charset)))
+
+
+def test_a_message_of_several_lines_reads_on() -> None:
+    trace = trace_of(
+        Node(0, "MulBackward0"),
+        GraphTask(0),
+        NodeBegin(t=1, task=0, node=0),
+        NodeEnd(t=3, task=0, node=0, failed=True),
+        Error(t=4, task=0, node=0, type="RuntimeError", message="freed.\n  Keep it."),
+    )
+
+    shown = text_of(timeline_lines(timeline_scene(trace), 80, UNICODE))
+
+    assert "raised RuntimeError: freed. Keep it.\n" in shown
 
 
 def test_the_events_are_as_they_were_reviewed(golden: Callable[[str, str], None]) -> None:
