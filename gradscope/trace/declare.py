@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, fields
+from functools import cache
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -12,7 +13,6 @@ from typing import (
     dataclass_transform,
     get_args,
     get_origin,
-    get_type_hints,
 )
 
 if TYPE_CHECKING:
@@ -60,7 +60,12 @@ SpanId = Annotated[int, Ref("span")]
 Ints = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+# Note [Rows are declared at once and made when needed]
+# A dataclass compiles each method of each class as it is declared. For the sixty kinds of rows that
+# takes as long as half of NumPy's import, and to show a trace needs rows of a few. So what all rows
+# can share stands in `Row`, and an `__init__` is compiled when the first row of its kind is made.
+
+
 class Row:
     """One row of a table; each table is a subclass, whose fields are its columns.
 
@@ -68,11 +73,18 @@ class Row:
     so up to Python 3.12, and not from 3.13 on.
     """
 
+    __slots__ = ()
+    __match_args__: ClassVar[tuple[str, ...]]
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     TABLE: ClassVar[str]
 
+    def __init__(self, *cells: Any, **named: Any) -> None:
+        made = type(self)
+        made.__init__ = _initializer(made)  # type: ignore[method-assign]
+        made.__init__(self, *cells, **named)
+
     def cells(self) -> tuple[Any, ...]:
-        names: tuple[str, ...] = self.__match_args__
-        return tuple(getattr(self, name) for name in names)
+        return tuple(getattr(self, name) for name in self.__match_args__)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Row) or type(self) is not type(other):
@@ -82,8 +94,45 @@ class Row:
     def __hash__(self) -> int:
         return hash(self.cells())
 
+    def __repr__(self) -> str:
+        cells = (f"{name}={getattr(self, name)!r}" for name in self.__match_args__)
+        return f"{type(self).__qualname__}({', '.join(cells)})"
 
-@dataclass(frozen=True, slots=True, eq=False)
+    def __reduce__(self) -> tuple[type[Row], tuple[Any, ...]]:
+        return type(self), self.cells()
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        raise FrozenInstanceError(f"cannot delete field {name!r}")
+
+
+def _initializer(row: type[Row]) -> Callable[..., None]:
+    """The `__init__` that a frozen dataclass would have."""
+    defaults = {f.name: f.default for f in fields(row)}
+    scope = {"put": object.__setattr__, "defaults": defaults}
+    parameters = (
+        name if default is MISSING else f"{name}=defaults[{name!r}]"
+        for name, default in defaults.items()
+    )
+    lines = (f"    put(self, {name!r}, {name})" for name in defaults)
+    source = f"def __init__(self, {', '.join(parameters)}):\n" + "\n".join(lines)
+    exec(source, scope)  # noqa: S102  as dataclasses does; the names are those of a declaration
+    made: Callable[..., None] = scope["__init__"]  # type: ignore[assignment]
+    return made
+
+
+R = TypeVar("R", bound=Row)
+
+
+@dataclass_transform(frozen_default=True, eq_default=False)
+def declared(row: type[R]) -> type[R]:
+    """The row with its fields collected: see Note [Rows are declared at once …]."""
+    return dataclass(init=False, repr=False, eq=False, slots=True)(row)
+
+
+@declared
 class Event(Row):
     """One thing the engine did. Each kind is a subclass and a table of its own, `event.<kind>`."""
 
@@ -94,7 +143,6 @@ class Event(Row):
     task: TaskId = NONE
 
 
-R = TypeVar("R", bound=Row)
 E = TypeVar("E", bound=Event)
 
 TABLES: dict[str, type[Row]] = {}
@@ -109,7 +157,7 @@ def table(name: str) -> Callable[[type[R]], type[R]]:
     """Declare a table: rows are looked up by `id` when they have one."""
 
     def declare(row: type[R]) -> type[R]:
-        made = dataclass(frozen=True, slots=True, eq=False)(row)
+        made = declared(row)
         made.TABLE = name
         TABLES[name] = made
         return made
@@ -149,9 +197,17 @@ _columns: dict[type[Row], tuple[Column, ...]] = {}
 def columns(row: type[Row]) -> tuple[Column, ...]:
     """The columns of a table or event kind, in order."""
     if row not in _columns:
-        hints = get_type_hints(row, include_extras=True)
-        _columns[row] = tuple(_column(f.name, hints[f.name], f.default) for f in fields(row))
+        _columns[row] = tuple(_column(f.name, _type(str(f.type)), f.default) for f in fields(row))
     return _columns[row]
+
+
+@cache
+def _type(text: str) -> Any:
+    """The type that a column was declared with: one of this module's, or a builtin one.
+
+    `get_type_hints` would read the text of the same few again for each column.
+    """
+    return eval(text)  # noqa: S307  the text of our own declarations
 
 
 def _column(name: str, hint: Any, default: Any) -> Column:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
+import pickle
 
 import pytest
 
@@ -70,3 +72,19 @@ def test_rows_are_values() -> None:
     assert not hasattr(node, "__dict__")
     with pytest.raises(dataclasses.FrozenInstanceError):
         node.name = "AddBackward0"  # type: ignore[misc]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        del node.name
+    assert node.name == "MulBackward0"
+
+
+def test_rows_are_dataclasses_in_all_but_when_their_methods_are_made() -> None:
+    push = schema.Push(3, node=7)
+
+    assert repr(push) == "Push(seq=3, t=0, thread=-1, task=-1, node=7, queue=0, depth=0, length=0)"
+    assert dataclasses.replace(push, depth=2) == schema.Push(seq=3, node=7, depth=2)
+    assert dataclasses.asdict(push)["node"] == 7
+    assert pickle.loads(pickle.dumps(push)) == copy.deepcopy(push) == push
+    with pytest.raises(TypeError, match="unexpected keyword argument 'nodes'"):
+        schema.Push(nodes=7)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="missing 1 required positional argument"):
+        schema.Node()  # type: ignore[call-arg]
