@@ -9,6 +9,7 @@ import numpy as np
 from gradscope.analysis.leaves import Leaf, leaf_of
 from gradscope.analysis.memory import saved_peak
 from gradscope.analysis.selection import leaf_nodes
+from gradscope.trace.arrays import distinct
 from gradscope.trace.run import Trace
 from gradscope.trace.schema import (
     NONE,
@@ -93,7 +94,7 @@ def _forward_ns(trace: Trace) -> int:
     ops = trace.table(Op)
     done = (ops["task"] == NONE) & (ops["end"] != NONE)
     total = 0
-    for thread in np.unique(ops["thread"][done]).tolist():
+    for thread in distinct(ops["thread"][done]).tolist():
         of_thread = done & (ops["thread"] == thread)
         total += _covered(ops["begin"][of_thread], ops["end"][of_thread])
     return total

@@ -10,6 +10,7 @@ import numpy as np
 
 from gradscope.analysis.births import Birth, births, nonfinite_nodes
 from gradscope.scene.picture import Line, Mark, Tone
+from gradscope.trace.arrays import distinct
 from gradscope.trace.run import Trace
 from gradscope.trace.schema import NONE, HookBegin, NodeEnd, Op, Place
 
@@ -86,4 +87,4 @@ def _nodes_in(
     chosen = np.ones(len(table), bool) if tasks is None else np.isin(table["task"], list(tasks))
     if failed:
         chosen &= table["failed"]
-    return [int(node) for node in np.unique(table["node"][chosen])]
+    return [int(node) for node in distinct(table["node"][chosen])]

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
-import numpy as np
-
 from gradscope.analysis.backwards import backward_numbered
 from gradscope.analysis.names import node_names
 from gradscope.analysis.selection import Selection, step_numbers
 from gradscope.analysis.sites import site_of
 from gradscope.scene.options import GraphOptions
+from gradscope.trace.arrays import distinct
 from gradscope.trace.run import Trace
 from gradscope.trace.schema import GraphTask, Node
 
@@ -39,7 +38,7 @@ def _first_part(
 ) -> tuple[Selection, tuple[str, ...]]:
     nodes = trace.table(Node)
     numbers = step_numbers(trace)
-    steps = [id for id in np.unique(nodes["step"]).tolist() if id in numbers]
+    steps = [id for id in distinct(nodes["step"]).tolist() if id in numbers]
     if len(steps) > 1:
         first = min(numbers[id] for id in steps)
         note = f"step {first} of {len(steps)} steps; another with --step N, every one with --all"

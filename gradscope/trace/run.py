@@ -9,6 +9,7 @@ import numpy as np
 import orjson
 
 from gradscope.errors import UnknownNameError
+from gradscope.trace.arrays import distinct
 from gradscope.trace.assemble import in_order
 from gradscope.trace.declare import EVENTS, NONE, Event, Row
 from gradscope.trace.notes import notes_of
@@ -177,7 +178,7 @@ class Trace:
     def _events_at(self, places: Integers) -> list[Event]:
         kinds, positions = self.order().kind[places], self.order().position[places]
         found: dict[int, Event] = {}
-        for number in np.unique(kinds):
+        for number in distinct(kinds):
             of_kind = np.flatnonzero(kinds == number)
             rows = self.table(self.event_kinds[number]).take(positions[of_kind])
             found.update(zip(of_kind.tolist(), rows, strict=True))

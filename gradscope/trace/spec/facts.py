@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from gradscope.trace.arrays import without
 from gradscope.trace.declare import NONE, Event
 from gradscope.trace.events import TaskBegin, TaskEnd
 from gradscope.trace.notes import has_holes, unfinished
@@ -114,7 +115,7 @@ class Facts:
         """The graph tasks that ended with an error, or have not ended."""
         ends = self.of(TaskEnd)
         good = ends["task"][~ends["failed"]]
-        return np.setdiff1d(self.of(TaskBegin)["task"], good)
+        return without(self.of(TaskBegin)["task"], good)
 
     @cached_property
     def full_tasks(self) -> Integers:
@@ -122,7 +123,7 @@ class Facts:
         ends = self.of(TaskEnd)
         tasks = self.trace.table(GraphTask)
         limited = (tasks.ragged("inputs").lengths > 0) | (tasks.ragged("needed").lengths > 0)
-        return np.setdiff1d(ends["task"][~ends["failed"]], tasks.array("id")[limited])
+        return without(ends["task"][~ends["failed"]], tasks.array("id")[limited])
 
     def node(self, id: int) -> str:
         """A node as messages call it."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gradscope.trace.arrays import without
 from gradscope.trace.declare import EVENTS, NONE
 from gradscope.trace.events import ReentrantEnter, ReentrantLeave, TaskBegin, TaskEnd, Wait, Wake
 from gradscope.trace.spec.facts import lookup, running, timeline
@@ -62,7 +63,7 @@ def tasks_begin_and_end_once(facts: Facts) -> Iterator[Fault]:
             message = f"graph task {stretch['task'][place]} {table} again"
             yield Fault(message, stretch.table, seq=int(stretch["seq"][place]))
     if facts.complete:
-        for task in np.setdiff1d(begins["task"], ends["task"]):
+        for task in without(begins["task"], ends["task"]):
             yield Fault(f"graph task {task} never ends", begins.table, id=int(task))
 
 
@@ -96,7 +97,7 @@ def reentrant_backwards_are_left(facts: Facts) -> Iterator[Fault]:
         message = f"graph task {left['task'][line.place[place]]} is left without being entered"
         yield Fault(message, left.table, seq=int(line.seq[place]))
     if facts.complete:
-        for task in np.setdiff1d(entered["task"], left["task"]):
+        for task in without(entered["task"], left["task"]):
             yield Fault(f"graph task {task} is entered and never left", entered.table, id=int(task))
 
 
