@@ -5,6 +5,7 @@ Each command imports what it needs when it runs, so that `gradscope --help` star
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import traceback
@@ -15,8 +16,9 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from gradscope import __version__
+from gradscope.arguments import Everything, Plain, QuickGroup, Step, Task, TracePath, Width
 from gradscope.errors import GradscopeError, MissingProgramError, RenderingError, UsageError
-from gradscope.scene.picture import ColorBy, GroupBy
+from gradscope.scene.choices import ColorBy, GroupBy
 
 if TYPE_CHECKING:
     from gradscope.render.pictures import Target
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="gradscope",
+    cls=QuickGroup,
     help="Records what an autograd engine does, step by step, and shows it.",
     no_args_is_help=True,
     add_completion=False,
@@ -55,16 +58,6 @@ class ThemeName(StrEnum):
 
     LIGHT = "light"
     DARK = "dark"
-
-
-TracePath = Annotated[Path, typer.Argument(metavar="TRACE", help="A trace file.")]
-Step = Annotated[int | None, typer.Option(help="Only this step.", metavar="N")]
-Task = Annotated[int | None, typer.Option(help="Only this backward, counted from 0.", metavar="N")]
-Everything = Annotated[bool, typer.Option("--all", help="Leave nothing out.")]
-Plain = Annotated[bool, typer.Option("--plain", help="Only ASCII characters, without colours.")]
-Width = Annotated[
-    int | None, typer.Option(help="Columns of text (60 or more).", min=60, metavar="COLUMNS")
-]
 
 
 @app.callback(invoke_without_command=True)
@@ -258,6 +251,7 @@ def trace(
     """Run a script and record its trace."""
     from gradscope.record.run_script import TraceOptions, run_script
 
+    gc.enable()  # what the script leaves behind is collected, as it would be under python
     name, *arguments = script
     outcome = run_script(
         TraceOptions(
@@ -351,7 +345,12 @@ def _safe(text: str) -> str:
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run a command; explain what went wrong in one line; exit."""
-    sys.exit(_run(arguments))
+    if arguments is None:  # the process is ours, and ends before it has garbage worth collecting
+        gc.disable()
+    code = _run(arguments)
+    if not gc.isenabled():
+        gc.freeze()  # nor is it, on the way out
+    sys.exit(code)
 
 
 def _run(arguments: list[str] | None) -> int:

@@ -6,7 +6,8 @@ from html import escape
 
 from gradscope.render.text import visible
 from gradscope.render.theme import ALARMS, GLYPHS, Colour, Theme, heat_colour
-from gradscope.scene.picture import Box, ColorBy, Form, GraphScene, Line, Mark, Tone
+from gradscope.scene.choices import ColorBy
+from gradscope.scene.picture import Box, Form, GraphScene, Line, Mark, Tone
 
 TABLE = '<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="1">'
 MONO = "Menlo,Consolas,DejaVu Sans Mono,monospace"

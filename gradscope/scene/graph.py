@@ -10,13 +10,14 @@ from gradscope.analysis.graph import Graph, GraphEdge, GraphNode, graph
 from gradscope.analysis.selection import select
 from gradscope.errors import EmptyTraceError
 from gradscope.scene.boxes import BoxMaker
+from gradscope.scene.choices import GroupBy
 from gradscope.scene.folding import Folding, fold
 from gradscope.scene.grouping import Calls, call_title, groups_of, module_calls
 from gradscope.scene.heat import heat_of
 from gradscope.scene.kinds import Kind
 from gradscope.scene.marks import marks_of
 from gradscope.scene.options import GraphOptions
-from gradscope.scene.picture import Arrow, Box, Form, GraphScene, Group, GroupBy, Line, Mark
+from gradscope.scene.picture import Arrow, Box, Form, GraphScene, Group, Line, Mark
 from gradscope.scene.scope import scope_of
 from gradscope.scene.words import plural, shape
 from gradscope.trace.run import Trace

@@ -11,7 +11,8 @@ import numpy as np
 
 from gradscope.analysis.graph import Graph
 from gradscope.errors import EmptyTraceError
-from gradscope.scene.picture import ColorBy, Scale
+from gradscope.scene.choices import ColorBy
+from gradscope.scene.picture import Scale
 from gradscope.scene.words import duration, number
 from gradscope.trace.run import Trace
 from gradscope.trace.schema import NONE, Place, Value

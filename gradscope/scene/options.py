@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from gradscope.analysis.selection import Selection
-from gradscope.scene.picture import ColorBy, GroupBy
+from gradscope.scene.choices import ColorBy, GroupBy
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from gradscope.scene.choices import ColorBy
 from gradscope.scene.kinds import Kind
 
 
@@ -81,21 +82,6 @@ class Group:
     id: str
     title: str
     parent: str  # "" at the top
-
-
-class ColorBy(StrEnum):
-    """What colour tells."""
-
-    KIND = "kind"
-    TIME = "time"
-    GRAD = "grad"
-
-
-class GroupBy(StrEnum):
-    """Which boxes are framed together."""
-
-    MODULE = "module"
-    NONE = "none"
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,7 @@ def test_help_names_every_command(run: Line) -> None:
         (["nonsense"], "No such command 'nonsense'; see gradscope --help"),
         (["info"], "Missing argument 'TRACE'; see gradscope --help"),
         (["render", "mean.json", "--hops", "many"], "Invalid value for '--hops'"),
+        (["render", "mean.json", "--color", "red"], "Invalid value for '--color'"),
         (["timeline", "mean.json", "--width", "20"], "Invalid value for '--width'"),
         (["render", "mean.json", "-f", "gif"], "there is no format 'gif'; choose dot, json"),
         (["render", "mean.json", "--step", "3"], "this trace has no step 3: it has no steps"),
@@ -377,7 +378,8 @@ def started(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
     [
         ["--help"],
         ["--version"],
-        ["render", "mean.json", "-f", "dot"],
+        ["render", "--help"],
+        ["render", "mean.json", "-f", "dot", "--hops", "1", "--color", "time", "--expand", "a"],
         ["timeline", "mean.json"],
         ["inspect", "mean.json"],
         ["check", "mean.json"],
@@ -394,6 +396,7 @@ def test_no_view_loads_the_runtime_the_recorder_numba_or_pytorch(
         f"code = cli._run({arguments!r})\n"
         "rooms = {'gradscope.runtime', 'gradscope.record', 'gradscope.debug'}\n"
         "heavy = {'torch', 'numba', 'llvmlite', 'networkx', 'scipy', 'pandas'}\n"
+        "heavy |= {'pydantic', 'numpy.ma'}\n"
         "loaded = sorted((rooms | heavy) & set(sys.modules))\n"
         "print(code, loaded, file=sys.stderr)\n"
     )

@@ -17,10 +17,10 @@ from gradscope.render.report import report_json, report_lines
 from gradscope.render.tables import facts_lines, table_lines
 from gradscope.render.theme import LIGHT
 from gradscope.render.timeline import event_lines, timeline_lines
+from gradscope.scene.choices import ColorBy
 from gradscope.scene.events import event_list
 from gradscope.scene.graph import graph_scene
 from gradscope.scene.options import GraphOptions
-from gradscope.scene.picture import ColorBy
 from gradscope.scene.tables import info_facts, info_tables
 from gradscope.scene.timeline import TimelineOptions, timeline_scene
 from gradscope.trace import schema

@@ -20,9 +20,10 @@ from gradscope.render import graphviz_program
 from gradscope.render.formats import Format, format_called, format_names, format_of_file
 from gradscope.render.pictures import render, target_of
 from gradscope.render.theme import DARK, LIGHT
+from gradscope.scene.choices import ColorBy
 from gradscope.scene.graph import graph_scene
 from gradscope.scene.options import GraphOptions
-from gradscope.scene.picture import ColorBy, GraphScene
+from gradscope.scene.picture import GraphScene
 from gradscope.trace.run import Trace
 from tests.example_traces import mean_of_squares, nan_in_backward, shared_weight, two_layers
 from tests.render.hostile import NAMES, named, names

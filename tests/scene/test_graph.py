@@ -6,17 +6,16 @@ import pytest
 
 from gradscope.analysis.selection import Selection
 from gradscope.errors import EmptyTraceError
+from gradscope.scene.choices import ColorBy, GroupBy
 from gradscope.scene.graph import graph_scene
 from gradscope.scene.kinds import Kind
 from gradscope.scene.options import GraphOptions
 from gradscope.scene.picture import (
     Arrow,
     Box,
-    ColorBy,
     Form,
     GraphScene,
     Group,
-    GroupBy,
     Line,
     Mark,
     Scale,

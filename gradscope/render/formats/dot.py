@@ -11,7 +11,8 @@ from gradscope.render.formats import Format
 from gradscope.render.html_label import box_label, caption, escaped
 from gradscope.render.text import visible
 from gradscope.render.theme import ALARMS, BIRTHS, Paint, Theme, heat_colour
-from gradscope.scene.picture import Arrow, Box, ColorBy, Form, GraphScene, Group, Mark
+from gradscope.scene.choices import ColorBy
+from gradscope.scene.picture import Arrow, Box, Form, GraphScene, Group, Mark
 
 FONT = "Helvetica,Arial,sans-serif"
 

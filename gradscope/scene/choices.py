@@ -1,0 +1,20 @@
+"""What a person may choose by name about a picture; apart, since the command line names them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class ColorBy(StrEnum):
+    """What colour tells."""
+
+    KIND = "kind"
+    TIME = "time"
+    GRAD = "grad"
+
+
+class GroupBy(StrEnum):
+    """Which boxes are framed together."""
+
+    MODULE = "module"
+    NONE = "none"
