@@ -17,7 +17,7 @@ from gradscope.render.cells import Charset, line, wrapped
 from gradscope.render.styles import ACCENT, BOLD, GOOD, SEVERITY_STYLES, SOFT, WARN
 from gradscope.render.tables import table_lines
 from gradscope.render.text import visible_json
-from gradscope.scene.tables import headline, report_tables
+from gradscope.scene.report import headline, report_tables
 from gradscope.scene.words import count, plural
 
 JSON_VERSION = 1

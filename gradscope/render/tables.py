@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -12,7 +13,9 @@ from gradscope.render.styles import ALARM, BOLD, GOOD, SOFT
 from gradscope.scene.tables import FactsScene, TableScene
 from gradscope.scene.words import plural
 from gradscope.trace.schema import NONE
-from gradscope.trace.spec import Violation
+
+if TYPE_CHECKING:
+    from gradscope.trace.spec import Violation  # with every rule, which `check` alone needs
 
 GAP = "  "
 INDENT = "    "

@@ -1,20 +1,14 @@
-"""Tables: what `inspect` and `info` put into rows."""
+"""Tables and facts, and what `info` puts into them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
-from gradscope.analysis.modules import ModuleFacts
-from gradscope.analysis.report import Report
-from gradscope.analysis.timing import Timing
-from gradscope.scene.words import byte_count, count, duration, plural
+from gradscope.scene.words import byte_count, count, plural
 from gradscope.trace.run import Trace
 from gradscope.trace.schema import EVENTS
 
 Cell = str
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,113 +35,6 @@ class FactsScene:
 
     facts: tuple[tuple[str, str], ...]
 
-
-# What inspect shows --------------------------------------------------------------------------
-
-
-def report_tables(report: Report, rows: int) -> tuple[TableScene, ...]:
-    """The summary tables that have something in them, each of at most so many rows."""
-    made = (
-        _timings("slowest nodes of backward", report.nodes, rows),
-        _timings("slowest operations of forward", report.ops, rows),
-        _modules(report.modules, rows),
-    )
-    return tuple(table for table in made if table.rows)
-
-
-def headline(report: Report) -> tuple[str, ...]:
-    """The trace in two lines."""
-    facts = report.summary
-    recorded = f"recorded by {facts.producer} at level {facts.level}"
-    first = f"{facts.script} · {recorded}" if facts.script else recorded
-    counted = [
-        plural(facts.steps, "step") if facts.steps else "",
-        plural(facts.backwards, "backward"),
-        f"{count(facts.nested)} nested" if facts.nested else "",
-        plural(facts.nodes, "node"),
-        plural(facts.ops, "operation"),
-        plural(facts.events, "event"),
-        plural(facts.hook_calls, "hook call") if facts.hook_calls else "",
-        plural(facts.in_place_writes, "in-place write") if facts.in_place_writes else "",
-        plural(facts.errors, "error") if facts.errors else "",
-    ]
-    measured = [
-        f"forward {duration(facts.forward_ns)}" if facts.forward_ns else "",
-        f"backward {duration(facts.backward_ns)}" if facts.backward_ns else "",
-        f"saved at most {byte_count(facts.saved_peak_bytes)}" if facts.saved_peak_bytes else "",
-    ]
-    lines = (first, _listed(counted), _listed(measured))
-    return tuple(line for line in lines if line)
-
-
-def _listed(parts: Iterable[str]) -> str:
-    return ", ".join(part for part in parts if part)
-
-
-def _timings(title: str, timings: Sequence[Timing], rows: int) -> TableScene:
-    whole = sum(timing.self for timing in timings) or 1
-    columns = (
-        Column("name"),
-        Column("runs", is_number=True),
-        Column("own time", is_number=True),
-        Column("share", is_number=True),
-        Column("longest", is_number=True),
-    )
-    return _table(
-        title,
-        columns,
-        timings,
-        rows,
-        lambda timing: (
-            timing.name,
-            count(timing.count),
-            duration(timing.self),
-            f"{timing.self / whole:.0%}",
-            duration(timing.longest),
-        ),
-    )
-
-
-def _modules(modules: Sequence[ModuleFacts], rows: int) -> TableScene:
-    columns = (
-        Column("module"),
-        Column("type"),
-        Column("parameters", is_number=True),
-        Column("nodes", is_number=True),
-        Column("backward", is_number=True),
-    )
-    ordered = sorted(
-        (module for module in modules if module.nodes or module.ops),
-        key=lambda module: (-module.backward_ns, module.id),
-    )
-    return _table(
-        "slowest modules",
-        columns,
-        ordered,
-        rows,
-        lambda module: (
-            module.path or "(root)",
-            module.type,
-            count(module.parameters),
-            count(module.nodes),
-            duration(module.backward_ns),
-        ),
-    )
-
-
-def _table(
-    title: str,
-    columns: tuple[Column, ...],
-    items: Sequence[T],
-    rows: int,
-    cells: Callable[[T], tuple[Cell, ...]],
-) -> TableScene:
-    left = len(items) - rows
-    note = f"and {count(left)} more; --rows N for more" if left > 0 else ""
-    return TableScene(title, columns, tuple(cells(item) for item in items[:rows]), note)
-
-
-# What info shows -----------------------------------------------------------------------------
 
 SAID_ABOVE = ("producer", "producer_version", "level", "script", "arguments", "dropped")
 
