@@ -6,7 +6,6 @@ Each command imports what it needs when it runs, so that `gradscope --help` star
 from __future__ import annotations
 
 import gc
-import os
 import sys
 import traceback
 from enum import StrEnum
@@ -18,6 +17,7 @@ import typer
 from gradscope import __version__
 from gradscope.arguments import Everything, Plain, QuickGroup, Step, Task, TracePath, Width
 from gradscope.errors import GradscopeError, MissingProgramError, RenderingError, UsageError
+from gradscope.render import streams
 from gradscope.scene.choices import ColorBy, GroupBy
 
 if TYPE_CHECKING:
@@ -295,23 +295,23 @@ def _write_picture(scene: GraphScene, theme: Theme, target: Target) -> None:
     """Write the picture; where it cannot be drawn, write its DOT source and say so."""
     from gradscope.render.formats import format_called
     from gradscope.render.graphviz_program import INSTALL
-    from gradscope.render.pictures import write
+    from gradscope.render.pictures import put
 
     if target.path is None:
         _write_bytes(target.format.write(scene, theme))
         _say_notes(scene)
         return
     try:
-        write(target.path, target.format, scene, theme)
-        written = target.path
+        content = target.format.write(scene, theme)
     except (MissingProgramError, RenderingError) as error:
         if not target.format.needs_dot:
             raise
-        written = target.path.with_suffix(".dot")
-        write(written, format_called("dot"), scene, theme)
-        raise type(error)(f"{error}; wrote {_shown(written)} instead") from None
+        instead = target.path.with_suffix(".dot")
+        put(instead, format_called("dot").write(scene, theme))
+        raise type(error)(f"{error}; wrote {_shown(instead)} instead") from None
+    put(target.path, content)
     boxes = f"{len(scene.boxes):,} {'box' if len(scene.boxes) == 1 else 'boxes'}"
-    sys.stdout.write(f"wrote {_shown(written)}: {boxes}\n")
+    sys.stdout.write(f"wrote {_shown(target.path)}: {boxes}\n")
     if not target.asked_for and not target.format.needs_dot:
         sys.stderr.write(f"gradscope: DOT, since Graphviz's dot is not installed ({INSTALL})\n")
     _say_notes(scene)
@@ -347,6 +347,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     """Run a command; explain what went wrong in one line; exit."""
     if arguments is None:  # the process is ours, and ends before it has garbage worth collecting
         gc.disable()
+    streams.open_closed()
     code = _run(arguments)
     if not gc.isenabled():
         gc.freeze()  # nor is it, on the way out
@@ -360,13 +361,17 @@ def _run(arguments: list[str] | None) -> int:
     except GradscopeError as error:
         return _fail(str(error), error.exit_code)
     except BrokenPipeError:
-        # Nobody reads any more. Python would complain when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        streams.give_up_output()
         return PIPE_CLOSED
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     except COMMAND_LINE_ERROR as error:
         return _misused(error)
+    except OSError as error:
+        if not streams.is_of_a_stream(error):
+            return _broken(error)
+        streams.give_up_output()
+        return _fail(f"cannot write the output: {error.strerror}", MISUSED)
     except Exception as error:  # noqa: BLE001  the last resort
         return _broken(error)
     return code if isinstance(code, int) else NOTHING_FOUND

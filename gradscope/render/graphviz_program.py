@@ -42,6 +42,8 @@ def draw(scene: GraphScene, theme: Theme, output: str) -> bytes:
             f"{TIMEOUT_SECONDS} s; draw less of it with --around NODE, --step N or a smaller "
             "--limit"
         ) from None
+    except OSError as error:
+        raise RenderingError(f"cannot run {program}: {error.strerror}") from None
     if done.returncode:
         message = done.stderr.decode(errors="replace").strip().partition("\n")[0]
         raise RenderingError(f"dot failed: {message or f'exit code {done.returncode}'}")

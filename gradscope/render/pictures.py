@@ -10,7 +10,7 @@ from gradscope.errors import RenderingError, UsageError
 from gradscope.render.formats import Format, format_called, format_names, format_of_file
 from gradscope.render.graphviz_program import has_dot
 from gradscope.render.text import visible
-from gradscope.render.theme import THEMES, Theme
+from gradscope.render.theme import THEMES
 from gradscope.scene.graph import graph_scene
 from gradscope.scene.options import GraphOptions
 from gradscope.scene.picture import GraphScene
@@ -53,7 +53,7 @@ def render(
     given = {key: value for key, value in chosen.items() if value is not None}
     selection = replace(options.selection, **given)  # type: ignore[arg-type]
     scene = graph_scene(trace, replace(options, selection=selection))
-    write(target, format_called(name), scene, THEMES[theme])
+    put(target, format_called(name).write(scene, THEMES[theme]))
     return Written(target, scene)
 
 
@@ -62,9 +62,8 @@ def _no_format(path: Path) -> str:
     return f"{visible(path.name)} names no format: end it in one of {endings}, or name a format"
 
 
-def write(path: Path, format: Format, scene: GraphScene, theme: Theme) -> None:
-    """Put a picture into a file."""
-    content = format.write(scene, theme)
+def put(path: Path, content: bytes) -> None:
+    """Write a picture into a file."""
     try:
         path.write_bytes(content)
     except OSError as error:
