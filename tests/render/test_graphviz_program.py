@@ -38,7 +38,7 @@ def test_what_dot_complains_of_is_passed_on(
 ) -> None:
     pretend(tmp_path, monkeypatch, "#!/bin/sh\necho 'no fonts' >&2\nexit 3\n")
 
-    with pytest.raises(RenderingError, match="^dot failed: no fonts$"):
+    with pytest.raises(RenderingError, match=r"^dot failed: no fonts$"):
         draw(graph_scene(mean_of_squares(), GraphOptions()), THEMES["light"], "svg")
 
 
