@@ -143,7 +143,7 @@ def timeline(
     plain: Plain = False,
     width: Width = None,
 ) -> None:
-    """Show backward over time: threads, queues, nodes, hooks, accumulations."""
+    """Show backward over time: threads, queues, nodes, hooks."""
     from gradscope.render.timeline import event_lines, timeline_lines
     from gradscope.scene.events import event_list
     from gradscope.scene.timeline import TimelineOptions, timeline_scene
@@ -175,7 +175,7 @@ def inspect(
     plain: Plain = False,
     width: Width = None,
 ) -> None:
-    """Say what is wrong in a trace, worst first, and where the time went."""
+    """Say what is wrong in a trace, and where the time went."""
     from gradscope.analysis import report as analysis
     from gradscope.analysis.findings import Severity
     from gradscope.render.report import report_json, report_lines
@@ -379,7 +379,9 @@ def _run(arguments: list[str] | None) -> int:
 
 def _misused(error: Exception) -> int:
     message = error.format_message() if hasattr(error, "format_message") else str(error)
-    if not message:  # a command without arguments: its help has been shown
+    context = getattr(error, "ctx", None)
+    if context is not None and message == context.get_help():  # nothing was asked for
+        sys.stderr.write(f"{message}\n")
         return MISUSED
     return _fail(f"{message.rstrip('.')}; see gradscope --help", MISUSED)
 

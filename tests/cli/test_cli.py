@@ -77,6 +77,15 @@ def test_help_names_every_command(run: Line) -> None:
         assert f" {command} " in ran.out
 
 
+@pytest.mark.parametrize("arguments", [[], ["trace"]])
+def test_without_arguments_help_is_shown(run: Line, arguments: list[str]) -> None:
+    ran = run(*arguments)
+
+    help = run(*arguments, "--help")
+    assert ran.out + ran.err == help.out
+    assert ran.code in {0, 2}  # as the installed Click has it
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
