@@ -1,9 +1,8 @@
 """The command line: parse, call one room after another, print. The only place that exits.
 
-Each command imports what it needs when it runs, so that `gradscope --help` starts at once.
+Each command imports what it needs when it runs, so that `gradscope --help` starts at once. And
+annotations are no texts here, as they are elsewhere: Typer would compile each of them twice.
 """
-
-from __future__ import annotations
 
 import gc
 import sys
@@ -271,13 +270,13 @@ def trace(
 # Helpers -------------------------------------------------------------------------------------
 
 
-def _load(path: Path) -> Trace:
+def _load(path: Path) -> "Trace":
     from gradscope.trace.codec import load
 
     return load(path)
 
 
-def _explain(name: str, out: Terminal) -> None:
+def _explain(name: str, out: "Terminal") -> None:
     from gradscope.analysis.rules import all_rules
     from gradscope.analysis.rules.registry import require
     from gradscope.render.report import rule_lines
@@ -285,13 +284,13 @@ def _explain(name: str, out: Terminal) -> None:
     out.show(rule_lines(require(all_rules(), name), out.width, out.charset))
 
 
-def _terminal(*, plain: bool, width: int | None) -> Terminal:
+def _terminal(*, plain: bool, width: int | None) -> "Terminal":
     from gradscope.render.terminal import Terminal
 
     return Terminal(sys.stdout, plain=plain, width=width)
 
 
-def _write_picture(scene: GraphScene, theme: Theme, target: Target) -> None:
+def _write_picture(scene: "GraphScene", theme: "Theme", target: "Target") -> None:
     """Write the picture; where it cannot be drawn, write its DOT source and say so."""
     from gradscope.render.formats import format_called
     from gradscope.render.graphviz_program import INSTALL
@@ -317,7 +316,7 @@ def _write_picture(scene: GraphScene, theme: Theme, target: Target) -> None:
     _say_notes(scene)
 
 
-def _say_notes(scene: GraphScene) -> None:
+def _say_notes(scene: "GraphScene") -> None:
     for note in scene.notes:
         sys.stderr.write(f"gradscope: {_safe(note)}\n")
 
