@@ -8,6 +8,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from gradscope.record.contexts import Contexts
+from gradscope.record.local_names import local_name
 from gradscope.record.sites import Sites
 from gradscope.record.tracebacks import described
 from gradscope.runtime import dtypes
@@ -55,7 +56,7 @@ class Catalog:
         """Describe a tensor that no noted call made. Returns its number, as `seen` has it."""
         number = self._number()
         tensor.seen = number
-        self._describe(tensor, number, self.base, _local_name(tensor, frame or sys._getframe(1)))
+        self._describe(tensor, number, self.base, local_name(tensor, frame or sys._getframe(1)))
         edge = _present_edge(tensor)
         if edge is not None:
             self.origins.append((number, number, self.number_of_node(edge[0]), edge[1]))
@@ -141,7 +142,7 @@ class Catalog:
         ))  # fmt: skip
         for index, (following, nr) in enumerate(node.next_functions):
             self.edges.append((number, index, self.number_of_node(following), nr))
-        self._keep(node, number, self.base)  # what it made, nobody was told
+        self._keep(node, number, ())  # what it made, nobody was told
 
     def accumulator(self, node: Any) -> None:
         """A leaf got the node that gathers its gradient."""
@@ -168,21 +169,20 @@ class Catalog:
         if made._storage is None and not any(map(_odd, inputs)) and not _hooked(node):
             return
         self.explicit.append(number)
-        self._write_out(node, number)
+        self._write_out(node, number, (number,))
 
-    def _write_out(self, node: Any, number: int) -> None:
+    def _write_out(self, node: Any, number: int, made: tuple[int, ...]) -> None:
         for index, (following, nr) in enumerate(node.next_functions):
             self.edges.append((number, index, self.number_of_node(following), nr))
-        self._keep(node, number, number)
+        self._keep(node, number, made)
 
-    def _keep(self, node: Any, number: int, result: int) -> None:
-        """The rows of what a node keeps; `result` is the tensor it made."""
+    def _keep(self, node: Any, number: int, made: tuple[int, ...]) -> None:
+        """The rows of what a node keeps; `made` are its outputs."""
         now = self._contexts.now()
         for slot, value in zip(node.slots, node._saved or (), strict=False):
             for each in value if isinstance(value, list) else (value,):
                 if isinstance(each, SavedVariable):
-                    source = each.tensor
-                    tensor = result if source is None else self.number_of(source)
+                    tensor = self._kept(each, made)
                     version, hooked = each.version, each.hooks is not None
                 elif isinstance(each, Tensor):
                     tensor, version, hooked = self.number_of(each), 0, False
@@ -190,6 +190,12 @@ class Catalog:
                     continue
                 name = self._writer.intern(slot)
                 self.saved.append((number, name, tensor, version, now, int(hooked)))
+
+    def _kept(self, saved: SavedVariable, made: tuple[int, ...]) -> int:
+        """The tensor that was kept; `base` where a hook has packed it, or nobody saw it made."""
+        if saved.tensor is not None:
+            return self.number_of(saved.tensor)
+        return self.base if saved.nr is None or saved.nr >= len(made) else made[saved.nr]
 
     def call(
         self, op: Any, inputs: Any, outputs: Any, node: Any, begin: int, end: int, site: int,
@@ -232,22 +238,27 @@ class Catalog:
             number, self._writer.intern(type(node).__name__), node.sequence_nr, node.topological_nr,
             number, made, context, site, end - self._contexts._start,
         ))  # fmt: skip
-        self._write_out(node, number)
+        self._write_out(node, number, made)
 
     def wrote(
         self, op: Any, inputs: Any, target: Any, node: Any, begin: int, end: int, site: int,
         context: int, frame: FrameType,
     ) -> int:  # fmt: skip
-        """A write in place: a call, a version, and perhaps a new history. Returns its number."""
-        number = self._number()
-        if node is not None:
+        """A write in place: a call, a version, and perhaps a new history. Returns its number.
+
+        Where only the dims change, the call has been told with its node.
+        """
+        told = node is not None and node.seen > self.base
+        number = node.seen & ~1 if told else self._number()
+        if node is not None and not told:
             node.seen = number
         taken = tuple(self._input(t, frame) for t in inputs if isinstance(t, Tensor))
         written = self.number_of(target)
-        self.ops.append((
-            number, self._writer.intern(op.name), begin, end, taken, (written,),
-            number if node is not None else self.base, context, site,
-        ))  # fmt: skip
+        if not told:
+            self.ops.append((
+                number, self._writer.intern(op.name), begin, end, taken, (written,),
+                number if node is not None else self.base, context, site,
+            ))  # fmt: skip
         storage = self.storage_of(target, written)
         version = target._version
         self.versions.append((
@@ -256,7 +267,8 @@ class Catalog:
         ))  # fmt: skip
         if node is None:
             return number
-        self._full_node(node, number, (written,), context, site, end)
+        if not told:
+            self._full_node(node, number, (written,), context, site, end)
         target.seen = written
         base = target._base
         above = None if base is None else base.gradient_edge()
@@ -379,18 +391,3 @@ def _odd(tensor: Any) -> bool:
 
 def _hooked(node: Any) -> bool:
     return any(isinstance(v, SavedVariable) and v.hooks is not None for v in node._saved or ())
-
-
-def _local_name(tensor: Any, frame: FrameType | None) -> str:
-    """What the user's code calls this tensor, where it is a variable of the calling function."""
-    from gradscope.record.sites import is_ours
-
-    while frame is not None and is_ours(frame.f_code):
-        frame = frame.f_back
-    if frame is None or not tensor.is_leaf:
-        return ""
-    for scope in (frame.f_locals, frame.f_globals):
-        for name, value in list(scope.items()):
-            if value is tensor:
-                return name
-    return ""

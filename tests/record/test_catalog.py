@@ -5,7 +5,7 @@ from __future__ import annotations
 import gradscope.runtime as torch
 from gradscope.analysis.sites import site_of
 from gradscope.record.recorder import record
-from gradscope.trace.schema import Node
+from gradscope.trace.schema import NONE, Edge, Node, Op, Saved, Version
 from gradscope.trace.spec import check
 
 
@@ -23,4 +23,55 @@ def test_the_new_history_that_a_write_through_a_view_makes_has_the_line_of_the_w
         if node.name in {"CopySlices", "AsStridedBackward0"}
     }
     assert lines == dict.fromkeys(("CopySlices", "AsStridedBackward0"), "made[1:].mul_(3)")
+    assert check(trace) == []
+
+
+def test_a_write_that_keeps_its_result_keeps_the_tensor_it_wrote_to() -> None:
+    leaf = torch.ones(4, requires_grad=True)
+    with record() as recording:
+        made = leaf.clone()
+        made.relu_()
+        made.sum().backward()
+
+    trace = recording.trace()
+    (saved,) = trace.rows(Saved)
+    (written,) = trace.rows(Version)
+    assert saved.tensor == written.tensor
+    assert check(trace) == []
+
+
+def test_the_second_result_is_not_taken_for_the_first() -> None:
+    leaf = torch.ones(2, 3, requires_grad=True)
+    with record() as recording:
+        leaf.max(dim=1).values.sum().backward()
+
+    trace = recording.trace()
+    (saved,) = trace.rows(Saved)
+    (call,) = (op for op in trace.rows(Op) if op.name == "max.dim")
+    assert (saved.slot, saved.tensor) == ("indices", call.outputs[1])
+
+
+def test_what_a_hook_has_packed_is_no_tensor_of_the_trace() -> None:
+    leaf = torch.ones(3, requires_grad=True)
+    with record() as recording, torch.autograd.graph.saved_tensors_hooks(lambda x: 1, lambda x: x):
+        leaf.sin()
+
+    (saved,) = recording.trace().rows(Saved)
+    assert (saved.tensor, saved.hooked) == (NONE, True)
+
+
+def test_dims_that_change_in_place_make_one_call_and_one_node() -> None:
+    leaf = torch.ones(2, 3, requires_grad=True)
+    with record() as recording:
+        made = leaf.clone().mul_(2)
+        made.transpose_(0, 1)
+        made.sum().backward()
+
+    trace = recording.trace()
+    names = {node.id: node.name for node in trace.rows(Node)}
+    edges = {(names[edge.node], names.get(edge.next)) for edge in trace.rows(Edge)}
+    assert ("SumBackward0", "TransposeBackward1") in edges
+    assert ("TransposeBackward1", "MulBackward0") in edges
+    assert len(names) == 5
+    assert [version.new for version in trace.rows(Version)] == [1, 2]
     assert check(trace) == []

@@ -87,8 +87,8 @@ def _reshaped_in_place(row, target, *options):
     check_inplace(target, (target,), state)
     before = new(type(target))
     before._array, before._edge = target._array, target.gradient_edge()
-    before._meta = before._versions = before._storage = None
-    before.seen = 0
+    before._meta = before._storage = None
+    before._versions, before.seen = target._versions, target.seen
     made = row.op.full(before, *options, target._array, begin)
     target._array = made._array
     if target._versions is None:
