@@ -76,7 +76,10 @@ def read_header(line: bytes) -> tuple[int, int]:
     except orjson.JSONDecodeError:
         fields = None
     if not isinstance(fields, dict) or fields.get("format") != FORMAT or "blocks" not in fields:
-        raise UnreadableTraceError("it is not a gradscope trace, or is cut within its first line")
+        raise UnreadableTraceError(
+            "it is not a gradscope trace, or is cut within its first line; name a file that "
+            "`gradscope trace` wrote"
+        )
     match fields.get("version"):
         case [int(major), int(minor)] if major >= 0 <= minor:
             pass

@@ -48,7 +48,7 @@ class Scan:
             if self.lost:
                 return
         if not self.text:
-            raise UnreadableTraceError("it is empty")
+            raise UnreadableTraceError("it is empty; name a file that `gradscope trace` wrote")
 
     def read_line(self, number: int, line: bytes) -> None:
         """Take in one line; the first one is the header."""
@@ -73,7 +73,10 @@ class Scan:
         if fields is not None:
             self._fields(fields, len(line))
         elif line.endswith(b"\n"):
-            raise UnreadableTraceError("it is damaged (what it holds does not fit its checksum)")
+            raise UnreadableTraceError(
+                "it is damaged (what it holds does not fit its checksum); copy it again from where "
+                "it is whole, or record it again"
+            )
         else:
             self.lost = len(line)
 

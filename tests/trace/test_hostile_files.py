@@ -81,9 +81,9 @@ def use(trace: Trace) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (b"", "it is empty"),
+        (b"", "it is empty; name a file that `gradscope trace` wrote"),
         (b"\n", "line 1: it is not a gradscope trace"),
-        (b"hello", "line 1: it is not a gradscope trace"),
+        (b"hello", "cut within its first line; name a file that `gradscope trace` wrote"),
         (b'{"traceEvents":[]}', "line 1: it is not a gradscope trace"),
         (b"[" * 100_000, "line 1: it is not a gradscope trace"),
         (bytes(range(256)) * 100, "line 1: it is not a gradscope trace"),
