@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache, partial
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from gradscope.analysis.names import NodeNames, node_names
 from gradscope.analysis.selection import step_numbers
 from gradscope.analysis.sites import Site, site_of
 from gradscope.analysis.timing import Runs, node_runs
+from gradscope.trace.arrays import distinct
 from gradscope.trace.run import Trace
 from gradscope.trace.schema import NONE, Edge, GraphTask, Module, Node, Saved, Tensor
 
@@ -92,53 +94,67 @@ class Graph:
 def graph(trace: Trace, ids: Iterable[int], tasks: Collection[int] | None = None) -> Graph:
     """The graph of the given nodes, in the given order; with the runs of the given tasks."""
     order = list(dict.fromkeys(ids))
+    table = trace.table(Node)
+    rows = table.take(np.array([table.index(id) for id in order], np.int64))
+    metas = _metas_of(trace, order)
     runs = node_runs(trace)
-    edges, hidden = _edges(trace, order)
-    build = _Build(trace, order, _runs_of(runs, order, tasks))
-    nodes = tuple(build.node(id, hidden.get(id, 0)) for id in order)
+    edges, hidden = _edges(trace, rows, metas)
+    build = _Build(trace, order, metas, _runs_of(runs, order, tasks))
+    nodes = tuple(build.node(row, hidden.get(row.id, 0)) for row in rows)
     return Graph(nodes, edges, len(runs.node) > 0)
 
 
 class _Build:
     """Look-ups shared by all nodes of one graph."""
 
-    def __init__(self, trace: Trace, order: list[int], runs: Mapping[int, list[Run]]) -> None:
+    def __init__(
+        self,
+        trace: Trace,
+        order: list[int],
+        metas: Mapping[int, Meta],
+        runs: Mapping[int, list[Run]],
+    ) -> None:
         self.trace = trace
+        self.metas = metas
+        self.site = cache(partial(site_of, trace))
         self.names: NodeNames = node_names(trace)
         self.steps = step_numbers(trace)
         self.backwards = backward_numbers(trace)
         self.modules = {module.id: module.path for module in trace.rows(Module)}
         self.roots = {root for task in trace.rows(GraphTask) for root in task.roots}
         self.runs = runs
-        self.saved = _saved_of(trace, order)
+        self.saved = _saved_of(trace, order, metas)
 
-    def node(self, id: int, hidden: int) -> GraphNode:
-        row = self.trace.table(Node).row(id)
+    def node(self, row: Node, hidden: int) -> GraphNode:
         return GraphNode(
-            id=id,
+            id=row.id,
             name=row.name,
-            unique=self.names.of(id),
+            unique=self.names.of(row.id),
             leaf=leaf_of(self.trace, row),
-            inputs=tuple(meta_of(self.trace, tensor) for tensor in row.inputs),
+            inputs=tuple(map(self.metas.get, row.inputs)),
             module=self.modules.get(row.module, ""),
-            site=site_of(self.trace, row.stack),
+            site=self.site(row.stack),
             step=self.steps.get(row.step, NONE),
             made_in=self.backwards.get(row.task, NONE),
             sequence_nr=row.sequence_nr,
-            root=id in self.roots,
-            runs=tuple(self.runs.get(id, ())),
-            saved=tuple(self.saved[id]),
+            root=row.id in self.roots,
+            runs=tuple(self.runs.get(row.id, ())),
+            saved=tuple(self.saved[row.id]),
             hidden_edges=hidden,
         )
 
 
-def meta_of(trace: Trace, tensor: int) -> Meta | None:
-    """Shape and dtype of a tensor; None when the trace does not hold it."""
-    tensors = trace.table(Tensor)
-    if tensor == NONE or not tensors.has(tensor):
-        return None
-    row = tensors.row(tensor)
-    return Meta(row.shape, row.dtype)
+def _metas_of(trace: Trace, order: list[int]) -> dict[int, Meta]:
+    """Shape and dtype of every tensor that these nodes take or keep, where the trace holds it."""
+    nodes, saved, tensors = (trace.table(kind) for kind in (Node, Saved, Tensor))
+    inputs = nodes.ragged("inputs").take(nodes.positions(np.array(order, np.int64)))
+    kept = saved["tensor"][np.isin(saved["node"], order)]
+    ids = distinct(np.concatenate([inputs.values, kept]))
+    positions = tensors.positions(ids)
+    known = positions != NONE
+    shapes = tensors.ragged("shape").take(positions[known]).tuples()
+    dtypes = trace.texts(tensors["dtype"][positions[known]])
+    return dict(zip(ids[known].tolist(), map(Meta, shapes, dtypes), strict=True))
 
 
 def _runs_of(runs: Runs, order: list[int], tasks: Collection[int] | None) -> dict[int, list[Run]]:
@@ -154,19 +170,25 @@ def _runs_of(runs: Runs, order: list[int], tasks: Collection[int] | None) -> dic
     return found
 
 
-def _saved_of(trace: Trace, order: list[int]) -> dict[int, list[SavedValue]]:
+def _saved_of(
+    trace: Trace, order: list[int], metas: Mapping[int, Meta]
+) -> dict[int, list[SavedValue]]:
     table = trace.table(Saved)
     found: dict[int, list[SavedValue]] = defaultdict(list)
     for row in table.take(np.flatnonzero(np.isin(table["node"], order))):
-        meta = meta_of(trace, row.tensor)
+        meta = metas.get(row.tensor)
         released = row.released != NONE
         found[row.node].append(SavedValue(row.id, row.slot, meta, row.bytes, released))
     return found
 
 
-def _edges(trace: Trace, order: list[int]) -> tuple[tuple[GraphEdge, ...], dict[int, int]]:
+def _edges(
+    trace: Trace, rows: list[Node], metas: Mapping[int, Meta]
+) -> tuple[tuple[GraphEdge, ...], dict[int, int]]:
     """The edges between the nodes; and for each node, how many lead out of this graph."""
     table = trace.table(Edge)
+    inputs_of = {row.id: row.inputs for row in rows}
+    order = list(inputs_of)
     inside = np.isin(table["node"], order)
     reaches = np.isin(table["next"], order)
     hidden: dict[int, int] = defaultdict(int)
@@ -174,11 +196,9 @@ def _edges(trace: Trace, order: list[int]) -> tuple[tuple[GraphEdge, ...], dict[
         hidden[node] += 1
     for node in table["next"][~inside & reaches].tolist():
         hidden[node] += 1
-    nodes = trace.table(Node)
     found = []
     for row in table.take(np.flatnonzero(inside & reaches)):
-        inputs = nodes.row(row.next).inputs
+        inputs = inputs_of[row.next]
         tensor = inputs[row.input_nr] if 0 <= row.input_nr < len(inputs) else NONE
-        meta = meta_of(trace, tensor)
-        found.append(GraphEdge(row.node, row.index, row.next, row.input_nr, meta))
+        found.append(GraphEdge(row.node, row.index, row.next, row.input_nr, metas.get(tensor)))
     return tuple(found), hidden
