@@ -3,7 +3,8 @@
 A NaN is born where none of the operands holds one and the result does; an Inf where all operands
 are finite and the result is not. Six kinds of place can give birth: a forward call, a node's
 backward, an addition in an input buffer, a hook, the accumulation into `.grad`, and what came from
-outside (a leaf, or the gradient that backward was called with).
+outside (a leaf, or the gradient that backward was called with). An Inf that a call was told to
+write is not born, as in `scores.masked_fill(mask, -inf)`.
 """
 
 from __future__ import annotations
@@ -16,10 +17,16 @@ import numpy as np
 
 from gradscope.analysis.columns import member
 from gradscope.analysis.lineage import Finiteness, Lineage
+from gradscope.trace.arrays import distinct
 from gradscope.trace.run import Trace
-from gradscope.trace.schema import NONE, Place, Value
+from gradscope.trace.schema import NONE, Op, Place, Value
 
 VALUES_LEVELS = ("values", "full")
+
+WRITES_WHAT_IT_IS_TOLD = frozenset(
+    ("fill", "full", "full_like", "index_fill", "masked_fill", "new_full", "scatter", "where")
+)
+"""Operations whose Inf is an argument of theirs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +71,31 @@ def births(trace: Trace) -> Births:
     found: list[Birth] = []
     propagated = 0
     lineage = Lineage(trace)
+    told = _told(trace)
     for row in _in_time(trace):
         place = member(Place, row.place)
         if place is None:
             continue
         operands = lineage.operands(row, place)
         birth = _birth(row, place, operands)
-        if birth:
+        if birth and not (birth.kind == "Inf" and birth.op in told):
             found.append(birth)
-        elif row.nan or row.posinf or row.neginf:
+        elif not birth and (row.nan or row.posinf or row.neginf):
             propagated += 1
         lineage.keep(row, place)
     return Births(checked, tuple(found), propagated)
+
+
+def _told(trace: Trace) -> frozenset[int]:
+    """The calls that write what they are told."""
+    ops = trace.table(Op)
+    names = ops["name"]
+    told = [
+        name
+        for name in distinct(names).tolist()
+        if trace.text(name).partition(".")[0].rstrip("_") in WRITES_WHAT_IT_IS_TOLD
+    ]
+    return frozenset(ops["id"][np.isin(names, told)].tolist())
 
 
 def _in_time(trace: Trace) -> list[Value]:

@@ -206,6 +206,21 @@ def hooked(kind: HookKind) -> Trace:
     )
 
 
+def test_an_inf_that_a_call_was_told_to_write_is_not_born_and_a_nan_is() -> None:
+    v = Values()
+    trace = trace_of(
+        Op(0, "masked_fill_.Scalar", outputs=(0,)),
+        Op(1, "masked_fill.Scalar", outputs=(1,)),
+        v.at(Place.OP_OUTPUT, INF, op=0, tensor=0, node=NONE),
+        v.at(Place.OP_OUTPUT, NAN, op=1, tensor=1, node=NONE),
+    )
+
+    found = births(trace)
+
+    assert [(birth.kind, birth.op) for birth in found.births] == [("NaN", 1)]
+    assert found.propagated == 0
+
+
 def test_a_hook_that_returns_a_nan_is_where_it_was_born() -> None:
     """detect_anomaly blames the node after the hook."""
     for kind in (HookKind.TENSOR, HookKind.PRE, HookKind.POST):

@@ -362,6 +362,17 @@ def test_a_birth_in_the_forward_pass_is_marked_at_the_node_its_call_made() -> No
     assert box.lines == (Line("NaN in the forward pass", Tone.ALARM),)
 
 
+def test_a_mask_of_minus_inf_is_nothing_to_be_marked() -> None:
+    trace = trace_of(
+        Op(0, "masked_fill.Scalar", outputs=(0,), node=3),
+        Node(3, "MaskedFillBackward0", op=0),
+        Value(0, Place.OP_OUTPUT, op=0, tensor=0, neginf=1),
+        meta={"level": "values"},
+    )
+
+    assert marks_of(graph_scene(trace)) == {"MaskedFillBackward0": ()}
+
+
 def test_a_birth_in_another_step_is_not_marked() -> None:
     trace = trace_of(
         Step(0, number=0),

@@ -12,11 +12,6 @@ from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.run import Trace
 from gradscope.trace.schema import NONE, Place
 
-WRITES_WHAT_IT_IS_TOLD = frozenset(
-    ("fill", "full", "full_like", "index_fill", "masked_fill", "new_full", "scatter", "where")
-)
-"""Operations whose Inf is an argument of theirs, as in `scores.masked_fill(mask, -inf)`."""
-
 
 @rule("GS201", "non-finite-birth", Severity.ERROR, needs="values")
 def non_finite_birth(trace: Trace) -> Iterator[Found]:
@@ -35,9 +30,7 @@ def non_finite_birth(trace: Trace) -> Iterator[Found]:
     """
     places = Places(trace)
     for birth, times in places.grouped(births(trace).births):
-        place = places.described(birth)
-        if not (birth.kind == "Inf" and place.function.rstrip("_") in WRITES_WHAT_IT_IS_TOLD):
-            yield _found(birth, place, times)
+        yield _found(birth, places.described(birth), times)
 
 
 def _found(birth: Birth, place: PlaceInWords, times: int) -> Found:
