@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +22,10 @@ from gradscope.trace.schema import (
     Op,
     Place,
     Saved,
+    Storage,
+    Tensor,
     Value,
+    Version,
 )
 
 
@@ -32,6 +36,8 @@ class Finiteness:
     nan: bool
     inf: bool
 
+
+FINE = Finiteness(nan=False, inf=False)
 
 Slot = tuple[int, int, int]  # graph task, node, index
 FRESH = (Accumulation.STOLEN, Accumulation.CLONED)
@@ -55,6 +61,11 @@ class Lineage:
         self._leaf_of_grad: dict[int, int] = {}  # and the other way round
         self._leaf_of_node = _leaf_of_node(trace)
         self._inner = inner_ops(trace)
+        self._storage_of = dict(_pairs(trace, Tensor, "id", "storage"))
+        self._written_by = dict(_pairs(trace, Version, "op", "storage"))
+        self._tensor_bytes = dict(_pairs(trace, Tensor, "id", "bytes"))
+        self._storage_bytes = dict(_pairs(trace, Storage, "id", "bytes"))
+        self._bad_writes: dict[int, Finiteness] = {}  # by storage: what aliases were given
 
     def operands(self, row: Value, place: Place) -> list[Finiteness | None]:
         """What this value was computed from; None for an operand without statistics."""
@@ -63,7 +74,7 @@ class Lineage:
             case Place.OP_OUTPUT if row.op in self._inner:
                 return [_finiteness(row)]
             case Place.OP_OUTPUT:
-                return [self._tensors.get(id) for id in self._inputs_of_op.get(row.op, ())]
+                return [self._tensor(id) for id in self._inputs_of_op.get(row.op, ())]
             case Place.SEED:
                 return self._earlier(row.tensor)
             case Place.LEAF if row.node != NONE:  # a gradient that was looked at where it arose
@@ -75,7 +86,7 @@ class Lineage:
             case Place.NODE_INPUT:
                 return self._kept(slot) or self._arrivals(slot, NONE)
             case Place.NODE_OUTPUT:
-                saved = [self._tensors.get(id) for id in self._saved_by.get(row.node, ())]
+                saved = [self._tensor(id) for id in self._saved_by.get(row.node, ())]
                 made_by_user = self._earlier(row.tensor)
                 return [*self._taken[row.task, row.node], *saved, *made_by_user]
             case Place.GRAD:
@@ -102,10 +113,28 @@ class Lineage:
                 self._grad_tensors[leaf] = row.tensor
             case Place.HOOK:
                 self._keep_hook(row, slot, state)
+        if place is Place.OP_OUTPUT and row.op in self._written_by:
+            self._keep_write(self._written_by[row.op], row.tensor, state)
         if row.tensor != NONE and place is not Place.GRAD:
             self._tensors[row.tensor] = state
             if row.tensor in self._leaf_of_grad:
                 self._grads[self._leaf_of_grad[row.tensor]] = state
+
+    def _tensor(self, id: int) -> Finiteness | None:
+        """What a tensor held when last seen, or was given since by a write to an alias of it."""
+        seen = self._tensors.get(id)
+        given = self._bad_writes.get(self._storage_of.get(id, NONE))
+        if seen is None or given is None:
+            return seen
+        return Finiteness(seen.nan or given.nan, seen.inf or given.inf)
+
+    def _keep_write(self, storage: int, tensor: int, state: Finiteness) -> None:
+        """A good write mends a storage if it is to all of it."""
+        if state != FINE:
+            before = self._bad_writes.get(storage, FINE)
+            self._bad_writes[storage] = Finiteness(before.nan or state.nan, before.inf or state.inf)
+        elif self._tensor_bytes.get(tensor) == self._storage_bytes.get(storage):
+            self._bad_writes.pop(storage, None)
 
     def _keep_grad(self, leaf: int, state: Finiteness) -> None:
         self._grads[leaf] = state
@@ -153,6 +182,13 @@ class Lineage:
             self._leaving[slot] = state
         else:
             self._arriving[slot] = state
+
+
+def _pairs(
+    trace: Trace, kind: type[Tensor | Storage | Version], key: str, value: str
+) -> Iterator[tuple[int, int]]:
+    table = trace.table(kind)
+    return zip(table[key].tolist(), table[value].tolist(), strict=True)
 
 
 def _finiteness(row: Value) -> Finiteness:

@@ -105,6 +105,8 @@ class Places:
         op = ops.row(birth.op)
         name = op.name.partition(".")[0]
         site = site_of(self.trace, op.stack)
+        if op.phase == Phase.BACKWARD:
+            return PlaceInWords(f"in the call {name} during a backward", name, site)
         if op.phase != Phase.OPTIMIZER:
             return PlaceInWords(f"in the forward call {name}", name, site)
         words = f"in the optimizer's call {name} on {self._leaf(birth)}"

@@ -59,7 +59,11 @@ FORWARD: dict[str, Remedy] = {
     ),
     "add": ("the sum is beyond the range of the dtype", "scale down, or use a wider dtype"),
     "sub": ("the difference is beyond the range of the dtype", "scale down, or use a wider dtype"),
-    "optimizer": (
+    "NaN optimizer": (
+        "the step divides 0 by 0: a gradient was always 0, and the optimizer's eps is 0, too",
+        "give the optimizer an eps above 0",
+    ),
+    "Inf optimizer": (
         "the step took what is written here beyond the range of the dtype",
         "lower the learning rate, or clip the gradients: torch.nn.utils.clip_grad_norm_",
     ),

@@ -52,15 +52,18 @@ class Catalog:
 
     # -- tensors and nodes that were there before -------------------------------------------------
 
-    def tensor(self, tensor: Any, frame: FrameType | None = None) -> int:
-        """Describe a tensor that no noted call made. Returns its number, as `seen` has it."""
+    def tensor(self, tensor: Any, frame: FrameType | None = None, *, written: bool = False) -> int:
+        """Describe a tensor that no noted call made. Returns its number, as `seen` has it.
+
+        What was in one that has just been `written` to, nobody saw.
+        """
         number = self._number()
         tensor.seen = number
         self._describe(tensor, number, self.base, local_name(tensor, frame or sys._getframe(1)))
         edge = _present_edge(tensor)
         if edge is not None:
             self.origins.append((number, number, self.number_of_node(edge[0]), edge[1]))
-        if self.on_tensor is not None:
+        if self.on_tensor is not None and not written:
             self.on_tensor(tensor, number)
         return number
 
@@ -252,6 +255,8 @@ class Catalog:
         number = node.seen & ~1 if told else self._number()
         if node is not None and not told:
             node.seen = number
+        if target.seen <= self.base:
+            self.tensor(target, frame, written=True)
         taken = tuple(self._input(t, frame) for t in inputs if isinstance(t, Tensor))
         written = self.number_of(target)
         if not told:

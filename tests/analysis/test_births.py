@@ -25,7 +25,10 @@ from gradscope.trace.schema import (
     Place,
     Row,
     Saved,
+    Storage,
+    Tensor,
     Value,
+    Version,
 )
 from tests.example_traces import mean_of_squares, nan_in_backward
 
@@ -219,6 +222,39 @@ def test_an_inf_that_a_call_was_told_to_write_is_not_born_and_a_nan_is() -> None
 
     assert [(birth.kind, birth.op) for birth in found.births] == [("NaN", 1)]
     assert found.propagated == 0
+
+
+def written_through_a_view(*later: Row) -> Trace:
+    """`view` is a part of `whole`, which was looked at when it was finite."""
+    v = Values()
+    return trace_of(
+        Storage(0, bytes=16),
+        Tensor(0, storage=0, bytes=16),
+        Tensor(1, storage=0, bytes=4),
+        Tensor(2, storage=1, bytes=16),
+        Op(0, "clone", outputs=(0,)),
+        Op(1, "copy_", inputs=(1,), outputs=(1,)),
+        Op(2, "mul", inputs=(0,), outputs=(2,)),
+        Version(storage=0, tensor=1, op=1),
+        v.at(Place.OP_OUTPUT, FINITE, op=0, tensor=0, node=NONE),
+        v.at(Place.OP_OUTPUT, NAN, op=1, tensor=1, node=NONE),
+        *later,
+        Value(9, Place.OP_OUTPUT, op=2, tensor=2, nan=1, t=9),
+    )
+
+
+def test_what_is_written_through_a_view_is_in_the_whole() -> None:
+    assert [birth.op for birth in births(written_through_a_view()).births] == [1]
+
+
+def test_what_is_written_over_is_gone() -> None:
+    mended = written_through_a_view(
+        Op(3, "zero_", inputs=(0,), outputs=(0,)),
+        Version(storage=0, tensor=0, op=3),
+        Value(5, Place.OP_OUTPUT, op=3, tensor=0, t=5),
+    )
+
+    assert [birth.op for birth in births(mended).births] == [1, 2]
 
 
 def test_a_hook_that_returns_a_nan_is_where_it_was_born() -> None:

@@ -110,6 +110,28 @@ def test_layers_and_parameters_that_share_a_line_are_places_of_their_own() -> No
     ]
 
 
+@pytest.mark.parametrize(
+    ("phase", "words", "why"),
+    [
+        (Phase.FORWARD, "in the forward call addcdiv_", "its operands were finite"),
+        (Phase.BACKWARD, "in the call addcdiv_ during a backward", "its operands were finite"),
+        (Phase.OPTIMIZER, "in the optimizer's call addcdiv_ on w", "the step divides 0 by 0"),
+    ],
+)
+def test_who_called_is_told(phase: Phase, words: str, why: str) -> None:
+    trace = trace_of(
+        Tensor(0, name="w", leaf=True),
+        Op(0, "addcdiv_.default", outputs=(0,), phase=phase),
+        Value(0, Place.OP_OUTPUT, op=0, tensor=0, nan=1, count=1),
+        meta=VALUES,
+    )
+
+    (finding,) = inspect(trace).findings
+
+    assert finding.message.startswith(f"NaN born {words}: ")
+    assert finding.why.startswith(why)
+
+
 def test_data_without_a_name_is_told_once_with_the_line_that_used_it_first() -> None:
     trace = in_a_loop(
         *(Tensor(batch, leaf=True) for batch in range(2)),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gradscope.runtime as torch
+from gradscope.analysis.births import births
 from gradscope.analysis.sites import site_of
 from gradscope.record.recorder import record
-from gradscope.trace.schema import NONE, Edge, Node, Op, Saved, Version
+from gradscope.trace.schema import NONE, Edge, Node, Op, Place, Saved, Version
 from gradscope.trace.spec import check
 
 
@@ -75,3 +76,26 @@ def test_dims_that_change_in_place_make_one_call_and_one_node() -> None:
     assert len(names) == 5
     assert [version.new for version in trace.rows(Version)] == [1, 2]
     assert check(trace) == []
+
+
+def test_what_a_write_made_is_not_taken_for_what_was_there_before() -> None:
+    with record(level="values") as recording:
+        made = torch.zeros(2)
+        made.div_(made)
+
+    trace = recording.trace()
+    names = {op.id: op.name for op in trace.rows(Op)}
+    (birth,) = births(trace).births
+    assert (birth.kind, birth.place, names[birth.op]) == ("NaN", Place.OP_OUTPUT, "div_")
+    assert check(trace) == []
+
+
+def test_a_nan_written_through_a_view_is_born_once() -> None:
+    leaf = torch.ones(3, requires_grad=True)
+    with record(level="values") as recording:
+        made = leaf.clone()
+        made[1] = float("nan")
+        (made * 2).sum()
+
+    (birth,) = births(recording.trace()).births
+    assert (birth.kind, birth.place) == ("NaN", Place.LEAF)
