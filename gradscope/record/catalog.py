@@ -7,7 +7,10 @@ from time import perf_counter_ns
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gradscope.record.contexts import Contexts
+from gradscope.record.history import hooked, odd, present_edge
 from gradscope.record.local_names import local_name
 from gradscope.record.sites import Sites
 from gradscope.record.tracebacks import described
@@ -19,6 +22,7 @@ from gradscope.runtime.tensor_geometry import strides_of
 from gradscope.trace.schema import NONE
 
 if TYPE_CHECKING:
+    from gradscope.record.log import Ints
     from gradscope.trace.writer import Writer
 
 
@@ -42,7 +46,7 @@ class Catalog:
         self.versions: list[tuple[int, ...]] = []
         self.tasks: list[dict[str, Any]] = []
         self.ended_tasks: list[tuple[int, int, int]] = []
-        self.dependencies: list[tuple[int, int, list[int], list[int]]] = []
+        self.dependencies: list[tuple[int, int, Ints, Ints]] = []
         self.explicit: list[int] = []
         self.views: dict[int, int] = {}  # result number → number of the storage it looks at
         self.origins: list[tuple[int, int, int, int]] = []  # tensor, since, node, output
@@ -60,7 +64,7 @@ class Catalog:
         number = self._number()
         tensor.seen = number
         self._describe(tensor, number, self.base, local_name(tensor, frame or sys._getframe(1)))
-        edge = _present_edge(tensor)
+        edge = present_edge(tensor)
         if edge is not None:
             self.origins.append((number, number, self.number_of_node(edge[0]), edge[1]))
         if self.on_tensor is not None and not written:
@@ -160,6 +164,7 @@ class Catalog:
         self, op: Any, node: Any, number: int, inputs: tuple[Any, ...], made: Any
     ) -> None:
         """A call whose edges or saved tensors do not follow from its inputs' numbers."""
+        number &= ~1
         if made._storage is not None:
             for source in inputs:
                 self._own(source)
@@ -169,7 +174,7 @@ class Catalog:
                 self.origins.append((number, number, number, 0))
         if node is None:
             return
-        if made._storage is None and not any(map(_odd, inputs)) and not _hooked(node):
+        if made._storage is None and not any(map(odd, inputs)) and not hooked(node):
             return
         self.explicit.append(number)
         self._write_out(node, number, (number,))
@@ -318,9 +323,9 @@ class Catalog:
         task.seen = self._number()
         parent = task.parent
         counts, info = task.dependencies, task.exec_info or {}
-        nodes = [node.seen for node in counts]
-        if nodes and min(nodes) <= self.base:
-            nodes = [self.number_of_node(node) for node in counts]
+        nodes, remaining = probe.counted(counts)
+        if len(nodes) and nodes.min() <= self.base:
+            nodes = np.array([self.number_of_node(node) for node in counts])
         self.number_of_node(root)
         roots = [self.number_of_node(n) for n in task.graph_roots]
         inputs = [self.number_of_node(n) for n, _ in task.inputs]
@@ -330,7 +335,7 @@ class Catalog:
         if parent is not None:
             probe.note(ENTER, task, task.parent_node, task.reentrant_depth, at=now)
         probe.note(TASK_BEGIN, task, None, at=now)
-        self.dependencies.append((now, task.seen, nodes, list(counts.values())))
+        self.dependencies.append((now, task.seen, nodes, remaining))
         self.tasks.append({
             "id": task.seen,
             "roots": roots, "inputs": inputs, "needed": needed, "captured": captured,
@@ -377,22 +382,3 @@ def _state() -> Any:
     from gradscope.runtime.state import local
 
     return local.state
-
-
-def _present_edge(tensor: Any) -> Any:
-    """Where a tensor's gradient goes; a leaf that nobody has asked for it gets no node by this."""
-    if not tensor.requires_grad or not tensor.is_leaf:
-        return tensor.gradient_edge()
-    held = tensor._meta.accumulator
-    node = held() if held is not None else None
-    return None if node is None else (node, 0)
-
-
-def _odd(tensor: Any) -> bool:
-    """Whether a tensor's history or version may not follow from its number."""
-    versions = tensor._versions
-    return versions is not None and bool(versions.value or tensor._edge is None)
-
-
-def _hooked(node: Any) -> bool:
-    return any(isinstance(v, SavedVariable) and v.hooks is not None for v in node._saved or ())

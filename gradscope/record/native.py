@@ -4,27 +4,40 @@
 One counter numbers everything, in steps of two. A call with one result takes one number for the
 call, its node, its result and the result's storage. A tensor's `seen` is its number, plus one if
 its gradient goes to the node of that number: so that an input's number says where its gradient
-goes. Numbers start above those of earlier recordings (`base`), which is how a tensor last seen then
-is known to be new. In the trace they are halved and count from 0.
+goes. Calls, which mostly have a node, are told the odd one of the two. Numbers start above those of
+earlier recordings (`base`), which is how a tensor last seen then is known to be new. In the trace
+they are halved and count from 0.
 """
 
 from __future__ import annotations
 
 from sys import _getframe
+from threading import RLock
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gradscope.record.catalog import Catalog
+from gradscope.record.history import odd
 from gradscope.record.log import Log
 from gradscope.record.sites import Sites
 from gradscope.runtime.autograd.accumulate_grad import IN_PLACE
-from gradscope.runtime.state import local
+from gradscope.runtime.autograd.graph_task import GraphTask
+from gradscope.runtime.autograd.node import Node
+from gradscope.runtime.state import ThreadState, local
+from gradscope.runtime.storage import VersionCounter
+from gradscope.runtime.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from types import FrameType
 
+    from gradscope.record.compiled.functions import Functions
+    from gradscope.record.compiled.parts import Counter, Follower
     from gradscope.record.contexts import Contexts
     from gradscope.record.layouts import Layouts
+    from gradscope.record.log import Ints
 
 (
     POP, NODE_BEGIN, NODE_END, PUSH, TASK_BEGIN, TASK_END, SKIPPED, HOOK_BEGIN, HOOK_END, CAPTURE,
@@ -32,33 +45,69 @@ if TYPE_CHECKING:
 ) = range(16)  # fmt: skip
 """Codes of single events; see trace/shorthand/runs.CODES."""
 
-WINDOW = 1 << 13
-"""How many numbers are given out between two flushes."""
+WINDOW = 1 << 9
+"""How many numbers are given out between two rests. See Note [Small lists] in log.py."""
+
+LONG_WINDOW = 1 << 12
+"""The same when there are no lists to be kept small."""
+
+PACE = 8_000_000
+"""After so many nanoseconds of a backward there is a rest, too."""
+
+
+SLOTS = (
+    (Node, "seen"), (Node, "sequence_nr"), (Node, "topological_nr"), (Tensor, "seen"),
+    (Tensor, "_edge"), (Tensor, "_versions"), (VersionCounter, "value"), (ThreadState, "context"),
+    (ThreadState, "grad_enabled"),
+)  # fmt: skip
+"""Where C functions look; see functions.py for the order."""
+
+FOLLOWED = ((Node, "seen"), (GraphTask, "seen"), (GraphTask, "told"))
 
 
 class Numbers:
-    """Gives out even numbers, never the same twice in a process, a window at a time."""
+    """Gives out odd numbers, never the same twice in a process, a window at a time."""
 
     _last = 0
+
+    _lock = RLock()
 
     def __init__(self) -> None:
         self.base = Numbers._last
         self.next: Any = None
+        self._counter: Counter | None = None
         self.renew()
 
     def renew(self) -> None:
         """Begin a new window."""
-        first = Numbers._last + 2
-        Numbers._last += 2 * WINDOW
-        self.next = iter(range(first, Numbers._last + 2, 2)).__next__
+        size = 2 * (WINDOW if self._counter is None else LONG_WINDOW)
+        with Numbers._lock:
+            first = Numbers._last + 2
+            Numbers._last += size
+        if self._counter is None:
+            self.next = iter(range(first + 1, first + size, 2)).__next__
+        else:
+            self._counter.renew(first + 1, first + size)
+
+    def compile(self, functions: Functions, *, unused: bool) -> Counter:
+        """From now on, give them out by a C function; `unused`: from the first on."""
+        from gradscope.record.compiled.parts import Counter
+
+        self._counter = Counter(functions)
+        if unused:
+            self._counter.renew(self.base + 3, self.base + 2 + 2 * WINDOW)
+        else:
+            self.renew()
+        self.next = self._counter.next
+        return self._counter
 
     def take(self) -> int:
-        """The next number, whatever window it is in."""
-        try:
-            return self.next()
-        except StopIteration:
-            self.renew()
-            return self.next()
+        """The next number less one, whatever window it is in."""
+        while True:
+            try:
+                return int(self.next()) - 1
+            except StopIteration:
+                self.renew()
 
 
 class NativeProbe:
@@ -77,35 +126,77 @@ class NativeProbe:
         self.code_sites = sites
         self.contexts = contexts
         self.catalog = catalog
-        self.sites = sites.known
-        self.site = sites.of
-        self.layouts = layouts.known
-        self.layout = layouts.of
-        self.number = numbers.next
+        self.layouts = layouts
         self.clock = perf_counter_ns
         self.calls_one = Log(10)
         self.calls_two = Log(11)
         self.runs = Log(6)
         self.moves = Log(7)
         self.events = Log(9)
-        self.one = self.calls_one.extend
-        self.two = self.calls_two.extend
-        self.run = self.runs.extend
-        self.move = self.moves.extend
+        self.logs = (self.calls_one, self.calls_two, self.runs, self.moves, self.events)
+        self.event = self.events.note
         self.look: Any = None
-        self.context = contexts.of
-        self.unknown = catalog.tensor
-        self.irregular = catalog.irregular
         self.module_id: Any = None  # the id of a module that runs inside another
-        self.on_window: Any = None  # called when a window of numbers is used up
+        self.on_rest: Any = None  # called when there is something to clear away
+        self._due = 0  # when the next rest is, if a backward runs
+        self._follower: Follower | None = None
         self._attended: dict[Any, tuple[Any, bool]] = {}  # each task's last: its node, and begun?
 
     def without_events(self) -> None:
         """Note the graph only: what backward does to it is left out."""
-        self.run = self.move = _nothing
+        self.ran = self.sent = _nothing  # type: ignore[method-assign]
         self.note = _nothing  # type: ignore[method-assign]
 
+    def compile(self, functions: Functions, *, unused: bool) -> None:
+        """From now on, note by C functions. See Note [Numbers without objects]."""
+        from gradscope.record.compiled.parts import Follower, Teller
+
+        one, two, runs, moves, _ = (log.compile(functions) for log in self.logs)
+        self.event = self.events.note
+        teller = Teller(
+            functions, (one, two), self.code_sites.compile(functions),
+            self.numbers.compile(functions, unused=unused), self.base, self.layouts.known, SLOTS,
+            self.call,
+        )  # fmt: skip
+        self.noted = teller.noted
+        if self.ran is not _nothing:
+            follower = self._follower = Follower(
+                functions, (runs, moves), FOLLOWED, (self.ran, self.sent), self.rest
+            )
+            self.ran, self.sent = follower.ran, follower.sent  # type: ignore[method-assign]
+            self.counted = follower.counted  # type: ignore[method-assign]
+
     # -- forward --------------------------------------------------------------------------------
+
+    def call(
+        self, op: Any, op_number: int, node: Any, made: Any, meta: Any, state: Any, begin: int,
+        frame: FrameType, *inputs: Any,
+    ) -> None:  # fmt: skip
+        """Note a call with one or two inputs and one result."""
+        end = perf_counter_ns()
+        base, catalog = self.base, self.catalog
+        site = self.code_sites.of(frame)
+        taken = [t.seen if t.seen > base else catalog.tensor(t, frame) for t in inputs]
+        try:
+            number = self.numbers.next()
+        except StopIteration:
+            number = self._window()
+        context = state.context or self.contexts.of(state)
+        if node is None:
+            made.seen = number - 1
+            sequence, top = state.grad_enabled - 2, -1
+        else:
+            node.seen = made.seen = number
+            sequence, top = node.sequence_nr, node.topological_nr
+        log = self.calls_one if len(taken) == 1 else self.calls_two
+        log.note(number, begin, end, context, op_number, sequence, top, *taken, site,
+                 self.layouts.of(meta))  # fmt: skip
+        if made._storage is not None or state.special or any(map(odd, inputs)):
+            catalog.irregular(op, node, number, inputs, made)
+        if self.look is not None:
+            self.look.made(op, node, number, made, state)
+
+    noted: Any = call
 
     def op(self, op: Any, inputs: Any, outputs: Any, node: Any, begin: int, state: Any) -> None:
         end = perf_counter_ns()
@@ -127,16 +218,40 @@ class NativeProbe:
         if self.look is not None:
             self.look.wrote(number, target)
 
-    def window(self) -> int:
-        self.on_window()
+    def _window(self) -> int:
+        self.rest()
         self.numbers.renew()
-        self.number = self.numbers.next
-        return self.number()
+        return self.numbers.take() + 1
+
+    def rest(self) -> None:
+        """Clear the lists, and perhaps write what was in them."""
+        self.on_rest()
+        self._due = perf_counter_ns() + PACE
+        if self._follower is not None:
+            self._follower.rest_after(self._due)
+
+    def clear(self) -> int:
+        """Clear the lists. Returns how many records wait to be written."""
+        for log in self.logs:
+            log.rest()
+        return sum(map(len, self.logs))
 
     def made(self, node: Any) -> None:
         self.catalog.accumulator(node)
 
     # -- backward -------------------------------------------------------------------------------
+
+    def ran(self, begin: int, end: int, task: Any, node: Any, popped: int, released: int) -> None:
+        self.runs.note(begin, end, task.seen, node.seen, popped, released)
+
+    def sent(
+        self, begin: int, target: Any, index: int, nr: int, how: int, left: int, heap: Any
+    ) -> None:
+        self.moves.note(begin, target.seen, index, nr, how, left, len(heap))
+
+    def counted(self, counts: dict[Node, int]) -> Ints:
+        """The numbers of nodes, and beside them their counts."""
+        return np.array([[node.seen for node in counts], list(counts.values())], np.int64)
 
     def note(
         self, code: int, task: Any, node: Any, a: int = 0, b: int = 0, c: int = 0, d: int = 0,
@@ -149,10 +264,10 @@ class NativeProbe:
         if number <= self.base and node is not None:
             number = self.catalog.node(node)
         at = at or perf_counter_ns()
-        self.events.extend((
+        self.event(
             at, code, self.contexts.thread(), self.base if task is None else task.seen, number,
             a, b, c, d,
-        ))  # fmt: skip
+        )  # fmt: skip
         return at
 
     def popped(self, task: Any, node: Any, at: int, length: int) -> None:
@@ -166,6 +281,7 @@ class NativeProbe:
     def end(self, task: Any, node: Any, outputs: Sequence[Any], released: Any) -> None:
         self._attended.pop(task, None)
         self.note(NODE_END, task, node)
+        task.told = node.seen
         if released:
             self.note(RELEASED, task, node)
 
@@ -175,6 +291,8 @@ class NativeProbe:
     def fail(self, task: Any, node: Any) -> None:
         """A node raised: it began, and it ended."""
         attended, begun = self._attended.pop(task, (None, False))
+        if task.told == node.seen > self.base:
+            return  # it has ended: what it returned was wrong, or this comes from a signal
         now = perf_counter_ns()
         if attended is not node:
             self.note(POP, task, node, len(local.state.queue), at=now)
@@ -190,6 +308,7 @@ class NativeProbe:
         self.catalog.task_begin(self, task, root, length, state)
 
     def task_end(self, task: Any) -> None:
+        self._attended.pop(task, None)
         self.catalog.task_end(self, task)
 
     def hook_begin(self, task: Any, node: Any, kind: int, index: int, hook: Any) -> None:

@@ -15,10 +15,7 @@ if TYPE_CHECKING:
 # Another thread may be in the middle of a call when the recording pauses or stops. Such a call has
 # been told to tell, and must still find somebody to tell it to. Before the notes are written for
 # the last time, threads get the time of some switches to tell what they had begun.
-TOLD_BY_CALLS = frozenset(
-    {"base", "context", "irregular", "layout", "layouts", "number", "one", "site", "sites", "two",
-     "unknown", "window"}
-)  # fmt: skip
+TOLD_BY_CALLS = {"call", "noted"}
 SWITCHES, MOMENT = 0.03, 1.0  # seconds
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradscope.record.catalog import Catalog
+from gradscope.record.compiling import Compiling
 from gradscope.record.contexts import Contexts
 from gradscope.record.layouts import Layouts
 from gradscope.record.modules import Modules
@@ -22,8 +23,15 @@ if TYPE_CHECKING:
     from gradscope.record.log import Ints, Log
     from gradscope.trace.writer import Writer
 
-CALM = 1_000_000_000
-"""After so many nanoseconds notes are flushed at the next occasion, however few there are."""
+MANY = 1 << 16
+"""So many records are worth a window in the file."""
+
+COMPILED = ("graph", "engine")
+"""At other levels values are looked at, which takes far longer than noting."""
+
+SOON, CALM = 50_000_000, 1_000_000_000
+"""After so many nanoseconds notes are flushed at the next occasion, however few there are: soon at
+first, since a program may not live long; then after twice as many each time, up to the second."""
 
 
 class Session:
@@ -43,7 +51,7 @@ class Session:
         self.probe = NativeProbe(
             self.numbers, self.sites, self.layouts, self.contexts, self.catalog
         )
-        self.probe.on_window = self.flush
+        self.probe.on_rest = self.rest
         self.probe.module_id = self.modules.id
         self.catalog.on_task_end = self.flush_if_due
         self._graph_only = level == "graph"
@@ -53,14 +61,46 @@ class Session:
         self.unfinished = 0  # graph tasks that have begun and not ended
         self._contexts_written = 0
         self._flushed = start
+        self._calm = SOON
         self._lock = threading.RLock()
         self._flushing = False
+        self._compiled = level not in COMPILED  # or needs no compiling
+        self._compile(0, unused=True)
         writer.block(schema.Device, {"id": [0], "name": [writer.intern("cpu")]})
 
     def flush_if_due(self) -> None:
         """Flush when the last time was long ago, so that little is lost if the program dies."""
-        if time.perf_counter_ns() - self._flushed > CALM:
+        if time.perf_counter_ns() - self._flushed > self._calm:
+            self._calm = min(2 * self._calm, CALM)
             self.flush()
+
+    def rest(self) -> None:
+        """Clear the probe's lists; flush when there is much to write, or it is time."""
+        if not self._lock.acquire(blocking=False):  # another thread is at it
+            return
+        try:
+            if self._flushing:  # a hook or a signal handler interrupted a flush
+                return
+            self._flushing = True
+            try:
+                waiting = self.probe.clear()
+            finally:
+                self._flushing = False
+        finally:
+            self._lock.release()
+        if waiting >= MANY:
+            self.flush()
+            self._compile(waiting)
+        else:
+            self.flush_if_due()
+
+    def _compile(self, records: int, *, unused: bool = False) -> None:
+        """Leave noting to C functions, now that so many more records were noted."""
+        if not self._compiled:
+            functions = Compiling.counted(records)
+            if functions is not None:
+                self._compiled = True
+                self.probe.compile(functions, unused=unused)
 
     def waiting_events(self) -> int:
         """How many events the notes stand for that have not been handed on."""
@@ -185,11 +225,12 @@ class Session:
                 "node": ids(node), "a": a, "b": b, "c": c, "d": d,
             })  # fmt: skip
         counted, self.catalog.dependencies = self.catalog.dependencies, []
-        for t, task, nodes, counts in counted:
-            many = len(nodes)
+        if counted:
+            times, tasks, nodes, counts = zip(*counted, strict=True)
+            many = list(map(len, nodes))
             self._put(short.Counted, {
-                "t": np.full(many, t - start), "task": np.full(many, self.ids(task)),
-                "node": ids(nodes), "count": np.array(counts, np.int64),
+                "t": np.repeat(np.array(times) - start, many), "task": np.repeat(ids(tasks), many),
+                "node": ids(np.concatenate(nodes)), "count": np.concatenate(counts),
             })  # fmt: skip
         self.events += 4 * runs.shape[1] + 3 * moves.shape[1] + singles.shape[1]
 
@@ -218,8 +259,10 @@ class Session:
     def _full_rows(self) -> None:
         """Calls and nodes that were written out in full, and what belongs to them."""
         catalog, block, ids = self.catalog, self.writer.block, self.ids
-        contexts = np.array(self.contexts.rows, np.int64)
         calls, catalog.ops = catalog.ops, []
+        nodes, catalog.nodes = catalog.nodes, []
+        written, catalog.versions = catalog.versions, []
+        contexts = np.array(self.contexts.rows, np.int64)  # after what names them was taken
         if calls:
             number, name, begin, end, inputs, outputs, node, context, site = zip(
                 *calls, strict=True
@@ -233,7 +276,6 @@ class Session:
                 "module": where[:, 1], "stack": site, "thread": where[:, 0], "task": where[:, 2],
                 "step": where[:, 3], "phase": where[:, 4],
             })  # fmt: skip
-        nodes, catalog.nodes = catalog.nodes, []
         if nodes:
             number, name, sequence, top, op, inputs, context, site, t = zip(*nodes, strict=True)
             where = contexts[list(context)]
@@ -243,10 +285,16 @@ class Session:
                 "module": where[:, 1], "stack": site, "thread": where[:, 0], "step": where[:, 3],
                 "t": t,
             })  # fmt: skip
-        self._full_links(contexts)
+        if written:
+            storage, tensor, old, new, op, site, context, t = zip(*written, strict=True)
+            block(schema.Version, {
+                "storage": ids(storage), "tensor": ids(tensor), "old": old, "new": new,
+                "op": ids(op), "stack": site, "thread": contexts[list(context), 0], "t": t,
+            })  # fmt: skip
+        self._full_links()
 
-    def _full_links(self, contexts: Ints) -> None:
-        """Edges, saved tensors and versions that were written out in full."""
+    def _full_links(self) -> None:
+        """Edges and saved tensors that were written out in full."""
         catalog, block, ids = self.catalog, self.writer.block, self.ids
         edges, catalog.edges = catalog.edges, []
         if edges:
@@ -259,15 +307,6 @@ class Session:
             block(short.Saved, {
                 "node": ids(node), "slot": slot, "tensor": ids(tensor), "version": version,
                 "t": t, "hooked": hooked,
-            })  # fmt: skip
-        written, catalog.versions = catalog.versions, []
-        if written:
-            storage, tensor, old, new, op, site, context, t = map(
-                np.array, zip(*written, strict=True)
-            )
-            block(schema.Version, {
-                "storage": ids(storage), "tensor": ids(tensor), "old": old, "new": new,
-                "op": ids(op), "stack": site, "thread": contexts[context, 0], "t": t,
             })  # fmt: skip
 
     def _tasks(self) -> None:

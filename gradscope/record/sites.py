@@ -7,10 +7,14 @@ import os
 import sys
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradscope.trace.schema import NONE, Frame, Stack
 from gradscope.trace.writer import Writer
+
+if TYPE_CHECKING:
+    from gradscope.record.compiled.functions import Functions
+    from gradscope.record.compiled.parts import Table
 
 PACKAGE = f"{Path(__file__).absolute().parents[1]}{os.sep}"
 OURS = -2
@@ -39,6 +43,7 @@ class Sites:
         self._writer = writer
         self._folder = working_directory()  # the program may go elsewhere, or remove it
         self._ours: set[int] = set()  # addresses in gradscope's own code
+        self._table: Table | None = None
         self._codes: list[CodeType] = []  # kept alive: their ids are keys
         self._frames: dict[tuple[str, int, str], int] = {}
         self._stacks: dict[tuple[int, int], int] = {}
@@ -64,10 +69,22 @@ class Sites:
                     stack = self._stack(frame)
                     if not self.whole:
                         self.known[address] = stack
+                        if self._table is not None:
+                            self._table.add(address, stack)
                     return stack
                 self._ours.add(address)
+                if self._table is not None:
+                    self._table.add(address, OURS)
             frame = frame.f_back
         return NONE
+
+    def compile(self, functions: Functions) -> Table:
+        """`of` as a C function, which asks this one about what it does not know."""
+        from gradscope.record.compiled.parts import Table
+
+        known = {**self.known, **dict.fromkeys(self._ours, OURS)}
+        self._table = Table(functions, known, self.of)
+        return self._table
 
     def _stack(self, frame: FrameType) -> int:
         if not self.whole:

@@ -73,7 +73,8 @@ class Look:
 
     def made(self, op: Any, node: Any, number: int, made: Any, state: Any) -> None:
         """The result of a call."""
-        self._note(Place.OP_OUTPUT, made._array, number, self._base, 0, number, state.task)
+        call = number & ~1
+        self._note(Place.OP_OUTPUT, made._array, call, self._base, 0, call, state.task)
 
     def called(self, number: int, outputs: Sequence[Any]) -> None:
         """The results of a call that was written out in full; those known before were looked at."""

@@ -6,20 +6,15 @@ at first) for the number a watcher gives them.
 
 # Note [Telling in numbers]
 A small operation takes a microsecond, so what is told of each must not take another. A call with
-one or two tensors and one result, and the run of a node that nobody listens to, are told as one
-tuple of numbers handed to a callable of the watcher's (`one`, `two`, `run`, `move`), which may be
-the `extend` of a list. The numbers: an even one drawn from `number()` stands for the call, its node
-and its result; a result's `seen` is that number, plus one if it has a node. `number` raises
-StopIteration every few thousand calls, and `window()` gives the next one after doing what the
-watcher wants to do then. Where a call stands is looked up in `sites` by the address of an
-instruction, which lies inside its code object and so names one place while that lives;
-`site(frame)` is asked about the others. Everything out of the ordinary is told in words, by the
-methods below.
+one or two tensors and one result is told by one call of `noted`, which may be a C function; its
+node is `made`'s, or None, and `meta` is what such a node knows of the result's shape and dtype. The
+run of a node that nobody listens to, and each gradient it hands on, are told in the same way: `ran`
+and `sent`. Everything out of the ordinary is told in words, by the methods below.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import CodeType, FrameType, FunctionType
 from typing import Any, Protocol
@@ -54,26 +49,27 @@ class Look(Protocol):
 
 
 class Probe(Protocol):
-    """What a watcher has: places for numbers, and methods for what is told in words."""
+    """What a watcher has."""
 
     clock: Callable[[], int]
-    number: Callable[[], int]
-    base: int  # what is seen as this or less, this watcher does not know
-    sites: Mapping[int, int]
-    layouts: Mapping[Any, int]  # by what `input_metadata` holds for one result
-    one: Callable[[tuple[Any, ...]], None]
-    two: Callable[[tuple[Any, ...]], None]
-    run: Callable[[tuple[int, ...]], None]
-    move: Callable[[tuple[int, ...]], None]
     look: Look | None
 
-    def site(self, frame: FrameType) -> int: ...
-    def layout(self, meta: Any) -> int: ...
-    def unknown(self, tensor: Any) -> int: ...
-    def context(self, state: Any) -> int: ...
-    def window(self) -> int: ...
-    def irregular(
-        self, op: Any, node: Any, number: int, inputs: tuple[Any, ...], made: Any
+    # ordinary calls and runs; `call` is for views and while something special is on
+    noted: Callable[..., Any]
+    ran: Callable[..., Any]
+    sent: Callable[..., Any]
+
+    def call(
+        self,
+        op: Any,
+        op_number: int,
+        node: Any,
+        made: Any,
+        meta: Any,
+        state: Any,
+        begin: int,
+        frame: FrameType,
+        *inputs: Any,
     ) -> None: ...
 
     # forward: a call with other inputs or results, a write in place, a leaf's node

@@ -12,52 +12,13 @@ def tell(plan: Plan, saving: str) -> list[str]:
     if plan.outputs != 1 or not regular or len(inputs) not in (1, 2):
         made = "(made,)" if plan.outputs == 1 else "made"
         return [f"probe.here.op(op, {_tensor_tuple(plan)}, {made}, node, begin, state)"]
-    log = "one" if len(inputs) == 1 else "two"
-    seen = "".join(f"n_{name}, " for name in inputs)
-    odd = [
-        f"{name}._versions is not None and ({name}._edge is None or {name}._versions.value)"
-        for name in inputs
-    ]
-    numbered = [
-        line
-        for name in inputs
-        for line in (
-            f"n_{name} = {name}.seen",
-            f"if n_{name} <= base:",
-            f"    n_{name} = here.unknown({name})",
-        )
-    ]
-    return [
-        "end = clock()",
-        "here = probe.here",
-        f"frame = getframe({_DEPTH[saving]})",
-        "site = here.sites.get(id(frame.f_code) + frame.f_lasti)",
-        "if site is None:",
-        "    site = here.site(frame)",
-        "base = here.base",
-        *numbered,
-        "try:",
-        "    number = here.number()",
-        "except StopIteration:",
-        "    number = here.window()",
-        "context = state.context or here.context(state)",
-        "if node is None:",
-        "    made.seen = number",
-        "    sequence, top = state.grad_enabled - 2, -1",
-        "    meta = ((result.shape, result.dtype),)",
-        "else:",
-        "    node.seen = number",
-        "    made.seen = number + 1",
-        "    sequence, top, meta = node.sequence_nr, node.topological_nr, node.input_metadata",
-        "layout = here.layouts.get(meta)",
-        "if layout is None:",
-        "    layout = here.layout(meta)",
-        f"here.{log}((number, begin, end, context, op.number, sequence, top, {seen}site, layout))",
-        f"if made._storage is not None or state.special or {' or '.join(odd)}:",
-        f"    here.irregular(op, node, number, ({''.join(f'{n}, ' for n in inputs)}), made)",
-        "if here.look is not None:",
-        "    here.look.made(op, node, number, made, state)",
-    ]
+    tell = "call" if plan.kind == "view" else "noted"
+    meta = "((result.shape, result.dtype),) if node is None else node.input_metadata"
+    given = f"op, op.number, node, made, {meta}, state, begin, getframe({_DEPTH[saving]})"
+    if saving == "full" and tell == "noted":
+        tell = "call if state.special else probe.here.noted"
+        return [f"(probe.here.{tell})({given}, {', '.join(inputs)})"]
+    return [f"probe.here.{tell}({given}, {', '.join(inputs)})"]
 
 
 _DEPTH = {"fast": 1, "number": 2, "full": 3}

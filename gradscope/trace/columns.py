@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 SPECIAL: Final = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 SHORT_RUNS: Final = 8
 """Runs are written when they are at least this long on average."""
+SAMPLE: Final = 512
 
 
 def encode(data: Data, *, explicit: bool = False) -> Any:
@@ -50,21 +51,33 @@ def _encode_integers(values: Integers, *, explicit: bool) -> Any:
     first = int(values[0])
     if first == values[-1] and (values == first).all():
         return first
+    sample = _sample(values)
+    changes = sample[1:] - sample[:-1]
+    if _seldom(changes):
+        return _encode_runs(values, values[1:] - values[:-1])
     steps = values[1:] - values[:-1]
-    if np.count_nonzero(steps) * SHORT_RUNS < len(values):
-        return _encode_runs(values, steps)
     if steps[0] == steps[-1] and (steps == steps[0]).all():
         return {"first": first, "by": int(steps[0])}
-    if _length(steps) < 0.9 * _length(values):
-        return {"first": first, "by": _encode_steps(steps)}
+    if _length(changes) < 0.9 * _length(sample):
+        if _seldom(changes[1:] - changes[:-1]):
+            return {"first": first, "by": _encode_runs(steps, steps[1:] - steps[:-1])}
+        return {"first": first, "by": steps}
     return np.ascontiguousarray(values)
 
 
-def _encode_steps(steps: Integers) -> Any:
-    changes = steps[1:] - steps[:-1]
-    if np.count_nonzero(changes) * SHORT_RUNS < len(steps):
-        return _encode_runs(steps, changes)
-    return steps
+# Which way is short is judged by a few cells: all ways say the same, and looking at all cells for
+# each of them takes longer than writing them.
+
+
+def _sample(values: Integers) -> Integers:
+    """Some neighbouring cells."""
+    start = max(len(values) // 2 - SAMPLE // 2, 0)
+    return values[start : start + SAMPLE]
+
+
+def _seldom(changes: Integers) -> bool:
+    """Whether most of these are 0."""
+    return int(np.count_nonzero(changes)) * SHORT_RUNS < len(changes) + 1
 
 
 def _encode_runs(values: Integers, steps: Integers) -> dict[str, Integers]:
@@ -74,7 +87,7 @@ def _encode_runs(values: Integers, steps: Integers) -> dict[str, Integers]:
 
 def _length(values: Integers) -> int:
     """About how long these numbers are as text, judged by a few of them."""
-    return len(str(values[:: len(values) // 16 + 1].tolist()))
+    return len(str(values[:: len(values) // 32 + 1].tolist()))
 
 
 def _encode_floats(values: Array, *, explicit: bool) -> Any:

@@ -247,14 +247,14 @@ def a_dropped_event(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def wrong(self: Any, *what: Any) -> None:
         right(self, *what)
-        told = []
+        noted, told = self.sent, []
 
-        def move(cells: tuple[int, ...]) -> None:
-            told.append(cells)
+        def sent(*what: Any) -> None:
+            told.append(what)
             if len(told) != 3:
-                self.moves.extend(cells)
+                noted(*what)
 
-        self.move = move
+        self.sent = sent
 
     monkeypatch.setattr(native.NativeProbe, "__init__", wrong)
 
@@ -265,7 +265,8 @@ def a_queue_length_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def wrong(self: Any, *what: Any) -> None:
         right(self, *what)
-        self.move = lambda cells: self.moves.extend((*cells[:-1], cells[-1] + 1))
+        noted = self.sent
+        self.sent = lambda *what: noted(*what[:-1], [*what[-1], None])
 
     monkeypatch.setattr(native.NativeProbe, "__init__", wrong)
 

@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import given, settings
 
 import gradscope.runtime as torch
+from gradscope.record.compiled.functions import Functions
+from gradscope.record.compiling import Compiling
 from gradscope.record.recorder import record
 from gradscope.trace import schema
 from gradscope.trace.codec import load, save
 from gradscope.trace.run import Trace
 from gradscope.trace.spec import check
 from tests.programs import Program, outcome, programs
+
+
+@pytest.fixture(autouse=True, scope="module", params=["in Python", "compiled"])
+def noting(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Notes are taken in both ways; see Note [Numbers without objects]."""
+    with pytest.MonkeyPatch.context() as patch:
+        made = Functions() if request.param == "compiled" else None
+        patch.setattr(Compiling, "functions", made)
+        patch.setattr(Compiling, "_tried", True)
+        yield
 
 
 def recorded(program: Program) -> tuple[Trace, dict[str, object]]:

@@ -168,14 +168,17 @@ def test_the_trace_needs_only_numpy_and_codecs() -> None:
     } == set()
 
 
-def test_numba_lives_in_the_kernels() -> None:
+@pytest.mark.parametrize(
+    ("package", "home"), [("numba", "runtime/kernels"), ("llvmlite", "record/compiled")]
+)
+def test_each_compiler_has_one_home(package: str, home: str) -> None:
     homes = {
         name_of(path).rpartition("/")[0]
         for path in sources()
-        if packages_imported_by(path) & {"numba", "llvmlite"}
+        if packages_imported_by(path) & {package}
     }
 
-    assert homes <= {"runtime/kernels"}
+    assert homes == {home}
 
 
 def test_rooms_import_one_way() -> None:

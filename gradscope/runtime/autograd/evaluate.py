@@ -86,11 +86,11 @@ def evaluate_function(task: GraphTask, node: Node, inputs: list[Any], heap: list
             heappush(heap, (task.base_key - following.sequence_nr, following, buffer, task))
         if here is not None:
             told = how if grad is not None else how + UNDEFINED
-            here.move((begin, following.seen, index, nr, told, left, len(heap)))
+            here.sent(begin, following, index, nr, told, left, heap)
             if here.look is not None:
                 here.look.sent(task, node, index, grad, following, nr, told, buffer[nr])
     if here is not None:
-        here.run((begin, ended, task.seen, node.seen, popped, released))
+        here.ran(begin, ended, task, node, popped, released)
         if here.look is not None:
             here.look.over(node)
 

@@ -67,6 +67,7 @@ class GraphTask:
         "reentrant_depth",
         "seen",
         "state",
+        "told",
     )
 
     def __init__(
@@ -100,6 +101,7 @@ class GraphTask:
         self.parent_node: Node | None = None
         self.lock = threading.RLock()
         self.seen = 0
+        self.told = 0  # for a watcher: what it has seen the last node as whose run it was told
         self.state: Any = None
 
     @property

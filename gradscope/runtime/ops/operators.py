@@ -10,6 +10,7 @@ from gradscope.runtime.operation import REGISTRY
 from gradscope.runtime.ops import METHODS
 from gradscope.runtime.ops.arithmetic import mul, neg, positive, reciprocal
 from gradscope.runtime.ops.comparison import bitwise_left_shift, bitwise_not, bitwise_right_shift
+from gradscope.runtime.ops.linalg import mm
 from gradscope.runtime.ops.powers import (
     floor_divide,
     floor_divide_,
@@ -21,6 +22,7 @@ from gradscope.runtime.ops.powers import (
     remainder_,
 )
 from gradscope.runtime.ops.rounding import abs
+from gradscope.runtime.state import local
 from gradscope.runtime.tensor import Tensor
 
 NUMBERS = (bool, int, float, complex, np.number, np.bool_)
@@ -77,6 +79,9 @@ def _divided_by_this(self, other):
 
 
 def _matrix_product(self, other):
+    both = self.__class__ is other.__class__ is Tensor
+    if both and self._array.ndim == 2 == other._array.ndim and not local.state.special:
+        return mm(self, other)  # what matmul would do, in fewer steps
     return self.matmul(other) if isinstance(other, Tensor) else NotImplemented
 
 

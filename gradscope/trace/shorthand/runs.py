@@ -103,7 +103,7 @@ class Runs:
                 value = table[letter][chosen]
                 more[name] = value != 0 if name in BOOLS else value
             if kind in QUEUED:
-                more["queue"] = np.zeros(int(chosen.sum()), np.int64)
+                more["queue"] = table["thread"][chosen]
             t, task = table["t"][chosen], table["task"][chosen]
             self._add(kind, seq[chosen], t, table["thread"][chosen], task, **more)
             if kind is events.SavedReleased:
@@ -115,13 +115,15 @@ class Runs:
         self._add(events.Dependency, seq, table["t"], thread, table["task"],
                   node=table["node"], count=table["count"])  # fmt: skip
 
+    # Each thread has a queue of its own, which goes by the thread's number.
+
     def _runs(self, run: Rows, seq: Ints) -> None:
         thread, task, node = self._of_task("thread", run["task"]), run["task"], run["node"]
-        queue = np.zeros(len(seq), np.int64)
-        self._add(events.Pop, seq, run["begin"], thread, task, node=node, queue=queue,
+        self._add(events.Pop, seq, run["begin"], thread, task, node=node, queue=thread,
                   length=run["popped"])  # fmt: skip
         self._add(events.NodeBegin, seq + 1, run["begin"], thread, task, node=node)
-        self._add(events.NodeEnd, seq + 2, run["ended"], thread, task, node=node, failed=queue > 0)
+        self._add(events.NodeEnd, seq + 2, run["ended"], thread, task, node=node,
+                  failed=np.zeros(len(seq), np.bool_))  # fmt: skip
         let = run["told"] == 1
         t = run["ended"][let]
         self._add(events.SavedReleased, seq[let] + 3, t, thread[let], task[let], node=node[let])
@@ -143,7 +145,7 @@ class Runs:
         some(events.BufferMade, made, 1, input_nr=move["nr"], undefined=undefined)
         some(events.BufferAdded, ~made, 1, input_nr=move["nr"],
              in_place=how % UNDEFINED == IN_PLACE, undefined=undefined)  # fmt: skip
-        some(events.Push, move["left"] == 0, 2, queue=np.zeros(len(seq), np.int64),
+        some(events.Push, move["left"] == 0, 2, queue=thread,
              depth=self._of_task("depth", task), length=move["length"])  # fmt: skip
 
 

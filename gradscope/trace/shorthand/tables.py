@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from gradscope.trace.declare import Ints, Row, Text
+from gradscope.trace.declare import Ints, Row, Text, declared
 
 SHORT: dict[str, type[Row]] = {}
 """Every short table, by name. They are not part of a trace: reading a file writes them out."""
@@ -14,7 +12,7 @@ def short(name: str):  # type: ignore[no-untyped-def]  # noqa: ANN201 -- a decor
     """Declare a short table."""
 
     def declare(row: type[Row]) -> type[Row]:
-        made = dataclass(frozen=True, slots=True)(row)
+        made = declared(row)
         made.TABLE = f"short.{name}"
         SHORT[made.TABLE] = made
         return made

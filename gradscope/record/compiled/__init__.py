@@ -1,0 +1,1 @@
+"""Noting by C functions; see Note [Numbers without objects] in functions.py."""
