@@ -22,6 +22,7 @@ from gradscope.record.catalog import Catalog
 from gradscope.record.history import odd
 from gradscope.record.log import Log
 from gradscope.record.sites import Sites
+from gradscope.runtime import probe
 from gradscope.runtime.autograd.accumulate_grad import IN_PLACE
 from gradscope.runtime.autograd.graph_task import GraphTask
 from gradscope.runtime.autograd.node import Node
@@ -165,6 +166,7 @@ class NativeProbe:
             )
             self.ran, self.sent = follower.ran, follower.sent  # type: ignore[method-assign]
             self.counted = follower.counted  # type: ignore[method-assign]
+        probe.take_callables()
 
     # -- forward --------------------------------------------------------------------------------
 

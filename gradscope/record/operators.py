@@ -26,7 +26,7 @@ class Operators:
 
     def write(self, numbers: Ints) -> None:
         """Rows for these operations, and for everything their nodes keep."""
-        new = set(np.unique(numbers).tolist()) - self._written
+        new = set(np.flatnonzero(np.bincount(numbers)).tolist()) - self._written
         if not new:
             return
         self._written |= new

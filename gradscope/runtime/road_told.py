@@ -16,9 +16,9 @@ def tell(plan: Plan, saving: str) -> list[str]:
     meta = "((result.shape, result.dtype),) if node is None else node.input_metadata"
     given = f"op, op.number, node, made, {meta}, state, begin, getframe({_DEPTH[saving]})"
     if saving == "full" and tell == "noted":
-        tell = "call if state.special else probe.here.noted"
-        return [f"(probe.here.{tell})({given}, {', '.join(inputs)})"]
-    return [f"probe.here.{tell}({given}, {', '.join(inputs)})"]
+        tell = "call if state.special else probe.noted"
+        return [f"(probe.{tell})({given}, {', '.join(inputs)})"]
+    return [f"probe.{tell}({given}, {', '.join(inputs)})"]
 
 
 _DEPTH = {"fast": 1, "number": 2, "full": 3}

@@ -86,11 +86,11 @@ def evaluate_function(task: GraphTask, node: Node, inputs: list[Any], heap: list
             heappush(heap, (task.base_key - following.sequence_nr, following, buffer, task))
         if here is not None:
             told = how if grad is not None else how + UNDEFINED
-            here.sent(begin, following, index, nr, told, left, heap)
+            probe.sent(begin, following, index, nr, told, left, heap)
             if here.look is not None:
                 here.look.sent(task, node, index, grad, following, nr, told, buffer[nr])
     if here is not None:
-        here.ran(begin, ended, task, node, popped, released)
+        probe.ran(begin, ended, task, node, popped, released)
         if here.look is not None:
             here.look.over(node)
 
