@@ -65,7 +65,8 @@ class Session:
         self._lock = threading.RLock()
         self._flushing = False
         self._compiled = level not in COMPILED  # or needs no compiling
-        self._compile(0, unused=True)
+        self._records = 0  # written since that was last considered
+        self._compile(unused=True)
         writer.block(schema.Device, {"id": [0], "name": [writer.intern("cpu")]})
 
     def flush_if_due(self) -> None:
@@ -90,13 +91,14 @@ class Session:
             self._lock.release()
         if waiting >= MANY:
             self.flush()
-            self._compile(waiting)
         else:
             self.flush_if_due()
+        self._compile()
 
-    def _compile(self, records: int, *, unused: bool = False) -> None:
-        """Leave noting to C functions, now that so many more records were noted."""
+    def _compile(self, *, unused: bool = False) -> None:
+        """Leave noting to C functions, if there is reason to. `unused`: nothing was noted yet."""
         if not self._compiled:
+            records, self._records = self._records, 0
             functions = Compiling.counted(records)
             if functions is not None:
                 self._compiled = True
@@ -146,6 +148,7 @@ class Session:
             table = log.take()
             if not table.shape[1]:
                 continue
+            self._records += table.shape[1]
             names = ("begin", "end", "context", "op", "sequence", "topological")
             columns = dict(zip(names, table[1:7], strict=True))
             self.operators.write(columns["op"])
@@ -232,6 +235,7 @@ class Session:
                 "t": np.repeat(np.array(times) - start, many), "task": np.repeat(ids(tasks), many),
                 "node": ids(np.concatenate(nodes)), "count": np.concatenate(counts),
             })  # fmt: skip
+        self._records += runs.shape[1] + moves.shape[1]
         self.events += 4 * runs.shape[1] + 3 * moves.shape[1] + singles.shape[1]
 
     def _list(self, numbers: Any) -> list[int]:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any
+from typing import Any, ClassVar
 
 from gradscope.record.sites import PACKAGE
 from gradscope.record.tracebacks import is_below
@@ -121,8 +121,35 @@ def handled(signals: Signals) -> Iterator[None]:
     for number in TERMINATING:
         if signal.getsignal(number) == signal.SIG_DFL:
             before[number] = signal.signal(number, signals.terminate)
+    _Handled.before = before
+    _Handled.watch_forks()
     try:
         yield
     finally:
-        for number, usual in before.items():
-            signal.signal(number, usual)
+        _Handled.restore()
+
+
+class _Handled:
+    """The signals that are handled here now, and what was done about them before.
+
+    A forked child handles them as ever, from its first moment on. It must not learn so from our
+    handler: Python runs one when the interpreter's loop comes around, and a child that waits for
+    its parent may never get there.
+    """
+
+    before: ClassVar[dict[signal.Signals, Any]] = {}
+    watching = False
+
+    @classmethod
+    def watch_forks(cls) -> None:
+        if not cls.watching and hasattr(os, "register_at_fork"):
+            cls.watching = True
+            os.register_at_fork(after_in_child=cls.restore)
+
+    @classmethod
+    def restore(cls) -> None:
+        before, cls.before = cls.before, {}
+        if threading.current_thread() is threading.main_thread():
+            for number, usual in before.items():
+                if isinstance(getattr(signal.getsignal(number), "__self__", None), Signals):
+                    signal.signal(number, usual)  # else the script handles it by now

@@ -80,12 +80,21 @@ masked_fill__Tensor = op(
 )
 
 
+def _compared(grad, mine, other):
+    """Two inputs in the dtype the result has, in which PyTorch compares them."""
+    if not on_arrays(grad):
+        return mine, other
+    return mine.astype(grad.dtype, copy=False), other.astype(grad.dtype, copy=False)
+
+
 def _larger(grad, mine, other):
     """All of the gradient where `mine` is larger, half of it where both are equal."""
+    mine, other = _compared(grad, mine, other)
     return without(w.where(mine == other, grad / TWO[grad.dtype], grad), mine < other)
 
 
 def _smaller(grad, mine, other):
+    mine, other = _compared(grad, mine, other)
     return without(w.where(mine == other, grad / TWO[grad.dtype], grad), mine > other)
 
 
@@ -115,6 +124,17 @@ def _kept(grad, keeps):
     return w.where(keeps, grad, 0)
 
 
+def _at_least(grad, self, other):
+    """Where fmax takes `self`."""
+    self, other = _compared(grad, self, other)
+    return (self >= other) | (other != other)
+
+
+def _at_most(grad, self, other):
+    self, other = _compared(grad, self, other)
+    return (self <= other) | (other != other)
+
+
 def _not_nan(value):
     return value == value
 
@@ -125,8 +145,8 @@ fmax = op(
     PROMOTES,
     TENSORS_ONLY,
     refuses("c", "fmax not implemented for complex tensors."),
-    self=lambda grad, self, other: without(grad, ~((self >= other) | (other != other))),
-    other=lambda grad, self, other: without(grad, (self >= other) | (other != other)),
+    self=lambda grad, self, other: without(grad, ~_at_least(grad, self, other)),
+    other=lambda grad, self, other: without(grad, _at_least(grad, self, other)),
 )
 fmin = op(
     "FminBackward0",
@@ -134,8 +154,8 @@ fmin = op(
     PROMOTES,
     TENSORS_ONLY,
     refuses("c", "fmin not implemented for complex tensors."),
-    self=lambda grad, self, other: without(grad, ~((self <= other) | (other != other))),
-    other=lambda grad, self, other: without(grad, (self <= other) | (other != other)),
+    self=lambda grad, self, other: without(grad, ~_at_most(grad, self, other)),
+    other=lambda grad, self, other: without(grad, _at_most(grad, self, other)),
 )
 
 
