@@ -250,7 +250,9 @@ def trace(
     """Run a script and record its trace."""
     from gradscope.record.run_script import TraceOptions, run_script
 
-    gc.enable()  # what the script leaves behind is collected, as it would be under python
+    if not gc.isenabled():
+        gc.freeze()  # what is there before the script need not be looked through again and again
+        gc.enable()  # what the script leaves behind is collected, as it would be under python
     name, *arguments = script
     outcome = run_script(
         TraceOptions(

@@ -126,7 +126,9 @@ def handled(signals: Signals) -> Iterator[None]:
     try:
         yield
     finally:
-        _Handled.restore()
+        _Handled.before = {}
+        for number, usual in before.items():
+            signal.signal(number, usual)
 
 
 class _Handled:
@@ -144,12 +146,10 @@ class _Handled:
     def watch_forks(cls) -> None:
         if not cls.watching and hasattr(os, "register_at_fork"):
             cls.watching = True
-            os.register_at_fork(after_in_child=cls.restore)
+            os.register_at_fork(after_in_child=cls.in_child)
 
     @classmethod
-    def restore(cls) -> None:
-        before, cls.before = cls.before, {}
-        if threading.current_thread() is threading.main_thread():
-            for number, usual in before.items():
-                if isinstance(getattr(signal.getsignal(number), "__self__", None), Signals):
-                    signal.signal(number, usual)  # else the script handles it by now
+    def in_child(cls) -> None:
+        for number, usual in cls.before.items():
+            if isinstance(getattr(signal.getsignal(number), "__self__", None), Signals):
+                signal.signal(number, usual)  # else the script handles it by now
