@@ -87,7 +87,8 @@ def _encode_runs(values: Integers, steps: Integers) -> dict[str, Integers]:
 
 def _length(values: Integers) -> float:
     """About how long these numbers are as text, in no particular unit."""
-    return float(np.log2(np.abs(values[:: len(values) // 64 + 1]) + 4.0).sum())
+    few = values[:: len(values) // 64 + 1].astype(np.float64)
+    return float(np.log2(np.abs(few) + 4.0).sum())
 
 
 def _encode_floats(values: Array, *, explicit: bool) -> Any:

@@ -20,6 +20,7 @@ from gradscope.trace.compression import packer
 from gradscope.trace.index import Entry, closing, entry
 from gradscope.trace.intern import Texts
 from gradscope.trace.lines import block_line, completed, header, window_line
+from gradscope.trace.pen import Pen
 from gradscope.trace.prepare import Values, prepared
 from gradscope.trace.ragged import Data, Ragged
 from gradscope.trace.schema import MINOR, VERSION
@@ -85,7 +86,7 @@ class FileWriter:
         self._texts = Texts()
         self._windows = deque([Window(1)])  # the last one is open; those before wait to be written
         self._entries: list[Entry] = []
-        self._written = Written()
+        self._written = self._before = Written()
         self._failure: OSError | None = None
         self._producer_dropped: Mapping[str, int] = {}
         self._closed = self._stopping = False
@@ -95,8 +96,10 @@ class FileWriter:
         self._process = os.getpid()
         try:
             self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+            self._pen = Pen(self._file)
             first = header((VERSION, MINOR))
             self._append(first, self._pack(first), self._written)
+            self._has_failed()
             if self._failure is not None:
                 raise self._failure
         except (OSError, ValueError) as error:
@@ -141,6 +144,7 @@ class FileWriter:
         """Wait until what was committed is in the file."""
         if not self._idle():
             self._drain()
+            self._has_failed()
 
     def close(self) -> None:
         if self._idle():
@@ -152,8 +156,9 @@ class FileWriter:
                 self._changed.notify_all()
             self._thread.join()
         self._drain()
-        if self._failure is None:
+        if not self._has_failed():
             self._finish()
+        self._has_failed()
         self._closed = True
         os.close(self._file)
         atexit.unregister(self.close)
@@ -269,18 +274,20 @@ class FileWriter:
 
     def _append(self, text: bytes, packed: bytes, then: Written) -> None:
         """Write behind what is written. Done twice, it is as if done once."""
-        at, left = then.size, memoryview(packed)
-        try:
-            while left:
-                count = os.pwrite(self._file, left, at)
-                at, left = at + count, left[count:]
-        except OSError as error:
-            self._failure = error
-            with suppress(OSError):
-                os.ftruncate(self._file, then.size)
+        if self._has_failed():
             return
+        self._before = self._written
+        self._pen.write(then.size, packed)
         if self._written.windows <= then.windows:  # else a signal handler's commit went further
-            self._written = replace(then, size=at, text=then.text + len(text))
+            size = then.size + len(packed)
+            self._written = replace(then, size=size, text=then.text + len(text))
+
+    def _has_failed(self) -> bool:
+        """Whether the last piece, or one before it, could not be written."""
+        self._pen.wait()
+        if self._failure is None and self._pen.failure is not None:
+            self._failure, self._written = self._pen.failure, self._before
+        return self._failure is not None
 
 
 def _ids(data: Data) -> list[int]:
