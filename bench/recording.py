@@ -13,45 +13,40 @@ from time import perf_counter
 from bench.chains import CHAINS, OPERATIONS, repeated
 from bench.measure import report
 
-PROCESSES = 7
+PROCESSES = 9
 ROUNDS = 150
+WARM = 60
 STEPS = 2  # of one round
 
 
 def main() -> None:
-    """Print what recording costs while it runs.
+    """Print what `gradscope trace` costs a program while it runs.
 
-    A process records once, as programs do: switching to watched code and back again and again would
-    undo what the interpreter has learned of the code, and slow down both. The speed of a shared
-    machine changes within a second, so each round is measured against plain Python around it.
+    A process is recorded or it is not: switching to watched code and back would undo what the
+    interpreter has learned of the code. The speed of a shared machine changes within a second, so
+    each round is measured against plain Python around it.
     """
     for name in CHAINS:
-        medians, means, sizes = [], [], []
-        for _ in range(PROCESSES):
-            command = [sys.executable, "-m", __name__, name]
-            told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-            ratio, mean_ratio, size = map(float, told.split())
-            medians.append(ratio)
-            means.append(mean_ratio)
-            sizes.append(size)
-        print(f"  {OPERATIONS} × {name}: {median(sizes):.0f} bytes a call in the file")
-        report("an ordinary round", median(medians), 1.3, "×")
-        report("all rounds, those that write to the file too", median(means), 1.3, "×")
+        found = []
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "trace.json"
+            for _ in range(PROCESSES):
+                plain = _told(sys.executable, "-m", __name__, name)
+                watched = _told(
+                    sys.executable, "-m", "gradscope", "trace", "-q", "-o", str(path),
+                    "-m", __name__, name,
+                )  # fmt: skip
+                found.append([watched[i] / plain[i] for i in range(2)])
+            size = path.stat().st_size / ((ROUNDS + WARM) * STEPS * OPERATIONS)
+        print(f"  {OPERATIONS} × {name}: {size:.0f} bytes a call in the file")
+        report("an ordinary round", median(each[0] for each in found), 1.3, "×")
+        report("all rounds, as a mean", median(each[1] for each in found), 1.3, "×")
 
 
-def measure(run: Callable[[], object]) -> tuple[float, float, float]:
-    """How many times as long a watched round takes: median, mean; and bytes per call."""
-    from gradscope.record.recorder import record
-
-    _rounds(run, 30)
-    plain = _rounds(run, ROUNDS)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "trace.json"
-        with record(path):
-            _rounds(run, 60)  # by then the recorder has compiled what pays in a long run
-            watched = _rounds(run, ROUNDS)
-        size = path.stat().st_size / ((ROUNDS + 60) * STEPS * OPERATIONS)
-    return median(watched) / median(plain), _mean(watched) / _mean(plain), size
+def _told(*command: str) -> tuple[float, float]:
+    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    ordinary, mean_of_all = map(float, told.split())
+    return ordinary, mean_of_all
 
 
 def _mean(times: list[float]) -> float:
@@ -86,4 +81,7 @@ def _yardstick() -> float:
 if __name__ == "__main__":
     import gradscope.runtime
 
-    print(*measure(CHAINS[sys.argv[1]](gradscope.runtime)))
+    run = CHAINS[sys.argv[1]](gradscope.runtime)
+    _rounds(run, WARM)  # by then the recorder has compiled what pays in a long run
+    times = _rounds(run, ROUNDS)
+    print(median(times), _mean(times))
