@@ -23,12 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradscope.record.compiled.interpreter import (
+    EQUAL,
     as_int,
     call_nothing,
     call_one,
     caller_of,
     clock,
     code_of,
+    compare,
     drop,
     from_int,
     item,
@@ -36,6 +38,7 @@ from gradscope.record.compiled.interpreter import (
     length,
     next_item,
     offset_in,
+    part_of,
     raise_,
     vectorcall,
 )
@@ -131,7 +134,8 @@ def number(self: int, nothing: int) -> int:
 # A teller is what `noted` needs: these are the places of its words.
 ONE_INPUT, TWO_INPUTS, TABLE, COUNTER, BASE, LAYOUTS, ASK, NOTHING, TRUE = range(0, 72, 8)
 NODE_SEEN, SEQUENCE, TOPOLOGICAL, SEEN, EDGE, VERSIONS, VALUE = range(72, 128, 8)
-CONTEXT, GRAD_ENABLED, CLOCK, SCRATCH = range(128, 160, 8)
+CONTEXT, GRAD_ENABLED, CLOCK, SCRATCH, SCRATCH_END = range(128, 168, 8)
+LAST_SHAPE, LAST_DTYPE, LAST_LAYOUT = range(168, 192, 8)
 
 OP, NUMBER, NODE, MADE, META, STATE, BEGIN, FRAME, FIRST, SECOND = range(0, 80, 8)
 """Where the arguments of `noted` are."""
@@ -149,6 +153,24 @@ def known(teller: int, tensor: int, nothing: int) -> int:
         if seen & 1 == 1 and load(tensor + load(teller + EDGE)) == nothing:
             return -1
     return seen
+
+
+def arranged(teller: int, meta: int) -> int:
+    """The number of a layout that is known, -1 for others. Mostly it is that of the last call."""
+    pair = part_of(meta, 0)
+    shape, dtype = part_of(pair, 0), part_of(pair, 1)
+    last = load(teller + LAST_SHAPE)
+    if dtype == load(teller + LAST_DTYPE) and compare(shape, last, EQUAL) == 1:
+        return load(teller + LAST_LAYOUT)
+    found = item(load(teller + LAYOUTS), meta)
+    if found == 0:
+        return -1
+    keep(shape)
+    store(teller + LAST_SHAPE, shape)
+    store(teller + LAST_DTYPE, dtype)  # which the key of the layout keeps
+    store(teller + LAST_LAYOUT, as_int(found))
+    drop(last)
+    return as_int(found)
 
 
 def numbered(teller: int, node: int, made: int, number: int) -> int:
@@ -182,9 +204,9 @@ def noted(self: int, given: int, count: int) -> int:
     second = 0
     if count == SECOND // 8 + 1:
         second = known(teller, load(given + SECOND), nothing)
-    layout = item(load(teller + LAYOUTS), load(given + META))
+    layout = arranged(teller, load(given + META))
     site = found(load(teller + TABLE), load(given + FRAME))
-    ordinary = first >= 0 and second >= 0 and context > 0 and layout != 0 and site != UNKNOWN
+    ordinary = first >= 0 and second >= 0 and context > 0 and layout >= 0 and site != UNKNOWN
     if not ordinary or number >= load(counter + 8) or used >= load(log + 16):
         return vectorcall(load(teller + ASK), given, count, 0)
     store(counter, number + 2)
@@ -208,7 +230,7 @@ def noted(self: int, given: int, count: int) -> int:
         cell += column
         store(cell + column * 7, second)
     store(cell + column * 8, site)
-    store(cell + column * 9, as_int(layout))
+    store(cell + column * 9, layout)
     store(log + 8, used + 1)
     keep(nothing)
     return nothing

@@ -23,6 +23,9 @@ call_nothing = External(PYTHON, "PyObject_CallNoArgs", 1)
 item = External(PYTHON, "PyDict_GetItem", 2)
 next_item = External(PYTHON, "PyDict_Next", 4, half=True)
 length = External(PYTHON, "PyList_Size", 1)
+part_of = External(PYTHON, "PyTuple_GetItem", 2)
+compare = External(PYTHON, "PyObject_RichCompareBool", 3, half=True)
+EQUAL = 2  # Py_EQ
 
 if sys.platform == "linux":
     clock_gettime = External(ctypes.CDLL(None), "clock_gettime", 2, half=True)

@@ -113,9 +113,15 @@ class Teller:
         addresses = (each.words.ctypes.data for each in (one, two, table, counter))
         self.words = np.array([
             *addresses, base, id(layouts), id(ask), id(None), id(True),
-            *(offset(kind, name) for kind, name in slots), id(perf_counter_ns), 0, 0,
+            *(offset(kind, name) for kind, name in slots), id(perf_counter_ns), 0, 0, 0, 0, 0,
         ], np.int64)  # fmt: skip
         self.noted = functions.over(made_of.noted, self)
+
+    def __del__(self) -> None:
+        """Let go of what the words still hold."""
+        shape = int(self.words[made_of.LAST_SHAPE // 8])
+        if shape:
+            ctypes.pythonapi.Py_DecRef(ctypes.c_void_p(shape))
 
 
 class Follower:
