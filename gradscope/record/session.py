@@ -231,9 +231,10 @@ class Session:
         if counted:
             times, tasks, nodes, counts = zip(*counted, strict=True)
             many = list(map(len, nodes))
+            # What must be written cell by cell (Note [Bounded expansion]) is what comes first.
             self._put(short.Counted, {
+                "count": np.concatenate(counts), "node": ids(np.concatenate(nodes)),
                 "t": np.repeat(np.array(times) - start, many), "task": np.repeat(ids(tasks), many),
-                "node": ids(np.concatenate(nodes)), "count": np.concatenate(counts),
             })  # fmt: skip
         self._records += runs.shape[1] + moves.shape[1]
         self.events += 4 * runs.shape[1] + 3 * moves.shape[1] + singles.shape[1]
