@@ -13,7 +13,7 @@ from time import perf_counter
 from bench.chains import CHAINS, OPERATIONS, repeated
 from bench.measure import report
 
-PROCESSES = 9
+PROCESSES = 7
 ROUNDS = 150
 WARM = 60
 STEPS = 2  # of one round

@@ -77,7 +77,7 @@ def _left(grad, mat2, shape, strides):
     if strides[0] == grad.itemsize and _columns_first(shape, strides, grad.itemsize):
         return w.t(w.mm(mat2, w.t(grad)))
     if grad.__class__ is np.ndarray:
-        return _product(grad, mat2.T)
+        return grad.dot(mat2.T) if grad.dtype is FLOAT32 else _product(grad, mat2.T)
     return w.mm(grad, w.t(mat2))
 
 
@@ -85,7 +85,7 @@ def _right(grad, mat1, shape, strides):
     if strides[0] == grad.itemsize and _columns_first(shape, strides, grad.itemsize):
         return w.t(w.mm(w.t(grad), mat1))
     if grad.__class__ is np.ndarray:
-        return _product(mat1.T, grad)
+        return mat1.T.dot(grad) if grad.dtype is FLOAT32 else _product(mat1.T, grad)
     return w.mm(w.t(mat1), grad)
 
 

@@ -79,10 +79,11 @@ def _divided_by_this(self, other):
 
 
 def _matrix_product(self, other):
-    both = self.__class__ is other.__class__ is Tensor
-    if both and self._array.ndim == 2 == other._array.ndim and not local.state.special:
+    if not isinstance(other, Tensor):
+        return NotImplemented
+    if self._array.ndim == 2 == other._array.ndim and not local.state.special:
         return mm(self, other)  # what matmul would do, in fewer steps
-    return self.matmul(other) if isinstance(other, Tensor) else NotImplemented
+    return self.matmul(other)
 
 
 def _from_left(function):
