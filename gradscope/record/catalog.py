@@ -332,10 +332,7 @@ class Catalog:
         needed = [self.number_of_node(n) for n, e in info.items() if e.needed]
         captured = [self.number_of_node(n) for n, e in info.items() if e.captures]
         now = perf_counter_ns()  # after all nodes that were made before the recording are described
-        if parent is not None:
-            probe.note(ENTER, task, task.parent_node, task.reentrant_depth, at=now)
-        probe.note(TASK_BEGIN, task, None, at=now)
-        self.dependencies.append((now, task.seen, nodes, remaining))
+        # The row first: another thread may be writing down what has been noted so far.
         self.tasks.append({
             "id": task.seen,
             "roots": roots, "inputs": inputs, "needed": needed, "captured": captured,
@@ -346,6 +343,10 @@ class Catalog:
             "step": self._contexts.step,
             "begin": now - self._contexts._start,
         })  # fmt: skip
+        if parent is not None:
+            probe.note(ENTER, task, task.parent_node, task.reentrant_depth, at=now)
+        probe.note(TASK_BEGIN, task, None, at=now)
+        self.dependencies.append((now, task.seen, nodes, remaining))
         probe.note(PUSH, task, root, task.reentrant_depth, length)
 
     def task_end(self, probe: Any, task: Any) -> None:
