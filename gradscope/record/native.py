@@ -31,7 +31,7 @@ from gradscope.runtime.storage import VersionCounter
 from gradscope.runtime.tensor import Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from types import FrameType
 
     from gradscope.record.compiled.functions import Functions
@@ -70,7 +70,6 @@ class Numbers:
     """Gives out odd numbers, never the same twice in a process, a window at a time."""
 
     _last = 0
-
     _lock = RLock()
 
     def __init__(self) -> None:
@@ -125,6 +124,7 @@ class NativeProbe:
         self.numbers = numbers
         self.base = numbers.base
         self.code_sites = sites
+        self._site: Callable[[FrameType], int] = sites.of
         self.contexts = contexts
         self.catalog = catalog
         self.layouts = layouts
@@ -154,8 +154,10 @@ class NativeProbe:
 
         one, two, runs, moves, _ = (log.compile(functions) for log in self.logs)
         self.event = self.events.note
+        table = self.code_sites.compile(functions)
+        self._site = table.site
         teller = Teller(
-            functions, (one, two), self.code_sites.compile(functions),
+            functions, (one, two), table,
             self.numbers.compile(functions, unused=unused), self.base, self.layouts.known, SLOTS,
             self.call,
         )  # fmt: skip
@@ -177,7 +179,7 @@ class NativeProbe:
         """Note a call with one or two inputs and one result."""
         end = perf_counter_ns()
         base, catalog = self.base, self.catalog
-        site = self.code_sites.of(frame)
+        site = self._site(frame)
         taken = [t.seen if t.seen > base else catalog.tensor(t, frame) for t in inputs]
         try:
             number = self.numbers.next()
@@ -205,7 +207,7 @@ class NativeProbe:
         frame = _getframe(1)
         number = self.catalog.call(
             op, inputs, outputs, node, begin, end,
-            self.code_sites.of(frame), self.contexts.of(state), frame,
+            self._site(frame), self.contexts.of(state), frame,
         )  # fmt: skip
         if self.look is not None:
             self.look.called(number, outputs)
@@ -215,7 +217,7 @@ class NativeProbe:
         frame = _getframe(1)
         number = self.catalog.wrote(
             op, inputs, target, node, begin, end,
-            self.code_sites.of(frame), self.contexts.of(state), frame,
+            self._site(frame), self.contexts.of(state), frame,
         )  # fmt: skip
         if self.look is not None:
             self.look.wrote(number, target)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -77,18 +79,10 @@ class Session:
 
     def rest(self) -> None:
         """Clear the probe's lists; flush when there is much to write, or it is time."""
-        if not self._lock.acquire(blocking=False):  # another thread is at it
-            return
-        try:
-            if self._flushing:  # a hook or a signal handler interrupted a flush
+        with self._alone(wait=False) as alone:
+            if not alone:
                 return
-            self._flushing = True
-            try:
-                waiting = self.probe.clear()
-            finally:
-                self._flushing = False
-        finally:
-            self._lock.release()
+            waiting = self.probe.clear()
         if waiting >= MANY:
             self.flush()
         else:
@@ -111,16 +105,33 @@ class Session:
 
     def flush(self) -> None:
         """Hand all notes so far to the writer."""
-        with self._lock:
-            if self._flushing:  # a hook or finaliser noted something meanwhile
-                return
-            self._flushing = True
-            try:
+        with self._alone(wait=True) as alone:
+            if alone:
                 self._flush()
                 self.writer.commit()
                 self._flushed = time.perf_counter_ns()
+
+    @contextmanager
+    def _alone(self, *, wait: bool) -> Iterator[bool]:
+        """Keep others from the notes, if they are free.
+
+        They are not while another thread is at them and this one does not `wait`, or while this
+        thread is, further up: a hook, a finaliser or a signal handler interrupted it.
+        """
+        if not self._lock.acquire(blocking=wait):
+            yield False
+            return
+        try:
+            if self._flushing:
+                yield False
+                return
+            self._flushing = True
+            try:
+                yield True
             finally:
                 self._flushing = False
+        finally:
+            self._lock.release()
 
     def _flush(self) -> None:
         """What names others goes first: threads may be noting both, and a name needs its row."""

@@ -134,7 +134,7 @@ def number(self: int, nothing: int) -> int:
 # A teller is what `noted` needs: these are the places of its words.
 ONE_INPUT, TWO_INPUTS, TABLE, COUNTER, BASE, LAYOUTS, ASK, NOTHING, TRUE = range(0, 72, 8)
 NODE_SEEN, SEQUENCE, TOPOLOGICAL, SEEN, EDGE, VERSIONS, VALUE = range(72, 128, 8)
-CONTEXT, GRAD_ENABLED, CLOCK, SCRATCH, SCRATCH_END = range(128, 168, 8)
+CONTEXT, GRAD_ENABLED, CLOCK, SCRATCH = range(128, 160, 8)  # SCRATCH takes two
 LAST_SHAPE, LAST_DTYPE, LAST_LAYOUT = range(168, 192, 8)
 
 OP, NUMBER, NODE, MADE, META, STATE, BEGIN, FRAME, FIRST, SECOND = range(0, 80, 8)
