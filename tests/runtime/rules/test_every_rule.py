@@ -1,0 +1,41 @@
+"""The forty rules of engine.md have forty tests, and each is seen in a trace."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+RULES = range(1, 41)
+
+
+def programs_of_rules() -> dict[int, list[ast.FunctionDef]]:
+    found: dict[int, list[ast.FunctionDef]] = defaultdict(list)
+    for path in sorted(Path(__file__).parent.glob("test_*.py")):
+        for function in ast.parse(path.read_text(encoding="utf-8")).body:
+            if not isinstance(function, ast.FunctionDef):
+                continue
+            for mark in function.decorator_list:
+                if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.rule":
+                    found[ast.literal_eval(mark.args[0])].append(function)
+    return found
+
+
+def looks_at_a_trace(function: ast.FunctionDef) -> bool:
+    return any(
+        isinstance(n, ast.Call) and ast.unparse(n.func) == "seen" for n in ast.walk(function)
+    )
+
+
+def test_every_rule_has_a_test() -> None:
+    found = programs_of_rules()
+
+    assert sorted(found) == list(RULES)
+
+
+def test_every_rule_is_seen_in_a_trace() -> None:
+    unseen = [
+        n for n, tests in programs_of_rules().items() if not any(map(looks_at_a_trace, tests))
+    ]
+
+    assert unseen == []
