@@ -1,4 +1,4 @@
-"""Every rule is tried three times: on gradscope's engine, on it while it is recorded, on PyTorch's."""
+"""Every rule is tried on gradscope's engine, on it while it is recorded, and on PyTorch's."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def engine(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def recording(engine: str) -> Iterator[Recording | None]:
-    """The recording under way; whatever a rule's program does, its trace keeps the trace's rules."""
+    """The recording under way, whose trace has to keep the rules of every trace."""
     if engine != "recorded":
         yield None
         return
