@@ -24,6 +24,7 @@ class ThreadState:
         "__weakref__",
         "anomaly",
         "check_nan",
+        "checkpoint_valid",
         "context",
         "disabled_saved_hooks",
         "function_modes",
@@ -48,6 +49,7 @@ class ThreadState:
         self.anomaly = False
         self.context = 0  # a watcher's number for where this thread is
         self.check_nan = True
+        self.checkpoint_valid = True  # no node on this thread runs only for some gradients
         self.saved_hooks: list[tuple[Any, Any]] = []
         self.disabled_saved_hooks: str | None = None
         self.keeper: Any = None  # who copies saved tensors before they are written to

@@ -182,7 +182,9 @@ class Engine:
                 except BaseException as error:  # carried to whoever called backward
                     self._fail(owner, node, error)
                 owner.outstanding_tasks -= 1
-            state.task, state.node = task, None
+            # Callbacks see the modes of this task, and the node it was started in.
+            state.task, state.node, state.grad_enabled = task, before[1], task.create_graph
+            state.context = 0
             self._complete(task)
         finally:
             state.reentrant_depth -= 1
@@ -223,6 +225,10 @@ class Engine:
         if task is None:
             raise RuntimeError("Final callbacks can only be installed during backward pass.")
         task.final_callbacks.append(function)
+
+    def is_checkpoint_valid(self) -> bool:
+        """Whether a reentrant checkpoint may run here: not where only some gradients are wanted."""
+        return local.state.checkpoint_valid
 
 
 def _root(

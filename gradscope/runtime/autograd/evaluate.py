@@ -48,7 +48,8 @@ def evaluate_function(task: GraphTask, node: Node, inputs: list[Any], heap: list
         if released:
             node._saved = None
     else:
-        attended = evaluate_attended(task, node, inputs, begin, popped)
+        evaluate = evaluate_attended if info is None else evaluate_selectively
+        attended = evaluate(task, node, inputs, begin, popped)
         if attended is None:
             return
         outputs, released = attended, -1
@@ -106,6 +107,24 @@ def is_needed(info: dict[Node, Any], node: Node) -> bool:
     """Whether a node leads to what was asked for, or is asked for itself."""
     entry = info.get(node)
     return entry is not None and entry.should_execute()
+
+
+def evaluate_selectively(
+    task: GraphTask, node: Node, inputs: list[Any], begin: int, popped: int
+) -> Sequence[Any] | None:
+    """The same in a backward that is to reach only some nodes.
+
+    What a node that runs starts inside, such as the backward of a checkpoint, would not know which.
+    """
+    assert task.exec_info is not None
+    entry = task.exec_info.get(node)
+    state = local.state
+    before = state.checkpoint_valid
+    state.checkpoint_valid = before and (entry is None or not entry.needed)
+    try:
+        return evaluate_attended(task, node, inputs, begin, popped)
+    finally:
+        state.checkpoint_valid = before
 
 
 def evaluate_attended(
