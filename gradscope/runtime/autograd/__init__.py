@@ -19,6 +19,7 @@ _HOMES = {
     "detect_anomaly": "anomaly_mode",
     "enable_grad": "grad_mode",
     "function": "",
+    "functional": "",
     "grad": "roots",
     "grad_mode": "",
     "graph": "",

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime import dtypes, probe
+from gradscope.runtime.autograd.batched import one_by_one
 from gradscope.runtime.autograd.engine import engine
+from gradscope.runtime.autograd.grad_mode import set_grad_enabled
 from gradscope.runtime.autograd.making import prepare
 from gradscope.runtime.autograd.node import NOWHERE, Node
 from gradscope.runtime.call import wrap
-from gradscope.runtime.ops import FUNCTIONS
+from gradscope.runtime.factories import zeros_like
 from gradscope.runtime.size import Size
 from gradscope.runtime.state import local
 from gradscope.runtime.tensor import Tensor
@@ -93,17 +95,20 @@ def grad(
         )
     wanted = _inputs(inputs, "grad")
     roots = _listed(outputs)
-    given = _listed(grad_outputs, len(roots))
+    seeds = _seeds(roots, _listed(grad_outputs, len(roots)), batched=is_grads_batched)
     how = {
         "keep_graph": create_graph if retain_graph is None else retain_graph,
         "create_graph": create_graph,
     }
     if is_grads_batched:
-        found = _one_by_one(roots, given, wanted, **how)
+        found = _one_by_one(roots, seeds, wanted, **how)
     else:
-        found = _run(roots, _seeds(roots, given), wanted, accumulate_grad=False, **how)
+        found = _run(roots, seeds, wanted, accumulate_grad=False, **how)
     if materialize_grads:
-        found = [_zeros(x) if g is None else g for g, x in zip(found, wanted, strict=True)]
+        found = [
+            _zeros(x, requires_grad=create_graph) if gradient is None else gradient
+            for gradient, x in zip(found, wanted, strict=True)
+        ]
     elif not allow_unused:
         _refuse_unused(found)
     return dict(zip(inputs, found, strict=True)) if type(inputs) is dict else tuple(found)
@@ -120,37 +125,37 @@ def _refuse_unused(found: Sequence[Any]) -> None:
 
 def _one_by_one(
     roots: Sequence[Any],
-    given: Sequence[Any],
+    seeds: Sequence[Any],
     wanted: Sequence[Any],
     *,
     keep_graph: bool,
     create_graph: bool,
-) -> list[Any]:
+) -> Sequence[Any]:
     """What `grad` finds for each gradient of a batch of them, stacked."""
-    count = len(next(seed for seed in given if seed is not None))
-    rows = []
-    for i in range(count):
-        seeds = [None if seed is None else seed[i] for seed in given]
-        rows.append(
-            _run(
-                roots,
-                _seeds(roots, seeds),
-                wanted,
-                keep_graph=keep_graph or i + 1 < count,
-                create_graph=create_graph,
-                accumulate_grad=False,
-            )
+    left = max((len(seed) for seed in seeds if isinstance(seed, Tensor) and seed.dim()), default=0)
+
+    def vjp(*rows: Any) -> Sequence[Any]:
+        nonlocal left
+        left -= 1  # only the last run may free what is saved
+        return _run(
+            roots,
+            rows,
+            wanted,
+            keep_graph=keep_graph or left > 0,
+            create_graph=create_graph,
+            accumulate_grad=False,
         )
-    stack = FUNCTIONS["stack"]
-    return [None if column[0] is None else stack(column) for column in zip(*rows, strict=True)]
+
+    with set_grad_enabled(create_graph):
+        return one_by_one(vjp, seeds, "vjp")
 
 
-def _zeros(wanted: Any) -> Any:
+def _zeros(wanted: Any, *, requires_grad: bool) -> Any:
     if not isinstance(wanted, Tensor):
         raise RuntimeError(
             "materialize_grads cannot be used when the given input is a GradientEdge"
         )
-    return wrap(np.zeros_like(wanted._array))
+    return zeros_like(wanted, requires_grad=requires_grad)
 
 
 def _inputs(inputs: Any, caller: str) -> tuple[Any, ...]:
@@ -178,10 +183,10 @@ def _is_edge(value: Any) -> bool:
     return isinstance(value, tuple) and hasattr(value, "output_nr")
 
 
-def _seeds(roots: Sequence[Any], given: Sequence[Any]) -> list[Any]:
+def _seeds(roots: Sequence[Any], given: Sequence[Any], *, batched: bool = False) -> list[Any]:
     """The gradient to start with at each root: what was given, or 1 for a single number."""
     seeds = [
-        _implicit(root) if seed is None else _explicit(root, seed, index)
+        _implicit(root) if seed is None else _explicit(root, seed, index, batched=batched)
         for index, (root, seed) in enumerate(zip(roots, given, strict=False))
     ]
     if len(roots) != len(seeds):
@@ -213,11 +218,13 @@ def _implicit(root: Any) -> Any:
     return wrap(np.ones(shape, dtype))
 
 
-def _explicit(root: Any, seed: Any, index: int) -> Any:
+def _explicit(root: Any, seed: Any, index: int, *, batched: bool) -> Any:
     if not isinstance(seed, Tensor):
         raise TypeError("gradients can be either Tensors or None, but got " + type(seed).__name__)
     shape, dtype = _layout(root)
-    if seed._array.shape != shape:
+    if batched:
+        _fits_in_rows(root, seed, index, shape)
+    elif seed._array.shape != shape:
         raise RuntimeError(
             f"Mismatch in shape: grad_output[{index}] has a shape of {seed.shape} and "
             f"output[{index}] has a shape of {Size(shape)}."
@@ -229,6 +236,21 @@ def _explicit(root: Any, seed: Any, index: int) -> Any:
             f"output[{index}] has a dtype of {dtypes.from_numpy(dtype)}."
         )
     return seed
+
+
+def _fits_in_rows(root: Any, seed: Any, index: int, shape: tuple[int, ...]) -> None:
+    row = seed[0]
+    if row.shape == shape:
+        return
+    if _is_edge(root):
+        raise RuntimeError("Batched grads are not supported with GradientEdge")
+    raise RuntimeError(
+        "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the "
+        "batch dimension. The sizes of the remaining dimensions are expected to match the shape of "
+        f"corresponding output, but a mismatch was detected: grad_output[{index}] has a shape of "
+        f"{row.shape[1:]} and output[{index}] has a shape of {Size(shape)}. If you only want some "
+        "tensors in `grad_output` to be considered batched, consider using vmap."
+    )
 
 
 def root_edge(root: Any, index: int) -> tuple[Node, int]:

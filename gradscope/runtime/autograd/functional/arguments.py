@@ -1,0 +1,110 @@
+"""What a caller gave and gets back: tuples or single tensors, fresh inputs, a vector that fits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gradscope.runtime.tensor import Tensor
+
+OUTPUTS = "outputs of the user-provided function"
+
+
+def tupled(value: Any, what: str, caller: str) -> tuple[bool, tuple[Any, ...]]:
+    """Whether a tuple was given, and the tuple; anything but tensors is refused."""
+    is_tuple = isinstance(value, tuple)
+    items = value if is_tuple else (value,)
+    for index, item in enumerate(items):
+        if not isinstance(item, Tensor):
+            which = f"value at index {index}" if is_tuple else f"given {what}"
+            raise TypeError(
+                f"The {what} given to {caller} must be either a Tensor or a tuple of Tensors but "
+                f"the {which} has type {type(item)}."
+            )
+    return is_tuple, items
+
+
+def as_given(results: Sequence[Any], is_tuple: bool) -> Any:
+    """A tuple for who gave a tuple, else the one tensor there is."""
+    return results if is_tuple else results[0]
+
+
+def table_as_given(table: Sequence[Any], rows_are_tuple: bool, columns_are_tuple: bool) -> Any:
+    """The same in two dimensions, for what has a row per output and a column per input."""
+    if not columns_are_tuple:
+        table = tuple(row[0] for row in table)
+    return table if rows_are_tuple else table[0]
+
+
+def fresh(tensors: Sequence[Any], *, create_graph: bool, needs_grad: bool) -> tuple[Any, ...]:
+    """New tensors with the same values, and history where the result is to be differentiated again.
+
+    New ones always, so that a function which also captured the very tensors it is given is
+    differentiated by its arguments only.
+    """
+    return tuple(
+        tensor.view_as(tensor)
+        if create_graph and tensor.requires_grad
+        else tensor.detach().requires_grad_(needs_grad)
+        for tensor in tensors
+    )
+
+
+def finished(results: Sequence[Any], *, create_graph: bool) -> tuple[Any, ...]:
+    """Results (or rows of them) without history, unless it was asked for."""
+    if create_graph:
+        return tuple(results)
+    return tuple(
+        one.detach() if isinstance(one, Tensor) else finished(one, create_graph=False)
+        for one in results
+    )
+
+
+def vector(v: Any, like: Sequence[Any], like_is_tuple: bool, caller: str, **how: bool) -> Any:
+    """The vector of a product, which must have the sizes of `like`."""
+    _, given = tupled(v, "v", caller)
+    made = fresh(given, needs_grad=False, **how)
+    if len(made) != len(like):
+        raise RuntimeError(
+            f"v is a tuple of invalid length: should be {len(like)} but got {len(made)}."
+            if like_is_tuple
+            else "The given v should contain a single Tensor."
+        )
+    for index, (part, wanted) in enumerate(zip(made, like, strict=True)):
+        if part.shape != wanted.shape:
+            place = f"Entry {index} in " if like_is_tuple else ""
+            raise RuntimeError(
+                f"{place}v has invalid size: should be {wanted.shape} but got {part.shape}."
+            )
+    return made
+
+
+def vector_of_inputs(
+    v: Any,
+    inputs: Sequence[Any],
+    is_tuple: bool,
+    caller: str,
+    **how: bool,
+) -> Any:
+    """The vector of a product with a function's inputs; None stands for a single 1."""
+    if v is not None:
+        return vector(v, inputs, is_tuple, caller, **how)
+    if len(inputs) != 1 or inputs[0].numel() != 1:
+        raise RuntimeError(
+            "The vector v can only be None if the input to the user-provided function is a single "
+            "Tensor with a single element."
+        )
+    return None
+
+
+def unit_vectors(tensors: Sequence[Any]) -> tuple[Any, ...]:
+    """For each tensor a row per number of any of them, with a 1 where the number is its own."""
+    if not tensors:
+        raise AssertionError("Expected at least one tensor")
+    sizes = [tensor.numel() for tensor in tensors]
+    made = tuple(t.new_zeros(sum(sizes), size) for t, size in zip(tensors, sizes, strict=True))
+    first = 0
+    for block, size in zip(made, sizes, strict=True):
+        block[first : first + size].fill_diagonal_(1)
+        first += size
+    return made
