@@ -1,0 +1,118 @@
+"""How a fault is planted: one line of a function is written otherwise until the test is over."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator
+from types import CodeType, FunctionType
+from typing import Any
+
+import pytest
+
+from gradscope.runtime import probe
+from gradscope.runtime.operation import REGISTRY
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def line(function: Any, right: str, wrong: str) -> Plant:
+    """In the source of a function, `wrong` where it says `right`.
+
+    The function itself gets the other code, so that whoever has imported it runs the wrong one.
+    """
+
+    def plant(monkeypatch: pytest.MonkeyPatch) -> None:
+        found = inspect.unwrap(function.fget if isinstance(function, property) else function)
+        monkeypatch.setattr(found, "__code__", rewritten(found, right, wrong))
+
+    return plant
+
+
+def together(*plants: Plant) -> Plant:
+    """The same mistake in several places."""
+
+    def plant(monkeypatch: pytest.MonkeyPatch) -> None:
+        for each in plants:
+            each(monkeypatch)
+
+    return plant
+
+
+def rewritten(function: FunctionType, right: str, wrong: str) -> CodeType:
+    source = textwrap.dedent(inspect.getsource(function))
+    assert source.count(right) == 1, f"{function.__qualname__} has {source.count(right)} x {right}"
+    # Names of an enclosing scope, `__class__` among them, have to be free in the new code, too.
+    free = "".join(f"    {name} = None\n" for name in function.__code__.co_freevars)
+    body = textwrap.indent(source.replace(right, wrong), "    ")
+    around = f"def around():\n    global {function.__name__}\n{free}{body}"
+    module = compile(around, inspect.getfile(function), "exec")
+    return next(code for code in codes_in(module) if code.co_name == function.__name__)
+
+
+def codes_in(code: CodeType) -> Iterator[CodeType]:
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield constant
+            yield from codes_in(constant)
+
+
+def derivative(op: str, change: Callable[..., tuple[Any, ...]]) -> Plant:
+    """What the node of an operation with two inputs returns, changed."""
+
+    def plant(monkeypatch: pytest.MonkeyPatch) -> None:
+        cls: Any = REGISTRY[op].node_class
+        for name in ("run_arrays", "run_tensors"):
+            right = getattr(cls, name)
+            monkeypatch.setattr(cls, name, lambda n, grads, right=right: change(*right(n, grads)))
+
+    return plant
+
+
+def in_roads(right: str, wrong: str, *names: str) -> Plant:
+    """The same in the text from which the calls of these operations are made."""
+
+    def plant(monkeypatch: pytest.MonkeyPatch) -> None:
+        for name in names:
+            for _, unbuilt in _roads_of(REGISTRY[name].road):
+                unbuilt.build()
+        entries, planted = _Entries(probe.roads), 0
+        for place, (function, *_) in enumerate(probe.roads):
+            for road, unbuilt in _roads_of(function):
+                if road is function and function.__globals__["op"].name in names:
+                    codes = _codes(unbuilt, right, wrong)
+                    monkeypatch.setitem(entries, place, (function, *codes))
+                    monkeypatch.setattr(function, "__code__", codes[0])
+                    planted += 1
+        assert planted
+
+    return plant
+
+
+def _roads_of(function: Any) -> Iterator[tuple[Any, Any]]:
+    """Its operation's roads, with where their texts come from."""
+    scope = function.__globals__
+    for kind in ("fast", "number", "full"):
+        if f"unbuilt_{kind}" in scope:
+            yield scope[f"road_{kind}"], scope[f"unbuilt_{kind}"]
+
+
+class _Entries(dict[int, Any]):
+    """A list, as `monkeypatch.setitem` wants it: others may add to it before it is put back."""
+
+    def __init__(self, entries: list[Any]) -> None:
+        super().__init__(enumerate(entries))
+        self.entries = entries
+
+    def __setitem__(self, place: int, entry: Any) -> None:
+        self.entries[place] = entry
+
+
+def _codes(unbuilt: Any, right: str, wrong: str) -> tuple[CodeType, ...]:
+    """The code of an operation's road, unwatched and watched, with the mistake in it."""
+    texts = [unbuilt.text(probed=probed) for probed in (False, True)]
+    assert all(text.count(right) == 1 for text in texts), f"no {right} in {texts[0]}"
+    return tuple(
+        next(codes_in(compile(text.replace(right, wrong), "<wrong road>", "exec")))
+        for text in texts
+    )
