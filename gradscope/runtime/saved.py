@@ -238,7 +238,7 @@ def saved_attribute(node: Node, name: str) -> Any:
     """`grad_fn._saved_other` and `grad_fn._raw_saved_other`."""
     raw = name.startswith("_raw_saved_")
     wanted = name.removeprefix("_raw" if raw else "")[len("_saved_") :]
-    slots = type(node).slots
+    slots = node.slots
     if not wanted or wanted not in slots:
         raise AttributeError(f"'{node.name()}' object has no attribute '{name}'")
     if node._saved is None:

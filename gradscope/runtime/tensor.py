@@ -208,6 +208,18 @@ class Tensor(Geometry, Values):
     def _backward_hooks(self) -> Any:
         return None if self._meta is None else self._meta.hooks
 
+    @_backward_hooks.setter
+    def _backward_hooks(self, hooks: Any) -> None:
+        self.meta().hooks = hooks
+
+    @property
+    def _post_accumulate_grad_hooks(self) -> Any:
+        return None if self._meta is None else self._meta.post_accumulate_hooks
+
+    @_post_accumulate_grad_hooks.setter
+    def _post_accumulate_grad_hooks(self, hooks: Any) -> None:
+        self.meta().post_accumulate_hooks = hooks
+
     @property
     def data(self) -> Tensor:
         made = alias_of(self, Tensor)
@@ -263,7 +275,6 @@ class Tensor(Geometry, Values):
         self._edge = None
         if self._meta is not None:
             self._meta.requires_grad = False
-            self._meta.retains_grad = False
         return self
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:

@@ -46,7 +46,7 @@ class AccumulateGrad(Node):
 
     def run_arrays(self, grads: Sequence[Any]) -> Sequence[Any]:
         grad = grads[0]
-        if grad is not None:
+        if grad is not None and self._wanted():
             alone = getrefcount(grad) <= ALONE
             with _lock:
                 how = self._accumulate_array(grad, alone=alone)
@@ -58,7 +58,7 @@ class AccumulateGrad(Node):
 
     def run_tensors(self, grads: Sequence[Any]) -> Sequence[Any]:
         grad = grads[0]
-        if grad is not None:
+        if grad is not None and self._wanted():
             with _lock:
                 how = self._accumulate_tensor(grad)
             self._tell(how)
@@ -66,6 +66,11 @@ class AccumulateGrad(Node):
         if meta is not None and meta.post_accumulate_hooks:
             self._run_hooks(meta.post_accumulate_hooks)
         return ()
+
+    def _wanted(self) -> bool:
+        """Whether the leaf still wants a gradient."""
+        meta = self.variable._meta
+        return meta is not None and (meta.requires_grad or self.variable.requires_grad)
 
     def _accumulate_tensor(self, grad: Any) -> int:
         meta = self.variable.meta()

@@ -171,7 +171,7 @@ def tensor_pre_hooks(task: GraphTask, node: Node, inputs: list[Any]) -> list[Any
         return inputs
     extra = node._extra
     assert extra is not None
-    for nr, hooks in sorted(extra.tensor_pre_hooks.items()):
+    for nr, hooks in extra.tensor_pre_hooks:
         if hooks:
             inputs[nr] = run_tensor_hooks(task, node, hooks, nr, inputs[nr], task.raw)
     here = probe.here

@@ -58,12 +58,13 @@ def register_hook(tensor: Tensor, hook: Callable[..., Any]) -> RemovableHandle:
 
 def hooks_of(tensor: Tensor) -> Hooks:
     """The tensor's hooks: a leaf has its own, others share them with their node."""
+    leaf = tensor.is_leaf  # a view learns here of writes to its base, and forgets its hooks
     meta = tensor.meta()
     if meta.hooks is None:
         meta.hooks = OrderedDict()
-        if not tensor.is_leaf:
+        if not leaf:
             node, nr = tensor.gradient_edge()
-            meta.hooks = node.extra().tensor_pre_hooks.setdefault(nr, meta.hooks)
+            node.extra().tensor_pre_hooks.append((nr, meta.hooks))
     return meta.hooks
 
 
@@ -152,18 +153,33 @@ def checked(made: Any, before: Any, hook: Any) -> Any:
     """Refuse what a hook returns unless it could stand where the gradient stood."""
     from gradscope.runtime.tensor import Tensor
 
-    name = getattr(hook, "__name__", type(hook).__name__)
+    name = name_of(hook)
     if not isinstance(made, Tensor):
         raise TypeError(f"expected Variable, but hook returned '{type(made).__name__}'")
     if before is None:
-        return made
+        raise RuntimeError(
+            f"can't replace a None gradient with a non-None value\nThe hook '{name}' got None."
+        )
     if made._array.dtype != before._array.dtype:
         raise RuntimeError(
-            f"hook '{name}' has changed the type of value (was {before.type()} got {made.type()})"
+            f"hook '{name}' has changed the type of value (was {_kind(before)} got {_kind(made)})"
         )
     if made._array.shape != before._array.shape:
         raise RuntimeError(f"hook '{name}' has changed the size of value")
     return made
+
+
+def name_of(hook: Any) -> str:
+    """What errors call a hook."""
+    return str(getattr(hook, "__name__", "<unknown>"))
+
+
+def _kind(tensor: Any) -> str:
+    """The type of a tensor; those that have no old name are called as PyTorch's engine does."""
+    dtype = tensor.dtype
+    if dtype.is_complex or dtype.scalar_name in ("Bool", "BFloat16"):
+        return f"CPU{dtype.scalar_name}Type"
+    return str(tensor.type())
 
 
 def run_pre_hooks(task: Any, node: Node, hooks: Hooks, values: Any, raw: bool) -> Any:
@@ -202,9 +218,8 @@ def _replaced(made: Any, before: Any, hook: Any) -> Any:
     if not isinstance(made, tuple):
         raise TypeError(f"expected tuple, but hook returned '{type(made).__name__}'")
     if len(made) != len(before):
-        name = getattr(hook, "__name__", type(hook).__name__)
         raise RuntimeError(
-            f"hook '{name}' has returned an incorrect number of values "
+            f"hook '{name_of(hook)}' has returned an incorrect number of values "
             f"(got {len(made)}, but expected {len(before)})"
         )
     return tuple(

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 new = object.__new__
 
-NATIVE = frozenset({"AccumulateGrad", "CopyBackwards", "CopySlices", "GraphRoot", "Identity"})
+NATIVE = frozenset(
+    {"AccumulateGrad", "CopyBackwards", "CopySlices", "Error", "GraphRoot", "Identity"}
+)
 """Nodes that PyTorch's engine has by itself, written by hand."""
 
 NOWHERE: tuple[None, int] = (None, 0)
@@ -47,7 +49,7 @@ class Extra:
     def __init__(self) -> None:
         self.pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
         self.post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
-        self.tensor_pre_hooks: dict[int, OrderedDict[int, Callable[..., Any]]] = {}
+        self.tensor_pre_hooks: list[tuple[int, OrderedDict[int, Callable[..., Any]]]] = []
         self.retains_grad: dict[int, Callable[..., Any]] = {}
         self.metadata: dict[Any, Any] = {}
         self.conjugates = False

@@ -19,7 +19,7 @@ from gradscope.runtime.tensor import Tensor
 from gradscope.runtime.views import attach_view, rebase_history, set_gradient_edge
 
 if TYPE_CHECKING:
-    from gradscope.runtime.autograd.function import BackwardCFunction
+    from gradscope.runtime.autograd.custom_node import BackwardCFunction
 
 NO_GRADIENT = ((), np.dtype(np.float32))
 """The input metadata of an output to which no edge ever leads."""
@@ -35,8 +35,8 @@ def record_history(
 ) -> tuple[Any, ...]:
     """The outputs as the caller gets them: with `ctx` as their history, if history is recorded."""
     given = {id(tensor) for tensor in inputs}
-    dirty = _written(ctx.dirty_tensors or ())
-    constant = _constant(ctx.non_differentiable or ())
+    dirty = _written(_marked(ctx, "dirty_tensors"))
+    constant = _constant(_marked(ctx, "non_differentiable"))
     if separate:
         _refuse_saved_inputs(ctx, given, outputs)
     tensors = [value for value in outputs if isinstance(value, Tensor)]
@@ -57,7 +57,7 @@ def record_history(
             continue
         wanted = next(flags)
         own = (value._array.shape, value._array.dtype)
-        info.append(own)
+        info.append(own if wanted or ctx._materialize_non_diff_grads else None)
         metadata.append(own if wanted else NO_GRADIENT)
         place = _Output(nr, id(value) in given, id(value) in dirty, several)
         made.append(place.differentiable(value, ctx) if wanted else place.constant(value))
@@ -131,6 +131,17 @@ class _Output:
         rebase_history(tensor, node, self.nr)
 
 
+def _marked(ctx: BackwardCFunction, name: str) -> tuple[Any, ...]:
+    """What forward marked in one way."""
+    tensors = getattr(ctx, name)
+    if tensors is not None and not isinstance(tensors, tuple):
+        raise RuntimeError(
+            f"autograd internal error: {name} attribute is expected to be a tuple but is "
+            f"{type(tensors).__name__}"
+        )
+    return tensors or ()
+
+
 def _written(tensors: Sequence[Any]) -> set[int]:
     """The tensors that forward says it wrote to; each write is counted."""
     for position, tensor in enumerate(tensors):
@@ -148,7 +159,7 @@ def _written(tensors: Sequence[Any]) -> set[int]:
 def _constant(tensors: Sequence[Any]) -> set[int]:
     for tensor in tensors:
         if not isinstance(tensor, Tensor):
-            raise TypeError(
+            raise RuntimeError(
                 "mark_non_differentiable only accepts variable arguments, but got "
                 f"{type(tensor).__name__}"
             )
@@ -157,7 +168,7 @@ def _constant(tensors: Sequence[Any]) -> set[int]:
 
 def _refuse_saved_inputs(ctx: BackwardCFunction, given: set[int], outputs: Sequence[Any]) -> None:
     """With `setup_context`, an input that is also an output cannot be saved: either may be it."""
-    saved = {id(tensor) for tensor in ctx.to_save or ()}
+    saved = {id(tensor) for tensor in (*(ctx.to_save or ()), *(ctx.saved_for_forward or ()))}
     dirty = {id(tensor) for tensor in ctx.dirty_tensors or ()}
     if any(id(value) in (given & saved) - dirty for value in outputs):
         raise RuntimeError(

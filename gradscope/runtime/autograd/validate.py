@@ -48,7 +48,8 @@ def fitted(node: Node, index: int, grad: Any, shape: Any, dtype: Any, *, raw: bo
         grad = sum_to_shape(grad, shape) if raw else grad.sum_to_size(*shape)
     kind = grad.dtype if raw else grad._array.dtype
     if kind != dtype:
-        if not hasattr(node, "op") and kind.kind not in "fV" and kind.kind != dtype.kind:
+        unlike = (kind.kind == "c") != (dtype.kind == "c")
+        if unlike and kind.kind not in "fV" and not hasattr(node, "op"):
             raise RuntimeError(
                 "Expected isFloatingType(grad.scalar_type()) || (input_is_complex == "
                 f"grad_is_complex) to be true, but got false.\n{node.name()} returned a gradient "

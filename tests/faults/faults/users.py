@@ -60,7 +60,7 @@ HOOKS: dict[str, Plant] = {
         hooks.register_hook, "if not tensor.requires_grad:", "if False:"
     ),
     "one list of hooks for all outputs": line(
-        hooks.hooks_of, "setdefault(nr, meta.hooks)", "setdefault(0, meta.hooks)"
+        hooks.hooks_of, "append((nr, meta.hooks))", "append((0, meta.hooks))"
     ),
     "a kept gradient that keeps its tensor alive": line(
         hooks.retain_grad, "weakref.ref(tensor)", "lambda: tensor"
@@ -87,7 +87,7 @@ FUNCTIONS: dict[str, Plant] = {
         "if True:",  # type: ignore[attr-defined]
     ),
     "gradients that are made up although nobody wants them": line(
-        BackwardCFunction.run_tensors, "if self.materialize_grads else grads", "if True else grads"
+        BackwardCFunction.run_tensors, "if self._materialize_grads else grads", "if True else grads"
     ),
     "gradients that are not made up": line(
         BackwardCFunction._materialized, "if grad is None and info is not None", "if False"

@@ -136,6 +136,24 @@ def test_inputs_may_be_given_by_name(torch: Any) -> None:
     assert (x.grad.tolist(), y.grad.tolist()) == ([1.0], [2.0])
 
 
+def test_names_are_put_into_the_order_of_forward(torch: Any) -> None:
+    x = leaf(torch, 3.0)
+
+    def forward(ctx: Any, a: Any, b: Any, c: Any = 3, *, d: Any = 4) -> Any:
+        return a * 2
+
+    mine = function(torch, forward, lambda ctx, grad: (grad, None, None, None))
+
+    assert len(mine.apply(x, c=1, b=2).grad_fn.needs_input_grad) == 3
+    for action, text in [
+        (lambda: mine.apply(x, 1, e=2), "forward() got an unexpected keyword argument 'e'"),
+        (lambda: mine.apply(x, 1, d=2), "forward() got an unexpected keyword argument 'd'"),
+        (lambda: mine.apply(x, 1, b=2), "forward() got multiple values for argument 'b'"),
+        (lambda: mine.apply(x, c=2), "forward() missing required argument: 'b' (position 1)"),
+    ]:
+        assert raises(TypeError, action) == text
+
+
 def test_gradients_may_be_none(torch: Any) -> None:
     x, y = leaf(torch, 3.0), leaf(torch, 5.0)
 
@@ -276,6 +294,99 @@ def test_what_is_kept_as_an_attribute_is_not_freed(torch: Any) -> None:
     y.backward()
 
     assert x.grad.tolist() == [12.0]
+
+
+def test_saved_tensors_may_be_read_once_only_where_the_function_says_so(torch: Any) -> None:
+    mine = function(torch, squared, squared_back)
+    mine.clear_saved_tensors_on_access = True
+    x = leaf(torch, 3.0)
+    z = x * 1
+    held = weakref.ref(z)
+    y = mine.apply(z)
+    del z
+
+    assert len(y.grad_fn.saved_tensors) == 1
+    assert held() is None
+    assert raises(RuntimeError, y.backward).startswith(
+        "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True is set"
+    )
+    mine.apply(x).backward()
+    assert x.grad.tolist() == [6.0]
+
+
+def test_a_boxed_backward_gets_one_list_which_it_may_empty(torch: Any) -> None:
+    def backward(ctx: Any, grads: Any) -> Any:
+        assert type(grads) is list
+        return grads.pop(0) * 10
+
+    mine = function(torch, lambda ctx, x: (x * 2, x * 3), backward)
+    mine.boxed_grads_call = True
+    x = leaf(torch, 3.0)
+    mine.apply(x)[0].backward()
+
+    assert x.grad.tolist() == [10.0]
+
+
+def test_only_tensors_can_be_saved_for_forward(torch: Any) -> None:
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_forward(x, None)
+        ctx.save_for_forward(3)
+
+    assert raises(AssertionError, lambda: function(torch, forward).apply(leaf(torch, 1.0))) == (
+        "save_for_forward expects all arguments to be tensors; you should save non-tensors as "
+        "attributes on ctx."
+    )
+
+
+def test_what_forward_said_is_forgotten_when_it_is_over(torch: Any) -> None:
+    def forward(ctx: Any, x: Any) -> Any:
+        y = x * 3
+        ctx.save_for_backward(x)
+        ctx.save_for_forward(x)
+        ctx.mark_non_differentiable(y)
+        return x * 2, y
+
+    ctx = function(torch, forward).apply(leaf(torch, 1.0))[0].grad_fn
+
+    assert (ctx.to_save, ctx.saved_for_forward, ctx.non_differentiable) == (None, None, None)
+    assert ctx.requires_grad
+
+
+def test_switches_are_true_or_false(torch: Any) -> None:
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.set_materialize_grads(0)
+
+    assert raises(TypeError, lambda: function(torch, forward).apply(leaf(torch, 1.0))).startswith(
+        "set_materialize_grads received an invalid combination of arguments"
+    )
+
+
+def test_old_names_still_work_and_warn(torch: Any) -> None:
+    def forward(ctx: Any, x: Any) -> Any:
+        with pytest.warns(FutureWarning, match="`mark_shared_storage` is deprecated"):
+            ctx.mark_shared_storage((x, x))
+        return squared(ctx, x)
+
+    y = function(torch, forward).apply(leaf(torch, 1.0))
+
+    with pytest.warns(DeprecationWarning, match="'saved_variables' is deprecated"):
+        assert len(y.grad_fn.saved_variables) == 1
+
+
+def test_the_node_of_a_function_cannot_be_called(torch: Any) -> None:
+    y = function(torch, doubled, lambda ctx, grad: grad * 5).apply(leaf(torch, 1.0))
+
+    assert raises(TypeError, lambda: y.grad_fn(torch.ones(1))) == (
+        "'MineBackward' object is not callable"
+    )
+    assert y.grad_fn.apply(torch.ones(1)).tolist() == [5.0]
+
+
+def test_a_gradient_of_whole_numbers_is_cast(torch: Any) -> None:
+    x = leaf(torch, 1.0)
+    function(torch, doubled, lambda ctx, grad: grad.long() * 7).apply(x).backward()
+
+    assert (x.grad.dtype, x.grad.tolist()) == (torch.float64, [7.0])
 
 
 def test_saved_tensors_are_nothing_before_forward_is_over(torch: Any) -> None:
@@ -419,6 +530,7 @@ def test_a_once_differentiable_backward_stops_at_the_second(torch: Any) -> None:
 
     assert modes == [False, False]
     assert (plain.requires_grad, first.requires_grad) == (False, True)
+    assert first.grad_fn.name() == "torch::autograd::Error"
     assert raises(RuntimeError, first.backward) == (
         "trying to differentiate twice a function that was marked with @once_differentiable"
     )
@@ -560,6 +672,17 @@ def test_an_input_that_is_returned_cannot_be_saved_by_setup_context(torch: Any) 
     assert raises(RuntimeError, lambda: mine.apply(leaf(torch, 1.0))).startswith(
         "An input that has been returned as-is as output is being saved for backward. This is not "
         "supported if you override setup_context."
+    )
+
+
+def test_an_input_that_is_returned_cannot_be_saved_for_forward_either(torch: Any) -> None:
+    def setup(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_forward(inputs[0])
+
+    mine = function(torch, lambda x: x, lambda ctx, grad: grad, setup)
+
+    assert raises(RuntimeError, lambda: mine.apply(leaf(torch, 1.0))).startswith(
+        "An input that has been returned as-is as output is being saved for backward."
     )
 
 

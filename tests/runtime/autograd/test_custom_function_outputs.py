@@ -78,6 +78,27 @@ def test_outputs_marked_non_differentiable_have_no_gradient(torch: Any) -> None:
     assert seen == [[[1.0], [0.0]]]
 
 
+@pytest.mark.parametrize("mark", ["dirty_tensors", "non_differentiable"])
+def test_marks_are_tuples(torch: Any, mark: str) -> None:
+    def forward(ctx: Any, x: Any) -> Any:
+        setattr(ctx, mark, [x])
+        return x
+
+    assert raises(
+        RuntimeError, lambda: function(torch, forward).apply(leaf(torch, 1.0))
+    ).startswith(f"autograd internal error: {mark} attribute is expected to be a tuple but is ")
+
+
+def test_only_tensors_can_be_marked_non_differentiable(torch: Any) -> None:
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.mark_non_differentiable(3)
+        return x
+
+    assert raises(
+        RuntimeError, lambda: function(torch, forward).apply(leaf(torch, 1.0))
+    ).startswith("mark_non_differentiable only accepts variable arguments, but got ")
+
+
 def test_gradients_that_never_came_are_none_when_asked(torch: Any) -> None:
     seen: list[Any] = []
 

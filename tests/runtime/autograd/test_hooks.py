@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections import OrderedDict
 from typing import Any
 
 import pytest
@@ -430,6 +431,73 @@ def test_a_hook_that_writes_into_its_gradient_changes_it(torch: Any) -> None:
     (y * torch.ones(1, dtype=torch.float64)).sum().backward()
 
     assert x.grad.tolist() == [20.0]
+
+
+def test_a_hook_cannot_make_a_gradient_of_nothing(torch: Any) -> None:
+    nothing = function(torch, lambda ctx, x: x * 2, lambda ctx, grad: None)
+
+    def run(register: Any) -> str:
+        y = leaf(torch, 3.0) * 1
+        register(y)
+        return raises(RuntimeError, nothing.apply(y).sum().backward)
+
+    one = torch.ones(1, dtype=torch.float64)
+    assert {
+        run(lambda y: y.register_hook(lambda grad: one)),
+        run(lambda y: y.grad_fn.register_prehook(lambda grads: (one,))),
+        run(lambda y: y.grad_fn.register_hook(lambda grads, given: (one, None))),
+    } == {"can't replace a None gradient with a non-None value"}
+
+
+def test_hooks_of_several_outputs_run_as_they_were_registered(torch: Any) -> None:
+    first, second, third = leaf(torch, 1.0, 2.0, 3.0).unbind()
+    heard: list[str] = []
+    for name, tensor in (("third", third), ("first", first), ("second", second)):
+        tensor.register_hook(lambda grad, name=name: heard.append(name))
+    third.register_hook(lambda grad: heard.append("third again"))
+
+    (first + second).backward()
+
+    assert heard == ["third", "third again", "first", "second"]
+
+
+def test_a_callable_without_a_name_is_unknown(torch: Any) -> None:
+    class Change:
+        def __call__(self, grad: Any) -> Any:
+            return grad.bool()
+
+    x = leaf(torch, 1.0)
+    x.register_hook(Change())
+
+    assert raises(RuntimeError, (x * 2).sum().backward) == (
+        "hook '<unknown>' has changed the type of value (was torch.DoubleTensor got CPUBoolType)"
+    )
+
+
+def test_the_dicts_of_hooks_are_the_users_to_see_and_to_set(torch: Any) -> None:
+    x = leaf(torch, 1.0)
+    heard: list[str] = []
+    assert (x._backward_hooks, x._post_accumulate_grad_hooks) == (None, None)
+
+    x._backward_hooks = OrderedDict({1: lambda grad: heard.append("set")})
+    x.register_post_accumulate_grad_hook(lambda tensor: heard.append("after"))
+    (x * 2).sum().backward()
+    assert (heard, len(x._post_accumulate_grad_hooks)) == (["set", "after"], 1)
+
+    x._backward_hooks = None
+    (x * 2).sum().backward()
+    assert heard == ["set", "after", "after"]
+
+
+def test_a_leaf_that_no_longer_wants_a_gradient_gets_none(torch: Any) -> None:
+    x = leaf(torch, 1.0)
+    y = x * 2
+    heard: list[Any] = []
+    x.register_post_accumulate_grad_hook(lambda tensor: heard.append(tensor.grad))
+    x.requires_grad_(False)
+    y.sum().backward()
+
+    assert (x.grad, heard) == (None, [None])
 
 
 def test_several_gradients_are_waited_for(torch: Any) -> None:
