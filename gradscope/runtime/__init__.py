@@ -120,6 +120,7 @@ LATE = (
     "return_types",
     "special",
     "testing",
+    "utils",
     "version",
 )
 

@@ -59,8 +59,14 @@ def set_rng_state(new_state: Any) -> None:
 
 
 @contextmanager
-def fork_rng(devices: Any = None, enabled: bool = True, **_: Any) -> Iterator[None]:
-    """Draw inside without moving on outside."""
+def fork_rng(
+    devices: Any = None,
+    enabled: bool = True,
+    _caller: str = "fork_rng",
+    _devices_kw: str = "devices",
+    device_type: str | None = None,
+) -> Iterator[None]:
+    """Draw inside without moving on outside. All devices here draw from one generator."""
     if not enabled:
         yield
         return

@@ -1,0 +1,22 @@
+"""`torch.utils`: what programs use beside tensors, modules and gradients."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_MODULES = ("checkpoint",)
+
+__all__ = list(_MODULES)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
+    from gradscope.runtime.missing import no_module_attribute
+
+    raise no_module_attribute("torch.utils", name, __dir__())
+
+
+def __dir__() -> list[str]:
+    return sorted(_MODULES)

@@ -1,0 +1,82 @@
+"""The older checkpoint: a node that runs the region again, and a whole backward inside it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from gradscope.runtime.autograd.engine import engine
+from gradscope.runtime.autograd.function import Function
+from gradscope.runtime.autograd.grad_mode import enable_grad, no_grad
+from gradscope.runtime.autograd.roots import backward
+from gradscope.runtime.tensor import Tensor
+from gradscope.runtime.utils.checkpoint.random_state import RandomState
+
+
+def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Tensors cut off from their history that gather gradients where these do."""
+    if not isinstance(inputs, tuple):
+        raise RuntimeError(
+            "Only tuple of tensors is supported. Got Unsupported input type: "
+            f"{type(inputs).__name__}"
+        )
+    return tuple(
+        value.detach().requires_grad_(value.requires_grad) if isinstance(value, Tensor) else value
+        for value in inputs
+    )
+
+
+def check_backward_validity(inputs: Iterable[Any]) -> None:
+    """Warn when no gradient can ever reach these."""
+    if not any(value.requires_grad for value in inputs if isinstance(value, Tensor)):
+        warnings.warn(
+            "None of the inputs have requires_grad=True. Gradients will be None",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+class CheckpointFunction(Function):
+    """Runs a function without history, and in backward once more with it."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, run_function: Callable[..., Any], preserve_rng_state: bool, *args: Any
+    ) -> Any:
+        check_backward_validity(args)
+        ctx.run_function = run_function
+        ctx.random_state = RandomState(preserve=preserve_rng_state)
+        ctx.others = [None if isinstance(value, Tensor) else value for value in args]
+        ctx.places = [i for i, value in enumerate(args) if isinstance(value, Tensor)]
+        ctx.save_for_backward(*(args[i] for i in ctx.places))
+        with no_grad():
+            return run_function(*args)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        if not engine.is_checkpoint_valid():
+            raise RuntimeError(
+                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or "
+                "passing an `inputs` parameter to .backward(). To resolve this error, you can "
+                "either set use_reentrant=False, or call .backward() without passing the `inputs` "
+                "argument."
+            )
+        inputs = list(ctx.others)
+        for place, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
+            inputs[place] = tensor
+        leaves = detach_variable(tuple(inputs))
+        with ctx.random_state.again(), enable_grad():
+            made = ctx.run_function(*leaves)
+        outputs = made if isinstance(made, tuple | list) else (made,)
+        roots = [
+            (output, grad)
+            for output, grad in zip(outputs, grads, strict=False)
+            if isinstance(output, Tensor) and output.requires_grad
+        ]
+        if not roots:
+            raise RuntimeError(
+                "none of output has requires_grad=True, this checkpoint() is not necessary"
+            )
+        backward([output for output, _ in roots], [grad for _, grad in roots])
+        return (None, None, *(v.grad if isinstance(v, Tensor) else None for v in leaves))

@@ -1,0 +1,258 @@
+"""One checkpointed call: nothing of it is kept but its inputs; backward runs it again.
+
+# Note [Where a tensor comes back to]
+In the first run every value that an operation saves is replaced by a `Place`, which holds nothing.
+The region knows its places, weakly, in the order in which they were saved. When a backward unpacks
+the first of them, the function runs once more, with the same random numbers, and the values that it
+saves are put, in order, into the places that are still there. Each backward has values of its own
+there: a place lets go of them as they are read, and of what was never read when that backward is
+gone.
+
+Saved-tensor hooks nest: inside a region another one's places hide what it saves from the outer one,
+whose places stand for the inner one's inputs. So to read a value back, every region around it runs
+again, from the outside in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from typing import Any, Final
+from weakref import ReferenceType, WeakKeyDictionary, ref
+
+from gradscope.runtime.autograd.grad_mode import enable_grad, no_grad
+from gradscope.runtime.autograd.graph import saved_tensors_hooks
+from gradscope.runtime.saved import save_input, unpack_tensor
+from gradscope.runtime.state import local
+from gradscope.runtime.tensor import Tensor
+from gradscope.runtime.utils.checkpoint.random_state import RandomState
+from gradscope.runtime.utils.checkpoint.switches import GraphExecGroup
+
+
+class CheckpointError(RuntimeError):
+    """What was recomputed is not what was saved."""
+
+    __module__ = "gradscope.runtime.utils.checkpoint"
+
+
+class _StopRecomputationError(Exception):  # PyTorch's name
+    """All that was saved has come back; the rest of the function need not run."""
+
+
+_READ: Final = object()
+"""In a place whose value has been read."""
+
+
+class Place:
+    """Stands for one saved tensor; holds its value between recomputation and use."""
+
+    __slots__ = ("__weakref__", "values")
+
+    def __init__(self) -> None:
+        self.values: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # per backward
+
+
+class Outside:
+    """Stands for a backward where a saved value is read outside of one."""
+
+    __slots__ = ("__weakref__",)
+
+
+def described(tensor: Any) -> dict[str, Any]:
+    """What must be alike in both runs."""
+    return {"shape": tensor.shape, "dtype": tensor.dtype, "device": tensor.device}
+
+
+CHECKS: Final[dict[str, Callable[[Any], Any]]] = {"default": described, "none": lambda _: None}
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """How one call is checkpointed."""
+
+    preserve_rng_state: bool
+    early_stop: bool
+    check: Callable[[Any], Any]
+    contexts: tuple[AbstractContextManager[Any], AbstractContextManager[Any]]  # of each run
+    report: Callable[[CheckpointError], CheckpointError] | None  # debug=True: says what ran
+
+
+class Region:
+    """A function, what it was called with, and the places of what it saved."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        how: How,
+    ) -> None:
+        state = local.state
+        self.function = function
+        self.kwargs = kwargs
+        self.how = how
+        self.random_state = RandomState(preserve=how.preserve_rng_state)
+        self.args = [
+            (True, save_input(value, state)) if isinstance(value, Tensor) else (False, value)
+            for value in args
+        ]
+        self.places: list[ReferenceType[Place]] = []
+        self.facts: list[Any] = []  # what `how.check` says of each saved tensor
+        self.counts: WeakKeyDictionary[Any, int] = WeakKeyDictionary()  # saved again, per backward
+        self.recomputed: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
+        self.forward_completed = False
+        self.ran_on = False  # a backward inside the function ran it again before it had ended
+
+    def run(self, args: Sequence[Any]) -> Any:
+        """Call the function for the first time: what it saves gets places here."""
+        result = None
+        with saved_tensors_hooks(self.pack, self.unpack), self.how.contexts[0]:
+            result = self.function(*args, **self.kwargs)
+            self.forward_completed = True
+        if not self.forward_completed:
+            raise RuntimeError(
+                "torch.utils.checkpoint: the forward context provided by context_fn suppressed an "
+                "exception raised during the checkpointed forward. This is not supported because "
+                "checkpoint cannot return a value for a failed forward."
+            )
+        return result
+
+    def pack(self, tensor: Any) -> Place:
+        place = Place()
+        self.places.append(ref(place))
+        with no_grad():
+            self.facts.append(self.how.check(tensor))
+        return place
+
+    def unpack(self, place: Place) -> Any:
+        try:
+            return self._unpacked(place)
+        except CheckpointError as error:
+            if self.how.report is None:
+                raise
+            raise self.how.report(error) from error
+
+    def _unpacked(self, place: Place) -> Any:
+        run = GraphExecGroup._get_current_group() or local.state.task or Outside()
+        if not self.recomputed.get(run, False):
+            self._recompute(run)
+            self.recomputed[run] = True
+            self._compare(run)
+        value = place.values[run]
+        if value is _READ:
+            raise CheckpointError(_already_read())
+        place.values[run] = _READ
+        return value
+
+    def _recompute(self, run: Any) -> None:
+        args = [
+            unpack_tensor(None, value, 0) if is_tensor else value for is_tensor, value in self.args
+        ]
+        with (
+            suppress(_StopRecomputationError),
+            saved_tensors_hooks(_Refill(self, run), _as_it_is),
+            enable_grad(),
+            self.random_state.again(),
+            self.how.contexts[1],
+        ):
+            self.function(*args, **self.kwargs)
+
+    def _compare(self, run: Any) -> None:
+        """Raise unless the second run saved what the first one did."""
+        if self.ran_on:
+            return
+        expected, found = len(self.places), self.counts.get(run, 0)
+        if expected != found:
+            raise CheckpointError(
+                "torch.utils.checkpoint: A different number of tensors was saved during the "
+                "original forward and recomputation.\n"
+                f"Number of tensors saved during forward: {expected}\n"
+                f"Number of tensors saved during recomputation: {found}.\n{self.advice()}"
+            )
+        check = self.how.check
+        differing = "".join(
+            f"tensor at position {i}:\nsaved metadata: {first}\nrecomputed metadata: {second}\n"
+            for i, (place, first) in enumerate(zip(self._values(run), self.facts, strict=True))
+            if place is not None and first != (second := check(place))
+        )
+        if differing:
+            raise CheckpointError(
+                "torch.utils.checkpoint: Recomputed values for the following tensors have "
+                f"different metadata than during the forward pass.\n{differing}{self.advice()}"
+            )
+
+    def _values(self, run: Any) -> list[Any]:
+        """What came back, by place; None where a place is gone."""
+        places = [place() for place in self.places]
+        return [None if place is None else place.values[run] for place in places]
+
+    def advice(self) -> str:
+        """Which function it was, and what to do."""
+        code = getattr(self.function, "__code__", None)
+        name = getattr(self.function, "__qualname__", None) or type(self.function).__name__
+        where = "" if code is None else f" ({code.co_filename}:{code.co_firstlineno})"
+        return (
+            f"\n{name}{where} did not do the same when backward ran it again. It must depend on "
+            "nothing that changes in between: a counter, a global, data read from elsewhere. To "
+            "see which operations ran each time, pass debug=True to "
+            "torch.utils.checkpoint.checkpoint(), or call it inside "
+            "torch.utils.checkpoint.set_checkpoint_debug_enabled(True)."
+        )
+
+
+class _Refill:
+    """The pack hook of a second run: fills the places of the first."""
+
+    __slots__ = ("region", "run")
+
+    def __init__(self, region: Region, run: Any) -> None:
+        self.region = region
+        self.run = run
+
+    def __call__(self, tensor: Any) -> Any:
+        region, run = self.region, self.run
+        tensor = tensor.detach() if tensor.requires_grad else tensor
+        index = region.counts.get(run, 0)
+        region.counts[run] = index + 1
+        if index >= len(region.places):
+            return self._surplus(tensor)
+        place = region.places[index]()
+        if place is not None:  # else a backward inside the function is done with it
+            place.values[run] = tensor
+        if region.how.early_stop and index + 1 == len(region.places):
+            raise _StopRecomputationError
+        return tensor  # so that a backward may run inside the function, once more
+
+    def _surplus(self, tensor: Any) -> Any:
+        region = self.region
+        if region.how.early_stop:
+            raise AssertionError(  # as PyTorch
+                "Unexpected state: target_frame.early_stop is set"
+            )
+        if region.forward_completed:
+            raise CheckpointError(
+                "torch.utils.checkpoint: trying to save more tensors during recomputation than "
+                f"during the original forward pass.\n{region.advice()}"
+            )
+        region.ran_on = True
+        return tensor
+
+
+def _as_it_is(tensor: Any) -> Any:
+    return tensor
+
+
+def _already_read() -> str:
+    extra = ""
+    if GraphExecGroup._get_current_group() is not None:
+        extra = (
+            "Performing two backward calls that overlap (i.e. require the same saved activation "
+            "in order to compute gradients) is not allowed while under the "
+            "torch.utils.checkpoint.GraphExecGroup context. "
+        )
+    return (
+        "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked "
+        f"once. {extra}If you are calling ctx.saved_tensors in backward, make sure to do so only "
+        "once. Otherwise please open an issue with details on your use case."
+    )

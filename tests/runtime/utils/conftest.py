@@ -1,0 +1,7 @@
+"""Every test here runs on gradscope's runtime and on PyTorch: what it expects holds for both."""
+
+from __future__ import annotations
+
+from tests.runtime.autograd.conftest import torch
+
+__all__ = ["torch"]
