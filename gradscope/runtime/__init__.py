@@ -14,6 +14,7 @@ from gradscope.runtime import autograd as autograd, missing, ops, random as rand
 from gradscope.runtime.autograd.anomaly_mode import (
     is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled,
     is_anomaly_enabled as is_anomaly_enabled,
+    set_anomaly_enabled as set_anomaly_enabled,
 )
 from gradscope.runtime.autograd.grad_mode import (
     enable_grad as enable_grad,

@@ -18,6 +18,8 @@ class ThreadState:
     """
 
     subclassed: ClassVar[bool] = False
+    anomaly_mode: ClassVar[tuple[bool, bool]] = (False, True)
+    """Whether anomaly mode is on and looks for NaN: for all threads, those to come too."""
     all: ClassVar[weakref.WeakSet[ThreadState]] = weakref.WeakSet()
 
     __slots__ = (
@@ -46,9 +48,8 @@ class ThreadState:
     def __init__(self) -> None:
         self.grad_enabled = True
         self.inference = False
-        self.anomaly = False
+        self.anomaly, self.check_nan = ThreadState.anomaly_mode
         self.context = 0  # a watcher's number for where this thread is
-        self.check_nan = True
         self.checkpoint_valid = True  # no node on this thread runs only for some gradients
         self.saved_hooks: list[tuple[Any, Any]] = []
         self.disabled_saved_hooks: str | None = None

@@ -11,7 +11,7 @@ import numpy as np
 
 from gradscope.runtime.autograd.making import PARENT, TRACEBACK
 from gradscope.runtime.autograd.node import Node
-from gradscope.runtime.state import local
+from gradscope.runtime.state import ThreadState, local
 
 
 def check_outputs(node: Node, outputs: Sequence[Any], *, raw: bool) -> None:
@@ -65,47 +65,57 @@ def _warn(text: str) -> None:
     try:
         warnings.warn(text, UserWarning, stacklevel=2)
     except UserWarning:
-        sys.stderr.write(f"{text}\n")
+        sys.stderr.write(f"UserWarning: {text}\n")
 
 
 class detect_anomaly:  # noqa: N801  (PyTorch's name)
     """Context manager: find the operation whose backward makes a NaN."""
 
     def __init__(self, check_nan: bool = True) -> None:
+        self.before = ThreadState.anomaly_mode
+        self.check_nan = check_nan
         warnings.warn(
             "Anomaly Detection has been enabled. This mode will increase the runtime and should "
             "only be enabled for debugging.",
             UserWarning,
             stacklevel=2,
         )
-        self.wanted = (True, check_nan)
 
     def __enter__(self) -> None:
-        self.before = _switch(self.wanted)
+        set_anomaly_enabled(True, self.check_nan)
 
     def __exit__(self, *error: object) -> None:
-        _switch(self.before)
+        set_anomaly_enabled(*self.before)
 
 
 class set_detect_anomaly:  # noqa: N801  (PyTorch's name)
     """The same, as a switch that takes effect at once; a context manager that switches back."""
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
-        self.before = _switch((mode, check_nan))
+        self.before = ThreadState.anomaly_mode
+        set_anomaly_enabled(mode, check_nan)
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, *error: object) -> None:
-        _switch(self.before)
+        set_anomaly_enabled(*self.before)
 
 
-def _switch(wanted: tuple[bool, bool]) -> tuple[bool, bool]:
-    state = local.state
-    before = (state.anomaly, state.check_nan)
-    state.anomaly, state.check_nan = wanted
-    state.refresh()
-    return before
+def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
+    """Switch anomaly mode, in all threads."""
+    for position, (name, value) in enumerate(
+        {"enabled": enabled, "check_nan": check_nan}.items(), 1
+    ):
+        if not isinstance(value, bool):
+            raise TypeError(
+                f"set_anomaly_enabled(): argument '{name}' (position {position}) must be bool, "
+                f"not {type(value).__name__}"
+            )
+    ThreadState.anomaly_mode = (enabled, check_nan)
+    for state in list(ThreadState.all):
+        state.anomaly, state.check_nan = enabled, check_nan
+        state.refresh()
 
 
 def is_anomaly_enabled() -> bool:

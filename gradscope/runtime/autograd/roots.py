@@ -171,8 +171,8 @@ def _inputs(inputs: Any, caller: str) -> tuple[Any, ...]:
     return wanted
 
 
-def _listed(value: Any, count: int = 0) -> tuple[Any, ...]:
-    if value is None:
+def _listed(value: Any, count: int | None = None) -> tuple[Any, ...]:
+    if value is None and count is not None:
         return (None,) * count
     if isinstance(value, Tensor) or _is_edge(value):
         return (value,)
@@ -298,11 +298,11 @@ def _run(
 ) -> list[Any]:
     """Let the engine run from the roots; returns the gradients of the inputs, None if unused."""
     edges = [root_edge(root, i) for i, root in enumerate(roots)]
-    wanted = [_wanted_edge(x) for x in inputs]
     if accumulate_grad:
         for tensor in inputs:
             if isinstance(tensor, Tensor):
                 tensor.retain_grad()
+    wanted = [_wanted_edge(x) for x in inputs]
     raw = not create_graph
     values = [None if s is None else _fit(s, e, raw=raw) for s, e in zip(seeds, edges, strict=True)]
     found = engine.execute(

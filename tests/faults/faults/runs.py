@@ -235,11 +235,6 @@ ENDS: dict[str, Plant] = {
         "task = local.state.task",
         "task = local.state.task and (local.state.task.parent or local.state.task)",
     ),
-    "anomaly mode that is left behind in the pool": line(
-        Engine._on_pool_thread,
-        "inner.anomaly, inner.check_nan = state.anomaly, state.check_nan",
-        "pass",
-    ),
 }
 
 RUNS = {**ORDER, **ASKED, **KEPT, **SUMS, **LEAVES, **HEARD, **ENDS}

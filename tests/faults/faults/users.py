@@ -168,7 +168,7 @@ MODES: dict[str, Plant] = {
         anomaly_mode.tell, "while parent is not None:", "while False:"
     ),
     "anomaly mode that is not switched back": line(
-        anomaly_mode.detect_anomaly.__exit__, "_switch(self.before)", "pass"
+        anomaly_mode.detect_anomaly.__exit__, "set_anomaly_enabled(*self.before)", "pass"
     ),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from typing import Any
 
@@ -127,6 +128,60 @@ def test_the_switch_takes_effect_at_once_and_back_at_the_end(torch: Any) -> None
     finally:
         torch.autograd.set_detect_anomaly(False)
     assert not torch.is_anomaly_enabled()
+
+
+def test_it_is_on_in_all_threads(torch: Any) -> None:
+    """Also in those that were there before."""
+    seen: list[Any] = []
+    turns = [threading.Event(), threading.Event()]
+
+    def look() -> None:
+        seen.append(torch.is_anomaly_enabled())
+        turns[0].set()
+        turns[1].wait()
+        seen.append((torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()))
+
+    old = threading.Thread(target=look)
+    old.start()
+    turns[0].wait()
+    with quietly(torch, check_nan=False):
+        turns[1].set()
+        old.join()
+        new = threading.Thread(target=look)
+        new.start()
+        new.join()
+
+    assert seen == [False, (True, False), True, (True, False)]
+    assert not torch.is_anomaly_enabled()
+
+
+def test_what_was_before_is_what_was_when_it_was_made(torch: Any) -> None:
+    made = quietly(torch)
+    torch.set_anomaly_enabled(True, False)
+    try:
+        with made:
+            assert torch.is_anomaly_check_nan_enabled()
+        assert not torch.is_anomaly_enabled()
+    finally:
+        torch.set_anomaly_enabled(False)
+
+
+def test_the_switch_is_on_or_off(torch: Any) -> None:
+    assert raises(TypeError, lambda: torch.autograd.set_detect_anomaly(3)) == (
+        "set_anomaly_enabled(): argument 'enabled' (position 1) must be bool, not int"
+    )
+
+
+def test_where_warnings_are_errors_they_are_written_down(torch: Any, capsys: Any) -> None:
+    """So that the error under way is the one that comes out."""
+    with quietly(torch):
+        text = raises(RuntimeError, nan_behind(torch, leaf(torch, 1.0)).sum().backward)
+
+    assert text == "Function 'BadBackward' returned nan values in its 0th output."
+    assert capsys.readouterr().err.startswith(
+        "UserWarning: Error detected in BadBackward. Traceback of forward call that caused the "
+        "error:\n"
+    )
 
 
 def test_it_ends_with_an_error_inside(torch: Any) -> None:

@@ -241,3 +241,15 @@ def test_many_gradients_at_once(torch: Any) -> None:
     (jacobian,) = torch.autograd.grad(x * x, x, seeds, is_grads_batched=True)
 
     assert jacobian.tolist() == [[2.0, 0.0], [0.0, 4.0]]
+
+
+def test_an_input_without_gradient_cannot_keep_one(torch: Any) -> None:
+    assert raises(
+        RuntimeError, lambda: leaf(torch, 1.0).sum().backward(inputs=[torch.ones(1)])
+    ) == ("can't retain_grad on Tensor that has requires_grad=False")
+
+
+def test_nothing_is_no_tensor_to_start_from(torch: Any) -> None:
+    assert raises(TypeError, lambda: torch.autograd.backward(None)) == (
+        "'NoneType' object is not iterable"
+    )
