@@ -29,6 +29,8 @@ from gradscope.runtime.autograd.node import Node
 from gradscope.runtime.state import ThreadState, local
 from gradscope.runtime.storage import VersionCounter
 from gradscope.runtime.tensor import Tensor
+from gradscope.trace.schema import NONE
+from gradscope.trace.shorthand.runs import MODULE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -317,6 +319,14 @@ class NativeProbe:
 
     def hook_begin(self, task: Any, node: Any, kind: int, index: int, hook: Any) -> None:
         place, name = self.catalog.hook(hook)
+        self.note(HOOK_BEGIN, task, node, kind, index, place, name)
+
+    def module_hook_begin(
+        self, task: Any, node: Any, module: Any, kind: int, index: int, hook: Any
+    ) -> None:
+        place, name = self.catalog.hook(hook)
+        if hasattr(module, "_modules"):  # a BackwardHook set up by hand may belong to anything
+            kind += MODULE * (self.module_id(module, NONE) + 1)
         self.note(HOOK_BEGIN, task, node, kind, index, place, name)
 
     def hook_end(

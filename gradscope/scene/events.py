@@ -15,7 +15,7 @@ from gradscope.errors import EmptyTraceError
 from gradscope.scene.timeline import TimelineOptions
 from gradscope.scene.words import count
 from gradscope.trace.run import Trace
-from gradscope.trace.schema import NONE, Accumulation, Event, HookKind
+from gradscope.trace.schema import NONE, Accumulation, Event, HookKind, Module
 
 SHARED = {field.name for field in fields(Event)}
 NODES = ("node", "source")
@@ -81,12 +81,20 @@ def _line(event: Event, names: NodeNames, numbers: Mapping[int, int]) -> EventLi
     )
 
 
+def _module(trace: Trace, id: int) -> str:
+    modules = trace.table(Module)
+    return (modules.row(id).path or "(root)") if modules.has(id) else str(id)
+
+
 def _details(event: Event, names: NodeNames) -> Iterator[str]:
     for field in fields(event):
         value = getattr(event, field.name)
         if field.name in SHARED or field.name in HIDDEN or field.name == "node":
             continue
-        if field.name in NODES:
+        if field.name == "module":
+            if value != NONE:
+                yield f"module {_module(names.trace, value)}"
+        elif field.name in NODES:
             yield f"{field.name} {names.of(value)}"
         elif isinstance(value, bool):
             if value:

@@ -7,6 +7,7 @@ from enum import IntEnum
 from gradscope.trace.declare import (
     NONE,
     Event,
+    ModuleId,
     NodeId,
     SavedId,
     StackId,
@@ -143,6 +144,7 @@ class HookBegin(Event):
     index: int = 0  # position among the hooks of its kind on this node
     stack: StackId = NONE  # where it was registered
     name: Text = ""  # of the function
+    module: ModuleId = NONE  # whose forward or backward it attends
 
 
 @event("hook_end")

@@ -29,6 +29,8 @@ CATCHES_EVERYTHING = frozenset(
         "runtime/autograd/engine.py",
         "runtime/autograd/function.py",
         "runtime/autograd/grad_mode.py",  # thrown into a decorated generator
+        "runtime/nn/modules/calls.py",  # a hook after an error that is raised anyway
+        "runtime/nn/modules/state.py",  # what copying a state into a parameter raised
     }
 )
 

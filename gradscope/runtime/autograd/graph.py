@@ -11,8 +11,8 @@ from weakref import WeakSet, ref
 
 import numpy as np
 
-from gradscope.runtime.autograd.hooks import RemovableHandle
 from gradscope.runtime.autograd.node import Node
+from gradscope.runtime.removable import RemovableHandle
 from gradscope.runtime.state import local
 from gradscope.runtime.storage import VersionCounter
 from gradscope.runtime.tensor import Tensor

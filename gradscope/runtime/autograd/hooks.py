@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradscope.runtime import probe
 from gradscope.runtime.call import wrap
+from gradscope.runtime.removable import RemovableHandle
 
 if TYPE_CHECKING:
     from gradscope.runtime.autograd.node import Node
@@ -18,35 +18,6 @@ if TYPE_CHECKING:
 Hooks = OrderedDict[int, Callable[..., Any]]
 
 TENSOR, PRE, POST, RETAINS_GRAD, CAPTURE, POST_ACCUMULATE = range(6)
-
-
-class RemovableHandle:
-    """What registering a hook returns: `remove()` takes the hook away again."""
-
-    _ids = itertools.count()
-
-    def __init__(self, hooks: Hooks) -> None:
-        self.hooks = weakref.ref(hooks)
-        self.id = next(RemovableHandle._ids)
-
-    @classmethod
-    def added(cls, hooks: Hooks, hook: Callable[..., Any]) -> RemovableHandle:
-        if not callable(hook):
-            raise TypeError(f"a hook must be callable, not {type(hook).__name__}")
-        handle = cls(hooks)
-        hooks[handle.id] = hook
-        return handle
-
-    def remove(self) -> None:
-        hooks = self.hooks()
-        if hooks is not None:
-            hooks.pop(self.id, None)
-
-    def __enter__(self) -> RemovableHandle:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.remove()
 
 
 def register_hook(tensor: Tensor, hook: Callable[..., Any]) -> RemovableHandle:

@@ -42,19 +42,19 @@ def finish(node: Node, state: ThreadState) -> None:
 def remember(node: Node, state: ThreadState) -> None:
     """Keep the stack of the call that makes a node, and the node being run, if any."""
     metadata = node.extra().metadata
-    metadata[TRACEBACK] = traceback.format_stack(_outside(sys._getframe(1)))
+    metadata[TRACEBACK] = traceback.format_stack(outside(sys._getframe(1)))
     if state.node is not None:
         metadata[PARENT] = state.node
 
 
-def _outside(frame: FrameType | None) -> FrameType | None:
+def outside(frame: FrameType | None) -> FrameType | None:
     """The nearest frame that is not the runtime's own."""
-    while frame is not None and _is_ours(frame):
+    while frame is not None and is_ours(frame):
         frame = frame.f_back
     return frame
 
 
-def _is_ours(frame: FrameType) -> bool:
+def is_ours(frame: FrameType) -> bool:
     module = frame.f_globals.get("__name__", "")
     road = frame.f_code.co_filename.startswith("<road of")
     return road or str(module).startswith("gradscope.runtime")

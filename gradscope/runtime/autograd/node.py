@@ -136,13 +136,13 @@ class Node:
 
     def register_hook(self, hook: Callable[..., Any]) -> Any:
         """Call `hook(grad_inputs, grad_outputs)` after the node has run."""
-        from gradscope.runtime.autograd.hooks import RemovableHandle
+        from gradscope.runtime.removable import RemovableHandle
 
         return RemovableHandle.added(self.extra().post_hooks, hook)
 
     def register_prehook(self, hook: Callable[..., Any]) -> Any:
         """Call `hook(grad_outputs)` before the node runs."""
-        from gradscope.runtime.autograd.hooks import RemovableHandle
+        from gradscope.runtime.removable import RemovableHandle
 
         return RemovableHandle.added(self.extra().pre_hooks, hook)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from gradscope.runtime import probe
 from gradscope.runtime.autograd.grad_mode import enable_grad, no_grad
-from gradscope.runtime.autograd.hooks import RemovableHandle
+from gradscope.runtime.removable import RemovableHandle
 from gradscope.runtime.tensor import Tensor
 
 Group = dict[str, Any]

@@ -38,6 +38,9 @@ CODES: tuple[tuple[type[Event], tuple[str, ...]], ...] = (
 
 BOOLS = {"failed", "replaced", "pool"}
 
+MODULE = 32
+"""The kind of a hook of a module stands with so many times the module's id, counted from 1."""
+
 
 class Runs:
     """Orders short records by time and counts off their events.
@@ -102,6 +105,9 @@ class Runs:
             for letter, name in zip("abcd", names, strict=False):
                 value = table[letter][chosen]
                 more[name] = value != 0 if name in BOOLS else value
+            if kind is events.HookBegin:
+                more["module"], more["hook"] = np.divmod(more["hook"], MODULE)
+                more["module"] -= 1
             if kind in QUEUED:
                 more["queue"] = table["thread"][chosen]
             t, task = table["t"][chosen], table["task"][chosen]

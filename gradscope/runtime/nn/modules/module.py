@@ -2,59 +2,77 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable
+import inspect
 from typing import Any
 
 from gradscope.runtime import probe
-from gradscope.runtime.nn.modules import calls, conversion, traversal
+from gradscope.runtime.nn.modules import conversion, hooks, traversal
+from gradscope.runtime.nn.modules.calls import attended
+from gradscope.runtime.nn.modules.global_hooks import (
+    EVERYWHERE,
+    everywhere,
+    register_module_backward_hook,
+    register_module_buffer_registration_hook,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+    replaced,
+)
 from gradscope.runtime.nn.modules.state import StateDict
 from gradscope.runtime.nn.parameter import Buffer, Parameter
 from gradscope.runtime.tensor import Tensor
 from gradscope.runtime.tensor_geometry import type_name
 
+__all__ = [
+    "Module",
+    "register_module_backward_hook",
+    "register_module_buffer_registration_hook",
+    "register_module_forward_hook",
+    "register_module_forward_pre_hook",
+    "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook",
+    "register_module_module_registration_hook",
+    "register_module_parameter_registration_hook",
+]
+
 KINDS = ("_parameters", "_buffers", "_modules")
 
 
-class Module(traversal.Traversal, conversion.Conversion, StateDict):
+class Module(hooks.Hooked, traversal.Traversal, conversion.Conversion, StateDict):
     """A part of a network: what it has learned, what it is made of, what it computes."""
 
+    call_super_init: bool = False
     training: bool
     _parameters: dict[str, Any]
     _buffers: dict[str, Any]
     _modules: dict[str, Any]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        if args or kwargs:
-            name, what = type(self).__name__, "positional argument" if args else "keyword argument"
-            given = f"s: {len(args)} given" if args else f" '{next(iter(kwargs))}'"
-            raise TypeError(f"{name}.__init__() got an unexpected {what}{given}")
+        if not self.call_super_init:
+            _refuse_arguments(type(self).__name__, args, kwargs)
         own = self.__dict__
         own["training"] = True
         own["_parameters"] = {}
         own["_buffers"] = {}
         own["_non_persistent_buffers_set"] = set()
-        own["_backward_pre_hooks"] = OrderedDict()
-        own["_backward_hooks"] = OrderedDict()
-        own["_is_full_backward_hook"] = None
-        own["_forward_hooks"] = OrderedDict()
-        own["_forward_hooks_with_kwargs"] = OrderedDict()
-        own["_forward_hooks_always_called"] = OrderedDict()
-        own["_forward_pre_hooks"] = OrderedDict()
-        own["_forward_pre_hooks_with_kwargs"] = OrderedDict()
-        own["_state_dict_hooks"] = OrderedDict()
-        own["_state_dict_pre_hooks"] = OrderedDict()
-        own["_load_state_dict_pre_hooks"] = OrderedDict()
-        own["_load_state_dict_post_hooks"] = OrderedDict()
+        hooks.prepare(own)
         own["_modules"] = {}
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
 
     # -- a call ---------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        own = self.__dict__
-        if probe.here is None and not (own["_forward_hooks"] or own["_forward_pre_hooks"]):
-            return self.forward(*args, **kwargs)
-        return calls.attended(self, args, kwargs)
+        try:
+            heard = self.__dict__["_attended"] or EVERYWHERE or probe.here
+        except KeyError:  # Module.__init__() was not called
+            heard = True
+        if heard:
+            return attended(self, args, kwargs)
+        return self.forward(*args, **kwargs)
 
     _call_impl = __call__
 
@@ -63,26 +81,6 @@ class Module(traversal.Traversal, conversion.Conversion, StateDict):
         raise NotImplementedError(
             f'Module [{type(self).__name__}] is missing the required "forward" function'
         )
-
-    def register_forward_pre_hook(
-        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
-    ) -> Any:
-        """Call `hook(module, args)` before each forward; what it returns replaces the arguments."""
-        return calls.registered(self, "_forward_pre_hooks", hook, prepend, with_kwargs)
-
-    def register_forward_hook(
-        self,
-        hook: Callable[..., Any],
-        *,
-        prepend: bool = False,
-        with_kwargs: bool = False,
-        always_call: bool = False,
-    ) -> Any:
-        """Call `hook(module, args, output)` after each forward; it may replace the output."""
-        handle = calls.registered(self, "_forward_hooks", hook, prepend, with_kwargs)
-        if always_call:
-            self._forward_hooks_always_called[handle.id] = True
-        return handle
 
     # -- what it has ----------------------------------------------------------------------------
 
@@ -102,6 +100,8 @@ class Module(traversal.Traversal, conversion.Conversion, StateDict):
                 f"created explicitly. To express '{name}' as a function of another Tensor, compute "
                 "the value in the forward() method."
             )
+        if param is not None:
+            param = replaced(everywhere.parameter_registration, self, name, param)
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
@@ -109,12 +109,12 @@ class Module(traversal.Traversal, conversion.Conversion, StateDict):
         if "_buffers" not in self.__dict__:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
         self._check_name("buffer", name, self._buffers)
-        if tensor is not None and not isinstance(tensor, Tensor):
+        if not _may_be_buffer(tensor):
             raise TypeError(
                 f"cannot assign '{_type_name(tensor)}' object to buffer '{name}' "
                 "(torch Tensor or None required)"
             )
-        self._buffers[name] = tensor
+        self._buffers[name] = replaced(everywhere.buffer_registration, self, name, tensor)
         kept = self._non_persistent_buffers_set
         (kept.discard if persistent else kept.add)(name)
 
@@ -123,7 +123,7 @@ class Module(traversal.Traversal, conversion.Conversion, StateDict):
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{_type_name(module)} is not a Module subclass")
         self._check_name("module", name, self._modules)
-        self._modules[name] = module
+        self._modules[name] = replaced(everywhere.module_registration, self, name, module)
 
     def register_module(self, name: str, module: Any) -> None:
         self.add_module(name, module)
@@ -164,10 +164,10 @@ class Module(traversal.Traversal, conversion.Conversion, StateDict):
             if "_modules" not in own:
                 raise AttributeError("cannot assign module before Module.__init__() call")
             self._forget(name, "_parameters", "_buffers")
-            self._modules[name] = value
+            self._modules[name] = replaced(everywhere.module_registration, self, name, value)
         elif isinstance(value, Buffer):
             self._forget(name, "_parameters", "_modules")
-            self.register_buffer(name, value, value.persistent)
+            self._assign_buffer(name, value, persistent=value.persistent)
         else:
             self._set_other(name, value)
 
@@ -194,16 +194,32 @@ class Module(traversal.Traversal, conversion.Conversion, StateDict):
                     f"cannot assign '{_type_name(value)}' as child module '{name}' "
                     "(torch.nn.Module or None expected)"
                 )
-            self._modules[name] = value
+            self._modules[name] = replaced(everywhere.module_registration, self, name, value)
         elif name in own.get("_buffers", ()):
-            if value is not None and not isinstance(value, Tensor):
+            if not _may_be_buffer(value):
                 raise TypeError(
                     f"cannot assign '{_type_name(value)}' as buffer '{name}' "
                     "(torch.nn.Buffer, torch.Tensor or None expected)"
                 )
-            self._buffers[name] = value
+            persistent = name not in self._non_persistent_buffers_set
+            self._assign_buffer(name, value, persistent=persistent)
         else:
+            if name in hooks.LISTENING and "_attended" in own:
+                own["_attended"].append(True)
             object.__setattr__(self, name, value)
+
+    def _assign_buffer(self, name: str, value: Any, *, persistent: bool) -> None:
+        """Register a buffer; a class's own method may know of persistent ones only."""
+        known = inspect.signature(self.register_buffer).parameters
+        if "persistent" in known:
+            self.register_buffer(name, value, persistent)
+        elif persistent:
+            self.register_buffer(name, value)
+        else:
+            raise RuntimeError(
+                "Registering a non-persistent buffer on a Module subclass that implements "
+                "register_buffer() without the persistent argument is not allowed."
+            )
 
     def __delattr__(self, name: str) -> None:
         own = self.__dict__
@@ -213,6 +229,12 @@ class Module(traversal.Traversal, conversion.Conversion, StateDict):
                 self._non_persistent_buffers_set.discard(name)
                 return
         super().__delattr__(name)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        own = self.__dict__
+        own.update(state)
+        hooks.prepare(own)
+        own.setdefault("_non_persistent_buffers_set", set())
 
     # -- what it says of itself -----------------------------------------------------------------
 
@@ -241,6 +263,22 @@ class Module(traversal.Traversal, conversion.Conversion, StateDict):
 def indented(text: str) -> str:
     """All lines after the first two places further in."""
     return text.replace("\n", "\n  ")
+
+
+def _refuse_arguments(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Module.__init__ takes none; a class that passes some on says so by `call_super_init`."""
+    if kwargs:
+        raise TypeError(
+            f"{name}.__init__() got an unexpected keyword argument '{next(iter(kwargs))}'"
+        )
+    if args:
+        raise TypeError(
+            f"{name}.__init__() takes 1 positional argument but {len(args) + 1} were given"
+        )
+
+
+def _may_be_buffer(value: Any) -> bool:
+    return value is None or isinstance(value, Tensor) or hasattr(value, "__torch_function__")
 
 
 def _type_name(value: Any) -> str:

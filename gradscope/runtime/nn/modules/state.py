@@ -7,11 +7,19 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gradscope.runtime.autograd.grad_mode import no_grad
-from gradscope.runtime.autograd.hooks import RemovableHandle
+from gradscope.runtime.nn.modules.hooks import WrappedHook
 from gradscope.runtime.nn.parameter import Parameter
+from gradscope.runtime.removable import RemovableHandle
 from gradscope.runtime.tensor import Tensor
+from gradscope.runtime.warned import warn
 
 _EXTRA = "_extra_state"
+
+POSITIONAL = (
+    "Positional args are being deprecated, use kwargs instead. Refer to "
+    "https://pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module.state_dict "
+    "for details."
+)
 
 
 class IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
@@ -47,8 +55,10 @@ class StateDict:
     ) -> Any:
         """All parameters and persistent buffers by their dotted names."""
         if args:
-            given: list[Any] = [destination, prefix, keep_vars]
-            given[: len(args)] = args
+            warn(POSITIONAL, FutureWarning)
+            given = [destination, prefix, keep_vars]
+            for i, value in enumerate(args[:3]):
+                given[i] = value if given[i] in (None, "", False) else given[i]
             destination, prefix, keep_vars = given
         if destination is None:
             destination = OrderedDict()
@@ -67,13 +77,17 @@ class StateDict:
                 )
         for hook in own["_state_dict_hooks"].values():
             found = hook(self, destination, prefix, metadata)
-            destination = destination if found is None else found
+            if found is None:
+                continue
+            if getattr(hook, "_from_public_api", False):
+                raise RuntimeError("state_dict post-hook must return None")
+            destination = found
         return destination
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         for name, tensor in self._own_state().items():
             destination[prefix + name] = tensor if keep_vars else tensor.detach()
-        if self._has_extra_state():
+        if type(self).get_extra_state is not StateDict.get_extra_state:
             destination[prefix + _EXTRA] = self.get_extra_state()
 
     def _own_state(self) -> dict[str, Any]:
@@ -83,25 +97,46 @@ class StateDict:
         both = {**own["_parameters"], **kept}
         return {name: tensor for name, tensor in both.items() if tensor is not None}
 
-    def _has_extra_state(self) -> bool:
-        return type(self).get_extra_state is not StateDict.get_extra_state
+    def _takes_extra_state(self) -> bool:
+        return type(self).set_extra_state is not StateDict.set_extra_state
 
-    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> Any:
-        return RemovableHandle.added(self.__dict__["_state_dict_hooks"], hook)
+    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(module, state_dict, prefix, local_metadata)` when this module has said its."""
+        hook._from_public_api = True  # type: ignore[attr-defined]
+        return self._listening("_state_dict_hooks", hook)
 
-    _register_state_dict_hook = register_state_dict_post_hook
+    def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """The same; where `state_dict` was called, what it returns is the state."""
+        if getattr(hook, "_from_public_api", False):
+            raise RuntimeError(
+                "Cannot register the same function as the state dict post hook that was previously "
+                "registered via register_state_dict_post_hook"
+            )
+        return self._listening("_state_dict_hooks", hook)
 
-    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> Any:
-        return RemovableHandle.added(self.__dict__["_state_dict_pre_hooks"], hook)
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(module, prefix, keep_vars)` before this module says its state."""
+        return self._listening("_state_dict_pre_hooks", hook)
 
-    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> Any:
-        def bound(*args: Any) -> Any:
-            return hook(self, *args)
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(module, state_dict, prefix, …)` before this module takes its part."""
+        return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
-        return RemovableHandle.added(self.__dict__["_load_state_dict_pre_hooks"], bound)
+    def _register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], with_module: bool = False
+    ) -> RemovableHandle:
+        wrapped = WrappedHook(hook, self if with_module else None)
+        return self._listening("_load_state_dict_pre_hooks", wrapped)
 
-    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> Any:
-        return RemovableHandle.added(self.__dict__["_load_state_dict_post_hooks"], hook)
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(module, incompatible_keys)` after this module and its parts have loaded."""
+        return self._listening("_load_state_dict_post_hooks", hook)
+
+    def _listening(self, kind: str, hook: Callable[..., Any]) -> RemovableHandle:
+        hooks = getattr(self, kind)
+        handle = RemovableHandle(hooks)
+        hooks[handle.id] = hook
+        return handle
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
@@ -109,8 +144,8 @@ class StateDict:
         """Copy a state into this module. Names must match unless `strict` is off, shapes always."""
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
-        loading = _Loading(state_dict, strict=strict, assign=assign)
-        loading.load(self, "")
+        loading = _Loading(state_dict, assign=assign)
+        loading.load(self, loading.state)
         errors = loading.errors
         if strict:
             if loading.unexpected:
@@ -162,7 +197,7 @@ class StateDict:
 
     def _load_extra(self, state_dict: Any, prefix: str, missing_keys: list[str]) -> None:
         key = prefix + _EXTRA
-        if self._has_extra_state():
+        if self._takes_extra_state():
             if key in state_dict:
                 self.set_extra_state(state_dict[key])
             else:
@@ -173,7 +208,7 @@ class StateDict:
         own = self._own_state()
         found = []
         for key in state_dict:
-            extra = key == prefix + _EXTRA and self._has_extra_state()
+            extra = key == prefix + _EXTRA and self._takes_extra_state()
             if extra or not key.startswith(prefix):
                 continue
             name, dot, _ = key[len(prefix) :].partition(".")
@@ -183,30 +218,34 @@ class StateDict:
 
 
 class _Loading:
-    """One load: the state, and what did not fit."""
+    """One load: where it came from, and what did not fit."""
 
-    def __init__(self, state_dict: Mapping[str, Any], *, strict: bool, assign: bool) -> None:
+    def __init__(self, state_dict: Mapping[str, Any], *, assign: bool) -> None:
         self.state = OrderedDict(state_dict)
-        self.metadata = getattr(state_dict, "_metadata", {})
-        self.strict, self.assign = strict, assign
+        self.metadata = getattr(state_dict, "_metadata", None)
+        if self.metadata is not None:
+            self.state._metadata = self.metadata  # type: ignore[attr-defined]
+        self.assign = assign
         self.missing: list[str] = []
         self.unexpected: list[str] = []
         self.errors: list[str] = []
 
-    def load(self, module: Any, prefix: str) -> None:
-        metadata = dict(self.metadata.get(prefix[:-1], {}))
+    def load(self, module: Any, state: Any, prefix: str = "") -> None:
+        metadata = {} if self.metadata is None else self.metadata.get(prefix[:-1], {})
         if self.assign:
             metadata["assign_to_params_buffers"] = True
         module._load_from_state_dict(
-            self.state, prefix, metadata, True, self.missing, self.unexpected, self.errors
+            state, prefix, metadata, True, self.missing, self.unexpected, self.errors
         )
         for name, child in module._modules.items():
             if child is not None:
-                self.load(child, f"{prefix}{name}.")
+                inner = f"{prefix}{name}."
+                part = {key: value for key, value in state.items() if key.startswith(inner)}
+                self.load(child, part, inner)
         result = IncompatibleKeys(self.missing, self.unexpected)
         for hook in module._load_state_dict_post_hooks.values():
             if hook(module, result) is not None:
-                raise RuntimeError(
+                raise AssertionError(
                     "Hooks registered with ``register_load_state_dict_post_hook`` are not expected "
                     "to return new values, if incompatible_keys need to be modified, it should be "
                     "done inplace."
@@ -217,27 +256,40 @@ def _loaded(
     module: Any, name: str, tensor: Any, given: Any, key: str, *, assign: bool
 ) -> str | None:
     """Copy one tensor in, or say why it does not fit."""
-    if not isinstance(given, Tensor):
+    if not (isinstance(given, Tensor) or hasattr(given, "__torch_function__")):
         return (
             f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like '
             f"object from checkpoint but received {type(given)}"
         )
+    if tensor.dim() == 0 and tuple(given.shape) == (1,):
+        given = given[0]  # as it was saved before there were tensors without dims
     if given.shape != tensor.shape:
-        if tensor.dim() == 0 and given.shape == (1,):
-            given = given.reshape(())
-        else:
-            return (
-                f"size mismatch for {key}: copying a param with shape {given.shape} from "
-                f"checkpoint, the shape in current model is {tensor.shape}."
-            )
-    if assign:
-        if isinstance(tensor, Parameter) and not isinstance(given, Parameter):
-            given = Parameter(given, requires_grad=tensor.requires_grad)
-        setattr(module, name, given)
-        return None
-    with no_grad():
-        tensor.copy_(given)
+        return (
+            f"size mismatch for {key}: copying a param with shape {given.shape} from "
+            f"checkpoint, the shape in current model is {tensor.shape}."
+        )
+    try:
+        with no_grad():
+            _taken(module, name, tensor, given, assign=assign)
+    except Exception as error:
+        return (
+            f'While copying the parameter named "{key}", whose dimensions in the model are '
+            f"{tensor.size()} and whose dimensions in the checkpoint are {given.size()}, an "
+            f"exception occurred : {error.args}."
+        )
     return None
+
+
+def _taken(module: Any, name: str, tensor: Any, given: Any, *, assign: bool) -> None:
+    if not assign:
+        tensor.copy_(given)
+        return
+    if isinstance(tensor, Parameter):
+        if isinstance(given, Parameter):
+            given.requires_grad_(tensor.requires_grad)
+        else:
+            given = Parameter(given, requires_grad=tensor.requires_grad)
+    setattr(module, name, given)
 
 
 def _quoted(keys: list[str]) -> str:
