@@ -5,13 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from gradscope.runtime.call import wrap
-from gradscope.runtime.errors.leaves import copy_of_non_leaf
 
 
 def deep_copy(tensor: Any, memo: dict[int, Any]) -> Any:
     """A copy with its own memory; only leaves can be copied."""
     if not tensor.is_leaf:
-        raise copy_of_non_leaf(tensor)
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
+            "protocol at the moment.  If you were attempting to deepcopy a module, this may be "
+            "because of a torch.nn.utils.weight_norm usage, see "
+            "https://github.com/pytorch/pytorch/pull/103001"
+        )
     from copy import deepcopy
 
     if id(tensor) in memo:

@@ -9,7 +9,6 @@ import numpy as np
 
 from gradscope.runtime import devices, dtypes
 from gradscope.runtime.call import wrap
-from gradscope.runtime.errors.leaves import integer_gradient
 from gradscope.runtime.tensor import Tensor, alias_of
 
 
@@ -19,8 +18,7 @@ def made(array: Any, requires_grad: bool = False) -> Any:
     if not requires_grad:
         return tensor
     if tensor._array.dtype.kind not in "fcV":
-        only = "Only Tensors of floating point and complex dtype can require gradients"
-        raise integer_gradient(only, tensor)
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     return tensor.requires_grad_(True)
 
 

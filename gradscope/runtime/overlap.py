@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradscope.runtime.errors import in_place as errors
 from gradscope.runtime.storage import dense
 
 if TYPE_CHECKING:
@@ -27,7 +26,11 @@ def refuse_partial_overlap(target: Tensor, inputs: tuple[Any, ...]) -> None:
             continue
         if array.strides == written.strides and _bounds(array) == _bounds(written):
             continue
-        raise errors.write_overlaps_input(target)
+        raise RuntimeError(
+            "unsupported operation: some elements of the input tensor and the written-to tensor "
+            "refer to a single memory location. Please clone() the tensor before performing the "
+            "operation."
+        )
 
 
 def _bounds(array: Any) -> tuple[int, int]:

@@ -8,17 +8,9 @@ import numpy as np
 
 
 class VersionCounter:
-    """How many in-place writes a set of aliases has seen.
+    """How many in-place writes a set of aliases has seen."""
 
-    `writer` is the last operation that wrote, `place` where that was (in anomaly mode), and `seen`
-    a watcher's. They are set with the first write: ask for them with a default.
-    """
-
-    __slots__ = ("place", "seen", "value", "writer")
-
-    writer: Any
-    place: str
-    seen: Any
+    __slots__ = ("value",)
 
     def __init__(self, value: int = 0) -> None:
         self.value = value

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.runtime.errors.leaves import numpy_with_grad
-
 
 class Values:
     """The part of a tensor that gives its numbers away."""
@@ -36,7 +34,10 @@ class Values:
         if force:
             return self._array
         if self.requires_grad:
-            raise numpy_with_grad(self)
+            raise RuntimeError(
+                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
+                "instead."
+            )
         return self._array
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:

@@ -10,7 +10,10 @@ import numpy as np
 
 from gradscope.runtime import dtypes, missing
 from gradscope.runtime.call import wrap
+from gradscope.runtime.made_tensors import make_tensor
 from gradscope.runtime.tensor import Tensor
+
+__all__ = ["assert_close", "make_tensor"]
 
 _TOLERANCES = {
     dtypes.float16: (1e-3, 1e-5),

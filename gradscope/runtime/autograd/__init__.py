@@ -6,7 +6,9 @@ know are looked up when they are first asked for.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 _HOMES = {
@@ -22,6 +24,8 @@ _HOMES = {
     "functional": "",
     "grad": "roots",
     "grad_mode": "",
+    "gradcheck": "gradcheck",
+    "gradgradcheck": "gradcheck",
     "graph": "",
     "inference_mode": "grad_mode",
     "is_grad_enabled": "grad_mode",
@@ -44,6 +48,21 @@ def __getattr__(name: str) -> Any:
     value = getattr(found, name) if home else found
     globals()[name] = value
     return value
+
+
+class _Package(ModuleType):
+    """`autograd.gradcheck` is the function, also after its module of that name was imported."""
+
+    @property
+    def gradcheck(self) -> Any:
+        return import_module(f"{__name__}.gradcheck").gradcheck
+
+    @gradcheck.setter
+    def gradcheck(self, module: ModuleType) -> None:
+        """Importing a module sets it here."""
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __dir__() -> list[str]:

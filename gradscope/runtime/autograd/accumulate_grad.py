@@ -15,7 +15,6 @@ from gradscope.runtime.autograd.input_buffer import ALONE
 from gradscope.runtime.autograd.making import remember
 from gradscope.runtime.autograd.node import LAST, Extra, Node
 from gradscope.runtime.call import wrap
-from gradscope.runtime.errors import hooks as errors
 from gradscope.runtime.state import local
 from gradscope.runtime.storage import VersionCounter, dense
 
@@ -140,7 +139,7 @@ class AccumulateGrad(Node):
             made = hook(self.variable)
             if made is not None and made is not self.variable:
                 checked(made, self.variable, hook)
-                raise errors.accumulate_hook_result(hook)
+                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
             if here is not None:
                 here.hook_end(task, self, POST_ACCUMULATE, index, False, (self.variable._grad,))
                 if here.look is not None:

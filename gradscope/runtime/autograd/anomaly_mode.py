@@ -11,7 +11,6 @@ import numpy as np
 
 from gradscope.runtime.autograd.making import PARENT, TRACEBACK
 from gradscope.runtime.autograd.node import Node
-from gradscope.runtime.errors import returned as errors
 from gradscope.runtime.state import ThreadState, local
 
 
@@ -22,7 +21,9 @@ def check_outputs(node: Node, outputs: Sequence[Any], *, raw: bool) -> None:
     for index, grad in enumerate(outputs):
         array = grad if raw or grad is None else grad._array
         if array is not None and np.isnan(array).any():
-            raise errors.nan_gradient(node, index)
+            raise RuntimeError(
+                f"Function '{node.name()}' returned nan values in its {index}th output."
+            )
 
 
 def tell(node: Node) -> None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from gradscope.runtime import probe
 from gradscope.runtime.call import wrap
-from gradscope.runtime.errors import hooks as errors
 from gradscope.runtime.removable import RemovableHandle
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ TENSOR, PRE, POST, RETAINS_GRAD, CAPTURE, POST_ACCUMULATE = range(6)
 def register_hook(tensor: Tensor, hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(grad)` when the tensor's gradient is complete; what it returns replaces it."""
     if not tensor.requires_grad:
-        raise errors.hook_without_grad(tensor)
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     return RemovableHandle.added(hooks_of(tensor), hook)
 
 
@@ -43,9 +42,9 @@ def hooks_of(tensor: Tensor) -> Hooks:
 def register_post_accumulate(tensor: Tensor, hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(tensor)` each time its `.grad` has been updated."""
     if not tensor.requires_grad:
-        raise errors.hook_without_grad(tensor)
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     if not tensor.is_leaf:
-        raise errors.accumulate_hook_non_leaf(tensor)
+        raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
     meta = tensor.meta()
     if meta.post_accumulate_hooks is None:
         meta.post_accumulate_hooks = OrderedDict()
@@ -55,7 +54,7 @@ def register_post_accumulate(tensor: Tensor, hook: Callable[..., Any]) -> Remova
 def retain_grad(tensor: Tensor) -> None:
     """Fill `.grad` of a tensor that is no leaf, after all its hooks have run."""
     if not tensor.requires_grad:
-        raise errors.retain_without_grad(tensor)
+        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
     if tensor.is_leaf:
         return
     meta = tensor.meta()
@@ -125,15 +124,25 @@ def checked(made: Any, before: Any, hook: Any) -> Any:
     """Refuse what a hook returns unless it could stand where the gradient stood."""
     from gradscope.runtime.tensor import Tensor
 
+    name = name_of(hook)
     if not isinstance(made, Tensor):
-        raise errors.hook_type(hook, made)
+        raise TypeError(f"expected Variable, but hook returned '{type(made).__name__}'")
     if before is None:
-        raise errors.hook_replaced_none(hook)
+        raise RuntimeError(
+            f"can't replace a None gradient with a non-None value\nThe hook '{name}' got None."
+        )
     if made._array.dtype != before._array.dtype:
-        raise errors.hook_dtype(hook, _kind(before), _kind(made))
+        raise RuntimeError(
+            f"hook '{name}' has changed the type of value (was {_kind(before)} got {_kind(made)})"
+        )
     if made._array.shape != before._array.shape:
-        raise errors.hook_size(hook, before._array.shape, made._array.shape)
+        raise RuntimeError(f"hook '{name}' has changed the size of value")
     return made
+
+
+def name_of(hook: Any) -> str:
+    """What errors call a hook."""
+    return str(getattr(hook, "__name__", "<unknown>"))
 
 
 def _kind(tensor: Any) -> str:
@@ -178,9 +187,12 @@ def run_post_hooks(
 
 def _replaced(made: Any, before: Any, hook: Any) -> Any:
     if not isinstance(made, tuple):
-        raise errors.hook_tuple(hook, made)
+        raise TypeError(f"expected tuple, but hook returned '{type(made).__name__}'")
     if len(made) != len(before):
-        raise errors.hook_count(hook, len(made), len(before))
+        raise RuntimeError(
+            f"hook '{name_of(hook)}' has returned an incorrect number of values "
+            f"(got {len(made)}, but expected {len(before)})"
+        )
     return tuple(
         None if new is None else checked(new, old, hook)
         for new, old in zip(made, before, strict=True)

@@ -56,5 +56,5 @@ def outside(frame: FrameType | None) -> FrameType | None:
 
 def is_ours(frame: FrameType) -> bool:
     module = frame.f_globals.get("__name__", "")
-    road = frame.f_code.co_filename.startswith("<road ")
+    road = frame.f_code.co_filename.startswith("<road of")
     return road or str(module).startswith("gradscope.runtime")

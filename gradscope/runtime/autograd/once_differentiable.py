@@ -11,7 +11,6 @@ from gradscope.runtime.autograd.making import prepare
 from gradscope.runtime.autograd.node import NOWHERE, Node, new
 from gradscope.runtime.autograd.returned import NO_GRADIENT
 from gradscope.runtime.call import wrap
-from gradscope.runtime.errors import returned as errors
 from gradscope.runtime.state import ThreadState, local
 from gradscope.runtime.tensor import Tensor
 from gradscope.runtime.views import set_gradient_edge
@@ -24,7 +23,7 @@ class DelayedError(Node):
     message: str
 
     def run_arrays(self, grads: Sequence[Any]) -> Sequence[Any]:
-        raise errors.once_differentiable(self, self.message)
+        raise RuntimeError(self.message)
 
     run_tensors = run_arrays
 

@@ -6,7 +6,6 @@ import numpy as np
 
 from gradscope.runtime import overrides, probe
 from gradscope.runtime.call import wrap
-from gradscope.runtime.errors import in_place as errors
 from gradscope.runtime.op import BY_HAND, INTERNAL, METHOD_ONLY, family, op, view, w
 from gradscope.runtime.ops import METHODS, both, function, method
 from gradscope.runtime.state import local
@@ -33,6 +32,8 @@ def _as_complex(self):
         )
     if self.ndim == 0 or self.shape[-1] != 2:
         raise RuntimeError("Tensor must have a last dimension of size 2")
+    if self.size == 0:
+        return self[..., 0].astype(_COMPLEX[self.dtype.char])
     if self.strides[-1] != self.itemsize:
         raise RuntimeError("Tensor must have a last dimension with stride 1")
     return self.view(_COMPLEX[self.dtype.char])[..., 0]
@@ -123,7 +124,9 @@ METHODS["imag"] = property(_imag, _write_part(_imag))
 def set_(self, source=None):
     """Become another tensor's alias."""
     if self.requires_grad and self.is_leaf and local.state.grad_enabled:
-        raise errors.leaf_in_place(self)
+        raise RuntimeError(
+            "a leaf Variable that requires grad is being used in an in-place operation."
+        )
     self._array = np.empty(0, self._array.dtype) if source is None else source._array
     self._storage = None if source is None else source.untyped_storage()
     if self._versions is None:

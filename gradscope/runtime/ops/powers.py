@@ -13,6 +13,7 @@ from gradscope.runtime.ops.words import (
     beside,
     is_number,
     no_derivative,
+    on_arrays,
     promoted,
     zeros_like,
 )
@@ -56,9 +57,17 @@ def _power_slope(grad, self, exponent):
     return grad * (self ** (exponent - 1) * beside(self, exponent))
 
 
+def _not_below_zero(exponent):
+    """Where a power of zero is flat in its exponent; complex exponents must be real for that."""
+    array = on_arrays(exponent)
+    if not (exponent.dtype.kind == "c" if array else exponent.is_complex()):
+        return exponent >= 0
+    return (exponent.real >= 0) & (exponent.imag == 0)
+
+
 def _exponent_slope(grad, self, exponent, result):
     slope = result * w.log(self)
-    return grad * w.where((self == 0) & (exponent >= 0), zeros_like(slope), slope)
+    return grad * w.where((self == 0) & _not_below_zero(exponent), zeros_like(slope), slope)
 
 
 def _logarithm(number):
@@ -70,7 +79,9 @@ def _logarithm(number):
 
 def _number_slope(grad, self, exponent, result):
     slope = result * beside(result, _logarithm(self))
-    return grad * (slope if self else w.where(exponent >= 0, zeros_like(slope), slope))
+    if self:
+        return grad * slope
+    return grad * w.where(_not_below_zero(exponent), zeros_like(slope), slope)
 
 
 NO_FLOOR = refuses("b", "\"div_floor_cpu\" not implemented for '{kind}'")
