@@ -13,6 +13,7 @@ from gradscope.record.contexts import Contexts
 from gradscope.record.history import hooked, odd, present_edge
 from gradscope.record.local_names import local_name
 from gradscope.record.sites import Sites
+from gradscope.record.threads import Places
 from gradscope.record.tracebacks import described
 from gradscope.runtime import dtypes
 from gradscope.runtime.autograd.node import LAST, Node
@@ -38,7 +39,8 @@ class Catalog:
         self._contexts = contexts
         self._number = number
         self.tensors: list[tuple[Any, ...]] = []
-        self.storages: list[tuple[int, int, int]] = []  # number, bytes, born
+        self.storages: list[tuple[int, int, int, int]] = []  # number, bytes, born, device
+        self.places = Places(writer)
         self.ops: list[tuple[Any, ...]] = []
         self.nodes: list[tuple[Any, ...]] = []
         self.edges: list[tuple[int, int, int, int]] = []
@@ -76,15 +78,16 @@ class Catalog:
         array = tensor._array
         meta = tensor._meta
         storage = self.storage_of(tensor, number)
+        place = self.places.of(tensor.device)
         if storage == number:
             size = array.nbytes if tensor._storage is None else tensor._storage.nbytes
-            self.storages.append((number, size, self._contexts.now()))
+            self.storages.append((number, size, self._contexts.now(), place))
         label = name or (meta.name if meta is not None and meta.name else "")
         self.tensors.append((
             number, array.shape, strides_of(array),
             self._writer.intern(dtypes.from_numpy(array.dtype).name), storage,
             array.nbytes, tensor._version, tensor.is_leaf, tensor.requires_grad,
-            self._writer.intern(label), op,
+            self._writer.intern(label), op, place,
         ))  # fmt: skip
         if label:
             self._named.add(number)
@@ -347,7 +350,8 @@ class Catalog:
             probe.note(ENTER, task, task.parent_node, task.reentrant_depth, at=now)
         probe.note(TASK_BEGIN, task, None, at=now)
         self.dependencies.append((now, task.seen, nodes, remaining))
-        probe.note(PUSH, task, root, task.reentrant_depth, length)
+        if length >= 0:  # else the queue tells it
+            probe.note(PUSH, task, root, task.reentrant_depth, length)
 
     def task_end(self, probe: Any, task: Any) -> None:
         from gradscope.record.native import LEAVE, TASK_END

@@ -40,6 +40,7 @@ class Contexts:
         self.rows: list[tuple[int, int, int, int, int]] = [(NONE, NONE, NONE, NONE, 0)]
         self._places: dict[ThreadState, ThreadPlace] = {}  # a thread's id may come again; this not
         self._thread_ids = count()
+        self._placing = threading.Lock()
         self._new_threads: list[tuple[int, int, int]] = []
         self._spans: list[dict[str, int]] = []
         self._ended_spans: list[tuple[int, int]] = []
@@ -57,14 +58,22 @@ class Contexts:
     def now(self) -> int:
         return perf_counter_ns() - self._start
 
-    def place(self) -> ThreadPlace:
-        """The calling thread's position."""
-        state = local.state
+    def place(self, state: ThreadState | None = None) -> ThreadPlace:
+        """A thread's position; the calling thread's, if none is named."""
+        state = state or local.state
         found = self._places.get(state)
-        if found is None:
-            found = self._places[state] = ThreadPlace(next(self._thread_ids))
-            name = self._writer.intern(threading.current_thread().name)
-            self._new_threads.append((found.id, name, threading.get_native_id()))
+        return self._new_place(state) if found is None else found
+
+    def _new_place(self, state: ThreadState) -> ThreadPlace:
+        with self._placing:
+            found = self._places.get(state)
+            if found is None:
+                made = ThreadPlace(next(self._thread_ids))
+                thread = _thread(state.thread_id)
+                name = self._writer.intern("" if thread is None else thread.name)
+                native = 0 if thread is None else thread.native_id or 0
+                self._new_threads.append((made.id, name, native))
+                found = self._places[state] = made
         return found
 
     def thread(self) -> int:
@@ -189,6 +198,12 @@ class Contexts:
         closed, self._ended_spans = self._ended_spans, []
         if closed:
             block(Span, _columns(("id", "end"), closed), amend=True)
+
+
+def _thread(ident: int) -> threading.Thread | None:
+    if ident == threading.get_ident():
+        return threading.current_thread()
+    return next((each for each in threading.enumerate() if each.ident == ident), None)
 
 
 def _columns(names: tuple[str, ...], rows: list[Any]) -> dict[str, Any]:

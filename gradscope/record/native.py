@@ -12,7 +12,7 @@ they are halved and count from 0.
 from __future__ import annotations
 
 from sys import _getframe
-from threading import RLock
+from threading import RLock, get_ident
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from gradscope.record.catalog import Catalog
 from gradscope.record.history import odd
 from gradscope.record.log import Log
 from gradscope.record.sites import Sites
+from gradscope.record.threads import ThreadNotes
 from gradscope.runtime import probe
 from gradscope.runtime.autograd.accumulate_grad import IN_PLACE
 from gradscope.runtime.autograd.graph_task import GraphTask
@@ -57,6 +58,9 @@ LONG_WINDOW = 1 << 12
 PACE = 8_000_000
 """After so many nanoseconds of a backward there is a rest, too."""
 
+
+TAKEN, BEGUN, ENDED = "taken", "begun", "ended"
+"""How far a node has come that a thread attends to."""
 
 SLOTS = (
     (Node, "seen"), (Node, "sequence_nr"), (Node, "topological_nr"), (Tensor, "seen"),
@@ -112,7 +116,7 @@ class Numbers:
                 self.renew()
 
 
-class NativeProbe:
+class NativeProbe(ThreadNotes):
     """Takes notes. `catalog` knows the rare things, `contexts` where each thread is."""
 
     def __init__(
@@ -143,7 +147,7 @@ class NativeProbe:
         self.on_rest: Any = None  # called when there is something to clear away
         self._due = 0  # when the next rest is, if a backward runs
         self._follower: Follower | None = None
-        self._attended: dict[Any, tuple[Any, bool]] = {}  # each task's last: its node, and begun?
+        self._attended: dict[Any, dict[int, tuple[Any, str]]] = {}  # each task's last, by thread
 
     def without_events(self) -> None:
         """Note the graph only: what backward does to it is left out."""
@@ -276,18 +280,22 @@ class NativeProbe:
         )  # fmt: skip
         return at
 
+    def _attend(self, task: Any, node: Any, stage: str) -> None:
+        """Remember how far this thread has come with the node it attends to."""
+        self._attended.setdefault(task, {})[get_ident()] = node, stage
+
     def popped(self, task: Any, node: Any, at: int, length: int) -> None:
-        self._attended[task] = node, False
-        self.note(POP, task, node, length, at=at)
+        self._attend(task, node, TAKEN)
+        if length >= 0:  # else it is told already
+            self.note(POP, task, node, length, at=at)
 
     def begin(self, task: Any, node: Any, inputs: Sequence[Any]) -> None:
-        self._attended[task] = node, True
+        self._attend(task, node, BEGUN)
         self.note(NODE_BEGIN, task, node)
 
     def end(self, task: Any, node: Any, outputs: Sequence[Any], released: Any) -> None:
-        self._attended.pop(task, None)
+        self._attend(task, node, ENDED)
         self.note(NODE_END, task, node)
-        task.told = node.seen
         if released:
             self.note(RELEASED, task, node)
 
@@ -296,18 +304,19 @@ class NativeProbe:
 
     def fail(self, task: Any, node: Any) -> None:
         """A node raised: it began, and it ended."""
-        attended, begun = self._attended.pop(task, (None, False))
-        if task.told == node.seen > self.base:
-            return  # it has ended: what it returned was wrong, or this comes from a signal
+        attended, stage = self._attended.get(task, {}).get(get_ident(), (None, TAKEN))
+        if attended is node and stage is ENDED:
+            return  # what it returned was wrong
+        if attended is not node and task.told == node.seen > self.base:
+            return  # likewise, or this comes from a signal
         now = perf_counter_ns()
         if attended is not node:
             self.note(POP, task, node, len(local.state.queue), at=now)
-        if attended is not node or not begun:
+        if attended is not node or stage is TAKEN:
             self.note(NODE_BEGIN, task, node, at=now)
         self.note(NODE_END, task, node, 1)
 
     def skipped(self, task: Any, node: Any) -> None:
-        self._attended.pop(task, None)
         self.note(SKIPPED, task, node)
 
     def task_begin(self, task: Any, root: Any, length: int, state: Any) -> None:

@@ -69,7 +69,6 @@ class Session:
         self._compiled = level not in COMPILED  # or needs no compiling
         self._records = 0  # written since that was last considered
         self._compile(unused=True)
-        writer.block(schema.Device, {"id": [0], "name": [writer.intern("cpu")]})
 
     def flush_if_due(self) -> None:
         """Flush when the last time was long ago, so that little is lost if the program dies."""
@@ -258,19 +257,23 @@ class Session:
         catalog, block, ids = self.catalog, self.writer.block, self.ids
         storages, catalog.storages = catalog.storages, []
         if storages:
-            number, size, born = zip(*storages, strict=True)
-            zeros = [0] * len(number)
-            block(schema.Storage, {"id": ids(number), "bytes": size, "born": born, "device": zeros})
+            number, size, born, place = zip(*storages, strict=True)
+            block(schema.Storage, {"id": ids(number), "bytes": size, "born": born, "device": place})
         tensors, catalog.tensors = catalog.tensors, []
         if tensors:
             names = ("id", "shape", "strides", "dtype", "storage", "bytes", "version", "leaf",
-                     "requires_grad", "name", "op")  # fmt: skip
+                     "requires_grad", "name", "op", "device")  # fmt: skip
             columns: dict[str, Any] = dict(
                 zip(names, map(list, zip(*tensors, strict=True)), strict=True)
             )
             columns["id"], columns["storage"] = ids(columns["id"]), ids(columns["storage"])
             columns["op"] = ids(columns["op"])
-            block(schema.Tensor, {**columns, "device": [0] * len(tensors)})
+            block(schema.Tensor, columns)
+        moved = catalog.places.take()
+        if moved:
+            tensor, storage, place = zip(*moved, strict=True)
+            block(schema.Tensor, {"id": ids(tensor), "device": place}, amend=True)
+            block(schema.Storage, {"id": ids(storage), "device": place}, amend=True)
 
     def _full_rows(self) -> None:
         """Calls and nodes that were written out in full, and what belongs to them."""

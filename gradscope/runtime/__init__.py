@@ -119,6 +119,7 @@ LATE = (
     "nn",
     "optim",
     "return_types",
+    "sim",
     "special",
     "testing",
     "utils",

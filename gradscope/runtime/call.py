@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.runtime import dtypes, probe
+from gradscope.runtime import dtypes, placement, probe
 from gradscope.runtime.autograd.making import finish
 from gradscope.runtime.autograd.node import NOWHERE, Node, new
 from gradscope.runtime.in_place import before_write, check_inplace, count_write, write
@@ -149,7 +149,9 @@ def defined_tensors(node: Node, grads: Sequence[Any]) -> Sequence[Any] | None:
     if all(grad is None for grad in grads):
         return None
     return [
-        wrap(np.zeros(shape, dtype)) if grad is None and dtype.kind in "fcV" else grad
+        placement.wrapped_on(np.zeros(shape, dtype), placement.device_of(node))
+        if grad is None and dtype.kind in "fcV"
+        else grad
         for grad, (shape, dtype) in zip(grads, node.input_metadata, strict=True)
     ]
 
@@ -182,13 +184,16 @@ def below_modes(op: Operation, arguments: tuple[Any, ...]) -> Any:
     for i, p in enumerate(op.plan.parameters):
         if p.tensor:
             values[i] = _as_tensor(op, p, values[i])
-    _same_device(op, values)
     refusals = [t for t in op.traits if isinstance(t, Refused)]
     if refusals:
         _refuse(refusals, [v._array for v in values if isinstance(v, Tensor)], given=True)
     arrays = _arrays(op, values)
     if refusals:
         _refuse(refusals, arrays, given=False)
+    if ThreadState.devices:
+        where = placement.common(op, values)
+        if where is not None:
+            return placement.on_device(op, values, arrays, begin, where)
     return op.full(*values, *arrays, begin)
 
 
@@ -241,10 +246,6 @@ def wrapped_number(value: Any) -> Any:
     made = wrap(np.asarray(value))  # in double precision, whatever it is computed in
     made.__dict__["wrapped_number"] = value
     return made
-
-
-def _same_device(op: Operation, values: Sequence[Any]) -> None:
-    """Refuse tensors of several devices; numbers and 0-dim CPU tensors go anywhere."""
 
 
 def _arrays(op: Operation, values: Sequence[Any]) -> list[Any]:

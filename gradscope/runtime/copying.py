@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradscope.runtime.call import wrap
+from gradscope.runtime.devices import CPU
+from gradscope.runtime.placement import wrapped_on
 
 
 def deep_copy(tensor: Any, memo: dict[int, Any]) -> Any:
@@ -21,7 +22,7 @@ def deep_copy(tensor: Any, memo: dict[int, Any]) -> Any:
     if id(tensor) in memo:
         return memo[id(tensor)]
     array = tensor._array.copy(order="K")
-    made = rebuild(type(tensor), array, tensor.requires_grad)
+    made = rebuild(type(tensor), array, tensor.requires_grad, tensor.device)
     memo[id(tensor)] = made
     if tensor._meta is not None and tensor._meta.grad is not None:
         made.grad = deepcopy(tensor._meta.grad, memo)
@@ -29,11 +30,11 @@ def deep_copy(tensor: Any, memo: dict[int, Any]) -> Any:
     return made
 
 
-def rebuild(cls: Any, array: Any, requires_grad: bool) -> Any:
+def rebuild(cls: Any, array: Any, requires_grad: bool, where: Any = None) -> Any:
     """A leaf of this class around an array."""
     from gradscope.runtime.tensor import alias_of
 
-    made = alias_of(wrap(array), cls)
+    made = alias_of(wrapped_on(array, where), cls)
     if requires_grad:
         made.requires_grad_(True)
     return made
@@ -41,4 +42,5 @@ def rebuild(cls: Any, array: Any, requires_grad: bool) -> Any:
 
 def reduce(tensor: Any) -> Any:
     """How pickle takes a tensor apart; what had a history comes back as a leaf."""
-    return rebuild, (type(tensor), tensor._array.copy(), tensor.requires_grad)
+    where = None if tensor.device is CPU else tensor.device
+    return rebuild, (type(tensor), tensor._array.copy(), tensor.requires_grad, where)

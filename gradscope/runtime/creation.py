@@ -10,6 +10,7 @@ import numpy as np
 from gradscope.runtime import devices, dtypes
 from gradscope.runtime.call import wrap
 from gradscope.runtime.factories import array_of, as_tensor, made
+from gradscope.runtime.placement import wrapped_on
 from gradscope.runtime.tensor import Tensor
 
 
@@ -24,7 +25,7 @@ def asarray(
     """The object as a tensor, sharing its memory unless told otherwise."""
     tensor = as_tensor(obj, dtype, device)
     if copy:
-        tensor = wrap(tensor._array.copy())
+        tensor = wrapped_on(tensor._array.copy(), tensor.device)
     return tensor.requires_grad_(True) if requires_grad else tensor
 
 
@@ -37,8 +38,8 @@ def scalar_tensor(
     layout: Any = None,
 ) -> Any:
     """A tensor without dimensions."""
-    devices.check(device)
-    return made(array_of(s, dtype or dtypes.get_default_dtype()), requires_grad)
+    where = devices.check(device)
+    return made(array_of(s, dtype or dtypes.get_default_dtype()), requires_grad, where)
 
 
 def empty_strided(
@@ -51,13 +52,13 @@ def empty_strided(
     layout: Any = None,
 ) -> Any:
     """Memory with whatever is in it, laid out by these strides."""
-    devices.check(device)
+    where = devices.check(device)
     kind = (dtype or dtypes.get_default_dtype()).numpy
     reach = 1 + sum((n - 1) * step for n, step in zip(size, stride, strict=True) if n)
     memory = np.empty(reach, kind)
     steps = tuple(step * kind.itemsize for step in stride)
     window = np.lib.stride_tricks.as_strided(memory, tuple(size), steps)
-    return made(window, requires_grad)
+    return made(window, requires_grad, where)
 
 
 def logspace(
@@ -72,9 +73,9 @@ def logspace(
     layout: Any = None,
 ) -> Any:
     """Powers of `base` whose exponents are evenly spaced."""
-    devices.check(device)
+    where = devices.check(device)
     kind = (dtype or dtypes.get_default_dtype()).numpy
-    return made(np.logspace(start, end, steps, base=base).astype(kind), requires_grad)
+    return made(np.logspace(start, end, steps, base=base).astype(kind), requires_grad, where)
 
 
 def range(
@@ -88,11 +89,11 @@ def range(
     layout: Any = None,
 ) -> Any:
     """start, start + step, … up to and including end. Prefer `arange`."""
-    devices.check(device)
+    where = devices.check(device)
     first, last = (0, start) if end is None else (start, end)
     count = math.floor((last - first) / step) + 1
     kind = (dtype or dtypes.get_default_dtype()).numpy
-    return made((first + np.arange(count) * step).astype(kind), requires_grad)
+    return made((first + np.arange(count) * step).astype(kind), requires_grad, where)
 
 
 def complex(real: Tensor, imag: Tensor) -> Any:

@@ -1,8 +1,18 @@
-"""Where tensors live: `cpu`, and later `sim:N`."""
+"""Where tensors live: on the CPU, or on a simulated device `sim:N`.
+
+A simulated device keeps its arrays in the host's memory and computes with the host's kernels. What
+is real about it is what an engine sees: a thread of its own that runs its nodes, a ready queue, and
+a stream of kernels that may take their time (see `gradscope.runtime.sim`).
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
+
+from gradscope.runtime import streams
+
+KNOWN = ("cpu", "sim")
+"""The device types this runtime has."""
 
 
 class device:  # noqa: N801  (PyTorch's name)
@@ -12,6 +22,8 @@ class device:  # noqa: N801  (PyTorch's name)
 
     index: int | None
     type: str
+
+    _defaults: ClassVar[list[device]] = []
 
     def __init__(self, type: Any = "cpu", index: int | None = None) -> None:
         if isinstance(type, device):
@@ -50,13 +62,42 @@ class device:  # noqa: N801  (PyTorch's name)
     def __reduce__(self) -> Any:
         return device, (self.type, self.index)
 
+    def __enter__(self) -> device:
+        """Let factories make their tensors here until the end of the block."""
+        device._defaults.append(check(self))
+        return self
 
-KNOWN = ("cpu",)
-"""The device types this runtime has."""
+    def __exit__(self, *error: object) -> None:
+        device._defaults.pop()
+
 
 CPU = device("cpu")
 
 
+class _Chosen:
+    """The device of tensors for which none is named."""
+
+    default = CPU
+
+
+def default() -> device:
+    """Where factories make tensors when they are not told."""
+    return device._defaults[-1] if device._defaults else _Chosen.default
+
+
+def set_default(wanted: Any) -> None:
+    _Chosen.default = CPU if wanted is None else check(wanted)
+
+
 def check(wanted: Any) -> device:
-    """The device of this name; anything but the CPU is refused in words."""
-    return CPU if wanted is None else device(wanted)
+    """The device of this name, as tensors have it: with an index where there are several."""
+    if wanted is None:
+        return default()
+    if wanted is CPU:
+        return CPU
+    found = device("sim", wanted) if isinstance(wanted, int) else device(wanted)
+    if found.type == "cpu":
+        return CPU
+    number = found.index or 0
+    streams.of(number)  # there is one, or an error says so
+    return device("sim", number)

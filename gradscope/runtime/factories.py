@@ -9,12 +9,15 @@ import numpy as np
 
 from gradscope.runtime import devices, dtypes
 from gradscope.runtime.call import wrap
+from gradscope.runtime.placement import place
 from gradscope.runtime.tensor import Tensor, alias_of
 
 
-def made(array: Any, requires_grad: bool = False) -> Any:
+def made(array: Any, requires_grad: bool = False, device: devices.device = devices.CPU) -> Any:
     """A leaf around a fresh array."""
     tensor = wrap(array)
+    if device is not devices.CPU:
+        place(tensor, device)
     if not requires_grad:
         return tensor
     if tensor._array.dtype.kind not in "fcV":
@@ -65,7 +68,7 @@ def tensor(
     pin_memory: bool = False,
 ) -> Any:
     """A new tensor with a copy of the data."""
-    devices.check(device)
+    where = devices.check(device)
     if isinstance(data, Tensor):
         import warnings
 
@@ -77,7 +80,7 @@ def tensor(
             UserWarning,
             stacklevel=2,
         )
-    return made(array_of(data, dtype).copy(), requires_grad)
+    return made(array_of(data, dtype).copy(), requires_grad, where)
 
 
 def array_of(data: Any, dtype: Any = None) -> Any:
@@ -170,10 +173,9 @@ def _shape(data: Any, dim: int = 0) -> tuple[int, ...]:
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
     """The data as a tensor, without a copy where that is possible."""
-    devices.check(device)
     if isinstance(data, Tensor):
-        return data if dtype is None or dtype is data.dtype else data.to(dtype)
-    return made(array_of(data, dtype))
+        return data.to(dtype=dtype, device=device)
+    return made(array_of(data, dtype), device=devices.check(device))
 
 
 def from_numpy(array: Any) -> Any:
@@ -198,9 +200,9 @@ def zeros(
     pin_memory: bool = False,
     out: Any = None,
 ) -> Any:
-    devices.check(device)
+    where = devices.check(device)
     kind = _numpy_dtype(dtype, dtypes.get_default_dtype())
-    return _out(made(np.zeros(_sizes(size), kind), requires_grad), out)
+    return _out(made(np.zeros(_sizes(size), kind), requires_grad, where), out)
 
 
 def ones(
@@ -212,9 +214,9 @@ def ones(
     pin_memory: bool = False,
     out: Any = None,
 ) -> Any:
-    devices.check(device)
+    where = devices.check(device)
     kind = _numpy_dtype(dtype, dtypes.get_default_dtype())
-    return _out(made(np.ones(_sizes(size), kind), requires_grad), out)
+    return _out(made(np.ones(_sizes(size), kind), requires_grad, where), out)
 
 
 def _out(result: Any, out: Any) -> Any:
@@ -236,9 +238,9 @@ def empty(
     out: Any = None,
 ) -> Any:
     """Memory with whatever is in it."""
-    devices.check(device)
+    where = devices.check(device)
     kind = _numpy_dtype(dtype, dtypes.get_default_dtype())
-    return _out(made(np.empty(_sizes(size), kind), requires_grad), out)
+    return _out(made(np.empty(_sizes(size), kind), requires_grad, where), out)
 
 
 def full(
@@ -251,10 +253,10 @@ def full(
     layout: Any = None,
     out: Any = None,
 ) -> Any:
-    devices.check(device)
+    where = devices.check(device)
     value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
     kind = _numpy_dtype(dtype, dtypes.number_dtype(value))
-    return _out(made(np.full(_sizes((size,)), value, kind), requires_grad), out)
+    return _out(made(np.full(_sizes((size,)), value, kind), requires_grad, where), out)
 
 
 def like(name: str) -> Any:
@@ -269,10 +271,10 @@ def like(name: str) -> Any:
         layout: Any = None,
         memory_format: Any = None,
     ) -> Any:
-        devices.check(device)
+        where = input.device if device is None else devices.check(device)
         kind = _numpy_dtype(dtype, input.dtype)
         maker = getattr(np, name)
-        return made(maker(input._array, dtype=kind, subok=False), requires_grad)
+        return made(maker(input._array, dtype=kind, subok=False), requires_grad, where)
 
     factory.__name__ = name
     return factory
@@ -291,9 +293,11 @@ def full_like(
     layout: Any = None,
     memory_format: Any = None,
 ) -> Any:
-    devices.check(device)
+    where = input.device if device is None else devices.check(device)
     kind = _numpy_dtype(dtype, input.dtype)
-    return made(np.full_like(input._array, fill_value, dtype=kind, subok=False), requires_grad)
+    return made(
+        np.full_like(input._array, fill_value, dtype=kind, subok=False), requires_grad, where
+    )
 
 
 def eye(
@@ -305,9 +309,9 @@ def eye(
     requires_grad: bool = False,
     layout: Any = None,
 ) -> Any:
-    devices.check(device)
+    where = devices.check(device)
     kind = _numpy_dtype(dtype, dtypes.get_default_dtype())
-    return made(np.eye(n, m, dtype=kind), requires_grad)
+    return made(np.eye(n, m, dtype=kind), requires_grad, where)
 
 
 def arange(
@@ -321,7 +325,7 @@ def arange(
     layout: Any = None,
 ) -> Any:
     """start, start + step, … below end."""
-    devices.check(device)
+    where = devices.check(device)
     values = [b.item() if isinstance(b, Tensor) else b for b in bounds]
     first, last, by = 0, end, 1 if step is None else step
     if len(values) == 1:
@@ -338,7 +342,7 @@ def arange(
     kind = _numpy_dtype(dtype, dtypes.int64 if whole else dtypes.get_default_dtype())
     count = math.ceil((last - first) / by)
     steps = np.arange(count, dtype=np.int64 if whole else np.float64)
-    return made((first + steps * by).astype(kind), requires_grad)
+    return made((first + steps * by).astype(kind), requires_grad, where)
 
 
 def linspace(
@@ -351,11 +355,11 @@ def linspace(
     requires_grad: bool = False,
     layout: Any = None,
 ) -> Any:
-    devices.check(device)
+    where = devices.check(device)
     kind = _numpy_dtype(dtype, dtypes.get_default_dtype())
     first = start.item() if isinstance(start, Tensor) else start
     last = end.item() if isinstance(end, Tensor) else end
-    return made(np.linspace(first, last, steps).astype(kind), requires_grad)
+    return made(np.linspace(first, last, steps).astype(kind), requires_grad, where)
 
 
 def legacy_new(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

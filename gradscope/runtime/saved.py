@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from gradscope.runtime.autograd.node import Node, new, operation_name
-from gradscope.runtime.storage import VersionCounter
+from gradscope.runtime.storage import Storage, VersionCounter
 from gradscope.runtime.tensor_geometry import type_name
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class SavedVariable:
                 "Calling register_hooks on a saved tensor whose hooks have already been set. "
                 "Hint: only one pair of hooks is allowed at a time."
             )
-        _pack(self, (pack, unpack))
+        _pack(self, (pack, unpack), None if self.tensor is None else self.tensor.device)
 
 
 def save_input(tensor: Any, state: ThreadState) -> Any:
@@ -85,7 +85,7 @@ def save_input(tensor: Any, state: ThreadState) -> Any:
     saved.hooks = None
     saved.edge = None
     if state.saved_hooks:
-        _pack(saved, state.saved_hooks[-1])
+        _pack(saved, state.saved_hooks[-1], tensor.device)
     return saved
 
 
@@ -105,11 +105,11 @@ def save_output(tensor: Any, node: Node, nr: int, state: ThreadState) -> SavedVa
     saved.hooks = None
     saved.edge = None
     if state.saved_hooks:
-        _pack(saved, state.saved_hooks[-1])
+        _pack(saved, state.saved_hooks[-1], tensor.device)
     return saved
 
 
-def _pack(saved: SavedVariable, hooks: tuple[Any, Any]) -> None:
+def _pack(saved: SavedVariable, hooks: tuple[Any, Any], where: Any) -> None:
     """Hand the value to a pack hook and keep what it returns in its place."""
     tensor, array = saved.tensor, saved.array
     if tensor is not None:
@@ -118,7 +118,7 @@ def _pack(saved: SavedVariable, hooks: tuple[Any, Any]) -> None:
         saved.edge = tensor.gradient_edge()
         saved.is_leaf = tensor.is_leaf
         array = tensor._array
-    bare = Tensor.from_array(array)
+    bare = _placed(Tensor.from_array(array), where)
     packed = hooks[0](bare)
     if bare._version or bare._array is not array:
         raise RuntimeError(
@@ -162,7 +162,8 @@ def unpack_tensor(node: Any, value: Any, slot: int) -> Any:
         array = unpack_array(node, value, slot)
         if value.tensor is not None:
             return value.tensor
-        made = Tensor.from_array(array)
+        extra = None if node is None else node._extra
+        made = _placed(Tensor.from_array(array), None if extra is None else extra.device)
         made._versions = value.versions
         made._edge = (node, value.nr) if node is not None else None
         return made
@@ -172,6 +173,13 @@ def unpack_tensor(node: Any, value: Any, slot: int) -> Any:
     if value.__class__ is list:
         return [unpack_tensor(node, item, slot) for item in value]
     return value.item() if isinstance(value, np.ndarray) else value
+
+
+def _placed(made: Any, where: Any) -> Any:
+    """A tensor without history, on a device."""
+    if where is not None and where.type != "cpu":
+        made._storage = Storage(made._array, where)
+    return made
 
 
 def _unhooked(saved: SavedVariable) -> TensorType:
@@ -186,7 +194,7 @@ def _unhooked(saved: SavedVariable) -> TensorType:
 
 
 def _with_history(value: Any, saved: SavedVariable, node: Any) -> Any:
-    made = Tensor.from_array(value._array)
+    made = _placed(Tensor.from_array(value._array), value.device)
     if saved.nr is not None:
         made._edge = (node, saved.nr)
     elif saved.edge is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
+from copy import copy
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,19 +21,24 @@ class ThreadState:
     subclassed: ClassVar[bool] = False
     anomaly_mode: ClassVar[tuple[bool, bool]] = (False, True)
     """Whether anomaly mode is on and looks for NaN: for all threads, those to come too."""
+    devices: ClassVar[bool] = False  # whether there are tensors elsewhere than on the CPU
     all: ClassVar[weakref.WeakSet[ThreadState]] = weakref.WeakSet()
 
     __slots__ = (
         "__weakref__",
         "anomaly",
+        "borrowing",
         "check_nan",
         "checkpoint_valid",
         "context",
+        "device",
         "disabled_saved_hooks",
+        "formula",
         "function_modes",
         "grad_enabled",
         "inference",
         "keeper",
+        "multithreading",
         "next_sequence_nr",
         "node",
         "node_creation_hooks",
@@ -58,27 +64,63 @@ class ThreadState:
         self.overrides_disabled = False
         self.node_creation_hooks: list[Any] = []
         self.next_sequence_nr = itertools.count().__next__
+        self.multithreading = True  # whether other devices' nodes run in their own threads
+        self.device: Any = None  # that of the kernel being run, if it is not the CPU
+        self.formula = False  # whether a derivative's formula runs on tensors
         self.thread_id = threading.get_ident()
         self.task: Any = None
         self.node: Any = None
         self.queue: Any = None
         self.reentrant_depth = 0
+        self.borrowing = False  # whether the queue is that of another thread, which waits
         np.seterr(
             all="ignore"
         )  # a NaN is a value, here as in PyTorch; each thread has its own setting
         ThreadState.all.add(self)
         self.refresh()
 
+    @classmethod
+    def use_devices(cls) -> None:
+        """From now on, every call looks where its tensors are (Note [Devices off …])."""
+        cls.devices = True
+        for state in list(cls.all):
+            state.refresh()
+
+    def carried(self) -> tuple[Any, ...]:
+        """What a backward takes along to the threads that run its nodes."""
+        return tuple(copy(getattr(self, name)) for name in CARRIED)
+
+    def carry(self, values: tuple[Any, ...]) -> None:
+        """Have the modes and hooks that another thread had."""
+        for name, value in zip(CARRIED, values, strict=True):
+            setattr(self, name, copy(value))  # threads change theirs each for itself
+        self.refresh()
+
     def refresh(self) -> None:
         """Recompute `special` after one of the switches it stands for has changed."""
         self.special = bool(
             ThreadState.subclassed
+            or ThreadState.devices
             or self.anomaly
             or self.inference
             or self.saved_hooks
             or self.function_modes
             or self.node_creation_hooks
         )
+
+
+CARRIED = (
+    "checkpoint_valid",
+    "disabled_saved_hooks",
+    "function_modes",
+    "inference",
+    "keeper",
+    "multithreading",
+    "node_creation_hooks",
+    "overrides_disabled",
+    "saved_hooks",
+)
+"""The switches that go with a backward from the thread that called it to those that run it."""
 
 
 class _Local(threading.local):

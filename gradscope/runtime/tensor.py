@@ -350,6 +350,12 @@ def _check_grad(tensor: Tensor, value: Any) -> None:
             f"grad_dtype '{tensor.dtype.scalar_name}'. The gradient must match the tensor's "
             "grad_dtype (defaults to the tensor's dtype)."
         )
+    if value.device != tensor.device:
+        raise RuntimeError(
+            f"attempting to assign a gradient with device type '{value.device.type}' to a tensor "
+            f"with device type '{tensor.device.type}'. Please ensure that the gradient and the "
+            "tensor are on the same device"
+        )
     if value._array.shape != tensor._array.shape:
         raise RuntimeError(
             f"attempting to assign a gradient of size '{list(value._array.shape)}' to a tensor of "

@@ -7,6 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from gradscope.runtime.devices import CPU
+from gradscope.runtime.placement import read
+from gradscope.runtime.state import ThreadState
+
 
 class Values:
     """The part of a tensor that gives its numbers away."""
@@ -14,6 +18,7 @@ class Values:
     __slots__ = ()
 
     _array: np.ndarray[Any, Any]
+    device: Any
     requires_grad: Any
     unbind: Any
 
@@ -22,17 +27,28 @@ class Values:
             raise RuntimeError(
                 f"a Tensor with {self._array.size} elements cannot be converted to Scalar"
             )
+        if ThreadState.devices:
+            read(self)
         value = self._array.reshape(-1)[0].item()
         return float(value) if self._array.dtype.kind == "V" else value
 
     def tolist(self) -> Any:
+        if ThreadState.devices:
+            read(self)
         array = self._array
         return (array.astype(np.float32) if array.dtype.kind == "V" else array).tolist()
 
     def numpy(self, *, force: bool = False) -> Any:
         """The tensor's own array, sharing memory."""
         if force:
+            if ThreadState.devices:
+                read(self)
             return self._array
+        if self.device is not CPU:
+            raise TypeError(
+                f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to "
+                "copy the tensor to host memory first."
+            )
         if self.requires_grad:
             raise RuntimeError(
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "

@@ -20,6 +20,7 @@ from gradscope.runtime.autograd.node import NOWHERE, Node, new
 from gradscope.runtime.autograd.validate import apply
 from gradscope.runtime.in_place import refusal
 from gradscope.runtime.meta import AutogradMeta, CreationMeta, ViewMeta
+from gradscope.runtime.placement import mark
 from gradscope.runtime.saved import freed
 from gradscope.runtime.state import ThreadState, local
 from gradscope.runtime.storage import Storage, VersionCounter
@@ -54,6 +55,12 @@ def accumulator(tensor: Tensor) -> Node:
 
 
 _accumulating = RLock()
+
+
+def renew_lock() -> None:
+    """In a forked child: whoever held it is not there."""
+    global _accumulating  # noqa: PLW0603
+    _accumulating = RLock()
 
 
 def _new_accumulator(tensor: Tensor, meta: AutogradMeta) -> Node:
@@ -184,6 +191,7 @@ def _regenerated(view: Tensor, meta: ViewMeta) -> Node:
     prepare(node, (edge_of(meta.base) or NOWHERE,), local.state)
     node.chain = meta.chain
     node.input_metadata = ((view._array.shape, view._array.dtype),)
+    mark(node, view)
     node._saved = (view._array.shape, view.stride(), view.storage_offset())
     return node
 
@@ -296,6 +304,7 @@ def rebase_history(target: Tensor, node: Node, nr: int = 0) -> None:
     slices._saved = (node,)
     slices.chain = meta.chain  # type: ignore[attr-defined]
     slices.input_metadata = ((base._array.shape, base._array.dtype),)
+    mark(slices, base)
     # The write's own first edge leads to the view's old history; the base's says whether to follow.
     node.next_functions = (slices.next_functions[0], *node.next_functions[1:])
     before, base._edge = base._edge, (slices, 0)

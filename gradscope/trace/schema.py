@@ -99,7 +99,10 @@ VERSION = 1
 MINOR = 1
 """Counts additions (tables, columns, event kinds); an older reader keeps but does not show them."""
 
-HISTORY = {(1, 0): "first version", (1, 1): "hook_begin.module"}
+HISTORY = {
+    (1, 0): "first version",
+    (1, 1): "hook_begin.module; in short, single events of several threads",
+}
 
 __all__ = [
     "EVENTS",

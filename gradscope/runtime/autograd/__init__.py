@@ -29,9 +29,11 @@ _HOMES = {
     "graph": "",
     "inference_mode": "grad_mode",
     "is_grad_enabled": "grad_mode",
+    "is_multithreading_enabled": "grad_mode",
     "no_grad": "grad_mode",
     "set_detect_anomaly": "anomaly_mode",
     "set_grad_enabled": "grad_mode",
+    "set_multithreading_enabled": "grad_mode",
     "variable": "",
 }
 

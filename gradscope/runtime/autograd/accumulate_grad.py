@@ -14,7 +14,7 @@ from gradscope.runtime.autograd.hooks import POST_ACCUMULATE, Hooks, checked
 from gradscope.runtime.autograd.input_buffer import ALONE
 from gradscope.runtime.autograd.making import remember
 from gradscope.runtime.autograd.node import LAST, Extra, Node
-from gradscope.runtime.call import wrap
+from gradscope.runtime.placement import device_of, mark, wrapped_on
 from gradscope.runtime.state import local
 from gradscope.runtime.storage import VersionCounter, dense
 
@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 STOLEN, CLONED, IN_PLACE, OUT_OF_PLACE = range(4)
 
 _lock = threading.RLock()
+
+
+def renew_lock() -> None:
+    """In a forked child: whoever held it is not there."""
+    global _lock  # noqa: PLW0603
+    _lock = threading.RLock()
 
 
 class AccumulateGrad(Node):
@@ -41,6 +47,7 @@ class AccumulateGrad(Node):
         self._extra = Extra()
         self.seen = 0
         self.input_metadata = ((variable._array.shape, variable._array.dtype),)
+        mark(self, variable)
         if local.state.anomaly:
             remember(self, local.state)
 
@@ -88,7 +95,9 @@ class AccumulateGrad(Node):
         """A copy that has the gradient as its history, laid out as the leaf."""
         if not dense(self.variable._array):
             return grad.clone()
-        return wrap(np.empty_like(self.variable._array, subok=False)).copy_(grad)
+        return wrapped_on(np.empty_like(self.variable._array, subok=False), device_of(self)).copy_(
+            grad
+        )
 
     def _accumulate_array(self, grad: Any, *, alone: bool) -> int:
         meta = self.variable._meta
@@ -96,9 +105,9 @@ class AccumulateGrad(Node):
         before = meta.grad
         if before is None:
             if alone and owns(grad) and self._fits(grad):
-                meta.grad = wrap(grad)
+                meta.grad = wrapped_on(grad, device_of(self))
                 return STOLEN
-            meta.grad = wrap(self._laid_out(grad))
+            meta.grad = wrapped_on(self._laid_out(grad), device_of(self))
             return CLONED
         target = before._array
         np.add(target, grad, out=target)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar, NoReturn
@@ -10,8 +11,10 @@ import numpy as np
 
 from gradscope.runtime import probe
 from gradscope.runtime.autograd.node import Node
-from gradscope.runtime.call import wrap
+from gradscope.runtime.devices import CPU
+from gradscope.runtime.placement import device_of, wrapped_on
 from gradscope.runtime.saved import freed, raw_saved, unpack_tensor
+from gradscope.runtime.state import ThreadState
 from gradscope.runtime.tensor import Tensor
 
 
@@ -83,6 +86,7 @@ class BackwardCFunction(Node, FunctionCtx):
 
     _forward_cls: ClassVar[Any]
     _autograd_function_id: ClassVar[int]
+    written_by_user: ClassVar[bool] = True
     output_info: Sequence[Any] = ()
     is_tensor_input: Sequence[bool] = ()
     requires_grad = True
@@ -97,7 +101,8 @@ class BackwardCFunction(Node, FunctionCtx):
         raise TypeError(f"'{type(self).__name__}' object is not callable")
 
     def run_arrays(self, grads: Sequence[Any]) -> Sequence[Any]:
-        given = [None if grad is None else wrap(grad) for grad in grads]
+        where = device_of(self)
+        given = [None if grad is None else wrapped_on(grad, where) for grad in grads]
         return [None if grad is None else grad._array for grad in self.run_tensors(given)]
 
     def run_tensors(self, grads: Sequence[Any]) -> Sequence[Any]:
@@ -111,8 +116,9 @@ class BackwardCFunction(Node, FunctionCtx):
         return returned
 
     def _materialized(self, grads: Sequence[Any]) -> list[Any]:
+        where = device_of(self)
         return [
-            wrap(np.zeros(*info)) if grad is None and info is not None else grad
+            wrapped_on(np.zeros(*info), where) if grad is None and info is not None else grad
             for grad, info in zip(grads, self.output_info, strict=True)
         ]
 
@@ -127,6 +133,8 @@ class BackwardCFunction(Node, FunctionCtx):
                 f"function {self.name()} returned an incorrect number of gradients "
                 f"(expected {wanted}, got {len(results)})"
             )
+        if ThreadState.devices:
+            self._check_devices(results)
         return [
             _gradient(result) if is_tensor else self._no_gradient(position)
             for position, (result, is_tensor) in enumerate(
@@ -134,6 +142,19 @@ class BackwardCFunction(Node, FunctionCtx):
             )
             if is_tensor or result is not None
         ]
+
+    def _check_devices(self, results: Sequence[Any]) -> None:
+        """Refuse gradients that are elsewhere than what they belong to."""
+        tensors = itertools.compress(results, self.is_tensor_input)
+        for index, (grad, (node, _)) in enumerate(zip(tensors, self.next_functions, strict=False)):
+            if node is None or not isinstance(grad, Tensor):
+                continue
+            wanted = device_of(node) or CPU
+            if grad.device != wanted and grad._array.ndim:
+                raise RuntimeError(
+                    f"Function {self.name()} returned an invalid gradient at index {index} - "
+                    f"expected device {wanted} but got {grad.device}"
+                )
 
     def _no_gradient(self, position: int) -> NoReturn:
         raise RuntimeError(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
-from heapq import heappop, heappush
+from heapq import heappop
 from typing import Any
 
 from gradscope.runtime import probe
+from gradscope.runtime.autograd import workers
 from gradscope.runtime.autograd.anomaly_mode import tell
 from gradscope.runtime.autograd.evaluate import evaluate_attentively, evaluate_function
 from gradscope.runtime.autograd.graph_task import Capture, ExecInfo, GraphTask
@@ -48,7 +48,7 @@ class Engine:
         """Run backward from `roots`. Returns the gradients of the edges in `outputs`."""
         state = local.state
         if state.queue is None:
-            state.queue = ReadyQueue()
+            state.queue = ReadyQueue(state)
         task = GraphTask(
             keep_graph=keep_graph,
             create_graph=create_graph,
@@ -66,13 +66,22 @@ class Engine:
         self.compute_dependencies(root, task, lowest)
         if outputs:
             self.init_to_execute(root, task, outputs, lowest)
-        length = state.queue.push(task, root, buffer)
+        deep = state.reentrant_depth >= MAX_DEPTH
+        shared = deep or state.borrowing or ThreadState.devices
+        length = -1 if shared else state.queue.push(task, root, buffer)
         if here is not None:
             here.task_begin(task, root, length, state)
             if here.look is not None:
                 for (node, nr), grad in zip(roots, grads, strict=True):
                     here.look.seed(task, node, nr, grad)
-        self.execute_with_graph_task(task, state)
+        if shared:
+            self.execute_shared(task, root, buffer, state, deep=deep)
+        else:
+            self.thread_main(task, state)
+        if probe.here is not None:
+            probe.here.task_end(task)
+        if task.error is not None:
+            raise task.error
         return task.captured_vars
 
     def compute_min_topological_nr(self, outputs: Sequence[tuple[Node, int]]) -> int:
@@ -131,34 +140,20 @@ class Engine:
                     for child, _ in node.next_functions
                 )
 
-    def execute_with_graph_task(self, task: GraphTask, state: ThreadState) -> None:
-        """Run the task on this thread, or on a fresh one when backwards are nested too deeply."""
-        if state.reentrant_depth < MAX_DEPTH:
-            self.thread_main(task, state)
-        else:
-            self._on_pool_thread(task, state)
-        if task.error is not None:
-            raise task.error
-
-    def _on_pool_thread(self, task: GraphTask, state: ThreadState) -> None:
-        queue = state.queue
-        waiting = [item for item in queue.heap if item[3] is task]
-
-        def run() -> None:
-            inner = local.state
-            inner.queue = ReadyQueue()
-            task.cpu_ready_queue = inner.queue
-            for item in waiting:
-                queue.heap.remove(item)
-                heappush(inner.queue.heap, item)
-            inner.anomaly, inner.check_nan = state.anomaly, state.check_nan
-            inner.saved_hooks = list(state.saved_hooks)
-            inner.refresh()
-            self.thread_main(task, inner)
-
-        worker = threading.Thread(target=run, name="gradscope reentrant", daemon=True)
-        worker.start()
-        worker.join()
+    def execute_shared(
+        self, task: GraphTask, root: Node, buffer: list[Any], state: ThreadState, *, deep: bool
+    ) -> None:
+        """Run a task whose nodes several threads may run. See Note [Who runs a node]."""
+        task.modes = state.carried()
+        workers.under_way.add(task)
+        try:
+            workers.queue_for(task, root).put(task, root, buffer)
+            if deep:
+                workers.pool.run(self, task)
+            else:
+                workers.serve(self, state.queue, state, task)
+        finally:
+            workers.under_way.discard(task)
 
     def thread_main(self, task: GraphTask, state: ThreadState) -> None:
         """Take nodes from this thread's queue until `task` has nothing left to do."""
@@ -180,25 +175,26 @@ class Engine:
                     elif probe.here is not None:  # what a failed task had queued is thrown away
                         probe.here.popped(owner, node, probe.here.clock(), len(heap))
                 except BaseException as error:  # carried to whoever called backward
-                    self._fail(owner, node, error)
+                    self.fail(owner, node, error)
                 owner.outstanding_tasks -= 1
             # Callbacks see the modes of this task, and the node it was started in.
             state.task, state.node, state.grad_enabled = task, before[1], task.create_graph
             state.context = 0
-            self._complete(task)
+            self.complete(task)
         finally:
             state.reentrant_depth -= 1
             state.task, state.node, state.grad_enabled = before
             state.context = 0
 
-    def _fail(self, task: GraphTask, node: Node, error: BaseException) -> None:
-        task.error = error
+    def fail(self, task: GraphTask, node: Node, error: BaseException) -> None:
+        if task.error is None:
+            task.error = error
         if probe.here is not None:
             probe.here.failed(task, node, error)
         if local.state.anomaly:
             tell(node)
 
-    def _complete(self, task: GraphTask) -> None:
+    def complete(self, task: GraphTask) -> None:
         """Run the callbacks queued for the end; each may queue more."""
         if task.error is None:
             try:
@@ -216,8 +212,6 @@ class Engine:
         task.completed = True
         task.not_ready.clear()
         task.dependencies.clear()
-        if probe.here is not None:
-            probe.here.task_end(task)
 
     def queue_callback(self, function: Any) -> None:
         """Run `function` when the innermost running backward is done."""

@@ -24,10 +24,11 @@ from gradscope.runtime.autograd.node import Node
 from gradscope.runtime.autograd.validate import (
     apply,
     fitted,
+    run,
     validate_count,
     validate_outputs,
 )
-from gradscope.runtime.call import wrap
+from gradscope.runtime.placement import device_of, wrapped_on
 from gradscope.runtime.state import local
 
 ndarray = np.ndarray
@@ -133,7 +134,7 @@ def evaluate_attended(
     """Run a node that somebody listens to or asks for; None when it is not needed at all."""
     here, info = probe.here, task.exec_info
     if here is not None:
-        here.popped(task, node, begin, popped)
+        here.popped(task, node, begin, popped)  # a negative length: that was told before
     entry = None if info is None else info.get(node)
     if node._extra is not None:
         # As PyTorch: where a node runs too, its captured gradient has not been through the hooks.
@@ -151,7 +152,7 @@ def evaluate_attended(
     if node._extra is None:
         if here is not None and here.look is not None:
             here.look.inputs(task, node, inputs)
-        outputs = node.run_arrays(inputs) if task.raw else node.run_tensors(inputs)
+        outputs = run(node, inputs, raw=task.raw)
     else:
         outputs = call_function(task, node, inputs)
     released = node._saved and not task.keep_graph and node.releases
@@ -179,7 +180,7 @@ def tensor_pre_hooks(task: GraphTask, node: Node, inputs: list[Any]) -> list[Any
         if inputs[nr] is not None:
             if here is not None:
                 here.hook_begin(task, node, RETAINS_GRAD, 0, keep)
-            keep(wrap(inputs[nr]) if task.raw else inputs[nr])
+            keep(wrapped_on(inputs[nr], device_of(node)) if task.raw else inputs[nr])
             if here is not None:
                 here.hook_end(task, node, RETAINS_GRAD, 0, False, ())
     return inputs

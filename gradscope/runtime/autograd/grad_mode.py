@@ -126,6 +126,28 @@ class set_grad_enabled(_GradMode):  # noqa: N801
         return f"set_grad_enabled(mode={self.enabled})"
 
 
+class set_multithreading_enabled(_Decorating):  # noqa: N801
+    """Whether nodes of other devices run in threads of their own; switches at once."""
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = mode
+        self.before = local.state.multithreading
+        local.state.multithreading = mode
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        local.state.multithreading = self.before
+
+    def clone(self) -> Any:
+        return set_multithreading_enabled(self.mode)
+
+
+def is_multithreading_enabled() -> bool:
+    return bool(local.state.multithreading)
+
+
 class inference_mode(_Decorating):  # noqa: N801
     """Record nothing at all inside: no history, no views, no versions."""
 

@@ -58,6 +58,7 @@ class GraphTask:
         "inputs",
         "keep_graph",
         "lock",
+        "modes",
         "not_ready",
         "outstanding_tasks",
         "owner",
@@ -65,6 +66,7 @@ class GraphTask:
         "parent_node",
         "raw",
         "reentrant_depth",
+        "released",
         "seen",
         "state",
         "told",
@@ -96,6 +98,8 @@ class GraphTask:
         self.final_callbacks: list[Callable[[], None]] = []
         self.error: BaseException | None = None
         self.completed = False
+        self.released = False  # whether its owner may leave
+        self.modes: tuple[Any, ...] = ()  # what it takes along to other threads
         self.owner = threading.get_ident()
         self.parent: GraphTask | None = None
         self.parent_node: Node | None = None

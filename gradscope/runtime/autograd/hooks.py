@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradscope.runtime import probe
-from gradscope.runtime.call import wrap
+from gradscope.runtime.placement import device_of, wrapped_on
 from gradscope.runtime.removable import RemovableHandle
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def retain_grad(tensor: Tensor) -> None:
 
 def run_tensor_hooks(task: Any, node: Node, hooks: Hooks, nr: int, value: Any, raw: bool) -> Any:
     """The gradient after all hooks of one tensor; each may replace what the next one sees."""
-    grad = wrap(value) if raw and value is not None else value
+    grad = wrapped_on(value, device_of(node)) if raw and value is not None else value
     here = probe.here
     for index, hook in enumerate(list(hooks.values())):
         if here is not None:
@@ -137,6 +137,10 @@ def checked(made: Any, before: Any, hook: Any) -> Any:
         )
     if made._array.shape != before._array.shape:
         raise RuntimeError(f"hook '{name}' has changed the size of value")
+    if made.device != before.device:
+        raise RuntimeError(
+            f"hook '{name}' has changed the device of value (was {before.device} got {made.device})"
+        )
     return made
 
 
@@ -155,7 +159,7 @@ def _kind(tensor: Any) -> str:
 
 def run_pre_hooks(task: Any, node: Node, hooks: Hooks, values: Any, raw: bool) -> Any:
     """The gradients a node is about to take, after all its pre-hooks."""
-    grads = _wrapped(values, raw)
+    grads = _wrapped(values, raw, [device_of(node)] * len(values))
     here = probe.here
     for index, hook in enumerate(list(hooks.values())):
         if here is not None:
@@ -172,7 +176,9 @@ def run_post_hooks(
     task: Any, node: Node, hooks: Hooks, outputs: Any, inputs: Any, raw: bool
 ) -> Any:
     """The gradients a node returned, after all its post-hooks."""
-    results, sources = _wrapped(outputs, raw), _wrapped(inputs, raw)
+    targets = [None if n is None else device_of(n) for n, _ in node.next_functions]
+    results = _wrapped(outputs, raw, targets)
+    sources = _wrapped(inputs, raw, [device_of(node)] * len(inputs))
     here = probe.here
     for index, hook in enumerate(list(hooks.values())):
         if here is not None:
@@ -199,10 +205,13 @@ def _replaced(made: Any, before: Any, hook: Any) -> Any:
     )
 
 
-def _wrapped(values: Any, raw: bool) -> tuple[Any, ...]:
+def _wrapped(values: Any, raw: bool, places: Sequence[Any]) -> tuple[Any, ...]:
     if not raw:
         return tuple(values)
-    return tuple(None if value is None else wrap(value) for value in values)
+    return tuple(
+        None if value is None else wrapped_on(value, where)
+        for value, where in zip(values, places, strict=True)
+    )
 
 
 def _unwrapped(values: tuple[Any, ...], raw: bool) -> Any:

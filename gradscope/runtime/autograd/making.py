@@ -30,11 +30,13 @@ def prepare(node: Node, edges: Sequence[tuple[Any, int]], state: ThreadState) ->
 
 
 def finish(node: Node, state: ThreadState) -> None:
-    """What a new node rarely needs: anomaly records, creation hooks, conjugation."""
+    """What a new node rarely needs: anomaly records, creation hooks, conjugation, a device."""
     if state.anomaly:
         remember(node, state)
     if any(dtype.kind == "c" for _, dtype in node.input_metadata):
         node.extra().conjugates = True
+    if state.device is not None:
+        node.extra().device = state.device
     for hook in state.node_creation_hooks:
         hook(node)
 

@@ -39,6 +39,7 @@ class Extra:
 
     __slots__ = (
         "conjugates",
+        "device",
         "metadata",
         "post_hooks",
         "pre_hooks",
@@ -53,6 +54,7 @@ class Extra:
         self.retains_grad: dict[int, Callable[..., Any]] = {}
         self.metadata: dict[Any, Any] = {}
         self.conjugates = False
+        self.device: Any = None  # where the node runs, if not on the CPU
 
 
 class Node:
@@ -77,6 +79,7 @@ class Node:
     slots: ClassVar[tuple[str, ...]] = ()
     releases: ClassVar[bool] = True
     """Whether it saves tensors, not only sizes and options: then it can run only once."""
+    written_by_user: ClassVar[bool] = False
 
     next_functions: tuple[tuple[Any, int], ...]
     input_metadata: tuple[tuple[Any, Any], ...]

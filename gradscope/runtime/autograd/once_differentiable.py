@@ -10,7 +10,7 @@ from gradscope.runtime.autograd.grad_mode import no_grad
 from gradscope.runtime.autograd.making import prepare
 from gradscope.runtime.autograd.node import NOWHERE, Node, new
 from gradscope.runtime.autograd.returned import NO_GRADIENT
-from gradscope.runtime.call import wrap
+from gradscope.runtime.placement import wrapped_on
 from gradscope.runtime.state import ThreadState, local
 from gradscope.runtime.tensor import Tensor
 from gradscope.runtime.views import set_gradient_edge
@@ -60,7 +60,7 @@ def _undifferentiable(results: Sequence[Any], state: ThreadState) -> tuple[Any, 
     node.input_metadata = tuple(
         NO_GRADIENT if r is None else (r._array.shape, r._array.dtype) for r in found
     )
-    made = [None if r is None else wrap(r._array) for r in found]
+    made = [None if r is None else wrapped_on(r._array, r.device) for r in found]
     for nr, result in enumerate(made):
         if result is not None:
             set_gradient_edge(result, node, nr)

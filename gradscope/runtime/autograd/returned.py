@@ -13,6 +13,7 @@ from gradscope.runtime.call import wrap
 from gradscope.runtime.in_place import check_rebase
 from gradscope.runtime.meta import CreationMeta
 from gradscope.runtime.operation import REGISTRY
+from gradscope.runtime.placement import mark
 from gradscope.runtime.state import local
 from gradscope.runtime.storage import VersionCounter
 from gradscope.runtime.tensor import Tensor
@@ -61,6 +62,8 @@ def record_history(
         metadata.append(own if wanted else NO_GRADIENT)
         place = _Output(nr, id(value) in given, id(value) in dirty, several)
         made.append(place.differentiable(value, ctx) if wanted else place.constant(value))
+        if wanted:
+            mark(ctx, value)
     ctx.input_metadata = tuple(metadata)
     ctx.output_info = tuple(info)
     _views(made, given, dirty, MULTI if sum(differentiable) > 1 else CUSTOM)

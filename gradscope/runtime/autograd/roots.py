@@ -15,8 +15,8 @@ from gradscope.runtime.autograd.engine import engine
 from gradscope.runtime.autograd.grad_mode import set_grad_enabled
 from gradscope.runtime.autograd.making import prepare
 from gradscope.runtime.autograd.node import NOWHERE, Node
-from gradscope.runtime.call import wrap
 from gradscope.runtime.factories import zeros_like
+from gradscope.runtime.placement import device_of, mark, wrapped_on
 from gradscope.runtime.size import Size
 from gradscope.runtime.state import local
 from gradscope.runtime.tensor import Tensor
@@ -204,6 +204,10 @@ def _layout(root: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
     return root._array.shape, root._array.dtype
 
 
+def _device(root: Any) -> Any:
+    return device_of(root.node) if _is_edge(root) else root.device
+
+
 def _implicit(root: Any) -> Any:
     shape, dtype = _layout(root)
     if not _is_edge(root) and not root.requires_grad:
@@ -215,7 +219,7 @@ def _implicit(root: Any) -> Any:
             "grad can be implicitly created only for real scalar outputs but got "
             f"{dtypes.from_numpy(dtype)}"
         )
-    return wrap(np.ones(shape, dtype))
+    return wrapped_on(np.ones(shape, dtype), _device(root))
 
 
 def _explicit(root: Any, seed: Any, index: int, *, batched: bool) -> Any:
@@ -284,6 +288,7 @@ def _wanted_edge(wanted: Any) -> tuple[Node, int]:
     made = Identity()
     prepare(made, (), local.state)
     made.input_metadata = ((wanted._array.shape, wanted._array.dtype),)
+    mark(made, wanted)
     return made, 0
 
 
@@ -315,7 +320,10 @@ def _run(
     )
     if accumulate_grad:
         return []
-    result = [wrap(gradient) if raw and gradient is not None else gradient for gradient in found]
+    result = [
+        wrapped_on(gradient, device_of(node)) if raw and gradient is not None else gradient
+        for gradient, (node, _) in zip(found, wanted, strict=True)
+    ]
     if probe.here is not None and probe.here.look is not None:
         for (node, nr), gradient in zip(wanted, result, strict=True):
             probe.here.look.handed(node, (gradient,), nr)

@@ -9,6 +9,7 @@ import numpy as np
 
 from gradscope.runtime.autograd.node import Node
 from gradscope.runtime.operation import BY_HAND
+from gradscope.runtime.state import ThreadState, local
 
 
 def validate_count(node: Node, outputs: Sequence[Any]) -> Sequence[Any]:
@@ -92,13 +93,26 @@ def apply(node: Node, grads: Sequence[Any], *, raw: bool) -> Sequence[Any]:
     which is conj of the real formula at the conjugate of the incoming gradient. Operations that are
     not holomorphic (abs, real, conj) have formulas written out, and say so with BY_HAND.
     """
-    run = node.run_arrays if raw else node.run_tensors
     if node._extra is None or not node._extra.conjugates:
-        return run(grads)
+        return run(node, grads, raw=raw)
     op = getattr(node, "op", None)
     if op is None or BY_HAND in op.traits:
-        return run(grads)
-    return [_conj(g) for g in run([_conj(g) for g in grads])]
+        return run(node, grads, raw=raw)
+    return [_conj(g) for g in run(node, [_conj(g) for g in grads], raw=raw)]
+
+
+def run(node: Node, grads: Sequence[Any], *, raw: bool) -> Sequence[Any]:
+    """Run a node's function; a formula's own constants go to whatever device it runs on."""
+    if raw:
+        return node.run_arrays(grads)
+    if not ThreadState.devices or node.written_by_user:
+        return node.run_tensors(grads)
+    state = local.state
+    before, state.formula = state.formula, True
+    try:
+        return node.run_tensors(grads)
+    finally:
+        state.formula = before
 
 
 def _conj(grad: Any) -> Any:

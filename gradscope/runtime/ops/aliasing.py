@@ -39,8 +39,14 @@ def _as_complex(self):
     return self.view(_COMPLEX[self.dtype.char])[..., 0]
 
 
+def _packed(grad):
+    """The gradient with the two parts of each number side by side."""
+    array = getattr(grad, "_array", grad)
+    return grad if array.strides[-1] == array.itemsize else w.clone(grad)
+
+
 view_as_real = view(
-    "ViewAsRealBackward0", _as_real, BY_HAND, self=lambda grad: w.view_as_complex(grad)
+    "ViewAsRealBackward0", _as_real, BY_HAND, self=lambda grad: w.view_as_complex(_packed(grad))
 )
 view_as_complex = view(
     "ViewAsComplexBackward0", _as_complex, BY_HAND, self=lambda grad: w.view_as_real(grad)

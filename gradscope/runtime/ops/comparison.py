@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from gradscope.runtime import dtypes
-from gradscope.runtime.call import wrap
 from gradscope.runtime.op import (
     COMPARES,
     PROMOTES,
@@ -18,6 +17,7 @@ from gradscope.runtime.op import (
 )
 from gradscope.runtime.ops import both, function
 from gradscope.runtime.ops.words import alias
+from gradscope.runtime.placement import wrapped_on
 
 REAL = refuses("c", "\"compare_cpu\" not implemented for '{kind}'")
 
@@ -132,7 +132,8 @@ def equal(input, other):
 def isin(elements, test_elements, *, assume_unique=False, invert=False):
     """Which of `elements` are among `test_elements`."""
     first, second = (x._array if hasattr(x, "_array") else x for x in (elements, test_elements))
-    return wrap(np.isin(first, second, assume_unique=assume_unique, invert=invert))
+    found = np.isin(first, second, assume_unique=assume_unique, invert=invert)
+    return wrapped_on(found, getattr(elements, "device", None))
 
 
 alias(ne, "not_equal")

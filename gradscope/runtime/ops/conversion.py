@@ -8,6 +8,7 @@ from gradscope.runtime import devices, dtypes, factories, formats
 from gradscope.runtime.dims import sizes
 from gradscope.runtime.op import INTERNAL, family, op
 from gradscope.runtime.ops import METHODS, method
+from gradscope.runtime.placement import place, read, stream_of
 from gradscope.runtime.tensor import Tensor
 
 
@@ -23,9 +24,11 @@ _to_copy__whole = op(None, _converted, INTERNAL)
 family(globals())
 
 
-def converted(tensor, dtype, *, copy=False, memory_format=None):
-    """The tensor in another dtype; itself where it has it and no copy is asked for."""
+def converted(tensor, dtype, device=None, *, copy=False, memory_format=None):
+    """The tensor in another dtype or place; itself where it is so and no copy is asked for."""
     kind = dtype.numpy
+    if device is not None and device != tensor.device:
+        return _moved(tensor, dtype, device, memory_format)
     moved = memory_format not in (None, formats.preserve_format)
     if moved and not formats.is_ordered(tensor._array, memory_format):
         copy = True
@@ -34,6 +37,18 @@ def converted(tensor, dtype, *, copy=False, memory_format=None):
     if dtype.is_floating_point or dtype.is_complex:
         return _to_copy(tensor, kind, memory_format)
     return _to_copy__whole(tensor, kind, memory_format)
+
+
+def _moved(tensor, dtype, device, memory_format):
+    """A copy on another device: read where it was, a kernel where it will be."""
+    read(tensor)
+    if device is not devices.CPU:
+        stream_of(device).launch()
+    made = converted(tensor, dtype, copy=True, memory_format=memory_format)
+    place(made, device)
+    if made._edge is not None:
+        made._edge[0].extra().device = None if device is devices.CPU else device
+    return made
 
 
 @method
@@ -52,17 +67,15 @@ def to(self, *wanted, dtype=None, device=None, non_blocking=False, copy=False, m
                 dtype = rest.pop(0)
         if len(rest) > 1:
             copy = rest[1]
-    available(device)
-    return converted(self, dtype or self.dtype, copy=copy, memory_format=memory_format)
+    where = None if device is None else available(device)
+    return converted(self, dtype or self.dtype, where, copy=copy, memory_format=memory_format)
 
 
-def available(device: Any) -> None:
-    """Refuse, in PyTorch's words, any device but the CPU."""
-    if isinstance(device, int):
-        raise RuntimeError("Cannot access accelerator device when none is available.")
+def available(device: Any) -> devices.device:
+    """The device of this name; a number is that of a simulated one."""
     if str(device).partition(":")[0] == "cuda":
         raise AssertionError("Torch not compiled with CUDA enabled")
-    devices.check(device)
+    return devices.check(device)
 
 
 def _cast(name, dtype):
@@ -92,12 +105,12 @@ for _name, _dtype in {
 
 @method
 def type_as(self, other):
-    return converted(self, other.dtype)
+    return converted(self, other.dtype, other.device)
 
 
 @method
 def cpu(self, memory_format=None):
-    return converted(self, self.dtype, memory_format=memory_format)
+    return converted(self, self.dtype, devices.CPU, memory_format=memory_format)
 
 
 @method
@@ -112,21 +125,25 @@ def is_pinned(self, device=None):
 
 @method
 def get_device(self):
-    return -1
+    number = self.device.index
+    return -1 if number is None else number
 
 
 @method
 def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
     """A copy of the data in this tensor's dtype."""
     return factories.tensor(
-        data, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad
+        data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad
     )
 
 
 def _new(name, maker):
     def new(self, *size, dtype=None, device=None, requires_grad=False, layout=None, **_):
         return maker(
-            sizes(size), dtype=dtype or self.dtype, device=device, requires_grad=requires_grad
+            sizes(size),
+            dtype=dtype or self.dtype,
+            device=device or self.device,
+            requires_grad=requires_grad,
         )
 
     new.__name__ = name
@@ -141,11 +158,15 @@ _new("new_empty", factories.empty)
 @method
 def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=False, layout=None):
     return factories.full(
-        size, fill_value, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad
+        size,
+        fill_value,
+        dtype=dtype or self.dtype,
+        device=device or self.device,
+        requires_grad=requires_grad,
     )
 
 
 @method
 def new(self, *given):
     """The legacy constructor, in this tensor's dtype."""
-    return Tensor(*given).to(self.dtype)
+    return Tensor(*given).to(self.device, self.dtype)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from gradscope.runtime import dtypes, formats
-from gradscope.runtime.call import wrap
 from gradscope.runtime.dims import sizes, wrapped, wrapped_all
 from gradscope.runtime.op import METHOD_ONLY, family, op, w
 from gradscope.runtime.ops import METHODS, both, function, method
 from gradscope.runtime.ops.gathering import zeros_of
+from gradscope.runtime.placement import wrapped_on
 
 
 def _clone(self, *, memory_format=None):
@@ -182,7 +182,7 @@ def _interleaved_places(repeats):
         raise NotImplementedError(f"\"repeat_interleave_cpu\" not implemented for '{kind}'")
     if counts.size and counts.min() < 0:
         raise RuntimeError("repeats can not be negative")
-    return wrap(np.repeat(np.arange(counts.size), counts))
+    return wrapped_on(np.repeat(np.arange(counts.size), counts), repeats.device)
 
 
 def _evenly_interleaved(input, repeats, dim):

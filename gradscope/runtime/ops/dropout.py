@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gradscope.runtime.call import wrap
 from gradscope.runtime.ops import FUNCTIONS, nn_function
+from gradscope.runtime.placement import wrapped_on
 from gradscope.runtime.random import chosen
 
 
@@ -16,7 +16,7 @@ def _noise(input, shape, p):
     """1 / (1 - p) where an element stays, 0 where it goes."""
     kept = chosen(None).bernoulli(1 - p, shape).astype(input._array.dtype)
     kept /= kept.dtype.type(1 - p)
-    return wrap(kept)
+    return wrapped_on(kept, input.device)
 
 
 def _dropped(input, p, train, inplace, shape):

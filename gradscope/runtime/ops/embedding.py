@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradscope.runtime.call import wrap
 from gradscope.runtime.kernels import plain
 from gradscope.runtime.op import INTERNAL, family, op, tensors, w
 from gradscope.runtime.ops import FUNCTIONS, nn_function
+from gradscope.runtime.placement import wrapped_on
 from gradscope.runtime.tensor_geometry import type_name
 
 
@@ -132,4 +132,5 @@ def one_hot(input, num_classes=-1):
         raise RuntimeError("num_classes should be positive")
     if most >= num_classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
-    return wrap((array[..., None] == np.arange(num_classes)).astype(np.int64))
+    hot = (array[..., None] == np.arange(num_classes)).astype(np.int64)
+    return wrapped_on(hot, input.device)

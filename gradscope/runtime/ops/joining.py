@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.runtime.call import wrap
 from gradscope.runtime.dims import text, wrapped
 from gradscope.runtime.op import FUNCTION_ONLY, PROMOTES, family, hidden, op, sequence, w
 from gradscope.runtime.ops import function
 from gradscope.runtime.ops.shape import atleast_1d, atleast_2d, atleast_3d
 from gradscope.runtime.ops.slicing import FULL
 from gradscope.runtime.outs import written
+from gradscope.runtime.placement import wrapped_on
 from gradscope.runtime.tensor import Tensor
 
 
@@ -249,5 +249,5 @@ def combinations(input, r=2, with_replacement=False):
     chosen = np.zeros((count,) * r, np.bool_)
     for places in (replaced if with_replacement else without)(range(count), r):
         chosen[places] = True
-    mask = wrap(chosen)
+    mask = wrapped_on(chosen, input.device)
     return stack([g.masked_select(mask) for g in meshgrid(*[input] * r, indexing="ij")], 1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from gradscope.runtime import devices, dtypes
-from gradscope.runtime.call import wrap
 from gradscope.runtime.dims import sizes
 from gradscope.runtime.factories import made
 from gradscope.runtime.op import INTERNAL, family, inplace, op
@@ -128,9 +127,9 @@ def rand(
     **named,
 ):
     """Numbers spread evenly over [0, 1)."""
-    devices.check(device)
+    where = devices.check(device)
     array = chosen(generator).uniform(_shape(named.get("size", size)), _dtype(dtype))
-    return written(made(array, requires_grad), out)
+    return written(made(array, requires_grad, where), out)
 
 
 @function
@@ -146,9 +145,9 @@ def randn(
     **named,
 ):
     """Numbers of the standard normal distribution."""
-    devices.check(device)
+    where = devices.check(device)
     array = chosen(generator).normal(_shape(named.get("size", size)), _dtype(dtype))
-    return written(made(array, requires_grad), out)
+    return written(made(array, requires_grad, where), out)
 
 
 def _whole_numbers(low, high, shape, dtype, generator):
@@ -169,7 +168,7 @@ def randint(
     out=None,
 ):
     """Whole numbers of [low, high)."""
-    devices.check(device)
+    where = devices.check(device)
     given = list(args)
     if size is None:
         size = given.pop()
@@ -178,7 +177,7 @@ def randint(
     if given:
         low = given.pop()
     array = _whole_numbers(low, high, _shape((size,)), dtype, generator)
-    return written(made(array, requires_grad), out)
+    return written(made(array, requires_grad, where), out)
 
 
 @function
@@ -186,8 +185,8 @@ def randperm(
     n, *, generator=None, dtype=dtypes.int64, device=None, requires_grad=False, layout=None
 ):
     """0 to n - 1 in random order."""
-    devices.check(device)
-    return made(chosen(generator).permutation(n, dtype.numpy), requires_grad)
+    where = devices.check(device)
+    return made(chosen(generator).permutation(n, dtype.numpy), requires_grad, where)
 
 
 def _like(name, draw):
@@ -203,9 +202,9 @@ def _like(name, draw):
         layout=None,
         memory_format=None,
     ):
-        devices.check(device)
+        where = input.device if device is None else devices.check(device)
         kind = (dtype or input.dtype).numpy
-        return made(draw(chosen(generator), input._array.shape, kind), requires_grad)
+        return made(draw(chosen(generator), input._array.shape, kind), requires_grad, where)
 
     factory.__name__ = name
     return function(factory)
@@ -220,7 +219,10 @@ def randint_like(input, *bounds, low=0, high=None, generator=None, dtype=None, *
     """Whole numbers of [low, high) in a tensor's shape and dtype."""
     if bounds:
         low, high = (0, bounds[0]) if len(bounds) == 1 else bounds
-    return made(_whole_numbers(low, high, input._array.shape, dtype or input.dtype, generator))
+    return made(
+        _whole_numbers(low, high, input._array.shape, dtype or input.dtype, generator),
+        device=input.device,
+    )
 
 
 @function
@@ -236,17 +238,17 @@ def normal(
     out=None,
 ):
     """Normal numbers around one mean, or around each of a tensor of means."""
-    devices.check(device)
+    where = devices.check(device)
     source = chosen(generator)
     if size is not None:
         array = source.normal(_shape((size,)), _dtype(dtype), float(mean), float(std))
-        return written(made(array, requires_grad), out)
+        return written(made(array, requires_grad, where), out)
     means, stds = (t._array if isinstance(t, Tensor) else t for t in (mean, std))
     if isinstance(std, Tensor):
         means = np.asarray(means, stds.dtype)
-        return written(wrap(source.normal_around(means, stds)), out)
+        return written(made(source.normal_around(means, stds), device=std.device), out)
     drawn = source.normal(means.shape, means.dtype, 0.0, float(std))
-    return written(wrap(np.asarray(drawn + means)), out)
+    return written(made(np.asarray(drawn + means), device=mean.device), out)
 
 
 @both
@@ -255,11 +257,11 @@ def bernoulli(input, p=None, *, generator=None, out=None):
     if p is None:
         return written(bernoulli__default(input, generator=generator), out)
     drawn = chosen(generator).bernoulli(p, input._array.shape)
-    return written(wrap(drawn.astype(input._array.dtype)), out)
+    return written(made(drawn.astype(input._array.dtype), device=input.device), out)
 
 
 @both
 def multinomial(input, num_samples, replacement=False, *, generator=None, out=None):
     """Classes drawn by their weights, for each row of weights."""
     drawn = chosen(generator).multinomial(input._array, num_samples, replacement=replacement)
-    return written(wrap(drawn), out)
+    return written(made(drawn, device=input.device), out)

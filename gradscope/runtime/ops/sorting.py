@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from gradscope.runtime import return_types
-from gradscope.runtime.call import wrap
 from gradscope.runtime.dims import wrapped
 from gradscope.runtime.kernels.support import BFLOAT16
 from gradscope.runtime.op import INTERNAL, family, op, outputs, tensors, w
 from gradscope.runtime.ops import METHODS, both, function
+from gradscope.runtime.placement import wrapped_on
 
 
 def order(array, dim, descending):
@@ -130,8 +130,8 @@ def nonzero(input, *, as_tuple=False):
     """The places of all elements that are not zero: one row each, or one tensor per dim."""
     array = input._array if input._array.ndim or not as_tuple else input._array.reshape(1)
     if as_tuple:
-        return tuple(wrap(found.copy()) for found in np.nonzero(array))
-    return wrap(np.argwhere(array))
+        return tuple(wrapped_on(found.copy(), input.device) for found in np.nonzero(array))
+    return wrapped_on(np.argwhere(array), input.device)
 
 
 @both

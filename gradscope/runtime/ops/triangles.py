@@ -72,12 +72,12 @@ def diagflat(input, offset=0):
 @function
 def tril_indices(row, col, offset=0, *, dtype=dtypes.int64, device=None, layout=None):
     """The places of the lower triangle, row by row."""
-    devices.check(device)
-    return made(np.stack(np.tril_indices(row, offset, col)).astype(dtype.numpy))
+    places = np.stack(np.tril_indices(row, offset, col)).astype(dtype.numpy)
+    return made(places, device=devices.check(device))
 
 
 @function
 def triu_indices(row, col, offset=0, *, dtype=dtypes.int64, device=None, layout=None):
     """The places of the upper triangle, row by row."""
-    devices.check(device)
-    return made(np.stack(np.triu_indices(row, offset, col)).astype(dtype.numpy))
+    places = np.stack(np.triu_indices(row, offset, col)).astype(dtype.numpy)
+    return made(places, device=devices.check(device))

@@ -33,10 +33,18 @@ CODES: tuple[tuple[type[Event], tuple[str, ...]], ...] = (
     (events.ReentrantEnter, ("depth", "pool")),
     (events.ReentrantLeave, ("depth",)),
     (events.Error, ("type", "message")),
+    # Since version 1.1: several threads, each event by itself and with its queue.
+    (events.Push, ("depth", "length", "queue")),
+    (events.Pop, ("length", "queue")),
+    (events.Decrement, ("source", "index", "remaining")),
+    (events.BufferMade, ("input_nr", "undefined")),
+    (events.BufferAdded, ("input_nr", "in_place", "undefined")),
+    (events.Wait, ("queue",)),
+    (events.Wake, ("queue",)),
 )
 """What each code is, and which of its columns a, b, c, d are."""
 
-BOOLS = {"failed", "replaced", "pool"}
+BOOLS = {"failed", "replaced", "pool", "undefined", "in_place"}
 
 MODULE = 32
 """The kind of a hook of a module stands with so many times the module's id, counted from 1."""
@@ -108,7 +116,7 @@ class Runs:
             if kind is events.HookBegin:
                 more["module"], more["hook"] = np.divmod(more["hook"], MODULE)
                 more["module"] -= 1
-            if kind in QUEUED:
+            if kind in QUEUED and "queue" not in names:
                 more["queue"] = table["thread"][chosen]
             t, task = table["t"][chosen], table["task"][chosen]
             self._add(kind, seq[chosen], t, table["thread"][chosen], task, **more)
@@ -155,7 +163,14 @@ class Runs:
              depth=self._of_task("depth", task), length=move["length"])  # fmt: skip
 
 
-NODELESS = {events.TaskBegin, events.TaskEnd, events.Callback, events.ReentrantLeave}
+NODELESS = {
+    events.TaskBegin,
+    events.TaskEnd,
+    events.Callback,
+    events.ReentrantLeave,
+    events.Wait,
+    events.Wake,
+}
 QUEUED = {events.Pop, events.Push}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import traceback
 from typing import Any
 
 import pytest
@@ -116,5 +118,175 @@ def test_an_error_in_a_callback_ends_the_backward_and_the_callbacks_behind_it(
             True,
             False,
         ]
+
+    seen(shows)
+
+
+@pytest.mark.rule(24)
+def test_the_queue_gives_out_the_deeper_level_first_then_the_newest_node(
+    torch: Any, seen: Seen
+) -> None:
+    order: list[str] = []
+
+    def note(tensor: Any, name: str) -> Any:
+        tensor.grad_fn.register_hook(lambda *grads: order.append(name))
+        return tensor
+
+    def inside(grad: Any) -> None:
+        with torch.enable_grad():
+            y = leaf(torch, 1.0)
+            first = note(y * 2, "inner, first made")
+            second = note(y * 3, "inner, last made")
+            (second + first).sum().backward()
+
+    x = leaf(torch, 1.0)
+    old = note(x * 2, "first made")
+    middle = note(x * 3, "made in between")
+    new = note(x * 4, "last made")
+    new.register_hook(inside)
+    (old + (new + middle)).sum().backward()
+
+    assert order == [
+        "inner, last made",
+        "inner, first made",
+        "last made",
+        "made in between",
+        "first made",
+    ]
+
+    def shows(trace: Trace) -> bool:
+        numbers = {node.id: node.sequence_nr for node in trace.rows(schema.Node)}
+        depths = {task.id: task.depth for task in trace.rows(schema.GraphTask)}
+        queue: list[tuple[int, int, int]] = []  # depth, then number, of what is in it
+        for event in trace.events(schema.Push, schema.Pop):
+            number = numbers[event.node]
+            item = (depths[event.task], number if number >= 0 else 2**64, event.node)
+            if isinstance(event, schema.Push):
+                queue.append(item)
+            elif max(queue)[:2] != item[:2]:
+                return False
+            else:
+                queue.remove(item)
+        return not queue and set(depths.values()) == {0, 1}
+
+    seen(shows)
+
+
+@pytest.mark.rule(25)
+def test_two_thousand_nested_backwards_run_surface_their_errors_and_restore_grad_mode(
+    torch: Any, seen: Seen
+) -> None:
+    class Nested(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any, depth: int, fails: bool) -> Any:
+            ctx.depth, ctx.fails = depth, fails
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            if ctx.depth == 0 and ctx.fails:
+                raise ValueError("at the bottom")
+            if ctx.depth:
+                with torch.enable_grad():
+                    x = leaf(torch, 1.0)
+                    Nested.apply(x, ctx.depth - 1, ctx.fails).sum().backward()
+                assert not torch.is_grad_enabled()
+                return grad + x.grad, None, None
+            return grad, None, None
+
+    x = leaf(torch, 1.0)
+    Nested.apply(x, 2000, False).sum().backward()
+    assert x.grad.tolist() == [2001.0]
+    assert torch.is_grad_enabled()
+
+    with torch.no_grad():
+        pass
+    root = Nested.apply(x, 100, True).sum()
+    assert raises(ValueError, root.backward) == "at the bottom"
+    assert torch.is_grad_enabled()
+
+    def shows(trace: Trace) -> bool:
+        tasks = list(trace.rows(schema.GraphTask))
+        deepest = max(task.depth for task in tasks)
+        entered = [event.depth for event in trace.events(schema.ReentrantEnter)]
+        failed = [task for task in tasks if "at the bottom" in task.error]
+        threads = {event.thread for event in trace.events(schema.NodeBegin)}
+        return deepest == 2000 and max(entered) == 2000 and len(failed) == 101 and len(threads) > 30
+
+    seen(shows)
+
+
+@pytest.mark.rule(30)
+def test_threads_have_modes_of_their_own_share_leaves_and_carry_tracebacks(
+    torch: Any, seen: Seen
+) -> None:
+    def threads(*work: Any) -> list[BaseException | None]:
+        ended: list[BaseException | None] = [None] * len(work)
+
+        def run(place: int) -> None:
+            try:
+                work[place]()
+            except BaseException as error:
+                ended[place] = error
+
+        started = [threading.Thread(target=run, args=(i,)) for i in range(len(work))]
+        for thread in started:
+            thread.start()
+        for thread in started:
+            thread.join()
+        return ended
+
+    # Modes and saved-tensor hooks belong to the thread that set them.
+    modes: list[Any] = []
+    packed: list[str] = []
+
+    def pack(tensor: Any) -> Any:
+        packed.append(threading.current_thread().name)
+        return tensor
+
+    def look() -> None:
+        x = leaf(torch, 2.0)
+        modes.append((torch.is_grad_enabled(), (x * x).requires_grad))
+
+    with torch.no_grad(), torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+        assert threads(look) == [None]
+    assert (modes, packed) == ([(True, True)], [])
+
+    # Many threads add to one leaf, and nothing is lost.
+    x = leaf(torch, 1.0, 2.0)
+
+    def add() -> None:
+        for _ in range(50):
+            (x * 3).sum().backward()
+
+    assert threads(*[add] * 4) == [None] * 4
+    assert x.grad.tolist() == [600.0, 600.0]
+
+    # Of several threads on one graph that is freed as it runs, one gets through at least.
+    shared = (leaf(torch, 1.0) * 2).exp().tanh().sum()
+    ended = threads(*[shared.backward] * 4)
+    assert None in ended
+    assert {str(error).split(" (")[0] for error in ended if error is not None} <= {
+        "Trying to backward through the graph a second time"
+    }
+
+    # What a hook raises comes out with the frames it went through.
+    def fail(grad: Any) -> None:
+        raise KeyError("in a hook")
+
+    def backward() -> None:
+        y = leaf(torch, 1.0) * 2
+        y.register_hook(fail)
+        y.sum().backward()
+
+    (error,) = threads(backward)
+    assert isinstance(error, KeyError)
+    assert "fail" in [frame.name for frame in traceback.extract_tb(error.__traceback__)]
+
+    def shows(trace: Trace) -> bool:
+        adding = list(trace.events(schema.Accumulate))
+        ran = {task.thread for task in trace.rows(schema.GraphTask)}
+        runners = {event.thread for event in trace.events(schema.NodeBegin)}
+        return len(adding) >= 201 and len(ran) == 9 and runners == ran
 
     seen(shows)

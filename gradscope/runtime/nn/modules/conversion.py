@@ -73,24 +73,23 @@ class Conversion:
         return self
 
     def to(self, *wanted: Any, dtype: Any = None, device: Any = None, **options: Any) -> Self:
-        """All floating-point parts in this dtype."""
+        """All parts on this device, those of floating point in this dtype."""
         for given in wanted:
             if isinstance(given, dtypes.dtype):
                 dtype = given
             elif isinstance(given, Tensor):
-                dtype = given.dtype
+                dtype, device = given.dtype, given.device
             elif given is not None and not isinstance(given, bool):
                 device = given
-        if device is not None:
-            available(device)
+        where = None if device is None else available(device)
         if dtype is None:
-            return self
+            return self if where is None else self._apply(lambda t: t.to(where))
         if not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(
                 "nn.Module.to only accepts floating point or complex dtypes, but got desired "
                 f"dtype={dtype}"
             )
-        return self._apply(lambda t: t.to(dtype) if _is_inexact(t) else t)
+        return self._apply(lambda t: t.to(where, dtype if _is_inexact(t) else None))
 
     def _cast(self, dtype: dtypes.dtype) -> Self:
         return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
@@ -111,7 +110,7 @@ class Conversion:
         return self._apply(lambda t: t.type(dst_type))
 
     def cpu(self) -> Self:
-        return self
+        return self._apply(lambda t: t.cpu())
 
     def cuda(self, device: Any = None) -> Self:
         raise AssertionError("Torch not compiled with CUDA enabled")
