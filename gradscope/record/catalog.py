@@ -80,7 +80,7 @@ class Catalog:
         storage = self.storage_of(tensor, number)
         place = self.places.of(tensor.device)
         if storage == number:
-            size = array.nbytes if tensor._storage is None else tensor._storage.nbytes
+            size = array.nbytes if tensor._storage is None else tensor._storage.nbytes()
             self.storages.append((number, size, self._contexts.now(), place))
         label = name or (meta.name if meta is not None and meta.name else "")
         self.tensors.append((

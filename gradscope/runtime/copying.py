@@ -1,15 +1,22 @@
-"""deepcopy and pickle of tensors."""
+"""Copies of tensors: copy, deepcopy and pickle. What shared memory shares it in the copy too."""
 
 from __future__ import annotations
 
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
-from gradscope.runtime.devices import CPU
-from gradscope.runtime.placement import wrapped_on
+from gradscope.runtime.autograd.node import new
+from gradscope.runtime.storage import Storage, strided
+from gradscope.runtime.tensor import Tensor, alias_of
+from gradscope.runtime.tensor_geometry import strides_of
+from gradscope.runtime.typed_storage import TypedStorage
 
 
-def deep_copy(tensor: Any, memo: dict[int, Any]) -> Any:
-    """A copy with its own memory; only leaves can be copied."""
+def deep_copy(tensor: Any, memo: dict[Any, Any]) -> Any:
+    """A copy with memory of its own; only leaves can be copied."""
     if not tensor.is_leaf:
         raise RuntimeError(
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
@@ -17,30 +24,193 @@ def deep_copy(tensor: Any, memo: dict[int, Any]) -> Any:
             "because of a torch.nn.utils.weight_norm usage, see "
             "https://github.com/pytorch/pytorch/pull/103001"
         )
-    from copy import deepcopy
-
     if id(tensor) in memo:
         return memo[id(tensor)]
-    array = tensor._array.copy(order="K")
-    made = rebuild(type(tensor), array, tensor.requires_grad, tensor.device)
+    made = _copied_memory(tensor, memo.setdefault("gradscope storages", {}))
     memo[id(tensor)] = made
-    if tensor._meta is not None and tensor._meta.grad is not None:
-        made.grad = deepcopy(tensor._meta.grad, memo)
-    made.__dict__.update(deepcopy(tensor.__dict__, memo))
-    return made
-
-
-def rebuild(cls: Any, array: Any, requires_grad: bool, where: Any = None) -> Any:
-    """A leaf of this class around an array."""
-    from gradscope.runtime.tensor import alias_of
-
-    made = alias_of(wrapped_on(array, where), cls)
-    if requires_grad:
+    if tensor.requires_grad:
         made.requires_grad_(True)
+    if tensor._grad is not None:
+        made.grad = deepcopy(tensor._grad, memo)
+    _set_state(made, deepcopy(_state(tensor), memo))
     return made
+
+
+def _copied_memory(tensor: Any, copies: dict[int, Storage]) -> Any:
+    storage, array = tensor.untyped_storage(), tensor._array
+    key = id(storage.array)
+    if key not in copies:
+        whole = array.nbytes == len(storage.bytes())
+        if whole:  # nothing else can be seen through it: an array of its own, as any new tensor's
+            array = array.copy(order="K")
+            copies[key] = Storage(array, storage.device)
+            return _on(copies[key], array, type(tensor))
+        copies[key] = Storage(storage.bytes().copy(), storage.device)
+    offset = tensor.storage_offset()
+    window = strided(copies[key], array.dtype, array.shape, strides_of(array), offset)
+    return _on(copies[key], window, type(tensor))
+
+
+def _on(storage: Storage, array: Any, cls: type) -> Any:
+    """A leaf of this class that looks at a storage through this array."""
+    made: Any = new(cls)
+    made._array = array
+    made._edge = made._meta = made._versions = None
+    made._storage = storage
+    made.seen = 0
+    return made
+
+
+# Taking apart and putting together --------------------------------------------------------------
 
 
 def reduce(tensor: Any) -> Any:
-    """How pickle takes a tensor apart; what had a history comes back as a leaf."""
-    where = None if tensor.device is CPU else tensor.device
-    return rebuild, (type(tensor), tensor._array.copy(), tensor.requires_grad, where)
+    """How copy and pickle take a tensor apart; what had a history comes back as a leaf."""
+    warn_if_has_hooks(tensor)
+    parts = parts_of(tensor)
+    state = _state(tensor)
+    if type(tensor) is Tensor and not state:
+        return rebuild_tensor, parts
+    return rebuild_subclass, (rebuild_tensor, type(tensor), parts, state)
+
+
+def parts_of(tensor: Any) -> tuple[Any, ...]:
+    """Storage, offset, sizes, strides, whether it requires a gradient, and no hooks."""
+    strides = tensor.stride()
+    if any(step < 0 for step in strides):  # nobody else reads memory backwards
+        tensor = alias_of(tensor, Tensor).clone().requires_grad_(tensor.requires_grad)
+        strides = tensor.stride()
+    return (
+        TypedStorage(tensor.untyped_storage(), tensor.dtype),
+        tensor.storage_offset(),
+        tuple(tensor.shape),
+        strides,
+        tensor.requires_grad,
+        OrderedDict(),
+    )
+
+
+def rebuild_tensor(
+    storage: TypedStorage,
+    offset: int,
+    sizes: tuple[int, ...],
+    strides: tuple[int, ...],
+    requires_grad: bool,
+    backward_hooks: Any,
+    metadata: dict[str, bool] | None = None,
+) -> Any:
+    """A leaf from its parts. `metadata` says how PyTorch had left what it holds to be read."""
+    untyped, dtype = storage.untyped, storage.dtype
+    array = strided(untyped, dtype.numpy, tuple(sizes), tuple(strides), offset)
+    made = _on(untyped, array, Tensor)
+    if metadata:
+        made = made.conj() if metadata.get("conj") else made
+        made = -made if metadata.get("neg") else made
+    return made.requires_grad_(True) if requires_grad else made
+
+
+def rebuild_plain(
+    storage: TypedStorage, offset: int, sizes: tuple[int, ...], strides: tuple[int, ...]
+) -> Any:
+    """A tensor from its parts as PyTorch wrote them long ago."""
+    return rebuild_tensor(storage, offset, sizes, strides, False, None)
+
+
+def rebuild_of_dtype(
+    storage: TypedStorage,
+    offset: int,
+    sizes: tuple[int, ...],
+    strides: tuple[int, ...],
+    requires_grad: bool,
+    backward_hooks: Any,
+    dtype: Any,
+    metadata: dict[str, bool] | None = None,
+) -> Any:
+    """A leaf of a dtype that PyTorch has no storages of: there its storage holds bytes."""
+    typed = TypedStorage(storage.untyped, dtype)
+    return rebuild_tensor(typed, offset, sizes, strides, requires_grad, backward_hooks, metadata)
+
+
+def rebuild_subclass(
+    rebuild: Callable[..., Any], cls: type, parts: tuple[Any, ...], state: Any
+) -> Any:
+    """An instance of a subclass, or a tensor with attributes."""
+    made = rebuild(*parts)
+    if type(made) is not cls:
+        made = made.as_subclass(cls)
+    set_state = getattr(cls, "__setstate__", None)
+    if set_state is None:
+        _set_state(made, state)
+    else:
+        set_state(made, state)
+    return made
+
+
+def _state(tensor: Any) -> Any:
+    """What users added: attributes, and slots of a subclass beside them."""
+    attributes = {k: v for k, v in tensor.__dict__.items() if k != "wrapped_number"}
+    slots = {name: getattr(tensor, name) for name in _slots(type(tensor)) if hasattr(tensor, name)}
+    return (attributes, slots) if slots else attributes
+
+
+def _slots(cls: type) -> list[str]:
+    """The names in `__slots__` of a subclass of Tensor."""
+    names: list[str] = []
+    for base in cls.__mro__[: cls.__mro__.index(Tensor)]:
+        slots = base.__dict__.get("__slots__", ())
+        names += (slots,) if isinstance(slots, str) else slots
+    return [name for name in names if name not in ("__dict__", "__weakref__")]
+
+
+def _set_state(tensor: Any, state: Any) -> None:
+    attributes, slots = state if isinstance(state, tuple) else (state, {})
+    tensor.__dict__.update(attributes)
+    for name, value in slots.items():
+        setattr(tensor, name, value)
+
+
+def warn_if_has_hooks(tensor: Any) -> None:
+    """Warn of each hook that will not be saved with a tensor, and that nobody said it of."""
+    for hook in list((tensor._backward_hooks or {}).values()):
+        if not hasattr(hook, "__torch_unserializable__"):
+            warnings.warn(
+                f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, "
+                "you can decorate the function with @torch.utils.hooks.unserializable_hook to "
+                "suppress this warning",
+                UserWarning,
+                stacklevel=2,
+            )
+
+
+# Parameters -------------------------------------------------------------------------------------
+
+
+def deep_copy_of_parameter(parameter: Any, memo: dict[Any, Any]) -> Any:
+    """A new parameter, without gradient and attributes."""
+    if id(parameter) not in memo:
+        copied = parameter.data.clone()
+        memo[id(parameter)] = type(parameter)(copied, parameter.requires_grad)
+    return memo[id(parameter)]
+
+
+def reduce_parameter(parameter: Any) -> Any:
+    """How copy and pickle take a parameter apart."""
+    state = _state(parameter)
+    parts: tuple[Any, ...] = (parameter.data, parameter.requires_grad, OrderedDict())
+    if state:
+        return rebuild_parameter_with_state, (*parts, state)
+    return rebuild_parameter, parts
+
+
+def rebuild_parameter(data: Any, requires_grad: bool, backward_hooks: Any) -> Any:
+    from gradscope.runtime.nn.parameter import Parameter
+
+    return Parameter(data, requires_grad)
+
+
+def rebuild_parameter_with_state(
+    data: Any, requires_grad: bool, backward_hooks: Any, state: Any
+) -> Any:
+    made = rebuild_parameter(data, requires_grad, backward_hooks)
+    _set_state(made, state)
+    return made

@@ -24,8 +24,21 @@ class Generator(generator.Generator):
     def set_state(self, state: Any) -> Any:
         return super().set_state(getattr(state, "_array", state))
 
+    def clone_state(self) -> Any:
+        """Another generator that will give the same numbers."""
+        return _restored(self.device, self.get_state())
+
+    def __reduce__(self) -> Any:
+        return _restored, (self.device, self.get_state())
+
     def __repr__(self) -> str:
         return "<torch._C.Generator object>"
+
+
+def _restored(device: Any, state: Any) -> Generator:
+    made = Generator(device)
+    made.set_state(state)
+    return made
 
 
 default_generator = Generator()

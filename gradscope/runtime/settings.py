@@ -19,6 +19,9 @@ class layout:  # noqa: N801 -- PyTorch's name
     def __repr__(self) -> str:
         return f"torch.{self.name}"
 
+    def __reduce__(self) -> str:
+        return self.name  # the one of this name, here
+
 
 strided: Final = layout("strided")
 

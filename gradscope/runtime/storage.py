@@ -32,9 +32,14 @@ class Storage:
         self.device = device
         self.seen = 0
 
-    @property
     def nbytes(self) -> int:
         return int(self.array.nbytes)
+
+    size = __len__ = nbytes
+
+    def bytes(self) -> np.ndarray[Any, Any]:
+        """The memory as one row of bytes."""
+        return _flat_bytes(self.array)
 
     def address(self) -> int:
         """Where the memory starts: the lowest byte of any element."""

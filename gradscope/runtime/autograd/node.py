@@ -164,9 +164,6 @@ class Node:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} object, sequence_nr {self.sequence_nr}>"
 
-    def __copy__(self) -> Any:
-        raise TypeError(f"cannot copy '{type(self).__name__}': a node belongs to its graph")
-
     def __reduce__(self) -> Any:
         raise TypeError(f"cannot pickle '{type(self).__name__}' object")
 

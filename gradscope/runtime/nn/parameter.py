@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradscope.runtime import overrides
+from gradscope.runtime import copying, overrides
 from gradscope.runtime.call import wrap
 from gradscope.runtime.factories import empty
 from gradscope.runtime.tensor import Tensor, alias_of
@@ -22,6 +22,12 @@ class Parameter(Tensor):
                 "Only Tensors of floating point and complex dtype can require gradients"
             )
         return made.requires_grad_(requires_grad) if requires_grad else made
+
+    def __deepcopy__(self, memo: dict[Any, Any]) -> Any:
+        return copying.deep_copy_of_parameter(self, memo)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return copying.reduce_parameter(self)
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         return "Parameter containing:\n" + super().__repr__()

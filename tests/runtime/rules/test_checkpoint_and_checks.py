@@ -1,4 +1,4 @@
-"""Rules 37 to 40: checkpoints, checked gradients, copies, and gradients in batches."""
+"""Rules 37, 38 and 40: checkpoints, checked gradients, and gradients in batches."""
 
 from __future__ import annotations
 
