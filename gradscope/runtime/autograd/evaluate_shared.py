@@ -25,9 +25,6 @@ TOLD_ALREADY = -1
 
 def evaluate_shared(task: GraphTask, node: Node, inputs: list[Any]) -> None:
     """Run one ready node on its device, then give every gradient to the node it is for."""
-    where = device_of(node)
-    if where is not None:
-        stream_of(where).launch()
     if task.state.anomaly:
         node.extra()
     here = probe.here

@@ -9,6 +9,7 @@ import numpy as np
 
 from gradscope.runtime.autograd.node import Node
 from gradscope.runtime.operation import BY_HAND
+from gradscope.runtime.placement import device_of, stream_of
 from gradscope.runtime.state import ThreadState, local
 
 
@@ -102,11 +103,17 @@ def apply(node: Node, grads: Sequence[Any], *, raw: bool) -> Sequence[Any]:
 
 
 def run(node: Node, grads: Sequence[Any], *, raw: bool) -> Sequence[Any]:
-    """Run a node's function; a formula's own constants go to whatever device it runs on."""
-    if raw:
-        return node.run_arrays(grads)
+    """Run a node's function: on arrays as one kernel of its device, on tensors as several.
+
+    On tensors, a formula's own constants go to whatever device it runs on.
+    """
     if not ThreadState.devices or node.written_by_user:
-        return node.run_tensors(grads)
+        return node.run_arrays(grads) if raw else node.run_tensors(grads)
+    if raw:
+        where = device_of(node)
+        if where is not None:
+            stream_of(where).launch()
+        return node.run_arrays(grads)
     state = local.state
     before, state.formula = state.formula, True
     try:

@@ -47,9 +47,7 @@ class Worker:
         self.queue: Any = None
         self._ready = threading.Event()
         self._engine = engine
-        self.thread = threading.Thread(
-            target=self._run, name=f"gradscope sim:{number}", daemon=True
-        )
+        self.thread = threading.Thread(target=self._run, name=f"sim:{number}", daemon=True)
         self.thread.start()
         self._ready.wait()
 
