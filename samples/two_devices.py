@@ -5,7 +5,7 @@ The devices are simulated (`sim:0`, `sim:1`) and need no GPU; each of their kern
 
 import torch
 
-if hasattr(torch, "sim"):  # gradscope's runtime; PyTorch has no such devices, so they are the CPU
+if hasattr(torch, "sim"):  # PyTorch has no such devices: there, both are the CPU
     torch.sim.set(latency=0.002)
     first, second = "sim:0", "sim:1"
 else:
@@ -23,4 +23,5 @@ skipped = hidden.sigmoid()
 loss = there.square().mean().cpu() + skipped.mean().cpu()
 loss.backward()
 print(f"loss {loss.item():.4f}")
-print("encoder", encoder.weight.grad.device, "decoder", decoder.weight.grad.device)
+for name, layer in (("encoder", encoder), ("decoder", decoder)):
+    print(name, f"{layer.weight.grad.norm().item():.4f}")

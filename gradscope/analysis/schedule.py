@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -26,6 +27,8 @@ from gradscope.trace.schema import (
     Pop,
     Push,
     Skipped,
+    Wait,
+    Wake,
 )
 
 E = TypeVar("E", bound=Event)
@@ -87,6 +90,15 @@ class Accumulated:
 
 
 @dataclass(frozen=True, slots=True)
+class Sleep:
+    """A thread had nothing to do, and waited for another to give it something."""
+
+    thread: int
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class Schedule:
     """One backward, as the engine went through it."""
 
@@ -100,6 +112,7 @@ class Schedule:
     accumulated: tuple[Accumulated, ...]
     skipped: tuple[int, ...]  # nodes that `inputs=` made unnecessary
     errors: tuple[Error, ...]
+    sleeps: tuple[Sleep, ...] = ()  # of the threads that ran its nodes, or own it
 
 
 def schedule(trace: Trace, task: GraphTask) -> Schedule:
@@ -117,18 +130,36 @@ def schedule(trace: Trace, task: GraphTask) -> Schedule:
         *(run.end for run in executions),
         *(run.begin for run in executions),
     ]
+    end = task.end if task.end != NONE else max(ends + [sample.t for sample in queue])
+    threads = {task.thread, *(run.thread for run in executions)}
     return Schedule(
         task=task,
         site=site_of(trace, task.stack),
         begin=task.begin,
-        end=task.end if task.end != NONE else max(ends + [sample.t for sample in queue]),
+        end=end,
         executions=executions,
         queue=queue,
         hooks=hooks,
         accumulated=accumulated,
         skipped=tuple(row.node for row in _rows(trace, Skipped, task.id)),
         errors=tuple(_rows(trace, Error, task.id)),
+        sleeps=tuple(each for each in _sleeps(trace, task.begin, end) if each.thread in threads),
     )
+
+
+def _sleeps(trace: Trace, begin: int, end: int) -> Iterator[Sleep]:
+    """Every stretch between these two moments that a thread slept through, or a part of it."""
+    asleep: dict[int, int] = {}
+    for event in trace.events(Wait, Wake):
+        if isinstance(event, Wait):
+            asleep[event.thread] = event.t
+        elif event.thread in asleep:
+            since = asleep.pop(event.thread)
+            if event.t > begin and since < end:
+                yield Sleep(event.thread, max(since, begin), min(event.t, end))
+    for thread, since in asleep.items():
+        if since < end:
+            yield Sleep(thread, max(since, begin), end)
 
 
 def _rows(trace: Trace, kind: type[E], task: int) -> list[E]:

@@ -31,8 +31,10 @@ class Axis:
         return max(low, 0.0), min((end - self.begin) / self.step, float(self.width))
 
 
-def busy_cells(spans: Sequence[Span], axis: Axis, charset: Charset) -> Cells:
-    """Where something ran, in the colour of what ran longest in the column."""
+def busy_cells(
+    spans: Sequence[Span], axis: Axis, charset: Charset, asleep: Sequence[Span] = ()
+) -> Cells:
+    """Where something ran, in the colour of what ran longest in the column, or slept."""
     share = [0.0] * axis.width
     longest = [0.0] * axis.width
     kinds: list[Kind | None] = [None] * axis.width
@@ -44,9 +46,14 @@ def busy_cells(spans: Sequence[Span], axis: Axis, charset: Charset) -> Cells:
             if part > longest[column] or kinds[column] is None:
                 longest[column], kinds[column] = part, span.kind
             share[column] += max(part, 0.0)
+    still = [charset.idle] * axis.width
+    for span in asleep:
+        first = axis.column(span.begin)
+        last = axis.column(max(span.end - 1, span.begin))
+        still[first : last + 1] = [charset.wait] * (last + 1 - first)
     return [
-        (charset.idle, None) if kind is None else (_block(part, charset), kind)
-        for part, kind in zip(share, kinds, strict=True)
+        (rest, None) if kind is None else (_block(part, charset), kind)
+        for part, kind, rest in zip(share, kinds, still, strict=True)
     ]
 
 

@@ -56,6 +56,7 @@ class Lane:
     spans: tuple[Span, ...]
     levels: tuple[Level, ...]
     words: str  # the numbers a person needs, beside the bars
+    asleep: tuple[Span, ...] = ()  # when a thread waited for others
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,12 +189,16 @@ def _facts(facts: Schedule) -> str:
 
 def _lanes(trace: Trace, facts: Schedule) -> list[Lane]:
     names = {thread.id: thread.name or f"thread {thread.id}" for thread in trace.rows(Thread)}
-    threads = dict.fromkeys(run.thread for run in facts.executions)
+    threads = dict.fromkeys(
+        [facts.task.thread, *(run.thread for run in facts.executions)]
+        if facts.sleeps
+        else [run.thread for run in facts.executions]
+    )
     lanes = []
     for thread in threads:
         name = names.get(thread, f"thread {thread}")
         runs = [run for run in facts.executions if run.thread == thread]
-        lanes.append(_run_lane(trace, name, runs, facts))
+        lanes.append(_run_lane(trace, thread, name, runs, facts))
         queues = dict.fromkeys(run.queue for run in runs if run.queue != NONE)
         lanes += [_queue_lane(facts, queue) for queue in queues]
         hooks = [call for call in facts.hooks if call.thread == thread]
@@ -204,7 +209,7 @@ def _lanes(trace: Trace, facts: Schedule) -> list[Lane]:
     return lanes
 
 
-def _run_lane(trace: Trace, name: str, runs: list[Execution], facts: Schedule) -> Lane:
+def _run_lane(trace: Trace, thread: int, name: str, runs: list[Execution], facts: Schedule) -> Lane:
     kinds = _kinds(trace)
     spans = tuple(
         Span(run.begin, _end(run.end, facts), kinds.get(run.node, Kind.OTHER), run.failed)
@@ -213,7 +218,10 @@ def _run_lane(trace: Trace, name: str, runs: list[Execution], facts: Schedule) -
     busy = sum(run.self_ns for run in runs if run.self_ns != NONE)
     share = busy / max(facts.end - facts.begin, 1)
     words = f"busy {duration(busy)} ({share:.0%})"
-    return Lane(LaneKind.RUN, name, spans, (), words)
+    asleep = tuple(
+        Span(each.begin, each.end, Kind.OTHER) for each in facts.sleeps if each.thread == thread
+    )
+    return Lane(LaneKind.RUN, name, spans, (), words, asleep)
 
 
 def _kinds(trace: Trace) -> dict[int, Kind]:

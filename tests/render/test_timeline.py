@@ -166,3 +166,12 @@ def test_a_node_waits_and_then_runs_for_at_least_one_column() -> None:
     assert drawn(10, 40, 60) == " ...##    "
     assert drawn(None, 40, 40) == "    #     "
     assert drawn(99, 99, 100) == "         #"
+
+
+def test_a_thread_that_sleeps_is_drawn_between_its_runs() -> None:
+    axis = Axis(0, 100, 10)
+    spans = [Span(0, 20, Kind.LEAF), Span(80, 100, Kind.LEAF)]
+
+    drawn = characters(busy_cells(spans, axis, UNICODE, [Span(20, 60, Kind.OTHER)]))
+
+    assert drawn == "██░░░░  ██"

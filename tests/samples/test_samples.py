@@ -81,6 +81,7 @@ def test_there_is_a_sample_of_everything_the_gallery_promises() -> None:
         "nan_in_backward",
         "q_polynomial",
         "shared_weight",
+        "two_devices",
     ]
 
 
