@@ -12,6 +12,7 @@ import numpy as np
 from gradscope.record.contexts import Contexts
 from gradscope.record.history import hooked, odd, present_edge
 from gradscope.record.local_names import local_name
+from gradscope.record.recent import Made, Recent, Write, remember_write
 from gradscope.record.sites import Sites
 from gradscope.record.threads import Places
 from gradscope.record.tracebacks import described
@@ -55,6 +56,7 @@ class Catalog:
         self.on_task_end: Any = None
         self.on_tensor: Any = None  # told of tensors that no noted call made
         self._named: set[int] = set()
+        self.recent = Recent()
 
     # -- tensors and nodes that were there before -------------------------------------------------
 
@@ -217,6 +219,7 @@ class Catalog:
         What a custom function returns was mostly made by calls inside it, and keeps its number.
         """
         number = self._number()
+        self.recent.full_call(number, Made(op.name, site, _state().grad_enabled))
         if node is not None:
             node.seen = number
         taken = tuple(self._input(t, frame) for t in inputs if isinstance(t, Tensor))
@@ -233,6 +236,7 @@ class Catalog:
             edge = one.gradient_edge() if node is not None else None
             if edge is not None:
                 self.origins.append((each, number, self.number_of_node(edge[0]), edge[1]))
+            self.recent.output(each, number)
             made.append(each)
         self.ops.append((
             number, self._writer.intern(op.name), begin, end, taken, tuple(made),
@@ -261,6 +265,7 @@ class Catalog:
         """
         told = node is not None and node.seen > self.base
         number = node.seen & ~1 if told else self._number()
+        self.recent.full_call(number, Made(op.name, site, _state().grad_enabled))
         if node is not None and not told:
             node.seen = number
         if target.seen <= self.base:
@@ -278,6 +283,7 @@ class Catalog:
             storage, written, version - 1, version, number, site, context,
             end - self._contexts._start,
         ))  # fmt: skip
+        remember_write(target._versions, self.base, Write(version, op.name, site))
         if node is None:
             return number
         if not told:
@@ -335,6 +341,8 @@ class Catalog:
         needed = [self.number_of_node(n) for n, e in info.items() if e.needed]
         captured = [self.number_of_node(n) for n, e in info.items() if e.captures]
         now = perf_counter_ns()  # after all nodes that were made before the recording are described
+        called = self._sites.here(2)
+        self.recent.task(task.seen, called)
         # The row first: another thread may be writing down what has been noted so far.
         self.tasks.append({
             "id": task.seen,
@@ -342,7 +350,7 @@ class Catalog:
             "keep_graph": task.keep_graph, "create_graph": task.create_graph,
             "accumulate_grad": task.accumulate_grad, "depth": task.reentrant_depth,
             "parent": self.base if parent is None else max(parent.seen, self.base),
-            "thread": self._contexts.thread(), "stack": self._sites.here(2),
+            "thread": self._contexts.thread(), "stack": called,
             "step": self._contexts.step,
             "begin": now - self._contexts._start,
         })  # fmt: skip

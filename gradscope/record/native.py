@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import FrameType
 
+    from gradscope.record.answers import Answers
     from gradscope.record.compiled.functions import Functions
     from gradscope.record.compiled.parts import Counter, Follower
     from gradscope.record.contexts import Contexts
@@ -144,6 +145,7 @@ class NativeProbe(ThreadNotes):
         self.event = self.events.note
         self.look: Any = None
         self.module_id: Any = None  # the id of a module that runs inside another
+        self.answers: Answers | None = None  # what can be said of an error
         self.on_rest: Any = None  # called when there is something to clear away
         self._due = 0  # when the next rest is, if a backward runs
         self._follower: Follower | None = None
@@ -301,6 +303,10 @@ class NativeProbe(ThreadNotes):
 
     def failed(self, task: Any, node: Any, error: BaseException) -> None:
         self.catalog.failed(self, task, node, error)
+
+    def refused(self, slug: str, case: Any, lines: list[str]) -> None:
+        if self.answers is not None:
+            self.answers.complete(case, lines)
 
     def fail(self, task: Any, node: Any) -> None:
         """A node raised: it began, and it ended."""

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradscope.record.answers import Answers
 from gradscope.record.catalog import Catalog
 from gradscope.record.compiling import Compiling
 from gradscope.record.contexts import Contexts
 from gradscope.record.layouts import Layouts
 from gradscope.record.modules import Modules
-from gradscope.record.native import NativeProbe, Numbers
+from gradscope.record.native import RELEASED, NativeProbe, Numbers
 from gradscope.record.operators import Operators
 from gradscope.record.sites import Sites
 from gradscope.trace import schema
@@ -53,6 +54,7 @@ class Session:
         self.probe = NativeProbe(
             self.numbers, self.sites, self.layouts, self.contexts, self.catalog
         )
+        self.probe.answers = Answers(self.base, self.sites, self.catalog.recent, self.flush)
         self.probe.on_rest = self.rest
         self.probe.module_id = self.modules.id
         self.catalog.on_task_end = self.flush_if_due
@@ -159,6 +161,7 @@ class Session:
             if not table.shape[1]:
                 continue
             self._records += table.shape[1]
+            self.catalog.recent.calls(table)
             names = ("begin", "end", "context", "op", "sequence", "topological")
             columns = dict(zip(names, table[1:7], strict=True))
             self.operators.write(columns["op"])
@@ -219,6 +222,8 @@ class Session:
         if strange.any():
             moves = moves[:, ~np.isin(moves[0], runs[0][strange])]
             runs = runs[:, ~strange]
+        self.catalog.recent.runs(runs)
+        self.catalog.recent.released(singles[[4, 3]][:, singles[1] == RELEASED])
         if runs.shape[1]:
             begin, ended, task, node, popped, told = runs
             self._put(short.Run, {

@@ -20,6 +20,9 @@ PACKAGE = f"{Path(__file__).absolute().parents[1]}{os.sep}"
 OURS = -2
 """In place of a site: a frame of gradscope's own, whose caller is the one to name."""
 
+LONGEST = 80
+"""How much of a line's text is quoted in an error."""
+
 OUTSIDE = ("<road ", "<frozen runpy>", "<frozen importlib")
 
 
@@ -123,6 +126,14 @@ class Sites:
             row = (found, intern(_shown(file, self._folder)), line, intern(function), intern(text))
             self._new_frames.append(row)
         return found
+
+    def in_words(self, stack: int) -> str:
+        """The innermost line of a stack, with its text: `train.py:4 (y.add_(1))`."""
+        frame, _ = list(self._stacks)[stack]
+        file, line, _ = list(self._frames)[frame]
+        text = linecache.getline(file, line).strip()
+        short = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+        return f"{_shown(file, self._folder)}:{line}{f' ({short})' if short else ''}"
 
     def of_function(self, function: Any) -> int:
         """Where a function was written, for hooks."""

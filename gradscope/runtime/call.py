@@ -16,6 +16,7 @@ import numpy as np
 from gradscope.runtime import dtypes, placement, probe
 from gradscope.runtime.autograd.making import finish
 from gradscope.runtime.autograd.node import NOWHERE, Node, new
+from gradscope.runtime.errors.places import remember_writer
 from gradscope.runtime.in_place import before_write, check_inplace, count_write, write
 from gradscope.runtime.operation import FLOATS, Operation, Refused
 from gradscope.runtime.refusals import refused
@@ -79,6 +80,7 @@ def scope_of(op: Operation) -> dict[str, Any]:
         "probe": probe,
         "rebase_history": rebase_history,
         "refused": refused,
+        "remember_writer": remember_writer,
         "save_input": save_input,
         "save_output": save_output,
         "save_results": save_results,

@@ -9,6 +9,7 @@ from copy import deepcopy
 from typing import Any
 
 from gradscope.runtime.autograd.node import new
+from gradscope.runtime.errors.leaves import copy_of_non_leaf
 from gradscope.runtime.storage import Storage, strided
 from gradscope.runtime.tensor import Tensor, alias_of
 from gradscope.runtime.tensor_geometry import strides_of
@@ -18,12 +19,7 @@ from gradscope.runtime.typed_storage import TypedStorage
 def deep_copy(tensor: Any, memo: dict[Any, Any]) -> Any:
     """A copy with memory of its own; only leaves can be copied."""
     if not tensor.is_leaf:
-        raise RuntimeError(
-            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
-            "protocol at the moment.  If you were attempting to deepcopy a module, this may be "
-            "because of a torch.nn.utils.weight_norm usage, see "
-            "https://github.com/pytorch/pytorch/pull/103001"
-        )
+        raise copy_of_non_leaf(tensor)
     if id(tensor) in memo:
         return memo[id(tensor)]
     made = _copied_memory(tensor, memo.setdefault("gradscope storages", {}))

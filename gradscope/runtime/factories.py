@@ -9,6 +9,7 @@ import numpy as np
 
 from gradscope.runtime import devices, dtypes
 from gradscope.runtime.call import wrap
+from gradscope.runtime.errors.leaves import integer_gradient
 from gradscope.runtime.placement import place
 from gradscope.runtime.tensor import Tensor, alias_of
 
@@ -21,7 +22,8 @@ def made(array: Any, requires_grad: bool = False, device: devices.device = devic
     if not requires_grad:
         return tensor
     if tensor._array.dtype.kind not in "fcV":
-        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+        only = "Only Tensors of floating point and complex dtype can require gradients"
+        raise integer_gradient(only, tensor)
     return tensor.requires_grad_(True)
 
 

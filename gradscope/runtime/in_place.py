@@ -10,6 +10,7 @@ import numpy as np
 from gradscope.runtime import probe
 from gradscope.runtime.autograd.node import operation_name
 from gradscope.runtime.dtypes import from_numpy
+from gradscope.runtime.errors import in_place as errors
 from gradscope.runtime.meta import CreationMeta, ViewMeta
 from gradscope.runtime.operation import REGISTRY
 from gradscope.runtime.overlap import refuse_partial_overlap
@@ -19,25 +20,15 @@ from gradscope.runtime.storage import VersionCounter
 if TYPE_CHECKING:
     from gradscope.runtime.tensor import Tensor
 
-AMBIGUOUS = (
-    "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your "
-    "code by moving both the view and the inplace either both inside the {} block (if you don't "
-    "want the inplace to be tracked) or both outside (if you want the inplace to be tracked)."
-)
-WHY_REFUSED = {
-    CreationMeta.MULTI_OUTPUT_NODE: "This view is the output of a function that returns multiple "
-    "views. Such functions do not allow the output views to be modified inplace. You should "
-    "replace the inplace operation by an out-of-place one.",
-    CreationMeta.IN_CUSTOM_FUNCTION: "This view was created inside a custom Function (or because "
-    "an input was returned as-is) and the autograd logic to handle view+inplace would override the "
-    "custom backward associated with the custom Function, leading to incorrect gradients. This "
-    "behavior is forbidden. You can fix this by cloning the output of the custom Function.",
-    CreationMeta.NO_GRAD_MODE: AMBIGUOUS.format("no_grad"),
-    CreationMeta.INFERENCE_MODE: AMBIGUOUS.format("inference_mode"),
+REFUSED = {
+    CreationMeta.MULTI_OUTPUT_NODE: errors.view_of_several,
+    CreationMeta.IN_CUSTOM_FUNCTION: errors.view_of_custom_function,
+    CreationMeta.NO_GRAD_MODE: errors.view_from_no_grad,
+    CreationMeta.INFERENCE_MODE: errors.view_from_inference_mode,
 }
 
 
-def refusal(meta: ViewMeta, what: str) -> str:
+def refusal(view: Tensor, meta: ViewMeta, what: str) -> Exception:
     """Why a view made like this cannot take part in a write (`what` is being modified)."""
     node, nr = meta.edge or (None, 0)
     made = "" if node is None else f"Output {nr} of {operation_name(node)} is a view"
@@ -51,7 +42,7 @@ def refusal(meta: ViewMeta, what: str) -> str:
         head = f"{made} created in {mode} mode and {what} modified inplace {where}."
     else:
         head = f"{made} and {what} modified inplace."
-    return f"{head} {WHY_REFUSED[meta.creation]}"
+    return REFUSED[meta.creation](head, view)
 
 
 def check_inplace(target: Tensor, inputs: tuple[Any, ...], state: ThreadState) -> None:
@@ -63,9 +54,7 @@ def check_inplace(target: Tensor, inputs: tuple[Any, ...], state: ThreadState) -
         if meta.is_view:
             _check_view(target, inputs)
         elif meta.requires_grad and target._edge is None:
-            raise RuntimeError(
-                "a leaf Variable that requires grad is being used in an in-place operation."
-            )
+            raise errors.leaf_in_place(target)
     _check_overlap(target)
     if target._storage is not None:
         refuse_partial_overlap(target, inputs)
@@ -82,11 +71,9 @@ def check_rebase(target: Tensor) -> None:
     if not isinstance(meta, ViewMeta):
         return
     if meta.creation is not CreationMeta.DEFAULT:
-        raise RuntimeError(refusal(meta, "is being"))
+        raise refusal(target, meta, "is being")
     if target.requires_grad and meta.base.is_leaf:
-        raise RuntimeError(
-            "a view of a leaf Variable that requires grad is being used in an in-place operation."
-        )
+        raise errors.leaf_view_in_place(target)
 
 
 def _check_overlap(target: Tensor) -> None:
@@ -98,13 +85,10 @@ def _check_overlap(target: Tensor) -> None:
             step == 0 and size > 1 for step, size in zip(array.strides, array.shape, strict=True)
         )
     ):
-        raise RuntimeError(
-            "unsupported operation: more than one element of the written-to tensor refers to a "
-            "single memory location. Please clone() the tensor before performing the operation."
-        )
+        raise errors.write_to_expanded(target)
 
 
-def write(target: Tensor, result: Any) -> None:
+def write(target: Tensor, result: Any, writer: Any) -> None:
     """Put the result of an operation into the tensor it is named to write to."""
     array = target._array
     if 0 in array.strides:
@@ -112,27 +96,25 @@ def write(target: Tensor, result: Any) -> None:
     if result is not array:
         kinds = result.dtype.kind if isinstance(result, np.ndarray | np.generic) else None
         if kinds is not None and not _castable(result.dtype, array.dtype):
-            raise RuntimeError(
-                f"result type {from_numpy(result.dtype).scalar_name} can't be cast to the desired "
-                f"output type {from_numpy(array.dtype).scalar_name}"
-            )
+            kind, wanted = from_numpy(result.dtype), from_numpy(array.dtype)
+            raise errors.write_wrong_dtype(kind.scalar_name, wanted.scalar_name, target)
         shape = getattr(result, "shape", ())
-        if shape != array.shape and np.broadcast_shapes(shape, array.shape) != array.shape:
-            raise RuntimeError(
-                f"output with shape {list(array.shape)} doesn't match the broadcast shape "
-                f"{list(np.broadcast_shapes(shape, array.shape))}"
-            )
+        if shape != array.shape:
+            together = np.broadcast_shapes(shape, array.shape)
+            if together != array.shape:
+                raise errors.write_wrong_shape(array.shape, together, target)
         np.copyto(array, result, casting="unsafe")
-    count_write(target)
+    count_write(target, writer)
 
 
-def count_write(target: Tensor) -> None:
-    """One more write to a tensor and all its aliases."""
+def count_write(target: Tensor, writer: Any) -> None:
+    """One more write to a tensor and all its aliases, by an operation or something with a name."""
     versions = target._versions
     if versions is None:
-        target._versions = VersionCounter(1)
+        versions = target._versions = VersionCounter(1)
     else:
         versions.value += 1
+    versions.writer = writer
 
 
 def _castable(source: np.dtype[Any], target: np.dtype[Any]) -> bool:

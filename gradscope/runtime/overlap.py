@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradscope.runtime.errors import in_place as errors
 from gradscope.runtime.storage import dense
 
 if TYPE_CHECKING:
@@ -26,11 +27,7 @@ def refuse_partial_overlap(target: Tensor, inputs: tuple[Any, ...]) -> None:
             continue
         if array.strides == written.strides and _bounds(array) == _bounds(written):
             continue
-        raise RuntimeError(
-            "unsupported operation: some elements of the input tensor and the written-to tensor "
-            "refer to a single memory location. Please clone() the tensor before performing the "
-            "operation."
-        )
+        raise errors.write_overlaps_input(target)
 
 
 def _bounds(array: Any) -> tuple[int, int]:

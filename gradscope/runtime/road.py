@@ -243,9 +243,11 @@ def _inplace_body(plan: Plan, *, probed: bool, saving: str) -> list[str]:
         lines += [f"        if {any_edge(plan)}:"]
         lines += [f"            {line}" for line in _inplace_node(plan, saving)]
     if plan.direct and saving != "full":
-        lines += [*_computed(plan, into="target._array"), "    count_write(target)"]
+        lines += [*_computed(plan, into="target._array"), "    count_write(target, op)"]
     else:
-        lines += [*_computed(plan), "    write(target, result)"]
+        lines += [*_computed(plan), "    write(target, result, op)"]
+    if saving == "full":
+        lines += ["    if state.anomaly:", "        remember_writer(target._versions)"]
     lines += [
         "    if node is not None:",
         "        rebase_history(target, node)",

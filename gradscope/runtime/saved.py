@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from gradscope.runtime.autograd.node import Node, new, operation_name
+from gradscope.runtime.errors import saved_values as errors
 from gradscope.runtime.storage import Storage, VersionCounter
 from gradscope.runtime.tensor_geometry import type_name
 
@@ -65,10 +66,7 @@ class SavedVariable:
 
     def register_hooks(self, pack: Any, unpack: Any) -> None:
         if self.hooks is not None:
-            raise RuntimeError(
-                "Calling register_hooks on a saved tensor whose hooks have already been set. "
-                "Hint: only one pair of hooks is allowed at a time."
-            )
+            raise errors.saved_hooks_twice()
         _pack(self, (pack, unpack), None if self.tensor is None else self.tensor.device)
 
 
@@ -121,12 +119,7 @@ def _pack(saved: SavedVariable, hooks: tuple[Any, Any], where: Any) -> None:
     bare = _placed(Tensor.from_array(array), where)
     packed = hooks[0](bare)
     if bare._version or bare._array is not array:
-        raise RuntimeError(
-            "A saved tensor pack hook is modifying its input in place. "
-            "Tensors provided as input to pack hook can not be modified by in-place operations "
-            "as this can lead to unexpected side-effects. Please open an issue if you need to "
-            "perform in-place operations on the input to a pack hook."
-        )
+        raise errors.pack_hook_wrote(hooks[0])
     saved.packed = packed
     saved.hooks = hooks
     saved.tensor = None
@@ -186,10 +179,7 @@ def _unhooked(saved: SavedVariable) -> TensorType:
     assert saved.hooks is not None
     value = saved.hooks[1](saved.packed)
     if not isinstance(value, Tensor):
-        raise TypeError(
-            "Output of saved tensor unpack_hook expected to be a Tensor but got "
-            f"result of type {type(value).__name__}"
-        )
+        raise errors.unpack_hook_type(saved.hooks[1], value)
     return value
 
 
@@ -207,13 +197,7 @@ def _with_history(value: Any, saved: SavedVariable, node: Any) -> Any:
 
 
 def freed(node: Any) -> NoReturn:
-    raise RuntimeError(
-        "Trying to backward through the graph a second time (or directly access saved tensors "
-        "after they have already been freed). Saved intermediate values of the graph are freed "
-        "when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to "
-        "backward through the graph a second time or if you need to access saved tensors after "
-        f"calling backward.\n{node.name()} has let go of what it had saved."
-    )
+    raise errors.freed(node)
 
 
 def modified(node: Any, what: Any, expected: int, found: int, slot: int) -> NoReturn:
@@ -226,16 +210,10 @@ def modified(node: Any, what: Any, expected: int, found: int, slot: int) -> NoRe
         edge = (node, what.nr)
     if edge is not None and edge[0] is not None:
         place = f", which is output {edge[1]} of {operation_name(edge[0])},"
-    text = (
-        "one of the variables needed for gradient computation has been modified by an inplace "
-        f"operation: [{type_name(array)} {_sizes(array)}]{place} is at version {found}; "
-        f"expected version {expected} instead. Hint: enable anomaly detection to find the "
-        "operation that failed to compute its gradient, with "
-        "torch.autograd.set_detect_anomaly(True, check_nan=False)."
-    )
-    if node is not None and node.slots and node.slots[slot]:
-        text += f"\n{node.name()} had saved it as '{node.slots[slot]}'."
-    raise RuntimeError(text)
+    name = node.slots[slot] if node is not None and node.slots else ""
+    what_kind = f"{type_name(array)} {_sizes(array)}"
+    writes = what._versions if isinstance(what, Tensor) else what.versions
+    raise errors.modified_in_place(node, name, what_kind, place, writes, expected, found)
 
 
 def _sizes(array: np.ndarray[Any, Any]) -> str:

@@ -8,9 +8,17 @@ import numpy as np
 
 
 class VersionCounter:
-    """How many in-place writes a set of aliases has seen."""
+    """How many in-place writes a set of aliases has seen.
 
-    __slots__ = ("value",)
+    `writer` is the last operation that wrote, `place` where that was (in anomaly mode), and `seen`
+    a watcher's. They are set with the first write: ask for them with a default.
+    """
+
+    __slots__ = ("place", "seen", "value", "writer")
+
+    writer: Any
+    place: str
+    seen: Any
 
     def __init__(self, value: int = 0) -> None:
         self.value = value

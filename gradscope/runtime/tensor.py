@@ -13,6 +13,8 @@ import numpy as np
 
 from gradscope.runtime import call, overrides, saved
 from gradscope.runtime.autograd.node import new
+from gradscope.runtime.errors import leaves as errors
+from gradscope.runtime.errors.in_place import detach_view
 from gradscope.runtime.meta import AutogradMeta, ViewMeta
 from gradscope.runtime.storage import Storage, VersionCounter
 from gradscope.runtime.tensor_geometry import Geometry, c_name
@@ -137,25 +139,25 @@ class Tensor(Geometry, Values):
     @requires_grad.setter
     def requires_grad(self, wanted: bool) -> None:
         if wanted and self._array.dtype.kind not in "fcV":
-            raise RuntimeError(
-                "only Tensors of floating point and complex dtype can require gradients"
-            )
+            only = "only Tensors of floating point and complex dtype can require gradients"
+            raise errors.integer_gradient(only, self)
         if wanted and not self.is_leaf:
-            raise RuntimeError("you can only change requires_grad flags of leaf variables.")
+            raise errors.flag_of_non_leaf("", self)
         self.requires_grad_(wanted)
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Make this leaf gather a gradient, or stop it."""
         if not self.is_leaf:
             if not requires_grad:
-                raise RuntimeError(
-                    "you can only change requires_grad flags of leaf variables. If you want to use "
-                    "a computed variable in a subgraph that doesn't require differentiation use "
-                    "var_no_grad = var.detach()."
+                raise errors.flag_of_non_leaf(
+                    " If you want to use a computed variable in a subgraph that doesn't require "
+                    "differentiation use var_no_grad = var.detach().",
+                    self,
                 )
             return self
         if requires_grad and self._array.dtype.kind not in "fcV":
-            raise RuntimeError("only Tensors of floating point dtype can require gradients")
+            only = "only Tensors of floating point dtype can require gradients"
+            raise errors.integer_gradient(only, self)
         if requires_grad or self._meta is not None:
             self.meta().requires_grad = bool(requires_grad)
         return self
@@ -165,7 +167,7 @@ class Tensor(Geometry, Values):
         meta = self._meta
         kept = meta is not None and (meta.retains_grad or meta.grad is not None)
         if not kept and not self.is_leaf:
-            _warn_no_grad(self)
+            errors.grad_of_non_leaf(self)
         return None if meta is None else meta.grad
 
     @grad.setter
@@ -265,13 +267,7 @@ class Tensor(Geometry, Values):
     def detach_(self) -> Tensor:
         """Cut this tensor off from its history."""
         if self._meta is not None and self._meta.is_view:
-            raise RuntimeError(
-                "Can't detach views in-place. Use detach() instead. If you are using "
-                "DistributedDataParallel (DDP) for training, and gradient_as_bucket_view is set as "
-                "True, gradients are views of DDP buckets, and hence detach_() cannot be called on "
-                "these gradients. To fix this error, please refer to the Optimizer.zero_grad() "
-                "function in torch/optim/optimizer.py as the solution."
-            )
+            raise detach_view(self)
         self._edge = None
         if self._meta is not None:
             self._meta.requires_grad = False
@@ -322,46 +318,17 @@ def alias_of(source: Tensor, cls: Any) -> Any:
     return made
 
 
-def _warn_no_grad(tensor: Tensor) -> None:
-    import warnings
-
-    warnings.warn(
-        "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
-        "attribute won't be populated during autograd.backward(). If you indeed want the .grad "
-        "field to be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. "
-        "If you access the non-leaf Tensor by mistake, make sure you access the leaf Tensor "
-        "instead.",
-        UserWarning,
-        stacklevel=3,
-    )
-
-
 def _check_grad(tensor: Tensor, value: Any) -> None:
     if not isinstance(value, Tensor):
-        raise TypeError(
-            f"assigned grad expected to be a Tensor or None but got grad of type "
-            f"{builtin_type(value).__name__}"
-        )
+        raise errors.grad_type(value)
     if value is tensor:
-        raise RuntimeError("can't assign Variable as its own grad")
+        raise errors.grad_is_itself(tensor)
     if value._array.dtype != tensor._array.dtype:
-        raise RuntimeError(
-            f"attempting to assign a gradient with dtype '{c_name(value._array)}' to a tensor with "
-            f"grad_dtype '{tensor.dtype.scalar_name}'. The gradient must match the tensor's "
-            "grad_dtype (defaults to the tensor's dtype)."
-        )
+        raise errors.grad_dtype(c_name(value._array), tensor.dtype.scalar_name, tensor)
     if value.device != tensor.device:
-        raise RuntimeError(
-            f"attempting to assign a gradient with device type '{value.device.type}' to a tensor "
-            f"with device type '{tensor.device.type}'. Please ensure that the gradient and the "
-            "tensor are on the same device"
-        )
+        raise errors.grad_device(value.device.type, tensor.device.type, tensor)
     if value._array.shape != tensor._array.shape:
-        raise RuntimeError(
-            f"attempting to assign a gradient of size '{list(value._array.shape)}' to a tensor of "
-            f"size '{list(tensor._array.shape)}'. Please ensure that the gradient and the tensor "
-            "are the same size"
-        )
+        raise errors.grad_shape(value._array.shape, tensor._array.shape, tensor)
 
 
 saved.Tensor = Tensor

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime.devices import CPU
+from gradscope.runtime.errors.leaves import numpy_with_grad
 from gradscope.runtime.placement import read
 from gradscope.runtime.state import ThreadState
 
@@ -50,10 +51,7 @@ class Values:
                 "copy the tensor to host memory first."
             )
         if self.requires_grad:
-            raise RuntimeError(
-                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
-                "instead."
-            )
+            raise numpy_with_grad(self)
         return self._array
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:

@@ -153,7 +153,7 @@ def view_edge(view: Tensor, meta: ViewMeta) -> Edges | None:
     current = view._version
     if meta.version != current:
         if meta.creation is not CreationMeta.DEFAULT:
-            raise RuntimeError(refusal(meta, "its base or another view of its base has been"))
+            raise refusal(view, meta, "its base or another view of its base has been")
         before, meta.edge = meta.edge, (_regenerated(view, meta), 0)
         _follow(meta, before, meta.edge)
         meta.version = current

@@ -14,6 +14,7 @@ from gradscope.runtime.autograd.hooks import POST_ACCUMULATE, Hooks, checked
 from gradscope.runtime.autograd.input_buffer import ALONE
 from gradscope.runtime.autograd.making import remember
 from gradscope.runtime.autograd.node import LAST, Extra, Node
+from gradscope.runtime.errors import hooks as errors
 from gradscope.runtime.placement import device_of, mark, wrapped_on
 from gradscope.runtime.state import local
 from gradscope.runtime.storage import VersionCounter, dense
@@ -148,7 +149,7 @@ class AccumulateGrad(Node):
             made = hook(self.variable)
             if made is not None and made is not self.variable:
                 checked(made, self.variable, hook)
-                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+                raise errors.accumulate_hook_result(hook)
             if here is not None:
                 here.hook_end(task, self, POST_ACCUMULATE, index, False, (self.variable._grad,))
                 if here.look is not None:

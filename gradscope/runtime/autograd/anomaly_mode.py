@@ -11,6 +11,7 @@ import numpy as np
 
 from gradscope.runtime.autograd.making import PARENT, TRACEBACK
 from gradscope.runtime.autograd.node import Node
+from gradscope.runtime.errors import returned as errors
 from gradscope.runtime.state import ThreadState, local
 
 
@@ -21,9 +22,7 @@ def check_outputs(node: Node, outputs: Sequence[Any], *, raw: bool) -> None:
     for index, grad in enumerate(outputs):
         array = grad if raw or grad is None else grad._array
         if array is not None and np.isnan(array).any():
-            raise RuntimeError(
-                f"Function '{node.name()}' returned nan values in its {index}th output."
-            )
+            raise errors.nan_gradient(node, index)
 
 
 def tell(node: Node) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from gradscope.runtime import probe
 from gradscope.runtime.autograd.node import Node
 from gradscope.runtime.devices import CPU
+from gradscope.runtime.errors import custom_functions, returned as errors, saved_values
 from gradscope.runtime.placement import device_of, wrapped_on
 from gradscope.runtime.saved import freed, raw_saved, unpack_tensor
 from gradscope.runtime.state import ThreadState
@@ -37,10 +38,7 @@ class FunctionCtx:
     @materialize_grads.setter
     def materialize_grads(self, value: bool) -> None:
         if not isinstance(value, bool):
-            raise TypeError(
-                "set_materialize_grads received an invalid combination of arguments - got (), but "
-                f"expected (bool)\nIt is a {type(value).__name__}."
-            )
+            raise custom_functions.materialize_type(value)
         self._materialize_grads = value
 
     def save_for_backward(self, *tensors: Any) -> None:
@@ -50,10 +48,7 @@ class FunctionCtx:
     def save_for_forward(self, *tensors: Any) -> None:
         """Keep these for `jvp`, which reads them as `saved_tensors`."""
         if not all(tensor is None or isinstance(tensor, Tensor) for tensor in tensors):
-            raise AssertionError(  # as PyTorch
-                "save_for_forward expects all arguments to be tensors; you should save "
-                "non-tensors as attributes on ctx."
-            )
+            raise custom_functions.save_for_forward_type()
         self.saved_for_forward = tensors
 
     def mark_dirty(self, *tensors: Any) -> None:
@@ -129,14 +124,11 @@ class BackwardCFunction(Node, FunctionCtx):
         if all(surplus is None for surplus in results[wanted:]):
             results = results[:wanted]
         if len(results) != wanted:
-            raise RuntimeError(
-                f"function {self.name()} returned an incorrect number of gradients "
-                f"(expected {wanted}, got {len(results)})"
-            )
+            raise errors.gradient_count(self, wanted, len(results))
         if ThreadState.devices:
             self._check_devices(results)
         return [
-            _gradient(result) if is_tensor else self._no_gradient(position)
+            self._gradient(result) if is_tensor else self._no_gradient(position)
             for position, (result, is_tensor) in enumerate(
                 zip(results, self.is_tensor_input, strict=True)
             )
@@ -151,16 +143,15 @@ class BackwardCFunction(Node, FunctionCtx):
                 continue
             wanted = device_of(node) or CPU
             if grad.device != wanted and grad._array.ndim:
-                raise RuntimeError(
-                    f"Function {self.name()} returned an invalid gradient at index {index} - "
-                    f"expected device {wanted} but got {grad.device}"
-                )
+                raise errors.gradient_device(self, index, grad.device, wanted)
 
     def _no_gradient(self, position: int) -> NoReturn:
-        raise RuntimeError(
-            f"function {self.name()} returned a gradient different than None at position "
-            f"{position + 1}, but the corresponding forward input was not a Variable"
-        )
+        raise errors.gradient_for_no_tensor(self, position + 1)
+
+    def _gradient(self, result: Any) -> Any:
+        if result is None or isinstance(result, Tensor):
+            return result
+        raise errors.gradient_type(self, result)
 
     def release_variables(self) -> None:
         self._saved = None
@@ -192,20 +183,10 @@ class BackwardCFunction(Node, FunctionCtx):
 
     def _kept(self) -> tuple[Any, ...]:
         if self._cleared:
-            raise RuntimeError(
-                "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True "
-                "is set on the autograd.Function. Either access saved_tensors only once, or set "
-                "clear_saved_tensors_on_access=False."
-            )
+            raise saved_values.saved_read_once(self)
         if self._saved is None:
             freed(self)
         return self._saved
 
     def __dir__(self) -> list[str]:
         return sorted(object.__dir__(self))
-
-
-def _gradient(result: Any) -> Any:
-    if result is None or isinstance(result, Tensor):
-        return result
-    raise RuntimeError(f"expected Variable or None (got {type(result).__name__})")

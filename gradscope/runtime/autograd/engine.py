@@ -14,6 +14,7 @@ from gradscope.runtime.autograd.graph_task import Capture, ExecInfo, GraphTask
 from gradscope.runtime.autograd.making import prepare
 from gradscope.runtime.autograd.node import Node
 from gradscope.runtime.autograd.ready_queue import ReadyQueue
+from gradscope.runtime.errors import starting as errors
 from gradscope.runtime.state import ThreadState, local
 
 MAX_DEPTH = 60
@@ -217,7 +218,7 @@ class Engine:
         """Run `function` when the innermost running backward is done."""
         task = local.state.task
         if task is None:
-            raise RuntimeError("Final callbacks can only be installed during backward pass.")
+            raise errors.callback_outside()
         task.final_callbacks.append(function)
 
     def is_checkpoint_valid(self) -> bool:

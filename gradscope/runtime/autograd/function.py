@@ -15,6 +15,7 @@ from gradscope.runtime.autograd.making import prepare
 from gradscope.runtime.autograd.node import NOWHERE, new
 from gradscope.runtime.autograd.once_differentiable import once_differentiable
 from gradscope.runtime.autograd.returned import record_history
+from gradscope.runtime.errors import custom_functions as errors, returned as wrong
 from gradscope.runtime.saved import save_input, save_output
 from gradscope.runtime.state import ThreadState, local
 from gradscope.runtime.tensor import Tensor
@@ -27,8 +28,6 @@ __all__ = [
     "InplaceFunction",
     "once_differentiable",
 ]
-
-EXAMPLE = "(Example: https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
 
 
 class CustomOperation:
@@ -79,17 +78,12 @@ class Function(metaclass=FunctionMeta):
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError(
-            "Legacy autograd function with non-static forward method is deprecated. "
-            f"Please use new-style autograd function with static forward method. {EXAMPLE}"
-        )
+        raise errors.function_called()
 
     @staticmethod
-    def forward(*args: Any, **kwargs: Any) -> Any:
+    def forward(*args: Any, **kwargs: Any) -> Any:  # noqa: ARG004  (for subclasses)
         """Compute the result: `forward(ctx, *inputs)`, or without ctx beside a `setup_context`."""
-        raise NotImplementedError(
-            "You must implement the forward function for custom autograd.Function."
-        )
+        raise errors.no_forward()
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
@@ -97,12 +91,9 @@ class Function(metaclass=FunctionMeta):
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
-    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:  # noqa: ARG004  (for subclasses)
         """The gradients of the inputs, one each, for the gradients of the outputs."""
-        raise NotImplementedError(
-            "You must implement either the backward or vjp method for your custom "
-            "autograd.Function to use it with backward mode AD."
-        )
+        raise wrong.no_backward(ctx)
 
     vjp = backward
 
@@ -125,10 +116,7 @@ class Function(metaclass=FunctionMeta):
         """What the user wrote: a backward or a vjp."""
         has_vjp = cls.vjp is not Function.vjp
         if has_vjp and cls.backward is not Function.backward:
-            raise RuntimeError(
-                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. "
-                "You should only implement one of them."
-            )
+            raise wrong.backward_and_vjp(cls.__name__)
         return cls.vjp if has_vjp else cls.backward
 
     @classmethod
@@ -208,10 +196,7 @@ def _save(ctx: BackwardCFunction, state: ThreadState) -> None:
     if given is None:
         return
     if not isinstance(given, tuple):
-        raise RuntimeError(
-            "autograd internal error: to_save attribute is expected to be a tuple but is "
-            f"{type(given).__name__}"
-        )
+        raise errors.marks_no_tuple("to_save", given)
     ctx._saved = tuple(_kept(ctx, position, value, state) for position, value in enumerate(given))
 
 
@@ -219,10 +204,7 @@ def _kept(ctx: BackwardCFunction, position: int, value: Any, state: ThreadState)
     if value is None:
         return None
     if not isinstance(value, Tensor):
-        raise TypeError(
-            "save_for_backward can only save variables, but argument "
-            f"{position} is of type {type(value).__name__}"
-        )
+        raise errors.save_type(position, value)
     edge = value.gradient_edge()
     if edge is not None and edge[0] is ctx:
         return save_output(value, ctx, edge[1], state)

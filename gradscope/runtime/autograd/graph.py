@@ -12,6 +12,8 @@ from weakref import WeakSet, ref
 import numpy as np
 
 from gradscope.runtime.autograd.node import Node
+from gradscope.runtime.errors import saved_values as errors
+from gradscope.runtime.errors.starting import edge_without_grad
 from gradscope.runtime.removable import RemovableHandle
 from gradscope.runtime.state import local
 from gradscope.runtime.storage import VersionCounter
@@ -41,10 +43,7 @@ class GradientEdge(NamedTuple):
 def get_gradient_edge(tensor: Any) -> GradientEdge:
     """The edge of a tensor's gradient, to be given to `grad` or `backward` in its place."""
     if not tensor.requires_grad:
-        raise RuntimeError(
-            "It is not possible to get the gradient edge for a Tensor that does not require "
-            "gradients"
-        )
+        raise edge_without_grad(tensor)
     node, nr = tensor.gradient_edge()
     return GradientEdge(node, nr)
 
@@ -59,7 +58,7 @@ class saved_tensors_hooks:  # noqa: N801  (PyTorch's names, here and below)
     def __enter__(self) -> None:
         state = local.state
         if state.disabled_saved_hooks is not None:
-            raise RuntimeError(state.disabled_saved_hooks)
+            raise errors.saved_hooks_disabled(state.disabled_saved_hooks)
         state.saved_hooks.append((self.pack_hook, self.unpack_hook))
         state.refresh()
 
@@ -87,7 +86,7 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     """Refuse saved-tensor hooks inside, with this message."""
     state = local.state
     if state.saved_hooks:
-        raise RuntimeError(error_message)
+        raise errors.saved_hooks_disabled(error_message)
     before = state.disabled_saved_hooks
     state.disabled_saved_hooks = error_message
     try:
@@ -218,10 +217,7 @@ class _Keeper:
 
     def unpack(self, kept: _Kept) -> Any:
         if not self.open:
-            raise AssertionError(  # as PyTorch
-                "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context"
-                "in which the graph was originally recorded."
-            )
+            raise errors.mutation_outside()
         return kept.tensor if kept.copy is None else kept.copy
 
     def before_write(self, target: Any) -> None:
@@ -242,7 +238,7 @@ def allow_mutation_on_saved_tensors() -> Iterator[_Keeper]:
     """Let what is saved inside be written to: backward sees it as it was when it was saved."""
     state = local.state
     if state.keeper is not None:
-        raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+        raise errors.mutation_nested()
     keeper = _Keeper()
     with saved_tensors_hooks(keeper.pack, keeper.unpack):
         state.keeper = keeper

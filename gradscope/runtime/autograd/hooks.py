@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradscope.runtime import probe
+from gradscope.runtime.errors import hooks as errors
 from gradscope.runtime.placement import device_of, wrapped_on
 from gradscope.runtime.removable import RemovableHandle
 
@@ -23,7 +24,7 @@ TENSOR, PRE, POST, RETAINS_GRAD, CAPTURE, POST_ACCUMULATE = range(6)
 def register_hook(tensor: Tensor, hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(grad)` when the tensor's gradient is complete; what it returns replaces it."""
     if not tensor.requires_grad:
-        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        raise errors.hook_without_grad(tensor)
     return RemovableHandle.added(hooks_of(tensor), hook)
 
 
@@ -42,9 +43,9 @@ def hooks_of(tensor: Tensor) -> Hooks:
 def register_post_accumulate(tensor: Tensor, hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(tensor)` each time its `.grad` has been updated."""
     if not tensor.requires_grad:
-        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        raise errors.hook_without_grad(tensor)
     if not tensor.is_leaf:
-        raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+        raise errors.accumulate_hook_non_leaf(tensor)
     meta = tensor.meta()
     if meta.post_accumulate_hooks is None:
         meta.post_accumulate_hooks = OrderedDict()
@@ -54,7 +55,7 @@ def register_post_accumulate(tensor: Tensor, hook: Callable[..., Any]) -> Remova
 def retain_grad(tensor: Tensor) -> None:
     """Fill `.grad` of a tensor that is no leaf, after all its hooks have run."""
     if not tensor.requires_grad:
-        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+        raise errors.retain_without_grad(tensor)
     if tensor.is_leaf:
         return
     meta = tensor.meta()
@@ -124,29 +125,17 @@ def checked(made: Any, before: Any, hook: Any) -> Any:
     """Refuse what a hook returns unless it could stand where the gradient stood."""
     from gradscope.runtime.tensor import Tensor
 
-    name = name_of(hook)
     if not isinstance(made, Tensor):
-        raise TypeError(f"expected Variable, but hook returned '{type(made).__name__}'")
+        raise errors.hook_type(hook, made)
     if before is None:
-        raise RuntimeError(
-            f"can't replace a None gradient with a non-None value\nThe hook '{name}' got None."
-        )
+        raise errors.hook_replaced_none(hook)
     if made._array.dtype != before._array.dtype:
-        raise RuntimeError(
-            f"hook '{name}' has changed the type of value (was {_kind(before)} got {_kind(made)})"
-        )
+        raise errors.hook_dtype(hook, _kind(before), _kind(made))
     if made._array.shape != before._array.shape:
-        raise RuntimeError(f"hook '{name}' has changed the size of value")
+        raise errors.hook_size(hook, before._array.shape, made._array.shape)
     if made.device != before.device:
-        raise RuntimeError(
-            f"hook '{name}' has changed the device of value (was {before.device} got {made.device})"
-        )
+        raise errors.hook_device(hook, before.device, made.device)
     return made
-
-
-def name_of(hook: Any) -> str:
-    """What errors call a hook."""
-    return str(getattr(hook, "__name__", "<unknown>"))
 
 
 def _kind(tensor: Any) -> str:
@@ -193,12 +182,9 @@ def run_post_hooks(
 
 def _replaced(made: Any, before: Any, hook: Any) -> Any:
     if not isinstance(made, tuple):
-        raise TypeError(f"expected tuple, but hook returned '{type(made).__name__}'")
+        raise errors.hook_tuple(hook, made)
     if len(made) != len(before):
-        raise RuntimeError(
-            f"hook '{name_of(hook)}' has returned an incorrect number of values "
-            f"(got {len(made)}, but expected {len(before)})"
-        )
+        raise errors.hook_count(hook, len(made), len(before))
     return tuple(
         None if new is None else checked(new, old, hook)
         for new, old in zip(made, before, strict=True)

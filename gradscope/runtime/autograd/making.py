@@ -58,5 +58,5 @@ def outside(frame: FrameType | None) -> FrameType | None:
 
 def is_ours(frame: FrameType) -> bool:
     module = frame.f_globals.get("__name__", "")
-    road = frame.f_code.co_filename.startswith("<road of")
+    road = frame.f_code.co_filename.startswith("<road ")
     return road or str(module).startswith("gradscope.runtime")

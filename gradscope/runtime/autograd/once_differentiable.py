@@ -10,6 +10,7 @@ from gradscope.runtime.autograd.grad_mode import no_grad
 from gradscope.runtime.autograd.making import prepare
 from gradscope.runtime.autograd.node import NOWHERE, Node, new
 from gradscope.runtime.autograd.returned import NO_GRADIENT
+from gradscope.runtime.errors import returned as errors
 from gradscope.runtime.placement import wrapped_on
 from gradscope.runtime.state import ThreadState, local
 from gradscope.runtime.tensor import Tensor
@@ -23,7 +24,7 @@ class DelayedError(Node):
     message: str
 
     def run_arrays(self, grads: Sequence[Any]) -> Sequence[Any]:
-        raise RuntimeError(self.message)
+        raise errors.once_differentiable(self, self.message)
 
     run_tensors = run_arrays
 

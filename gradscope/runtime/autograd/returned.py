@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,12 +9,12 @@ import numpy as np
 
 from gradscope.runtime.autograd.node import Node
 from gradscope.runtime.call import wrap
-from gradscope.runtime.in_place import check_rebase
+from gradscope.runtime.errors import custom_functions as errors
+from gradscope.runtime.in_place import check_rebase, count_write
 from gradscope.runtime.meta import CreationMeta
 from gradscope.runtime.operation import REGISTRY
 from gradscope.runtime.placement import mark
 from gradscope.runtime.state import local
-from gradscope.runtime.storage import VersionCounter
 from gradscope.runtime.tensor import Tensor
 from gradscope.runtime.views import attach_view, rebase_history, set_gradient_edge
 
@@ -36,7 +35,7 @@ def record_history(
 ) -> tuple[Any, ...]:
     """The outputs as the caller gets them: with `ctx` as their history, if history is recorded."""
     given = {id(tensor) for tensor in inputs}
-    dirty = _written(_marked(ctx, "dirty_tensors"))
+    dirty = _written(_marked(ctx, "dirty_tensors"), ctx._forward_cls.__name__)
     constant = _constant(_marked(ctx, "non_differentiable"))
     if separate:
         _refuse_saved_inputs(ctx, given, outputs)
@@ -68,10 +67,7 @@ def record_history(
     ctx.output_info = tuple(info)
     _views(made, given, dirty, MULTI if sum(differentiable) > 1 else CUSTOM)
     if not dirty <= {id(value) for value in outputs}:
-        raise RuntimeError(
-            "Some elements marked as dirty during the forward method were not returned as output. "
-            "The inputs that are modified inplace must all be outputs of the Function."
-        )
+        raise errors.dirty_not_returned()
     return tuple(made)
 
 
@@ -109,25 +105,11 @@ class _Output:
     def _rewritten(self, tensor: Any, node: Node) -> None:
         check_rebase(tensor)
         if tensor.is_leaf and tensor.requires_grad:
-            raise RuntimeError(
-                "a leaf Variable that requires grad has been used in an in-place operation."
-            )
+            raise errors.dirty_leaf(tensor)
         if not self.is_input:
-            warnings.warn(
-                "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that "
-                "have been mutated should be passed to ctx.mark_dirty().",
-                UserWarning,
-                stacklevel=5,
-            )
+            errors.dirty_not_input()
         if tensor._is_view() and self.several:
-            raise RuntimeError(
-                "If your Function modifies inplace an input that is a view of another Tensor, your "
-                "Function cannot return more than one Tensor. This is not supported by the current "
-                "autograd engine. You should either make sure the input is not a view (using "
-                ".clone() for example) or make your Function only return one Tensor (potentially "
-                "splitting it into two Functions: one doing the inplace that returns a single "
-                "Tensor and a second one that does the other operations)."
-            )
+            raise errors.dirty_view(tensor)
         meta = tensor._meta
         if meta is not None:
             meta.grad = meta.hooks = meta.accumulator = None
@@ -138,34 +120,23 @@ def _marked(ctx: BackwardCFunction, name: str) -> tuple[Any, ...]:
     """What forward marked in one way."""
     tensors = getattr(ctx, name)
     if tensors is not None and not isinstance(tensors, tuple):
-        raise RuntimeError(
-            f"autograd internal error: {name} attribute is expected to be a tuple but is "
-            f"{type(tensors).__name__}"
-        )
+        raise errors.marks_no_tuple(name, tensors)
     return tensors or ()
 
 
-def _written(tensors: Sequence[Any]) -> set[int]:
+def _written(tensors: Sequence[Any], writer: str) -> set[int]:
     """The tensors that forward says it wrote to; each write is counted."""
     for position, tensor in enumerate(tensors):
         if not isinstance(tensor, Tensor):
-            raise RuntimeError(
-                "mark_dirty can only accept variables, but argument "
-                f"{position} is of type {type(tensor).__name__}"
-            )
-        if tensor._versions is None:
-            tensor._versions = VersionCounter()
-        tensor._versions.value += 1
+            raise errors.dirty_type(position, tensor)
+        count_write(tensor, writer)
     return {id(tensor) for tensor in tensors}
 
 
 def _constant(tensors: Sequence[Any]) -> set[int]:
     for tensor in tensors:
         if not isinstance(tensor, Tensor):
-            raise RuntimeError(
-                "mark_non_differentiable only accepts variable arguments, but got "
-                f"{type(tensor).__name__}"
-            )
+            raise errors.not_differentiable_type(tensor)
     return {id(tensor) for tensor in tensors}
 
 
@@ -174,12 +145,7 @@ def _refuse_saved_inputs(ctx: BackwardCFunction, given: set[int], outputs: Seque
     saved = {id(tensor) for tensor in (*(ctx.to_save or ()), *(ctx.saved_for_forward or ()))}
     dirty = {id(tensor) for tensor in ctx.dirty_tensors or ()}
     if any(id(value) in (given & saved) - dirty for value in outputs):
-        raise RuntimeError(
-            "An input that has been returned as-is as output is being saved for backward. "
-            "This is not supported if you override setup_context. You should return and save "
-            "a view of the input instead, e.g. with x.view_as(x) or setup ctx inside the "
-            "forward function itself."
-        )
+        raise errors.saved_returned_input()
 
 
 def _views(made: Sequence[Any], given: set[int], dirty: set[int], creation: CreationMeta) -> None:

@@ -15,6 +15,7 @@ from gradscope.runtime.autograd.engine import engine
 from gradscope.runtime.autograd.grad_mode import set_grad_enabled
 from gradscope.runtime.autograd.making import prepare
 from gradscope.runtime.autograd.node import NOWHERE, Node
+from gradscope.runtime.errors import starting as errors
 from gradscope.runtime.factories import zeros_like
 from gradscope.runtime.placement import device_of, mark, wrapped_on
 from gradscope.runtime.size import Size
@@ -62,10 +63,7 @@ def _renamed(grad_tensors: Any, grad_variables: Any) -> Any:
         "`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=3
     )
     if grad_tensors is not None:
-        raise RuntimeError(
-            "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to "
-            "`backward()`. Please only use `grad_tensors`."
-        )
+        raise errors.seeds_twice()
     return grad_variables
 
 
@@ -82,10 +80,7 @@ def grad(
 ) -> Any:
     """The gradients of `outputs` for each of `inputs`, without touching anybody's `.grad`."""
     if materialize_grads and allow_unused is False:
-        raise ValueError(
-            "Expected allow_unused to be True or not passed when "
-            "materialize_grads=True, but got: allow_unused=False."
-        )
+        raise errors.materialize_unused()
     if not only_inputs:
         warnings.warn(
             "only_inputs argument is deprecated and is ignored now (defaults to True). To "
@@ -110,17 +105,14 @@ def grad(
             for gradient, x in zip(found, wanted, strict=True)
         ]
     elif not allow_unused:
-        _refuse_unused(found)
+        _refuse_unused(found, wanted)
     return dict(zip(inputs, found, strict=True)) if type(inputs) is dict else tuple(found)
 
 
-def _refuse_unused(found: Sequence[Any]) -> None:
-    for index, gradient in enumerate(found):
+def _refuse_unused(found: Sequence[Any], wanted: Sequence[Any]) -> None:
+    for index, (gradient, asked) in enumerate(zip(found, wanted, strict=True)):
         if gradient is None:
-            raise RuntimeError(
-                f"The differentiated Tensor at index {index} appears to not have been used in the "
-                "graph. Set allow_unused=True if this is the desired behavior."
-            )
+            raise errors.unused_input(index, None if _is_edge(asked) else asked)
 
 
 def _one_by_one(
@@ -152,22 +144,17 @@ def _one_by_one(
 
 def _zeros(wanted: Any, *, requires_grad: bool) -> Any:
     if not isinstance(wanted, Tensor):
-        raise RuntimeError(
-            "materialize_grads cannot be used when the given input is a GradientEdge"
-        )
+        raise errors.materialize_edge()
     return zeros_like(wanted, requires_grad=requires_grad)
 
 
 def _inputs(inputs: Any, caller: str) -> tuple[Any, ...]:
     """What gradients are asked for; never nothing."""
     if isinstance(inputs, Mapping) and type(inputs) is not dict:
-        raise TypeError(
-            f"`inputs` argument to `{caller}()` must be a dict, not {type(inputs).__name__}. "
-            "Other Mapping types are not supported."
-        )
+        raise errors.inputs_mapping(caller, inputs)
     wanted = _listed(inputs.values() if type(inputs) is dict else inputs)
     if not wanted:
-        raise RuntimeError(f"`inputs` argument to `{caller}()` cannot be empty.")
+        raise errors.no_inputs(caller)
     return wanted
 
 
@@ -190,7 +177,7 @@ def _seeds(roots: Sequence[Any], given: Sequence[Any], *, batched: bool = False)
         for index, (root, seed) in enumerate(zip(roots, given, strict=False))
     ]
     if len(roots) != len(seeds):
-        raise RuntimeError(f"got {len(roots)} tensors and {len(seeds)} gradients")
+        raise errors.seed_count(len(roots), len(seeds))
     return seeds
 
 
@@ -200,7 +187,7 @@ def _layout(root: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
         shape, dtype = root.node.input_metadata[root.output_nr]
         return shape, dtype
     if not isinstance(root, Tensor):
-        raise AssertionError("Expected output to be a torch.Tensor")
+        raise errors.output_type()
     return root._array.shape, root._array.dtype
 
 
@@ -213,32 +200,22 @@ def _implicit(root: Any) -> Any:
     if not _is_edge(root) and not root.requires_grad:
         return None
     if prod(shape) != 1:
-        raise RuntimeError("grad can be implicitly created only for scalar outputs")
+        raise errors.not_a_scalar(shape, None if _is_edge(root) else root)
     if dtype.kind not in "fV":
-        raise RuntimeError(
-            "grad can be implicitly created only for real scalar outputs but got "
-            f"{dtypes.from_numpy(dtype)}"
-        )
+        raise errors.not_real(dtypes.from_numpy(dtype), None if _is_edge(root) else root)
     return wrapped_on(np.ones(shape, dtype), _device(root))
 
 
 def _explicit(root: Any, seed: Any, index: int, *, batched: bool) -> Any:
     if not isinstance(seed, Tensor):
-        raise TypeError("gradients can be either Tensors or None, but got " + type(seed).__name__)
+        raise errors.seed_type(seed)
     shape, dtype = _layout(root)
     if batched:
         _fits_in_rows(root, seed, index, shape)
     elif seed._array.shape != shape:
-        raise RuntimeError(
-            f"Mismatch in shape: grad_output[{index}] has a shape of {seed.shape} and "
-            f"output[{index}] has a shape of {Size(shape)}."
-        )
+        raise errors.seed_shape(index, seed.shape, Size(shape))
     if (dtype.kind == "c") != (seed._array.dtype.kind == "c"):
-        raise RuntimeError(
-            "For complex Tensors, both grad_output and output are required to have the same dtype. "
-            f"Mismatch in dtype: grad_output[{index}] has a dtype of {seed.dtype} and "
-            f"output[{index}] has a dtype of {dtypes.from_numpy(dtype)}."
-        )
+        raise errors.seed_dtype(index, seed.dtype, dtypes.from_numpy(dtype))
     return seed
 
 
@@ -247,14 +224,8 @@ def _fits_in_rows(root: Any, seed: Any, index: int, shape: tuple[int, ...]) -> N
     if row.shape == shape:
         return
     if _is_edge(root):
-        raise RuntimeError("Batched grads are not supported with GradientEdge")
-    raise RuntimeError(
-        "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the "
-        "batch dimension. The sizes of the remaining dimensions are expected to match the shape of "
-        f"corresponding output, but a mismatch was detected: grad_output[{index}] has a shape of "
-        f"{row.shape[1:]} and output[{index}] has a shape of {Size(shape)}. If you only want some "
-        "tensors in `grad_output` to be considered batched, consider using vmap."
-    )
+        raise errors.batch_of_edge()
+    raise errors.batch_shape(index, row.shape[1:], Size(shape))
 
 
 def root_edge(root: Any, index: int) -> tuple[Node, int]:
@@ -263,9 +234,7 @@ def root_edge(root: Any, index: int) -> tuple[Node, int]:
         return root.node, root.output_nr
     node, nr = root.gradient_edge() or NOWHERE
     if node is None:
-        raise RuntimeError(
-            f"element {index} of tensors does not require grad and does not have a grad_fn"
-        )
+        raise errors.no_grad_fn(index, root)
     return node, nr
 
 
@@ -274,11 +243,9 @@ def _wanted_edge(wanted: Any) -> tuple[Node, int]:
     if _is_edge(wanted):
         return wanted.node, wanted.output_nr
     if not isinstance(wanted, Tensor):
-        raise RuntimeError(
-            "all inputs have to be Tensors or GradientEdges, but got " + type(wanted).__name__
-        )
+        raise errors.input_type(wanted)
     if not wanted.requires_grad:
-        raise RuntimeError("One of the differentiated Tensors does not require grad")
+        raise errors.input_without_grad(wanted)
     if not wanted.is_leaf:
         return root_edge(wanted, 0)
     held = wanted.meta().accumulator

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime.autograd.node import Node
+from gradscope.runtime.errors import returned as errors
 from gradscope.runtime.operation import BY_HAND
 from gradscope.runtime.placement import device_of, stream_of
 from gradscope.runtime.state import ThreadState, local
@@ -17,10 +18,7 @@ def validate_count(node: Node, outputs: Sequence[Any]) -> Sequence[Any]:
     """A node may return more gradients than asked for if the surplus is None."""
     wanted = len(node.next_functions)
     if len(outputs) < wanted or any(extra is not None for extra in outputs[wanted:]):
-        raise RuntimeError(
-            f"Function {node.name()} returned an invalid number of gradients - "
-            f"got {len(outputs)}, but expected {wanted}"
-        )
+        raise errors.node_gradient_count(node, wanted, len(outputs))
     return outputs[:wanted]
 
 
@@ -43,20 +41,13 @@ def fitted(node: Node, index: int, grad: Any, shape: Any, dtype: Any, *, raw: bo
     found = grad.shape if raw else grad._array.shape
     if tuple(found) != tuple(shape):
         if not expandable(shape, found):
-            raise RuntimeError(
-                f"Function {node.name()} returned an invalid gradient at index {index} - got "
-                f"{list(found)} but expected shape compatible with {list(shape)}"
-            )
+            raise errors.gradient_shape(node, index, found, shape)
         grad = sum_to_shape(grad, shape) if raw else grad.sum_to_size(*shape)
     kind = grad.dtype if raw else grad._array.dtype
     if kind != dtype:
         unlike = (kind.kind == "c") != (dtype.kind == "c")
         if unlike and kind.kind not in "fV" and not hasattr(node, "op"):
-            raise RuntimeError(
-                "Expected isFloatingType(grad.scalar_type()) || (input_is_complex == "
-                f"grad_is_complex) to be true, but got false.\n{node.name()} returned a gradient "
-                f"of {_dtype(kind)} at index {index} for an input of {_dtype(dtype)}."
-            )
+            raise errors.gradient_dtype(node, index, _dtype(kind), _dtype(dtype))
         if kind.kind == "c" and dtype.kind != "c":
             grad = grad.real
         grad = grad.astype(dtype) if raw else grad.to(_dtype(dtype))

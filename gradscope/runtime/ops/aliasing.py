@@ -6,6 +6,7 @@ import numpy as np
 
 from gradscope.runtime import overrides, probe
 from gradscope.runtime.call import wrap
+from gradscope.runtime.errors import in_place as errors
 from gradscope.runtime.op import BY_HAND, INTERNAL, METHOD_ONLY, family, op, view, w
 from gradscope.runtime.ops import METHODS, both, function, method
 from gradscope.runtime.state import local
@@ -130,9 +131,7 @@ METHODS["imag"] = property(_imag, _write_part(_imag))
 def set_(self, source=None):
     """Become another tensor's alias."""
     if self.requires_grad and self.is_leaf and local.state.grad_enabled:
-        raise RuntimeError(
-            "a leaf Variable that requires grad is being used in an in-place operation."
-        )
+        raise errors.leaf_in_place(self)
     self._array = np.empty(0, self._array.dtype) if source is None else source._array
     self._storage = None if source is None else source.untyped_storage()
     if self._versions is None:

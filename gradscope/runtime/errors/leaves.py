@@ -1,0 +1,183 @@
+"""Errors about leaves and their gradients: flags, `.grad`, and what only leaves can do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gradscope.runtime.errors.declare import Case, engine_error, engine_warning
+
+
+@engine_error(
+    "integer-gradient", "Make it of a floating dtype first: `.float()`, or `dtype=torch.float32`."
+)
+def integer_gradient(text: str, tensor: Any) -> Case:
+    """An integer (or bool) tensor was to require grad.
+
+    Between integers there is nothing to take a limit over.
+
+    Example:
+        x = torch.tensor([1, 2, 3])
+        x.requires_grad_()
+    """
+    return Case(RuntimeError, text, tensor=tensor)
+
+
+@engine_error(
+    "flag-of-non-leaf", "Use `detach()` for a tensor of the same values that requires no grad."
+)
+def flag_of_non_leaf(hint: str, tensor: Any) -> Case:
+    """`requires_grad` of an operation's result was set; it follows from what went in.
+
+    Example:
+        y = torch.ones(3, requires_grad=True) * 2  # named below
+        y.requires_grad_(False)
+    """
+    return Case(
+        RuntimeError,
+        f"you can only change requires_grad flags of leaf variables.{hint}",
+        tensor=tensor,
+    )
+
+
+@engine_error("grad-type", "Assign a tensor, or None.")
+def grad_type(value: Any) -> Case:
+    """`.grad` was assigned something that is no tensor.
+
+    Example:
+        x = torch.ones(3, requires_grad=True)
+        x.grad = 0
+    """
+    return Case(
+        TypeError,
+        "assigned grad expected to be a Tensor or None but got grad of type "
+        f"{type(value).__name__}",
+    )
+
+
+@engine_error("grad-is-itself", "Assign a clone() of it.")
+def grad_is_itself(tensor: Any) -> Case:
+    """A tensor was to be its own gradient.
+
+    Example:
+        x = torch.ones(3, requires_grad=True)
+        x.grad = x
+    """
+    return Case(RuntimeError, "can't assign Variable as its own grad", tensor=tensor)
+
+
+@engine_error("grad-dtype", "Convert it first: `x.grad = g.to(x.dtype)`.")
+def grad_dtype(found: str, wanted: str, tensor: Any) -> Case:
+    """`.grad` was assigned a tensor of another dtype.
+
+    Example:
+        x = torch.ones(3, requires_grad=True)
+        x.grad = torch.ones(3, dtype=torch.float64)
+    """
+    return Case(
+        RuntimeError,
+        f"attempting to assign a gradient with dtype '{found}' to a tensor with grad_dtype "
+        f"'{wanted}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's "
+        "dtype). You can set the tensor's grad_dtype attribute with a specific dtype, or None to "
+        "allow any dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and its "
+        "gradient may break downstream systems that assume they match.",
+        tensor=tensor,
+    )
+
+
+@engine_error("grad-device", "Bring it to the tensor's device first: `x.grad = g.to(x.device)`.")
+def grad_device(found: str, wanted: str, tensor: Any) -> Case:
+    """`.grad` was assigned a tensor on another device."""
+    return Case(
+        RuntimeError,
+        f"attempting to assign a gradient with device type '{found}' to a tensor with device type "
+        f"'{wanted}'. Please ensure that the gradient and the tensor are on the same device",
+        tensor=tensor,
+    )
+
+
+@engine_error("grad-shape", "Give it the tensor's shape first.")
+def grad_shape(found: Sequence[int], wanted: Sequence[int], tensor: Any) -> Case:
+    """`.grad` was assigned a tensor of another shape.
+
+    Example:
+        x = torch.ones(3, requires_grad=True)
+        x.grad = torch.ones(2)
+    """
+    return Case(
+        RuntimeError,
+        f"attempting to assign a gradient of size '{list(found)}' to a tensor of "
+        f"size '{list(wanted)}'. Please ensure that the gradient and the tensor are the same size",
+        tensor=tensor,
+    )
+
+
+@engine_error("numpy-with-grad", "Take `x.detach().numpy()`: an array has no history.")
+def numpy_with_grad(tensor: Any) -> Case:
+    """A tensor that requires grad was to become an array, where its history would end unseen.
+
+    Example:
+        y = torch.ones(3, requires_grad=True) * 2  # named below
+        y.numpy()
+    """
+    return Case(
+        RuntimeError,
+        "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.",
+        tensor=tensor,
+    )
+
+
+@engine_error("out-with-grad", "Leave `out` out, or call under `torch.no_grad()`.")
+def out_with_grad(name: str, tensor: Any) -> Case:
+    """A call that is recorded was to write its result over a tensor given as `out`.
+
+    Example:
+        x = torch.ones(3, requires_grad=True)
+        torch.add(x, 1, out=torch.empty(3))
+    """
+    return Case(
+        RuntimeError,
+        f"{name}(): functions with out=... arguments don't support automatic differentiation, "
+        "but one of the arguments requires grad.",
+        tensor=tensor,
+    )
+
+
+@engine_error("copy-of-non-leaf", "deepcopy its `detach()`, or keep leaves only in what is copied.")
+def copy_of_non_leaf(tensor: Any) -> Case:
+    """`deepcopy` met the result of an operation; the graph behind it cannot be copied with it.
+
+    Example:
+        import copy
+
+        y = torch.ones(3, requires_grad=True) * 2  # named below
+        copy.deepcopy(y)
+    """
+    return Case(
+        RuntimeError,
+        "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
+        "protocol at the moment.  If you were attempting to deepcopy a module, this may be "
+        "because of a torch.nn.utils.weight_norm usage, see "
+        "https://github.com/pytorch/pytorch/pull/103001",
+        tensor=tensor,
+    )
+
+
+@engine_warning("grad-of-non-leaf", "Call `retain_grad()` on it before backward, or ask a leaf.",
+                stacklevel=3)  # fmt: skip
+def grad_of_non_leaf(tensor: Any) -> Case:
+    """`.grad` of an operation's result was read; gradients are kept for leaves only.
+
+    Example:
+        y = torch.ones(3, requires_grad=True) * 2  # named below
+        y.grad
+    """
+    return Case(
+        UserWarning,
+        "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
+        "attribute won't be populated during autograd.backward(). If you indeed want the .grad "
+        "field to be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. "
+        "If you access the non-leaf Tensor by mistake, make sure you access the leaf Tensor "
+        "instead. See github.com/pytorch/pytorch/pull/30531 for more information.",
+        tensor=tensor,
+    )

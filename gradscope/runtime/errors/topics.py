@@ -1,0 +1,22 @@
+"""All engine errors there are."""
+
+from __future__ import annotations
+
+from gradscope.runtime.errors import (
+    custom_functions,
+    hooks,
+    in_place,
+    leaves,
+    returned,
+    saved_values,
+    starting,
+)
+from gradscope.runtime.errors.declare import DECLARED, EngineError
+
+TOPICS = (saved_values, in_place, starting, returned, custom_functions, hooks, leaves)
+"""The modules that declare errors; a new one is added here."""
+
+
+def declared() -> tuple[EngineError, ...]:
+    """Every engine error, in the order of its declaration."""
+    return tuple(DECLARED.values())
