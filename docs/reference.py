@@ -12,6 +12,8 @@ import sys
 from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
 
+from engine_errors import engine_errors_page
+
 from gradscope import errors
 from gradscope.trace import columns, lines, schema
 
@@ -62,7 +64,11 @@ _COLUMN_COMMENT = re.compile(r"^    (\w+): [^#\n]*#\s*(.+)$", re.MULTILINE)
 
 def pages() -> dict[str, str]:
     """The text of every generated page, by file name."""
-    return {"trace-format.md": trace_page(), "errors.md": errors_page()}
+    return {
+        "trace-format.md": trace_page(),
+        "errors.md": errors_page(),
+        "engine-errors.md": engine_errors_page(),
+    }
 
 
 def trace_page() -> str:

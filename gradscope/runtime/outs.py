@@ -6,24 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.runtime.storage import VersionCounter
+from gradscope.runtime.errors.leaves import out_with_grad
+from gradscope.runtime.in_place import count_write
 
 
-def written(made: Any, out: Any) -> Any:
-    """Put a result into `out`, which takes its shape if it has another."""
+def written(name: str, made: Any, out: Any) -> Any:
+    """Put the result of a function into `out`, which takes its shape if it has another."""
     if out is None:
         return made
     if made.requires_grad or out.requires_grad:
-        raise RuntimeError(
-            "functions with out=... arguments don't support automatic differentiation, but one of "
-            "the arguments requires grad."
-        )
+        raise out_with_grad(name, out)
     if out._array.shape == made._array.shape:
         np.copyto(out._array, made._array, casting="unsafe")
     else:
         out._array = made._array.astype(out._array.dtype)
         out._storage = None
-    if out._versions is None:
-        out._versions = VersionCounter()
-    out._versions.value += 1
+    count_write(out, name)
     return out

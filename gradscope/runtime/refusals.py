@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime import dtypes
+from gradscope.runtime.errors.in_place import write_wrong_shape
 from gradscope.runtime.operation import Operation, Refused
 
 
@@ -26,11 +27,8 @@ def refused(op: Operation, error: Exception, arrays: Sequence[Any]) -> None:
         if "duplicate value in 'axis'" in text:
             raise RuntimeError("a dim appears multiple times in the list of dims") from None
         if "non-broadcastable output" in text:
-            shapes = [list(a.shape) for a in given]
-            together = list(np.broadcast_shapes(*(a.shape for a in given)))
-            raise RuntimeError(
-                f"output with shape {shapes[0]} doesn't match the broadcast shape {together}"
-            ) from None
+            together = np.broadcast_shapes(*(a.shape for a in given))
+            raise write_wrong_shape(given[0].shape, together, None) from None
         if "broadcast" in text:
             raise RuntimeError(mismatch([a.shape for a in given]) or text) from None
         if "negative integer powers" in text:

@@ -20,11 +20,12 @@ from gradscope.runtime.views import set_gradient_edge
 class DelayedError(Node):
     """The history of a gradient that cannot be differentiated again: raises when it is reached."""
 
-    __slots__ = ("message",)
+    __slots__ = ("message", "of")
     message: str
+    of: str  # the name of the node that cannot be differentiated
 
     def run_arrays(self, grads: Sequence[Any]) -> Sequence[Any]:
-        raise errors.once_differentiable(self, self.message)
+        raise errors.once_differentiable(self.message, self.of)
 
     run_tensors = run_arrays
 
@@ -44,14 +45,15 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
         if not any(isinstance(grad, Tensor) and grad.requires_grad for grad in grads):
             return made
         results = made if isinstance(made, tuple) else (made,)
-        return _undifferentiable(results, local.state)
+        return _undifferentiable(results, local.state, ctx.name())
 
     return once
 
 
-def _undifferentiable(results: Sequence[Any], state: ThreadState) -> tuple[Any, ...]:
+def _undifferentiable(results: Sequence[Any], state: ThreadState, name: str) -> tuple[Any, ...]:
     """Aliases of these gradients whose history is an error."""
     node = new(DelayedError)
+    node.of = name
     node.message = (
         "trying to differentiate twice a function that was marked with @once_differentiable"
     )

@@ -225,10 +225,10 @@ def marks_no_tuple(name: str, value: Any) -> Case:
         x = torch.ones(3, requires_grad=True) * 1
         Double.apply(x)
     """
-    return Case(
+    return Case(  # as PyTorch, whose text ends before the name
         RuntimeError,
-        f"autograd internal error: {name} attribute is expected to be a tuple but is "
-        f"{type(value).__name__}",
+        f"autograd internal error: {name} attribute is expected to be a tuple but is ",
+        (f"It is a {type(value).__name__}.",),
     )
 
 

@@ -40,7 +40,7 @@ def leaf_view_in_place(tensor: Any) -> Case:
 
     Example:
         x = torch.ones(3, requires_grad=True)
-        x[0].zero_()
+        x[0].zero_()  # named below
     """
     return Case(
         RuntimeError,
@@ -138,13 +138,13 @@ def view_from_inference_mode(made: str, tensor: Any) -> Case:
     Example:
         x = torch.ones(3)
         with torch.inference_mode():
-            first = x[:1]
+            first = x[:1]  # named below
         first.mul_(torch.ones(1, requires_grad=True))
     """
     return Case(RuntimeError, f"{made} {AMBIGUOUS.format('inference_mode')}", tensor=tensor)
 
 
-@engine_error("write-to-expanded", "clone() it before writing.")
+@engine_error("write-to-expanded", "Write to a clone() of it.")
 def write_to_expanded(tensor: Any) -> Case:
     """A tensor whose elements share memory (expanded, or strided over itself) was written to.
 
@@ -162,13 +162,13 @@ def write_to_expanded(tensor: Any) -> Case:
     )
 
 
-@engine_error("write-overlaps-input", "clone() the input before writing.")
+@engine_error("write-overlaps-input", "Give it a clone() of the input.")
 def write_overlaps_input(tensor: Any) -> Case:
     """A write goes into memory that another operand reads in another order.
 
     Example:
         x = torch.arange(6.0)
-        x[1:].add_(x[:-1])
+        x[1:].add_(x[:-1])  # named below
     """
     return Case(
         RuntimeError,
@@ -184,7 +184,7 @@ def write_wrong_dtype(result: str, target: str, tensor: Any) -> Case:
     """The result of a write does not fit the dtype of the tensor that is to hold it.
 
     Example:
-        counts = torch.ones(3, dtype=torch.int64)  # named below
+        counts = torch.ones(3, dtype=torch.int64)
         counts.mul_(0.5)
     """
     return Case(
@@ -199,7 +199,7 @@ def write_wrong_shape(target: Sequence[int], result: Sequence[int], tensor: Any)
     """The result of a write has more elements than the tensor that is to hold it.
 
     Example:
-        row = torch.ones(3)  # named below
+        row = torch.ones(3)
         row.add_(torch.ones(2, 3))
     """
     return Case(
@@ -215,7 +215,7 @@ def detach_view(tensor: Any) -> Case:
 
     Example:
         x = torch.ones(3, requires_grad=True) * 2
-        x[:1].detach_()
+        x[:1].detach_()  # named below
     """
     return Case(
         RuntimeError,

@@ -143,7 +143,7 @@ def out_with_grad(name: str, tensor: Any) -> Case:
     )
 
 
-@engine_error("copy-of-non-leaf", "deepcopy its `detach()`, or keep leaves only in what is copied.")
+@engine_error("copy-of-non-leaf", "Copy its `detach()`, or keep only leaves in what is copied.")
 def copy_of_non_leaf(tensor: Any) -> Case:
     """`deepcopy` met the result of an operation; the graph behind it cannot be copied with it.
 
@@ -164,7 +164,7 @@ def copy_of_non_leaf(tensor: Any) -> Case:
 
 
 @engine_warning("grad-of-non-leaf", "Call `retain_grad()` on it before backward, or ask a leaf.",
-                stacklevel=3)  # fmt: skip
+                stacklevel=2)  # fmt: skip
 def grad_of_non_leaf(tensor: Any) -> Case:
     """`.grad` of an operation's result was read; gradients are kept for leaves only.
 

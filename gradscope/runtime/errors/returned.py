@@ -242,7 +242,7 @@ def backward_and_vjp(name: str) -> Case:
     "once-differentiable",
     "Leave @once_differentiable out, and write backward in differentiable operations on tensors.",
 )
-def once_differentiable(node: Any, message: str) -> Case:
+def once_differentiable(message: str, name: str) -> Case:
     """A second derivative went through a backward that says it cannot be differentiated.
 
     Example:
@@ -260,8 +260,8 @@ def once_differentiable(node: Any, message: str) -> Case:
                 return 2 * ctx.saved_tensors[0] * grad
 
         x = torch.ones(3, requires_grad=True)
-        y = Square.apply(x).sum()
-        (grad,) = torch.autograd.grad(y, x, create_graph=True)  # named below
+        y = (Square.apply(x) ** 2).sum()
+        (grad,) = torch.autograd.grad(y, x, create_graph=True)
         grad.sum().backward()  # named below
     """
-    return Case(RuntimeError, message, node=node)
+    return Case(RuntimeError, message, (f"It came to what the backward of {name} had returned.",))

@@ -59,8 +59,8 @@ def freed(node: Any) -> Case:
         w = torch.ones(3, requires_grad=True)
         hidden = (w * 2).tanh()  # named below
         hidden.sum().backward()  # named below
-        loss = (hidden * 3).sum()
-        loss.backward()
+        loss = (hidden * 3).sum()  # named below
+        loss.backward()  # named below
     """
     return Case(
         RuntimeError,
@@ -138,7 +138,7 @@ def unpack_hook_type(hook: Any, value: Any) -> Case:
         x = torch.ones(3, requires_grad=True)
         with torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor, unpack):
             y = x.exp()
-        y.sum().backward()
+        y.sum().backward()  # named below
     """
     return Case(
         TypeError,
@@ -205,7 +205,7 @@ def mutation_outside() -> Case:
         x = torch.ones(3, requires_grad=True)
         with torch.autograd.graph.allow_mutation_on_saved_tensors():
             y = x.exp()
-        y.sum().backward()
+        y.sum().backward()  # named below
     """
     return Case(  # as PyTorch: without a space between the two lines
         AssertionError,

@@ -55,7 +55,7 @@ def not_real(dtype: Any, tensor: Any) -> Case:
 
     Example:
         z = torch.tensor(1 + 2j, requires_grad=True)
-        (z * 2).backward()
+        (z * 2).backward()  # named below
     """
     return Case(
         RuntimeError,
@@ -131,7 +131,7 @@ def seed_type(seed: Any) -> Case:
 
     Example:
         x = torch.ones(3, requires_grad=True)
-        x.sum().backward(1.0)
+        torch.autograd.backward(x.sum(), [1.0])
     """
     return Case(
         TypeError, f"gradients can be either Tensors or None, but got {type(seed).__name__}"

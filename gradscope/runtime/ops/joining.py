@@ -161,7 +161,9 @@ def _checked(name, tensors):
 @function
 def cat(tensors, dim=0, *, axis=None, out=None):
     """Joined along a dim they have."""
-    return written(cat__default(_checked("cat", tensors), dim if axis is None else axis), out)
+    return written(
+        "cat", cat__default(_checked("cat", tensors), dim if axis is None else axis), out
+    )
 
 
 @function
@@ -177,7 +179,9 @@ def concatenate(tensors, dim=0, *, axis=None, out=None):
 @function
 def stack(tensors, dim=0, *, axis=None, out=None):
     """Joined along a dim that is new."""
-    return written(stack__default(_checked("stack", tensors), dim if axis is None else axis), out)
+    return written(
+        "stack", stack__default(_checked("stack", tensors), dim if axis is None else axis), out
+    )
 
 
 @function

@@ -192,7 +192,7 @@ def pow(input, exponent, *, out=None):
         made = pow__Scalar(input, exponent)
     else:
         made = pow__Tensor_Tensor(input, exponent)
-    return made if out is None else written(made, out)
+    return made if out is None else written("pow", made, out)
 
 
 def _pow(self, exponent):
@@ -244,7 +244,7 @@ def remainder(input, other, *, out=None):
         made = remainder__Scalar_Tensor(input, other)
     else:
         made = remainder__Tensor(input, other)
-    return made if out is None else written(made, out)
+    return made if out is None else written("remainder", made, out)
 
 
 @method
@@ -256,7 +256,7 @@ def remainder_(self, other):
 def fmod(input, other, *, out=None):
     """What is left of a division; it has the sign of `input`."""
     made = (fmod__Scalar if is_number(other) else fmod__Tensor)(input, other)
-    return made if out is None else written(made, out)
+    return made if out is None else written("fmod", made, out)
 
 
 @method
@@ -267,7 +267,7 @@ def fmod_(self, other):
 @both
 def floor_divide(input, other, *, out=None):
     made = (floor_divide__Scalar if is_number(other) else floor_divide__Tensor)(input, other)
-    return made if out is None else written(made, out)
+    return made if out is None else written("floor_divide", made, out)
 
 
 @method

@@ -129,7 +129,7 @@ def rand(
     """Numbers spread evenly over [0, 1)."""
     where = devices.check(device)
     array = chosen(generator).uniform(_shape(named.get("size", size)), _dtype(dtype))
-    return written(made(array, requires_grad, where), out)
+    return written("rand", made(array, requires_grad, where), out)
 
 
 @function
@@ -147,7 +147,7 @@ def randn(
     """Numbers of the standard normal distribution."""
     where = devices.check(device)
     array = chosen(generator).normal(_shape(named.get("size", size)), _dtype(dtype))
-    return written(made(array, requires_grad, where), out)
+    return written("randn", made(array, requires_grad, where), out)
 
 
 def _whole_numbers(low, high, shape, dtype, generator):
@@ -177,7 +177,7 @@ def randint(
     if given:
         low = given.pop()
     array = _whole_numbers(low, high, _shape((size,)), dtype, generator)
-    return written(made(array, requires_grad, where), out)
+    return written("randint", made(array, requires_grad, where), out)
 
 
 @function
@@ -242,26 +242,26 @@ def normal(
     source = chosen(generator)
     if size is not None:
         array = source.normal(_shape((size,)), _dtype(dtype), float(mean), float(std))
-        return written(made(array, requires_grad, where), out)
+        return written("normal", made(array, requires_grad, where), out)
     means, stds = (t._array if isinstance(t, Tensor) else t for t in (mean, std))
     if isinstance(std, Tensor):
         means = np.asarray(means, stds.dtype)
-        return written(made(source.normal_around(means, stds), device=std.device), out)
+        return written("normal", made(source.normal_around(means, stds), device=std.device), out)
     drawn = source.normal(means.shape, means.dtype, 0.0, float(std))
-    return written(made(np.asarray(drawn + means), device=mean.device), out)
+    return written("normal", made(np.asarray(drawn + means), device=mean.device), out)
 
 
 @both
 def bernoulli(input, p=None, *, generator=None, out=None):
     """1 with the probability each element gives, or with one probability."""
     if p is None:
-        return written(bernoulli__default(input, generator=generator), out)
+        return written("bernoulli", bernoulli__default(input, generator=generator), out)
     drawn = chosen(generator).bernoulli(p, input._array.shape)
-    return written(made(drawn.astype(input._array.dtype), device=input.device), out)
+    return written("bernoulli", made(drawn.astype(input._array.dtype), device=input.device), out)
 
 
 @both
 def multinomial(input, num_samples, replacement=False, *, generator=None, out=None):
     """Classes drawn by their weights, for each row of weights."""
     drawn = chosen(generator).multinomial(input._array, num_samples, replacement=replacement)
-    return written(made(drawn, device=input.device), out)
+    return written("multinomial", made(drawn, device=input.device), out)

@@ -303,7 +303,7 @@ def sum(input, dim=..., keepdim=False, *, dtype=None, axis=..., keepdims=False, 
         made = sum__default(input, dtype)
     else:
         made = sum__dim(input, None if dim is None else dims_of(dim), keepdim or keepdims, dtype)
-    return made if out is None else written(made, out)
+    return made if out is None else written("sum", made, out)
 
 
 @both
@@ -314,7 +314,7 @@ def mean(input, dim=..., keepdim=False, *, dtype=None, axis=..., keepdims=False,
         made = mean__default(input, dtype)
     else:
         made = mean__dim(input, None if dim is None else dims_of(dim), keepdim or keepdims, dtype)
-    return made if out is None else written(made, out)
+    return made if out is None else written("mean", made, out)
 
 
 @both

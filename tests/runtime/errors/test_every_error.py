@@ -1,0 +1,115 @@
+"""Each engine error: its example raises it here and on PyTorch, and its lines are named."""
+
+from __future__ import annotations
+
+import linecache
+import re
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gradscope.record.aliases import torch_is_gradscope
+from gradscope.record.recorder import record
+from gradscope.runtime.errors.declare import PAGE, EngineError
+from gradscope.runtime.errors.topics import TOPICS, declared
+from gradscope.trace.spec import check
+from tests.runtime.autograd.both import runtime
+
+HOUSE = Path(__file__).parents[3]
+FILE = "example.py"
+NAMED = "# named below"
+
+
+def with_example(errors: tuple[EngineError, ...]) -> list[Any]:
+    return [pytest.param(error, id=error.slug) for error in errors if error.example]
+
+
+@contextmanager
+def source(text: str) -> Iterator[Any]:
+    """The example compiled, with its lines where tracebacks look for them."""
+    lines = text.splitlines(keepends=True)
+    linecache.cache[FILE] = (len(text), None, lines, FILE)
+    try:
+        yield compile(text, FILE, "exec", dont_inherit=True)
+    finally:
+        del linecache.cache[FILE]
+
+
+def raised_by(text: str, torch: Any) -> tuple[type[BaseException], str, list[str]]:
+    """The type, the message and the notes of what an example raises, or warns of."""
+    with source(text) as code, warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        try:
+            exec(code, {"torch": torch, "__name__": "example"})
+        except Exception as error:
+            return type(error), str(error), list(getattr(error, "__notes__", ()))
+    (warning,) = [w for w in warned if "Triggered" not in str(w.message) or len(warned) == 1]
+    assert torch is not runtime() or warning.filename == FILE, "it points at the program"
+    message, _, more = str(warning.message).partition("\n")
+    return warning.category, message, [more]
+
+
+def without_origin(message: str) -> str:
+    """Without what PyTorch says of its own C++ source."""
+    return re.sub(r" \(Triggered internally at .*\)$", "", message)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("error", with_example(declared()))
+def test_its_example_raises_the_same_on_pytorch(error: EngineError) -> None:
+    import torch
+
+    theirs = raised_by(error.example, torch)
+    with torch_is_gradscope():
+        ours = raised_by(error.example, runtime())
+
+    assert ours[:2] == (theirs[0], without_origin(theirs[1]))
+
+
+@pytest.mark.parametrize("error", with_example(declared()))
+def test_its_note_ends_in_the_remedy_and_the_page(error: EngineError) -> None:
+    with torch_is_gradscope():
+        kind, _, notes = raised_by(error.example, runtime())
+
+    if issubclass(kind, Warning):
+        assert notes == [""], "unwatched, a warning is PyTorch's and no more"
+    else:
+        (note,) = notes
+        assert note.splitlines()[-1] == f"{error.remedy} See {PAGE}#{error.slug}"
+
+
+@pytest.mark.parametrize("error", with_example(declared()))
+def test_recorded_it_names_the_lines_that_matter(error: EngineError) -> None:
+    with record() as recording, torch_is_gradscope():
+        _, _, (note,) = raised_by(error.example, runtime())
+    lines = enumerate(error.example.splitlines(), start=1)
+    wanted = {number for number, line in lines if line.endswith(NAMED)}
+
+    named = {int(number) for number in re.findall(rf"{FILE}:(\d+)", note)}
+    assert named == wanted
+    assert check(recording.trace()) == []
+
+
+@pytest.mark.parametrize("error", declared(), ids=lambda error: error.slug)
+def test_it_has_a_page_with_what_it_means_and_what_to_do(error: EngineError) -> None:
+    page = (HOUSE / PAGE).read_text(encoding="utf-8")
+    _, _, section = page.partition(f"\n## {error.slug}\n")
+
+    assert section
+    assert error.meaning
+    assert re.fullmatch(r"[A-Z`].*[.)]", error.remedy, re.DOTALL), "a sentence, or several"
+    assert error.remedy in section.partition("\n## ")[0]
+
+
+def test_every_module_of_errors_is_a_topic() -> None:
+    room = HOUSE / "gradscope" / "runtime" / "errors"
+    others = {"__init__", "declare", "places", "topics"}
+    written = {path.stem for path in room.glob("*.py")} - others
+
+    assert written == {topic.__name__.rpartition(".")[2] for topic in TOPICS}
+    assert all(name in sys.modules for name in (f"gradscope.runtime.errors.{n}" for n in written))
