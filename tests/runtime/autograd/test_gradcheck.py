@@ -136,6 +136,19 @@ def test_a_function_without_a_gradient_must_be_flat(torch: Any, *, fast_mode: bo
     )
 
 
+@FAST
+def test_inputs_and_outputs_may_be_on_several_devices(torch: Any, *, fast_mode: bool) -> None:
+    device = "cpu" if torch.__name__ == "torch" else "sim:0"
+    x = torch.tensor([1.0, 2.0], dtype=torch.float64, device=device, requires_grad=True)
+    y = leaf(torch, 3.0, 4.0)
+
+    def both(a: Any, b: Any) -> Any:
+        return a * b.to(device), a.to("cpu") + b
+
+    assert torch.autograd.gradcheck(both, (x, y), fast_mode=fast_mode, check_batched_grad=True)
+    assert torch.autograd.gradgradcheck(both, (x, y), fast_mode=fast_mode)
+
+
 def test_the_users_random_numbers_go_on_as_they_were(torch: Any) -> None:
     x = leaf(torch, 1.0, 2.0)
     torch.manual_seed(3)

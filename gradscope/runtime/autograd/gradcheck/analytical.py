@@ -109,7 +109,7 @@ def forward(
         found = []
         for tangent, direction in zip(tangents, directions, strict=True):
             tangent.copy_(direction.view_as(tangent))
-            found.append(tuple(_pushed(case.func, duals, options)))
+            found.append(tuple(pushed.clone() for pushed in _pushed(case.func, duals, options)))
             tangent.zero_()
         return found
 

@@ -110,7 +110,8 @@ def random_vectors(case: Case) -> tuple[list[Any], list[Any]]:
 
 def _unit_vector(like: Any, generator: Any) -> Any:
     made = FUNCTIONS["rand"](like.numel(), generator=generator)
-    made = made.to(dtype=like.real.dtype if like.is_complex() else like.dtype)
+    dtype = like.real.dtype if like.is_complex() else like.dtype
+    made = made.to(device=like.device, dtype=dtype)
     made /= made.norm()
     return made
 
@@ -123,7 +124,8 @@ def _total(direction: Any) -> float:
 
 def _close(found: Any, known: Any, rtol: float, atol: float) -> bool:
     dtype = promote_types(found.dtype, known.dtype)
-    return bool(FUNCTIONS["allclose"](found.to(dtype), known.to(dtype), rtol, atol))
+    known = known.to(device=found.device, dtype=dtype)
+    return bool(FUNCTIONS["allclose"](found.to(dtype), known, rtol, atol))
 
 
 def _slow_words(case: Case, options: Options, i: int, compared: Compared) -> str:
@@ -136,4 +138,5 @@ def _slow_words(case: Case, options: Options, i: int, compared: Compared) -> str
     else:
         lenient = replace(options, nondet_tol=float("inf"), check_grad_dtypes=False)
         found = analytical.backward_twice(case, compared.output, lenient)[i]
+    known = known.to(found.device)
     return in_slow_mode(found, known, close=_close(found, known, options.rtol, options.atol))
