@@ -58,6 +58,7 @@ bench: setup-dev ## measure; bench/README.md says what against what
 docs: setup-dev ## rewrite the generated pages and the gallery
 	$(BIN)/python docs/reference.py
 	$(BIN)/python docs/gallery.py
+	$(BIN)/python docs/figures.py
 
 wheel: setup-dev ## build the wheel, install it alone, run it from elsewhere
 	@sh tools/wheel.sh

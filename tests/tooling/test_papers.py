@@ -13,7 +13,14 @@ from pathlib import Path
 import pytest
 
 HOUSE = Path(__file__).parents[2]
-PAPERS = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "bench/README.md", "docs/index.md"]
+PAPERS = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "bench/README.md",
+    "docs/index.md",
+    "docs/engine.md",
+]
 PROJECT = tomllib.loads((HOUSE / "pyproject.toml").read_text(encoding="utf-8"))
 
 
@@ -95,6 +102,17 @@ def test_every_ignored_lint_rule_has_its_reason_beside_it() -> None:
 def test_the_reference_pages_are_what_the_code_says() -> None:
     outcome = subprocess.run(
         [sys.executable, HOUSE / "docs" / "reference.py", "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (outcome.returncode, outcome.stdout, outcome.stderr) == (0, "", "")
+
+
+def test_the_figures_of_the_engine_page_are_what_its_programs_do() -> None:
+    outcome = subprocess.run(
+        [sys.executable, HOUSE / "docs" / "figures.py", "--check"],
         capture_output=True,
         text=True,
         check=False,
