@@ -119,6 +119,7 @@ LATE = (
     "nn",
     "optim",
     "return_types",
+    "serialization",
     "sim",
     "special",
     "testing",
@@ -126,12 +127,16 @@ LATE = (
     "version",
 )
 
+LATE_FUNCTIONS = {"load": "serialization", "save": "serialization"}
+
 
 def __getattr__(name: str) -> Any:
     if name in LATE:
         return import_module(f"{__name__}.{name}")
-    raise missing.no_module_attribute("torch", name, [*globals(), *LATE])
+    if name in LATE_FUNCTIONS:
+        return getattr(import_module(f"{__name__}.{LATE_FUNCTIONS[name]}"), name)
+    raise missing.no_module_attribute("torch", name, __dir__())
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *LATE})
+    return sorted({*globals(), *LATE, *LATE_FUNCTIONS})

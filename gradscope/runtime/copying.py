@@ -8,10 +8,11 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
+from gradscope.runtime import dtypes
 from gradscope.runtime.autograd.node import new
 from gradscope.runtime.errors.leaves import copy_of_non_leaf
 from gradscope.runtime.storage import Storage, strided
-from gradscope.runtime.tensor import Tensor, alias_of
+from gradscope.runtime.tensor import Tensor
 from gradscope.runtime.tensor_geometry import strides_of
 from gradscope.runtime.typed_storage import TypedStorage
 
@@ -57,30 +58,34 @@ def _on(storage: Storage, array: Any, cls: type) -> Any:
     return made
 
 
+WITHOUT_STORAGE = (dtypes.uint16, dtypes.uint32, dtypes.uint64)
+"""Dtypes younger than PyTorch's typed storages: a pickle has their bytes, and the dtype apart."""
+
+
 # Taking apart and putting together --------------------------------------------------------------
 
 
 def reduce(tensor: Any) -> Any:
     """How copy and pickle take a tensor apart; what had a history comes back as a leaf."""
     warn_if_has_hooks(tensor)
+    rebuild: Callable[..., Any] = rebuild_tensor
     parts = parts_of(tensor)
+    if tensor.dtype in WITHOUT_STORAGE:
+        bare = TypedStorage(tensor.untyped_storage(), None)
+        rebuild, parts = rebuild_of_dtype, (bare, *parts[1:], tensor.dtype)
     state = _state(tensor)
     if type(tensor) is Tensor and not state:
-        return rebuild_tensor, parts
-    return rebuild_subclass, (rebuild_tensor, type(tensor), parts, state)
+        return rebuild, parts
+    return rebuild_subclass, (rebuild, type(tensor), parts, state)
 
 
 def parts_of(tensor: Any) -> tuple[Any, ...]:
     """Storage, offset, sizes, strides, whether it requires a gradient, and no hooks."""
-    strides = tensor.stride()
-    if any(step < 0 for step in strides):  # nobody else reads memory backwards
-        tensor = alias_of(tensor, Tensor).clone().requires_grad_(tensor.requires_grad)
-        strides = tensor.stride()
     return (
         TypedStorage(tensor.untyped_storage(), tensor.dtype),
         tensor.storage_offset(),
         tuple(tensor.shape),
-        strides,
+        tensor.stride(),
         tensor.requires_grad,
         OrderedDict(),
     )
@@ -96,7 +101,8 @@ def rebuild_tensor(
     metadata: dict[str, bool] | None = None,
 ) -> Any:
     """A leaf from its parts. `metadata` says how PyTorch had left what it holds to be read."""
-    untyped, dtype = storage.untyped, storage.dtype
+    untyped = storage.untyped
+    dtype = dtypes.uint8 if storage.dtype is None else storage.dtype
     array = strided(untyped, dtype.numpy, tuple(sizes), tuple(strides), offset)
     made = _on(untyped, array, Tensor)
     if metadata:

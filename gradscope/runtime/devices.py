@@ -60,7 +60,7 @@ class device:  # noqa: N801  (PyTorch's name)
         return hash((self.type, self.index))
 
     def __reduce__(self) -> Any:
-        return device, (self.type, self.index)
+        return device, (self.type,) if self.index is None else (self.type, self.index)
 
     def __enter__(self) -> device:
         """Let factories make their tensors here until the end of the block."""

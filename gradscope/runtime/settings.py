@@ -19,11 +19,18 @@ class layout:  # noqa: N801 -- PyTorch's name
     def __repr__(self) -> str:
         return f"torch.{self.name}"
 
-    def __reduce__(self) -> str:
-        return self.name  # the one of this name, here
+    def __reduce__(self) -> Any:
+        return layout_named, (repr(self),)
 
 
 strided: Final = layout("strided")
+
+
+def layout_named(name: str) -> layout:
+    """The layout with this name: there is one."""
+    if name != repr(strided):
+        raise RuntimeError(f"there is no layout {name} here: all tensors are strided")
+    return strided
 
 
 @dataclass

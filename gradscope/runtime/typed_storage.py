@@ -13,7 +13,7 @@ from gradscope.runtime.storage import Storage
 
 
 class TypedStorage:
-    """A storage and the dtype of its elements.
+    """A storage and the dtype of its elements, or None where a pickle says that apart.
 
     A tensor is taken apart into one of these, its sizes and its strides. A copy of the parts shares
     the storage; a pickle holds the bytes of all of it, however little of it the tensor shows.
@@ -21,12 +21,9 @@ class TypedStorage:
 
     __slots__ = ("dtype", "untyped")
 
-    def __init__(self, untyped: Storage, dtype: dtype_type) -> None:
+    def __init__(self, untyped: Storage, dtype: dtype_type | None) -> None:
         self.untyped = untyped
         self.dtype = dtype
-
-    def __len__(self) -> int:
-        return len(self.untyped.bytes()) // self.dtype.itemsize
 
     def memory(self) -> memoryview:
         """The bytes, once its device has computed them."""
@@ -38,7 +35,7 @@ class TypedStorage:
         return restored, (bytes(self.memory()), self.dtype, self.untyped.device)
 
 
-def restored(memory: Any, dtype: dtype_type, device: Any) -> TypedStorage:
+def restored(memory: Any, dtype: dtype_type | None, device: Any) -> TypedStorage:
     """The storage that was pickled, in memory of its own."""
     if device is not None and not ThreadState.devices:
         ThreadState.use_devices()
