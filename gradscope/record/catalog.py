@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from threading import RLock
 from time import perf_counter_ns
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,7 @@ class Catalog:
         self, writer: Writer, sites: Sites, contexts: Contexts, base: int, number: Any
     ) -> None:
         self.base = base
+        self._lock = RLock()  # what two threads meet at once is described once
         self._writer = writer
         self._sites = sites
         self._contexts = contexts
@@ -51,7 +53,7 @@ class Catalog:
         self.ended_tasks: list[tuple[int, int, int]] = []
         self.dependencies: list[tuple[int, int, Ints, Ints]] = []
         self.explicit: list[int] = []
-        self.views: dict[int, int] = {}  # result number → number of the storage it looks at
+        self.views: list[tuple[int, int]] = []  # the number of a result, and of its storage
         self.origins: list[tuple[int, int, int, int]] = []  # tensor, since, node, output
         self.on_task_end: Any = None
         self.on_tensor: Any = None  # told of tensors that no noted call made
@@ -65,17 +67,21 @@ class Catalog:
 
         What was in one that has just been `written` to, nobody saw.
         """
-        number = self._number()
-        tensor.seen = number
-        self._describe(tensor, number, self.base, local_name(tensor, frame or sys._getframe(1)))
-        edge = present_edge(tensor)
-        if edge is not None:
-            self.origins.append((number, number, self.number_of_node(edge[0]), edge[1]))
-        if self.on_tensor is not None and not written:
-            self.on_tensor(tensor, number)
-        return number
+        with self._lock:
+            if tensor.seen > self.base:  # another thread was faster
+                return int(tensor.seen)
+            born = self._contexts.now()  # before others see that it has a number
+            number = tensor.seen = self._number()
+            name = local_name(tensor, frame or sys._getframe(1))
+            self._describe(tensor, number, self.base, born, name)
+            edge = present_edge(tensor)
+            if edge is not None:
+                self.origins.append((number, number, self.number_of_node(edge[0]), edge[1]))
+            if self.on_tensor is not None and not written:
+                self.on_tensor(tensor, number)
+        return int(number)
 
-    def _describe(self, tensor: Any, number: int, op: int, name: str = "") -> None:
+    def _describe(self, tensor: Any, number: int, op: int, born: int, name: str = "") -> None:
         """One row for a tensor, and one for its storage if that is new."""
         array = tensor._array
         meta = tensor._meta
@@ -83,7 +89,7 @@ class Catalog:
         place = self.places.of(tensor.device)
         if storage == number:
             size = array.nbytes if tensor._storage is None else tensor._storage.nbytes()
-            self.storages.append((number, size, self._contexts.now(), place))
+            self.storages.append((number, size, born, place))
         label = name or (meta.name if meta is not None and meta.name else "")
         self.tensors.append((
             number, array.shape, strides_of(array),
@@ -100,8 +106,11 @@ class Catalog:
         if storage is None:
             return number
         if storage.seen <= self.base:
-            base = tensor._base
-            storage.seen = number if base is None or base is tensor else self.number_of(base)
+            with self._lock:
+                if storage.seen <= self.base:
+                    base = tensor._base
+                    own = base is None or base is tensor
+                    storage.seen = number if own else self.number_of(base)
         return int(storage.seen)
 
     def _own(self, tensor: Any) -> None:
@@ -128,20 +137,23 @@ class Catalog:
     def node(self, node: Node) -> int:
         """Describe a node that no noted call made, and all it leads to."""
         pending = [node]
-        while pending:
-            each = pending[-1]
-            if each.seen > self.base:
+        with self._lock:
+            while pending:
+                each = pending[-1]
+                if each.seen > self.base:
+                    pending.pop()
+                    continue
+                edges = each.next_functions
+                unseen = [f for f, _ in edges if f is not None and f.seen <= self.base]
+                if unseen:
+                    pending.extend(unseen)
+                    continue
                 pending.pop()
-                continue
-            unseen = [f for f, _ in each.next_functions if f is not None and f.seen <= self.base]
-            if unseen:
-                pending.extend(unseen)
-                continue
-            pending.pop()
-            self._describe_node(each)
+                self._describe_node(each)
         return node.seen
 
     def _describe_node(self, node: Node, site: int = NONE) -> None:
+        now = self._contexts.now()  # before others see that it has a number
         node.seen = number = self._number()
         variable = getattr(node, "variable", None)
         inputs = (self.number_of(variable),) if isinstance(variable, Tensor) else ()
@@ -149,8 +161,7 @@ class Catalog:
         sequence = NONE if node.sequence_nr == LAST else node.sequence_nr
         name = self._writer.intern(type(node).__name__)
         self.nodes.append((
-            number, name, sequence, node.topological_nr, self.base, inputs, context, site,
-            self._contexts.now(),
+            number, name, sequence, node.topological_nr, self.base, inputs, context, site, now,
         ))  # fmt: skip
         for index, (following, nr) in enumerate(node.next_functions):
             self.edges.append((number, index, self.number_of_node(following), nr))
@@ -159,9 +170,7 @@ class Catalog:
     def accumulator(self, node: Any) -> None:
         """A leaf got the node that gathers its gradient."""
         leaf = self.number_of(node.variable)
-        if node.seen <= self.base:
-            self._describe_node(node)
-        self.origins.append((leaf, node.seen, node.seen, 0))
+        self.origins.append((leaf, self.number_of_node(node), node.seen, 0))
 
     # -- calls that need more than a note ---------------------------------------------------------
 
@@ -173,7 +182,7 @@ class Catalog:
         if made._storage is not None:
             for source in inputs:
                 self._own(source)
-            self.views[number] = self.storage_of(made, number)
+            self.views.append((number, self.storage_of(made, number)))
             made.seen = number
             if node is not None:
                 self.origins.append((number, number, number, 0))
@@ -232,7 +241,7 @@ class Catalog:
             each = one.seen & ~1 if known else number if nr == 0 else self._number()
             one.seen = each
             if not known:
-                self._describe(one, each, number)
+                self._describe(one, each, number, self._contexts.now())
             edge = one.gradient_edge() if node is not None else None
             if edge is not None:
                 self.origins.append((each, number, self.number_of_node(edge[0]), edge[1]))

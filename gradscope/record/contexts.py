@@ -8,6 +8,7 @@ from itertools import count
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
+from gradscope.record.log import taken
 from gradscope.runtime.state import ThreadState, local
 from gradscope.trace.schema import NONE, Phase, Span, Step, Thread
 
@@ -36,6 +37,7 @@ class Contexts:
         self._writer = writer
         self._start = start
         self._base = base
+        self._lock = threading.RLock()
         self._numbers: dict[tuple[int, int, int, int, int], int] = {}
         self.rows: list[tuple[int, int, int, int, int]] = [(NONE, NONE, NONE, NONE, 0)]
         self._places: dict[ThreadState, ThreadPlace] = {}  # a thread's id may come again; this not
@@ -44,8 +46,8 @@ class Contexts:
         self._new_threads: list[tuple[int, int, int]] = []
         self._spans: list[dict[str, int]] = []
         self._ended_spans: list[tuple[int, int]] = []
-        self._span_count = 0
-        self._steps = 0
+        self.span_ids = count()
+        self._steps = count()
         self.step = NONE
         self.step_number = 0
         self.on_step: Callable[[int], None] | None = None
@@ -100,11 +102,16 @@ class Contexts:
         )
         number = self._numbers.get(key)
         if number is None:
-            number = self._numbers[key] = len(self.rows)
-            self.rows.append(key)
+            number = self._add(key)
         if task is None:
             state.context = number
         return number
+
+    def _add(self, key: tuple[int, int, int, int, int]) -> int:
+        with self._lock:  # the number is a place among the rows
+            self.rows.append(key)
+            number = self._numbers[key] = len(self.rows) - 1
+            return number
 
     def changed(self) -> None:
         """The calling thread has moved."""
@@ -139,8 +146,7 @@ class Contexts:
 
     def begin_span(self, name: str, phase: Phase = Phase.USER) -> int:
         place = self.place()
-        number = self._span_count
-        self._span_count += 1
+        number = next(self.span_ids)
         self._spans.append({
             "id": number, "name": self._writer.intern(name), "phase": int(phase),
             "parent": place.spans[-1] if place.spans else NONE, "thread": place.id,
@@ -160,8 +166,7 @@ class Contexts:
         now = self.now()
         if self.step != NONE:
             self._ended_steps.append((self.step, now))
-        self.step = self._steps
-        self._steps += 1
+        self.step = next(self._steps)
         self.step_number = number
         self._new_steps.append((self.step, number, now))
         for state in list(ThreadState.all):
@@ -183,19 +188,19 @@ class Contexts:
     def flush(self) -> None:
         """Hand new threads, steps and spans to the writer."""
         block = self._writer.block
-        threads, self._new_threads = self._new_threads, []
+        threads = taken(self._new_threads)
         if threads:
             block(Thread, _columns(("id", "name", "native"), threads))
-        steps, self._new_steps = self._new_steps, []
+        steps = taken(self._new_steps)
         if steps:
             block(Step, _columns(("id", "number", "begin"), steps))
-        spans, self._spans = self._spans, []
+        spans = taken(self._spans)
         if spans:
             block(Span, {name: [span[name] for span in spans] for name in spans[0]})
-        ended, self._ended_steps = self._ended_steps, []
+        ended = taken(self._ended_steps)
         if ended:
             block(Step, _columns(("id", "end"), ended), amend=True)
-        closed, self._ended_spans = self._ended_spans, []
+        closed = taken(self._ended_spans)
         if closed:
             block(Span, _columns(("id", "end"), closed), amend=True)
 

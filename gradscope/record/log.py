@@ -15,7 +15,7 @@ before there is a window's worth to write.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,17 @@ if TYPE_CHECKING:
     from gradscope.record.compiled.parts import Buffer
 
 Ints = NDArray[np.int64]
+R = TypeVar("R")
+
+
+def taken(rows: list[R]) -> list[R]:
+    """All rows so far, taken out of a list to which other threads may be adding.
+
+    It has to stay the same list: who is about to add a row to it has looked it up already.
+    """
+    found = rows[:]
+    del rows[: len(found)]
+    return found
 
 
 class Log:
@@ -71,7 +82,7 @@ class Log:
     def take(self) -> Ints:
         """All records so far, one row per column."""
         self.rest()
-        parts, self._taken = self._taken, []
+        parts = taken(self._taken)
         if self.buffer is not None:
             parts.append(self.buffer.take())
         if len(parts) == 1:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from gradscope.record.log import taken
 from gradscope.trace.schema import Module, Tensor
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ class Modules:
     def __init__(self, writer: Writer, number_of: Callable[[Any], int]) -> None:
         self._writer = writer
         self._number_of = number_of
+        self._lock = RLock()
         self._known: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
         self._ids = itertools.count()
         self._rows: list[dict[str, Any]] = []
@@ -28,7 +31,8 @@ class Modules:
         """The id of a module that runs inside `parent`."""
         found = self._known.get(module)
         if found is None:
-            self._family(module, parent)
+            with self._lock:
+                self._family(module, parent)
             found = self._known[module]
         return found
 
@@ -59,12 +63,12 @@ class Modules:
 
     def flush(self, ids: Callable[[Any], Any]) -> None:
         """Hand new modules and names to the writer; `ids` makes ids of numbers."""
-        rows, self._rows = self._rows, []
+        rows = taken(self._rows)
         if rows:
             columns = {name: [row[name] for row in rows] for name in rows[0]}
             columns["parameters"] = [list(ids(numbers)) for numbers in columns["parameters"]]
             self._writer.block(Module, columns)
-        names, self._names = self._names, []
+        names = taken(self._names)
         if names:
             numbers, texts = zip(*names, strict=True)
             self._writer.block(Tensor, {"id": ids(numbers), "name": texts}, amend=True)

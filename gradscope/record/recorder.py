@@ -235,7 +235,7 @@ class Recording:
             traceback = traceback.tb_next
         intern = self.writer.intern
         self.writer.block(schema.Finding, {
-            "id": [session.contexts._span_count + 1_000_000], "kind": [intern("exception")],
+            "id": [next(session.contexts.span_ids) + 1_000_000], "kind": [intern("exception")],
             "message": [intern(described(error))], "place": [0],
             "op": [schema.NONE], "node": [schema.NONE], "seq": [schema.NONE], "stack": [stack],
             "t": [session.contexts.now()],

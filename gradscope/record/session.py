@@ -15,6 +15,7 @@ from gradscope.record.catalog import Catalog
 from gradscope.record.compiling import Compiling
 from gradscope.record.contexts import Contexts
 from gradscope.record.layouts import Layouts
+from gradscope.record.log import taken
 from gradscope.record.modules import Modules
 from gradscope.record.native import RELEASED, NativeProbe, Numbers
 from gradscope.record.operators import Operators
@@ -197,20 +198,21 @@ class Session:
         """What does not follow from the numbers of ordinary calls."""
         catalog, ids = self.catalog, self.ids
         if self._graph_only:
-            catalog.saved, catalog.dependencies = [], []
-        origins, catalog.origins = catalog.origins, []
+            for unwanted in (catalog.saved, catalog.dependencies):
+                unwanted.clear()
+        origins = taken(catalog.origins)
         if origins:
             tensor, since, node, output = zip(*origins, strict=True)
             self.writer.block(short.Origin, {
                 "tensor": ids(tensor), "since": ids(since), "node": ids(node), "output": output,
             })  # fmt: skip
-        explicit, catalog.explicit = catalog.explicit, []
+        explicit = taken(catalog.explicit)
         if explicit:
             self.writer.block(short.Explicit, {"number": ids(explicit)})
-        views, catalog.views = catalog.views, {}
+        views = taken(catalog.views)
         if views:
-            columns = {"number": ids(list(views)), "storage": ids(list(views.values()))}
-            self.writer.block(short.View, columns)
+            number, storage = zip(*views, strict=True)
+            self.writer.block(short.View, {"number": ids(number), "storage": ids(storage)})
 
     def _engine(self) -> None:
         """Runs, gradients handed on, single events, counts."""
@@ -242,7 +244,7 @@ class Session:
                 "t": t - start, "code": code, "thread": thread, "task": ids(task),
                 "node": ids(node), "a": a, "b": b, "c": c, "d": d,
             })  # fmt: skip
-        counted, self.catalog.dependencies = self.catalog.dependencies, []
+        counted = taken(self.catalog.dependencies)
         if counted:
             times, tasks, nodes, counts = zip(*counted, strict=True)
             many = list(map(len, nodes))
@@ -258,13 +260,9 @@ class Session:
         return [(number - self.base - 2) >> 1 for number in numbers]
 
     def _described(self) -> None:
-        """Storages and tensors written out in full, and names that were found later."""
+        """Tensors and storages written out in full."""
         catalog, block, ids = self.catalog, self.writer.block, self.ids
-        storages, catalog.storages = catalog.storages, []
-        if storages:
-            number, size, born, place = zip(*storages, strict=True)
-            block(schema.Storage, {"id": ids(number), "bytes": size, "born": born, "device": place})
-        tensors, catalog.tensors = catalog.tensors, []
+        tensors = taken(catalog.tensors)
         if tensors:
             names = ("id", "shape", "strides", "dtype", "storage", "bytes", "version", "leaf",
                      "requires_grad", "name", "op", "device")  # fmt: skip
@@ -274,6 +272,10 @@ class Session:
             columns["id"], columns["storage"] = ids(columns["id"]), ids(columns["storage"])
             columns["op"] = ids(columns["op"])
             block(schema.Tensor, columns)
+        storages = taken(catalog.storages)
+        if storages:
+            number, size, born, place = zip(*storages, strict=True)
+            block(schema.Storage, {"id": ids(number), "bytes": size, "born": born, "device": place})
         moved = catalog.places.take()
         if moved:
             tensor, storage, place = zip(*moved, strict=True)
@@ -283,9 +285,9 @@ class Session:
     def _full_rows(self) -> None:
         """Calls and nodes that were written out in full, and what belongs to them."""
         catalog, block, ids = self.catalog, self.writer.block, self.ids
-        calls, catalog.ops = catalog.ops, []
-        nodes, catalog.nodes = catalog.nodes, []
-        written, catalog.versions = catalog.versions, []
+        calls = taken(catalog.ops)
+        nodes = taken(catalog.nodes)
+        written = taken(catalog.versions)
         contexts = np.array(self.contexts.rows, np.int64)  # after what names them was taken
         if calls:
             number, name, begin, end, inputs, outputs, node, context, site = zip(
@@ -320,12 +322,12 @@ class Session:
     def _full_links(self) -> None:
         """Edges and saved tensors that were written out in full."""
         catalog, block, ids = self.catalog, self.writer.block, self.ids
-        edges, catalog.edges = catalog.edges, []
+        edges = taken(catalog.edges)
         if edges:
             node, index, following, nr = map(np.array, zip(*edges, strict=True))
             columns = {"node": ids(node), "index": index, "next": ids(following), "input_nr": nr}
             block(schema.Edge, columns)
-        saved, catalog.saved = catalog.saved, []
+        saved = taken(catalog.saved)
         if saved:
             node, slot, tensor, version, t, hooked = map(np.array, zip(*saved, strict=True))
             block(short.Saved, {
@@ -334,7 +336,7 @@ class Session:
             })  # fmt: skip
 
     def _tasks(self) -> None:
-        tasks, self.catalog.tasks = self.catalog.tasks, []
+        tasks = taken(self.catalog.tasks)
         self.unfinished += len(tasks)
         if tasks:
             columns: dict[str, Any] = {name: [t[name] for t in tasks] for name in tasks[0]}
@@ -345,7 +347,7 @@ class Session:
             self.writer.block(schema.GraphTask, columns)
 
     def _ended(self) -> None:
-        ended, self.catalog.ended_tasks = self.catalog.ended_tasks, []
+        ended = taken(self.catalog.ended_tasks)
         self.unfinished -= len(ended)
         if ended:
             number, end, error = zip(*ended, strict=True)

@@ -6,9 +6,11 @@ import linecache
 import os
 import sys
 from pathlib import Path
+from threading import RLock
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
+from gradscope.record.log import taken
 from gradscope.trace.schema import NONE, Frame, Stack
 from gradscope.trace.writer import Writer
 
@@ -48,6 +50,7 @@ class Sites:
         self._ours: set[int] = set()  # addresses in gradscope's own code
         self._table: Table | None = None
         self._codes: list[CodeType] = []  # kept alive: their ids are keys
+        self._lock = RLock()
         self._frames: dict[tuple[str, int, str], int] = {}
         self._stacks: dict[tuple[int, int], int] = {}
         self._new_frames: list[tuple[int, int, int, int, int]] = []
@@ -104,11 +107,13 @@ class Sites:
         return stack
 
     def _link(self, frame: int, parent: int) -> int:
-        found = self._stacks.get((frame, parent))
-        if found is None:
-            found = self._stacks[frame, parent] = len(self._stacks)
-            self._new_stacks.append((found, frame, parent))
-        return found
+        with self._lock:  # likewise below: numbers are places
+            found = self._stacks.get((frame, parent))
+            if found is None:
+                found = len(self._stacks)
+                self._new_stacks.append((found, frame, parent))
+                self._stacks[frame, parent] = found
+            return found
 
     def _frame(self, frame: FrameType) -> int:
         code = frame.f_code
@@ -118,14 +123,16 @@ class Sites:
     def position(self, file: str, line: int, function: str, scope: dict[str, Any] | None) -> int:
         """The frame of a place in a file."""
         key = (file, line, function)
-        found = self._frames.get(key)
-        if found is None:
-            found = self._frames[key] = len(self._frames)
-            text = linecache.getline(file, line, scope).strip()
-            intern = self._writer.intern
-            row = (found, intern(_shown(file, self._folder)), line, intern(function), intern(text))
-            self._new_frames.append(row)
-        return found
+        with self._lock:
+            found = self._frames.get(key)
+            if found is None:
+                found = len(self._frames)
+                text = linecache.getline(file, line, scope).strip()
+                name, path = map(self._writer.intern, (function, _shown(file, self._folder)))
+                row = (found, path, line, name, self._writer.intern(text))
+                self._new_frames.append(row)
+                self._frames[key] = found
+            return found
 
     def in_words(self, stack: int) -> str:
         """The innermost line of a stack, with its text: `train.py:4 (y.add_(1))`."""
@@ -152,8 +159,8 @@ class Sites:
 
     def flush(self) -> None:
         """Hand new frames and stacks to the writer."""
-        frames, self._new_frames = self._new_frames, []
-        stacks, self._new_stacks = self._new_stacks, []
+        frames = taken(self._new_frames)
+        stacks = taken(self._new_stacks)
         if frames:
             names = ("id", "file", "line", "function", "text")
             self._writer.block(Frame, dict(zip(names, zip(*frames, strict=True), strict=True)))

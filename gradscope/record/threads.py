@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
+from gradscope.record.log import taken
 from gradscope.runtime.autograd.input_buffer import ADDED_IN_PLACE, MADE, UNDEFINED
 
 if TYPE_CHECKING:
@@ -69,6 +71,7 @@ class Places:
 
         self._writer, self._device = writer, schema.Device
         self._ids: dict[str, int] = {}
+        self._lock = RLock()
         self._moved: list[tuple[int, int, int]] = []
         self.of("cpu")
 
@@ -76,11 +79,16 @@ class Places:
         """The id of a device."""
         name = str(device)
         found = self._ids.get(name)
-        if found is None:
-            found = self._ids[name] = len(self._ids)
-            columns = {"id": [found], "name": [self._writer.intern(name)]}
-            self._writer.block(self._device, columns)
-        return found
+        return self._add(name) if found is None else found
+
+    def _add(self, name: str) -> int:
+        with self._lock:
+            if name not in self._ids:
+                found = len(self._ids)
+                columns = {"id": [found], "name": [self._writer.intern(name)]}
+                self._writer.block(self._device, columns)
+                self._ids[name] = found
+            return self._ids[name]
 
     def moved(self, tensor: Any, number: int, device: Any) -> None:
         """A tensor that was described is on this device, and so is its fresh storage."""
@@ -89,5 +97,4 @@ class Places:
 
     def take(self) -> list[tuple[int, int, int]]:
         """(tensor, storage, device) of all that moved since the last time."""
-        moved, self._moved = self._moved, []
-        return moved
+        return taken(self._moved)

@@ -14,12 +14,14 @@ of nowhere.
 
 from __future__ import annotations
 
+import threading
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import orjson
 
+from gradscope.record.log import taken
 from gradscope.record.statistics import Statistics, statistics
 from gradscope.runtime.autograd.engine import GraphRoot
 from gradscope.runtime.autograd.input_buffer import MADE
@@ -53,6 +55,12 @@ def watch_values(session: Session, *, whole: bool) -> None:
     session.catalog.on_tensor = look.unknown
 
 
+class _Handing(threading.local):
+    """Where the gradient comes from that a thread is handing out: node, input, graph task."""
+
+    now: tuple[int, int, int] | None = None
+
+
 class Look:
     """Notes the statistics of every tensor it is shown."""
 
@@ -64,7 +72,7 @@ class Look:
         self._written = 0
         self._findings: list[tuple[Any, ...]] = []
         self._missing = {"nan", "inf"}  # what has not been found yet
-        self._handing: tuple[int, int, int] | None = None
+        self._handing = _Handing()
         self._returned: dict[Any, list[int]] = {}
         self._sent: set[Any] = set()  # nodes whose outputs were looked at before their hooks
         self._grads: dict[int, int] = {}  # leaf → the tensor its .grad was
@@ -91,7 +99,7 @@ class Look:
 
     def unknown(self, tensor: Any, number: int) -> None:
         """A tensor that no call made is used for the first time."""
-        node, nr, task = self._handing or (self._base, 0, self._base)
+        node, nr, task = self._handing.now or (self._base, 0, self._base)
         self._row(Place.LEAF, tensor._array, self._base, node, nr, number, task)
 
     def seed(self, task: Any, node: Any, nr: int, grad: Any) -> None:
@@ -169,11 +177,11 @@ class Look:
         for place, grad in enumerate(grads):
             if grad is None or grad.seen > self._base:
                 continue
-            self._handing = (from_node, nr + place, self._base if task is None else task.seen)
+            self._handing.now = (from_node, nr + place, self._base if task is None else task.seen)
             try:
                 catalog.number_of(grad)
             finally:
-                self._handing = None
+                self._handing.now = None
 
     def returned(self, node: Any, grads: Sequence[Any]) -> None:
         """The gradients that a user's backward returned."""
@@ -233,10 +241,10 @@ class Look:
 
     def flush(self) -> None:
         """Hand all notes so far to the writer."""
-        notes, self._notes = self._notes, []
+        notes = taken(self._notes)
         if notes:
             self._values(notes)
-        findings, self._findings = self._findings, []
+        findings = taken(self._findings)
         if findings:
             id, kind, message, place, op, node, stack, t = map(list, zip(*findings, strict=True))
             ids = self._session.ids

@@ -58,7 +58,7 @@ class AccumulateGrad(Node):
             alone = getrefcount(grad) <= ALONE
             with _lock:
                 how = self._accumulate_array(grad, alone=alone)
-            self._tell(how)
+                self._tell(how)
         meta = self.variable._meta
         if meta is not None and meta.post_accumulate_hooks:
             self._run_hooks(meta.post_accumulate_hooks)
@@ -69,7 +69,7 @@ class AccumulateGrad(Node):
         if grad is not None and self._wanted():
             with _lock:
                 how = self._accumulate_tensor(grad)
-            self._tell(how)
+                self._tell(how)
         meta = self.variable._meta
         if meta is not None and meta.post_accumulate_hooks:
             self._run_hooks(meta.post_accumulate_hooks)
