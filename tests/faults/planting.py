@@ -2,31 +2,53 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import textwrap
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
 import pytest
 
+import gradscope.runtime
 from gradscope.runtime import probe
 from gradscope.runtime.operation import REGISTRY
 
+HOME = Path(gradscope.runtime.__file__).parent
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 
-def line(function: Any, right: str, wrong: str) -> Plant:
-    """In the source of a function, `wrong` where it says `right`.
+def line(where: str, right: str, wrong: str) -> Plant:
+    """In the source of a function of the runtime, `wrong` where it says `right`.
 
     The function itself gets the other code, so that whoever has imported it runs the wrong one.
     """
 
     def plant(monkeypatch: pytest.MonkeyPatch) -> None:
-        found = inspect.unwrap(function.fget if isinstance(function, property) else function)
+        found = function_at(where)
         monkeypatch.setattr(found, "__code__", rewritten(found, right, wrong))
 
     return plant
+
+
+def function_at(where: str) -> FunctionType:
+    """`autograd.engine.Engine.execute`, below `gradscope.runtime`; of a property, what reads it."""
+    parts = where.split(".")
+    count = sum(part.islower() for part in parts)  # so many may be modules
+    while not _is_module(parts[:count]):
+        count -= 1
+    found: Any = importlib.import_module(".".join(["gradscope.runtime", *parts[:count]]))
+    for part in parts[count:]:
+        found = inspect.getattr_static(found, part)
+    found = getattr(found, "fget", None) or getattr(found, "__func__", found)
+    return inspect.unwrap(found)
+
+
+def _is_module(parts: list[str]) -> bool:
+    path = HOME.joinpath(*parts)
+    return path.is_dir() or path.with_suffix(".py").is_file()
 
 
 def together(*plants: Plant) -> Plant:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from gradscope.runtime import call, in_place, saved, views
-from gradscope.runtime.autograd import graph, making
-from gradscope.runtime.autograd.node import Node
-from gradscope.runtime.tensor import Tensor
 from tests.faults.planting import Plant, derivative, in_roads, line
 
 DERIVATIVES: dict[str, Plant] = {
@@ -14,20 +10,22 @@ DERIVATIVES: dict[str, Plant] = {
         "mul", lambda a, b: (a, b) if a is None or b is None else (b, a)
     ),
     "one undefined gradient of several that hides the others": line(
-        call.defined_arrays, "if all(", "if any("
+        "call.defined_arrays", "if all(", "if any("
     ),
 }
 
 NODES: dict[str, Plant] = {
     "numbers of nodes that do not rise": line(
-        making.prepare, "state.next_sequence_nr()", "len(edges)"
+        "autograd.making.prepare", "state.next_sequence_nr()", "len(edges)"
     ),
     "a node that takes the number of the one before": in_roads(
         "node.sequence_nr = state.next_sequence_nr()",
         "node.sequence_nr = functions[0][0].sequence_nr if functions[0][0] else 0",
         *("mul", "add", "exp"),
     ),
-    "a topological number that is one too low": line(making.prepare, "1 + max(tops)", "max(tops)"),
+    "a topological number that is one too low": line(
+        "autograd.making.prepare", "1 + max(tops)", "max(tops)"
+    ),
     "a topological number of the first input only": in_roads(
         "node.topological_nr = top + 1",
         "node.topological_nr = (functions[0][0].topological_nr if functions[0][0] else 0) + 1",
@@ -41,125 +39,131 @@ NODES: dict[str, Plant] = {
     "a call that records although gradients are off": in_roads(
         "if state.grad_enabled:", "if True:", "mul"
     ),
-    "ties in the queue that are broken otherwise": line(Node.__lt__, "return False", "return True"),
-    "a node that saved nothing and runs once only": line(
-        Node.release_variables, "if self._saved and self.releases:", "if True:"
+    "ties in the queue that are broken otherwise": line(
+        "autograd.node.Node.__lt__", "return False", "return True"
     ),
-    "a node that keeps what it saved": line(Node.release_variables, "self._saved = None", "pass"),
+    "a node that saved nothing and runs once only": line(
+        "autograd.node.Node.release_variables", "if self._saved and self.releases:", "if True:"
+    ),
+    "a node that keeps what it saved": line(
+        "autograd.node.Node.release_variables", "self._saved = None", "pass"
+    ),
 }
 
 SAVED: dict[str, Plant] = {
-    "a stale value that nobody notices": line(saved.modified, "raise RuntimeError(text)", "return"),
+    "a stale value that nobody notices": line(
+        "saved.modified", "raise RuntimeError(text)", "return"
+    ),
     "a stale result that nobody notices": line(
-        saved.unpack_array, "if value.current_version != value.version:", "if False:"
+        "saved.unpack_array", "if value.current_version != value.version:", "if False:"
     ),
     "a saved value that is said to be new": line(
-        saved.save_input, "saved.version = tensor._version", "saved.version = 0"
+        "saved.save_input", "saved.version = tensor._version", "saved.version = 0"
     ),
     "a saved result that keeps its own node alive": line(
-        saved.save_output, "saved.tensor = None", "saved.tensor = tensor"
+        "saved.save_output", "saved.tensor = None", "saved.tensor = tensor"
     ),
     "a saved input that comes back as another tensor": line(
-        saved.unpack_tensor,
+        "saved.unpack_tensor",
         "unpack_array(node, value, slot)\n        return value",
         "unpack_array(node, value, slot)\n        return value.view_as(value)",
     ),
     "a saved result without its history": line(
-        saved.unpack_tensor, "(node, value.nr) if node is not None else None", "None"
+        "saved.unpack_tensor", "(node, value.nr) if node is not None else None", "None"
     ),
     "a pack hook that is called twice": line(
-        saved._pack, "saved.packed = packed", "saved.packed = hooks[0](bare)"
+        "saved._pack", "saved.packed = packed", "saved.packed = hooks[0](bare)"
     ),
     "the outermost hooks, not the innermost": line(
-        saved.save_output, "state.saved_hooks[-1]", "state.saved_hooks[0]"
+        "saved.save_output", "state.saved_hooks[-1]", "state.saved_hooks[0]"
     ),
     "what an unpack hook returned, unseen": line(
-        saved._unhooked, "if not isinstance(value, Tensor):", "if value is None:"
+        "saved._unhooked", "if not isinstance(value, Tensor):", "if value is None:"
     ),
     "a pack hook that may write": line(
-        saved._pack, "if bare._version or bare._array is not array:", "if False:"
+        "saved._pack", "if bare._version or bare._array is not array:", "if False:"
     ),
     "hooks in the place of other hooks": line(
-        saved.SavedVariable.register_hooks, "if self.hooks is not None:", "if False:"
+        "saved.SavedVariable.register_hooks", "if self.hooks is not None:", "if False:"
     ),
     "an unpacked value without its history": line(
-        saved._with_history, "made._edge = saved.edge", "pass"
+        "saved._with_history", "made._edge = saved.edge", "pass"
     ),
     "saved-tensor hooks that outlive an error": line(
-        graph.saved_tensors_hooks.__exit__,
+        "autograd.graph.saved_tensors_hooks.__exit__",
         "state.saved_hooks.pop()",
         "state.saved_hooks.pop() if error[0] is None else None",
     ),
     "hooks that stay disabled after an error": line(
-        graph.disable_saved_tensors_hooks,
+        "autograd.graph.disable_saved_tensors_hooks",
         "try:\n        yield\n    finally:",
         "yield\n    if True:",
     ),
     "a copy that is made after the write": line(
-        in_place.check_inplace, "state.keeper.before_write(target)", "pass"
+        "in_place.check_inplace", "state.keeper.before_write(target)", "pass"
     ),
 }
 
 VIEWS: dict[str, Plant] = {
     "a view that keeps its old history": line(
-        views.view_edge, "if meta.version != current:", "if False:"
+        "views.view_edge", "if meta.version != current:", "if False:"
     ),
     "a view whose history is new at every look": line(
-        views.view_edge, "if meta.version != current:", "if True:"
+        "views.view_edge", "if meta.version != current:", "if True:"
     ),
     "a view of a view that forgets how that was made": line(
-        views.attach_view, "creation = creation or inherited", "pass"
+        "views.attach_view", "creation = creation or inherited", "pass"
     ),
     "a view made without gradients that may be written to": line(
-        views.attach_view, "else CreationMeta.NO_GRAD_MODE", "else creation"
+        "views.attach_view", "else CreationMeta.NO_GRAD_MODE", "else creation"
     ),
     "one of several views that may be written to": line(
-        views.attach_views, "CreationMeta.MULTI_OUTPUT_NODE", "CreationMeta.DEFAULT"
+        "views.attach_views", "CreationMeta.MULTI_OUTPUT_NODE", "CreationMeta.DEFAULT"
     ),
     "a view of which only the target's gradient counts": line(
-        in_place._check_view, "(target, *inputs)", "(target,)"
+        "in_place._check_view", "(target, *inputs)", "(target,)"
     ),
     "an alias with a counter of its own": line(
-        views.share, "made._versions = source._versions", "made._versions = VersionCounter()"
+        "views.share", "made._versions = source._versions", "made._versions = VersionCounter()"
     ),
     "`data` that shares the counter": line(
-        Tensor.data, "made._versions = None", "made._versions = self._versions"
+        "tensor.Tensor.data", "made._versions = None", "made._versions = self._versions"
     ),
     "a write that leaves the base alone": line(
-        views.rebase_history,
+        "views.rebase_history",
         "if meta is None or not meta.is_view:",
         "if meta is None or meta.is_view:",
     ),
     "a write that forgets what was in the base": line(
-        views.CopySlices.run_arrays, "0 if first is None else first", "window"
+        "views.CopySlices.run_arrays", "0 if first is None else first", "window"
     ),
     "a write that adds to the old gradient": line(
-        views.CopySlices.run_arrays,
+        "views.CopySlices.run_arrays",
         "window[...] = 0 if first is None else first",
         "window[...] += 0 if first is None else first",
     ),
     "an element seen twice that counts once": line(
-        views.spread, "if _shows_twice(window):", "if False:"
+        "views.spread", "if _shows_twice(window):", "if False:"
     ),
     "a kept gradient that stays with the old value": line(
-        views._follow, "if meta.retains_grad and before is not None:", "if False:"
+        "views._follow", "if meta.retains_grad and before is not None:", "if False:"
     ),
-    "hooks that follow a write": line(views._follow, "meta.hooks = None", "pass"),
-    "a forgotten version bump": line(in_place.count_write, "versions.value += 1", "pass"),
+    "hooks that follow a write": line("views._follow", "meta.hooks = None", "pass"),
+    "a forgotten version bump": line("in_place.count_write", "versions.value += 1", "pass"),
     "a write that counts twice": line(
-        in_place.count_write, "versions.value += 1", "versions.value += 2"
+        "in_place.count_write", "versions.value += 1", "versions.value += 2"
     ),
     "a version that `increment_version` forgets": line(
-        graph.increment_version, "each._versions.value += 1", "pass"
+        "autograd.graph.increment_version", "each._versions.value += 1", "pass"
     ),
     "a leaf that can be written to": line(
-        in_place.check_inplace, "elif meta.requires_grad and target._edge is None:", "elif False:"
+        "in_place.check_inplace", "elif meta.requires_grad and target._edge is None:", "elif False:"
     ),
     "a view of a leaf that can be written to": line(
-        in_place.check_rebase, "if target.requires_grad and meta.base.is_leaf:", "if False:"
+        "in_place.check_rebase", "if target.requires_grad and meta.base.is_leaf:", "if False:"
     ),
     "memory that is written to in three places at once": line(
-        in_place._check_overlap, "size > 1 for", "size > 9 for"
+        "in_place._check_overlap", "size > 1 for", "size > 9 for"
     ),
 }
 

@@ -2,16 +2,6 @@
 
 from __future__ import annotations
 
-from gradscope.runtime.autograd import (
-    anomaly_mode,
-    function,
-    grad_mode,
-    graph,
-    hooks,
-    making,
-    returned,
-)
-from gradscope.runtime.autograd.function import BackwardCFunction, Function
 from tests.faults.planting import Plant, line
 
 SEND, THROW = (
@@ -21,118 +11,136 @@ SEND, THROW = (
 
 HOOKS: dict[str, Plant] = {
     "a hook that is called twice": line(
-        hooks.run_tensor_hooks, "made = hook(grad)", "made = hook(grad)\n        made = hook(grad)"
+        "autograd.hooks.run_tensor_hooks",
+        "made = hook(grad)",
+        "made = hook(grad)\n        made = hook(grad)",
     ),
     "a replaced gradient that is ignored": line(
-        hooks.run_tensor_hooks, "grad = checked(made, grad, hook)", "checked(made, grad, hook)"
+        "autograd.hooks.run_tensor_hooks",
+        "grad = checked(made, grad, hook)",
+        "checked(made, grad, hook)",
     ),
     "the newest hook first": line(
-        hooks.run_tensor_hooks, "list(hooks.values())", "list(hooks.values())[::-1]"
+        "autograd.hooks.run_tensor_hooks", "list(hooks.values())", "list(hooks.values())[::-1]"
     ),
     "hooks that may not be removed while they run": line(
-        hooks.run_tensor_hooks, "list(hooks.values())", "hooks.values()"
+        "autograd.hooks.run_tensor_hooks", "list(hooks.values())", "hooks.values()"
     ),
     "a hook that cannot be removed": line(
-        hooks.RemovableHandle.remove, "hooks.pop(self.id, None)", "pass"
+        "removable.RemovableHandle.remove", "found.pop(self.id, None)", "pass"
     ),
     "a pre-hook that sees what the one before it saw": line(
-        hooks.run_pre_hooks, "made = hook(grads)", "made = hook(_wrapped(values, raw))"
+        "autograd.hooks.run_pre_hooks", "made = hook(grads)", "made = hook(_wrapped(values, raw))"
     ),
     "a post-hook given its gradients the wrong way round": line(
-        hooks.run_post_hooks, "hook(results, sources)", "hook(sources, results)"
+        "autograd.hooks.run_post_hooks", "hook(results, sources)", "hook(sources, results)"
     ),
     "a post-hook that replaces nothing": line(
-        hooks.run_post_hooks, "results = _replaced(made, results, hook)", "pass"
+        "autograd.hooks.run_post_hooks", "results = _replaced(made, results, hook)", "pass"
     ),
     "a hook that may change the size": line(
-        hooks.checked, "if made._array.shape != before._array.shape:", "if False:"
+        "autograd.hooks.checked", "if made._array.shape != before._array.shape:", "if False:"
     ),
     "a hook that may change the type": line(
-        hooks.checked, "if made._array.dtype != before._array.dtype:", "if False:"
+        "autograd.hooks.checked", "if made._array.dtype != before._array.dtype:", "if False:"
     ),
     "a hook that may return anything": line(
-        hooks.checked, "if not isinstance(made, Tensor):", "if False:"
+        "autograd.hooks.checked", "if not isinstance(made, Tensor):", "if False:"
     ),
     "any number of values from a hook": line(
-        hooks._replaced, "if len(made) != len(before):", "if False:"
+        "autograd.hooks._replaced", "if len(made) != len(before):", "if False:"
     ),
     "a hook where no gradient will come": line(
-        hooks.register_hook, "if not tensor.requires_grad:", "if False:"
+        "autograd.hooks.register_hook", "if not tensor.requires_grad:", "if False:"
     ),
     "one list of hooks for all outputs": line(
-        hooks.hooks_of, "append((nr, meta.hooks))", "append((0, meta.hooks))"
+        "autograd.hooks.hooks_of", "append((nr, meta.hooks))", "append((0, meta.hooks))"
     ),
     "a kept gradient that keeps its tensor alive": line(
-        hooks.retain_grad, "weakref.ref(tensor)", "lambda: tensor"
+        "autograd.hooks.retain_grad", "weakref.ref(tensor)", "lambda: tensor"
     ),
     "a kept gradient that somebody else holds": line(
-        hooks.retain_grad, "grad.clone() if", "grad if"
+        "autograd.hooks.retain_grad", "grad.clone() if", "grad if"
     ),
-    "a kept gradient that does not add up": line(hooks.retain_grad, "fields.grad + grad", "grad"),
+    "a kept gradient that does not add up": line(
+        "autograd.hooks.retain_grad", "fields.grad + grad", "grad"
+    ),
     "a hook on many tensors that fires early": line(
-        graph._on_all, "counts[task] == expected[task]", "counts[task] == 1"
+        "autograd.graph._on_all", "counts[task] == expected[task]", "counts[task] == 1"
     ),
     "a hook on many tensors that waits for those that never come": line(
-        graph._on_all, "sum(_will_run(task, node) for node in nodes)", "len(nodes)"
+        "autograd.graph._on_all", "sum(_will_run(task, node) for node in nodes)", "len(nodes)"
     ),
     "a hook on any tensor that fires for each": line(
-        graph._on_first, "if before is None or before() is not task:", "if True:"
+        "autograd.graph._on_first", "if before is None or before() is not task:", "if True:"
     ),
 }
 
 FUNCTIONS: dict[str, Plant] = {
     "a forward that records": line(
-        Function.apply.__func__,
+        "autograd.function.Function.apply",
         "with no_grad():",
-        "if True:",  # type: ignore[attr-defined]
+        "if True:",
     ),
     "gradients that are made up although nobody wants them": line(
-        BackwardCFunction.run_tensors, "if self._materialize_grads else grads", "if True else grads"
+        "autograd.function.BackwardCFunction.run_tensors",
+        "if self._materialize_grads else grads",
+        "if True else grads",
     ),
     "gradients that are not made up": line(
-        BackwardCFunction._materialized, "if grad is None and info is not None", "if False"
+        "autograd.function.BackwardCFunction._materialized",
+        "if grad is None and info is not None",
+        "if False",
     ),
     "needs of gradients that are all true": line(
-        function._context, "and v.requires_grad for v in args", "for v in args"
+        "autograd.function._context", "and v.requires_grad for v in args", "for v in args"
     ),
     "a ctx that keeps its tensors": line(
-        BackwardCFunction.release_variables, "self._saved = None", "pass"
+        "autograd.function.BackwardCFunction.release_variables", "self._saved = None", "pass"
     ),
     "a saved output that holds its own node": line(
-        function._kept, "if edge is not None and edge[0] is ctx:", "if False:"
+        "autograd.function._kept", "if edge is not None and edge[0] is ctx:", "if False:"
     ),
     "too many gradients from a backward": line(
-        BackwardCFunction._checked, "if len(results) != wanted:", "if len(results) < wanted:"
+        "autograd.function.BackwardCFunction._checked",
+        "if len(results) != wanted:",
+        "if len(results) < wanted:",
     ),
     "surplus Nones that are counted": line(
-        BackwardCFunction._checked, "results = results[:wanted]", "pass"
+        "autograd.function.BackwardCFunction._checked", "results = results[:wanted]", "pass"
     ),
     "an input that is returned and is the same object": line(
-        returned._Output.differentiable, "alias(tensor) if self.is_input else tensor", "tensor"
+        "autograd.returned._Output.differentiable",
+        "alias(tensor) if self.is_input else tensor",
+        "tensor",
     ),
     "a written input that is returned as another object": line(
-        returned._Output.differentiable, "return tensor\n", "return alias(tensor)\n"
+        "autograd.returned._Output.differentiable", "return tensor\n", "return alias(tensor)\n"
     ),
     "a write that a custom function made and nobody counts": line(
-        returned._written, "tensor._versions.value += 1", "pass"
+        "autograd.returned._written", "tensor._versions.value += 1", "pass"
     ),
     "a written input that need not be returned": line(
-        returned.record_history, "if not dirty <= {id(value) for value in outputs}:", "if False:"
+        "autograd.returned.record_history",
+        "if not dirty <= {id(value) for value in outputs}:",
+        "if False:",
     ),
     "a leaf that a custom function may write to": line(
-        returned._Output._rewritten, "if tensor.is_leaf and tensor.requires_grad:", "if False:"
+        "autograd.returned._Output._rewritten",
+        "if tensor.is_leaf and tensor.requires_grad:",
+        "if False:",
     ),
     "a view from a custom function that may be written to": line(
-        returned._views, "value._meta.creation = creation", "pass"
+        "autograd.returned._views", "value._meta.creation = creation", "pass"
     ),
     "a result with a gradient that was to have none": line(
-        returned.record_history, "id(value) not in constant and", ""
+        "autograd.returned.record_history", "id(value) not in constant and", ""
     ),
     "a once differentiable backward that records": line(
-        function.once_differentiable, "with no_grad():", "if True:"
+        "autograd.function.once_differentiable", "with no_grad():", "if True:"
     ),
     "a once differentiable backward that is differentiated": line(
-        function.once_differentiable,
+        "autograd.function.once_differentiable",
         "return _undifferentiable(results, local.state)",
         "return made",
     ),
@@ -140,35 +148,39 @@ FUNCTIONS: dict[str, Plant] = {
 
 MODES: dict[str, Plant] = {
     "a grad mode that is not restored": line(
-        grad_mode._GradMode.__exit__, "local.state.grad_enabled = self.before", "pass"
+        "autograd.grad_mode._GradMode.__exit__", "local.state.grad_enabled = self.before", "pass"
     ),
     "a generator that leaks its mode": line(
-        grad_mode._decorated_generator,
+        "autograd.grad_mode._decorated_generator",
         SEND,
         SEND.replace("with mode.clone():", "if mode.__enter__() is None:"),
     ),
     "a generator that is thrown at outside its mode": line(
-        grad_mode._decorated_generator,
+        "autograd.grad_mode._decorated_generator",
         THROW,
         THROW.replace("with mode.clone():", "if True:"),
     ),
     "a decorator that switches where it stands": line(
-        grad_mode.set_grad_enabled.__call__, "local.state.grad_enabled = self.before", "pass"
+        "autograd.grad_mode.set_grad_enabled.__call__",
+        "local.state.grad_enabled = self.before",
+        "pass",
     ),
     "NaN that is looked for although nobody asked": line(
-        anomaly_mode.check_outputs, "if not local.state.check_nan:", "if False:"
+        "autograd.anomaly_mode.check_outputs", "if not local.state.check_nan:", "if False:"
     ),
     "NaN that is not looked for": line(
-        anomaly_mode.check_outputs, "and np.isnan(array).any()", "and np.isinf(array).any()"
+        "autograd.anomaly_mode.check_outputs",
+        "and np.isnan(array).any()",
+        "and np.isinf(array).any()",
     ),
     "a node that forgets whose backward made it": line(
-        making.remember, "metadata[PARENT] = state.node", "pass"
+        "autograd.making.remember", "metadata[PARENT] = state.node", "pass"
     ),
     "a chain of parents that ends at once": line(
-        anomaly_mode.tell, "while parent is not None:", "while False:"
+        "autograd.anomaly_mode.tell", "while parent is not None:", "while False:"
     ),
     "anomaly mode that is not switched back": line(
-        anomaly_mode.detect_anomaly.__exit__, "set_anomaly_enabled(*self.before)", "pass"
+        "autograd.anomaly_mode.detect_anomaly.__exit__", "set_anomaly_enabled(*self.before)", "pass"
     ),
 }
 
