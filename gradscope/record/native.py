@@ -176,7 +176,7 @@ class NativeProbe(ThreadNotes):
             )
             self.ran, self.sent = follower.ran, follower.sent  # type: ignore[method-assign]
             self.counted = follower.counted  # type: ignore[method-assign]
-        probe.take_callables()
+        probe.take_callables(probe.here)
 
     # -- forward --------------------------------------------------------------------------------
 

@@ -131,8 +131,8 @@ roads: list[tuple[FunctionType, CodeType, CodeType]] = []
 def watch(watcher: Any, *, calls: bool = True) -> None:
     """Tell `watcher` everything from now on, or all but the calls of operations; None: nobody."""
     global here, calls_told
+    take_callables(watcher)  # first: other threads are running, and look at `here`
     here, calls_told = watcher, calls and watcher is not None
-    take_callables()
     for function, plain, watched in roads:
         function.__code__ = watched if calls_told else plain
 
@@ -144,11 +144,11 @@ sent: Any = None
 """The watcher's methods that are called for every call and every node: here they are found fast."""
 
 
-def take_callables() -> None:
-    """The watcher has come, or has other methods now."""
+def take_callables(watcher: Any) -> None:
+    """A watcher comes, or has other methods now."""
     global noted, call, ran, sent
-    if here is not None:
-        noted, call, ran, sent = here.noted, here.call, here.ran, here.sent
+    if watcher is not None:
+        noted, call, ran, sent = watcher.noted, watcher.call, watcher.ran, watcher.sent
 
 
 @contextmanager
