@@ -16,6 +16,7 @@ from gradscope.trace.declare import Row
 from gradscope.trace.run import Trace
 from gradscope.trace.schema import (
     Accumulate,
+    Edge,
     Error,
     Finding as Recorded,
     Frame,
@@ -26,9 +27,12 @@ from gradscope.trace.schema import (
     Op,
     Phase,
     Place,
+    Saved,
     Stack,
+    Storage,
     Tensor,
     Value,
+    Version,
 )
 from tests.example_traces import mean_of_squares, nan_in_backward
 
@@ -291,6 +295,111 @@ def test_an_exception_outside_of_backward_is_told_too() -> None:
     ]
 
 
+def a_program(*rows: Row) -> Trace:
+    """`y = x.exp()`, then some rows, about a backward called in line 9 that failed."""
+    lines = {3: "y = x.exp()", 5: "y.add_(1)", 6: "z = y * 2", 7: "a.backward()", 9: "z.backward()"}
+    return trace_of(
+        *(Frame(line, "train.py", line, "<module>", text) for line, text in lines.items()),
+        *(Stack(line, line) for line in lines),
+        Storage(1),
+        Tensor(1, storage=1),
+        Op(0, "exp.default", outputs=(1,), node=0, stack=3),
+        Node(0, "ExpBackward0", op=0, inputs=(1,), stack=3, t=10),
+        *rows,
+    )
+
+
+MODIFIED = (
+    "one of the variables needed for gradient computation has been modified by an inplace "
+    "operation: …"
+)
+FREED = "Trying to backward through the graph a second time (or …"
+
+
+def test_who_wrote_to_a_saved_value_is_told_with_the_line_and_the_version() -> None:
+    trace = a_program(
+        Saved(0, node=0, slot="result", tensor=1, version=1, t=11),
+        Op(1, "mul_.Tensor", inputs=(1,), outputs=(1,), stack=6),
+        Op(2, "add_.Tensor", inputs=(1,), outputs=(1,), stack=5),
+        Version(1, 1, old=0, new=1, op=1, stack=6, t=9),
+        Version(1, 1, old=1, new=2, op=2, stack=5, t=20),
+        Version(1, 1, old=2, new=3, op=1, stack=6, t=21),
+        Version(1, 1, old=3, new=4, op=1, stack=6, t=99),
+        GraphTask(0, roots=(0,), stack=9, begin=30),
+        Error(seq=1, t=40, task=0, node=0, type="RuntimeError", message=MODIFIED),
+        Error(seq=2, t=41, task=0, node=0, type="RuntimeError", message=MODIFIED),
+    )
+
+    (found,) = inspect(trace).findings
+
+    assert (found.rule, found.site) == ("GS302", Site("train.py:5", "y.add_(1)"))
+    assert found.message == (
+        "add_ at train.py:5 wrote to 'result' of ExpBackward0 (made at train.py:3), which backward "
+        "needed as it was: saved at version 1, now 2, and 1 more after it"
+    )
+    assert "called at train.py:9" in found.why
+    assert Evidence("op", 2) in found.evidence
+
+
+def test_who_released_a_node_is_told_and_the_line_that_led_back_to_it() -> None:
+    trace = a_program(
+        GraphTask(0, roots=(0,), stack=7, begin=20),
+        Saved(0, node=0, slot="result", tensor=1, t=11, released=25, task=0),
+        Node(1, "MulBackward0", stack=6, t=30),
+        Edge(1, 0, 0, 0),
+        GraphTask(1, roots=(1,), stack=9, begin=40),
+        Error(seq=1, t=50, task=1, node=0, type="RuntimeError", message=FREED),
+    )
+
+    (found,) = inspect(trace).findings
+
+    assert (found.rule, found.site) == ("GS303", Site("train.py:6", "z = y * 2"))
+    assert found.message == (
+        "ExpBackward0 (made at train.py:3) had let go of what it had saved in the backward called "
+        "at train.py:7, and was needed again"
+    )
+    assert "called at train.py:9 reached it again through MulBackward0 (made at" in found.why
+    assert found.fix.startswith("detach()")
+
+
+def test_a_graph_that_was_walked_twice_is_told_where_it_was_the_second_time() -> None:
+    trace = a_program(
+        GraphTask(0, roots=(0,), stack=7, begin=20),
+        Saved(0, node=0, slot="result", tensor=1, t=11, released=25, task=0),
+        GraphTask(1, roots=(0,), stack=9, begin=40),
+        Error(seq=1, t=50, task=1, node=0, type="RuntimeError", message=FREED),
+    )
+
+    (found,) = inspect(trace).findings
+
+    assert (found.rule, found.site) == ("GS303", Site("train.py:9", "z.backward()"))
+    assert found.fix.startswith("call the first backward with retain_graph=True")
+
+
+def test_what_is_not_known_is_left_to_the_exception() -> None:
+    trace = a_program(
+        GraphTask(0, roots=(0,), stack=9),
+        Error(seq=1, task=0, node=0, type="RuntimeError", message=MODIFIED),
+        Error(seq=2, task=0, node=0, type="RuntimeError", message=FREED),
+    )
+
+    assert [finding.rule for finding in inspect(trace).findings] == ["GS301", "GS301"]
+
+
+def test_an_exception_that_explains_itself_lends_its_words_to_the_finding() -> None:
+    said = "hook 'f' has changed the size of value\nThe hook f is at a.py:1.\nDo. See "
+    trace = a_program(
+        GraphTask(0, roots=(0,), stack=9),
+        Error(task=0, node=0, type="RuntimeError", message=f"{said}docs/engine-errors.md#x"),
+    )
+
+    (found,) = inspect(trace).findings
+
+    assert found.message.endswith("raised RuntimeError: hook 'f' has changed the size of value")
+    assert found.why == "The hook f is at a.py:1."
+    assert found.fix == "Do. See docs/engine-errors.md#x"
+
+
 # The recording -------------------------------------------------------------------------------
 
 
@@ -343,7 +452,7 @@ def test_a_level_too_low_is_said_and_never_sold_as_clean() -> None:
     report = inspect(mean_of_squares())
 
     assert report.findings == ()
-    assert report.checked == ("GS101", "GS301")
+    assert report.checked == ("GS101", "GS301", "GS302", "GS303")
     assert report.unchecked == (Unchecked("GS201", "non-finite-birth", "values"),)
 
 
@@ -352,7 +461,7 @@ def test_rules_are_chosen_and_ignored_by_id_or_slug() -> None:
 
     assert inspect(trace, rules=["exception"]).checked == ("GS301",)
     assert inspect(trace, rules=["gs201"]).checked == ("GS201",)
-    assert inspect(trace, ignore=["GS201", "exception"]).checked == ("GS101",)
+    assert inspect(trace, ignore=["GS201", "exception", "GS302"]).checked == ("GS101", "GS303")
 
 
 @pytest.mark.parametrize("options", [{"rules": ["GS999"]}, {"ignore": ["nan"]}])

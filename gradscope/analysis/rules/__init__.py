@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from gradscope.analysis.rules import engine, numbers, recording
+from gradscope.analysis.rules import engine, numbers, recording, saved_values
 from gradscope.analysis.rules.registry import Rule, registered
 
 __all__ = ["all_rules"]
 
-TOPICS = (recording, numbers, engine)
+TOPICS = (recording, numbers, engine, saved_values)
 """The modules that declare rules; a new one is added here."""
 
 

@@ -7,11 +7,14 @@ from collections.abc import Iterator
 from gradscope.analysis.findings import Evidence, Severity
 from gradscope.analysis.names import node_names
 from gradscope.analysis.rules.registry import Found, rule
+from gradscope.analysis.rules.saved_values import freed_graph, modified_in_place
 from gradscope.analysis.sites import Site, site_of
 from gradscope.trace.run import Trace
 from gradscope.trace.schema import NONE, Error, Finding, GraphTask, Node
 
 EXCEPTION = "exception"
+PAGE = "docs/engine-errors.md#"
+"""In the last line of what the engine's errors say: see runtime/errors/declare.py."""
 
 
 @rule("GS301", "exception", Severity.ERROR)
@@ -19,34 +22,41 @@ def exception(trace: Trace) -> Iterator[Found]:
     """Something raised while it was being recorded.
 
     The finding names the node that was running, the line of the forward pass that made it, and
-    the line that called backward.
+    the line that called backward. Where another rule knows who is to blame, it tells instead.
 
     Bad:
-        y = x.exp()
-        y.add_(1)
-        y.sum().backward()
+        x.register_hook(lambda grad: grad.norm().item())
+        x.sum().backward()
 
     Good:
-        y = x.exp()
-        z = y + 1
-        z.sum().backward()
+        x.register_hook(lambda grad: print(grad.norm().item()))
+        x.sum().backward()
     """
     told: set[str] = set()
+    elsewhere = {
+        evidence.id
+        for other in (modified_in_place, freed_graph)
+        for found in other(trace)
+        for evidence in found.evidence
+        if evidence.table == "event"
+    }
     for error in trace.events(Error):
         # One exception passes through every backward that is nested around it.
         if error.message not in told:
             told.add(error.message)
-            yield _of_event(trace, error)
+            if error.seq not in elsewhere:
+                yield _of_event(trace, error)
     for row in trace.rows(Finding):
         if row.kind == EXCEPTION and not any(message in row.message for message in told):
             told.add(row.message)
             site = site_of(trace, row.stack)
+            message, facts, remedy = _told(row.message)
             yield Found(
-                message=f"The program raised {_first_line(row.message)}{_at(site)}",
+                message=f"The program raised {message}{_at(site)}",
                 site=site,
                 evidence=(Evidence("finding", row.id),),
-                why="the exception passed through what was being recorded",
-                fix="read the message; the trace holds everything up to it",
+                why=facts or "the exception passed through what was being recorded",
+                fix=remedy or "read the message; the trace holds everything up to it",
             )
 
 
@@ -60,8 +70,10 @@ def _of_event(trace: Trace, error: Error) -> Found:
         made = site_of(trace, trace.table(Node).row(error.node).stack)
         where = node_names(trace).title(error.node)
     made_at = f", made at {made}," if made.place else ""
+    message, facts, remedy = _told(error.message)
+    reached = f"it was reached by the backward called{_at(called) or ' in a place not recorded'}"
     return Found(
-        message=f"{where}{made_at} raised {error.type}: {_first_line(error.message)}",
+        message=f"{where}{made_at} raised {error.type}: {message}",
         site=made if made.place else called,
         evidence=tuple(
             Evidence(table, id)
@@ -72,8 +84,9 @@ def _of_event(trace: Trace, error: Error) -> Found:
             )
             if id != NONE
         ),
-        why=f"it was reached by the backward called{_at(called) or ' in a place not recorded'}",
-        fix="the message says what to change; `gradscope render --around "
+        why=facts or reached,
+        fix=remedy
+        or "the message says what to change; `gradscope render --around "
         f"{error.node if error.node != NONE else 'NODE'}` shows the graph there",
     )
 
@@ -82,5 +95,9 @@ def _at(site: Site) -> str:
     return f" at {site}" if site.place else ""
 
 
-def _first_line(message: str) -> str:
-    return message.strip().partition("\n")[0]
+def _told(message: str) -> tuple[str, str, str]:
+    """The first line of a message; of an error of gradscope's engine also the facts and remedy."""
+    first, *more = message.strip().split("\n")
+    if not more or PAGE not in more[-1]:
+        return first, "", ""
+    return first, " ".join(more[:-1]), more[-1]

@@ -1,0 +1,111 @@
+"""Who wrote to what a node had saved, and who released it: for backwards that came too late."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from gradscope.analysis.columns import Ids
+from gradscope.trace.run import Trace
+from gradscope.trace.schema import NONE, Edge, GraphTask, Node, Saved, Tensor, Version
+
+
+@dataclass(frozen=True, slots=True)
+class Overwritten:
+    """A saved value that was written to, and the write that did it first."""
+
+    slot: str
+    tensor: int
+    saved: int  # the version it had
+    written: int  # the version it got
+    op: int
+    stack: int
+    later: int  # further writes
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """The backward that let go of what a node had saved."""
+
+    task: int
+    through: int  # the newer node that leads to it again; NONE where there is none
+
+
+def overwritten(trace: Trace, node: int, before: int) -> Iterator[Overwritten]:
+    """The values of a node that were written to between being saved and a moment."""
+    saved, versions, tensors = trace.table(Saved), trace.table(Version), trace.table(Tensor)
+    storages, times = versions.array("storage"), versions.array("t")
+    for position in np.flatnonzero(saved.array("node") == node).tolist():
+        row = saved.at(position)
+        if not tensors.has(row.tensor):
+            continue
+        storage = tensors.row(row.tensor).storage
+        written = np.flatnonzero(
+            (storages == storage) & (versions.array("new") > row.version) & (times <= before)
+        )
+        if len(written):
+            first = versions.at(int(written[np.argmin(times[written])]))
+            yield Overwritten(
+                row.slot, row.tensor, row.version, first.new, first.op, first.stack,
+                len(written) - 1,
+            )  # fmt: skip
+
+
+def release(trace: Trace, node: int, task: int) -> Release | None:
+    """Which earlier backward released a node that this one came to again."""
+    saved = trace.table(Saved)
+    tasks = saved.array("task")[saved.array("node") == node]
+    earlier = [each for each in tasks.tolist() if each not in {NONE, task}]
+    if not earlier:
+        return None
+    return Release(earlier[0], _through(trace, node, task, earlier[0]))
+
+
+class _Links:
+    """Which ids lead from each id."""
+
+    def __init__(self, sources: Ids, targets: Ids) -> None:
+        order = np.argsort(sources, kind="stable")
+        self._sources, self._targets = sources[order], targets[order]
+
+    def of(self, id: int) -> list[int]:
+        first, last = np.searchsorted(self._sources, (id, id + 1)).tolist()
+        found: list[int] = self._targets[first:last].tolist()
+        return found
+
+
+def _through(trace: Trace, node: int, task: int, earlier: int) -> int:
+    """The node made after the earlier backward began whose edge leads back to before it."""
+    tasks = trace.table(GraphTask)
+    if not (tasks.has(task) and tasks.has(earlier)):
+        return NONE
+    begin = tasks.row(earlier).begin
+    nodes, edges = trace.table(Node), trace.table(Edge)
+    sources, targets = edges.array("node"), edges.array("next")
+    leading = _all_from(_Links(targets, sources), node)
+    following, made = _Links(sources, targets), nodes.array("t")
+    reached, pending = set(tasks.row(task).roots), list(tasks.row(task).roots)
+    while pending:
+        source = pending.pop()
+        if not nodes.has(source) or made[nodes.index(source)] < begin:
+            continue
+        for target in following.of(source):
+            if target in leading and made[nodes.index(target)] < begin:
+                return source
+            if target not in reached and target != NONE:
+                reached.add(target)
+                pending.append(target)
+    return NONE
+
+
+def _all_from(links: _Links, start: int) -> set[int]:
+    """An id, and all that are reached from it."""
+    found, pending = {start}, [start]
+    while pending:
+        for each in links.of(pending.pop()):
+            if each not in found:
+                found.add(each)
+                pending.append(each)
+    return found

@@ -1,0 +1,127 @@
+"""Rules about what nodes keep for their backward: written to, or let go of, before they ran."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gradscope.analysis.culprits import Overwritten, overwritten, release
+from gradscope.analysis.findings import Evidence, Severity
+from gradscope.analysis.names import node_names
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.analysis.sites import Site, site_of
+from gradscope.trace.run import Trace
+from gradscope.trace.schema import NONE, Error, GraphTask, Node, Op
+
+MODIFIED = "one of the variables needed for gradient computation has been modified by an inplace"
+FREED = "Trying to backward through the graph a second time"
+
+
+@rule("GS302", "modified-in-place", Severity.ERROR, needs="engine")
+def modified_in_place(trace: Trace) -> Iterator[Found]:
+    """Something wrote to a value that a backward needed as it was.
+
+    The finding is at the line that wrote. Only values that were saved matter: a write to
+    something that no derivative reads is fine.
+
+    Bad:
+        y = x.exp()
+        y.add_(1)
+        y.sum().backward()
+
+    Good:
+        y = x.exp()
+        z = y + 1
+        z.sum().backward()
+    """
+    for error in _raised(trace, MODIFIED):
+        for value in overwritten(trace, error.node, error.t):
+            yield _written(trace, error, value)
+
+
+def _written(trace: Trace, error: Error, value: Overwritten) -> Found:
+    site = site_of(trace, value.stack)
+    ops = trace.table(Op)
+    writer = trace.text(int(ops["name"][ops.index(value.op)])) if ops.has(value.op) else "A write"
+    again = "" if not value.later else f", and {value.later} more after it"
+    return Found(
+        message=f"{writer.partition('.')[0]}{_at(site)} wrote to '{value.slot}' of "
+        f"{_node(trace, error.node)}, which backward needed as it was: saved at version "
+        f"{value.saved}, now {value.written}{again}",
+        site=site,
+        evidence=_evidence(error, ("op", value.op), ("tensor", value.tensor)),
+        why=f"it was needed by the backward called{_at(_called(trace, error.task))}, which would "
+        "have computed the gradient from numbers that were not there in the forward pass",
+        fix="write out of place, or before the value is used, or to a clone()",
+    )
+
+
+@rule("GS303", "freed-graph", Severity.ERROR, needs="engine")
+def freed_graph(trace: Trace) -> Iterator[Found]:
+    """A backward came to a node whose saved values an earlier backward had released.
+
+    The finding is at the line that leads from the new graph into the old one, where there is one:
+    that is where to detach. Otherwise the same graph was walked twice.
+
+    Bad:
+        hidden = (w * 2).tanh()
+        hidden.sum().backward()
+        (hidden * 3).sum().backward()
+
+    Good:
+        hidden = (w * 2).tanh()
+        hidden.sum().backward()
+        (hidden.detach() * 3).sum().backward()
+    """
+    for error in _raised(trace, FREED):
+        found = release(trace, error.node, error.task)
+        if found is not None:
+            yield _released(trace, error, found.task, found.through)
+
+
+def _released(trace: Trace, error: Error, first: int, through: int) -> Found:
+    called = _called(trace, error.task)
+    again = f"the backward called{_at(called)} reached it again"
+    if through == NONE:
+        site, why = called, again
+        fix = "call the first backward with retain_graph=True, or compute the forward pass again"
+    else:
+        site = site_of(trace, trace.table(Node).row(through).stack)
+        why = f"{again} through {_node(trace, through)}, which is newer than that release"
+        fix = "detach() what is carried on from the earlier graph, at that line"
+    return Found(
+        message=f"{_node(trace, error.node)} had let go of what it had saved in the backward "
+        f"called{_at(_called(trace, first))}, and was needed again",
+        site=site,
+        evidence=_evidence(error, ("graph_task", first), ("node", through)),
+        why=why,
+        fix=fix,
+    )
+
+
+def _raised(trace: Trace, text: str) -> Iterator[Error]:
+    """The errors of a kind, each once: it passes through the backwards around it."""
+    told: set[tuple[int, str]] = set()
+    for error in trace.events(Error):
+        if error.message.startswith(text) and (error.node, error.message) not in told:
+            told.add((error.node, error.message))
+            yield error
+
+
+def _evidence(error: Error, *more: tuple[str, int]) -> tuple[Evidence, ...]:
+    rows = (("event", error.seq), ("node", error.node), ("graph_task", error.task), *more)
+    return tuple(Evidence(table, id) for table, id in rows if id != NONE)
+
+
+def _called(trace: Trace, task: int) -> Site:
+    tasks = trace.table(GraphTask)
+    return site_of(trace, tasks.row(task).stack) if tasks.has(task) else Site()
+
+
+def _node(trace: Trace, node: int) -> str:
+    nodes = trace.table(Node)
+    made = site_of(trace, nodes.row(node).stack) if nodes.has(node) else Site()
+    return f"{node_names(trace).title(node)}{f' (made at {made})' if made.place else ''}"
+
+
+def _at(site: Site) -> str:
+    return f" at {site}" if site.place else ""
