@@ -143,6 +143,19 @@ def out_with_grad(name: str, tensor: Any) -> Case:
     )
 
 
+@engine_error("copy-of-node", "Copy the leaves, and compute again what was computed from them.")
+def copy_of_node(node: Any) -> Case:
+    """`copy`, `deepcopy` or `pickle` met a node. It belongs to its graph, which is not copied.
+
+    Example:
+        import copy
+
+        y = torch.ones(3, requires_grad=True) * 2  # named below
+        copy.copy(y.grad_fn)
+    """
+    return Case(TypeError, f"cannot pickle '{type(node).__name__}' object", node=node)
+
+
 @engine_error("copy-of-non-leaf", "Copy its `detach()`, or keep only leaves in what is copied.")
 def copy_of_non_leaf(tensor: Any) -> Case:
     """`deepcopy` met the result of an operation; the graph behind it cannot be copied with it.

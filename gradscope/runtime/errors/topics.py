@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradscope.runtime.errors import (
+    checkpoints,
     custom_functions,
     hooks,
     in_place,
@@ -13,7 +14,7 @@ from gradscope.runtime.errors import (
 )
 from gradscope.runtime.errors.declare import DECLARED, EngineError
 
-TOPICS = (saved_values, in_place, starting, returned, custom_functions, hooks, leaves)
+TOPICS = (saved_values, in_place, starting, returned, custom_functions, hooks, leaves, checkpoints)
 """The modules that declare errors; a new one is added here."""
 
 

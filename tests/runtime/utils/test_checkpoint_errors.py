@@ -102,7 +102,7 @@ def test_fewer_tensors_the_second_time(torch: Any) -> None:
         "torch.utils.checkpoint: A different number of tensors was saved during the original "
         "forward and recomputation.\n"
         "Number of tensors saved during forward: 2\n"
-        "Number of tensors saved during recomputation: 1.\n"
+        "Number of tensors saved during recomputation: 1."
     )
     assert isinstance(caught.value, RuntimeError)
 

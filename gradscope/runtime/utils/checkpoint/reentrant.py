@@ -10,6 +10,7 @@ from gradscope.runtime.autograd.engine import engine
 from gradscope.runtime.autograd.function import Function
 from gradscope.runtime.autograd.grad_mode import enable_grad, no_grad
 from gradscope.runtime.autograd.roots import backward
+from gradscope.runtime.errors.checkpoints import partial, without_gradient
 from gradscope.runtime.tensor import Tensor
 from gradscope.runtime.utils.checkpoint.random_state import RandomState
 
@@ -56,12 +57,7 @@ class CheckpointFunction(Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         if not engine.is_checkpoint_valid():
-            raise RuntimeError(
-                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or "
-                "passing an `inputs` parameter to .backward(). To resolve this error, you can "
-                "either set use_reentrant=False, or call .backward() without passing the `inputs` "
-                "argument."
-            )
+            raise partial(ctx)
         inputs = list(ctx.others)
         for place, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
             inputs[place] = tensor
@@ -75,8 +71,6 @@ class CheckpointFunction(Function):
             if isinstance(output, Tensor) and output.requires_grad
         ]
         if not roots:
-            raise RuntimeError(
-                "none of output has requires_grad=True, this checkpoint() is not necessary"
-            )
+            raise without_gradient(ctx)
         backward([output for output, _ in roots], [grad for _, grad in roots])
         return (None, None, *(v.grad if isinstance(v, Tensor) else None for v in leaves))

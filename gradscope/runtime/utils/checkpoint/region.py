@@ -23,6 +23,7 @@ from weakref import ReferenceType, WeakKeyDictionary, ref
 
 from gradscope.runtime.autograd.grad_mode import enable_grad, no_grad
 from gradscope.runtime.autograd.graph import saved_tensors_hooks
+from gradscope.runtime.errors import checkpoints as errors
 from gradscope.runtime.saved import save_input, unpack_tensor
 from gradscope.runtime.state import local
 from gradscope.runtime.tensor import Tensor
@@ -141,7 +142,7 @@ class Region:
             self._compare(run)
         value = place.values[run]
         if value is _READ:
-            raise CheckpointError(_already_read())
+            raise errors.read_twice(CheckpointError, _of_a_group())
         place.values[run] = _READ
         return value
 
@@ -164,12 +165,7 @@ class Region:
             return
         expected, found = len(self.places), self.counts.get(run, 0)
         if expected != found:
-            raise CheckpointError(
-                "torch.utils.checkpoint: A different number of tensors was saved during the "
-                "original forward and recomputation.\n"
-                f"Number of tensors saved during forward: {expected}\n"
-                f"Number of tensors saved during recomputation: {found}.\n{self.advice()}"
-            )
+            raise errors.other_count(CheckpointError, expected, found, self.function)
         check = self.how.check
         differing = "".join(
             f"tensor at position {i}:\nsaved metadata: {first}\nrecomputed metadata: {second}\n"
@@ -177,28 +173,12 @@ class Region:
             if place is not None and first != (second := check(place))
         )
         if differing:
-            raise CheckpointError(
-                "torch.utils.checkpoint: Recomputed values for the following tensors have "
-                f"different metadata than during the forward pass.\n{differing}{self.advice()}"
-            )
+            raise errors.other_metadata(CheckpointError, differing, self.function)
 
     def _values(self, run: Any) -> list[Any]:
         """What came back, by place; None where a place is gone."""
         places = [place() for place in self.places]
         return [None if place is None else place.values[run] for place in places]
-
-    def advice(self) -> str:
-        """Which function it was, and what to do."""
-        code = getattr(self.function, "__code__", None)
-        name = getattr(self.function, "__qualname__", None) or type(self.function).__name__
-        where = "" if code is None else f" ({code.co_filename}:{code.co_firstlineno})"
-        return (
-            f"\n{name}{where} did not do the same when backward ran it again. It must depend on "
-            "nothing that changes in between: a counter, a global, data read from elsewhere. To "
-            "see which operations ran each time, pass debug=True to "
-            "torch.utils.checkpoint.checkpoint(), or call it inside "
-            "torch.utils.checkpoint.set_checkpoint_debug_enabled(True)."
-        )
 
 
 class _Refill:
@@ -231,10 +211,7 @@ class _Refill:
                 "Unexpected state: target_frame.early_stop is set"
             )
         if region.forward_completed:
-            raise CheckpointError(
-                "torch.utils.checkpoint: trying to save more tensors during recomputation than "
-                f"during the original forward pass.\n{region.advice()}"
-            )
+            raise errors.surplus(CheckpointError, region.function)
         region.ran_on = True
         return tensor
 
@@ -243,16 +220,11 @@ def _as_it_is(tensor: Any) -> Any:
     return tensor
 
 
-def _already_read() -> str:
-    extra = ""
-    if GraphExecGroup._get_current_group() is not None:
-        extra = (
-            "Performing two backward calls that overlap (i.e. require the same saved activation "
-            "in order to compute gradients) is not allowed while under the "
-            "torch.utils.checkpoint.GraphExecGroup context. "
-        )
+def _of_a_group() -> str:
+    if GraphExecGroup._get_current_group() is None:
+        return ""
     return (
-        "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked "
-        f"once. {extra}If you are calling ctx.saved_tensors in backward, make sure to do so only "
-        "once. Otherwise please open an issue with details on your use case."
+        "Performing two backward calls that overlap (i.e. require the same saved activation in "
+        "order to compute gradients) is not allowed while under the "
+        "torch.utils.checkpoint.GraphExecGroup context. "
     )
