@@ -1,0 +1,94 @@
+"""The rows of what the engine does: graph tasks, what failed in them, whose hooks they call."""
+
+from __future__ import annotations
+
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradscope.record.catalog import Catalog
+from gradscope.record.tracebacks import described
+
+if TYPE_CHECKING:
+    from gradscope.record.contexts import Contexts
+    from gradscope.record.log import Ints
+    from gradscope.record.sites import Sites
+    from gradscope.trace.writer import Writer
+
+
+class EngineCatalog(Catalog):
+    """The catalog of tensors, nodes and calls, and beside them the graph tasks."""
+
+    def __init__(
+        self, writer: Writer, sites: Sites, contexts: Contexts, base: int, number: Any
+    ) -> None:
+        super().__init__(writer, sites, contexts, base, number)
+        self.tasks: list[dict[str, Any]] = []
+        self.ended_tasks: list[tuple[int, int, int]] = []
+        self.dependencies: list[tuple[int, int, Ints, Ints]] = []
+        self.on_task_end: Any = None
+
+    def task_begin(self, probe: Any, task: Any, root: Any, length: int, state: Any) -> None:
+        from gradscope.record.native import ENTER, PUSH, TASK_BEGIN
+
+        task.seen = self._number()
+        parent = task.parent
+        counts, info = task.dependencies, task.exec_info or {}
+        nodes, remaining = probe.counted(counts)
+        if len(nodes) and nodes.min() <= self.base:
+            nodes = np.array([self.number_of_node(node) for node in counts])
+        self.number_of_node(root)
+        roots = [self.number_of_node(n) for n in task.graph_roots]
+        inputs = [self.number_of_node(n) for n, _ in task.inputs]
+        needed = [self.number_of_node(n) for n, e in info.items() if e.needed]
+        captured = [self.number_of_node(n) for n, e in info.items() if e.captures]
+        now = perf_counter_ns()  # after all nodes that were made before the recording are described
+        called = self._sites.here(2)
+        self.recent.task(task.seen, called)
+        # The row first: another thread may be writing down what has been noted so far.
+        self.tasks.append({
+            "id": task.seen,
+            "roots": roots, "inputs": inputs, "needed": needed, "captured": captured,
+            "keep_graph": task.keep_graph, "create_graph": task.create_graph,
+            "accumulate_grad": task.accumulate_grad, "depth": task.reentrant_depth,
+            "parent": self.base if parent is None else max(parent.seen, self.base),
+            "thread": self._contexts.thread(), "stack": called,
+            "step": self._contexts.step,
+            "begin": now - self._contexts._start,
+        })  # fmt: skip
+        if parent is not None:
+            probe.note(ENTER, task, task.parent_node, task.reentrant_depth, at=now)
+        probe.note(TASK_BEGIN, task, None, at=now)
+        self.dependencies.append((now, task.seen, nodes, remaining))
+        if length >= 0:  # else the queue tells it
+            probe.note(PUSH, task, root, task.reentrant_depth, length)
+
+    def task_end(self, probe: Any, task: Any) -> None:
+        from gradscope.record.native import LEAVE, TASK_END
+
+        if task.seen <= self.base:  # it began before the recording did
+            return
+        error = task.error
+        text = "" if error is None else described(error)
+        now = perf_counter_ns()
+        probe.note(TASK_END, task, None, int(error is not None), at=now)
+        if task.parent is not None:
+            probe.note(LEAVE, task, None, task.reentrant_depth, at=now)
+        shown = self._writer.intern(text)
+        self.ended_tasks.append((task.seen, now - self._contexts._start, shown))
+        if task.parent is None:
+            self.on_task_end()
+
+    def failed(self, probe: Any, task: Any, node: Any, error: BaseException) -> None:
+        from gradscope.record.native import ERROR
+
+        intern = self._writer.intern
+        message = described(error).partition(": ")[2]
+        probe.fail(task, node)
+        probe.note(ERROR, task, node, intern(type(error).__name__), intern(message))
+
+    def hook(self, hook: Any) -> tuple[int, int]:
+        """Where a hook was written, and its name."""
+        name = getattr(hook, "__qualname__", None) or type(hook).__name__
+        return self._sites.of_function(hook), self._writer.intern(name)
