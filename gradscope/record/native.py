@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradscope.record.engine_catalog import EngineCatalog
+from gradscope.record.catalog import Catalog
 from gradscope.record.history import odd
 from gradscope.record.log import Log
 from gradscope.record.sites import Sites
@@ -126,7 +126,7 @@ class NativeProbe(ThreadNotes):
         sites: Sites,
         layouts: Layouts,
         contexts: Contexts,
-        catalog: EngineCatalog,
+        catalog: Catalog,
     ) -> None:
         self.numbers = numbers
         self.base = numbers.base

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradscope.record.answers import Answers
+from gradscope.record.catalog import Catalog
 from gradscope.record.compiling import Compiling
 from gradscope.record.contexts import Contexts
-from gradscope.record.engine_catalog import EngineCatalog
 from gradscope.record.layouts import Layouts
 from gradscope.record.log import taken
 from gradscope.record.modules import Modules
@@ -48,9 +48,7 @@ class Session:
         self.base = self.numbers.base
         self.sites = Sites(writer, whole=level == "full")
         self.contexts = Contexts(writer, start, self.base)
-        self.catalog = EngineCatalog(
-            writer, self.sites, self.contexts, self.base, self.numbers.take
-        )
+        self.catalog = Catalog(writer, self.sites, self.contexts, self.base, self.numbers.take)
         self.modules = Modules(writer, self.catalog.number_of)
         self.layouts = Layouts(writer)
         self.operators = Operators(writer, saved=level != "graph")

@@ -11,8 +11,8 @@ from gradscope.runtime.autograd.input_buffer import ADDED_IN_PLACE, MADE, UNDEFI
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gradscope.record.catalog import Catalog
     from gradscope.record.contexts import Contexts
-    from gradscope.record.engine_catalog import EngineCatalog
 
 (QUEUED, TAKEN, DECREMENT, BUFFER_MADE, BUFFER_ADDED, WAIT, WAKE) = range(16, 23)
 """Codes of single events; see trace/shorthand/runs.CODES."""
@@ -25,7 +25,7 @@ class ThreadNotes:
     thread between them, so each is noted by itself, with its queue.
     """
 
-    catalog: EngineCatalog
+    catalog: Catalog
     contexts: Contexts
     base: int
     note: Callable[..., int]
