@@ -18,10 +18,11 @@ from gradscope.runtime.autograd.making import finish
 from gradscope.runtime.autograd.node import NOWHERE, Node, new
 from gradscope.runtime.errors.places import remember_writer
 from gradscope.runtime.in_place import before_write, check_inplace, count_write, write
-from gradscope.runtime.operation import FLOATS, Operation, Refused
+from gradscope.runtime.operation import Operation
 from gradscope.runtime.refusals import refused
 from gradscope.runtime.saved import freed, save_input, save_output, unpack_array, unpack_tensor
 from gradscope.runtime.state import ThreadState, local
+from gradscope.runtime.traits import FLOATS, Refused
 from gradscope.runtime.views import attach_view, attach_views, edge_of, rebase_history
 
 FLOAT32 = np.dtype(np.float32)
@@ -188,14 +189,22 @@ def below_modes(op: Operation, arguments: tuple[Any, ...]) -> Any:
             values[i] = _as_tensor(op, p, values[i])
     refusals = [t for t in op.traits if isinstance(t, Refused)]
     if refusals:
-        _refuse(refusals, [v._array for v in values if isinstance(v, Tensor)], given=True)
+        named = [
+            v._array
+            for v, p in zip(values, op.plan.parameters, strict=True)
+            if isinstance(v, Tensor) and not p.aside
+        ]
+        _refuse(refusals, named, given=True)
     arrays = _arrays(op, values)
     if refusals:
-        _refuse(refusals, arrays, given=False)
-    if ThreadState.devices:
-        where = placement.common(op, values)
-        if where is not None:
-            return placement.on_device(op, values, arrays, begin, where)
+        asides = [p.aside for p in op.plan.tensors]
+        named = [array for array, aside in zip(arrays, asides, strict=True) if not aside]
+        _refuse(refusals, named, given=False)
+    where = placement.common(op, values) if ThreadState.devices else None
+    if ThreadState.with_tangents is not None:
+        return ThreadState.with_tangents(op, values, arrays, begin, where)
+    if where is not None:
+        return placement.on_device(op, values, arrays, begin, where)
     return op.full(*values, *arrays, begin)
 
 

@@ -125,5 +125,11 @@ def _castable(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
 def before_write(tensor: Tensor) -> Tensor:
     """A clone of a tensor that is about to be written to; the clone is a node, as in PyTorch."""
     begin = 0 if probe.here is None else perf_counter_ns()
-    made: Tensor = REGISTRY["clone"].full(tensor, None, tensor._array, begin)
+    clone = REGISTRY["clone"]
+    if ThreadState.with_tangents is not None:
+        made: Tensor = ThreadState.with_tangents(
+            clone, [tensor, None], [tensor._array], begin, None
+        )
+    else:
+        made = clone.full(tensor, None, tensor._array, begin)
     return made

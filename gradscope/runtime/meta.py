@@ -63,9 +63,10 @@ class ViewMeta(AutogradMeta):
     view's history, valid while the alias set has the version `version`.
     """
 
-    __slots__ = ("base", "chain", "creation", "edge", "version")
+    __slots__ = ("base", "chain", "creation", "edge", "forward", "version")
 
     is_view = True
+    forward: tuple[Tensor, int] | None
 
     def __init__(self, base: Tensor, chain: tuple[Any, ...], creation: CreationMeta) -> None:
         super().__init__()
@@ -74,3 +75,18 @@ class ViewMeta(AutogradMeta):
         self.creation = creation
         self.edge: tuple[Node, int] | None = None
         self.version = 0
+
+
+class DualMeta(ViewMeta):
+    """The autograd fields of a dual tensor, of its primal, and of views of them.
+
+    `forward` is the tensor whose tangent the view shares, and how many steps of the chain lead to
+    that tensor; None if it shares none, though it is a view of `base` (see forward_grad.py).
+    """
+
+    __slots__ = ()
+
+    def below(self, source: Tensor, view: ViewMeta) -> None:
+        """Let a view of `source`, whose fields these are, share a tangent with it."""
+        view.__class__ = DualMeta
+        view.forward = self.forward or (source, len(self.chain))

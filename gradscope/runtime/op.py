@@ -25,48 +25,69 @@ import numpy as np
 from gradscope.runtime import road, road_back
 from gradscope.runtime.autograd.node import OpNode
 from gradscope.runtime.call import scope_of
-from gradscope.runtime.operation import (
+from gradscope.runtime.operation import REGISTRY, Formula, Operation
+from gradscope.runtime.road import Parameter, Plan, Slot
+from gradscope.runtime.traits import (
     BY_HAND,
     COMPARES,
+    ELEMENTWISE,
     F_ONLY,
     FLOATS,
     FUNCTION_ONLY,
     INTERNAL,
+    LINEAR,
     METHOD_ONLY,
+    PRODUCT,
     PROMOTES,
-    REGISTRY,
+    REDUCES,
     TENSORS_ONLY,
+    TRANSPOSED,
+    UNKNOWN,
     Constants,
-    Formula,
     Hidden,
     Joint,
     Named,
     Numbers,
-    Operation,
     Outputs,
     Refused,
     Sequences,
     Tensors,
     Trait,
+    hidden,
+    joint,
+    jvp,
+    numbers,
+    outputs,
+    overload,
+    refuses,
+    sequence,
+    shows,
+    tensors,
 )
-from gradscope.runtime.road import Parameter, Plan, Slot
 from gradscope.runtime.unbuilt import Unbuilt
 from gradscope.runtime.words import w
 
 __all__ = [
     "BY_HAND",
     "COMPARES",
+    "ELEMENTWISE",
     "FLOATS",
     "FUNCTION_ONLY",
     "F_ONLY",
     "INTERNAL",
+    "LINEAR",
     "METHOD_ONLY",
+    "PRODUCT",
     "PROMOTES",
+    "REDUCES",
     "TENSORS_ONLY",
+    "TRANSPOSED",
+    "UNKNOWN",
     "family",
     "hidden",
     "inplace",
     "joint",
+    "jvp",
     "like",
     "numbers",
     "op",
@@ -79,51 +100,6 @@ __all__ = [
     "view",
     "w",
 ]
-
-
-def tensors(*names: str) -> Tensors:
-    """These inputs are tensors without a gradient (an index, a mask)."""
-    return Tensors(names)
-
-
-def numbers(*names: str) -> Numbers:
-    """These inputs are plain numbers, whatever their names."""
-    return Numbers(names)
-
-
-def outputs(*names: str, without: Sequence[str] = (), structure: Any = None) -> Outputs:
-    """The operation returns these; a name in `without` is not differentiable."""
-    return Outputs(names, tuple(without), structure)
-
-
-def sequence(*names: str) -> Sequences:
-    """These inputs are sequences of tensors."""
-    return Sequences(names)
-
-
-def hidden(*names: str) -> Hidden:
-    """The node keeps these without showing them as `_saved_*`."""
-    return Hidden(names)
-
-
-def overload(name: str) -> Named:
-    """PyTorch's name of this overload."""
-    return Named(name)
-
-
-def shows(**options: Any) -> Constants:
-    """The node shows these saved options, whose values no call of this overload can change."""
-    return Constants(tuple(options.items()))
-
-
-def refuses(kinds: str, text: str, *, given: bool = False, by_numpy: bool = False) -> Refused:
-    """Dtypes of these kinds (NumPy's letters) are refused; {kind} in the text is their name."""
-    return Refused(kinds, text, given, by_numpy)
-
-
-def joint(*names: str, by: Callable[..., Any]) -> Joint:
-    """`by` returns the gradients of all these inputs, in order."""
-    return Joint(names, by)
 
 
 def op(

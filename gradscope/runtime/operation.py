@@ -7,109 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from gradscope.runtime.traits import COMPARES, PROMOTES, Trait
+
 if TYPE_CHECKING:
     from gradscope.runtime.autograd.node import OpNode
     from gradscope.runtime.road import Plan
 
 REGISTRY: dict[str, Operation] = {}
 """Every declared operation by its full name (`mul.Tensor`)."""
-
-
-class Trait:
-    """Something a row says about its operation beside forward and derivatives."""
-
-
-PROMOTES = Trait()
-"""Its tensors are brought to one dtype first, by PyTorch's rules."""
-FLOATS = Trait()
-"""Integers are brought to the default floating dtype first."""
-COMPARES = Trait()
-"""Its tensors are brought to one dtype; its result has another (bool), and no gradient."""
-BY_HAND = Trait()
-"""Its complex derivative is written out: not conj(formula(conj(grad)))."""
-F_ONLY = Trait()
-"""It lives in `nn.functional` only."""
-METHOD_ONLY = Trait()
-"""It is a method of tensors only."""
-FUNCTION_ONLY = Trait()
-"""It is a function only."""
-INTERNAL = Trait()
-"""Users do not see it: a part of another operation."""
-TENSORS_ONLY = Trait()
-"""Its second input may not be a Python number."""
-
-
-@dataclass(frozen=True)
-class Tensors(Trait):
-    """Inputs that are tensors but get no gradient."""
-
-    names: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Numbers(Trait):
-    """Inputs that are plain numbers, where the same name means a tensor elsewhere (`self`)."""
-
-    names: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Outputs(Trait):
-    """Names of several outputs; `without` of them get no gradient."""
-
-    names: tuple[str, ...]
-    without: tuple[str, ...] = ()
-    structure: Callable[..., Any] | None = None
-
-
-@dataclass(frozen=True)
-class Sequences(Trait):
-    """The first input is a sequence of tensors."""
-
-    names: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Constants(Trait):
-    """Options that are the same in every call of this overload, and that its node shows."""
-
-    values: tuple[tuple[str, Any], ...]
-
-
-@dataclass(frozen=True)
-class Refused(Trait):
-    """Kinds of dtype (NumPy's letters) it does not know, and what it says of them.
-
-    `given`: asked of what the user gave, not of what promotion made of it. `by_numpy`: NumPy
-    refuses them too, so that the short road need not look.
-    """
-
-    kinds: str
-    text: str
-    given: bool = False
-    by_numpy: bool = False
-
-
-@dataclass(frozen=True)
-class Named(Trait):
-    """The overload's name, where PyTorch has several: `Scalar`, `Tensor`, `dim`."""
-
-    overload: str
-
-
-@dataclass(frozen=True)
-class Hidden(Trait):
-    """What a node keeps without showing it as `_saved_*`: PyTorch keeps it elsewhere."""
-
-    names: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Joint(Trait):
-    """One formula for several inputs at once."""
-
-    names: tuple[str, ...]
-    by: Callable[..., Any]
 
 
 class Formula:
@@ -141,6 +46,7 @@ class Operation:
     road: Callable[..., Any] = field(default=lambda: None)
     full: Callable[..., Any] = field(default=lambda: None)
     inplace_of: Operation | None = None
+    jvp: Callable[..., Any] | None = None
 
     def call_with(self, *arguments: Any) -> Any:
         """Call with all arguments in the order of the row."""

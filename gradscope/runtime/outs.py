@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gradscope.runtime.autograd.forward_grad import fw_grad
 from gradscope.runtime.errors.leaves import out_with_grad
 from gradscope.runtime.in_place import count_write
 
@@ -16,6 +17,11 @@ def written(name: str, made: Any, out: Any) -> Any:
         return made
     if made.requires_grad or out.requires_grad:
         raise out_with_grad(name, out)
+    if fw_grad(made) is not None or fw_grad(out) is not None:
+        raise NotImplementedError(
+            f"Trying to use forward AD with {name}_out that does not support it because it is an "
+            "out= function"
+        )
     if out._array.shape == made._array.shape:
         np.copyto(out._array, made._array, casting="unsafe")
     else:

@@ -89,6 +89,7 @@ def format_tensor(
     grad_fn_name: str | None = None,
     device: str = "cpu",
     names: tuple[str | None, ...] | None = None,
+    tangent: str | None = None,
 ) -> str:
     """Return what `repr` of a tensor says. Of one on the meta device, the array gives the shape."""
     options = _current.options
@@ -108,6 +109,8 @@ def format_tensor(
         suffixes.append("requires_grad=True")
     if names is not None:
         suffixes.append(f"names={names}")
+    if tangent is not None:
+        suffixes.append(f"tangent={tangent}")
     return _joined(f"{_PREFIX}{text}", suffixes, options.linewidth)
 
 

@@ -14,7 +14,8 @@ import numpy as np
 
 from gradscope.runtime import dtypes
 from gradscope.runtime.errors.in_place import write_wrong_shape
-from gradscope.runtime.operation import Operation, Refused
+from gradscope.runtime.operation import Operation
+from gradscope.runtime.traits import Refused
 
 
 def refused(op: Operation, error: Exception, arrays: Sequence[Any]) -> None:

@@ -159,6 +159,8 @@ def unpack_tensor(node: Any, value: Any, slot: int) -> Any:
         made = _placed(Tensor.from_array(array), None if extra is None else extra.device)
         made._versions = value.versions
         made._edge = (node, value.nr) if node is not None else None
+        if node is not None and node._extra is not None and node._extra.tangents is not None:
+            made.meta().fw_grad = node._extra.tangents.get(value.nr)
         return made
     if isinstance(value, Tensor):
         unpack_array(node, value, slot)

@@ -15,13 +15,14 @@ class ThreadState:
     """One thread's switches and counters.
 
     `special` is True while something needs more than the short road of a call: saved-tensor hooks,
-    anomaly mode, a function mode, inference mode. The short road tests this one flag.
+    anomaly mode, a function mode, inference mode, a dual level. The short road tests this one flag.
     """
 
     subclassed: ClassVar[bool] = False
     anomaly_mode: ClassVar[tuple[bool, bool]] = (False, True)
     """Whether anomaly mode is on and looks for NaN: for all threads, those to come too."""
     devices: ClassVar[bool] = False  # whether there are tensors elsewhere than on the CPU
+    with_tangents: ClassVar[Any] = None  # who runs calls while a dual level is open, on any thread
     all: ClassVar[weakref.WeakSet[ThreadState]] = weakref.WeakSet()
 
     __slots__ = (
@@ -35,6 +36,7 @@ class ThreadState:
         "disabled_saved_hooks",
         "formula",
         "function_modes",
+        "fw_grad_enabled",
         "grad_enabled",
         "inference",
         "keeper",
@@ -55,6 +57,7 @@ class ThreadState:
         self.grad_enabled = True
         self.inference = False
         self.anomaly, self.check_nan = ThreadState.anomaly_mode
+        self.fw_grad_enabled = True
         self.context = 0  # a watcher's number for where this thread is
         self.checkpoint_valid = True  # no node on this thread runs only for some gradients
         self.saved_hooks: list[tuple[Any, Any]] = []
@@ -101,6 +104,7 @@ class ThreadState:
         self.special = bool(
             ThreadState.subclassed
             or ThreadState.devices
+            or (ThreadState.with_tangents is not None and self.fw_grad_enabled)
             or self.anomaly
             or self.inference
             or self.saved_hooks
@@ -113,6 +117,7 @@ CARRIED = (
     "checkpoint_valid",
     "disabled_saved_hooks",
     "function_modes",
+    "fw_grad_enabled",
     "inference",
     "keeper",
     "multithreading",

@@ -270,18 +270,22 @@ class Tensor(Geometry, Values):
             raise detach_view(self)
         self._edge = None
         if self._meta is not None:
+            self._meta.fw_grad = None
             self._meta.requires_grad = False
         return self
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         from gradscope.runtime import printing
+        from gradscope.runtime.autograd.forward_grad import fw_grad
 
+        tangent = fw_grad(self)
         return printing.format_tensor(
             self._array,
             dtype=self.dtype,
             requires_grad=self.requires_grad and self.grad_fn is None,
             grad_fn_name=None if self.grad_fn is None else builtin_type(self.grad_fn).__name__,
             device=str(self.device),
+            tangent=None if tangent is None else f"{tangent}",
         )
 
     def __dir__(self) -> list[str]:

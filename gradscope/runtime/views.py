@@ -19,7 +19,7 @@ from gradscope.runtime.autograd.making import prepare
 from gradscope.runtime.autograd.node import NOWHERE, Node, new
 from gradscope.runtime.autograd.validate import apply
 from gradscope.runtime.in_place import refusal
-from gradscope.runtime.meta import AutogradMeta, CreationMeta, ViewMeta
+from gradscope.runtime.meta import AutogradMeta, CreationMeta, DualMeta, ViewMeta
 from gradscope.runtime.placement import mark
 from gradscope.runtime.saved import freed
 from gradscope.runtime.state import ThreadState, local
@@ -121,6 +121,8 @@ def attach_view(
     meta.version = made._versions.value  # type: ignore[union-attr]
     if node is not None:
         meta.edge = (node, nr)
+    if parent.__class__ is DualMeta:
+        parent.below(source, meta)
     made._meta = meta
 
 

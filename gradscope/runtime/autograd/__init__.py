@@ -21,6 +21,7 @@ _HOMES = {
     "detect_anomaly": "anomaly_mode",
     "enable_grad": "grad_mode",
     "function": "",
+    "forward_ad": "",
     "functional": "",
     "grad": "roots",
     "grad_mode": "",

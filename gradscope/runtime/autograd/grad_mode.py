@@ -10,7 +10,7 @@ from typing import Any, Self
 from gradscope.runtime.state import local
 
 
-class _Decorating:
+class Decorating:
     """A context manager that also decorates functions, generators included."""
 
     def clone(self) -> Any:
@@ -37,7 +37,7 @@ class _Decorating:
         return decorated
 
 
-def _decorated_generator(mode: _Decorating, function: Callable[..., Any]) -> Callable[..., Any]:
+def _decorated_generator(mode: Decorating, function: Callable[..., Any]) -> Callable[..., Any]:
     """Enter the mode at each resume and leave it at each yield."""
 
     @functools.wraps(function)
@@ -71,7 +71,7 @@ def _decorated_generator(mode: _Decorating, function: Callable[..., Any]) -> Cal
     return decorated
 
 
-class _GradMode(_Decorating):
+class _GradMode(Decorating):
     enabled: bool
 
     def __enter__(self) -> None:
@@ -126,7 +126,7 @@ class set_grad_enabled(_GradMode):  # noqa: N801
         return f"set_grad_enabled(mode={self.enabled})"
 
 
-class set_multithreading_enabled(_Decorating):  # noqa: N801
+class set_multithreading_enabled(Decorating):  # noqa: N801
     """Whether nodes of other devices run in threads of their own; switches at once."""
 
     def __init__(self, mode: bool) -> None:
@@ -148,7 +148,7 @@ def is_multithreading_enabled() -> bool:
     return bool(local.state.multithreading)
 
 
-class inference_mode(_Decorating):  # noqa: N801
+class inference_mode(Decorating):  # noqa: N801
     """Record nothing at all inside: no history, no views, no versions."""
 
     def __new__(cls, mode: Any = True) -> Any:
@@ -163,15 +163,15 @@ class inference_mode(_Decorating):  # noqa: N801
 
     def __enter__(self) -> None:
         state = local.state
-        self.before = (state.inference, state.grad_enabled)
+        self.before = (state.inference, state.grad_enabled, state.fw_grad_enabled)
         state.inference = self.mode
         if self.mode:
-            state.grad_enabled = False
+            state.grad_enabled = state.fw_grad_enabled = False
         state.refresh()
 
     def __exit__(self, *error: object) -> None:
         state = local.state
-        state.inference, state.grad_enabled = self.before
+        state.inference, state.grad_enabled, state.fw_grad_enabled = self.before
         state.refresh()
 
     def clone(self) -> Any:

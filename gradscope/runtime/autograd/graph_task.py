@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from gradscope.runtime.state import ThreadState, local
+
 if TYPE_CHECKING:
     from gradscope.runtime.autograd.node import Node
     from gradscope.runtime.autograd.ready_queue import ReadyQueue
@@ -37,6 +39,13 @@ class ExecInfo:
 
     def should_execute(self) -> bool:
         return self.needed or self.captures is not None
+
+
+def on_arrays(*, create_graph: bool) -> bool:
+    """Whether a backward runs on bare arrays: nobody wants its graph, and no tangent is about."""
+    return not (
+        create_graph or (ThreadState.with_tangents is not None and local.state.fw_grad_enabled)
+    )
 
 
 class GraphTask:
@@ -84,7 +93,7 @@ class GraphTask:
         self.keep_graph = keep_graph
         self.create_graph = create_graph
         self.accumulate_grad = accumulate_grad
-        self.raw = not create_graph
+        self.raw = on_arrays(create_graph=create_graph)
         self.reentrant_depth = reentrant_depth
         self.base_key = -reentrant_depth * DEPTH
         self.cpu_ready_queue = cpu_ready_queue

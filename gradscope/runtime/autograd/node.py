@@ -44,6 +44,7 @@ class Extra:
         "post_hooks",
         "pre_hooks",
         "retains_grad",
+        "tangents",
         "tensor_pre_hooks",
     )
 
@@ -55,6 +56,11 @@ class Extra:
         self.metadata: dict[Any, Any] = {}
         self.conjugates = False
         self.device: Any = None  # where the node runs, if not on the CPU
+        self.tangents: dict[int, Any] | None = None
+
+    def remember_tangent(self, nr: int, grad: Any) -> None:
+        """Keep the tangent of an output, for when a backward unpacks the output."""
+        self.tangents = {**(self.tangents or {}), nr: grad}
 
 
 class Node:

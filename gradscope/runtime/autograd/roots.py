@@ -13,6 +13,7 @@ from gradscope.runtime import dtypes, probe
 from gradscope.runtime.autograd.batched import one_by_one
 from gradscope.runtime.autograd.engine import engine
 from gradscope.runtime.autograd.grad_mode import set_grad_enabled
+from gradscope.runtime.autograd.graph_task import on_arrays
 from gradscope.runtime.autograd.making import prepare
 from gradscope.runtime.autograd.node import NOWHERE, Node
 from gradscope.runtime.errors import starting as errors
@@ -275,7 +276,7 @@ def _run(
             if isinstance(tensor, Tensor):
                 tensor.retain_grad()
     wanted = [_wanted_edge(x) for x in inputs]
-    raw = not create_graph
+    raw = on_arrays(create_graph=create_graph)
     values = [None if s is None else _fit(s, e, raw=raw) for s, e in zip(seeds, edges, strict=True)]
     found = engine.execute(
         edges,

@@ -9,9 +9,9 @@ import numpy as np
 
 from gradscope.runtime.autograd.node import Node
 from gradscope.runtime.errors import returned as errors
-from gradscope.runtime.operation import BY_HAND
 from gradscope.runtime.placement import device_of, stream_of
 from gradscope.runtime.state import ThreadState, local
+from gradscope.runtime.traits import BY_HAND
 
 
 def validate_count(node: Node, outputs: Sequence[Any]) -> Sequence[Any]:

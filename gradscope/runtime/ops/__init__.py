@@ -9,7 +9,8 @@ import importlib
 import pkgutil
 from typing import Any
 
-from gradscope.runtime.operation import F_ONLY, FUNCTION_ONLY, INTERNAL, METHOD_ONLY, REGISTRY
+from gradscope.runtime.operation import REGISTRY
+from gradscope.runtime.traits import F_ONLY, FUNCTION_ONLY, INTERNAL, METHOD_ONLY
 
 FUNCTIONS: dict[str, Any] = {}
 """What the runtime's top module offers by name."""

@@ -12,7 +12,20 @@ import numpy as np
 from gradscope.runtime.dims import wrapped
 from gradscope.runtime.kernels import plain
 from gradscope.runtime.kernels.support import HALVES
-from gradscope.runtime.op import FLOATS, INTERNAL, family, inplace, op, outputs, refuses, tensors, w
+from gradscope.runtime.op import (
+    ELEMENTWISE,
+    FLOATS,
+    INTERNAL,
+    TRANSPOSED,
+    family,
+    inplace,
+    jvp,
+    op,
+    outputs,
+    refuses,
+    tensors,
+    w,
+)
 from gradscope.runtime.ops.words import ONE, function_alias, zeros_like
 
 
@@ -32,10 +45,17 @@ def _sigmoid_backward(grad_output, output):
     return (ONE[output.dtype] - output) * output * grad_output
 
 
-tanh = op("TanhBackward0", np.tanh, FLOATS, self=lambda grad, result: w.tanh_backward(grad, result))
+tanh = op(
+    "TanhBackward0",
+    np.tanh,
+    ELEMENTWISE,
+    FLOATS,
+    self=lambda grad, result: w.tanh_backward(grad, result),
+)
 tanh_backward = op(
     "TanhBackwardBackward0",
     _tanh_backward,
+    ELEMENTWISE,
     INTERNAL,
     grad_output=lambda grad, output: w.tanh_backward(grad, output),
     output=lambda grad, grad_output, output: grad * (output * grad_output * -2),
@@ -43,12 +63,14 @@ tanh_backward = op(
 sigmoid = op(
     "SigmoidBackward0",
     _sigmoid,
+    ELEMENTWISE,
     FLOATS,
     self=lambda grad, result: w.sigmoid_backward(grad, result),
 )
 sigmoid_backward = op(
     "SigmoidBackwardBackward0",
     _sigmoid_backward,
+    ELEMENTWISE,
     INTERNAL,
     grad_output=lambda grad, output: w.sigmoid_backward(grad, output),
     output=lambda grad, grad_output, output: grad * grad_output * (1 - 2 * output),
@@ -72,6 +94,7 @@ def _gelu_curvature(x, approximate):
 gelu = op(
     "GeluBackward0",
     lambda self, *, approximate="none": plain.gelu(self, _known(approximate)),
+    ELEMENTWISE,
     INTERNAL,
     _floats_only("GeluKernelImpl"),
     self=lambda grad, self, approximate: w.gelu_backward(grad, self, approximate=approximate),
@@ -81,6 +104,7 @@ gelu_backward = op(
     lambda grad_output, self, *, approximate="none": plain.gelu_backward(
         grad_output, self, approximate
     ),
+    ELEMENTWISE,
     INTERNAL,
     grad_output=lambda grad, self, approximate: w.gelu_backward(
         grad, self, approximate=approximate
@@ -110,6 +134,7 @@ def _mish_slope(grad, self):
 silu = op(
     "SiluBackward0",
     lambda self: self / (np.exp(np.negative(self)) + ONE[self.dtype]),
+    ELEMENTWISE,
     INTERNAL,
     refuses("biu", "\"silu_cpu\" not implemented for '{kind}'"),
     self=_silu_slope,
@@ -117,6 +142,7 @@ silu = op(
 mish = op(
     "MishBackward0",
     lambda self: self * np.tanh(plain.softplus(self)),
+    ELEMENTWISE,
     INTERNAL,
     _floats_only("mish_cpu"),
     self=_mish_slope,
@@ -137,6 +163,7 @@ def _softplus_curvature(grad, self, beta, threshold):
 softplus = op(
     "SoftplusBackward0",
     lambda self, beta=1, threshold=20: plain.softplus(self, beta, threshold),
+    ELEMENTWISE,
     INTERNAL,
     _floats_only("softplus_cpu"),
     self=lambda grad, self, beta, threshold: w.softplus_backward(grad, self, beta, threshold),
@@ -144,6 +171,7 @@ softplus = op(
 softplus_backward = op(
     "SoftplusBackwardBackward0",
     _softplus_backward,
+    ELEMENTWISE,
     INTERNAL,
     grad_output=lambda grad, self, beta, threshold: w.softplus_backward(
         grad, self, beta, threshold
@@ -170,6 +198,7 @@ def _log_sigmoid_backward(grad_output, self, buffer):
 log_sigmoid_forward = op(
     "LogSigmoidBackward0",
     _log_sigmoid,
+    ELEMENTWISE,
     INTERNAL,
     _floats_only("log_sigmoid_cpu"),
     outputs("output", "buffer", without=("buffer",)),
@@ -178,6 +207,7 @@ log_sigmoid_forward = op(
 log_sigmoid_backward = op(
     "LogSigmoidBackwardBackward0",
     lambda grad_output, self, buffer: _log_sigmoid_backward(grad_output, self, buffer),
+    ELEMENTWISE,
     INTERNAL,
     tensors("buffer"),
     grad_output=lambda grad, self, buffer: w.log_sigmoid_backward(grad, self, buffer),
@@ -219,6 +249,7 @@ def _elu_curvature(grad, grad_output, alpha, scale, input_scale, is_result, self
 elu = op(
     "EluBackward0",
     _elu,
+    ELEMENTWISE,
     INTERNAL,
     _floats_only("elu_cpu"),
     self=lambda grad, self, alpha, scale, input_scale: w.elu_backward(
@@ -228,6 +259,7 @@ elu = op(
 elu__from_result = op(
     "EluBackward1",
     _elu,
+    ELEMENTWISE,
     INTERNAL,
     _floats_only("elu_cpu"),
     self=lambda grad, result, alpha, scale, input_scale: w.elu_backward(
@@ -237,6 +269,7 @@ elu__from_result = op(
 elu_backward = op(
     "EluBackwardBackward0",
     _elu_backward,
+    ELEMENTWISE,
     INTERNAL,
     grad_output=lambda grad, alpha, scale, input_scale, is_result, self_or_result: w.elu_backward(
         grad, alpha, scale, input_scale, is_result, self_or_result
@@ -246,6 +279,7 @@ elu_backward = op(
 celu = op(
     "CeluBackward0",
     lambda self, alpha=1.0: _elu(self, alpha, 1.0, 1.0 / alpha),
+    ELEMENTWISE,
     INTERNAL,
     _floats_only("elu_cpu"),
     self=lambda grad, self, alpha: w.elu_backward(grad, alpha, 1.0, 1.0 / alpha, False, self),
@@ -253,6 +287,7 @@ celu = op(
 celu__from_result = op(
     "CeluBackward1",
     celu.op.kernel,
+    ELEMENTWISE,
     INTERNAL,
     _floats_only("elu_cpu"),
     self=lambda grad, result, alpha: w.elu_backward(grad, alpha, 1.0, 1.0 / alpha, True, result),
@@ -300,6 +335,7 @@ def _glu_curvature(grad, grad_output, self, dim):
 glu = op(
     "GluBackward0",
     _glu,
+    jvp(lambda self_t, self, dim: _glu_turn(self_t, self, dim)),
     INTERNAL,
     _floats_only("glu_cpu"),
     self=lambda grad, self, dim: w.glu_backward(grad, self, dim),
@@ -307,6 +343,7 @@ glu = op(
 glu_backward = op(
     "GluBackwardBackward0",
     _glu_backward,
+    TRANSPOSED,
     INTERNAL,
     grad_output=_glu_turn,
     self=_glu_curvature,

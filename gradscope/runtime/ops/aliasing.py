@@ -5,9 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from gradscope.runtime import overrides, probe
+from gradscope.runtime.autograd.forward_grad import fw_grad
 from gradscope.runtime.call import wrap
 from gradscope.runtime.errors import in_place as errors
-from gradscope.runtime.op import BY_HAND, INTERNAL, METHOD_ONLY, family, op, view, w
+from gradscope.runtime.op import (
+    BY_HAND,
+    INTERNAL,
+    LINEAR,
+    METHOD_ONLY,
+    family,
+    op,
+    view,
+    w,
+)
 from gradscope.runtime.ops import METHODS, both, function, method
 from gradscope.runtime.state import local
 from gradscope.runtime.storage import VersionCounter
@@ -16,6 +26,11 @@ from gradscope.runtime.views import share
 _COMPLEX = {"f": "F", "d": "D"}
 
 alias = view("AliasBackward0", lambda self: self[...], INTERNAL, self=lambda grad: grad)
+# What `make_dual` and `unpack_dual` return, with the nodes PyTorch gives them.
+_make_dual = view(
+    "ViewBackward0", lambda self: self[...], INTERNAL, self=lambda grad, self_shape: grad
+)
+_fw_primal = view("Identity", lambda self: self[...], INTERNAL, self=lambda grad: grad)
 detach__default = op(None, lambda self: self, METHOD_ONLY)
 
 
@@ -52,7 +67,7 @@ view_as_real = view(
 view_as_complex = view(
     "ViewAsComplexBackward0", _as_complex, BY_HAND, self=lambda grad: w.view_as_real(grad)
 )
-conj__default = op("ConjBackward0", np.conj, BY_HAND, self=lambda grad: grad.conj())
+conj__default = op("ConjBackward0", np.conj, LINEAR, BY_HAND, self=lambda grad: grad.conj())
 family(globals())
 
 
@@ -132,6 +147,11 @@ def set_(self, source=None):
     """Become another tensor's alias."""
     if self.requires_grad and self.is_leaf and local.state.grad_enabled:
         raise errors.leaf_in_place(self)
+    if fw_grad(self) is not None or (source is not None and fw_grad(source) is not None):
+        raise NotImplementedError(
+            "Trying to use forward AD with set_ that does not support it because it has not been "
+            "implemented yet."
+        )
     self._array = np.empty(0, self._array.dtype) if source is None else source._array
     self._storage = None if source is None else source.untyped_storage()
     if self._versions is None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from gradscope.runtime.op import (
+    ELEMENTWISE,
     FLOATS,
     INTERNAL,
+    LINEAR,
     PROMOTES,
     family,
     inplace,
@@ -36,6 +38,7 @@ NO_MASKS = (
 add__default = op(
     "AddBackward0",
     np.add,
+    ELEMENTWISE,
     PROMOTES,
     shows(alpha=1),
     self=lambda grad: grad,
@@ -44,6 +47,7 @@ add__default = op(
 add__alpha = op(
     "AddBackward0",
     lambda self, other, alpha: self + _times(other, alpha),
+    ELEMENTWISE,
     PROMOTES,
     self=lambda grad: grad,
     other=lambda grad, alpha: grad * beside(grad, alpha),
@@ -51,18 +55,21 @@ add__alpha = op(
 add__Scalar = op(
     "AddBackward1",
     lambda self, other: self + other,
+    ELEMENTWISE,
     INTERNAL,
     self=lambda grad: grad,
 )
 sub__Scalar = op(
     "SubBackward1",
     lambda self, other: self - other,
+    ELEMENTWISE,
     INTERNAL,
     self=lambda grad: grad,
 )
 sub__default = op(
     "SubBackward0",
     np.subtract,
+    ELEMENTWISE,
     PROMOTES,
     *NO_MASKS,
     shows(alpha=1),
@@ -72,6 +79,7 @@ sub__default = op(
 sub__alpha = op(
     "SubBackward0",
     lambda self, other, alpha: self - _times(other, alpha),
+    ELEMENTWISE,
     PROMOTES,
     *NO_MASKS,
     self=lambda grad: grad,
@@ -80,6 +88,7 @@ sub__alpha = op(
 rsub__Tensor = op(
     "RsubBackward0",
     lambda self, other, alpha=1: np.subtract(other, self if alpha == 1 else _times(self, alpha)),
+    ELEMENTWISE,
     PROMOTES,
     *NO_MASKS,
     self=lambda grad, alpha: -(grad if alpha == 1 else grad * beside(grad, alpha)),
@@ -89,6 +98,7 @@ rsub__Tensor = op(
 rsub__Scalar = op(
     "RsubBackward1",
     lambda self, other: np.subtract(other, self),
+    ELEMENTWISE,
     PROMOTES,
     *NO_MASKS,
     shows(alpha=1),
@@ -97,6 +107,7 @@ rsub__Scalar = op(
 rsub__Scalar_alpha = op(
     "RsubBackward1",
     lambda self, other, alpha: np.subtract(other, _times(self, alpha)),
+    ELEMENTWISE,
     PROMOTES,
     *NO_MASKS,
     self=lambda grad, alpha: -(grad * beside(grad, alpha)),
@@ -104,6 +115,7 @@ rsub__Scalar_alpha = op(
 mul = op(
     "MulBackward0",
     np.multiply,
+    ELEMENTWISE,
     PROMOTES,
     self=lambda grad, other: grad * other,
     other=lambda grad, self: grad * self,
@@ -111,6 +123,7 @@ mul = op(
 mul__Scalar = op(
     "MulBackward1",
     lambda self, other: self * other,
+    LINEAR,
     INTERNAL,
     self=lambda grad, other: grad * beside(grad, other),
 )
@@ -124,6 +137,7 @@ def _divisor_slope(grad, self, other):
 div__default = op(
     "DivBackward0",
     np.true_divide,
+    ELEMENTWISE,
     PROMOTES,
     FLOATS,
     self=lambda grad, other: grad / other,
@@ -132,12 +146,14 @@ div__default = op(
 div__Scalar = op(
     "DivBackward1",
     lambda self, other: self / other,
+    LINEAR,
     INTERNAL,
     self=lambda grad, other: grad / beside(grad, other),
 )
 neg = op(
     "NegBackward0",
     np.negative,
+    LINEAR,
     refuses(
         "b",
         "Negation, the `-` operator, on a bool tensor is not supported. "
@@ -149,6 +165,7 @@ neg = op(
 reciprocal = op(
     "ReciprocalBackward0",
     np.reciprocal,
+    ELEMENTWISE,
     FLOATS,
     self=lambda grad, result: -grad * (result * result),
 )
@@ -196,6 +213,7 @@ def _divide(self, other, rounding_mode):
 div__Tensor_mode = op(
     "DivBackward2",
     _divide,
+    ELEMENTWISE,
     PROMOTES,
     refuses("b", "\"div_cpu\" not implemented for '{kind}'"),
     self=lambda grad, other, rounding_mode: (
@@ -214,6 +232,7 @@ def _lerp(self, end, weight):
 lerp__Scalar = op(
     "LerpBackward0",
     _lerp,
+    ELEMENTWISE,
     refuses("biu", "\"lerp_kernel_scalar\" not implemented for '{kind}'"),
     self=lambda grad, weight: grad * beside(grad, 1 - weight),
     end=lambda grad, weight: grad * beside(grad, weight),
@@ -221,6 +240,7 @@ lerp__Scalar = op(
 lerp__Tensor = op(
     "LerpBackward1",
     _lerp,
+    ELEMENTWISE,
     refuses("biu", "\"lerp_kernel_tensor\" not implemented for '{kind}'"),
     self=lambda grad, weight: grad * (beside(weight, 1) - weight),
     end=lambda grad, weight: grad * weight,
@@ -250,6 +270,7 @@ def _addcdiv(self, tensor1, tensor2, *, value=1):
 addcmul = op(
     "AddcmulBackward0",
     _addcmul,
+    ELEMENTWISE,
     PROMOTES,
     refuses("b", "\"addcmul_cpu_out\" not implemented for '{kind}'"),
     self=lambda grad: grad,
@@ -259,6 +280,7 @@ addcmul = op(
 addcdiv = op(
     "AddcdivBackward0",
     _addcdiv,
+    ELEMENTWISE,
     PROMOTES,
     self=lambda grad: grad,
     tensor1=lambda grad, tensor2, value: grad * (beside(tensor2, value) / tensor2),

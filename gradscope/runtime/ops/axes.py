@@ -5,10 +5,19 @@ from __future__ import annotations
 import warnings
 
 from gradscope.runtime import probe
+from gradscope.runtime.autograd.forward_grad import fw_grad, plainly
 from gradscope.runtime.autograd.node import new
 from gradscope.runtime.dims import sizes, text, wrapped
 from gradscope.runtime.in_place import check_inplace
-from gradscope.runtime.op import INTERNAL, METHOD_ONLY, family, op, view as view_op, w
+from gradscope.runtime.op import (
+    INTERNAL,
+    LINEAR,
+    METHOD_ONLY,
+    family,
+    op,
+    view as view_op,
+    w,
+)
 from gradscope.runtime.ops import METHODS, both, function, method, shape as shapes
 from gradscope.runtime.ops.aliasing import alias
 from gradscope.runtime.state import local
@@ -67,22 +76,30 @@ transpose = view_op("TransposeBackward0", _transpose, **TRANSPOSE)
 t = view_op("TBackward0", _t, **T)
 
 # What changes the dims of the tensor itself has nodes of its own names.
-_transposed = op("TransposeBackward1", _transpose, INTERNAL, **TRANSPOSE)
-_t_self = op("TBackward1", _t, INTERNAL, **T)
-_squeezed = op("SqueezeBackward3", shapes.squeeze__default.op.kernel, INTERNAL, **shapes.SQUEEZE)
+_transposed = op("TransposeBackward1", _transpose, LINEAR, INTERNAL, **TRANSPOSE)
+_t_self = op("TBackward1", _t, LINEAR, INTERNAL, **T)
+_squeezed = op(
+    "SqueezeBackward3", shapes.squeeze__default.op.kernel, LINEAR, INTERNAL, **shapes.SQUEEZE
+)
 _squeezed_dim = op(
-    "SqueezeBackward4", shapes.squeeze__dim.op.kernel, INTERNAL, **shapes.SQUEEZE_DIM
+    "SqueezeBackward4", shapes.squeeze__dim.op.kernel, LINEAR, INTERNAL, **shapes.SQUEEZE_DIM
 )
 _squeezed_dims = op(
-    "SqueezeBackward5", shapes.squeeze__dims.op.kernel, INTERNAL, **shapes.SQUEEZE_DIMS
+    "SqueezeBackward5", shapes.squeeze__dims.op.kernel, LINEAR, INTERNAL, **shapes.SQUEEZE_DIMS
 )
-_unsqueezed = op("UnsqueezeBackward1", shapes.unsqueeze.op.kernel, INTERNAL, **shapes.UNSQUEEZE)
+_unsqueezed = op(
+    "UnsqueezeBackward1", shapes.unsqueeze.op.kernel, LINEAR, INTERNAL, **shapes.UNSQUEEZE
+)
 family(globals())
 
 
 def _reshaped_in_place(row, target, *options):
-    """Give the tensor itself other dims; its elements stay where they are."""
+    """Give the tensor itself other dims, and its tangent; its elements stay where they are."""
     state, here = local.state, probe.here
+    tangent = fw_grad(target) if state.special else None
+    if tangent is not None:
+        with plainly():
+            _reshaped_in_place(row, tangent, *options)
     begin = here.clock() if here is not None else 0
     check_inplace(target, (target,), state)
     before = new(type(target))

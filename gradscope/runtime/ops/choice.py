@@ -6,6 +6,8 @@ import numpy as np
 
 from gradscope.runtime import dtypes
 from gradscope.runtime.op import (
+    ELEMENTWISE,
+    LINEAR,
     PROMOTES,
     TENSORS_ONLY,
     family,
@@ -41,6 +43,7 @@ def _where(condition, self, other):
 where__default = op(
     "WhereBackward0",
     _where,
+    ELEMENTWISE,
     PROMOTES,
     tensors("condition"),
     self=lambda grad, condition: w.where(condition, grad, nothing(grad)),
@@ -68,12 +71,14 @@ def _c_name(kind):
 masked_fill__Scalar = op(
     "MaskedFillBackward0",
     _fill,
+    ELEMENTWISE,
     tensors("mask"),
     self=lambda grad, mask: without(grad, mask),
 )
 masked_fill__Tensor = op(
     "MaskedFillBackward1",
     lambda self, mask, value: np.where(mask, value.astype(self.dtype), self),
+    LINEAR,
     tensors("mask"),
     self=lambda grad, mask: without(grad, mask),
     value=lambda grad, mask: w.masked_select(grad, mask).sum(),
@@ -101,6 +106,7 @@ def _smaller(grad, mine, other):
 maximum = op(
     "MaximumBackward0",
     np.maximum,
+    ELEMENTWISE,
     PROMOTES,
     TENSORS_ONLY,
     refuses("c", "maximum not implemented for complex tensors."),
@@ -110,6 +116,7 @@ maximum = op(
 minimum = op(
     "MinimumBackward0",
     np.minimum,
+    ELEMENTWISE,
     PROMOTES,
     TENSORS_ONLY,
     refuses("c", "minimum not implemented for complex tensors."),
@@ -142,6 +149,7 @@ def _not_nan(value):
 fmax = op(
     "FmaxBackward0",
     np.fmax,
+    ELEMENTWISE,
     PROMOTES,
     TENSORS_ONLY,
     refuses("c", "fmax not implemented for complex tensors."),
@@ -151,6 +159,7 @@ fmax = op(
 fmin = op(
     "FminBackward0",
     np.fmin,
+    ELEMENTWISE,
     PROMOTES,
     TENSORS_ONLY,
     refuses("c", "fmin not implemented for complex tensors."),
@@ -205,11 +214,13 @@ def _over(grad, self, min, max):
 clamp__default = op(
     "ClampBackward1",
     _clamped,
+    ELEMENTWISE,
     self=lambda grad, self, min, max: _kept(grad, _inside(self, min, max)),
 )
 clamp__Tensor = op(
     "ClampBackward0",
     _bounded,
+    ELEMENTWISE,
     PROMOTES,
     refuses("c", "clamp is not supported for complex types"),
     self=lambda grad, self, min, max: _kept(grad, _inside(self, min, max)),
@@ -219,11 +230,13 @@ clamp__Tensor = op(
 clamp_min__default = op(
     "ClampMinBackward0",
     lambda self, min: _clamped(self, min, None),
+    ELEMENTWISE,
     self=lambda grad, self, min: _kept(grad, self >= min),
 )
 clamp_min__Tensor = op(
     "ClampMinBackward1",
     lambda self, min: np.maximum(self, min),
+    ELEMENTWISE,
     PROMOTES,
     refuses("c", "clamp is not supported for complex types"),
     self=lambda grad, self, min: _kept(grad, self >= min),
@@ -232,11 +245,13 @@ clamp_min__Tensor = op(
 clamp_max__default = op(
     "ClampMaxBackward0",
     lambda self, max: _clamped(self, None, max),
+    ELEMENTWISE,
     self=lambda grad, self, max: _kept(grad, self <= max),
 )
 clamp_max__Tensor = op(
     "ClampMaxBackward1",
     lambda self, max: np.minimum(self, max),
+    ELEMENTWISE,
     PROMOTES,
     refuses("c", "clamp is not supported for complex types"),
     self=lambda grad, self, max: _kept(grad, self <= max),

@@ -5,7 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from gradscope.runtime.kernels import losses
-from gradscope.runtime.op import INTERNAL, family, op, outputs, tensors, w
+from gradscope.runtime.op import (
+    ELEMENTWISE,
+    INTERNAL,
+    LINEAR,
+    REDUCES,
+    family,
+    jvp,
+    op,
+    outputs,
+    tensors,
+    w,
+)
 from gradscope.runtime.ops.losses import share
 from gradscope.runtime.ops.reduction import MEAN, NAMES, reduced
 from gradscope.runtime.ops.words import Scalar, beside, on_arrays, zeros_like
@@ -62,10 +73,14 @@ def _nll_rows(node, name):
         made = getattr(w, f"{name}_forward")(grad, target, weight, reduction, ignore_index)
         return made[0]
 
-    forward = op(
+    def tangent(self_t, target, weight, reduction, ignore_index):
+        return turn(self_t, target, weight, reduction, ignore_index), None
+
+    loss = op(
         f"{node}Backward0",
         _nll,
         INTERNAL,
+        jvp(tangent),
         LOSS,
         tensors("target", "weight"),
         self=slope,
@@ -73,12 +88,13 @@ def _nll_rows(node, name):
     backward = op(
         f"{node}BackwardBackward0",
         _nll_backward,
+        LINEAR,
         INTERNAL,
         tensors("target", "weight", "total_weight"),
         grad_output=turn,
         self=zeros_like,
     )
-    return forward, backward
+    return loss, backward
 
 
 nll_loss_forward, nll_loss_backward = _nll_rows("NllLoss", "nll_loss")
@@ -117,6 +133,7 @@ def _bce_backward(grad_output, self, target, weight=None, reduction=MEAN):
 binary_cross_entropy__default = op(
     "BinaryCrossEntropyBackward0",
     _bce,
+    REDUCES,
     INTERNAL,
     tensors("weight"),
     self=lambda grad, self, target, weight, reduction: w.binary_cross_entropy_backward(
@@ -129,6 +146,7 @@ binary_cross_entropy__default = op(
 binary_cross_entropy_backward = op(
     "BinaryCrossEntropyBackwardBackward0",
     _bce_backward,
+    ELEMENTWISE,
     INTERNAL,
     tensors("weight"),
     grad_output=lambda grad, self, target, weight, reduction: _weighed(
@@ -181,6 +199,7 @@ def _logits_target_slope(grad, self, target, weight, pos_weight, reduction):
 binary_cross_entropy_with_logits__default = op(
     "BinaryCrossEntropyWithLogitsBackward0",
     _bce_with_logits,
+    REDUCES,
     INTERNAL,
     tensors("weight", "pos_weight"),
     self=_logits_slope,

@@ -6,7 +6,12 @@ from typing import Any
 
 from gradscope.runtime import devices, dtypes, factories, formats
 from gradscope.runtime.dims import sizes
-from gradscope.runtime.op import INTERNAL, family, op
+from gradscope.runtime.op import (
+    INTERNAL,
+    LINEAR,
+    family,
+    op,
+)
 from gradscope.runtime.ops import METHODS, method
 from gradscope.runtime.placement import place, read, stream_of
 from gradscope.runtime.tensor import Tensor
@@ -19,7 +24,7 @@ def _converted(self, dtype, memory_format=None):
 
 
 # The engine casts a gradient to the dtype of what it belongs to.
-_to_copy = op("ToCopyBackward0", _converted, INTERNAL, self=lambda grad: grad)
+_to_copy = op("ToCopyBackward0", _converted, LINEAR, INTERNAL, self=lambda grad: grad)
 _to_copy__whole = op(None, _converted, INTERNAL)
 family(globals())
 

@@ -6,7 +6,13 @@ import numpy as np
 
 from gradscope.runtime import dtypes, formats
 from gradscope.runtime.dims import sizes, wrapped, wrapped_all
-from gradscope.runtime.op import METHOD_ONLY, family, op, w
+from gradscope.runtime.op import (
+    LINEAR,
+    METHOD_ONLY,
+    family,
+    op,
+    w,
+)
 from gradscope.runtime.ops import METHODS, both, function, method
 from gradscope.runtime.ops.gathering import zeros_of
 from gradscope.runtime.placement import wrapped_on
@@ -79,17 +85,18 @@ def _flip(self, dims):
     return np.flip(self, axes).copy() if self.ndim else self.copy()
 
 
-clone = op("CloneBackward0", _clone, self=lambda grad: grad)
+clone = op("CloneBackward0", _clone, LINEAR, self=lambda grad: grad)
 repeat__default = op(
     "RepeatBackward0",
     _repeat,
+    LINEAR,
     METHOD_ONLY,
     self=lambda grad, repeats, self_shape: _summed_over_repeats(grad, repeats, self_shape),
 )
 roll__default = op(
-    "RollBackward0", _roll, self=lambda grad, shifts, dims: _rolled_back(grad, shifts, dims)
+    "RollBackward0", _roll, LINEAR, self=lambda grad, shifts, dims: _rolled_back(grad, shifts, dims)
 )
-flip__default = op("FlipBackward0", _flip, self=lambda grad, dims: w.flip(grad, dims))
+flip__default = op("FlipBackward0", _flip, LINEAR, self=lambda grad, dims: w.flip(grad, dims))
 family(globals())
 
 

@@ -6,7 +6,14 @@ import math
 
 import numpy as np
 
-from gradscope.runtime.op import FLOATS, family, inplace, op, w
+from gradscope.runtime.op import (
+    ELEMENTWISE,
+    FLOATS,
+    family,
+    inplace,
+    op,
+    w,
+)
 from gradscope.runtime.ops.words import (
     ONE,
     TWO,
@@ -19,29 +26,49 @@ from gradscope.runtime.ops.words import (
 LN2, LN10 = Constant(math.log(2)), Constant(math.log(10))
 MINUS_HALF = Constant(-0.5)
 
-exp = op("ExpBackward0", np.exp, FLOATS, self=lambda grad, result: grad * result)
+exp = op("ExpBackward0", np.exp, ELEMENTWISE, FLOATS, self=lambda grad, result: grad * result)
 exp2 = op(
     "Exp2Backward0",
     np.exp2,
+    ELEMENTWISE,
     FLOATS,
     self=lambda grad, result: grad * result * LN2[result.dtype],
 )
 expm1 = op(
     "Expm1Backward0",
     np.expm1,
+    ELEMENTWISE,
     FLOATS,
     self=lambda grad, result: grad * (result + ONE[result.dtype]),
 )
-log = op("LogBackward0", np.log, FLOATS, self=lambda grad, self: grad / self)
-log2 = op("Log2Backward0", np.log2, FLOATS, self=lambda grad, self: grad / (self * LN2[self.dtype]))
+log = op("LogBackward0", np.log, ELEMENTWISE, FLOATS, self=lambda grad, self: grad / self)
+log2 = op(
+    "Log2Backward0",
+    np.log2,
+    ELEMENTWISE,
+    FLOATS,
+    self=lambda grad, self: grad / (self * LN2[self.dtype]),
+)
 log10 = op(
-    "Log10Backward0", np.log10, FLOATS, self=lambda grad, self: grad / (self * LN10[self.dtype])
+    "Log10Backward0",
+    np.log10,
+    ELEMENTWISE,
+    FLOATS,
+    self=lambda grad, self: grad / (self * LN10[self.dtype]),
 )
 log1p = op(
-    "Log1PBackward0", np.log1p, FLOATS, self=lambda grad, self: grad / (self + ONE[self.dtype])
+    "Log1PBackward0",
+    np.log1p,
+    ELEMENTWISE,
+    FLOATS,
+    self=lambda grad, self: grad / (self + ONE[self.dtype]),
 )
 sqrt = op(
-    "SqrtBackward0", np.sqrt, FLOATS, self=lambda grad, result: grad / (result * TWO[result.dtype])
+    "SqrtBackward0",
+    np.sqrt,
+    ELEMENTWISE,
+    FLOATS,
+    self=lambda grad, result: grad / (result * TWO[result.dtype]),
 )
 
 
@@ -52,53 +79,65 @@ def _cube(x):
 rsqrt = op(
     "RsqrtBackward0",
     lambda self: np.reciprocal(np.sqrt(self)),
+    ELEMENTWISE,
     FLOATS,
     self=lambda grad, result: grad * MINUS_HALF[grad.dtype] * _cube(result),
 )
 
-sin = op("SinBackward0", np.sin, FLOATS, self=lambda grad, self: grad * w.cos(self))
-cos = op("CosBackward0", np.cos, FLOATS, self=lambda grad, self: -grad * w.sin(self))
+sin = op("SinBackward0", np.sin, ELEMENTWISE, FLOATS, self=lambda grad, self: grad * w.cos(self))
+cos = op("CosBackward0", np.cos, ELEMENTWISE, FLOATS, self=lambda grad, self: -grad * w.sin(self))
 tan = op(
     "TanBackward0",
     np.tan,
+    ELEMENTWISE,
     FLOATS,
     self=lambda grad, result: grad * (result**2 + ONE[result.dtype]),
 )
 asin = op(
     "AsinBackward0",
     np.arcsin,
+    ELEMENTWISE,
     FLOATS,
     self=lambda grad, self: grad * w.rsqrt(-self * self + ONE[self.dtype]),
 )
 acos = op(
     "AcosBackward0",
     np.arccos,
+    ELEMENTWISE,
     FLOATS,
     self=lambda grad, self: grad * -w.rsqrt(-self * self + ONE[self.dtype]),
 )
 atan = op(
     "AtanBackward0",
     np.arctan,
+    ELEMENTWISE,
     FLOATS,
     self=lambda grad, self: grad / (self * self + ONE[self.dtype]),
 )
-sinh = op("SinhBackward0", np.sinh, FLOATS, self=lambda grad, self: grad * w.cosh(self))
-cosh = op("CoshBackward0", np.cosh, FLOATS, self=lambda grad, self: grad * w.sinh(self))
+sinh = op(
+    "SinhBackward0", np.sinh, ELEMENTWISE, FLOATS, self=lambda grad, self: grad * w.cosh(self)
+)
+cosh = op(
+    "CoshBackward0", np.cosh, ELEMENTWISE, FLOATS, self=lambda grad, self: grad * w.sinh(self)
+)
 asinh = op(
     "AsinhBackward0",
     np.arcsinh,
+    ELEMENTWISE,
     FLOATS,
     self=lambda grad, self: grad * w.rsqrt(self**2 + ONE[self.dtype]),
 )
 acosh = op(
     "AcoshBackward0",
     np.arccosh,
+    ELEMENTWISE,
     FLOATS,
     self=lambda grad, self: grad * w.rsqrt(self * self - ONE[self.dtype]),
 )
 atanh = op(
     "AtanhBackward0",
     np.arctanh,
+    ELEMENTWISE,
     FLOATS,
     self=lambda grad, self: grad * ONE[grad.dtype] / (ONE[self.dtype] - self**2),
 )

@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from gradscope.runtime.kernels import plain
-from gradscope.runtime.op import INTERNAL, family, op, tensors, w
+from gradscope.runtime.op import (
+    INTERNAL,
+    LINEAR,
+    family,
+    op,
+    tensors,
+    w,
+)
 from gradscope.runtime.ops import FUNCTIONS, nn_function
 from gradscope.runtime.placement import wrapped_on
 from gradscope.runtime.tensor_geometry import type_name
@@ -54,6 +61,7 @@ def _rows(grad, indices, padding_idx):
 embedding__default = op(
     "EmbeddingBackward0",
     _embedding,
+    LINEAR,
     tensors("indices"),
     weight=lambda grad, indices, weight_sym_argsize_0, padding_idx, scale_grad_by_freq, sparse: (
         w.embedding_dense_backward(
@@ -64,6 +72,7 @@ embedding__default = op(
 embedding_dense_backward = op(
     "EmbeddingDenseBackwardBackward0",
     _embedding_backward,
+    LINEAR,
     INTERNAL,
     tensors("indices"),
     grad=lambda grad, indices, padding_idx: w._embedded(grad, indices, padding_idx),
@@ -71,6 +80,7 @@ embedding_dense_backward = op(
 _embedded = op(
     "IndexSelectBackward0",
     _rows,
+    LINEAR,
     INTERNAL,
     tensors("indices"),
     grad=lambda grad, grad_shape, indices, padding_idx: w.embedding_dense_backward(

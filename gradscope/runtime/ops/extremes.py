@@ -7,10 +7,17 @@ import numpy as np
 from gradscope.runtime import return_types
 from gradscope.runtime.dims import wrapped, wrapped_all
 from gradscope.runtime.kernels.support import BFLOAT16
-from gradscope.runtime.op import family, op, outputs, refuses, w
+from gradscope.runtime.op import (
+    REDUCES,
+    family,
+    op,
+    outputs,
+    refuses,
+    w,
+)
 from gradscope.runtime.ops import both
 from gradscope.runtime.ops.choice import maximum, minimum
-from gradscope.runtime.ops.sorting import VALUES, order
+from gradscope.runtime.ops.sorting import CHOSEN, VALUES, order
 from gradscope.runtime.ops.sums import dims_of
 from gradscope.runtime.ops.words import ZERO, on_arrays, zeros_like
 
@@ -107,22 +114,28 @@ def _selected(grads, self_shape, dim, indices, keepdim):
     return grad.new_zeros(self_shape).scatter(dim, indices, grad)
 
 
-amax__default = op("AmaxBackward0", _reduced(np.maximum, "amax"), NO_ORDER, self=_shared)
-amin__default = op("AminBackward0", _reduced(np.minimum, "amin"), NO_ORDER, self=_shared)
+amax__default = op("AmaxBackward0", _reduced(np.maximum, "amax"), REDUCES, NO_ORDER, self=_shared)
+amin__default = op("AminBackward0", _reduced(np.minimum, "amin"), REDUCES, NO_ORDER, self=_shared)
 max__default = op(
     "MaxBackward1",
     lambda self: _whole(self, np.maximum, ndarray.argmax, "max"),
+    REDUCES,
     NO_ORDER,
     self=_shared_by_all,
 )
 min__default = op(
     "MinBackward1",
     lambda self: _whole(self, np.minimum, ndarray.argmin, "min"),
+    REDUCES,
     NO_ORDER,
     self=_shared_by_all,
 )
-max__dim = op("MaxBackward0", _best(np.maximum, np.argmax, "max"), NO_ORDER, VALUES, self=_selected)
-min__dim = op("MinBackward0", _best(np.minimum, np.argmin, "min"), NO_ORDER, VALUES, self=_selected)
+max__dim = op(
+    "MaxBackward0", _best(np.maximum, np.argmax, "max"), CHOSEN, NO_ORDER, VALUES, self=_selected
+)
+min__dim = op(
+    "MinBackward0", _best(np.minimum, np.argmin, "min"), CHOSEN, NO_ORDER, VALUES, self=_selected
+)
 argmax = op(None, _place(np.argmax, "argmax"), NO_ORDER)
 argmin = op(None, _place(np.argmin, "argmin"), NO_ORDER)
 
@@ -148,7 +161,7 @@ def _extremes_slope(grads, self, min, max, dim, keepdim):
 
 
 aminmax__default = op(
-    "AminmaxBackward0", _extremes, NO_ORDER, outputs("min", "max"), self=_extremes_slope
+    "AminmaxBackward0", _extremes, REDUCES, NO_ORDER, outputs("min", "max"), self=_extremes_slope
 )
 
 
@@ -207,18 +220,22 @@ def _middle_of_all(self):
 
 
 NO_MIDDLE = refuses("cb", "\"median_out\" not implemented for '{kind}'")
-median__default = op("MedianBackward0", _middle_of_all, NO_MIDDLE, self=_shared_by_all)
+median__default = op("MedianBackward0", _middle_of_all, REDUCES, NO_MIDDLE, self=_shared_by_all)
 median__dim = op(
     "MedianBackward1",
     lambda self, dim, keepdim=False: _middle(self, dim, keepdim),
+    CHOSEN,
     NO_MIDDLE,
     VALUES,
     self=_selected,
 )
-nanmedian__default = op("NanmedianBackward0", _middle_number_of_all, NO_MIDDLE, self=_shared_by_all)
+nanmedian__default = op(
+    "NanmedianBackward0", _middle_number_of_all, REDUCES, NO_MIDDLE, self=_shared_by_all
+)
 nanmedian__dim = op(
     "NanmedianBackward1",
     lambda self, dim, keepdim=False: _middle_number(self, dim, keepdim),
+    CHOSEN,
     NO_MIDDLE,
     VALUES,
     self=_selected,

@@ -10,7 +10,15 @@ from gradscope.runtime import dtypes
 from gradscope.runtime.call import wrap
 from gradscope.runtime.dims import text, wrapped
 from gradscope.runtime.kernels import plain
-from gradscope.runtime.op import INTERNAL, family, inplace, op, tensors, w
+from gradscope.runtime.op import (
+    INTERNAL,
+    LINEAR,
+    family,
+    inplace,
+    op,
+    tensors,
+    w,
+)
 from gradscope.runtime.ops import both
 from gradscope.runtime.ops.broadcasting import broadcast_shape
 
@@ -60,12 +68,14 @@ def _index_select_backward(grad, self_sizes, dim, index):
 index_select = op(
     "IndexSelectBackward0",
     _index_select,
+    LINEAR,
     tensors("index"),
     self=lambda grad, self_shape, dim, index: w.index_select_backward(grad, self_shape, dim, index),
 )
 index_select_backward = op(
     "IndexAddBackward0",
     _index_select_backward,
+    LINEAR,
     INTERNAL,
     tensors("index"),
     grad=lambda grad, dim, index: w.index_select(grad, dim, index),
@@ -120,6 +130,7 @@ def _gather_backward(grad, self_sizes, dim, index):
 gather = op(
     "GatherBackward0",
     _gather,
+    LINEAR,
     tensors("index"),
     self=lambda grad, self, dim, index, sparse_grad: w.gather_backward(
         grad, tuple(self.shape), dim, index
@@ -128,6 +139,7 @@ gather = op(
 gather_backward = op(
     "ScatterAddBackward0",
     _gather_backward,
+    LINEAR,
     INTERNAL,
     tensors("index"),
     grad=lambda grad, dim, index: w.gather(grad, dim, index),
@@ -156,12 +168,14 @@ def _take_backward(grad, self_sizes, index):
 take = op(
     "TakeBackward0",
     _take,
+    LINEAR,
     tensors("index"),
     self=lambda grad, self, index: w.take_backward(grad, tuple(self.shape), index),
 )
 take_backward = op(
     "PutBackward0",
     _take_backward,
+    LINEAR,
     INTERNAL,
     tensors("index"),
     grad=lambda grad, index: w.take(grad, index),
@@ -191,12 +205,14 @@ def _masked_select_backward(grad, self_sizes, mask):
 masked_select = op(
     "MaskedSelectBackward0",
     _masked_select,
+    LINEAR,
     tensors("mask"),
     self=lambda grad, self, mask: w.masked_select_backward(grad, tuple(self.shape), mask),
 )
 masked_select_backward = op(
     "MaskedScatterBackward0",
     _masked_select_backward,
+    LINEAR,
     INTERNAL,
     tensors("mask"),
     grad=lambda grad, mask: w.masked_select(grad, mask),
@@ -238,6 +254,7 @@ def _outside(grad, mask):
 masked_scatter = op(
     "MaskedScatterBackward0",
     _masked_scatter,
+    LINEAR,
     tensors("mask"),
     self=lambda grad, mask: w._unmasked(grad, mask),
     source=lambda grad, source_shape, mask: w._masked_source(grad, source_shape, mask),
@@ -246,6 +263,7 @@ masked_scatter_ = inplace(masked_scatter)
 _unmasked = op(
     "MaskedFillBackward0",
     _outside,
+    LINEAR,
     INTERNAL,
     tensors("mask"),
     grad=lambda grad, mask: w._unmasked(grad, mask),
@@ -253,6 +271,7 @@ _unmasked = op(
 _masked_source = op(
     "MaskedScatterBackwardBackward0",
     _source_part,
+    LINEAR,
     INTERNAL,
     tensors("mask"),
     grad=lambda grad, grad_shape, mask: w.masked_scatter(

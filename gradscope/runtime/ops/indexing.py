@@ -9,7 +9,15 @@ from gradscope.runtime.call import wrap
 from gradscope.runtime.dims import text
 from gradscope.runtime.kernels import plain
 from gradscope.runtime.kernels.support import HALVES
-from gradscope.runtime.op import INTERNAL, METHOD_ONLY, family, inplace, op, w
+from gradscope.runtime.op import (
+    INTERNAL,
+    LINEAR,
+    METHOD_ONLY,
+    family,
+    inplace,
+    op,
+    w,
+)
 from gradscope.runtime.ops import method
 from gradscope.runtime.ops.slicing import FULL
 from gradscope.runtime.ops.writing import overflow
@@ -114,12 +122,14 @@ def _picks_rows(array, where, values):
 index = op(
     "IndexBackward0",
     _index,
+    LINEAR,
     INTERNAL,
     self=lambda grad, self_shape, indices: w.index_backward(grad, self_shape, indices),
 )
 index_backward = op(
     "IndexPutBackward0",
     _index_backward,
+    LINEAR,
     INTERNAL,
     grad_output=lambda grad, indices: w.index(grad, indices),
 )
@@ -161,12 +171,14 @@ def _cleared(self, indices):
 _cleared_at = op(
     "IndexPutBackward0",
     _cleared,
+    LINEAR,
     INTERNAL,
     self=lambda grad, indices: w._cleared_at(grad, indices),
 )
 index_put__default = op(
     "IndexPutBackward0",
     _put,
+    LINEAR,
     METHOD_ONLY,
     self=lambda grad, indices, accumulate: grad if accumulate else w._cleared_at(grad, indices),
     values=lambda grad, indices: w.index(grad, indices),

@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime.dims import text, wrapped
-from gradscope.runtime.op import FUNCTION_ONLY, PROMOTES, family, hidden, op, sequence, w
+from gradscope.runtime.op import (
+    FUNCTION_ONLY,
+    LINEAR,
+    PROMOTES,
+    family,
+    hidden,
+    op,
+    sequence,
+    w,
+)
 from gradscope.runtime.ops import function
 from gradscope.runtime.ops.shape import atleast_1d, atleast_2d, atleast_3d
 from gradscope.runtime.ops.slicing import FULL
@@ -83,6 +92,7 @@ def _stack(tensors, dim=0):
 cat__default = op(
     "CatBackward0",
     _cat,
+    LINEAR,
     PROMOTES,
     FUNCTION_ONLY,
     sequence("tensors"),
@@ -92,6 +102,7 @@ cat__default = op(
 stack__default = op(
     "StackBackward0",
     _stack,
+    LINEAR,
     PROMOTES,
     FUNCTION_ONLY,
     sequence("tensors"),
@@ -130,6 +141,7 @@ def _block_diag_backward(grad, tensors_shape):
 block_diag__default = op(
     "BlockDiagBackward0",
     _block_diag,
+    LINEAR,
     PROMOTES,
     FUNCTION_ONLY,
     sequence("tensors"),

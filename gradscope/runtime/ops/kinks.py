@@ -7,7 +7,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradscope.runtime.op import INTERNAL, family, inplace, joint, op, refuses, w
+from gradscope.runtime.op import (
+    ELEMENTWISE,
+    INTERNAL,
+    family,
+    inplace,
+    joint,
+    op,
+    refuses,
+    w,
+)
 from gradscope.runtime.ops.words import ZERO, scalar, zeros_like
 
 
@@ -28,6 +37,7 @@ def _threshold_backward(grad_output, self, threshold):
 relu = op(
     "ReluBackward0",
     lambda self: np.maximum(self, ZERO[self.dtype]),
+    ELEMENTWISE,
     refuses("b", "Boolean inputs not supported for relu"),
     _refused("clamp_min_scalar_cpu", "c"),
     self=lambda grad, result: w.threshold_backward(grad, result, 0),
@@ -35,6 +45,7 @@ relu = op(
 threshold = op(
     "ThresholdBackward0",
     _threshold,
+    ELEMENTWISE,
     INTERNAL,
     _refused("threshold_cpu"),
     self=lambda grad, self, threshold: w.threshold_backward(grad, self, threshold),
@@ -42,6 +53,7 @@ threshold = op(
 threshold__in_place = op(
     "ThresholdBackward1",
     _threshold,
+    ELEMENTWISE,
     INTERNAL,
     _refused("threshold_cpu"),
     self=lambda grad, self, threshold: w.threshold_backward(grad, self, threshold),
@@ -49,6 +61,7 @@ threshold__in_place = op(
 threshold_backward = op(
     "ThresholdBackwardBackward0",
     _threshold_backward,
+    ELEMENTWISE,
     INTERNAL,
     grad_output=lambda grad, self, threshold: w.threshold_backward(grad, self, threshold),
     self=zeros_like,
@@ -58,6 +71,7 @@ leaky_relu = op(
     lambda self, negative_slope=0.01: np.where(
         self > ZERO[self.dtype], self, self * scalar(negative_slope, self.dtype)
     ),
+    ELEMENTWISE,
     INTERNAL,
     _refused("leaky_relu_cpu", "cbiu"),
     self=lambda grad, self, negative_slope: w.leaky_relu_backward(grad, self, negative_slope),
@@ -65,6 +79,7 @@ leaky_relu = op(
 leaky_relu__from_result = op(
     "LeakyReluBackward1",
     leaky_relu.op.kernel,
+    ELEMENTWISE,
     INTERNAL,
     _refused("leaky_relu_cpu", "cbiu"),
     self=lambda grad, result, negative_slope: w.leaky_relu_backward(grad, result, negative_slope),
@@ -76,6 +91,7 @@ leaky_relu_backward = op(
         grad_output,
         grad_output * scalar(negative_slope, grad_output.dtype),
     ),
+    ELEMENTWISE,
     INTERNAL,
     grad_output=lambda grad, self, negative_slope: w.leaky_relu_backward(
         grad, self, negative_slope
@@ -87,6 +103,7 @@ hardtanh = op(
     lambda self, min_val=-1, max_val=1: np.minimum(
         np.maximum(self, scalar(min_val, self.dtype)), scalar(max_val, self.dtype)
     ),
+    ELEMENTWISE,
     INTERNAL,
     _refused("hardtanh", "cb"),
     self=lambda grad, self, min_val, max_val: w.hardtanh_backward(grad, self, min_val, max_val),
@@ -96,6 +113,7 @@ hardtanh_backward = op(
     lambda grad_output, self, min_val, max_val: np.where(
         (self <= min_val) | (self >= max_val), ZERO[grad_output.dtype], grad_output
     ),
+    ELEMENTWISE,
     INTERNAL,
     grad_output=lambda grad, self, min_val, max_val: w.hardtanh_backward(
         grad, self, min_val, max_val
@@ -105,6 +123,7 @@ hardtanh_backward = op(
 hardsigmoid = op(
     "HardsigmoidBackward0",
     lambda self: (np.clip(self + 3, 0, 6) / 6).astype(self.dtype),
+    ELEMENTWISE,
     INTERNAL,
     _refused("hardsigmoid_cpu", "cbiu"),
     self=lambda grad, self: w.hardsigmoid_backward(grad, self),
@@ -114,6 +133,7 @@ hardsigmoid_backward = op(
     lambda grad_output, self: np.where(
         (self > -3) & (self < 3), grad_output / 6, ZERO[grad_output.dtype]
     ),
+    ELEMENTWISE,
     INTERNAL,
     grad_output=lambda grad, self: w.hardsigmoid_backward(grad, self),
     self=zeros_like,
@@ -128,6 +148,7 @@ def _hardswish_backward(grad_output, self):
 hardswish = op(
     "HardswishBackward0",
     lambda self: (self * (np.clip(self + 3, 0, 6) / 6)).astype(self.dtype),
+    ELEMENTWISE,
     INTERNAL,
     _refused("hardswish_cpu", "cbiu"),
     self=lambda grad, self: w.hardswish_backward(grad, self),
@@ -135,6 +156,7 @@ hardswish = op(
 hardswish_backward = op(
     "HardswishBackwardBackward0",
     _hardswish_backward,
+    ELEMENTWISE,
     INTERNAL,
     grad_output=lambda grad, self: w.hardswish_backward(grad, self),
     self=lambda grad, grad_output, self: w.where(
@@ -151,6 +173,7 @@ def _shrunk(grad_output, self, lambd):
 hardshrink = op(
     "HardshrinkBackward0",
     lambda self, lambd=0.5: _shrunk(self, self, lambd),
+    ELEMENTWISE,
     INTERNAL,
     _refused("hardshrink_cpu", "cbiu"),
     self=lambda grad, self, lambd: w.hardshrink_backward(grad, self, lambd),
@@ -158,6 +181,7 @@ hardshrink = op(
 hardshrink_backward = op(
     "HardshrinkBackwardBackward0",
     _shrunk,
+    ELEMENTWISE,
     INTERNAL,
     grad_output=lambda grad, self, lambd: w.hardshrink_backward(grad, self, lambd),
     self=zeros_like,
@@ -165,6 +189,7 @@ hardshrink_backward = op(
 softshrink = op(
     "SoftshrinkBackward0",
     lambda self, lambd=0.5: (self - np.clip(self, -lambd, lambd)).astype(self.dtype),
+    ELEMENTWISE,
     INTERNAL,
     _refused("softshrink_cpu", "cbiu"),
     self=lambda grad, self, lambd: w.softshrink_backward(grad, self, lambd),
@@ -172,6 +197,7 @@ softshrink = op(
 softshrink_backward = op(
     "SoftshrinkBackwardBackward0",
     _shrunk,
+    ELEMENTWISE,
     INTERNAL,
     grad_output=lambda grad, self, lambd: w.softshrink_backward(grad, self, lambd),
     self=zeros_like,
@@ -186,6 +212,7 @@ def _prelu_slopes(grad, self, weight):
 _prelu_kernel = op(
     "PreluKernelBackward0",
     lambda self, weight: np.where(self > 0, self, self * weight),
+    ELEMENTWISE,
     INTERNAL,
     joint("self", "weight", by=_prelu_slopes),
 )

@@ -13,9 +13,19 @@ import numpy as np
 from gradscope.runtime import dtypes
 from gradscope.runtime.dims import text
 from gradscope.runtime.kernels.support import HALVES
-from gradscope.runtime.op import BY_HAND, family, inplace, op, w
+from gradscope.runtime.op import (
+    BY_HAND,
+    LINEAR,
+    PRODUCT,
+    family,
+    inplace,
+    jvp,
+    op,
+    w,
+)
 from gradscope.runtime.ops import both
 from gradscope.runtime.ops.broadcasting import not_expandable
+from gradscope.runtime.ops.words import total
 
 FLOAT32 = np.dtype(np.float32)
 C_NAMES = {
@@ -96,6 +106,7 @@ def _times(grad, factor):
 mm = op(
     "MmBackward0",
     _mm,
+    PRODUCT,
     self=lambda grad, mat2, self_shape, self_strides: _left(grad, mat2, self_shape, self_strides),
     mat2=lambda grad, self, mat2_shape, mat2_strides: _right(grad, self, mat2_shape, mat2_strides),
 )
@@ -118,6 +129,7 @@ def _bmm(self, mat2):
 bmm = op(
     "BmmBackward0",
     _bmm,
+    PRODUCT,
     self=lambda grad, mat2: w.bmm(grad, w.transpose(mat2, 1, 2)),
     mat2=lambda grad, self: w.bmm(w.transpose(self, 1, 2), grad),
 )
@@ -138,6 +150,7 @@ def _mv(self, vec):
 mv = op(
     "MvBackward0",
     _mv,
+    PRODUCT,
     self=lambda grad, vec: w.unsqueeze(grad, 1) * vec,
     vec=lambda grad, self: w.mv(w.t(self), grad),
 )
@@ -174,12 +187,14 @@ def _vdot(self, other):
 dot = op(
     "DotBackward0",
     _dot,
+    PRODUCT,
     self=lambda grad, tensor: grad * tensor,
     tensor=lambda grad, self: grad * self,
 )
 vdot = op(
     "VdotBackward0",
     _vdot,
+    PRODUCT,
     BY_HAND,
     self=lambda grad, other: grad.conj() * other,
     other=lambda grad, self: grad * self,
@@ -211,9 +226,27 @@ def _misfit(self, product):
     return f"self and mat2 must have the same dtype, but got {names[0]} and {names[1]}"
 
 
+def _added_tangent(multiply, self_t, first, second, beta, alpha):
+    """The sum of what there is: of the addend's tangent and of products with one tangent each."""
+    pairs = [pair for pair in (first, second) if pair[0] is not None and pair[1] is not None]
+    terms = [_times(multiply(*pair), alpha) for pair in pairs]
+    if self_t is not None:
+        terms.append(_times(self_t, beta))
+    return total(terms)
+
+
+def _outer(vec1, vec2):
+    return w.unsqueeze(vec1, 1) * vec2
+
+
 addmm = op(
     "AddmmBackward0",
     lambda self, mat1, mat2, *, beta=1, alpha=1: _added(self, _mm(mat1, mat2), beta, alpha),
+    jvp(
+        lambda self_t, mat1_t, mat2_t, mat1, mat2, beta, alpha: _added_tangent(
+            w.mm, self_t, (mat1_t, mat2), (mat1, mat2_t), beta, alpha
+        )
+    ),
     self=lambda grad, beta: _times(grad, beta),
     mat1=lambda grad, mat2, mat1_shape, mat1_strides, alpha: _times(
         _left(grad, mat2, mat1_shape, mat1_strides), alpha
@@ -226,6 +259,11 @@ addmm_ = inplace(addmm)
 addmv = op(
     "AddmvBackward0",
     lambda self, mat, vec, *, beta=1, alpha=1: _added(self, _mv(mat, vec), beta, alpha),
+    jvp(
+        lambda self_t, mat_t, vec_t, mat, vec, beta, alpha: _added_tangent(
+            w.mv, self_t, (mat_t, vec), (mat, vec_t), beta, alpha
+        )
+    ),
     self=lambda grad, beta: _times(grad, beta),
     mat=lambda grad, vec, alpha: _times(w.unsqueeze(grad, 1) * vec, alpha),
     vec=lambda grad, mat, alpha: _times(w.mv(w.t(mat), grad), alpha),
@@ -235,6 +273,11 @@ baddbmm = op(
     "BaddbmmBackward0",
     lambda self, batch1, batch2, *, beta=1, alpha=1: _added(
         self, _bmm(batch1, batch2), beta, alpha
+    ),
+    jvp(
+        lambda self_t, batch1_t, batch2_t, batch1, batch2, beta, alpha: _added_tangent(
+            w.bmm, self_t, (batch1_t, batch2), (batch1, batch2_t), beta, alpha
+        )
     ),
     self=lambda grad, beta: _times(grad, beta),
     batch1=lambda grad, batch2, alpha: _times(w.bmm(grad, w.transpose(batch2, 1, 2)), alpha),
@@ -253,6 +296,11 @@ def _addr(self, vec1, vec2, *, beta=1, alpha=1):
 addr = op(
     "AddrBackward0",
     _addr,
+    jvp(
+        lambda self_t, vec1_t, vec2_t, vec1, vec2, beta, alpha: _added_tangent(
+            _outer, self_t, (vec1_t, vec2), (vec1, vec2_t), beta, alpha
+        )
+    ),
     self=lambda grad, beta: _times(grad, beta),
     vec1=lambda grad, vec2, alpha: _times(w.mv(grad, vec2), alpha),
     vec2=lambda grad, vec1, alpha: _times(w.mv(w.t(grad), vec1), alpha),
@@ -260,6 +308,7 @@ addr = op(
 trace = op(
     "TraceBackward0",
     lambda self: _trace(self),
+    LINEAR,
     self=lambda grad, self_shape: _on_diagonal(grad, self_shape),
 )
 

@@ -7,7 +7,16 @@ import warnings
 
 import numpy as np
 
-from gradscope.runtime.op import INTERNAL, PROMOTES, family, op, refuses, w
+from gradscope.runtime.op import (
+    ELEMENTWISE,
+    INTERNAL,
+    PROMOTES,
+    REDUCES,
+    family,
+    op,
+    refuses,
+    w,
+)
 from gradscope.runtime.ops import FUNCTIONS, nn_function
 from gradscope.runtime.ops.reduction import MEAN, reduced, reduced_tensor, reduction_number
 from gradscope.runtime.ops.words import zeros_like
@@ -36,6 +45,7 @@ def _mse(self, target, reduction):
 mse_loss__default = op(
     "MseLossBackward0",
     _mse,
+    REDUCES,
     refuses("cbiu", "\"mse_cpu\" not implemented for '{kind}'"),
     PROMOTES,
     INTERNAL,
@@ -47,6 +57,7 @@ mse_loss_backward = op(
     lambda grad_output, self, target, reduction: times(
         self - target, grad_output, 2 * share(self, reduction)
     ),
+    ELEMENTWISE,
     INTERNAL,
     grad_output=lambda grad, self, target, reduction: (
         grad * (self - target) * (2 * share(self, reduction))
@@ -85,6 +96,7 @@ def _bend(grad, grad_output, self, target, near):
 smooth_l1_loss__default = op(
     "SmoothL1LossBackward0",
     _smooth_l1,
+    REDUCES,
     PROMOTES,
     INTERNAL,
     self=lambda grad, self, target, reduction, beta: w.smooth_l1_loss_backward(
@@ -99,6 +111,7 @@ smooth_l1_loss_backward = op(
     lambda grad_output, self, target, reduction, beta: times(
         _smooth_l1_slope(self, target, beta), grad_output, share(self, reduction)
     ),
+    ELEMENTWISE,
     INTERNAL,
     grad_output=lambda grad, self, target, reduction, beta: (
         grad * _smooth_l1_slope(self, target, beta) * share(self, reduction)
@@ -121,6 +134,7 @@ def _huber(self, target, reduction, delta):
 huber_loss__default = op(
     "HuberLossBackward0",
     _huber,
+    REDUCES,
     PROMOTES,
     INTERNAL,
     self=lambda grad, self, target, reduction, delta: w.huber_loss_backward(
@@ -135,6 +149,7 @@ huber_loss_backward = op(
     lambda grad_output, self, target, reduction, delta: times(
         w.clamp(self - target, -delta, delta), grad_output, share(self, reduction)
     ),
+    ELEMENTWISE,
     INTERNAL,
     grad_output=lambda grad, self, target, reduction, delta: (
         grad * w.clamp(self - target, -delta, delta) * share(self, reduction)

@@ -8,7 +8,16 @@ import numpy as np
 
 from gradscope.runtime.autograd.grad_mode import no_grad
 from gradscope.runtime.call import wrapped_number
-from gradscope.runtime.op import INTERNAL, family, op, refuses, tensors, w
+from gradscope.runtime.op import (
+    INTERNAL,
+    REDUCES,
+    UNKNOWN,
+    family,
+    op,
+    refuses,
+    tensors,
+    w,
+)
 from gradscope.runtime.ops import function, nn_function
 from gradscope.runtime.ops.arithmetic import add__Scalar, mul__Scalar, sub__default, sub__Scalar
 from gradscope.runtime.ops.choice import clamp_min__default, where__default
@@ -22,6 +31,7 @@ from gradscope.runtime.ops.words import nn_alias, zeros_like
 norm__ScalarOpt_dim = op(
     "NormBackward1",
     lambda self, p, dim, keepdim=False: norm_kernel(self, p, dim, keepdim),
+    REDUCES,
     INTERNAL,
     self=lambda grad, self, p, dim, keepdim, result: norm_slope(
         grad, self, result, p, dim, keepdim
@@ -41,6 +51,7 @@ def _soft_margin_slope(grad, self, target, reduction):
 soft_margin_loss__default = op(
     "SoftMarginLossBackward0",
     _soft_margin,
+    REDUCES,
     INTERNAL,
     tensors("target"),
     self=_soft_margin_slope,
@@ -78,6 +89,7 @@ def _multi_margin_backward(grad_output, self, target, p, margin, weight=None, re
 multi_margin_loss__default = op(
     "MultiMarginLossBackward0",
     _multi_margin,
+    REDUCES,
     INTERNAL,
     tensors("target", "weight"),
     refuses("cbiu", "\"multi_margin_loss\" not implemented for '{kind}'"),
@@ -94,6 +106,7 @@ def _once(grad):
 multi_margin_loss_backward = op(
     "NotImplemented",
     _multi_margin_backward,
+    UNKNOWN,
     INTERNAL,
     tensors("target", "weight"),
     grad_output=_once,

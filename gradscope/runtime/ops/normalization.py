@@ -6,8 +6,17 @@ import numpy as np
 
 from gradscope.runtime.dims import text
 from gradscope.runtime.kernels.support import HALVES
-from gradscope.runtime.op import INTERNAL, family, hidden, joint, op, outputs
+from gradscope.runtime.op import (
+    INTERNAL,
+    family,
+    hidden,
+    joint,
+    jvp,
+    op,
+    outputs,
+)
 from gradscope.runtime.ops import FUNCTIONS, nn_function
+from gradscope.runtime.ops.words import total
 
 
 def _layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
@@ -63,9 +72,25 @@ def _layer_norm_backward(grad, input, normalized_shape, result1, result2, weight
     )
 
 
+def _layer_norm_tangent(input_t, weight_t, bias_t, input, normalized_shape, weight, eps):
+    dims = tuple(range(-len(normalized_shape), 0))
+    centred = input - input.mean(dims, keepdims=True)
+    rstd = ((centred * centred).mean(dims, keepdims=True) + eps) ** -0.5
+    normal = centred * rstd
+    terms = [] if bias_t is None else [bias_t]
+    if weight_t is not None:
+        terms.append(normal * weight_t)
+    if input_t is not None:
+        along = (input_t * normal).mean(dims, keepdims=True)
+        turned = (input_t - input_t.mean(dims, keepdims=True) - normal * along) * rstd
+        terms.append(turned if weight is None else turned * weight)
+    return total(terms), None, None
+
+
 native_layer_norm = op(
     "NativeLayerNormBackward0",
     _layer_norm,
+    jvp(_layer_norm_tangent),
     INTERNAL,
     outputs("result0", "result1", "result2", without=("result1", "result2")),
     hidden("eps"),

@@ -8,7 +8,16 @@ import numpy as np
 
 from gradscope.runtime import dtypes
 from gradscope.runtime.kernels.support import HALVES
-from gradscope.runtime.op import BY_HAND, FUNCTION_ONLY, PROMOTES, TENSORS_ONLY, family, op, w
+from gradscope.runtime.op import (
+    BY_HAND,
+    FUNCTION_ONLY,
+    PROMOTES,
+    REDUCES,
+    TENSORS_ONLY,
+    family,
+    op,
+    w,
+)
 from gradscope.runtime.ops import FUNCTIONS, both, nn_function
 from gradscope.runtime.ops.sums import accumulated, checked, dims_of, unreduced
 from gradscope.runtime.ops.words import without
@@ -73,11 +82,12 @@ def norm_slope(grad, self, result, ord, dim, keepdim):
 
 
 linalg_vector_norm = op(
-    "LinalgVectorNormBackward0", norm_kernel, FUNCTION_ONLY, BY_HAND, self=norm_slope
+    "LinalgVectorNormBackward0", norm_kernel, REDUCES, FUNCTION_ONLY, BY_HAND, self=norm_slope
 )
 dist = op(
     "DistBackward0",
     lambda self, other, p=2: norm_kernel(self - other, p),
+    REDUCES,
     PROMOTES,
     TENSORS_ONLY,
     self=lambda grad, self, other, p, result: norm_slope(

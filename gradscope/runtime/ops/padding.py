@@ -7,7 +7,14 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime.dims import text
-from gradscope.runtime.op import INTERNAL, family, op, w
+from gradscope.runtime.op import (
+    INTERNAL,
+    LINEAR,
+    family,
+    jvp,
+    op,
+    w,
+)
 from gradscope.runtime.ops import nn_function
 from gradscope.runtime.ops.gathering import zeros_of
 from gradscope.runtime.ops.slicing import slice__default
@@ -49,6 +56,7 @@ def _sized(array, pairs):
 constant_pad_nd = op(
     "ConstantPadNdBackward0",
     _constant,
+    jvp(lambda self_t, pad: w.constant_pad_nd(self_t, pad)),
     self=lambda grad, pad: w.constant_pad_nd(grad, tuple(-p for p in pad)),
 )
 
@@ -99,19 +107,21 @@ def _rows(kind, dims):
     """The row of one mode and number of dims, and that of its gradient."""
     title, name = kind.capitalize(), f"{kind}_pad{dims}d"
     back_name = f"{name}_backward"
-    forward = op(
+    padded = op(
         f"{title}Pad{dims}DBackward0",
         _mirrored(kind),
+        LINEAR,
         self=lambda grad, self, padding: getattr(w, back_name)(grad, self, padding),
     )
     backward = op(
         f"{title}Pad{dims}DBackwardBackward0",
         _mirrored_back(kind),
+        LINEAR,
         INTERNAL,
         grad_output=lambda grad, padding: getattr(w, name)(grad, padding),
         self=lambda grad, self_shape: zeros_of(grad, self_shape),
     )
-    return {name: forward, back_name: backward}
+    return {name: padded, back_name: backward}
 
 
 PADDED = {

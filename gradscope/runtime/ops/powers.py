@@ -5,7 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from gradscope.runtime import dtypes
-from gradscope.runtime.op import PROMOTES, family, inplace, numbers, op, refuses, w
+from gradscope.runtime.op import (
+    ELEMENTWISE,
+    PROMOTES,
+    UNKNOWN,
+    family,
+    inplace,
+    numbers,
+    op,
+    refuses,
+    w,
+)
 from gradscope.runtime.ops import METHODS, both, function, method
 from gradscope.runtime.ops.arithmetic import floor_divided, no_zeros
 from gradscope.runtime.ops.words import (
@@ -103,10 +113,11 @@ def _fmod(self, other):
     return np.fmod(self, other)
 
 
-pow__Tensor_Scalar = op("PowBackward0", _power_of, self=_power_slope)
+pow__Tensor_Scalar = op("PowBackward0", _power_of, ELEMENTWISE, self=_power_slope)
 pow__Tensor_Tensor = op(
     "PowBackward1",
     _power,
+    ELEMENTWISE,
     PROMOTES,
     refuses("b", "\"pow\" not implemented for '{kind}'"),
     self=lambda grad, self, exponent: w.where(
@@ -121,12 +132,14 @@ pow__Scalar = op(
     lambda self, exponent: _power(
         np.asarray(self, promoted(exponent, self).dtype), promoted(exponent, self)
     ),
+    ELEMENTWISE,
     numbers("self"),
     exponent=_number_slope,
 )
 remainder__Scalar = op(
     "RemainderBackward0",
     _remainder,
+    ELEMENTWISE,
     PROMOTES,
     refuses("b", "\"remainder_cpu\" not implemented for '{kind}'"),
     self=lambda grad: grad,
@@ -134,6 +147,7 @@ remainder__Scalar = op(
 remainder__Tensor = op(
     "RemainderBackward1",
     _remainder,
+    ELEMENTWISE,
     PROMOTES,
     refuses("b", "\"remainder_cpu\" not implemented for '{kind}'"),
     self=lambda grad: grad,
@@ -142,12 +156,14 @@ remainder__Tensor = op(
 remainder__Scalar_Tensor = op(
     "NotImplemented",
     lambda self, other: _remainder(np.asarray(self, promoted(other, self).dtype), other),
+    UNKNOWN,
     numbers("self"),
     other=no_derivative("remainder"),
 )
 fmod__Scalar = op(
     "FmodBackward0",
     _fmod,
+    ELEMENTWISE,
     PROMOTES,
     refuses("b", "\"fmod_cpu\" not implemented for '{kind}'"),
     self=lambda grad: grad,
@@ -155,17 +171,19 @@ fmod__Scalar = op(
 fmod__Tensor = op(
     "FmodBackward1",
     _fmod,
+    ELEMENTWISE,
     PROMOTES,
     refuses("b", "\"fmod_cpu\" not implemented for '{kind}'"),
     self=lambda grad: grad,
     other=lambda grad, self, other: -grad * _divided(self, other, "trunc"),
 )
 floor_divide__Scalar = op(
-    "NotImplemented", floor_divided, PROMOTES, NO_FLOOR, self=no_derivative("floor_divide")
+    "NotImplemented", floor_divided, UNKNOWN, PROMOTES, NO_FLOOR, self=no_derivative("floor_divide")
 )
 floor_divide__Tensor = op(
     "NotImplemented",
     floor_divided,
+    UNKNOWN,
     PROMOTES,
     NO_FLOOR,
     self=no_derivative("floor_divide"),

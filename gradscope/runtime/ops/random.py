@@ -7,7 +7,13 @@ import numpy as np
 from gradscope.runtime import devices, dtypes
 from gradscope.runtime.dims import sizes
 from gradscope.runtime.factories import made
-from gradscope.runtime.op import INTERNAL, family, inplace, op
+from gradscope.runtime.op import (
+    ELEMENTWISE,
+    INTERNAL,
+    family,
+    inplace,
+    op,
+)
 from gradscope.runtime.ops import METHODS, both, function
 from gradscope.runtime.ops.words import zeros_like
 from gradscope.runtime.outs import written
@@ -73,17 +79,17 @@ def _bernoulli(self, *, generator=None):
 # What is drawn does not depend on what was there: the gradient is zero.
 NOTHING = {"self": lambda grad: zeros_like(grad)}
 
-_drawn_uniform = op("UniformBackward0", _uniform, INTERNAL, **NOTHING)
-_drawn_normal = op("NormalBackward0", _normal, INTERNAL, **NOTHING)
-_drawn_bernoulli = op("BernoulliBackward2", _bernoulli_in, INTERNAL, **NOTHING)
-_drawn_exponential = op("ExponentialBackward0", _exponential, INTERNAL, **NOTHING)
-_drawn_whole = op("RandomBackward0", _whole, INTERNAL, **NOTHING)
+_drawn_uniform = op("UniformBackward0", _uniform, ELEMENTWISE, INTERNAL, **NOTHING)
+_drawn_normal = op("NormalBackward0", _normal, ELEMENTWISE, INTERNAL, **NOTHING)
+_drawn_bernoulli = op("BernoulliBackward2", _bernoulli_in, ELEMENTWISE, INTERNAL, **NOTHING)
+_drawn_exponential = op("ExponentialBackward0", _exponential, ELEMENTWISE, INTERNAL, **NOTHING)
+_drawn_whole = op("RandomBackward0", _whole, ELEMENTWISE, INTERNAL, **NOTHING)
 uniform_ = inplace(_drawn_uniform)
 normal_ = inplace(_drawn_normal)
 bernoulli_ = inplace(_drawn_bernoulli)
 exponential_ = inplace(_drawn_exponential)
 random_ = inplace(_drawn_whole)
-bernoulli__default = op("BernoulliBackward0", _bernoulli, **NOTHING)
+bernoulli__default = op("BernoulliBackward0", _bernoulli, ELEMENTWISE, **NOTHING)
 family(globals())
 
 

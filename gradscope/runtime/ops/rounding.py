@@ -7,7 +7,19 @@ import math
 import numpy as np
 
 from gradscope.runtime.kernels import plain
-from gradscope.runtime.op import BY_HAND, FLOATS, family, inplace, op, refuses, w
+from gradscope.runtime.op import (
+    BY_HAND,
+    ELEMENTWISE,
+    FLOATS,
+    LINEAR,
+    REDUCES,
+    family,
+    inplace,
+    jvp,
+    op,
+    refuses,
+    w,
+)
 from gradscope.runtime.ops import both, method
 from gradscope.runtime.ops.words import ZERO, alias, beside, is_whole, zeros_like
 
@@ -52,25 +64,36 @@ def _no_complex(name):
     return refuses("cb", f"\"{name}_vml_cpu\" not implemented for '{{kind}}'")
 
 
-floor = op("FloorBackward0", _on_fractions(np.floor), _no_complex("floor"), self=zeros_like)
-ceil = op("CeilBackward0", _on_fractions(np.ceil), _no_complex("ceil"), self=zeros_like)
-trunc = op("TruncBackward0", _on_fractions(np.trunc), _no_complex("trunc"), self=zeros_like)
-round__default = op("RoundBackward0", _on_fractions(np.rint), _no_complex("round"), self=zeros_like)
+floor = op(
+    "FloorBackward0", _on_fractions(np.floor), ELEMENTWISE, _no_complex("floor"), self=zeros_like
+)
+ceil = op(
+    "CeilBackward0", _on_fractions(np.ceil), ELEMENTWISE, _no_complex("ceil"), self=zeros_like
+)
+trunc = op(
+    "TruncBackward0", _on_fractions(np.trunc), ELEMENTWISE, _no_complex("trunc"), self=zeros_like
+)
+round__default = op(
+    "RoundBackward0", _on_fractions(np.rint), ELEMENTWISE, _no_complex("round"), self=zeros_like
+)
 round__decimals = op(
     "RoundBackward1",
     _round_decimals,
+    ELEMENTWISE,
     refuses("cbiu", "\"round_cpu\" not implemented for '{kind}'"),
     self=zeros_like,
 )
 frac = op(
     "FracBackward0",
     lambda self: self - np.trunc(self),
+    ELEMENTWISE,
     refuses("cbiu", "\"frac_cpu\" not implemented for '{kind}'"),
     self=lambda grad: grad,
 )
 sign = op(
     "SignBackward0",
     _sign,
+    ELEMENTWISE,
     refuses(
         "c",
         "Unlike NumPy, torch.sign doesn't return the sign of complex inputs. "
@@ -78,10 +101,17 @@ sign = op(
     ),
     self=zeros_like,
 )
-sgn = op("SgnBackward0", _sign, BY_HAND, self=_sgn_slope)
+sgn = op(
+    "SgnBackward0",
+    _sign,
+    BY_HAND,
+    jvp(lambda self_t, self, result: _sgn_slope(self_t, self, result)),
+    self=_sgn_slope,
+)
 abs = op(
     "AbsBackward0",
     np.absolute,
+    REDUCES,
     BY_HAND,
     refuses("b", "\"abs_cpu\" not implemented for '{kind}'"),
     self=lambda grad, self: grad * w.sgn(self),
@@ -89,6 +119,7 @@ abs = op(
 deg2rad = op(
     "Deg2RadBackward0",
     lambda self: self * np.asarray(math.pi / 180, self.dtype),
+    LINEAR,
     FLOATS,
     refuses("c", "deg2rad is not supported for complex tensors."),
     self=lambda grad: grad * beside(grad, math.pi / 180),
@@ -96,6 +127,7 @@ deg2rad = op(
 rad2deg = op(
     "Rad2DegBackward0",
     lambda self: self * np.asarray(180 / math.pi, self.dtype),
+    LINEAR,
     FLOATS,
     refuses("c", "rad2deg is not supported for complex tensors."),
     self=lambda grad: grad * beside(grad, 180 / math.pi),
@@ -103,6 +135,7 @@ rad2deg = op(
 nan_to_num = op(
     "NanToNumBackward0",
     lambda self, nan=None, posinf=None, neginf=None: plain.nan_to_num(self, nan, posinf, neginf),
+    ELEMENTWISE,
     self=lambda grad, self: grad * w.isfinite(self),
 )
 

@@ -11,8 +11,19 @@ from gradscope.runtime.factories import dtype_named
 from gradscope.runtime.kernels import plain
 from gradscope.runtime.kernels.support import HALVES
 from gradscope.runtime.limits import finfo
-from gradscope.runtime.op import family, inplace, op, outputs, refuses, w
+from gradscope.runtime.op import (
+    LINEAR,
+    REDUCES,
+    family,
+    inplace,
+    jvp,
+    op,
+    outputs,
+    refuses,
+    w,
+)
 from gradscope.runtime.ops import both, method
+from gradscope.runtime.ops.sorting import IN_PLACES
 from gradscope.runtime.ops.sums import unreduced
 from gradscope.runtime.ops.words import zeros_like
 
@@ -64,8 +75,23 @@ def _cumprod_slope_with_zeros(grad, self, dim):
     return w.cat(slopes, dim)
 
 
-cumsum__default = op("CumsumBackward0", _scan(plain.cumsum), self=reversed_cumsum)
-cumprod__default = op("CumprodBackward0", _scan(plain.cumprod), self=_cumprod_slope)
+def _cumprod_tangent(self_t, self, result, dim):
+    if self.ndim == 0 or not self.numel():
+        return self_t.clone()
+    if not bool((self == 0).any()):
+        return result * w.cumsum(self_t / self, dim)
+    dim = wrapped(dim, self.ndim)
+    slopes, product = [], None
+    for t, x in zip(_pieces(self_t, dim), _pieces(self, dim), strict=True):
+        slopes.append(t if product is None else slopes[-1] * x + product * t)
+        product = x if product is None else product * x
+    return w.cat(slopes, dim)
+
+
+cumsum__default = op("CumsumBackward0", _scan(plain.cumsum), LINEAR, self=reversed_cumsum)
+cumprod__default = op(
+    "CumprodBackward0", _scan(plain.cumprod), jvp(_cumprod_tangent), self=_cumprod_slope
+)
 
 
 def _factors(self, dtype):
@@ -114,8 +140,8 @@ def _prod_dim_slope(grad, self, result, dim, keepdim):
     return grad * _others(self, wrapped(dim, len(shape)))
 
 
-prod__default = op("ProdBackward0", _prod, self=_prod_slope)
-prod__dim = op("ProdBackward1", _prod_dim, self=_prod_dim_slope)
+prod__default = op("ProdBackward0", _prod, REDUCES, self=_prod_slope)
+prod__dim = op("ProdBackward1", _prod_dim, REDUCES, self=_prod_dim_slope)
 
 
 def _running(ufunc):
@@ -142,10 +168,10 @@ def _running_slope(grads, self, dim, indices):
 RUNNING = outputs("values", "indices", without=("indices",))
 NO_ORDER = refuses("c", "\"cummax_cpu\" not implemented for '{kind}'")
 cummax__default = op(
-    "CummaxBackward0", _running(np.maximum), NO_ORDER, RUNNING, self=_running_slope
+    "CummaxBackward0", _running(np.maximum), IN_PLACES, NO_ORDER, RUNNING, self=_running_slope
 )
 cummin__default = op(
-    "CumminBackward0", _running(np.minimum), NO_ORDER, RUNNING, self=_running_slope
+    "CumminBackward0", _running(np.minimum), IN_PLACES, NO_ORDER, RUNNING, self=_running_slope
 )
 
 
@@ -172,9 +198,20 @@ def _part(size, self, result, dim):
     return w.exp(_reversed(w.logcumsumexp(_reversed(size - result, dim), dim), dim) + self)
 
 
+def _logcumsumexp_tangent(self_t, self, result, dim):
+    """The mean so far of the tangents, each with the weight of its exponential."""
+    if self.ndim == 0 or not self.numel():
+        return self_t.clone()
+    most = self.amax(dim, keepdim=True)
+    shift = w.where(w.isfinite(most), most, 0)
+    weight = w.exp(result - shift)
+    return w.cumsum(w.exp(self - shift) * self_t, dim) / w.where(weight == 0, 1, weight)
+
+
 logcumsumexp = op(
     "LogcumsumexpBackward0",
     _logcumsumexp,
+    jvp(_logcumsumexp_tangent),
     refuses("biu", "\"logcumsumexp_out_cpu\" not implemented for '{kind}'"),
     self=_logcumsumexp_slope,
 )

@@ -7,7 +7,18 @@ import numpy as np
 from gradscope.runtime import dtypes
 from gradscope.runtime.dims import text, wrapped
 from gradscope.runtime.kernels import plain
-from gradscope.runtime.op import INTERNAL, family, inplace, op, overload, tensors, w
+from gradscope.runtime.op import (
+    ELEMENTWISE,
+    INTERNAL,
+    LINEAR,
+    UNKNOWN,
+    family,
+    inplace,
+    op,
+    overload,
+    tensors,
+    w,
+)
 from gradscope.runtime.ops import both, method
 from gradscope.runtime.ops.gathering import bounded, reach
 from gradscope.runtime.ops.words import no_derivative
@@ -85,6 +96,7 @@ def _scatter_add_in(self, dim, index, src):
 scatter__src = op(
     "ScatterBackward0",
     lambda self, dim, index, src: _scatter_in(self.copy(), dim, index, src),
+    LINEAR,
     tensors("index"),
     self=lambda grad, dim, index: w._scattered_zero(grad, dim, index),
     src=lambda grad, dim, index: w.gather(grad, dim, index),
@@ -92,12 +104,14 @@ scatter__src = op(
 scatter__value = op(
     "ScatterBackward1",
     lambda self, dim, index, value: _scatter_value_in(self.copy(), dim, index, value),
+    ELEMENTWISE,
     tensors("index"),
     self=lambda grad, dim, index: w._scattered_zero(grad, dim, index),
 )
 _scattered_zero = op(
     "ScatterBackward1",
     lambda self, dim, index: _scatter_value_in(self.copy(), dim, index, 0),
+    LINEAR,
     INTERNAL,
     tensors("index"),
     self=lambda grad, dim, index: w._scattered_zero(grad, dim, index),
@@ -105,6 +119,7 @@ _scattered_zero = op(
 scatter_add = op(
     "ScatterAddBackward0",
     lambda self, dim, index, src: _scatter_add_in(self.copy(), dim, index, src),
+    LINEAR,
     tensors("index"),
     self=lambda grad: grad,
     src=lambda grad, dim, index: w.gather(grad, dim, index),
@@ -126,7 +141,11 @@ def _scatter_reduced(self, dim, index, src, reduce):
 
 
 scatter__reduce = op(
-    "NotImplemented", _scatter_reduced, tensors("index", "src"), self=no_derivative("scatter")
+    "NotImplemented",
+    _scatter_reduced,
+    UNKNOWN,
+    tensors("index", "src"),
+    self=no_derivative("scatter"),
 )
 
 
@@ -187,6 +206,7 @@ index_add__default = op(
     lambda self, dim, index, source, alpha=1, source_dim=None: _index_add_in(
         self.copy(), dim, index, source, alpha
     ),
+    LINEAR,
     tensors("index"),
     self=lambda grad: grad,
     source=lambda grad, dim, index, source, alpha, source_dim: _times(
@@ -232,6 +252,7 @@ index_copy__default = op(
     lambda self, dim, index, source, source_dim=None: _index_copy_in(
         self.copy(), dim, index, source
     ),
+    LINEAR,
     tensors("index"),
     self=lambda grad, dim, index: w._index_cleared(grad, dim, index),
     source=lambda grad, dim, index, source, source_dim: _rows_of(grad, dim, index, source_dim),
@@ -240,6 +261,7 @@ index_copy___default = inplace(index_copy__default, _index_copy_in)
 _index_cleared = op(
     "IndexFillBackward0",
     lambda self, dim, index: _index_fill_in(self.copy(), dim, index, 0),
+    LINEAR,
     INTERNAL,
     tensors("index"),
     self=lambda grad, dim, index: w._index_cleared(grad, dim, index),
@@ -247,6 +269,7 @@ _index_cleared = op(
 index_fill__scalar = op(
     "IndexFillBackward0",
     lambda self, dim, index, value: _index_fill_in(self.copy(), dim, index, value),
+    ELEMENTWISE,
     tensors("index"),
     overload("int_Scalar"),
     self=lambda grad, dim, index: w._index_cleared(grad, dim, index),
@@ -254,6 +277,7 @@ index_fill__scalar = op(
 index_fill__tensor = op(
     "IndexFillBackward1",
     lambda self, dim, index, value: _index_fill_in(self.copy(), dim, index, value),
+    LINEAR,
     tensors("index"),
     overload("int_Tensor"),
     self=lambda grad, dim, index: w._index_cleared(grad, dim, index),
@@ -264,6 +288,7 @@ index_fill___tensor = inplace(index_fill__tensor, _index_fill_in)
 _picked_sum = op(
     "SumBackward0",
     lambda grad, dim, index: grad.take(np.unique(index), dim if grad.ndim else None).sum(),
+    LINEAR,
     INTERNAL,
     tensors("index"),
     grad=lambda grad, grad_shape, dim, index: w._index_spread(grad, grad_shape, dim, index),
@@ -273,6 +298,7 @@ _index_spread = op(
     lambda value, shape, dim, index: _index_fill_in(
         np.zeros(shape, value.dtype), dim, index, value
     ),
+    LINEAR,
     INTERNAL,
     tensors("index"),
     value=lambda grad, dim, index: w._picked_sum(grad, dim, index),

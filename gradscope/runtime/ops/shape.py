@@ -9,7 +9,15 @@ import numpy as np
 from gradscope.runtime import dtypes
 from gradscope.runtime.call import wrap
 from gradscope.runtime.dims import sizes, text, wrapped, wrapped_all
-from gradscope.runtime.op import INTERNAL, METHOD_ONLY, family, op, view as view_op, w
+from gradscope.runtime.op import (
+    INTERNAL,
+    LINEAR,
+    METHOD_ONLY,
+    family,
+    op,
+    view as view_op,
+    w,
+)
 from gradscope.runtime.ops import both, function, method
 from gradscope.runtime.views import share
 
@@ -62,6 +70,7 @@ _reshape_alias = view_op(
 _unsafe_view = op(
     "UnsafeViewBackward0",
     _reshaped,
+    LINEAR,
     INTERNAL,
     self=lambda grad, self_shape: grad.reshape(self_shape),
 )

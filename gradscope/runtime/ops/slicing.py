@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from gradscope.runtime.dims import text, wrapped
-from gradscope.runtime.op import INTERNAL, family, hidden, op, view, w
+from gradscope.runtime.op import (
+    INTERNAL,
+    LINEAR,
+    family,
+    hidden,
+    op,
+    view,
+    w,
+)
 from gradscope.runtime.ops import both, method
 from gradscope.runtime.storage import Storage, elements, offset_of, strided
 
@@ -50,6 +58,7 @@ select_backward = op(
     lambda grad_output, input_sizes, dim, index: _spread(
         grad_output, input_sizes, (FULL,) * (dim % len(input_sizes)) + (index,)
     ),
+    LINEAR,
     INTERNAL,
     grad_output=lambda grad, dim, index: w.select(grad, dim, index),
 )
@@ -78,6 +87,7 @@ slice_backward = op(
     lambda grad_output, input_sizes, dim, start, end, step: _spread(
         grad_output, input_sizes, (FULL,) * (dim % len(input_sizes)) + (slice(start, end, step),)
     ),
+    LINEAR,
     INTERNAL,
     grad_output=lambda grad, dim, start, end, step: w.slice(grad, dim, start, end, step),
 )
@@ -109,6 +119,7 @@ diagonal = view(
 diagonal_copy = op(
     "DiagonalBackward0_copy",
     lambda self, offset=0, dim1=0, dim2=1: _diagonal(self, offset, dim1, dim2).copy(),
+    LINEAR,
     self=lambda grad, self_shape, offset, dim1, dim2: w.diagonal_backward(
         grad, self_shape, offset, dim1, dim2
     ),
@@ -116,6 +127,7 @@ diagonal_copy = op(
 diagonal_backward = op(
     "DiagonalBackwardBackward0",
     _diagonal_backward,
+    LINEAR,
     INTERNAL,
     grad_output=lambda grad, offset, dim1, dim2: w.diagonal(grad, offset, dim1, dim2),
 )
@@ -166,6 +178,7 @@ unfold = view(
 unfold_backward = op(
     "UnfoldBackwardBackward0",
     _unfold_backward,
+    LINEAR,
     INTERNAL,
     grad_in=lambda grad, dim, size, step: w.unfold(grad, dim, size, step),
 )
@@ -230,6 +243,7 @@ as_strided__default = view(
 as_strided_backward = op(
     "AsStridedBackwardBackward0",
     _as_strided_backward,
+    LINEAR,
     INTERNAL,
     grad=lambda grad, input_sizes, geometry, size, stride, storage_offset: w.as_strided_again(
         grad, input_sizes, geometry, size, stride, storage_offset
@@ -238,6 +252,7 @@ as_strided_backward = op(
 as_strided_again = op(
     "AsStridedBackward0",
     _as_strided_again,
+    LINEAR,
     INTERNAL,
     grad=lambda grad, input_sizes, geometry, size, stride, storage_offset: w.as_strided_backward(
         grad, input_sizes, geometry, size, stride, storage_offset

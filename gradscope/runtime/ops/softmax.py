@@ -9,7 +9,15 @@ import numpy as np
 
 from gradscope.runtime.dims import wrapped
 from gradscope.runtime.kernels.support import HALVES
-from gradscope.runtime.op import INTERNAL, family, op, refuses, w
+from gradscope.runtime.op import (
+    ELEMENTWISE,
+    INTERNAL,
+    family,
+    jvp,
+    op,
+    refuses,
+    w,
+)
 from gradscope.runtime.ops import both, nn_function
 from gradscope.runtime.ops.words import ONES, function_alias, nn_alias
 
@@ -78,9 +86,21 @@ def _softmax_curvature(grad, grad_output, output, dim):
     return grad * spread - grad_output * (grad * output).sum(dim, keepdims=True)
 
 
+def _softmax_backward_tangent(grad_output_t, output_t, grad_output, output, dim):
+    made = None
+    if grad_output_t is not None:
+        made = w._softmax_backward_data(grad_output_t, output, dim)
+    if output_t is None:
+        return made
+    spread = grad_output - (grad_output * output).sum(dim, keepdims=True)
+    turned = output_t * spread - output * (grad_output * output_t).sum(dim, keepdims=True)
+    return turned if made is None else made + turned
+
+
 _softmax__default = op(
     "SoftmaxBackward0",
     _softmax,
+    ELEMENTWISE,
     INTERNAL,
     _refused("softmax_lastdim_kernel_impl"),
     self=lambda grad, result, dim: w._softmax_backward_data(grad, result, dim),
@@ -88,6 +108,7 @@ _softmax__default = op(
 _softmax_backward_data = op(
     "SoftmaxBackwardDataBackward0",
     _softmax_backward,
+    jvp(_softmax_backward_tangent),
     INTERNAL,
     grad_output=lambda grad, output, dim: w._softmax_backward_data(grad, output, dim),
     output=_softmax_curvature,
@@ -121,6 +142,16 @@ def _log_softmax_curvature(grad, grad_output, output, dim):
     return -(grad * w.exp(output)) * grad_output.sum(dim, keepdims=True)
 
 
+def _log_softmax_backward_tangent(grad_output_t, output_t, grad_output, output, dim):
+    made = None
+    if grad_output_t is not None:
+        made = w._log_softmax_backward_data(grad_output_t, output, dim)
+    if output_t is None:
+        return made
+    turned = -(w.exp(output) * output_t * grad_output.sum(dim, keepdims=True))
+    return turned if made is None else made + turned
+
+
 def _log_softmax_turn(grad, output, dim):
     return grad - (grad * w.exp(output)).sum(dim, keepdims=True)
 
@@ -128,6 +159,7 @@ def _log_softmax_turn(grad, output, dim):
 _log_softmax__default = op(
     "LogSoftmaxBackward0",
     _log_softmax,
+    jvp(lambda self_t, result, dim: _log_softmax_turn(self_t, result, dim)),
     INTERNAL,
     _refused("log_softmax_lastdim_kernel_impl"),
     self=lambda grad, result, dim: w._log_softmax_backward_data(grad, result, dim),
@@ -135,6 +167,7 @@ _log_softmax__default = op(
 _log_softmax_backward_data = op(
     "LogSoftmaxBackwardDataBackward0",
     _log_softmax_backward,
+    jvp(_log_softmax_backward_tangent),
     INTERNAL,
     grad_output=_log_softmax_turn,
     output=_log_softmax_curvature,

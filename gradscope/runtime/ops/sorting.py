@@ -7,7 +7,16 @@ import numpy as np
 from gradscope.runtime import return_types
 from gradscope.runtime.dims import wrapped
 from gradscope.runtime.kernels.support import BFLOAT16
-from gradscope.runtime.op import INTERNAL, family, op, outputs, tensors, w
+from gradscope.runtime.op import (
+    INTERNAL,
+    LINEAR,
+    family,
+    jvp,
+    op,
+    outputs,
+    tensors,
+    w,
+)
 from gradscope.runtime.ops import METHODS, both, function
 from gradscope.runtime.placement import wrapped_on
 
@@ -75,13 +84,16 @@ SELECTED = {
     )
 }
 VALUES = outputs("values", "indices", without=("indices",))
+IN_PLACES = jvp(lambda self_t, dim, indices: (w.gather(self_t, dim, indices), None))
+CHOSEN = jvp(lambda self_t, dim, indices, keepdim: (_gathered(self_t, dim, indices, keepdim), None))
 
-sort__default = op("SortBackward0", _sort, VALUES, **SELECTED)
-sort__stable = op("SortBackward1", _sort, VALUES, **SELECTED)
-topk__default = op("TopkBackward0", _topk, VALUES, **SELECTED)
+sort__default = op("SortBackward0", _sort, IN_PLACES, VALUES, **SELECTED)
+sort__stable = op("SortBackward1", _sort, IN_PLACES, VALUES, **SELECTED)
+topk__default = op("TopkBackward0", _topk, IN_PLACES, VALUES, **SELECTED)
 kthvalue__default = op(
     "KthvalueBackward0",
     _kthvalue,
+    CHOSEN,
     VALUES,
     self=lambda grads, self_shape, dim, indices, keepdim: w._selected_backward(
         grads[0], self_shape, dim, indices, keepdim
@@ -90,6 +102,7 @@ kthvalue__default = op(
 _selected_backward = op(
     "ValueSelectingReductionBackwardBackward0",
     _put_back,
+    LINEAR,
     INTERNAL,
     tensors("indices"),
     grad=lambda grad, dim, indices, keepdim: _gathered(grad, dim, indices, keepdim),

@@ -8,6 +8,7 @@ import numpy as np
 
 from gradscope.runtime.kernels import plain
 from gradscope.runtime.op import (
+    ELEMENTWISE,
     FLOATS,
     PROMOTES,
     TENSORS_ONLY,
@@ -42,6 +43,7 @@ def _no_complex(name):
 erf = op(
     "ErfBackward0",
     lambda self: plain.erf(self),
+    ELEMENTWISE,
     FLOATS,
     _no_complex("erf"),
     self=lambda grad, self: w.exp(-(self**2)) * ERF_SLOPE[self.dtype] * grad,
@@ -49,6 +51,7 @@ erf = op(
 erfc = op(
     "ErfcBackward0",
     lambda self: plain.erfc(self),
+    ELEMENTWISE,
     FLOATS,
     _no_complex("erfc"),
     self=lambda grad, self: w.exp(-(self**2)) * ERFC_SLOPE[self.dtype] * grad,
@@ -62,6 +65,7 @@ def _erfinv_slope(grad, self):
 erfinv = op(
     "ErfinvBackward0",
     lambda self: plain.erfinv(self),
+    ELEMENTWISE,
     FLOATS,
     _no_complex("erfinv"),
     self=_erfinv_slope,
@@ -75,6 +79,7 @@ def _polygamma(self, n):
 lgamma = op(
     "LgammaBackward0",
     lambda self: plain.lgamma(self),
+    ELEMENTWISE,
     FLOATS,
     _no_complex("lgamma"),
     self=lambda grad, self: grad * w.digamma(self),
@@ -82,6 +87,7 @@ lgamma = op(
 digamma = op(
     "DigammaBackward0",
     lambda self: plain.digamma(self),
+    ELEMENTWISE,
     FLOATS,
     _no_complex("digamma"),
     self=lambda grad, self: grad * _polygamma(self, 1),
@@ -89,6 +95,7 @@ digamma = op(
 polygamma__n = op(
     "PolygammaBackward0",
     lambda self, n: plain.polygamma(self, n),
+    ELEMENTWISE,
     FLOATS,
     _no_complex("polygamma"),
     self=lambda grad, self, n: grad * _polygamma(self, n + 1),
@@ -112,7 +119,7 @@ def _logit_slope(grad, self, eps):
     return w.where(outside, zeros_like(grad), grad / (self * (ONE[self.dtype] - self)))
 
 
-logit = op("LogitBackward0", _logit, FLOATS, _no_complex("logit"), self=_logit_slope)
+logit = op("LogitBackward0", _logit, ELEMENTWISE, FLOATS, _no_complex("logit"), self=_logit_slope)
 
 
 def _sinc_slope(grad, self):
@@ -122,7 +129,13 @@ def _sinc_slope(grad, self):
     return w.where(self == 0, zeros_like(grad), grad * slope)
 
 
-sinc = op("SincBackward0", lambda self: np.sinc(self).astype(self.dtype), FLOATS, self=_sinc_slope)
+sinc = op(
+    "SincBackward0",
+    lambda self: np.sinc(self).astype(self.dtype),
+    ELEMENTWISE,
+    FLOATS,
+    self=_sinc_slope,
+)
 
 
 def _atan2_slopes(grad, self, other):
@@ -135,6 +148,7 @@ def _atan2_slopes(grad, self, other):
 atan2 = op(
     "Atan2Backward0",
     np.arctan2,
+    ELEMENTWISE,
     PROMOTES,
     FLOATS,
     TENSORS_ONLY,
@@ -143,6 +157,7 @@ atan2 = op(
 hypot = op(
     "HypotBackward0",
     np.hypot,
+    ELEMENTWISE,
     PROMOTES,
     TENSORS_ONLY,
     refuses("biu", "\"hypot_cpu\" not implemented for '{kind}'"),
@@ -152,6 +167,7 @@ hypot = op(
 logaddexp = op(
     "LogaddexpBackward0",
     np.logaddexp,
+    ELEMENTWISE,
     PROMOTES,
     refuses("biu", "\"logaddexp_cpu\" not implemented for '{kind}'"),
     TENSORS_ONLY,
@@ -161,6 +177,7 @@ logaddexp = op(
 logaddexp2 = op(
     "Logaddexp2Backward0",
     np.logaddexp2,
+    ELEMENTWISE,
     PROMOTES,
     refuses("biu", "\"logaddexp2_cpu\" not implemented for '{kind}'"),
     TENSORS_ONLY,
@@ -181,6 +198,7 @@ def _xlogy_number_slope(grad, self, other):
 xlogy__Tensor = op(
     "XlogyBackward0",
     lambda self, other: plain.xlogy(self, other),
+    ELEMENTWISE,
     _no_complex("xlogy_cpu"),
     PROMOTES,
     FLOATS,
@@ -190,6 +208,7 @@ xlogy__Tensor = op(
 xlogy__Scalar_Self = op(
     "XlogyBackward1",
     lambda self, other: plain.xlogy(np.asarray(self, other.dtype), other),
+    ELEMENTWISE,
     FLOATS,
     _no_complex("xlogy_cpu"),
     numbers("self"),
@@ -198,6 +217,7 @@ xlogy__Scalar_Self = op(
 xlogy__Scalar_Other = op(
     "XlogyBackward2",
     lambda self, other: plain.xlogy(self, np.asarray(other, self.dtype)),
+    ELEMENTWISE,
     _no_complex("xlogy_cpu"),
     FLOATS,
     self=_xlogy_number_slope,

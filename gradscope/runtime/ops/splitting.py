@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from gradscope.runtime.dims import text, wrapped
-from gradscope.runtime.op import family, op, outputs, view, w
+from gradscope.runtime.op import (
+    LINEAR,
+    family,
+    op,
+    outputs,
+    view,
+    w,
+)
 from gradscope.runtime.ops import METHODS, both
 from gradscope.runtime.ops.slicing import FULL, slice__default
 
@@ -65,12 +72,14 @@ unbind = view("UnbindBackward0", _unbind, outputs("*"), self=lambda grads, dim: 
 unsafe_split = op(
     "UnsafeSplitBackward0",
     lambda self, split_size, dim=0: [a.copy() for a in _split(self, split_size, dim)],
+    LINEAR,
     outputs("*"),
     **SPLIT,
 )
 unsafe_split_with_sizes = op(
     "UnsafeSplitWithSizesBackward0",
     lambda self, split_sizes, dim=0: [a.copy() for a in _split_with_sizes(self, split_sizes, dim)],
+    LINEAR,
     outputs("*"),
     **SPLIT_WITH_SIZES,
 )

@@ -13,7 +13,17 @@ from gradscope.runtime.factories import dtype_named
 from gradscope.runtime.kernels import plain
 from gradscope.runtime.kernels.reduce import sum_columns
 from gradscope.runtime.kernels.support import HALVES, LARGE
-from gradscope.runtime.op import BY_HAND, FLOATS, family, op, outputs, refuses, w
+from gradscope.runtime.op import (
+    BY_HAND,
+    FLOATS,
+    LINEAR,
+    REDUCES,
+    family,
+    op,
+    outputs,
+    refuses,
+    w,
+)
 from gradscope.runtime.ops import both, function
 from gradscope.runtime.ops.words import (
     ONES,
@@ -129,10 +139,13 @@ def _summands(array, dtype):
     return array.astype(INT64) if array.dtype.kind in "biu" else array
 
 
-sum__default = op("SumBackward0", _sum, self=lambda grad, self_shape: spread(grad, self_shape))
+sum__default = op(
+    "SumBackward0", _sum, LINEAR, self=lambda grad, self_shape: spread(grad, self_shape)
+)
 sum__dim = op(
     "SumBackward1",
     _sum_dim,
+    LINEAR,
     self=lambda grad, self_shape, dim, keepdim: spread_dims(grad, self_shape, dim, keepdim),
 )
 
@@ -186,8 +199,8 @@ def _mean_dim_slope(grad, self_shape, self_numel, dim, keepdim):
     return spread_dims(grad, self_shape, dim, keepdim) / Scalar(_count(self_shape, dim))
 
 
-mean__default = op("MeanBackward0", _mean, self=_mean_slope)
-mean__dim = op("MeanBackward1", _mean_dim, self=_mean_dim_slope)
+mean__default = op("MeanBackward0", _mean, LINEAR, self=_mean_slope)
+mean__dim = op("MeanBackward1", _mean_dim, LINEAR, self=_mean_dim_slope)
 nansum__default = op(
     "NansumBackward0",
     lambda self, dim=None, keepdim=False, *, dtype=None: _sum_dim(
@@ -196,6 +209,7 @@ nansum__default = op(
         keepdim,
         dtype,
     ),
+    REDUCES,
     refuses("c", "nansum on CPU does not support complex inputs"),
     self=lambda grad, self, dim, keepdim: (
         spread_dims(grad, tuple(self.shape), dim, keepdim) * (self == self)
@@ -208,6 +222,7 @@ count_nonzero__default = op(
 logsumexp__default = op(
     "LogsumexpBackward0",
     lambda self, dim, keepdim=False: plain.logsumexp(self, dim, keepdim),
+    REDUCES,
     FLOATS,
     self=lambda grad, self, result, dim, keepdim: (
         unreduced(grad, tuple(self.shape), dim, keepdim)
@@ -270,11 +285,12 @@ def _mean_part(grad, self, dim, keepdim):
     return spread_dims(grad, shape, dim, keepdim) / beside(grad, _count(shape, dim))
 
 
-var__correction = op("VarBackward0", _var, BY_HAND, self=_var_slope)
-std__correction = op("StdBackward0", _std, BY_HAND, self=_std_slope)
+var__correction = op("VarBackward0", _var, REDUCES, BY_HAND, self=_var_slope)
+std__correction = op("StdBackward0", _std, REDUCES, BY_HAND, self=_std_slope)
 var_mean__correction = op(
     "VarMeanBackward0",
     _with_mean(_var),
+    REDUCES,
     BY_HAND,
     outputs("result0", "result1"),
     self=lambda grads, self, dim, correction, keepdim: (
@@ -285,6 +301,7 @@ var_mean__correction = op(
 std_mean__correction = op(
     "StdMeanBackward0",
     _with_mean(_std),
+    REDUCES,
     BY_HAND,
     outputs("result0", "result1"),
     self=lambda grads, self, result0, dim, correction, keepdim: (

@@ -7,7 +7,13 @@ import numpy as np
 from gradscope.runtime import devices, dtypes
 from gradscope.runtime.dims import wrapped
 from gradscope.runtime.factories import made
-from gradscope.runtime.op import family, inplace, op, w
+from gradscope.runtime.op import (
+    LINEAR,
+    family,
+    inplace,
+    op,
+    w,
+)
 from gradscope.runtime.ops import both, function
 from gradscope.runtime.ops.slicing import diagonal_copy
 
@@ -22,10 +28,16 @@ def _triangle(name, part):
 
 
 tril = op(
-    "TrilBackward0", _triangle("tril", np.tril), self=lambda grad, diagonal: w.tril(grad, diagonal)
+    "TrilBackward0",
+    _triangle("tril", np.tril),
+    LINEAR,
+    self=lambda grad, diagonal: w.tril(grad, diagonal),
 )
 triu = op(
-    "TriuBackward0", _triangle("triu", np.triu), self=lambda grad, diagonal: w.triu(grad, diagonal)
+    "TriuBackward0",
+    _triangle("triu", np.triu),
+    LINEAR,
+    self=lambda grad, diagonal: w.triu(grad, diagonal),
 )
 tril_ = inplace(tril)
 triu_ = inplace(triu)
@@ -49,6 +61,7 @@ def _diag_embed(self, offset=0, dim1=-2, dim2=-1):
 diag_embed = op(
     "DiagEmbedBackward0",
     _diag_embed,
+    LINEAR,
     self=lambda grad, offset, dim1, dim2: grad.diagonal(offset, dim1, dim2),
 )
 family(globals())

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from gradscope.runtime.op import INTERNAL, family, op
+from gradscope.runtime.op import (
+    INTERNAL,
+    LINEAR,
+    family,
+    op,
+)
 from gradscope.runtime.views import replay_arrays, replay_tensors, spread
 
 
@@ -13,6 +18,7 @@ def _window(grad, chain):
 window_backward = op(
     "AsStridedBackwardBackward0",
     lambda source, base_shape, chain: spread(source, base_shape, chain),
+    LINEAR,
     INTERNAL,
     source=_window,
 )

@@ -96,6 +96,14 @@ def beside(value: Any, number: Any) -> Any:
     return number if on_arrays(value) else Scalar(number)
 
 
+def total(terms: Any) -> Any:
+    """The sum of one or more arrays or tensors."""
+    made = terms[0]
+    for term in terms[1:]:
+        made = made + term
+    return made
+
+
 def nothing(grad: Any) -> Any:
     """What `where` puts in place of a gradient that does not arrive."""
     return ZERO[grad.dtype] if on_arrays(grad) else 0

@@ -6,7 +6,17 @@ import numpy as np
 
 from gradscope.runtime import dtypes
 from gradscope.runtime.dims import text
-from gradscope.runtime.op import FUNCTION_ONLY, INTERNAL, family, inplace, op, overload
+from gradscope.runtime.op import (
+    ELEMENTWISE,
+    FUNCTION_ONLY,
+    INTERNAL,
+    LINEAR,
+    family,
+    inplace,
+    jvp,
+    op,
+    overload,
+)
 from gradscope.runtime.ops import METHODS, function, method
 from gradscope.runtime.ops.broadcasting import disagreement
 from gradscope.runtime.ops.words import zeros_like
@@ -71,9 +81,20 @@ NUMBER = {"self": lambda grad: zeros_like(grad)}
 TENSOR = {"self": lambda grad: zeros_like(grad), "value": lambda grad: grad.sum()}
 COPY = {"self": lambda grad: zeros_like(grad), "src": lambda grad: grad}
 
-copy = op("CopyBackwards", lambda self, src, non_blocking=False: src, INTERNAL, **COPY)
+
+def _copied_tangent(self_t, src_t, self_shape):
+    return zeros_like(self_t) if src_t is None else src_t.expand(self_shape)
+
+
+copy = op(
+    "CopyBackwards",
+    lambda self, src, non_blocking=False: src,
+    jvp(_copied_tangent),
+    INTERNAL,
+    **COPY,
+)
 copy_ = inplace(copy, _copy_into)
-zero = op("ZeroBackward0", lambda self: np.zeros_like(self), INTERNAL, **NUMBER)
+zero = op("ZeroBackward0", lambda self: np.zeros_like(self), ELEMENTWISE, INTERNAL, **NUMBER)
 
 
 def _zero_in(self):
@@ -82,11 +103,11 @@ def _zero_in(self):
 
 
 zero_ = inplace(zero, _zero_in)
-fill__number = op("FillBackward0", _fill, FUNCTION_ONLY, overload("Scalar"), **NUMBER)
-fill__tensor = op("FillBackward1", _fill, FUNCTION_ONLY, overload("Tensor"), **TENSOR)
+fill__number = op("FillBackward0", _fill, ELEMENTWISE, FUNCTION_ONLY, overload("Scalar"), **NUMBER)
+fill__tensor = op("FillBackward1", _fill, LINEAR, FUNCTION_ONLY, overload("Tensor"), **TENSOR)
 # Writing in place has nodes of its own names.
-_filled = op("FillBackward2", _fill, INTERNAL, overload("Scalar"), **NUMBER)
-_filled_tensor = op("FillBackward3", _fill, INTERNAL, overload("Tensor"), **TENSOR)
+_filled = op("FillBackward2", _fill, ELEMENTWISE, INTERNAL, overload("Scalar"), **NUMBER)
+_filled_tensor = op("FillBackward3", _fill, LINEAR, INTERNAL, overload("Tensor"), **TENSOR)
 fill___number = inplace(_filled, _fill_in)
 fill___tensor = inplace(_filled_tensor, _fill_in_tensor)
 family(globals())

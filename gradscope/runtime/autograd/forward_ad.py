@@ -1,0 +1,120 @@
+"""`torch.autograd.forward_ad`: derivatives that travel forward, with the values."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from gradscope.runtime.autograd import forward_grad
+from gradscope.runtime.autograd.forward_grad import ForwardADLevel
+from gradscope.runtime.autograd.grad_mode import Decorating
+from gradscope.runtime.state import local
+
+__all__ = [
+    "UnpackedDualTensor",
+    "dual_level",
+    "enter_dual_level",
+    "exit_dual_level",
+    "make_dual",
+    "unpack_dual",
+]
+
+_current_level = -1
+"""The level that is open; -1 when none is."""
+
+
+def enter_dual_level() -> int:
+    """Open a level, in which tensors may carry tangents. There is but one: it returns 0."""
+    global _current_level  # noqa: PLW0603  (PyTorch's name, which programs read)
+    ForwardADLevel().enter()
+    _current_level = 0
+    return _current_level
+
+
+def exit_dual_level(*, level: int | None = None) -> None:
+    """Close the level, and free every tangent made in it."""
+    global _current_level  # noqa: PLW0603
+    if level is None:
+        level = _current_level
+    if level != _current_level:
+        raise RuntimeError(
+            "Trying to exit a forward AD level that was not the last one that was created. This is "
+            "not supported."
+        )
+    if ForwardADLevel.open is None:
+        raise RuntimeError("Dual level must be a positive number.")
+    ForwardADLevel.open.exit()
+    _current_level = level - 1
+
+
+def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
+    """A view of `tensor` that carries `tangent`: the very object, if it lies in memory alike."""
+    if level is None:
+        level = _current_level
+    if level < 0:
+        raise RuntimeError(
+            "Trying to create a dual Tensor for forward AD but no level exists, make sure to "
+            "enter_dual_level() first."
+        )
+    for what, given in (("primal", tensor), ("tangent", tangent)):
+        if not (given.is_floating_point() or given.is_complex()):
+            raise ValueError(
+                f"Expected {what} to be floating point or complex, but got: {given.dtype}"
+            )
+    if level != 0:
+        raise RuntimeError("Invalid level given to _make_dual")
+    return forward_grad.make_dual(tensor, tangent)
+
+
+class UnpackedDualTensor(NamedTuple):
+    """A dual tensor's two parts."""
+
+    primal: Any
+    tangent: Any
+
+
+def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
+    """A view of the tensor without its tangent, and its tangent, None if it has none."""
+    if level is None:
+        level = _current_level
+    if level < 0:
+        return UnpackedDualTensor(tensor, None)
+    if level != 0:
+        raise RuntimeError("Invalid level given to _fw_primal")
+    return UnpackedDualTensor(forward_grad.fw_primal(tensor), forward_grad.fw_grad(tensor))
+
+
+class dual_level(Decorating):  # noqa: N801  (PyTorch's names, here and below)
+    """Open a level for a block or a function."""
+
+    def __enter__(self) -> int:
+        return enter_dual_level()
+
+    def __exit__(self, *error: object) -> None:
+        exit_dual_level()
+
+
+def _is_fwd_grad_enabled() -> bool:
+    return local.state.fw_grad_enabled
+
+
+class _set_fwd_grad_enabled(Decorating):  # noqa: N801
+    """Switch forward mode on or off at once; as a context manager, switch back at the end."""
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = bool(mode)
+        self.before = local.state.fw_grad_enabled
+        _switch(self.mode)
+
+    def clone(self) -> Any:
+        return _set_fwd_grad_enabled(self.mode)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        _switch(self.before)
+
+
+def _switch(mode: bool) -> None:
+    local.state.fw_grad_enabled = mode
+    local.state.refresh()
