@@ -86,9 +86,9 @@ class Function(metaclass=FunctionMeta):
         raise errors.no_forward()
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> Any:  # noqa: ARG004  (for subclasses)
         """Keep what backward will need, after a forward without ctx."""
-        raise NotImplementedError("setup_context is not implemented.")
+        raise errors.no_setup_context()
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:  # noqa: ARG004  (for subclasses)
@@ -98,18 +98,12 @@ class Function(metaclass=FunctionMeta):
     vjp = backward
 
     @staticmethod
-    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
-        raise NotImplementedError(
-            "You must implement the jvp function for custom autograd.Function to use it with "
-            "forward mode AD."
-        )
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:  # noqa: ARG004  (for subclasses)
+        raise errors.no_jvp(ctx)
 
     @staticmethod
-    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
-        raise NotImplementedError(
-            "To use autograd.Function with vmap, you must either override the vmap staticmethod "
-            "or set generate_vmap_rule=True."
-        )
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:  # noqa: ARG004  (for subclasses)
+        raise errors.no_vmap()
 
     @classmethod
     def chosen_backward(cls) -> Callable[..., Any]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from gradscope.runtime.errors import (
     checkpoints,
     custom_functions,
+    devices,
+    functional,
     hooks,
     in_place,
     leaves,
@@ -14,7 +16,18 @@ from gradscope.runtime.errors import (
 )
 from gradscope.runtime.errors.declare import DECLARED, EngineError
 
-TOPICS = (saved_values, in_place, starting, returned, custom_functions, hooks, leaves, checkpoints)
+TOPICS = (
+    saved_values,
+    in_place,
+    starting,
+    returned,
+    custom_functions,
+    hooks,
+    leaves,
+    devices,
+    checkpoints,
+    functional,
+)
 """The modules that declare errors; a new one is added here."""
 
 
