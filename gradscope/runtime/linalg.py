@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from gradscope.runtime import missing, ops
+from gradscope.runtime.ops.inverse import LinAlgError
+
+__all__ = ["LinAlgError"]
 
 globals().update(ops.offered("linalg"))
 

@@ -86,9 +86,9 @@ class Function(metaclass=FunctionMeta):
         raise errors.no_forward()
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> Any:  # noqa: ARG004  (for subclasses)
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
         """Keep what backward will need, after a forward without ctx."""
-        raise errors.no_setup_context()
+        raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:  # noqa: ARG004  (for subclasses)
@@ -98,12 +98,18 @@ class Function(metaclass=FunctionMeta):
     vjp = backward
 
     @staticmethod
-    def jvp(ctx: Any, *grad_inputs: Any) -> Any:  # noqa: ARG004  (for subclasses)
-        raise errors.no_jvp(ctx)
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with "
+            "forward mode AD."
+        )
 
     @staticmethod
-    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:  # noqa: ARG004  (for subclasses)
-        raise errors.no_vmap()
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap staticmethod "
+            "or set generate_vmap_rule=True."
+        )
 
     @classmethod
     def chosen_backward(cls) -> Callable[..., Any]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from gradscope.runtime.errors.places import lines_from_anomaly_mode
 P = ParamSpec("P")
 
 PAGE = "docs/engine-errors.md"
-EXAMPLE = re.compile(r"^Example(?P<alone> without PyTorch)?:\n", re.MULTILINE)
+EXAMPLE = "Example:\n"
 RECORD = "Run it with `gradscope trace`, and this names the lines."
 
 
@@ -53,21 +52,16 @@ class EngineError:
     @property
     def meaning(self) -> str:
         """When it is raised, and why it has to be."""
-        return self._parts()[0]
+        return self._parts()[0].strip()
 
     @property
     def example(self) -> str:
         """A program that raises it. A line that ends in `# named below` is named in the note."""
-        return inspect.cleandoc("\n" + self._parts()[2])
+        return inspect.cleandoc("\n" + self._parts()[1])
 
-    @property
-    def on_pytorch(self) -> bool:
-        """Whether the example can run on PyTorch, too: `sim` devices are here only."""
-        return not self._parts()[1]
-
-    def _parts(self) -> tuple[str, str, str]:
-        meaning, alone, example = (*EXAMPLE.split(inspect.getdoc(self.function) or ""), "", "")[:3]
-        return meaning.strip(), alone or "", example
+    def _parts(self) -> tuple[str, str]:
+        meaning, _, example = (inspect.getdoc(self.function) or "").partition(EXAMPLE)
+        return meaning, example
 
     def note(self, case: Case) -> str:
         """What stands below PyTorch's text."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from gradscope.runtime.errors import (
     checkpoints,
     custom_functions,
-    devices,
-    functional,
     hooks,
     in_place,
     leaves,
@@ -16,18 +14,7 @@ from gradscope.runtime.errors import (
 )
 from gradscope.runtime.errors.declare import DECLARED, EngineError
 
-TOPICS = (
-    saved_values,
-    in_place,
-    starting,
-    returned,
-    custom_functions,
-    hooks,
-    leaves,
-    devices,
-    checkpoints,
-    functional,
-)
+TOPICS = (saved_values, in_place, starting, returned, custom_functions, hooks, leaves, checkpoints)
 """The modules that declare errors; a new one is added here."""
 
 

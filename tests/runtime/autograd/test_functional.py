@@ -411,3 +411,68 @@ def test_an_error_in_the_function_leaves_grad_mode_as_it_was(torch: Any) -> None
         with pytest.raises(KeyError):
             torch.autograd.functional.hessian(burst, numbers(torch, 1.0))
         assert not torch.is_grad_enabled()
+
+
+# PyTorch's forward mode loads its decompositions with a function that it has deprecated.
+FORWARD = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
+
+
+@FORWARD
+def test_a_jacobian_in_forward_mode_is_the_same(torch: Any) -> None:
+    x, y = numbers(torch, 1.0, 2.0), torch.tensor(3.0, dtype=torch.float64)
+    jacobian = torch.autograd.functional.jacobian
+
+    def two(a: Any, b: Any) -> Any:
+        return (a * b).sin(), a.sum() * 2, torch.ones(2, dtype=torch.float64)
+
+    forward = jacobian(two, (x, y), vectorize=True, strategy="forward-mode")
+    reverse = jacobian(two, (x, y))
+
+    assert [[m.tolist() for m in row] for row in forward] == [
+        [m.tolist() for m in row] for row in reverse
+    ]
+    single = jacobian(lambda a: a**3, x, vectorize=True, strategy="forward-mode")
+    assert single.tolist() == [[3.0, 0.0], [0.0, 12.0]]
+
+
+@FORWARD
+def test_a_hessian_forward_over_reverse_is_the_same(torch: Any) -> None:
+    x, y = numbers(torch, 1.0, 2.0), torch.tensor(3.0, dtype=torch.float64)
+    hessian = torch.autograd.functional.hessian
+
+    def number(a: Any, b: Any) -> Any:
+        return (a**3).sum() * b
+
+    found = hessian(number, (x, y), vectorize=True, outer_jacobian_strategy="forward-mode")
+
+    assert [[m.tolist() for m in row] for row in found] == [
+        [m.tolist() for m in row] for row in hessian(number, (x, y))
+    ]
+
+
+@FORWARD
+def test_an_error_in_forward_mode_closes_the_dual_level(torch: Any) -> None:
+    def burst(_: Any) -> Any:
+        raise KeyError("burst")
+
+    x = numbers(torch, 1.0)
+    jacobian = torch.autograd.functional.jacobian
+    with pytest.raises(KeyError):
+        jacobian(burst, x, vectorize=True, strategy="forward-mode")
+
+    found = jacobian(lambda a: a * 2, x, vectorize=True, strategy="forward-mode")
+    assert found.tolist() == [[2.0]]
+
+
+@FORWARD
+def test_forward_mode_wants_tensors_from_the_function(torch: Any) -> None:
+    said = raises(
+        TypeError,
+        lambda: torch.autograd.functional.jacobian(
+            lambda _: 3, numbers(torch, 1.0), vectorize=True, strategy="forward-mode"
+        ),
+    )
+    assert said == (
+        "The outputs given to None must be either a Tensor or a tuple of Tensors but the given "
+        "outputs has type <class 'int'>."
+    )

@@ -668,3 +668,31 @@ def test_deprecated_jacobians_refuse_what_they_no_longer_do(torch: Any) -> None:
         "Expected output to be non-complex. get_analytical_jacobian no longer supports functions "
         "that return complex outputs."
     )
+
+
+# -- forward mode ---------------------------------------------------------------------------------
+
+# PyTorch's forward mode loads its decompositions with a function that it has deprecated.
+FORWARD = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
+
+
+@FORWARD
+@FAST
+def test_right_tangents_pass(torch: Any, *, fast_mode: bool) -> None:
+    x, y = leaf(torch, 1.0, 2.0), torch.tensor(3.0, dtype=torch.float64, requires_grad=True)
+
+    def both(a: Any, b: Any) -> Any:
+        return (a * b).sin(), a, a.view(2, 1), (a > 1).long()
+
+    def check(**how: Any) -> Any:
+        return torch.autograd.gradcheck(
+            both, (x, y), fast_mode=fast_mode, check_forward_ad=True, **how
+        )
+
+    assert check()
+    assert check(check_backward_ad=False)
+    assert check(check_batched_forward_grad=True)
+    assert check(check_undefined_grad=False)
+    assert torch.autograd.gradgradcheck(
+        lambda a, b: a * b, (x, y), fast_mode=fast_mode, check_fwd_over_rev=True
+    )

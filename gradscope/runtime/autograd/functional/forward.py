@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import Any
 
+from gradscope.runtime.autograd import forward_ad
 from gradscope.runtime.autograd.batched import one_by_one
 from gradscope.runtime.autograd.functional.arguments import table_as_given, tupled, unit_vectors
-from gradscope.runtime.errors import functional as errors
 from gradscope.runtime.factories import zeros_like
 
 
@@ -17,18 +16,16 @@ def jacobian_forward(
 ) -> Any:
     """What `jacobian` gives, by directional derivatives along each number of the inputs."""
     if strict:
-        raise errors.functional_options(
-            RuntimeError,
+        raise RuntimeError(
             'torch.autograd.functional.jacobian: `strict=True` and `strategy="forward-mode"` are '
             "not supported together (yet). Please either set `strict=False` or "
-            '`strategy="reverse-mode"`.',
+            '`strategy="reverse-mode"`.'
         )
     is_tuple, inputs = tupled(inputs, "inputs", "jacobian")
     if not vectorize:
-        raise errors.functional_options(
-            NotImplementedError,
+        raise NotImplementedError(
             "Computing Jacobian using forward-AD or forward-over-reverse Hessian is"
-            "only implemented for `vectorize=True`.",
+            "only implemented for `vectorize=True`."
         )
     outputs_are_tuple = False
     primals: tuple[Any, ...] = ()
@@ -54,7 +51,6 @@ def derivatives(
     func: Callable[..., Any], inputs: Sequence[Any], directions: Sequence[Any]
 ) -> tuple[bool, tuple[Any, ...], tuple[Any, ...]]:
     """Whether `func` returns a tuple, its outputs, and how they change along `directions`."""
-    forward_ad = import_module("gradscope.runtime.autograd.forward_ad")
     with forward_ad.dual_level():
         duals = [
             forward_ad.make_dual(one, direction.view_as(one))

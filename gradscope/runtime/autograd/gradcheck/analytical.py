@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from importlib import import_module
 from itertools import product
 from typing import Any
 
+from gradscope.runtime.autograd import forward_ad
 from gradscope.runtime.autograd.gradcheck.case import (
     Case,
     GradcheckError,
@@ -98,7 +98,6 @@ def forward(
         raise ValueError(
             "Expected inputs to be non-complex for _get_analytical_jacobian_forward_ad."
         )
-    forward_ad = import_module("gradscope.runtime.autograd.forward_ad")
     with forward_ad.dual_level():
         duals, tangents = _duals(case.inputs)
         if directions is None:
@@ -116,7 +115,6 @@ def forward(
 
 def _duals(inputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     """The inputs with tangents of zeros, and these very tangents, to be written to."""
-    forward_ad = import_module("gradscope.runtime.autograd.forward_ad")
     duals = [
         forward_ad.make_dual(one.detach(), one.new_zeros(one.shape)) if wants_grad(one) else one
         for one in inputs
@@ -140,7 +138,6 @@ def _all_rows(
 
 def _pushed(func: Callable[..., Any], duals: Sequence[Any], options: Options) -> Iterator[Any]:
     """The tangents of the outputs as vectors, zeros where there is none."""
-    forward_ad = import_module("gradscope.runtime.autograd.forward_ad")
     for output in filter(is_inexact, as_tuple(func(*duals))):
         primal, tangent = forward_ad.unpack_dual(output)
         if tangent is None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import Any
 
+from gradscope.runtime.autograd import forward_ad
 from gradscope.runtime.autograd.batched import one_by_one
 from gradscope.runtime.autograd.function import Function
 from gradscope.runtime.autograd.gradcheck.case import (
@@ -98,7 +98,6 @@ def _warn_about_undefined() -> None:
 def undefined_tangents(case: Case) -> None:
     """An input without a tangent is one with a tangent of zeros."""
     directions, _ = random_vectors(case)
-    forward_ad = import_module("gradscope.runtime.autograd.forward_ad")
     with forward_ad.dual_level():
         duals = list(case.inputs)
         for (i, one), u in zip(positions(case.inputs), directions, strict=True):
@@ -154,7 +153,6 @@ def batched_tangents(func: Callable[..., Any], inputs: Sequence[Any]) -> None:
             continue
 
         def jvp(tangent: Any, place: int = i) -> list[Any]:
-            forward_ad = import_module("gradscope.runtime.autograd.forward_ad")
             with forward_ad.dual_level():
                 duals = list(plain)
                 duals[place] = forward_ad.make_dual(plain[place], tangent)
