@@ -342,6 +342,24 @@ def test_gradcheck_hands_backwards_gradients_that_never_came(torch: Any, seen: S
     seen(shows)
 
 
+@pytest.mark.rule(38)
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # by PyTorch's own tangents
+def test_gradcheck_of_forward_mode_alone_runs_no_backward(torch: Any, seen: Seen) -> None:
+    x = leaf(torch, 1.0, 2.0)
+
+    def check(**how: Any) -> Any:
+        return torch.autograd.gradcheck(
+            lambda a: (a * a, a), x, check_forward_ad=True, check_backward_ad=False, **how
+        )
+
+    assert check()
+    assert check(fast_mode=True)
+    assert check(check_batched_forward_grad=True)
+    assert (x.grad, x._version) == (None, 0)
+
+    seen(lambda trace: list(trace.rows(schema.GraphTask)) == [])
+
+
 # -- gradients in batches -------------------------------------------------------------------------
 
 
