@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime.autograd.forward_grad import fw_grad
+from gradscope.runtime.errors.dual_tensors import out_with_tangent
 from gradscope.runtime.errors.leaves import out_with_grad
 from gradscope.runtime.in_place import count_write
 
@@ -18,10 +19,7 @@ def written(name: str, made: Any, out: Any) -> Any:
     if made.requires_grad or out.requires_grad:
         raise out_with_grad(name, out)
     if fw_grad(made) is not None or fw_grad(out) is not None:
-        raise NotImplementedError(
-            f"Trying to use forward AD with {name}_out that does not support it because it is an "
-            "out= function"
-        )
+        raise out_with_tangent(name, out)
     if out._array.shape == made._array.shape:
         np.copyto(out._array, made._array, casting="unsafe")
     else:

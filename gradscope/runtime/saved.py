@@ -32,6 +32,7 @@ class SavedVariable:
     __slots__ = (
         "array",
         "edge",
+        "fw_grad",
         "hooks",
         "is_leaf",
         "nr",
@@ -52,6 +53,7 @@ class SavedVariable:
         self.hooks: tuple[Any, Any] | None = None
         self.packed: Any = None
         self.edge: Any = None
+        self.fw_grad: Any = None  # of an input that a hook packed
         self.is_leaf = False
 
     @property
@@ -115,6 +117,7 @@ def _pack(saved: SavedVariable, hooks: tuple[Any, Any], where: Any) -> None:
         saved.version = tensor._version
         saved.edge = tensor.gradient_edge()
         saved.is_leaf = tensor.is_leaf
+        saved.fw_grad = None if tensor._meta is None else tensor._meta.fw_grad
         array = tensor._array
     bare = _placed(Tensor.from_array(array), where)
     packed = hooks[0](bare)
@@ -159,8 +162,8 @@ def unpack_tensor(node: Any, value: Any, slot: int) -> Any:
         made = _placed(Tensor.from_array(array), None if extra is None else extra.device)
         made._versions = value.versions
         made._edge = (node, value.nr) if node is not None else None
-        if node is not None and node._extra is not None and node._extra.tangents is not None:
-            made.meta().fw_grad = node._extra.tangents.get(value.nr)
+        if extra is not None and extra.tangents is not None:
+            made.meta().fw_grad = extra.tangents.get(value.nr)
         return made
     if isinstance(value, Tensor):
         unpack_array(node, value, slot)
@@ -195,6 +198,18 @@ def _with_history(value: Any, saved: SavedVariable, node: Any) -> Any:
             made._meta.hold_accumulator(saved.edge[0])
         else:
             made._edge = saved.edge
+    return _with_tangent(made, saved, node)
+
+
+def _with_tangent(made: Any, saved: SavedVariable, node: Any) -> Any:
+    """An unpacked value with the tangent it had when it was saved, or got as a result."""
+    if saved.nr is None:
+        found = saved.fw_grad
+    else:
+        extra = None if node is None else node._extra
+        found = None if extra is None or extra.tangents is None else extra.tangents.get(saved.nr)
+    if found is not None:
+        made.meta().fw_grad = found
     return made
 
 

@@ -84,7 +84,10 @@ class AccumulateGrad(Node):
         meta = self.variable.meta()
         recording = local.state.grad_enabled
         if meta.grad is None:
-            meta.grad = self._copied(grad) if recording else grad.detach()
+            if recording:
+                meta.grad = self._copied(grad)
+            else:
+                meta.grad = wrapped_on(self._laid_out(grad._array), device_of(self))
             return CLONED
         if recording:
             meta.grad = meta.grad + grad

@@ -163,6 +163,8 @@ class BackwardCFunction(Node, FunctionCtx):
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
         """What was saved, as long as the graph is kept."""
+        if self.saved_for_forward is not None:
+            return self.saved_for_forward
         kept = self._kept()
         if self._forward_cls.clear_saved_tensors_on_access:
             self._cleared, self._saved = True, (None,) * len(kept)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from gradscope.runtime.autograd import forward_grad
 from gradscope.runtime.autograd.forward_grad import ForwardADLevel
 from gradscope.runtime.autograd.grad_mode import Decorating
+from gradscope.runtime.errors import dual_tensors as errors
 from gradscope.runtime.state import local
 
 __all__ = [
@@ -36,10 +37,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
     if level is None:
         level = _current_level
     if level != _current_level:
-        raise RuntimeError(
-            "Trying to exit a forward AD level that was not the last one that was created. This is "
-            "not supported."
-        )
+        raise errors.exit_of_another(level, _current_level)
     if ForwardADLevel.open is None:
         raise RuntimeError("Dual level must be a positive number.")
     ForwardADLevel.open.exit()
@@ -51,15 +49,10 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
     if level is None:
         level = _current_level
     if level < 0:
-        raise RuntimeError(
-            "Trying to create a dual Tensor for forward AD but no level exists, make sure to "
-            "enter_dual_level() first."
-        )
+        raise errors.no_level()
     for what, given in (("primal", tensor), ("tangent", tangent)):
         if not (given.is_floating_point() or given.is_complex()):
-            raise ValueError(
-                f"Expected {what} to be floating point or complex, but got: {given.dtype}"
-            )
+            raise errors.kind(what, given)
     if level != 0:
         raise RuntimeError("Invalid level given to _make_dual")
     return forward_grad.make_dual(tensor, tangent)
@@ -78,9 +71,10 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
         level = _current_level
     if level < 0:
         return UnpackedDualTensor(tensor, None)
-    if level != 0:
+    tangent = forward_grad.fw_grad(tensor)
+    if level != 0 and tangent is not None:
         raise RuntimeError("Invalid level given to _fw_primal")
-    return UnpackedDualTensor(forward_grad.fw_primal(tensor), forward_grad.fw_grad(tensor))
+    return UnpackedDualTensor(forward_grad.fw_primal(tensor), tangent)
 
 
 class dual_level(Decorating):  # noqa: N801  (PyTorch's names, here and below)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradscope.runtime.call import wrap
+from gradscope.runtime.errors import dual_tensors as errors
 from gradscope.runtime.meta import AutogradMeta, DualMeta, ViewMeta
 from gradscope.runtime.operation import REGISTRY
 from gradscope.runtime.state import ThreadState, local
@@ -47,7 +48,7 @@ class ForwardADLevel:
         from gradscope.runtime.autograd import jvp
 
         if ForwardADLevel.open is not None:
-            raise RuntimeError("Nested forward mode AD is not supported at the moment")
+            raise errors.nested()
         ForwardADLevel.open = self
         _run_calls(jvp.call)
 
@@ -111,19 +112,12 @@ def forward_base(tensor: Tensor) -> Tensor | None:
 def set_fw_grad(tensor: Tensor, tangent: Tensor, *, written: bool = False) -> None:
     """Give a tensor its tangent; `written`: a write in place gave it."""
     if fw_grad(tangent) is not None:
-        raise RuntimeError(
-            "Setting a forward grad that itself has a forward gradient at the same level0 is not "
-            "supported."
-        )
+        raise errors.dual_tangent(tangent)
     meta = tensor.meta()
     if meta.fw_grad is not None and meta.fw_grad.tangent is not None:
         return  # a write that has changed the tangent in place
     if tangent._array.shape != tensor._array.shape:
-        raise RuntimeError(
-            "Trying to set a forward gradient that has a different size than that of the original "
-            f"Tensor, this is not supported. Tensor is of size {list(tensor._array.shape)} while "
-            f"the given forward gradient is of size {list(tangent._array.shape)}."
-        )
+        raise errors.shape(tensor, tangent)
     with plainly():
         if written:
             tangent = _through_base(meta, tensor, tangent)
@@ -213,10 +207,7 @@ class plainly:  # noqa: N801  (a context manager, used like `no_grad`)
 def make_dual(primal: Tensor, tangent: Tensor) -> Tensor:
     """A view of `primal` that carries this tangent, and none of its writes' tangents back."""
     if fw_grad(primal) is not None:
-        raise RuntimeError(
-            "Making a dual Tensor based on a Tensor that already has a forward gradient at the "
-            "same level 0 is not supported."
-        )
+        raise errors.already_dual(primal)
     with plainly():
         made: Tensor = REGISTRY["_make_dual"].road(primal)
     _cut(made)

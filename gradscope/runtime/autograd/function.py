@@ -10,12 +10,14 @@ from typing import Any
 
 from gradscope.runtime import probe
 from gradscope.runtime.autograd.custom_node import BackwardCFunction, FunctionCtx
+from gradscope.runtime.autograd.function_jvp import give_tangents, untracked
 from gradscope.runtime.autograd.grad_mode import no_grad
 from gradscope.runtime.autograd.making import prepare
 from gradscope.runtime.autograd.node import NOWHERE, new
 from gradscope.runtime.autograd.once_differentiable import once_differentiable
 from gradscope.runtime.autograd.returned import record_history
 from gradscope.runtime.errors import custom_functions as errors, returned as wrong
+from gradscope.runtime.errors.jvps import no_jvp
 from gradscope.runtime.saved import save_input, save_output
 from gradscope.runtime.state import ThreadState, local
 from gradscope.runtime.tensor import Tensor
@@ -98,11 +100,9 @@ class Function(metaclass=FunctionMeta):
     vjp = backward
 
     @staticmethod
-    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
-        raise NotImplementedError(
-            "You must implement the jvp function for custom autograd.Function to use it with "
-            "forward mode AD."
-        )
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:  # noqa: ARG004  (for subclasses)
+        """The tangents of the outputs, one each, for the tangents of the inputs."""
+        raise no_jvp()
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
@@ -134,7 +134,8 @@ class Function(metaclass=FunctionMeta):
         inputs = [value for value in args if isinstance(value, Tensor)]
         recording = state.grad_enabled and any(tensor.requires_grad for tensor in inputs)
         ctx = _context(cls, args, inputs, state, recording=recording)
-        with no_grad():
+        dual = ThreadState.with_tangents is not None and state.fw_grad_enabled
+        with untracked() if dual else no_grad():
             if separate:
                 output = cls.forward(*args)
                 cls.setup_context(ctx, args, output)
@@ -144,6 +145,8 @@ class Function(metaclass=FunctionMeta):
         outputs = record_history(
             ctx, inputs, (output,) if single else output, recording=recording, separate=separate
         )
+        if dual:
+            give_tangents(ctx, args, (output,) if single else output, outputs)
         if recording:
             _save(ctx, state)
         ctx.to_save = ctx.saved_for_forward = None

@@ -21,6 +21,7 @@ from gradscope.runtime.in_place import before_write
 from gradscope.runtime.operation import Operation
 from gradscope.runtime.placement import on_device
 from gradscope.runtime.state import local
+from gradscope.runtime.traits import COMPARES
 
 
 def call(
@@ -29,13 +30,17 @@ def call(
     """The last step of a call while a dual level is open."""
     tangents = _tangents(op, values) if local.state.fw_grad_enabled else None
     if not tangents:
-        return _run(op, values, arrays, begin, where)
+        made = _run(op, values, arrays, begin, where)
+        if COMPARES in op.traits and op.plan.kind == "inplace":
+            _clear(made)
+        return made
     rule = rule_of(op)
     written = op.plan.kind == "inplace"
-    given = list(values)
+    given = values
     if written and reads_self(op, rule):
         with plainly():
-            given[0] = before_write(values[0])
+            before = before_write(values[0])
+            given = [before if value is values[0] else value for value in values]
     if written and local.state.grad_enabled and tangents.get("self") is not None:
         with plainly():  # the tangent will be written over, and its history may need what it was
             tangents["self"] = tangents["self"].clone()
@@ -49,6 +54,14 @@ def call(
         for one, tangent in zip(made, found, strict=True):
             _give(op, one, tangent, there, written=False)
     return made
+
+
+def _clear(made: Any) -> None:
+    """What a comparison wrote into a tensor does not change with its inputs."""
+    before = fw_grad(made)
+    if before is not None:
+        with plainly():
+            before.zero_()
 
 
 def _run(

@@ -12,6 +12,7 @@ from gradscope.runtime.autograd.forward_grad import fw_primal
 from gradscope.runtime.autograd.grad_mode import enable_grad
 from gradscope.runtime.autograd.roots import grad as gradients
 from gradscope.runtime.call import wrap, wrapped_number
+from gradscope.runtime.errors import dual_tensors as errors
 from gradscope.runtime.operation import Formula, Operation
 from gradscope.runtime.ops.reduction import MEAN
 from gradscope.runtime.state import local
@@ -291,9 +292,7 @@ def _backward(call: Call, seeds: Sequence[Any]) -> list[tuple[Any, Any]]:
 
 
 def _unknown(op: Operation) -> Rule:
-    raise NotImplementedError(
-        f"Trying to use forward AD with aten::{op.base_name} that does not support it."
-    )
+    raise errors.unknown(op.base_name)
 
 
 _RULES: tuple[tuple[Trait, Rule], ...] = (

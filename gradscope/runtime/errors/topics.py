@@ -5,8 +5,10 @@ from __future__ import annotations
 from gradscope.runtime.errors import (
     checkpoints,
     custom_functions,
+    dual_tensors,
     hooks,
     in_place,
+    jvps,
     leaves,
     returned,
     saved_values,
@@ -14,7 +16,18 @@ from gradscope.runtime.errors import (
 )
 from gradscope.runtime.errors.declare import DECLARED, EngineError
 
-TOPICS = (saved_values, in_place, starting, returned, custom_functions, hooks, leaves, checkpoints)
+TOPICS = (
+    saved_values,
+    in_place,
+    starting,
+    returned,
+    custom_functions,
+    hooks,
+    leaves,
+    checkpoints,
+    dual_tensors,
+    jvps,
+)
 """The modules that declare errors; a new one is added here."""
 
 

@@ -8,6 +8,7 @@ from gradscope.runtime import overrides, probe
 from gradscope.runtime.autograd.forward_grad import fw_grad
 from gradscope.runtime.call import wrap
 from gradscope.runtime.errors import in_place as errors
+from gradscope.runtime.errors.dual_tensors import not_implemented
 from gradscope.runtime.op import (
     BY_HAND,
     INTERNAL,
@@ -148,10 +149,7 @@ def set_(self, source=None):
     if self.requires_grad and self.is_leaf and local.state.grad_enabled:
         raise errors.leaf_in_place(self)
     if fw_grad(self) is not None or (source is not None and fw_grad(source) is not None):
-        raise NotImplementedError(
-            "Trying to use forward AD with set_ that does not support it because it has not been "
-            "implemented yet."
-        )
+        raise not_implemented("set_")
     self._array = np.empty(0, self._array.dtype) if source is None else source._array
     self._storage = None if source is None else source.untyped_storage()
     if self._versions is None:
