@@ -696,3 +696,93 @@ def test_right_tangents_pass(torch: Any, *, fast_mode: bool) -> None:
     assert torch.autograd.gradgradcheck(
         lambda a, b: a * b, (x, y), fast_mode=fast_mode, check_fwd_over_rev=True
     )
+
+
+def pushed(torch: Any, jvp: Callable[..., Any]) -> Any:
+    """x² with a right backward and the test's own way forward."""
+
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        ctx.save_for_forward(x)
+        return x * x
+
+    def backward(ctx: Any, grad: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return 2 * x * grad
+
+    made = function(torch, forward, backward)
+    made.jvp = staticmethod(jvp)
+    return made.apply
+
+
+@FORWARD
+@FAST
+def test_wrong_tangents_are_found(torch: Any, *, fast_mode: bool) -> None:
+    x = leaf(torch, 1.0, 2.0)
+    right = pushed(torch, lambda ctx, t: ctx.saved_tensors[0] * 2 * t)
+    wrong = pushed(torch, lambda ctx, t: ctx.saved_tensors[0] * 3 * t)
+
+    def check(func: Any, **how: Any) -> Any:
+        return torch.autograd.gradcheck(
+            func, x, fast_mode=fast_mode, check_forward_ad=True, check_undefined_grad=False, **how
+        )
+
+    assert check(right)
+    assert torch.autograd.gradcheck(wrong, x, fast_mode=fast_mode)
+    said = "Jacobian computed with forward mode mismatch for output 0 with respect to input 0,"
+    assert failure(torch, lambda: check(wrong)) == said
+    assert failure(torch, lambda: check(wrong, check_backward_ad=False)) == said
+
+
+@FORWARD
+@FAST
+def test_complex_inputs_are_moved_in_halves(torch: Any, *, fast_mode: bool) -> None:
+    z = complex_leaf(torch, 1 + 2j, 3 - 1j)
+
+    def check(func: Any) -> Any:
+        return torch.autograd.gradcheck(
+            func, z, fast_mode=fast_mode, check_forward_ad=True, check_backward_ad=False
+        )
+
+    assert check(lambda a: a * a.conj() * 1j)
+
+    for part in ("imaginary", "real"):
+
+        def jvp(ctx: Any, tangent: Any, half: str = part) -> Any:
+            (a,) = ctx.saved_tensors
+            kept = tangent.imag if half == "imaginary" else tangent.real
+            return 2 * a * (tangent + kept)
+
+        wrong = pushed(torch, jvp)
+        assert failure(torch, lambda f=wrong: check(f)) == (
+            f"While considering the {part} part of complex inputs only, Jacobian computed with "
+            "forward mode mismatch for output 0 with respect to input 0,"
+        )
+
+
+@FORWARD
+def test_a_missing_tangent_counts_as_zeros(torch: Any) -> None:
+    x, y = leaf(torch, 1.0, 2.0), leaf(torch, 3.0, 4.0)
+
+    def forward(ctx: Any, a: Any, b: Any) -> Any:
+        ctx.set_materialize_grads(False)
+        return a + b
+
+    made = function(torch, forward, lambda _ctx, grad: (grad, grad))
+
+    def jvp(_ctx: Any, first: Any, second: Any) -> Any:
+        if first is None or second is None:
+            return (second if first is None else first) * 2
+        return first + second
+
+    made.jvp = staticmethod(jvp)
+    call = made.apply
+
+    def check(**how: Any) -> Any:
+        return torch.autograd.gradcheck(
+            call, (x, y), check_forward_ad=True, check_backward_ad=False, **how
+        )
+
+    assert check(check_undefined_grad=False)
+    said = failure(torch, check)
+    assert said.startswith("('Mismatch in tangent values for output with index: ', 0, ' when input")
