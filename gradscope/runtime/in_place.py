@@ -72,7 +72,7 @@ def check_rebase(target: Tensor) -> None:
         return
     if meta.creation is not CreationMeta.DEFAULT:
         raise refusal(target, meta, "is being")
-    if target.requires_grad and meta.base.is_leaf:
+    if target.requires_grad and meta.base.is_leaf_so_far():
         raise errors.leaf_view_in_place(target)
 
 

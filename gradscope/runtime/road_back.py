@@ -16,26 +16,30 @@ def backward(plan: Plan, formulas: Sequence[Any], *, arrays: bool, joint: bool) 
     lines += ["        freed(node)"]
     if plan.slots:
         lines += [f"    {''.join(f's_{i}, ' for i in range(len(plan.slots)))}= saved"]
-    lines += _incoming(plan, arrays=arrays)
     if joint or many:
         lines += [f"    {line}" for line in _unpack(plan.slots, range(len(plan.slots)), arrays)]
+        lines += _incoming(plan, arrays=arrays)
         needs = "tuple([f is not None for f, _ in node.next_functions])"
         call = _formula_call("f_0", formulas[0], plan, arrays=arrays, needs=needs)
         lines += [f"    return {call}"]
         return "\n".join(lines) + "\n"
     single = len(plan.differentiable) == 1
-    names = [f"e_{i}" for i in range(len(plan.differentiable))]
     if not single:
-        lines += [f"    {', '.join(names)} = node.next_functions"]
+        places = range(len(plan.differentiable))
+        lines += [f"    {', '.join(f'(n_{i}, _)' for i in places)} = node.next_functions"]
+    # As PyTorch: all that was saved is unpacked, in its order, also for an undefined gradient.
+    for k, slot in enumerate(plan.slots):
+        unpacked = [f"    {line}" for line in _unpack(plan.slots, [k], arrays)]
+        if not single and slot.kind == "input" and len(slot.wanted_by) == 1:
+            unpacked = [f"    if n_{slot.wanted_by[0]} is not None:", f"    {unpacked[0]}"]
+        lines += unpacked
+    lines += _incoming(plan, arrays=arrays)
     for name in sorted(plan.differentiable):  # PyTorch's order: a double backward shows it
         i = plan.differentiable.index(name)
-        formula = formulas[i]
-        used = [k for k, slot in enumerate(plan.slots) if slot.name in formula.words]
         pad = "    " if single else "        "
         if not single:
-            lines += [f"    g_{i} = None", f"    if e_{i}[0] is not None:"]
-        lines += [f"{pad}{line}" for line in _unpack(plan.slots, used, arrays)]
-        lines += [f"{pad}g_{i} = {_formula_call(f'f_{i}', formula, plan, arrays=arrays)}"]
+            lines += [f"    g_{i} = None", f"    if n_{i} is not None:"]
+        lines += [f"{pad}g_{i} = {_formula_call(f'f_{i}', formulas[i], plan, arrays=arrays)}"]
     lines += [f"    return ({''.join(f'g_{i}, ' for i in range(len(formulas)))})"]
     return "\n".join(lines) + "\n"
 

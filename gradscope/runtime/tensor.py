@@ -123,6 +123,11 @@ class Tensor(Geometry, Values):
     def is_leaf(self) -> bool:
         return self._edge is None and self.history() is None
 
+    def is_leaf_so_far(self) -> bool:
+        """The same without asking: a view learns of writes to its base when it is next used."""
+        meta = self._meta
+        return self._edge is None and not (isinstance(meta, ViewMeta) and meta.edge is not None)
+
     @property
     def requires_grad(self) -> bool:
         if self._edge is not None:
@@ -141,13 +146,13 @@ class Tensor(Geometry, Values):
         if wanted and self._array.dtype.kind not in "fcV":
             only = "only Tensors of floating point and complex dtype can require gradients"
             raise errors.integer_gradient(only, self)
-        if wanted and not self.is_leaf:
+        if wanted and not self.is_leaf_so_far():
             raise errors.flag_of_non_leaf("", self)
         self.requires_grad_(wanted)
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Make this leaf gather a gradient, or stop it."""
-        if not self.is_leaf:
+        if not self.is_leaf_so_far():
             if not requires_grad:
                 raise errors.flag_of_non_leaf(
                     " If you want to use a computed variable in a subgraph that doesn't require "
@@ -166,7 +171,7 @@ class Tensor(Geometry, Values):
     def grad(self) -> Any:
         meta = self._meta
         kept = meta is not None and (meta.retains_grad or meta.grad is not None)
-        if not kept and not self.is_leaf:
+        if not kept and not self.is_leaf_so_far():
             errors.grad_of_non_leaf(self)
         return None if meta is None else meta.grad
 

@@ -145,18 +145,20 @@ class AccumulateGrad(Node):
                 here.look.grad(task, self, self.variable)
 
     def _run_hooks(self, hooks: Hooks) -> None:
-        task, here = local.state.task, probe.here
+        """Call them; each gets what the one before returned, though none should return anything."""
+        task, here, given, returning = local.state.task, probe.here, self.variable, None
         for index, hook in enumerate(list(hooks.values())):
             if here is not None:
                 here.hook_begin(task, self, POST_ACCUMULATE, index, hook)
-            made = hook(self.variable)
-            if made is not None and made is not self.variable:
-                checked(made, self.variable, hook)
-                raise errors.accumulate_hook_result(hook)
+            made = hook(given)
+            if made is not None and made is not given:
+                given, returning = checked(made, given, hook), hook
             if here is not None:
                 here.hook_end(task, self, POST_ACCUMULATE, index, False, (self.variable._grad,))
                 if here.look is not None:
                     here.look.stepped(task, self, self.variable)
+        if given is not self.variable:
+            raise errors.accumulate_hook_result(returning)
 
 
 def owns(array: Any) -> bool:

@@ -166,9 +166,10 @@ class BackwardCFunction(Node, FunctionCtx):
         if self.saved_for_forward is not None:
             return self.saved_for_forward
         kept = self._kept()
+        found = tuple(unpack_tensor(self, value, i) for i, value in enumerate(kept))
         if self._forward_cls.clear_saved_tensors_on_access:
             self._cleared, self._saved = True, (None,) * len(kept)
-        return tuple(unpack_tensor(self, value, i) for i, value in enumerate(kept))
+        return found
 
     @property
     def saved_variables(self) -> tuple[Any, ...]:

@@ -152,7 +152,7 @@ def evaluate_attended(
     if node._extra is None:
         if here is not None and here.look is not None:
             here.look.inputs(task, node, inputs)
-        outputs = run(node, inputs, raw=task.raw)
+        outputs = only_needed(task, node, run(node, inputs, raw=task.raw))
     else:
         outputs = call_function(task, node, inputs)
     released = node._saved and not task.keep_graph and node.releases
@@ -199,6 +199,20 @@ def keep(task: GraphTask, node: Node, inputs: list[Any], entry: ExecInfo | None)
             probe.here.capture(task, node, capture.input_nr, grad)
 
 
+def only_needed(task: GraphTask, node: Node, outputs: Sequence[Any]) -> Sequence[Any]:
+    """What a node returned, without gradients that lead to nothing that was asked for.
+
+    PyTorch's nodes do not compute these, so that nobody hears of them; users' backwards do.
+    """
+    info = task.exec_info
+    if info is None or node.written_by_user:
+        return outputs
+    return [
+        grad if following is not None and is_needed(info, following) else None
+        for grad, (following, _) in zip(outputs, node.next_functions, strict=False)
+    ]
+
+
 def call_function(task: GraphTask, node: Node, inputs: list[Any]) -> Sequence[Any]:
     """Run a node that somebody listens to."""
     extra = node._extra
@@ -209,9 +223,10 @@ def call_function(task: GraphTask, node: Node, inputs: list[Any]) -> Sequence[An
     kept = list(inputs) if extra.post_hooks else inputs
     if probe.here is not None and probe.here.look is not None:
         probe.here.look.inputs(task, node, inputs)
-    outputs = apply(node, inputs, raw=raw)
-    if extra.post_hooks:
+    outputs = only_needed(task, node, apply(node, inputs, raw=raw))
+    if extra.post_hooks or node.written_by_user:  # a gradient that does not fit lets go of nothing
         outputs = validate_outputs(node, outputs, raw=raw)
+    if extra.post_hooks:
         if probe.here is not None and probe.here.look is not None:
             probe.here.look.outputs(task, node, outputs)
         outputs = run_post_hooks(task, node, extra.post_hooks, outputs, kept, raw)

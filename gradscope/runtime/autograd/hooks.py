@@ -30,12 +30,12 @@ def register_hook(tensor: Tensor, hook: Callable[..., Any]) -> RemovableHandle:
 
 def hooks_of(tensor: Tensor) -> Hooks:
     """The tensor's hooks: a leaf has its own, others share them with their node."""
-    leaf = tensor.is_leaf  # a view learns here of writes to its base, and forgets its hooks
+    edge = tensor.history()  # a view learns here of writes to its base, and forgets its hooks
     meta = tensor.meta()
     if meta.hooks is None:
         meta.hooks = OrderedDict()
-        if not leaf:
-            node, nr = tensor.gradient_edge()
+        if edge is not None:
+            node, nr = edge
             node.extra().tensor_pre_hooks.append((nr, meta.hooks))
     return meta.hooks
 
@@ -44,7 +44,7 @@ def register_post_accumulate(tensor: Tensor, hook: Callable[..., Any]) -> Remova
     """Call `hook(tensor)` each time its `.grad` has been updated."""
     if not tensor.requires_grad:
         raise errors.hook_without_grad(tensor)
-    if not tensor.is_leaf:
+    if tensor.history() is not None:
         raise errors.accumulate_hook_non_leaf(tensor)
     meta = tensor.meta()
     if meta.post_accumulate_hooks is None:
@@ -56,8 +56,9 @@ def retain_grad(tensor: Tensor) -> None:
     """Fill `.grad` of a tensor that is no leaf, after all its hooks have run."""
     if not tensor.requires_grad:
         raise errors.retain_without_grad(tensor)
-    if tensor.is_leaf:
+    if tensor.is_leaf_so_far():
         return
+    node, nr = tensor.gradient_edge()  # for a view perhaps a new one
     meta = tensor.meta()
     if meta.retains_grad:
         return
@@ -70,7 +71,6 @@ def retain_grad(tensor: Tensor) -> None:
             fields = kept.meta()
             fields.grad = grad.clone() if fields.grad is None else fields.grad + grad
 
-    node, nr = tensor.gradient_edge()
     node.extra().retains_grad[nr] = keep
 
 

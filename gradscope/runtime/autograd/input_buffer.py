@@ -17,6 +17,7 @@ UNDEFINED = 4
 """Added to one of these, in what a watcher is told, when what arrived was None."""
 
 sum_into = np.add
+ndarray = np.ndarray
 
 
 def _held_once() -> int:
@@ -50,5 +51,6 @@ def add(buffer: list[Any], nr: int, grad: Any, raw: bool) -> int:
     if getrefcount(before) == ALONE and before.base is None and before.ndim:
         sum_into(before, grad, before)
         return ADDED_IN_PLACE
-    buffer[nr] = sum_into(before, grad)
+    made = sum_into(before, grad)
+    buffer[nr] = made if made.__class__ is ndarray else np.asarray(made)  # without dims: a number
     return ADDED

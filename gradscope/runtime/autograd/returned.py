@@ -103,13 +103,13 @@ class _Output:
         return made
 
     def _rewritten(self, tensor: Any, node: Node) -> None:
-        check_rebase(tensor)
-        if tensor.is_leaf and tensor.requires_grad:
+        if tensor.is_leaf_so_far() and tensor.requires_grad:
             raise errors.dirty_leaf(tensor)
         if not self.is_input:
             errors.dirty_not_input()
         if tensor._is_view() and self.several:
             raise errors.dirty_view(tensor)
+        check_rebase(tensor)
         meta = tensor._meta
         if meta is not None:
             meta.grad = meta.hooks = meta.accumulator = None

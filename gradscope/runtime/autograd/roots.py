@@ -247,7 +247,7 @@ def _wanted_edge(wanted: Any) -> tuple[Node, int]:
         raise errors.input_type(wanted)
     if not wanted.requires_grad:
         raise errors.input_without_grad(wanted)
-    if not wanted.is_leaf:
+    if wanted.history() is not None:
         return root_edge(wanted, 0)
     held = wanted.meta().accumulator
     node = held() if held is not None else None

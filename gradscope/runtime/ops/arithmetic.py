@@ -83,7 +83,7 @@ sub__alpha = op(
     PROMOTES,
     *NO_MASKS,
     self=lambda grad: grad,
-    other=lambda grad, alpha: -(grad * beside(grad, alpha)),
+    other=lambda grad, alpha: -grad * beside(grad, alpha),
 )
 rsub__Tensor = op(
     "RsubBackward0",
@@ -91,7 +91,7 @@ rsub__Tensor = op(
     ELEMENTWISE,
     PROMOTES,
     *NO_MASKS,
-    self=lambda grad, alpha: -(grad if alpha == 1 else grad * beside(grad, alpha)),
+    self=lambda grad, alpha: -grad if alpha == 1 else -grad * beside(grad, alpha),
     other=lambda grad: grad,
 )
 # The other operand of 1 - x is a number, and has no place among the node's edges.

@@ -52,7 +52,7 @@ def _shared(grad, self, result, dim, keepdim):
     """The gradient in equal parts for all elements that are the extreme one."""
     shape = tuple(self.shape)
     best = self == _restored(result, shape, dim, keepdim)
-    return _restored(grad, shape, dim, keepdim) * best / best.sum(dim or None, keepdims=True)
+    return _restored(grad, shape, dim, keepdim) / best.sum(dim or None, keepdims=True) * best
 
 
 def _restored(reduced, shape, dim, keepdim):

@@ -21,6 +21,7 @@ from gradscope.runtime.op import (
 )
 from gradscope.runtime.ops import both
 from gradscope.runtime.ops.broadcasting import broadcast_shape
+from gradscope.runtime.ops.words import on_arrays
 
 
 def bounded(index, dim, size):
@@ -57,9 +58,11 @@ def _index_select(self, dim, index):
     return self.take(index.reshape(-1), dim)
 
 
-def _index_select_backward(grad, self_sizes, dim, index):
-    made = np.zeros(self_sizes, grad.dtype)
-    if not self_sizes:
+def _index_unselected(grad, self_shape, dim, index):
+    if not on_arrays(grad):
+        return grad.new_zeros(self_shape).index_add(dim, index, grad)
+    made = np.zeros(self_shape, grad.dtype)
+    if not self_shape:
         return grad.reshape(())
     plain.index_add(made, dim, index.reshape(-1), grad)
     return made
@@ -70,15 +73,7 @@ index_select = op(
     _index_select,
     LINEAR,
     tensors("index"),
-    self=lambda grad, self_shape, dim, index: w.index_select_backward(grad, self_shape, dim, index),
-)
-index_select_backward = op(
-    "IndexAddBackward0",
-    _index_select_backward,
-    LINEAR,
-    INTERNAL,
-    tensors("index"),
-    grad=lambda grad, dim, index: w.index_select(grad, dim, index),
+    self=lambda grad, self_shape, dim, index: _index_unselected(grad, self_shape, dim, index),
 )
 
 

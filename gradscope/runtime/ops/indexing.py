@@ -20,6 +20,7 @@ from gradscope.runtime.op import (
 )
 from gradscope.runtime.ops import method
 from gradscope.runtime.ops.slicing import FULL
+from gradscope.runtime.ops.words import on_arrays
 from gradscope.runtime.ops.writing import overflow
 from gradscope.runtime.tensor import Tensor
 
@@ -124,14 +125,23 @@ index = op(
     _index,
     LINEAR,
     INTERNAL,
-    self=lambda grad, self_shape, indices: w.index_backward(grad, self_shape, indices),
+    self=lambda grad, self_shape, indices: _unindexed(grad, self_shape, indices),
 )
-index_backward = op(
-    "IndexPutBackward0",
-    _index_backward,
+
+
+def _unindexed(grad, self_shape, indices):
+    if on_arrays(grad):
+        return _index_backward(grad, self_shape, indices)
+    return w._index_put_impl(grad.new_zeros(self_shape), indices, grad)
+
+
+_index_put_impl = op(
+    "IndexPutImplBackward0",
+    lambda self, indices, values: _index_backward(values, self.shape, indices),
     LINEAR,
     INTERNAL,
-    grad_output=lambda grad, indices: w.index(grad, indices),
+    self=lambda grad: grad,
+    values=lambda grad, indices: w.index(grad, indices),
 )
 
 

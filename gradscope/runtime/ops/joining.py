@@ -21,6 +21,7 @@ from gradscope.runtime.op import (
 from gradscope.runtime.ops import function
 from gradscope.runtime.ops.shape import atleast_1d, atleast_2d, atleast_3d
 from gradscope.runtime.ops.slicing import FULL
+from gradscope.runtime.ops.words import on_arrays
 from gradscope.runtime.outs import written
 from gradscope.runtime.placement import wrapped_on
 from gradscope.runtime.tensor import Tensor
@@ -89,6 +90,12 @@ def _stack(tensors, dim=0):
         ) from None
 
 
+def _slices(grad, dim, needs):
+    if on_arrays(grad):
+        return w.unbind(grad, dim)
+    return [w.select(grad, dim, i) if needed else None for i, needed in enumerate(needs)]
+
+
 cat__default = op(
     "CatBackward0",
     _cat,
@@ -106,7 +113,7 @@ stack__default = op(
     PROMOTES,
     FUNCTION_ONLY,
     sequence("tensors"),
-    tensors=lambda grad, dim: w.unbind(grad, dim),
+    tensors=lambda grad, dim, needs: _slices(grad, dim, needs),
 )
 
 

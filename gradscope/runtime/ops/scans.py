@@ -42,7 +42,7 @@ def _reversed(x, dim):
 
 def reversed_cumsum(grad, dim):
     """Of each element the sum of all from it to the end."""
-    if not grad.ndim:
+    if not grad.ndim or grad.shape[dim] == 1:
         return grad
     return _reversed(w.cumsum(_reversed(grad, dim), dim), dim)
 

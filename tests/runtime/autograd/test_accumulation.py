@@ -220,3 +220,11 @@ def test_data_gets_no_history(torch: Any) -> None:
     (x * 2).sum().backward()
 
     assert (x.grad.requires_grad, x.grad.grad_fn) == (False, None)
+
+
+def test_a_sum_of_numbers_without_dims_is_a_gradient_like_others(torch: Any) -> None:
+    x = torch.tensor(3.0, dtype=torch.float64, requires_grad=True)
+    y = (x * 1).relu_()
+    torch.autograd.backward([y * 2, y * 3])
+
+    assert x.grad.item() == 5.0

@@ -690,3 +690,15 @@ def test_a_missing_argument_is_python_s_own_error(torch: Any) -> None:
     mine = function(torch, lambda x: x, lambda ctx, g: g, lambda ctx, inputs, output: None)
 
     assert raises(TypeError, mine.apply) == "missing a required argument: 'x'"
+
+
+def test_a_gradient_that_does_not_fit_frees_nothing(torch: Any) -> None:
+    y = function(torch, squared, lambda ctx, grad: (ctx.saved_tensors, grad[:0])[1]).apply(
+        leaf(torch, 3.0, 4.0)
+    )
+
+    for _ in range(2):
+        assert raises(RuntimeError, y.sum().backward) == (
+            "Function MineBackward returned an invalid gradient at index 0 - got [0] but expected "
+            "shape compatible with [2]"
+        )

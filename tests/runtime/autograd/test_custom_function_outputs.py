@@ -296,6 +296,17 @@ def test_a_dirty_output_that_is_not_differentiable_is_an_alias(torch: Any) -> No
     assert (y is z, y.requires_grad, y.tolist()) == (False, False, [2.0])
 
 
+def test_several_outputs_are_refused_before_a_leaf_below_the_view(torch: Any) -> None:
+    def forward(ctx: Any, x: Any) -> Any:
+        return doubled_in_place(ctx, x), x * 3
+
+    view = leaf(torch, 1.0, 2.0)[:1]
+
+    assert raises(RuntimeError, lambda: function(torch, forward).apply(view)).startswith(
+        "If your Function modifies inplace an input that is a view of another Tensor"
+    )
+
+
 def test_only_tensors_can_be_dirty(torch: Any) -> None:
     def forward(ctx: Any, x: Any) -> Any:
         ctx.mark_dirty(3)
@@ -329,6 +340,15 @@ def test_a_view_whose_base_was_written_to_has_lost_its_history(torch: Any) -> No
         "Output 0 of Mine is a view and its base or another view of its base has been modified "
         "inplace."
     )
+
+
+def test_it_may_be_asked_to_want_a_gradient_before_it_is_known(torch: Any) -> None:
+    z = leaf(torch, 1.0, 2.0) * 1
+    y = function(torch, lambda ctx, x: x[:1]).apply(z)
+    z.add_(1)
+
+    assert y.requires_grad_() is y
+    assert raises(RuntimeError, lambda: y.is_leaf).startswith("Output 0 of Mine is a view and its")
 
 
 def test_a_view_that_needs_no_gradient_can_be_written_to(torch: Any) -> None:

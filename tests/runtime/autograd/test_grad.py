@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.runtime.autograd.both import leaf, raises
+from tests.runtime.autograd.both import function, leaf, raises
 
 
 def test_grad_returns_gradients_and_touches_nobodys(torch: Any) -> None:
@@ -253,3 +253,18 @@ def test_nothing_is_no_tensor_to_start_from(torch: Any) -> None:
     assert raises(TypeError, lambda: torch.autograd.backward(None)) == (
         "'NoneType' object is not iterable"
     )
+
+
+def test_a_node_that_leads_to_nothing_asked_for_returns_nothing(torch: Any) -> None:
+    """Its hooks hear of that; a user's own backward is not stopped from returning something."""
+    x = leaf(torch, 3.0)
+    y = x * x
+    z = function(torch, lambda ctx, x: x * 2, lambda ctx, grad: grad * 2).apply(y)
+    heard: list[Any] = []
+    y.grad_fn.register_hook(lambda made, given: heard.append(made))
+    z.grad_fn.register_hook(lambda made, given: heard.append(made[0].tolist()))
+
+    z.sum().backward(inputs=[y], retain_graph=True)
+    z.sum().backward(inputs=[z])
+
+    assert heard == [[2.0], (None, None), [2.0]]

@@ -400,6 +400,28 @@ def test_a_post_accumulate_hook_returns_nothing(torch: Any) -> None:
     )
 
 
+def test_what_a_post_accumulate_hook_returns_is_given_to_the_next(torch: Any) -> None:
+    x = leaf(torch, 3.0)
+    heard: list[Any] = []
+    x.register_post_accumulate_grad_hook(lambda tensor: tensor.detach())
+    x.register_post_accumulate_grad_hook(lambda tensor: heard.append(tensor.requires_grad))
+
+    assert raises(RuntimeError, (x * 2).sum().backward) == (
+        "Tensor post accumulate grad hooks should return None."
+    )
+    assert heard == [False]
+
+
+def test_retain_grad_on_a_view_whose_base_was_written_to(torch: Any) -> None:
+    base = leaf(torch, 1.0, 2.0) * 1
+    first, second = base[:1], base[1:]
+    second.mul_(3)
+    first.retain_grad()
+    first.sum().backward()
+
+    assert first.grad.tolist() == [1.0]
+
+
 def test_a_hook_runs_in_the_grad_mode_of_its_backward(torch: Any) -> None:
     x = leaf(torch, 3.0)
     y = x * x

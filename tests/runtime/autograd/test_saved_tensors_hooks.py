@@ -232,3 +232,24 @@ def test_that_is_allowed_only_inside_and_only_once(torch: Any) -> None:
     assert "outside of the 'allow_mutation_on_saved_tensors' context" in raises(
         AssertionError, y.backward
     )
+
+
+def test_all_is_unpacked_in_the_order_in_which_it_was_packed(torch: Any) -> None:
+    """Also for a gradient that never came."""
+    x, y = leaf(torch, 3.0), leaf(torch, 5.0)
+    log: list[Any] = []
+
+    def pack(tensor: Any) -> Any:
+        log.append(("pack", tensor.item()))
+        return tensor.item()
+
+    def unpack(number: float) -> Any:
+        log.append(("unpack", number))
+        return torch.tensor([number], dtype=torch.float64)
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+        z = x * y
+    function(torch, lambda ctx, x: x * 1, lambda ctx, grad: None).apply(z).backward()
+
+    packed = [number for word, number in log if word == "pack"]
+    assert [number for word, number in log if word == "unpack"] == packed == [5.0, 3.0]
