@@ -102,7 +102,7 @@ def write(target: Tensor, result: Any, writer: Any) -> None:
         if shape != array.shape:
             together = np.broadcast_shapes(shape, array.shape)
             if together != array.shape:
-                raise errors.write_wrong_shape(array.shape, together, target)
+                raise errors.write_wrong_shape(array.shape, together)
         np.copyto(array, result, casting="unsafe")
     count_write(target, writer)
 

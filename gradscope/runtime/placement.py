@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradscope.runtime import call, probe, streams
 from gradscope.runtime.devices import CPU, device
+from gradscope.runtime.errors.devices import several_devices
 from gradscope.runtime.state import ThreadState, local
 from gradscope.runtime.storage import Storage
 
@@ -85,10 +86,7 @@ def common(op: Operation, values: Sequence[Any]) -> device | None:
 
 
 def _refuse(first: device, second: device) -> None:
-    raise RuntimeError(
-        "Expected all tensors to be on the same device, but found at least two devices, "
-        f"{first} and {second}!"
-    )
+    raise several_devices(first, second)
 
 
 def on_device(

@@ -29,7 +29,7 @@ def refused(op: Operation, error: Exception, arrays: Sequence[Any]) -> None:
             raise RuntimeError("a dim appears multiple times in the list of dims") from None
         if "non-broadcastable output" in text:
             together = np.broadcast_shapes(*(a.shape for a in given))
-            raise write_wrong_shape(given[0].shape, together, None) from None
+            raise write_wrong_shape(given[0].shape, together) from None
         if "broadcast" in text:
             raise RuntimeError(mismatch([a.shape for a in given]) or text) from None
         if "negative integer powers" in text:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime.devices import CPU
+from gradscope.runtime.errors.devices import numpy_on_device
 from gradscope.runtime.errors.leaves import numpy_with_grad
 from gradscope.runtime.placement import read
 from gradscope.runtime.state import ThreadState
@@ -46,10 +47,7 @@ class Values:
                 read(self)
             return self._array
         if self.device is not CPU:
-            raise TypeError(
-                f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to "
-                "copy the tensor to host memory first."
-            )
+            raise numpy_on_device(self.device, self)
         if self.requires_grad:
             raise numpy_with_grad(self)
         return self._array

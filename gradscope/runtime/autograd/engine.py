@@ -200,7 +200,7 @@ class Engine:
         if task.error is None:
             try:
                 if task.not_ready:
-                    raise RuntimeError("could not compute gradients for some functions")
+                    raise errors.left_over(len(task.not_ready))
                 done = 0
                 while done < len(task.final_callbacks):
                     function = task.final_callbacks[done]

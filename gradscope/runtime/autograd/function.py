@@ -88,9 +88,9 @@ class Function(metaclass=FunctionMeta):
         raise errors.no_forward()
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> Any:  # noqa: ARG004  (for subclasses)
         """Keep what backward will need, after a forward without ctx."""
-        raise NotImplementedError("setup_context is not implemented.")
+        raise errors.no_setup_context()
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:  # noqa: ARG004  (for subclasses)
@@ -105,11 +105,8 @@ class Function(metaclass=FunctionMeta):
         raise no_jvp()
 
     @staticmethod
-    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
-        raise NotImplementedError(
-            "To use autograd.Function with vmap, you must either override the vmap staticmethod "
-            "or set generate_vmap_rule=True."
-        )
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:  # noqa: ARG004  (for subclasses)
+        raise errors.no_vmap()
 
     @classmethod
     def chosen_backward(cls) -> Callable[..., Any]:

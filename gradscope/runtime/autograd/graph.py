@@ -13,6 +13,7 @@ import numpy as np
 
 from gradscope.runtime.autograd.node import Node
 from gradscope.runtime.errors import saved_values as errors
+from gradscope.runtime.errors.hooks import multi_hook_mode
 from gradscope.runtime.errors.starting import edge_without_grad
 from gradscope.runtime.removable import RemovableHandle
 from gradscope.runtime.state import local
@@ -128,7 +129,7 @@ def register_multi_grad_hook(
 ) -> RemovableHandle:
     """Call `fn` once a backward has brought all gradients of `tensors` it will bring (or any)."""
     if mode not in ("all", "any"):
-        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+        raise multi_hook_mode(mode)
     if mode == "any":
         return _on_first(tensors, fn)
     return _on_all(tensors, fn)

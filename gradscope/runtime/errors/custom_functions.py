@@ -25,6 +25,32 @@ def no_forward() -> Case:
     )
 
 
+@engine_error(
+    "no-setup-context", "Write `setup_context(ctx, inputs, output)`, or take ctx in forward."
+)
+def no_setup_context() -> Case:
+    """The `setup_context` of a custom Function that has none was called.
+
+    Example:
+        torch.autograd.Function.setup_context(None, (), None)
+    """
+    return Case(NotImplementedError, "setup_context is not implemented.")
+
+
+@engine_error("no-vmap", "Write `vmap(info, in_dims, *args)` as a static method.")
+def no_vmap() -> Case:
+    """The `vmap` of a custom Function that has none was called.
+
+    Example:
+        torch.autograd.Function.vmap(None, None)
+    """
+    return Case(
+        NotImplementedError,
+        "To use autograd.Function with vmap, you must either override the vmap staticmethod "
+        "or set generate_vmap_rule=True.",
+    )
+
+
 @engine_error("function-called", "Call `apply` on the class: `Double.apply(x)`.")
 def function_called() -> Case:
     """A custom Function was instantiated and called, as was done long ago.

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from gradscope.runtime.errors.places import lines_from_anomaly_mode
 P = ParamSpec("P")
 
 PAGE = "docs/engine-errors.md"
-EXAMPLE = "Example:\n"
+EXAMPLE = re.compile(r"^Example(?P<alone> without PyTorch)?:\n", re.MULTILINE)
 RECORD = "Run it with `gradscope trace`, and this names the lines."
 
 
@@ -52,16 +53,21 @@ class EngineError:
     @property
     def meaning(self) -> str:
         """When it is raised, and why it has to be."""
-        return self._parts()[0].strip()
+        return self._parts()[0]
 
     @property
     def example(self) -> str:
         """A program that raises it. A line that ends in `# named below` is named in the note."""
-        return inspect.cleandoc("\n" + self._parts()[1])
+        return inspect.cleandoc("\n" + self._parts()[2])
 
-    def _parts(self) -> tuple[str, str]:
-        meaning, _, example = (inspect.getdoc(self.function) or "").partition(EXAMPLE)
-        return meaning, example
+    @property
+    def on_pytorch(self) -> bool:
+        """Whether the example can run on PyTorch, too: `sim` devices are here only."""
+        return not self._parts()[1]
+
+    def _parts(self) -> tuple[str, str, str]:
+        meaning, alone, example = (*EXAMPLE.split(inspect.getdoc(self.function) or ""), "", "")[:3]
+        return meaning.strip(), alone or "", example
 
     def note(self, case: Case) -> str:
         """What stands below PyTorch's text."""

@@ -132,7 +132,16 @@ def hook_size(hook: Any, before: Any, after: Any) -> Case:
 
 @engine_error("hook-device", "Return a gradient on the device it came from.")
 def hook_device(hook: Any, before: Any, after: Any) -> Case:
-    """A hook returned a gradient on another device."""
+    """A hook returned a gradient on another device.
+
+    Example without PyTorch:
+        def home(grad):  # named below
+            return grad.cpu()
+
+        x = torch.ones(3, device="sim:0", requires_grad=True)
+        x.register_hook(home)
+        x.sum().backward()  # named below
+    """
     return Case(
         RuntimeError,
         f"hook '{named(hook)}' has changed the device of value (was {before} got {after})",
@@ -153,6 +162,17 @@ def hook_replaced_none(hook: Any) -> Case:
         pair[0].sum().backward()  # named below
     """
     return Case(RuntimeError, "can't replace a None gradient with a non-None value", hook=hook)
+
+
+@engine_error("multi-hook-mode", 'Take "all", or "any" to be called with the first gradient.')
+def multi_hook_mode(mode: Any) -> Case:
+    """`register_multi_grad_hook` knows two modes.
+
+    Example:
+        x = torch.ones(3, requires_grad=True)
+        torch.autograd.graph.register_multi_grad_hook([x], print, mode="some")
+    """
+    return Case(ValueError, f"Expects mode to be one of ('all', 'any') but got {mode}")
 
 
 @engine_error("hook-tuple", "Return a tuple with one gradient for each that came, or None.")

@@ -195,7 +195,7 @@ def write_wrong_dtype(result: str, target: str, tensor: Any) -> Case:
 
 
 @engine_error("write-wrong-shape", "Write out of place, or expand the tensor and clone() it.")
-def write_wrong_shape(target: Sequence[int], result: Sequence[int], tensor: Any) -> Case:
+def write_wrong_shape(target: Sequence[int], result: Sequence[int]) -> Case:
     """The result of a write has more elements than the tensor that is to hold it.
 
     Example:
@@ -205,7 +205,6 @@ def write_wrong_shape(target: Sequence[int], result: Sequence[int], tensor: Any)
     return Case(
         RuntimeError,
         f"output with shape {list(target)} doesn't match the broadcast shape {list(result)}",
-        tensor=tensor,
     )
 
 

@@ -87,7 +87,12 @@ def grad_dtype(found: str, wanted: str, tensor: Any) -> Case:
 
 @engine_error("grad-device", "Bring it to the tensor's device first: `x.grad = g.to(x.device)`.")
 def grad_device(found: str, wanted: str, tensor: Any) -> Case:
-    """`.grad` was assigned a tensor on another device."""
+    """`.grad` was assigned a tensor on another device.
+
+    Example without PyTorch:
+        x = torch.ones(3, device="sim:0", requires_grad=True)
+        x.grad = torch.ones(3)
+    """
     return Case(
         RuntimeError,
         f"attempting to assign a gradient with device type '{found}' to a tensor with device type "

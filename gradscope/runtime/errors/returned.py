@@ -128,7 +128,19 @@ def gradient_shape(node: Any, index: int, found: Sequence[int], wanted: Sequence
 def gradient_device(node: Any, index: int, found: Any, wanted: Any) -> Case:
     """A node returned a gradient on another device than the input it is for.
 
-    With one device that does not happen; with several, it is a tensor that backward made itself.
+    Example without PyTorch:
+        class Double(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 2
+
+            @staticmethod
+            def backward(ctx, grad):
+                return torch.full((3,), 2.0)
+
+        x = torch.ones(3, device="sim:0", requires_grad=True)
+        y = Double.apply(x)  # named below
+        y.sum().backward()  # named below
     """
     return Case(
         RuntimeError,

@@ -305,6 +305,16 @@ def edge_without_grad(tensor: Any) -> Case:
     )
 
 
+@engine_error("left-over", "Report it: a count of gradients was wrong.")
+def left_over(count: int) -> Case:
+    """A backward ended while nodes still waited for gradients.
+
+    No program can bring that about: it would be a fault of the engine.
+    """
+    waiting = f"{count} nodes were still waiting for gradients."
+    return Case(RuntimeError, "could not compute gradients for some functions", (waiting,))
+
+
 @engine_error("callback-outside", "Queue it in a hook or in a custom Function's backward.")
 def callback_outside() -> Case:
     """A callback for the end of a backward was queued while none was running.

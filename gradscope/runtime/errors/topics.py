@@ -5,7 +5,9 @@ from __future__ import annotations
 from gradscope.runtime.errors import (
     checkpoints,
     custom_functions,
+    devices,
     dual_tensors,
+    functional,
     hooks,
     in_place,
     jvps,
@@ -27,6 +29,8 @@ TOPICS = (
     checkpoints,
     dual_tensors,
     jvps,
+    devices,
+    functional,
 )
 """The modules that declare errors; a new one is added here."""
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from gradscope.runtime import copying, overrides
 from gradscope.runtime.call import wrap
+from gradscope.runtime.errors.leaves import integer_gradient
 from gradscope.runtime.factories import empty
 from gradscope.runtime.tensor import Tensor, alias_of
 
@@ -18,9 +19,8 @@ class Parameter(Tensor):
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
         made = alias_of(empty(0) if data is None else data, cls)
         if requires_grad and made._array.dtype.kind not in "fcV":
-            raise RuntimeError(
-                "Only Tensors of floating point and complex dtype can require gradients"
-            )
+            only = "Only Tensors of floating point and complex dtype can require gradients"
+            raise integer_gradient(only, made)
         return made.requires_grad_(requires_grad) if requires_grad else made
 
     def __deepcopy__(self, memo: dict[Any, Any]) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from gradscope.runtime.errors import functional as errors
 from gradscope.runtime.tensor import Tensor
 
 OUTPUTS = "outputs of the user-provided function"
@@ -17,10 +18,7 @@ def tupled(value: Any, what: str, caller: str) -> tuple[bool, tuple[Any, ...]]:
     for index, item in enumerate(items):
         if not isinstance(item, Tensor):
             which = f"value at index {index}" if is_tuple else f"given {what}"
-            raise TypeError(
-                f"The {what} given to {caller} must be either a Tensor or a tuple of Tensors but "
-                f"the {which} has type {type(item)}."
-            )
+            raise errors.functional_type(what, caller, which, type(item))
     return is_tuple, items
 
 
@@ -65,7 +63,7 @@ def vector(v: Any, like: Sequence[Any], like_is_tuple: bool, caller: str, **how:
     _, given = tupled(v, "v", caller)
     made = fresh(given, needs_grad=False, **how)
     if len(made) != len(like):
-        raise RuntimeError(
+        raise errors.functional_vector(
             f"v is a tuple of invalid length: should be {len(like)} but got {len(made)}."
             if like_is_tuple
             else "The given v should contain a single Tensor."
@@ -73,7 +71,7 @@ def vector(v: Any, like: Sequence[Any], like_is_tuple: bool, caller: str, **how:
     for index, (part, wanted) in enumerate(zip(made, like, strict=True)):
         if part.shape != wanted.shape:
             place = f"Entry {index} in " if like_is_tuple else ""
-            raise RuntimeError(
+            raise errors.functional_vector(
                 f"{place}v has invalid size: should be {wanted.shape} but got {part.shape}."
             )
     return made
@@ -90,7 +88,7 @@ def vector_of_inputs(
     if v is not None:
         return vector(v, inputs, is_tuple, caller, **how)
     if len(inputs) != 1 or inputs[0].numel() != 1:
-        raise RuntimeError(
+        raise errors.functional_vector(
             "The vector v can only be None if the input to the user-provided function is a single "
             "Tensor with a single element."
         )

@@ -8,6 +8,7 @@ from typing import Any
 from gradscope.runtime.autograd import forward_ad
 from gradscope.runtime.autograd.batched import one_by_one
 from gradscope.runtime.autograd.functional.arguments import table_as_given, tupled, unit_vectors
+from gradscope.runtime.errors import functional as errors
 from gradscope.runtime.factories import zeros_like
 
 
@@ -16,16 +17,18 @@ def jacobian_forward(
 ) -> Any:
     """What `jacobian` gives, by directional derivatives along each number of the inputs."""
     if strict:
-        raise RuntimeError(
+        raise errors.functional_options(
+            RuntimeError,
             'torch.autograd.functional.jacobian: `strict=True` and `strategy="forward-mode"` are '
             "not supported together (yet). Please either set `strict=False` or "
-            '`strategy="reverse-mode"`.'
+            '`strategy="reverse-mode"`.',
         )
     is_tuple, inputs = tupled(inputs, "inputs", "jacobian")
     if not vectorize:
-        raise NotImplementedError(
+        raise errors.functional_options(
+            NotImplementedError,
             "Computing Jacobian using forward-AD or forward-over-reverse Hessian is"
-            "only implemented for `vectorize=True`."
+            "only implemented for `vectorize=True`.",
         )
     outputs_are_tuple = False
     primals: tuple[Any, ...] = ()

@@ -22,6 +22,7 @@ from gradscope.runtime.autograd.functional.strictness import (
     require_grads,
 )
 from gradscope.runtime.autograd.grad_mode import enable_grad
+from gradscope.runtime.errors import functional as errors
 from gradscope.runtime.factories import zeros_like
 from gradscope.runtime.ops import FUNCTIONS
 
@@ -42,17 +43,19 @@ def jacobian(
     Of shape output + input; for tuples a row per output with a column per input.
     """
     if strategy not in STRATEGIES:
-        raise AssertionError(
+        raise errors.functional_options(
+            AssertionError,
             'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your '
             'function has more outputs than inputs, "forward-mode" tends to be more performant. '
-            'Otherwise, prefer to use "reverse-mode".'
+            'Otherwise, prefer to use "reverse-mode".',
         )
     if strategy == "forward-mode":
         if create_graph:
-            raise NotImplementedError(
+            raise errors.functional_options(
+                NotImplementedError,
                 f'{NAME}: `create_graph=True` and `strategy="forward-mode"` are not supported '
                 "together (yet). Please either set `create_graph=False` or "
-                '`strategy="reverse-mode"`.'
+                '`strategy="reverse-mode"`.',
             )
         return jacobian_forward(func, inputs, strict=strict, vectorize=vectorize)
     with enable_grad():
@@ -63,9 +66,10 @@ def jacobian(
         if not vectorize:
             table = _row_by_row(outputs, inputs, create_graph=create_graph, strict=strict)
         elif strict:
-            raise RuntimeError(
+            raise errors.functional_options(
+                RuntimeError,
                 f"{NAME}: `strict=True` and `vectorized=True` are not supported together. Please "
-                "either set `strict=False` or `vectorize=False`."
+                "either set `strict=False` or `vectorize=False`.",
             )
         else:
             table = _batched(outputs, inputs, create_graph=create_graph)
@@ -84,7 +88,9 @@ def hessian(
     """The second derivatives of the one number that `func` returns: the Jacobian's Jacobian."""
     is_tuple, inputs = tupled(inputs, "inputs", "hessian")
     if outer_jacobian_strategy not in STRATEGIES:
-        raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
+        raise errors.functional_options(
+            AssertionError, 'Expected strategy to be either "forward-mode" or "reverse-mode".'
+        )
 
     def number(*given: Any) -> Any:
         return _single_number(func(*given), strict=strict)
@@ -111,9 +117,11 @@ def _single_number(output: Any, *, strict: bool) -> Any:
     is_tuple, outputs = tupled(output, OUTPUTS, "hessian")
     require_grads(outputs, OUTPUT, strict=strict)
     if is_tuple:
-        raise RuntimeError("The function given to hessian should return a single Tensor")
+        raise errors.functional_one_number(
+            "The function given to hessian should return a single Tensor"
+        )
     if output.numel() != 1:
-        raise RuntimeError(
+        raise errors.functional_one_number(
             "The Tensor returned by the function given to hessian should contain a single element"
         )
     return output.squeeze()
@@ -138,12 +146,12 @@ def _rows_of(
         found = gradients((number,), inputs, None, retain_graph=True, create_graph=create_graph)
         for k, (column, gradient, one) in enumerate(zip(columns, found, inputs, strict=True)):
             if strict and gradient is None:
-                raise RuntimeError(
+                raise errors.not_dependent(
                     f"Output {i} of the user-provided function is independent of input {k}. This "
                     "is not allowed in strict mode."
                 )
             if strict and create_graph and not gradient.requires_grad:
-                raise RuntimeError(CONSTANT.format(what="jacobian", i=i))
+                raise errors.not_dependent(CONSTANT.format(what="jacobian", i=i))
             column.append(zeros_like(one) if gradient is None else gradient)
     stack = FUNCTIONS["stack"]
     return tuple(

@@ -27,6 +27,7 @@ from gradscope.runtime.autograd.functional.strictness import (
     require_grads,
 )
 from gradscope.runtime.autograd.grad_mode import enable_grad, is_grad_enabled, set_grad_enabled
+from gradscope.runtime.errors import functional as errors
 from gradscope.runtime.factories import zeros_like
 
 
@@ -46,7 +47,7 @@ def vjp(
         if v is not None:
             v = vector(v, outputs, outputs_are_tuple, "vjp", create_graph=create_graph)
         elif len(outputs) != 1 or outputs[0].numel() != 1:
-            raise RuntimeError(
+            raise errors.functional_vector(
                 "The vector v can only be None if the user-provided function returns a single "
                 "Tensor with a single element."
             )
@@ -163,9 +164,11 @@ def _jacobian_at(
     outputs_are_tuple, outputs = tupled(func(*inputs), OUTPUTS, caller)
     require_grads(outputs, OUTPUT, strict=strict)
     if outputs_are_tuple:
-        raise RuntimeError(f"The function given to {caller} should return a single Tensor")
+        raise errors.functional_one_number(
+            f"The function given to {caller} should return a single Tensor"
+        )
     if outputs[0].numel() != 1:
-        raise RuntimeError(
+        raise errors.functional_one_number(
             f"The Tensor returned by the function given to {caller} should contain a single element"
         )
     found = gradients(outputs, inputs, None, create_graph=True)

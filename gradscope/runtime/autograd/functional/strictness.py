@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gradscope.runtime.autograd.roots import grad
+from gradscope.runtime.errors import functional as errors
 from gradscope.runtime.factories import zeros_like
 
 OUTPUT = (
@@ -50,9 +51,9 @@ def require_grads(tensors: Sequence[Any], text: str, *, strict: bool) -> None:
     """In strict mode each of these must have a history; `text` says what it means if not."""
     for i, tensor in enumerate(tensors if strict else ()):
         if tensor is None:
-            raise RuntimeError(INDEPENDENT.format(i=i))
+            raise errors.not_dependent(INDEPENDENT.format(i=i))
         if not tensor.requires_grad:
-            raise RuntimeError(text.format(i=i))
+            raise errors.not_dependent(text.format(i=i))
 
 
 def gradients(
@@ -89,9 +90,9 @@ def filled(
     """Zeros for gradients that never came; an error for each of them in strict mode."""
     for i, gradient in enumerate(grads if strict else ()):
         if gradient is None:
-            raise RuntimeError(missing.format(i=i))
+            raise errors.not_dependent(missing.format(i=i))
         if create_graph and not gradient.requires_grad:
-            raise RuntimeError(CONSTANT.format(what=what, i=i))
+            raise errors.not_dependent(CONSTANT.format(what=what, i=i))
     return tuple(
         zeros_like(one) if gradient is None else gradient
         for gradient, one in zip(grads, like, strict=True)
