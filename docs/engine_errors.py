@@ -11,7 +11,7 @@ from gradscope import runtime as torch
 from gradscope.record.aliases import torch_is_gradscope
 from gradscope.record.recorder import record
 from gradscope.record.tracebacks import make_the_scripts
-from gradscope.runtime.errors.declare import EngineError
+from gradscope.runtime.errors.declare import TOLD, EngineError
 from gradscope.runtime.errors.topics import TOPICS, declared
 
 FILE = "example.py"
@@ -70,6 +70,7 @@ def _printed(text: str) -> str:
     try:
         with torch_is_gradscope(), warnings.catch_warnings(record=True) as warned, record():
             warnings.simplefilter("always")
+            TOLD.clear()
             try:
                 exec(compile(text, FILE, "exec", dont_inherit=True), {"torch": torch})  # noqa: S102
             except Exception as raised:  # noqa: BLE001  it is what the page shows

@@ -87,6 +87,10 @@ from gradscope.runtime.settings import (
 from gradscope.runtime.size import Size as Size
 from gradscope.runtime.tensor import Tensor as Tensor
 from gradscope.runtime.version import __version__ as __version__
+from gradscope.runtime.warned import (
+    is_warn_always_enabled as is_warn_always_enabled,
+    set_warn_always as set_warn_always,
+)
 
 ops.load()
 globals().update(NAMES, **LEGACY_TYPES, **ops.offered(""))

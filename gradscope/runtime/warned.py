@@ -8,6 +8,23 @@ import warnings
 from gradscope.runtime.autograd.making import is_ours
 
 
+class Always:
+    """Whether what is said once in a process is said each time instead."""
+
+    on = False
+
+
+def set_warn_always(b: bool) -> None:
+    """Repeat the warnings that otherwise come once in a process."""
+    if not isinstance(b, bool):
+        raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
+    Always.on = b
+
+
+def is_warn_always_enabled() -> bool:
+    return Always.on
+
+
 def warn(text: str, category: type[Warning] = UserWarning) -> None:
     """Warn, as from the nearest line on the stack that is not the runtime's own."""
     frame, level = sys._getframe(0), 1

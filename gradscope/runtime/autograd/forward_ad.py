@@ -39,7 +39,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
     if level != _current_level:
         raise errors.exit_of_another(level, _current_level)
     if ForwardADLevel.open is None:
-        raise RuntimeError("Dual level must be a positive number.")
+        raise errors.nothing_to_exit()
     ForwardADLevel.open.exit()
     _current_level = level - 1
 
@@ -54,7 +54,7 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
         if not (given.is_floating_point() or given.is_complex()):
             raise errors.kind(what, given)
     if level != 0:
-        raise RuntimeError("Invalid level given to _make_dual")
+        raise errors.no_such_level("_make_dual")
     return forward_grad.make_dual(tensor, tangent)
 
 
@@ -73,7 +73,7 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
         return UnpackedDualTensor(tensor, None)
     tangent = forward_grad.fw_grad(tensor)
     if level != 0 and tangent is not None:
-        raise RuntimeError("Invalid level given to _fw_primal")
+        raise errors.no_such_level("_fw_primal")
     return UnpackedDualTensor(forward_grad.fw_primal(tensor), tangent)
 
 

@@ -150,10 +150,7 @@ def fw_grad_of(tensor: Tensor) -> Tensor | None:
 def _hold(meta: AutogradMeta, tangent: Tensor) -> None:
     level = ForwardADLevel.open
     if level is None:
-        raise RuntimeError(
-            "Trying to access a forward AD level with an invalid index. This index was either not "
-            "created or is already deleted."
-        )
+        raise errors.level_gone()
     meta.fw_grad = ForwardGrad(tangent)
     level.held.add(meta.fw_grad)
 

@@ -47,6 +47,8 @@ def backward(
     if grad_variables is not None:
         grad_tensors = _renamed(grad_tensors, grad_variables)
     wanted = () if inputs is None else _inputs(inputs, "backward")
+    if create_graph:
+        errors.grad_holds_graph()
     roots = _listed(tensors)
     seeds = _seeds(roots, _listed(grad_tensors, len(roots)))
     _run(

@@ -306,8 +306,7 @@ def saved_returned_input() -> Case:
     )
 
 
-@engine_warning("dirty-not-input", "Give `mark_dirty` only inputs that were written to.",
-                stacklevel=5)  # fmt: skip
+@engine_warning("dirty-not-input", "Give `mark_dirty` only inputs that were written to.")
 def dirty_not_input() -> Case:
     """Forward marked a tensor as written to that is none of its inputs.
 

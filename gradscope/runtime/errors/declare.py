@@ -12,13 +12,13 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ParamSpec
 
 from gradscope.runtime import probe
 from gradscope.runtime.errors.places import lines_from_anomaly_mode
+from gradscope.runtime.warned import Always, warn
 
 P = ParamSpec("P")
 
@@ -104,22 +104,29 @@ def engine_error(slug: str, remedy: str) -> Callable[[Callable[P, Case]], Callab
     return declare
 
 
+TOLD: set[str] = set()
+"""The warnings that come once only, and have come."""
+
+
 def engine_warning(
-    slug: str, remedy: str, *, stacklevel: int
+    slug: str, remedy: str, *, once: bool = False
 ) -> Callable[[Callable[P, Case]], Callable[P, None]]:
-    """Declare a warning: calling it warns. `stacklevel` counts from whoever calls it, from 1."""
+    """Declare a warning: calling it warns, of the program's line; `once`: the first time only."""
 
     def declare(function: Callable[P, Case]) -> Callable[P, None]:
         declaration = _declare(slug, remedy, function)
 
         @functools.wraps(function)
-        def warn(*args: P.args, **kwargs: P.kwargs) -> None:
+        def warned(*args: P.args, **kwargs: P.kwargs) -> None:
+            if once and slug in TOLD and not Always.on:
+                return
+            TOLD.add(slug)
             case = function(*args, **kwargs)
             # A warning has no notes; unwatched, its text is PyTorch's and no more.
             more = "" if probe.here is None else f"\n{declaration.note(case)}"
-            warnings.warn(f"{case.text}{more}", case.kind, stacklevel + 1)  # type: ignore[arg-type]
+            warn(f"{case.text}{more}", case.kind)  # type: ignore[arg-type]
 
-        return warn
+        return warned
 
     return declare
 

@@ -34,6 +34,41 @@ def exit_of_another(level: int, current: int) -> Case:
     )
 
 
+@engine_error("dual-level-none", "Enter a level first: `with forward_ad.dual_level():`.")
+def nothing_to_exit() -> Case:
+    """A level was left where none is open.
+
+    Example:
+        import torch.autograd.forward_ad as forward_ad
+
+        forward_ad.exit_dual_level()
+    """
+    return Case(RuntimeError, "Dual level must be a positive number.")
+
+
+@engine_error("dual-level-unknown", "Leave `level` out: there is one level.")
+def no_such_level(function: str) -> Case:
+    """A level was named that is not open.
+
+    Example:
+        import torch.autograd.forward_ad as forward_ad
+
+        with forward_ad.dual_level():
+            forward_ad.make_dual(torch.ones(3), torch.ones(3), level=3)
+    """
+    return Case(RuntimeError, f"Invalid level given to {function}")
+
+
+@engine_error("dual-level-gone", "Finish with the tangents before the level is left.")
+def level_gone() -> Case:
+    """A tangent arose after its level was left, as in another thread."""
+    return Case(
+        RuntimeError,
+        "Trying to access a forward AD level with an invalid index. This index was either not "
+        "created or is already deleted.",
+    )
+
+
 @engine_error("dual-level-missing", "Make dual tensors inside `with forward_ad.dual_level():`.")
 def no_level() -> Case:
     """A dual tensor was made outside of any dual level.

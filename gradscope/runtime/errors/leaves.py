@@ -181,8 +181,7 @@ def copy_of_non_leaf(tensor: Any) -> Case:
     )
 
 
-@engine_warning("grad-of-non-leaf", "Call `retain_grad()` on it before backward, or ask a leaf.",
-                stacklevel=2)  # fmt: skip
+@engine_warning("grad-of-non-leaf", "Call `retain_grad()` on it before backward, or ask a leaf.")
 def grad_of_non_leaf(tensor: Any) -> Case:
     """`.grad` of an operation's result was read; gradients are kept for leaves only.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradscope.runtime.errors.declare import Case, engine_error
+from gradscope.runtime.errors.declare import Case, engine_error, engine_warning
 
 
 @engine_error(
@@ -165,6 +165,31 @@ def seeds_twice() -> Case:
         RuntimeError,
         "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to "
         "`backward()`. Please only use `grad_tensors`.",
+    )
+
+
+@engine_warning(
+    "grad-holds-graph",
+    "Use `torch.autograd.grad(..., create_graph=True)`, or set `.grad` to None after use.",
+    once=True,
+)
+def grad_holds_graph() -> Case:
+    """`backward(create_graph=True)` leaves gradients in `.grad` that hold their own graph.
+
+    That graph leads back to the leaf, and so neither is freed while the other is held. It is said
+    once in a process.
+
+    Example:
+        x = torch.ones(3, requires_grad=True)
+        (x * x).sum().backward(create_graph=True)
+    """
+    return Case(
+        UserWarning,
+        "Using backward() with create_graph=True will create a reference cycle between the "
+        "parameter and its gradient which can cause a memory leak. We recommend using "
+        "autograd.grad when creating the graph to avoid this. If you have to use this function, "
+        "make sure to reset the .grad fields of your parameters to None after use to break the "
+        "cycle and avoid the leak.",
     )
 
 

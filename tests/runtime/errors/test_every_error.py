@@ -48,10 +48,14 @@ def raised_by(text: str, torch: Any) -> tuple[type[BaseException], str, list[str
     """The type, the message and the notes of what an example raises, or warns of."""
     with source(text) as code, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
+        before = torch.is_warn_always_enabled()
+        torch.set_warn_always(True)  # an earlier test may have had what comes once
         try:
             exec(code, {"torch": torch, "__name__": "example"})
         except Exception as error:
             return type(error), str(error), list(getattr(error, "__notes__", ()))
+        finally:
+            torch.set_warn_always(before)
     (warning,) = [w for w in warned if "Triggered" not in str(w.message) or len(warned) == 1]
     assert torch is not runtime() or warning.filename == FILE, "it points at the program"
     message, _, more = str(warning.message).partition("\n")
@@ -117,3 +121,30 @@ def test_every_module_of_errors_is_a_topic() -> None:
 
     assert written == {topic.__name__.rpartition(".")[2] for topic in TOPICS}
     assert all(name in sys.modules for name in (f"gradscope.runtime.errors.{n}" for n in written))
+
+
+ENGINE = (
+    "autograd/*.py",
+    "autograd/functional/*.py",
+    "nn/modules/*hook*.py",
+    *(f"{name}.py" for name in ("call", "in_place", "outs", "overlap", "placement", "saved")),
+    *(f"{name}.py" for name in ("tensor", "views")),
+)
+"""Where the engine raises: there RuntimeErrors are declared ones, which explain themselves."""
+
+WITHOUT_A_PAGE = {
+    "nn/modules/hooks.py",  # the hook of a module that has died
+}
+
+
+def test_the_engine_raises_only_errors_that_have_a_page() -> None:
+    runtime_room = HOUSE / "gradscope" / "runtime"
+    files = {path for pattern in ENGINE for path in runtime_room.glob(pattern)}
+    bare = {
+        path.relative_to(runtime_room).as_posix()
+        for path in files
+        if "raise RuntimeError(" in path.read_text(encoding="utf-8")
+    }
+
+    assert len(files) > 30
+    assert bare <= WITHOUT_A_PAGE, "declare it in gradscope/runtime/errors (see CONTRIBUTING.md)"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradscope.runtime import probe
+from gradscope.runtime.errors import module_hooks as errors
 from gradscope.runtime.nn.modules._functions import BackwardHookFunction
 from gradscope.runtime.state import local
 from gradscope.runtime.tensor import Tensor
@@ -81,10 +82,7 @@ class BackwardHook:
             if found is None:
                 continue
             if len(found) != expected:
-                raise RuntimeError(
-                    "Backward pre hook returned an invalid number of grad_output, "
-                    f"got {len(found)}, but expected {expected}"
-                )
+                raise errors.module_pre_hook_count(hook, len(found), expected)
             grads = found
         if self.input_tensors_index is None:
             self._without_inputs(grads)
@@ -100,10 +98,7 @@ class BackwardHook:
             found = heard(self.module, BACKWARD, index, hook, self.module, nothing, grads)
             if found is None or (isinstance(found, tuple) and all(each is None for each in found)):
                 continue
-            raise RuntimeError(
-                "Backward hook for Modules where no input requires gradient should always return "
-                "None or None for all gradients."
-            )
+            raise errors.module_hook_without_inputs(hook)
 
     def _of_inputs(self, grad_input: Any, _: Any) -> Any:
         """The gradients of the inputs are complete: the post-hook of the node at the inputs."""
@@ -116,10 +111,7 @@ class BackwardHook:
             if found is None:
                 continue
             if len(found) != len(grads):
-                raise RuntimeError(
-                    "Backward hook returned an invalid number of grad_input, "
-                    f"got {len(found)}, but expected {len(grads)}"
-                )
+                raise errors.module_hook_count(hook, len(found), len(grads))
             grads = found
         self.grad_outputs = None
         return tuple(grads[i] for i in where)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from gradscope.runtime import probe
+from gradscope.runtime.errors.module_hooks import forward_pre_hook_result
 from gradscope.runtime.nn.modules.backward_hook import (
     BACKWARD,
     FORWARD,
@@ -109,10 +110,7 @@ class _Call:
             if found is None:
                 continue
             if not (isinstance(found, tuple) and len(found) == 2):
-                raise RuntimeError(
-                    "forward pre-hook must return None or a tuple "
-                    f"of (new_args, new_kwargs), but got {found}."
-                )
+                raise forward_pre_hook_result(hook, found)
             self.args, self.kwargs = found
 
     def _hooks_after(self) -> Iterator[tuple[int, int, Hook, bool]]:

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+from gradscope.runtime.errors import module_hooks as errors
 from gradscope.runtime.nn.modules.hooks import Hook, Hooks, rest
 from gradscope.runtime.removable import RemovableHandle
 
@@ -40,11 +41,6 @@ class GlobalHooks:
 
 
 everywhere = GlobalHooks()
-
-MIXED = (
-    "Cannot use both regular backward hooks and full backward hooks as a global Module hook. "
-    "Please use only one of them."
-)
 
 
 def _added(
@@ -107,7 +103,7 @@ def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> Removabl
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(module, grad_input, grad_output)` after the backward of every module."""
     if everywhere.backward_is_full is False:
-        raise RuntimeError(MIXED)
+        raise errors.mixed_global_hooks()
     everywhere.backward_is_full = True
     return _added(everywhere.backward, hook)
 
@@ -115,6 +111,6 @@ def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHan
 def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """The old way; see Module.register_backward_hook."""
     if everywhere.backward_is_full is True:
-        raise RuntimeError(MIXED)
+        raise errors.mixed_global_hooks()
     everywhere.backward_is_full = False
     return _added(everywhere.backward, hook)

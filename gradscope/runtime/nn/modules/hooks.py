@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from gradscope.runtime.errors import module_hooks as errors
 from gradscope.runtime.removable import RemovableHandle
 
 Hook = Callable[..., Any]
@@ -56,11 +57,6 @@ ASIDE = (
     "_state_dict_pre_hooks",
     "_load_state_dict_pre_hooks",
     "_load_state_dict_post_hooks",
-)
-
-MIXED = (
-    "Cannot use both regular backward hooks and full backward hooks on a single Module. "
-    "Please use only one of them."
 )
 
 
@@ -152,13 +148,13 @@ class Hooked:
     def register_full_backward_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
         """Call `hook(module, grad_input, grad_output)` when the inputs' gradients are there."""
         if self._is_full_backward_hook is False:
-            raise RuntimeError(MIXED)
+            raise errors.mixed_backward_hooks(self)
         self._is_full_backward_hook = True
         return self._registered(BACKWARD, hook, prepend=prepend)
 
     def register_backward_hook(self, hook: Hook) -> RemovableHandle:
         """Call `hook(module, grad_input, grad_output)` after the last node: the old way."""
         if self._is_full_backward_hook is True:
-            raise RuntimeError(MIXED)
+            raise errors.mixed_backward_hooks(self)
         self._is_full_backward_hook = False
         return self._registered(BACKWARD, hook, prepend=False)
