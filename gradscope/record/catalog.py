@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gradscope.record.contexts import Contexts
 from gradscope.record.history import hooked, odd, present_edge
 from gradscope.record.local_names import local_name
+from gradscope.record.operators import why
 from gradscope.record.recent import Made, Recent, Write, remember_write
 from gradscope.record.sites import Sites
 from gradscope.record.tasks import TaskRows
@@ -242,7 +243,7 @@ class Catalog(TaskRows):
             made.append(each)
         self.ops.append((
             number, self._writer.intern(op.name), begin, end, taken, tuple(made),
-            number if node is not None else self.base, context, site,
+            number if node is not None else self.base, context, site, why(op, node),
         ))  # fmt: skip
         if node is not None:
             self._full_node(node, number, tuple(made), context, site, end)
@@ -277,7 +278,7 @@ class Catalog(TaskRows):
         if not told:
             self.ops.append((
                 number, self._writer.intern(op.name), begin, end, taken, (written,),
-                number if node is not None else self.base, context, site,
+                number if node is not None else self.base, context, site, why(op, node),
             ))  # fmt: skip
         storage = self.storage_of(target, written)
         version = target._version

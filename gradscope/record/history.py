@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradscope.runtime.autograd.node import BEING_MADE
 from gradscope.runtime.saved import SavedVariable
 
 
 def present_edge(tensor: Any) -> Any:
     """Where a tensor's gradient goes; a leaf that nobody has asked for it gets no node by this."""
     if not tensor.requires_grad or not tensor.is_leaf:
-        return tensor.gradient_edge()
+        edge = tensor.gradient_edge()
+        made = edge is not None and edge[0] is not None and edge[0].seen != BEING_MADE
+        return edge if made else None
     held = tensor._meta.accumulator
     node = held() if held is not None else None
     return None if node is None else (node, 0)

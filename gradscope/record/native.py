@@ -188,6 +188,12 @@ class NativeProbe(ThreadNotes):
         end = perf_counter_ns()
         base, catalog = self.base, self.catalog
         site = self._site(frame)
+        if made.seen > base:  # a hook has seen it while it was made
+            context = self.contexts.of(state)
+            number = catalog.call(op, inputs, (made,), node, begin, end, site, context, frame)
+            if self.look is not None:
+                self.look.called(number, (made,))
+            return
         taken = [t.seen if t.seen > base else catalog.tensor(t, frame) for t in inputs]
         try:
             number = self.numbers.next()
@@ -196,7 +202,7 @@ class NativeProbe(ThreadNotes):
         context = state.context or self.contexts.of(state)
         if node is None:
             made.seen = number - 1
-            sequence, top = state.grad_enabled - 2, -1
+            sequence, top = -3 if state.inference else state.grad_enabled - 2, -1
         else:
             node.seen = made.seen = number
             sequence, top = node.sequence_nr, node.topological_nr

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradscope.runtime.operation import REGISTRY, Operation
+from gradscope.runtime.state import local
 from gradscope.trace.schema import Why
 from gradscope.trace.shorthand.calls import ABSENT, RESULT
 from gradscope.trace.shorthand.tables import Operator, Slot
@@ -58,6 +59,17 @@ def _reason(op: Operation) -> int:
     if op.plan.differentiable:
         return Why.NO_INPUT_REQUIRES_GRAD
     return Why.DETACHED if op.base_name == "detach" else Why.NOT_DIFFERENTIABLE
+
+
+def why(op: Any, node: Any) -> int:
+    """Why a call that was told in words made no node, if it made none."""
+    if node is not None:
+        return Why.MADE
+    if local.state.inference:
+        return Why.INFERENCE
+    if not local.state.grad_enabled:
+        return Why.NO_GRAD
+    return _reason(op) if isinstance(op, Operation) else Why.NO_INPUT_REQUIRES_GRAD
 
 
 def _slots(op: Operation, writer: Writer) -> list[tuple[int, int, int, int]]:

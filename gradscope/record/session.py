@@ -290,7 +290,7 @@ class Session:
         written = taken(catalog.versions)
         contexts = np.array(self.contexts.rows, np.int64)  # after what names them was taken
         if calls:
-            number, name, begin, end, inputs, outputs, node, context, site = zip(
+            number, name, begin, end, inputs, outputs, node, context, site, why = zip(
                 *calls, strict=True
             )
             where = contexts[list(context)]
@@ -298,7 +298,7 @@ class Session:
                 "id": ids(number), "name": name, "begin": np.array(begin) - self.start,
                 "end": np.array(end) - self.start, "inputs": [self._list(i) for i in inputs],
                 "outputs": [self._list(o) for o in outputs], "node": ids(node),
-                "why": np.where(ids(node) >= 0, 0, schema.Why.NO_INPUT_REQUIRES_GRAD),
+                "why": np.array(why),
                 "module": where[:, 1], "stack": site, "thread": where[:, 0], "task": where[:, 2],
                 "step": where[:, 3], "phase": where[:, 4],
             })  # fmt: skip

@@ -54,6 +54,7 @@ from gradscope.runtime.printing import set_printoptions as set_printoptions
 from gradscope.runtime.questions import (
     is_complex as is_complex,
     is_floating_point as is_floating_point,
+    is_inference as is_inference,
     is_nonzero as is_nonzero,
     is_tensor as is_tensor,
     numel as numel,

@@ -18,6 +18,7 @@ from gradscope.runtime.autograd.making import finish
 from gradscope.runtime.autograd.node import NOWHERE, Node, new
 from gradscope.runtime.errors.places import remember_writer
 from gradscope.runtime.in_place import before_write, check_inplace, count_write, write
+from gradscope.runtime.inference import mark
 from gradscope.runtime.operation import Operation
 from gradscope.runtime.refusals import refused
 from gradscope.runtime.saved import freed, save_input, save_output, unpack_array, unpack_tensor
@@ -115,6 +116,14 @@ def wrap(array: Any) -> Any:
     return made
 
 
+def fresh(array: Any) -> Any:
+    """A tensor as users make them: an inference tensor in inference mode."""
+    made = wrap(array)
+    if local.state.inference:
+        mark(made)
+    return made
+
+
 def wrap_all(arrays: Sequence[Any]) -> Any:
     """Tensors around several arrays; a None stays None."""
     return tuple(None if array is None else wrap(array) for array in arrays)
@@ -202,10 +211,14 @@ def below_modes(op: Operation, arguments: tuple[Any, ...]) -> Any:
         _refuse(refusals, named, given=False)
     where = placement.common(op, values) if ThreadState.devices else None
     if ThreadState.with_tangents is not None:
-        return ThreadState.with_tangents(op, values, arrays, begin, where)
-    if where is not None:
-        return placement.on_device(op, values, arrays, begin, where)
-    return op.full(*values, *arrays, begin)
+        made = ThreadState.with_tangents(op, values, arrays, begin, where)
+    elif where is not None:
+        made = placement.on_device(op, values, arrays, begin, where)
+    else:
+        made = op.full(*values, *arrays, begin)
+    if local.state.inference:
+        mark(made)
+    return made
 
 
 def _bare(op: Operation, arguments: tuple[Any, ...]) -> bool:

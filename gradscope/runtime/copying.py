@@ -11,6 +11,8 @@ from typing import Any
 from gradscope.runtime import dtypes
 from gradscope.runtime.autograd.node import new
 from gradscope.runtime.errors.leaves import copy_of_non_leaf
+from gradscope.runtime.inference import mark
+from gradscope.runtime.state import local
 from gradscope.runtime.storage import Storage, strided
 from gradscope.runtime.tensor import Tensor
 from gradscope.runtime.tensor_geometry import strides_of
@@ -55,6 +57,8 @@ def _on(storage: Storage, array: Any, cls: type) -> Any:
     made._edge = made._meta = made._versions = None
     made._storage = storage
     made.seen = 0
+    if local.state.inference:
+        mark(made)
     return made
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime import devices, dtypes
-from gradscope.runtime.call import wrap
+from gradscope.runtime.call import fresh
 from gradscope.runtime.factories import array_of, as_tensor, made
 from gradscope.runtime.placement import wrapped_on
 from gradscope.runtime.tensor import Tensor
@@ -105,4 +105,4 @@ def complex(real: Tensor, imag: Tensor) -> Any:
             "Expected both inputs to be Half, Float or Double tensors but got "
             f"{real.dtype.scalar_name} and {imag.dtype.scalar_name}"
         )
-    return wrap(parts.view(kinds[parts.dtype.char])[..., 0])
+    return fresh(parts.view(kinds[parts.dtype.char])[..., 0])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime import devices, dtypes
-from gradscope.runtime.call import wrap
+from gradscope.runtime.call import fresh
 from gradscope.runtime.errors.leaves import integer_gradient
 from gradscope.runtime.placement import place
 from gradscope.runtime.tensor import Tensor, alias_of
@@ -16,7 +16,7 @@ from gradscope.runtime.tensor import Tensor, alias_of
 
 def made(array: Any, requires_grad: bool = False, device: devices.device = devices.CPU) -> Any:
     """A leaf around a fresh array."""
-    tensor = wrap(array)
+    tensor = fresh(array)
     if device is not devices.CPU:
         place(tensor, device)
     if not requires_grad:
@@ -372,4 +372,4 @@ def legacy_new(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         array = array_of(args[0], dtypes.get_default_dtype()).copy()
     else:
         array = np.empty(_sizes(args) if args else (0,), dtypes.get_default_dtype().numpy)
-    return alias_of(wrap(array), cls)
+    return alias_of(fresh(array), cls)

@@ -13,7 +13,8 @@ from gradscope.runtime.dtypes import from_numpy
 from gradscope.runtime.errors import in_place as errors
 from gradscope.runtime.meta import CreationMeta, ViewMeta
 from gradscope.runtime.operation import REGISTRY
-from gradscope.runtime.overlap import refuse_partial_overlap
+from gradscope.runtime.overlap import check_memory, refuse_partial_overlap, refuse_repeated
+from gradscope.runtime.plan import Plan
 from gradscope.runtime.state import ThreadState
 from gradscope.runtime.storage import VersionCounter
 
@@ -45,8 +46,10 @@ def refusal(view: Tensor, meta: ViewMeta, what: str) -> Exception:
     return REFUSED[meta.creation](head, view)
 
 
-def check_inplace(target: Tensor, inputs: tuple[Any, ...], state: ThreadState) -> None:
-    """Refuse writes that autograd cannot record."""
+def check_inplace(
+    target: Tensor, inputs: tuple[Any, ...], state: ThreadState, plan: Plan | None = None
+) -> None:
+    """Refuse writes that autograd cannot record; with a plan, those that its `memory` refuses."""
     if state.keeper is not None:
         state.keeper.before_write(target)
     meta = target._meta
@@ -55,7 +58,10 @@ def check_inplace(target: Tensor, inputs: tuple[Any, ...], state: ThreadState) -
             _check_view(target, inputs)
         elif meta.requires_grad and target._edge is None:
             raise errors.leaf_in_place(target)
-    _check_overlap(target)
+    if plan is not None and plan.memory is not None:
+        check_memory(target, inputs, plan)
+        return
+    refuse_repeated(target)
     if target._storage is not None:
         refuse_partial_overlap(target, inputs)
 
@@ -76,23 +82,9 @@ def check_rebase(target: Tensor) -> None:
         raise errors.leaf_view_in_place(target)
 
 
-def _check_overlap(target: Tensor) -> None:
-    array = target._array
-    if (
-        0 in array.strides
-        and array.size
-        and any(
-            step == 0 and size > 1 for step, size in zip(array.strides, array.shape, strict=True)
-        )
-    ):
-        raise errors.write_to_expanded(target)
-
-
 def write(target: Tensor, result: Any, writer: Any) -> None:
     """Put the result of an operation into the tensor it is named to write to."""
     array = target._array
-    if 0 in array.strides:
-        _check_overlap(target)
     if result is not array:
         kinds = result.dtype.kind if isinstance(result, np.ndarray | np.generic) else None
         if kinds is not None and not _castable(result.dtype, array.dtype):

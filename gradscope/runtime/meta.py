@@ -39,7 +39,7 @@ class AutogradMeta:
         self.hooks: OrderedDict[int, Callable[..., Any]] | None = None
         self.post_accumulate_hooks: OrderedDict[int, Callable[..., Any]] | None = None
         self.fw_grad: Any = None
-        self.is_inference = False
+        self.is_inference: bool | None = None  # where assigning `.data` has decided it
 
     def hold_accumulator(self, node: Node) -> None:
         """Use this node to gather the gradient, not a new one."""

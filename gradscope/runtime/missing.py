@@ -21,6 +21,21 @@ def no_attribute(tensor: Any, name: str) -> AttributeError:
     return AttributeError(f"{text}{nearest(name, known)}")
 
 
+def make_read_only(cls: Any) -> None:
+    """Let assigning to a property that nobody can set say so in PyTorch's words."""
+    for name in dir(cls):
+        found = getattr(cls, name, None)
+        if isinstance(found, property) and found.fset is None:
+            setattr(cls, name, found.setter(_refusal(name)))
+
+
+def _refusal(name: str) -> Any:
+    def refuse(tensor: Any, value: Any) -> None:
+        raise AttributeError(f"attribute '{name}' of 'torch._C.TensorBase' objects is not writable")
+
+    return refuse
+
+
 def no_module_attribute(module: str, name: str, known: list[str]) -> AttributeError:
     """The error for `torch.name`."""
     text = f"module '{module}' has no attribute '{name}'"

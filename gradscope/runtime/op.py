@@ -26,6 +26,7 @@ from gradscope.runtime import road, road_back
 from gradscope.runtime.autograd.node import OpNode
 from gradscope.runtime.call import scope_of
 from gradscope.runtime.operation import REGISTRY, Formula, Operation
+from gradscope.runtime.plan import Memory
 from gradscope.runtime.road import Parameter, Plan, Slot
 from gradscope.runtime.traits import (
     BY_HAND,
@@ -45,6 +46,7 @@ from gradscope.runtime.traits import (
     UNKNOWN,
     Constants,
     Hidden,
+    Holds,
     Joint,
     Named,
     Numbers,
@@ -54,6 +56,7 @@ from gradscope.runtime.traits import (
     Tensors,
     Trait,
     hidden,
+    holds,
     joint,
     jvp,
     numbers,
@@ -83,8 +86,10 @@ __all__ = [
     "TENSORS_ONLY",
     "TRANSPOSED",
     "UNKNOWN",
+    "Memory",
     "family",
     "hidden",
+    "holds",
     "inplace",
     "joint",
     "jvp",
@@ -114,7 +119,9 @@ def view(node_name: str, forward: Callable[..., Any], *traits: Trait, **derivati
     return _declare(node_name, forward, traits, derivatives, "view")
 
 
-def inplace(function: Any, forward: Callable[..., Any] | None = None) -> Any:
+def inplace(
+    function: Any, forward: Callable[..., Any] | None = None, memory: Memory | None = None
+) -> Any:
     """The in-place twin: same node, same derivative; clones `self` first if a gradient needs it."""
     source: Operation = function.op
     plan = source.plan
@@ -130,6 +137,7 @@ def inplace(function: Any, forward: Callable[..., Any] | None = None) -> Any:
         numbers=plan.numbers,
         refused=plan.refused,
         clones_self=needs_self,
+        memory=memory,
         direct=isinstance(source.kernel, np.ufunc)
         and not forward
         and COMPARES not in source.traits,
@@ -167,7 +175,7 @@ def _declare(
         parameters=parameters,
         differentiable=tuple(p.name for p in parameters if p.name in differentiable),
         slots=(
-            *_slots(node_name, parameters, differentiable, formulas, names, bool(joints)),
+            *_slots(node_name, parameters, differentiable, formulas, names, traits),
             *_constant(traits),
         ),
         outputs=len(names) if names != ("*",) else 0,
@@ -231,9 +239,11 @@ def _slots(
     differentiable: Sequence[str],
     formulas: Sequence[Formula],
     results: Sequence[str],
-    is_joint: bool,
+    traits: Sequence[Trait],
 ) -> tuple[Slot, ...]:
     """What the formulas' words ask to keep, in the order they first ask."""
+    held = {n for t in traits if isinstance(t, Holds) for n in t.names}
+    is_joint = any(isinstance(t, Joint) for t in traits)
     wanted: dict[str, list[int]] = {}
     for i, formula in enumerate(formulas):
         for word in formula.words:
@@ -246,7 +256,8 @@ def _slots(
         if word in results:
             slots.append(Slot(word, "output", word, by, results.index(word)))
         elif word in known:
-            slots.append(Slot(word, "input" if known[word].tensor else "option", word, by))
+            kind = "input" if known[word].tensor else "held" if word in held else "option"
+            slots.append(Slot(word, kind, word, by))
         elif word.endswith("_shape") and word.removesuffix("_shape") in known:
             slots.append(Slot(word, "shape", word.removesuffix("_shape"), by))
         elif word.endswith("_numel") and word.removesuffix("_numel") in known:
@@ -326,7 +337,7 @@ def _node_class(made: Operation) -> type[OpNode]:
         "__slots__": (),
         "op": made,
         "slots": _shown(made),
-        "releases": any(s.kind in {"input", "output"} for s in made.plan.slots),
+        "releases": any(s.kind in {"input", "output", "held"} for s in made.plan.slots),
         **runs,
     }
     return type(made.node_name, (OpNode,), {**body, "__module__": "gradscope.runtime"})

@@ -1,31 +1,75 @@
-"""Writes that would read what they have just written."""
+"""Writes that would meet memory twice: in what they write to, or in what they read."""
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradscope.runtime.errors import in_place as errors
+from gradscope.runtime.plan import Plan
 from gradscope.runtime.storage import dense
 
 if TYPE_CHECKING:
     from gradscope.runtime.tensor import Tensor
 
 
-def refuse_partial_overlap(target: Tensor, inputs: tuple[Any, ...]) -> None:
+def repeats(array: Any) -> bool:
+    """Whether an element stands at several places because a dim has no step, as `expand` makes."""
+    return (
+        0 in array.strides
+        and array.size > 0
+        and any(
+            step == 0 and size > 1 for step, size in zip(array.strides, array.shape, strict=True)
+        )
+    )
+
+
+def refuse_repeated(target: Tensor) -> None:
+    """Refuse a write to a tensor that shows an element several times."""
+    if repeats(target._array):
+        raise errors.write_to_expanded(target)
+
+
+def check_memory(target: Tensor, inputs: tuple[Any, ...], plan: Plan) -> None:
+    """The checks of a write that says itself which memory it may share."""
+    memory = plan.memory
+    assert memory is not None
+    if memory.repeated is None:
+        refuse_repeated(target)
+    elif memory.repeated and repeats(target._array):
+        warnings.warn(
+            f"Use of {memory.repeated} on expanded tensors is deprecated. Please clone() the "
+            "tensor before performing this operation. This also applies to advanced indexing e.g. "
+            "tensor[indices] = tensor" + " or scalar" * (memory.repeated != "index_put_"),
+            UserWarning,
+            stacklevel=5,
+        )
+    if target._storage is None:
+        return
+    for p, given in zip(plan.tensors, inputs, strict=False):
+        if p.name not in memory.free:
+            several = tuple(given) if isinstance(given, list | tuple) else (given,)
+            refuse_partial_overlap(target, several, apart=p.name in memory.apart)
+
+
+def refuse_partial_overlap(target: Tensor, inputs: tuple[Any, ...], *, apart: bool = False) -> None:
     """Refuse a write into memory of which an input sees another part, or sees it in another order.
 
-    As in PyTorch, only memory that both fill without holes is looked at.
+    As in PyTorch, only memory that both fill without holes is looked at. `apart`: an input may not
+    see that memory in any order.
     """
     written = target._array
     for source in inputs:
         array = getattr(source, "_array", None)
-        if array is None or array is written or not np.may_share_memory(array, written):
+        if array is None or (array is written and not apart):
+            continue
+        if not np.may_share_memory(array, written):
             continue
         if not (dense(array) and dense(written)) or not (array.size and written.size):
             continue
-        if array.strides == written.strides and _bounds(array) == _bounds(written):
+        if not apart and array.strides == written.strides and _bounds(array) == _bounds(written):
             continue
         raise errors.write_overlaps_input(target)
 

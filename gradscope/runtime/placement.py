@@ -35,7 +35,7 @@ def stream_of(where: device) -> streams.Stream:
 
 def wrapped_on(array: Any, where: device | None) -> Any:
     """A tensor around an array on a device, without history."""
-    made = call.wrap(array)
+    made = call.fresh(array)
     if where is not None and where is not CPU:
         made._storage = Storage(made._array, where)
     return made

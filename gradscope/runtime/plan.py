@@ -26,10 +26,23 @@ class Slot:
     """One thing a node keeps: an input, an output, a shape or an option."""
 
     name: str
-    kind: str  # "input", "output", "shape", "strides", "numel", "option", "constant"
+    kind: str  # "input", "output", "held", "shape", "strides", "numel", "option", "constant"
     source: str
     wanted_by: tuple[int, ...]  # the inputs whose gradient reads it
     index: int = 0  # which output
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What memory a write in place may share, where it is not what most may.
+
+    `repeated`: an element may stand at several places of what is written to; a name is told in a
+    warning. `free` inputs may lie anywhere, `apart` ones nowhere in the memory that is written to.
+    """
+
+    repeated: str | None = None
+    free: tuple[str, ...] = ()
+    apart: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +59,7 @@ class Plan:
     numbers: bool = True  # whether the second input may be a Python number
     refused: str = ""  # kinds of dtype that only the long way round knows what to say of
     clones_self: bool = False
+    memory: Memory | None = None
     direct: bool = False  # the kernel of an in-place operation can write where it is told to
     nondifferentiable_outputs: tuple[int, ...] = ()
 

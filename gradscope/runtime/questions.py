@@ -20,6 +20,15 @@ def is_complex(input: Tensor) -> bool:
     return input.is_complex()
 
 
+def is_inference(input: Tensor) -> bool:
+    if not isinstance(input, Tensor):
+        raise TypeError(
+            "is_inference(): argument 'input' (position 1) must be Tensor, not "
+            f"{type(input).__name__}"
+        )
+    return input.is_inference()
+
+
 def numel(input: Tensor) -> int:
     return input.numel()
 

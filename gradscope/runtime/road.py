@@ -231,9 +231,10 @@ def _attach(plan: Plan) -> list[str]:
 def _inplace_body(plan: Plan, *, probed: bool, saving: str) -> list[str]:
     """Write into `self`, then give it its new history."""
     inputs = [p.name for p in plan.tensors if not (saving == "number" and p.name == "other")]
+    memory = "" if plan.memory is None else ", op.plan"
     lines = [
         "    target = self",
-        f"    check_inplace(self, ({''.join(f'{name}, ' for name in inputs)}), state)",
+        f"    check_inplace(self, ({''.join(f'{name}, ' for name in inputs)}), state{memory})",
         "    node = None",
         "    made = self",
     ]

@@ -60,7 +60,9 @@ def _unpack(slots: Sequence[Slot], used: Any, arrays: bool) -> list[str]:
     lines: list[str] = []
     for k in used:
         slot = slots[k]
-        if slot.kind not in {"input", "output"}:
+        if slot.kind == "held":
+            lines += [f"v_{slot.name} = unpack_tensor(node, s_{k}, {k})"]
+        elif slot.kind not in {"input", "output"}:
             lines += [f"v_{slot.name} = s_{k}"]
         elif arrays:
             untouched = f"s_{k}.__class__ is Tensor and s_{k}._versions is None"

@@ -59,9 +59,21 @@ def node_lines(plan: Plan, saving: str) -> list[str]:
 
 def topological(plan: Plan, many: set[str]) -> list[str]:
     """One more than the highest number among the nodes the gradients go to."""
-    names = plan.differentiable
+    any_order = (
+        "node.topological_nr = 1 + max([f.topological_nr for f, _ in functions if f] or [-1])"
+    )
     if many:
-        return ["node.topological_nr = 1 + max([f.topological_nr for f, _ in functions if f])"]
+        return [any_order]
+    counted = [f"    {line}" for line in _topological(plan.differentiable)]
+    return [
+        "try:",
+        *counted,
+        "except AttributeError:  # an edge that leads nowhere",
+        f"    {any_order}",
+    ]
+
+
+def _topological(names: tuple[str, ...]) -> list[str]:
     if len(names) == 1:
         return [f"node.topological_nr = e_{names[0]}[0].topological_nr + 1"]
     lines = [f"top = e_{names[0]}[0].topological_nr if e_{names[0]} else 0"]
@@ -80,6 +92,8 @@ def saved_tuple(plan: Plan, saving: str) -> str:
 def keep_slot(plan: Plan, slot: Slot, saving: str) -> str:
     if slot.kind in {"option", "constant"}:
         return slot.source
+    if slot.kind == "held":
+        return f"[{_held(saving)} for t in {slot.source}]"
     if slot.kind == "numel":
         return f"a_{slot.source}.size"
     if slot.kind == "shape":
@@ -97,6 +111,12 @@ def keep_slot(plan: Plan, slot: Slot, saving: str) -> str:
     if slot.kind == "output" or len(slot.wanted_by) != 1 or len(plan.differentiable) == 1:
         return value
     return f"({value} if e_{plan.differentiable[slot.wanted_by[0]]} else None)"
+
+
+def _held(saving: str) -> str:
+    if saving == "full":
+        return "save_input(t, state)"
+    return "t if t is None or t._versions is None else save_input(t, state)"
 
 
 def _keep_input(plan: Plan, name: str, saving: str) -> str:

@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from gradscope.runtime.autograd.node import Node, new, operation_name
+from gradscope.runtime import probe
+from gradscope.runtime.autograd.node import BEING_MADE, Node, new, operation_name
 from gradscope.runtime.errors import saved_values as errors
+from gradscope.runtime.inference import refuse_saving
+from gradscope.runtime.state import local
 from gradscope.runtime.storage import Storage, VersionCounter
 from gradscope.runtime.tensor_geometry import type_name
 
@@ -19,6 +22,9 @@ Tensor: Any = None
 """The tensor class, set by tensor.py when it is defined."""
 
 NOTHING = object()
+
+PACK, UNPACK = 6, 7
+"""What a watcher knows these hooks as."""
 
 
 class SavedVariable:
@@ -61,31 +67,36 @@ class SavedVariable:
         versions = self.tensor._versions if self.tensor is not None else self.versions
         return 0 if versions is None else versions.value
 
-    @property
-    def data(self) -> TensorType:
-        """The value as saved, without unpacking; what `_raw_saved_*` users look at."""
-        return self.tensor if self.tensor is not None else unpack_tensor(None, self, 0)
-
-    def register_hooks(self, pack: Any, unpack: Any) -> None:
-        if self.hooks is not None:
-            raise errors.saved_hooks_twice()
-        _pack(self, (pack, unpack), None if self.tensor is None else self.tensor.device)
+    def pack_again(self, hooks: tuple[Any, Any]) -> None:
+        """Pack what has been kept so far: these hooks see it without its history."""
+        tensor = self.tensor
+        if tensor is None:
+            bare = Tensor.from_array(self.array)
+            bare._versions = self.versions
+        else:
+            _remember(self, tensor)
+            bare = tensor.detach()
+        pack(self, bare, hooks)
 
 
 def save_input(tensor: Any, state: ThreadState) -> Any:
     """Keep an input. None and Python numbers are kept as they are."""
     if tensor is None or not isinstance(tensor, Tensor):
         return tensor
+    versions = tensor._versions
+    if versions is not None:
+        refuse_saving(tensor)
     saved = new(SavedVariable)
     saved.tensor = tensor
     saved.array = None
     saved.versions = None
-    saved.version = tensor._version
+    saved.version = 0 if versions is None else versions.value
     saved.nr = None
     saved.hooks = None
     saved.edge = None
-    if state.saved_hooks:
-        _pack(saved, state.saved_hooks[-1], tensor.device)
+    if state.saved_hooks and "wrapped_number" not in tensor.__dict__:
+        _remember(saved, tensor)
+        pack(saved, tensor, state.saved_hooks[-1])
     return saved
 
 
@@ -96,6 +107,7 @@ def save_output(tensor: Any, node: Node, nr: int, state: ThreadState) -> SavedVa
         versions.value = 0
     else:
         versions = tensor._versions
+        refuse_saving(tensor)
     saved = new(SavedVariable)
     saved.tensor = None
     saved.array = tensor._array
@@ -105,35 +117,63 @@ def save_output(tensor: Any, node: Node, nr: int, state: ThreadState) -> SavedVa
     saved.hooks = None
     saved.edge = None
     if state.saved_hooks:
-        _pack(saved, state.saved_hooks[-1], tensor.device)
+        _let_see_its_node(tensor, node, nr)
+        node.seen = BEING_MADE
+        try:
+            pack(saved, tensor, state.saved_hooks[-1])
+        finally:
+            node.seen = 0
     return saved
 
 
-def _pack(saved: SavedVariable, hooks: tuple[Any, Any], where: Any) -> None:
-    """Hand the value to a pack hook and keep what it returns in its place."""
-    tensor, array = saved.tensor, saved.array
-    if tensor is not None:
-        saved.versions = tensor._versions
-        saved.version = tensor._version
-        saved.edge = tensor.gradient_edge()
-        saved.is_leaf = tensor.is_leaf
-        saved.fw_grad = None if tensor._meta is None else tensor._meta.fw_grad
-        array = tensor._array
-    bare = _placed(Tensor.from_array(array), where)
-    packed = hooks[0](bare)
-    if bare._version or bare._array is not array:
-        raise errors.pack_hook_wrote(hooks[0])
-    saved.packed = packed
+def _let_see_its_node(tensor: Any, node: Any, nr: int) -> None:
+    """Let a pack hook see an output as it will be, with its node as its history."""
+    op = getattr(node, "op", None)
+    if op is None or tensor._edge is not None or tensor._meta is not None:
+        return
+    if nr not in op.plan.nondifferentiable_outputs and tensor._array.dtype.kind in "fcV":
+        node._saved, node._extra, node.input_metadata = (), None, ()
+        tensor._edge = (node, nr)
+
+
+def pack(saved: SavedVariable, tensor: Any, hooks: tuple[Any, Any]) -> None:
+    """Hand a value to a pack hook and keep what it returns in its place."""
+    state, here = local.state, probe.here
+    before = version_of(tensor)
     saved.hooks = hooks
+    saved.packed = NOTHING  # as long as the hook has not returned
     saved.tensor = None
     saved.array = None
+    grad_enabled, state.grad_enabled = state.grad_enabled, False
+    if here is not None:
+        here.hook_begin(state.task, state.node, PACK, 0, hooks[0])
+    try:
+        saved.packed = hooks[0](tensor)
+    finally:
+        state.grad_enabled = grad_enabled
+        if here is not None:
+            here.hook_end(state.task, state.node, PACK, 0, False, ())
+    if version_of(tensor) != before:
+        raise errors.pack_hook_wrote(hooks[0])
+
+
+def version_of(tensor: Any) -> int:
+    versions = tensor._versions
+    return 0 if versions is None else versions.value
+
+
+def _remember(saved: SavedVariable, tensor: Any) -> None:
+    """What an input's history was, for the tensor that unpacking will make."""
+    saved.is_leaf = tensor.is_leaf
+    saved.edge = tensor.gradient_edge()
+    saved.fw_grad = None if tensor._meta is None else tensor._meta.fw_grad
 
 
 def unpack_array(node: Any, value: Any, slot: int) -> Any:
     """The array of a saved value, after making sure that it is still the saved one."""
     if value.__class__ is SavedVariable:
         if value.hooks is not None:
-            return _unhooked(value)._array
+            return _unhooked(value, node)._array
         if value.tensor is not None:
             if value.tensor._version != value.version:
                 modified(node, value.tensor, value.version, value.tensor._version, slot)
@@ -154,7 +194,7 @@ def unpack_tensor(node: Any, value: Any, slot: int) -> Any:
     """A saved value as a tensor with its history."""
     if value.__class__ is SavedVariable:
         if value.hooks is not None:
-            return _with_history(_unhooked(value), value, node)
+            return _with_history(_unhooked(value, node), value, node)
         array = unpack_array(node, value, slot)
         if value.tensor is not None:
             return value.tensor
@@ -180,19 +220,30 @@ def _placed(made: Any, where: Any) -> Any:
     return made
 
 
-def _unhooked(saved: SavedVariable) -> TensorType:
+def _unhooked(saved: SavedVariable, node: Any) -> TensorType:
+    """What an unpack hook gives back."""
     assert saved.hooks is not None
-    value = saved.hooks[1](saved.packed)
+    state, here = local.state, probe.here
+    unpack = saved.hooks[1]
+    if here is not None:
+        here.hook_begin(state.task, node, UNPACK, 0, unpack)
+    try:
+        value = unpack() if saved.packed is NOTHING else unpack(saved.packed)
+    finally:
+        if here is not None:
+            here.hook_end(state.task, node, UNPACK, 0, False, ())
     if not isinstance(value, Tensor):
         raise errors.unpack_hook_type(saved.hooks[1], value)
     return value
 
 
 def _with_history(value: Any, saved: SavedVariable, node: Any) -> Any:
-    made = _placed(Tensor.from_array(value._array), value.device)
+    """A tensor on what was unpacked, with the history of what was packed."""
+    made = Tensor.from_array(value._array)
+    made._storage, made._versions = value._storage, value._versions
     if saved.nr is not None:
         made._edge = (node, saved.nr)
-    elif saved.edge is not None:
+    elif saved.edge is not None and saved.edge[0] is not None:
         if saved.is_leaf:
             made.requires_grad_(True)
             made._meta.hold_accumulator(saved.edge[0])
@@ -235,35 +286,3 @@ def modified(node: Any, what: Any, expected: int, found: int, slot: int) -> NoRe
 
 def _sizes(array: np.ndarray[Any, Any]) -> str:
     return str(list(array.shape))
-
-
-def saved_attribute(node: Node, name: str) -> Any:
-    """`grad_fn._saved_other` and `grad_fn._raw_saved_other`."""
-    raw = name.startswith("_raw_saved_")
-    wanted = name.removeprefix("_raw" if raw else "")[len("_saved_") :]
-    slots = node.slots
-    if not wanted or wanted not in slots:
-        raise AttributeError(f"'{node.name()}' object has no attribute '{name}'")
-    if node._saved is None:
-        freed(node)
-    index = slots.index(wanted)
-    value = node._saved[index]
-    if wanted.endswith("_sym_strides"):
-        return tuple(step // node.input_metadata[0][1].itemsize for step in value)
-    if isinstance(value, np.ndarray):
-        value = Tensor.from_array(np.asarray(value.item()))
-    if not raw:
-        return unpack_tensor(node, value, index)
-    shown = raw_saved(value)
-    if shown is not value and not wanted.endswith("_sym_strides"):
-        node._saved = (*node._saved[:index], shown, *node._saved[index + 1 :])
-    return shown
-
-
-def raw_saved(value: Any) -> Any:
-    """A kept value as `_raw_saved_*` shows it: a SavedVariable, not unpacked."""
-    if isinstance(value, Tensor):
-        saved = SavedVariable()
-        saved.tensor = value
-        return saved
-    return value

@@ -38,6 +38,7 @@ class ThreadState:
         "function_modes",
         "fw_grad_enabled",
         "grad_enabled",
+        "grad_wanted",
         "inference",
         "keeper",
         "multithreading",
@@ -55,6 +56,7 @@ class ThreadState:
 
     def __init__(self) -> None:
         self.grad_enabled = True
+        self.grad_wanted = True  # grad mode as users see it in inference mode, where it has no say
         self.inference = False
         self.anomaly, self.check_nan = ThreadState.anomaly_mode
         self.fw_grad_enabled = True

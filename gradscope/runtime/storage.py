@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+
+from gradscope.runtime.state import local
 
 
 class VersionCounter:
@@ -20,8 +22,38 @@ class VersionCounter:
     place: str
     seen: Any
 
+    tracks: ClassVar[bool] = True
+    """Whether it counts at all: in inference mode nothing is counted."""
+
     def __init__(self, value: int = 0) -> None:
         self.value = value
+
+
+class InferenceCounter(VersionCounter):
+    """What a tensor made in inference mode has for a counter. It counts nothing."""
+
+    __slots__ = ()
+
+    tracks = False
+
+    def __init__(self) -> None:
+        _slot.__set__(self, 0)  # a watcher reads the slot itself
+
+    @property
+    def value(self) -> int:
+        return 0
+
+    @value.setter
+    def value(self, value: int) -> None:
+        if not local.state.inference:
+            raise RuntimeError(
+                "Inplace update to inference tensor outside InferenceMode is not allowed."
+                "You can make a clone to get a normal tensor before doing inplace update."
+                "See https://github.com/pytorch/rfcs/pull/17 for more details."
+            )
+
+
+_slot = VersionCounter.__dict__["value"]
 
 
 class Storage:

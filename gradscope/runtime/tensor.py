@@ -15,9 +15,12 @@ from gradscope.runtime import call, overrides, saved
 from gradscope.runtime.autograd.node import new
 from gradscope.runtime.errors import leaves as errors
 from gradscope.runtime.errors.in_place import detach_view
+from gradscope.runtime.inference import UNCOUNTED, copy_kind, is_inference, take_data
 from gradscope.runtime.meta import AutogradMeta, ViewMeta
+from gradscope.runtime.state import local
 from gradscope.runtime.storage import Storage, VersionCounter
-from gradscope.runtime.tensor_geometry import Geometry, c_name
+from gradscope.runtime.tensor_geometry import Geometry
+from gradscope.runtime.tensor_grad import check_grad
 from gradscope.runtime.tensor_values import Values
 from gradscope.runtime.views import edge_of, view_edge
 
@@ -143,6 +146,8 @@ class Tensor(Geometry, Values):
 
     @requires_grad.setter
     def requires_grad(self, wanted: bool) -> None:
+        if not isinstance(wanted, bool):
+            raise RuntimeError("requires_grad must be a bool")
         if wanted and self._array.dtype.kind not in "fcV":
             only = "only Tensors of floating point and complex dtype can require gradients"
             raise errors.integer_gradient(only, self)
@@ -150,8 +155,17 @@ class Tensor(Geometry, Values):
             raise errors.flag_of_non_leaf("", self)
         self.requires_grad_(wanted)
 
+    @requires_grad.deleter
+    def requires_grad(self) -> None:
+        raise RuntimeError("requires_grad must be a bool")
+
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Make this leaf gather a gradient, or stop it."""
+        if not isinstance(requires_grad, bool):
+            raise TypeError(
+                "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not "
+                f"{builtin_type(requires_grad).__name__}"
+            )
         if not self.is_leaf_so_far():
             if not requires_grad:
                 raise errors.flag_of_non_leaf(
@@ -163,6 +177,11 @@ class Tensor(Geometry, Values):
         if requires_grad and self._array.dtype.kind not in "fcV":
             only = "only Tensors of floating point dtype can require gradients"
             raise errors.integer_gradient(only, self)
+        if requires_grad and is_inference(self) and not local.state.inference:
+            raise RuntimeError(
+                "Setting requires_grad=True on inference tensor outside InferenceMode is not "
+                "allowed."
+            )
         if requires_grad or self._meta is not None:
             self.meta().requires_grad = bool(requires_grad)
         return self
@@ -178,7 +197,7 @@ class Tensor(Geometry, Values):
     @grad.setter
     def grad(self, value: Any) -> None:
         if value is not None:
-            _check_grad(self, value)
+            check_grad(self, value)
         elif self._meta is None:
             return
         self.meta().grad = value
@@ -197,7 +216,15 @@ class Tensor(Geometry, Values):
 
     @property
     def _version(self) -> int:
-        return 0 if self._versions is None else self._versions.value
+        versions = self._versions
+        if versions is None:
+            return 0
+        if not versions.tracks:
+            raise RuntimeError(UNCOUNTED)
+        return versions.value
+
+    def is_inference(self) -> bool:
+        return is_inference(self)
 
     @property
     def _base(self) -> Any:
@@ -229,8 +256,9 @@ class Tensor(Geometry, Values):
 
     @property
     def data(self) -> Tensor:
-        made = alias_of(self, Tensor)
+        made: Tensor = alias_of(self, Tensor)
         made._versions = None
+        take_data(made, self)
         return made
 
     @data.setter
@@ -239,8 +267,20 @@ class Tensor(Geometry, Values):
             raise TypeError(
                 f"Variable data has to be a tensor, but got {builtin_type(value).__name__}"
             )
+        if value._array.dtype.kind not in "fcV" and self.requires_grad:
+            raise RuntimeError(
+                "data set to a tensor that requires gradients must be floating point or complex "
+                "dtype"
+            )
+        take_data(self, value)
+        if self._meta is not None and value._array.dtype != self._array.dtype:
+            self._meta.accumulator = None  # it would take gradients of the dtype before
         self._array = value._array
         self._storage = value._storage
+
+    @data.deleter
+    def data(self) -> None:
+        raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
 
     def backward(
         self,
@@ -324,20 +364,8 @@ def alias_of(source: Tensor, cls: Any) -> Any:
     made._versions = None
     made._storage = source.untyped_storage()
     made.seen = 0
+    copy_kind(made, source)
     return made
-
-
-def _check_grad(tensor: Tensor, value: Any) -> None:
-    if not isinstance(value, Tensor):
-        raise errors.grad_type(value)
-    if value is tensor:
-        raise errors.grad_is_itself(tensor)
-    if value._array.dtype != tensor._array.dtype:
-        raise errors.grad_dtype(c_name(value._array), tensor.dtype.scalar_name, tensor)
-    if value.device != tensor.device:
-        raise errors.grad_device(value.device.type, tensor.device.type, tensor)
-    if value._array.shape != tensor._array.shape:
-        raise errors.grad_shape(value._array.shape, tensor._array.shape, tensor)
 
 
 saved.Tensor = Tensor

@@ -113,6 +113,13 @@ class Named(Trait):
 
 
 @dataclass(frozen=True)
+class Holds(Trait):
+    """Options that are sequences of tensors (or None); a node keeps them like its inputs."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Hidden(Trait):
     """What a node keeps without showing it as `_saved_*`: PyTorch keeps it elsewhere."""
 
@@ -148,6 +155,11 @@ def outputs(*names: str, without: Sequence[str] = (), structure: Any = None) -> 
 def sequence(*names: str) -> Sequences:
     """These inputs are sequences of tensors."""
     return Sequences(names)
+
+
+def holds(*names: str) -> Holds:
+    """These options hold tensors (or None), which the node keeps like its inputs."""
+    return Holds(names)
 
 
 def hidden(*names: str) -> Hidden:

@@ -40,6 +40,8 @@ def edge_of(tensor: Tensor) -> Edges | None:
         edge = view_edge(tensor, meta)  # type: ignore[arg-type]
         if edge is not None or not tensor.requires_grad:
             return edge
+        if not meta.requires_grad:  # made without grad, of a base that wants one
+            return NOWHERE
     elif tensor._edge is not None or not meta.requires_grad:
         return tensor._edge
     return accumulator(tensor), 0
@@ -107,6 +109,8 @@ def attach_view(
             made._edge = (node, nr)
         return
     share(made, source)
+    if not made._versions.tracks:  # type: ignore[union-attr]
+        return  # an inference tensor's views are no views to autograd
     parent = source._meta
     if parent is not None and parent.is_view:
         base = parent.base  # type: ignore[attr-defined]

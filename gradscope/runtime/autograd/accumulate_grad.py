@@ -15,9 +15,11 @@ from gradscope.runtime.autograd.input_buffer import ALONE
 from gradscope.runtime.autograd.making import remember
 from gradscope.runtime.autograd.node import LAST, Extra, Node
 from gradscope.runtime.errors import hooks as errors
+from gradscope.runtime.in_place import count_write
 from gradscope.runtime.placement import device_of, mark, wrapped_on
+from gradscope.runtime.refusals import mismatch
 from gradscope.runtime.state import local
-from gradscope.runtime.storage import VersionCounter, dense
+from gradscope.runtime.storage import dense
 
 if TYPE_CHECKING:
     from gradscope.runtime.tensor import Tensor
@@ -114,11 +116,11 @@ class AccumulateGrad(Node):
             meta.grad = wrapped_on(self._laid_out(grad), device_of(self))
             return CLONED
         target = before._array
-        np.add(target, grad, out=target)
-        if before._versions is None:
-            before._versions = VersionCounter(1)
-        else:
-            before._versions.value += 1
+        try:
+            np.add(target, grad, out=target)
+        except ValueError:  # the leaf was given other data
+            raise RuntimeError(mismatch((target.shape, grad.shape))) from None
+        count_write(before, "AccumulateGrad")
         return IN_PLACE
 
     def _fits(self, grad: Any) -> bool:

@@ -14,7 +14,8 @@ from gradscope.runtime.autograd.node import Node
 from gradscope.runtime.devices import CPU
 from gradscope.runtime.errors import custom_functions, returned as errors, saved_values
 from gradscope.runtime.placement import device_of, wrapped_on
-from gradscope.runtime.saved import freed, raw_saved, unpack_tensor
+from gradscope.runtime.saved import freed, unpack_tensor
+from gradscope.runtime.saved_tensor import raw_saved
 from gradscope.runtime.state import ThreadState
 from gradscope.runtime.tensor import Tensor
 
@@ -182,7 +183,11 @@ class BackwardCFunction(Node, FunctionCtx):
     def _raw_saved_tensors(self) -> tuple[Any, ...]:
         if self._saved is None:
             freed(self)
-        return () if self._cleared else tuple(raw_saved(value) for value in self._saved)
+        return (
+            ()
+            if self._cleared
+            else tuple(raw_saved(self, place) for place in range(len(self._saved)))
+        )
 
     def _kept(self) -> tuple[Any, ...]:
         if self._cleared:

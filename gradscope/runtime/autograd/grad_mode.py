@@ -75,12 +75,20 @@ class _GradMode(Decorating):
     enabled: bool
 
     def __enter__(self) -> None:
-        state = local.state
-        self.before = state.grad_enabled
-        state.grad_enabled = self.enabled
+        self.before = _switched(self.enabled)
 
     def __exit__(self, *error: object) -> None:
-        local.state.grad_enabled = self.before
+        state = local.state
+        state.grad_enabled, state.grad_wanted = self.before
+
+
+def _switched(enabled: bool) -> tuple[bool, bool]:
+    """Switch grad mode, and return what it was. See Note [Inference tensors]."""
+    state = local.state
+    before = (state.grad_enabled, state.grad_wanted)
+    state.grad_enabled = enabled and not state.inference
+    state.grad_wanted = enabled
+    return before
 
 
 class no_grad(_GradMode):  # noqa: N801  (PyTorch's names, here and below)
@@ -108,16 +116,14 @@ class set_grad_enabled(_GradMode):  # noqa: N801
 
     def __init__(self, mode: bool) -> None:
         self.enabled = mode
-        state = local.state
-        self.before = state.grad_enabled
-        state.grad_enabled = mode
+        self.before = _switched(mode)
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        local.state.grad_enabled = self.before
+        self.__exit__()
         return super().__call__(function)
 
     def __enter__(self) -> None:
-        local.state.grad_enabled = self.enabled
+        _switched(self.enabled)
 
     def clone(self) -> Any:
         return set_grad_enabled(self.enabled)
@@ -149,7 +155,7 @@ def is_multithreading_enabled() -> bool:
 
 
 class inference_mode(Decorating):  # noqa: N801
-    """Record nothing at all inside: no history, no views, no versions."""
+    """Record nothing at all inside: no history, no writes. With `mode=False`: as outside of it."""
 
     def __new__(cls, mode: Any = True) -> Any:
         made = super().__new__(cls)
@@ -163,15 +169,16 @@ class inference_mode(Decorating):  # noqa: N801
 
     def __enter__(self) -> None:
         state = local.state
-        self.before = (state.inference, state.grad_enabled, state.fw_grad_enabled)
+        self.before = (
+            state.inference, state.grad_enabled, state.grad_wanted, state.fw_grad_enabled
+        )  # fmt: skip
         state.inference = self.mode
-        if self.mode:
-            state.grad_enabled = state.fw_grad_enabled = False
+        state.grad_enabled = state.grad_wanted = state.fw_grad_enabled = not self.mode
         state.refresh()
 
     def __exit__(self, *error: object) -> None:
         state = local.state
-        state.inference, state.grad_enabled, state.fw_grad_enabled = self.before
+        state.inference, state.grad_enabled, state.grad_wanted, state.fw_grad_enabled = self.before
         state.refresh()
 
     def clone(self) -> Any:
@@ -179,7 +186,8 @@ class inference_mode(Decorating):  # noqa: N801
 
 
 def is_grad_enabled() -> bool:
-    return local.state.grad_enabled
+    state = local.state
+    return state.grad_wanted if state.inference else state.grad_enabled
 
 
 def is_inference_mode_enabled() -> bool:

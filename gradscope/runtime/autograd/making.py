@@ -37,7 +37,9 @@ def finish(node: Node, state: ThreadState) -> None:
         node.extra().conjugates = True
     if state.device is not None:
         node.extra().device = state.device
-    for hook in state.node_creation_hooks:
+    if state.saved_hooks:
+        node.extra()  # its hooks will run in the middle of its run, so that both are told in words
+    for hook in list(state.node_creation_hooks):
         hook(node)
 
 

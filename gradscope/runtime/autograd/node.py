@@ -7,18 +7,25 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from gradscope.runtime import dtypes
+from gradscope.runtime.devices import CPU
+
 if TYPE_CHECKING:
     from gradscope.runtime.operation import Operation
 
 new = object.__new__
 
-NATIVE = frozenset(
-    {"AccumulateGrad", "CopyBackwards", "CopySlices", "Error", "GraphRoot", "Identity"}
-)
+NATIVE = frozenset({
+    "AccumulateGrad", "CopyBackwards", "CopySlices", "Error", "GraphRoot", "Identity",
+    "NotImplemented",
+})  # fmt: skip
 """Nodes that PyTorch's engine has by itself, written by hand."""
 
 NOWHERE: tuple[None, int] = (None, 0)
 """The edge of an input whose gradient nobody wants."""
+
+BEING_MADE = -1
+"""What `seen` says of a node whose call is still under way."""
 
 LAST = 2**64 - 1
 """AccumulateGrad's sequence number: above all others, so that it runs as soon as it is ready."""
@@ -61,6 +68,23 @@ class Extra:
     def remember_tangent(self, nr: int, grad: Any) -> None:
         """Keep the tangent of an output, for when a backward unpacks the output."""
         self.tangents = {**(self.tangents or {}), nr: grad}
+
+
+class InputMetadata(NamedTuple):
+    """What is known of a gradient that a node takes before it comes."""
+
+    shape: tuple[int, ...]
+    numpy_dtype: Any
+    is_nested_tensor: bool = False
+    is_cpp_nested_tensor: bool = False
+
+    @property
+    def dtype(self) -> Any:
+        return dtypes.from_numpy(self.numpy_dtype)
+
+    @property
+    def device(self) -> Any:
+        return CPU
 
 
 class Node:
@@ -137,11 +161,23 @@ class Node:
         return self.extra().metadata
 
     @property
-    def _input_metadata(self) -> tuple[Any, ...]:
-        return tuple(self.input_metadata)
+    def _input_metadata(self) -> list[InputMetadata]:
+        return [InputMetadata(*each) for each in self.input_metadata]
 
     def _sequence_nr(self) -> int:
         return self.sequence_nr
+
+    def _set_sequence_nr(self, sequence_nr: int) -> None:
+        self.sequence_nr = sequence_nr
+
+    def _register_hook_dict(self, tensor: Any) -> None:
+        """Call the hooks of this tensor, a result of the node's, with its gradient."""
+        if tensor._backward_hooks is not None:
+            self.extra().tensor_pre_hooks.append((tensor.output_nr, tensor._backward_hooks))
+
+    @property
+    def requires_grad(self) -> bool:
+        return True
 
     def register_hook(self, hook: Callable[..., Any]) -> Any:
         """Call `hook(grad_inputs, grad_outputs)` after the node has run."""
@@ -157,7 +193,7 @@ class Node:
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith(("_saved_", "_raw_saved_")):
-            from gradscope.runtime.saved import saved_attribute
+            from gradscope.runtime.saved_tensor import saved_attribute
 
             return saved_attribute(self, name)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")

@@ -278,16 +278,22 @@ def _run(
             if isinstance(tensor, Tensor):
                 tensor.retain_grad()
     wanted = [_wanted_edge(x) for x in inputs]
+    state, wanted_mode = local.state, create_graph
+    create_graph = create_graph and not state.inference
     raw = on_arrays(create_graph=create_graph)
     values = [None if s is None else _fit(s, e, raw=raw) for s, e in zip(seeds, edges, strict=True)]
-    found = engine.execute(
-        edges,
-        values,
-        keep_graph=keep_graph,
-        create_graph=create_graph,
-        accumulate_grad=accumulate_grad,
-        outputs=wanted,
-    )
+    before, state.grad_wanted = state.grad_wanted, wanted_mode
+    try:
+        found = engine.execute(
+            edges,
+            values,
+            keep_graph=keep_graph,
+            create_graph=create_graph,
+            accumulate_grad=accumulate_grad,
+            outputs=wanted,
+        )
+    finally:
+        state.grad_wanted = before
     if accumulate_grad:
         return []
     result = [

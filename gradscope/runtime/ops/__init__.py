@@ -9,6 +9,7 @@ import importlib
 import pkgutil
 from typing import Any
 
+from gradscope.runtime.missing import make_read_only
 from gradscope.runtime.operation import REGISTRY
 from gradscope.runtime.traits import F_ONLY, FUNCTION_ONLY, INTERNAL, METHOD_ONLY
 
@@ -63,6 +64,7 @@ def load() -> None:
             METHODS.setdefault(operation.name, operation.road)
     for name, made in METHODS.items():
         setattr(Tensor, name, made)
+    make_read_only(Tensor)
 
 
 def offered(module: str) -> dict[str, Any]:

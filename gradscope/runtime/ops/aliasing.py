@@ -1,14 +1,11 @@
-"""Other tensors on the same bytes: detach, alias, the parts of complex numbers; and set_."""
+"""Other tensors on the same bytes: detach, alias, the parts of complex numbers."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from gradscope.runtime import overrides, probe
-from gradscope.runtime.autograd.forward_grad import fw_grad
 from gradscope.runtime.call import wrap
-from gradscope.runtime.errors import in_place as errors
-from gradscope.runtime.errors.dual_tensors import not_implemented
 from gradscope.runtime.op import (
     BY_HAND,
     INTERNAL,
@@ -20,8 +17,8 @@ from gradscope.runtime.op import (
     w,
 )
 from gradscope.runtime.ops import METHODS, both, function, method
+from gradscope.runtime.ops.writing import copy_, wrapped_value
 from gradscope.runtime.state import local
-from gradscope.runtime.storage import VersionCounter
 from gradscope.runtime.views import share
 
 _COMPLEX = {"f": "F", "d": "D"}
@@ -88,6 +85,11 @@ def detach(input):
 
 
 @function
+def detach_(input):
+    return input.detach_()
+
+
+@function
 def conj(input):
     return conj__default(input) if input.is_complex() else input
 
@@ -126,7 +128,11 @@ def _imag(self):
 
 
 def _write_part(part):
-    return lambda self, value: part(self).copy_(value) and None
+    def write(self, value):
+        window = part(self)
+        copy_(window, wrapped_value(window, value))
+
+    return write
 
 
 @function
@@ -141,18 +147,3 @@ def imag(input):
 
 METHODS["real"] = property(_real, _write_part(_real))
 METHODS["imag"] = property(_imag, _write_part(_imag))
-
-
-@method
-def set_(self, source=None):
-    """Become another tensor's alias."""
-    if self.requires_grad and self.is_leaf and local.state.grad_enabled:
-        raise errors.leaf_in_place(self)
-    if fw_grad(self) is not None or (source is not None and fw_grad(source) is not None):
-        raise not_implemented("set_")
-    self._array = np.empty(0, self._array.dtype) if source is None else source._array
-    self._storage = None if source is None else source.untyped_storage()
-    if self._versions is None:
-        self._versions = VersionCounter()
-    self._versions.value += 1
-    return self

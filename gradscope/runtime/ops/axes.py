@@ -1,28 +1,13 @@
-"""The same elements with their dims in another order; and dims changed on the tensor itself."""
+"""The same elements with their dims in another order."""
 
 from __future__ import annotations
 
 import warnings
 
-from gradscope.runtime import probe
-from gradscope.runtime.autograd.forward_grad import fw_grad, plainly
-from gradscope.runtime.autograd.node import new
 from gradscope.runtime.dims import sizes, text, wrapped
-from gradscope.runtime.in_place import check_inplace
-from gradscope.runtime.op import (
-    INTERNAL,
-    LINEAR,
-    METHOD_ONLY,
-    family,
-    op,
-    view as view_op,
-    w,
-)
-from gradscope.runtime.ops import METHODS, both, function, method, shape as shapes
+from gradscope.runtime.op import METHOD_ONLY, family, view as view_op, w
+from gradscope.runtime.ops import METHODS, both, function
 from gradscope.runtime.ops.aliasing import alias
-from gradscope.runtime.state import local
-from gradscope.runtime.storage import VersionCounter
-from gradscope.runtime.views import rebase_history
 
 
 def _permute(self, dims):
@@ -74,85 +59,7 @@ permute__default = view_op(
 )
 transpose = view_op("TransposeBackward0", _transpose, **TRANSPOSE)
 t = view_op("TBackward0", _t, **T)
-
-# What changes the dims of the tensor itself has nodes of its own names.
-_transposed = op("TransposeBackward1", _transpose, LINEAR, INTERNAL, **TRANSPOSE)
-_t_self = op("TBackward1", _t, LINEAR, INTERNAL, **T)
-_squeezed = op(
-    "SqueezeBackward3", shapes.squeeze__default.op.kernel, LINEAR, INTERNAL, **shapes.SQUEEZE
-)
-_squeezed_dim = op(
-    "SqueezeBackward4", shapes.squeeze__dim.op.kernel, LINEAR, INTERNAL, **shapes.SQUEEZE_DIM
-)
-_squeezed_dims = op(
-    "SqueezeBackward5", shapes.squeeze__dims.op.kernel, LINEAR, INTERNAL, **shapes.SQUEEZE_DIMS
-)
-_unsqueezed = op(
-    "UnsqueezeBackward1", shapes.unsqueeze.op.kernel, LINEAR, INTERNAL, **shapes.UNSQUEEZE
-)
 family(globals())
-
-
-def _reshaped_in_place(row, target, *options):
-    """Give the tensor itself other dims, and its tangent; its elements stay where they are."""
-    state, here = local.state, probe.here
-    tangent = fw_grad(target) if state.special else None
-    if tangent is not None:
-        with plainly():
-            _reshaped_in_place(row, tangent, *options)
-    begin = here.clock() if here is not None else 0
-    check_inplace(target, (target,), state)
-    before = new(type(target))
-    before._array, before._edge = target._array, target.gradient_edge()
-    before._meta = before._storage = None
-    before._versions, before.seen = target._versions, target.seen
-    made = row.op.full(before, *options, target._array, begin)
-    target._array = made._array
-    if target._versions is None:
-        target._versions = VersionCounter()
-    target._versions.value += 1
-    node = None if made._edge is None else made._edge[0]
-    if node is not None:
-        _rebase(target, node, row, options)
-    if here is not None:
-        here.wrote(row.op, (target,), target, node, begin, state)
-    return target
-
-
-def _rebase(target, node, row, options):
-    """No element changed, so that a view needs no new history for its base, only its own."""
-    meta = target._meta
-    if meta is None or not meta.is_view:
-        rebase_history(target, node)
-        return
-    meta.chain = (*meta.chain, (row.op, options, 0))
-    meta.edge, meta.version = (node, 0), target._versions.value
-
-
-@method
-def transpose_(self, dim0, dim1):
-    return _reshaped_in_place(_transposed, self, dim0, dim1)
-
-
-@method
-def t_(self):
-    if self.dim() > 2:
-        raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {self.dim()}D")
-    return _reshaped_in_place(_t_self, self)
-
-
-@method
-def squeeze_(self, dim=None):
-    if dim is None:
-        return _reshaped_in_place(_squeezed, self)
-    if isinstance(dim, tuple | list):
-        return _reshaped_in_place(_squeezed_dims, self, tuple(dim))
-    return _reshaped_in_place(_squeezed_dim, self, dim)
-
-
-@method
-def unsqueeze_(self, dim):
-    return _reshaped_in_place(_unsqueezed, self, dim)
 
 
 @function
@@ -161,6 +68,8 @@ def permute(input, dims):
 
 
 def _permute_method(self, *dims):
+    if not dims:
+        raise TypeError('permute() missing 1 required positional arguments: "dims"')
     return permute__default(self, sizes(dims))
 
 

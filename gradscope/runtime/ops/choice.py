@@ -10,6 +10,7 @@ from gradscope.runtime.op import (
     LINEAR,
     PROMOTES,
     TENSORS_ONLY,
+    Memory,
     family,
     inplace,
     op,
@@ -258,8 +259,9 @@ clamp_max__Tensor = op(
     max=lambda grad, self, max: _kept(grad, self > max),
 )
 
-masked_fill___Scalar = inplace(masked_fill__Scalar)
-masked_fill___Tensor = inplace(masked_fill__Tensor)
+_MASKED = Memory(repeated="masked_fill_", free=("self", "value"))
+masked_fill___Scalar = inplace(masked_fill__Scalar, memory=_MASKED)
+masked_fill___Tensor = inplace(masked_fill__Tensor, memory=_MASKED)
 clamp___default = inplace(clamp__default)
 clamp___Tensor = inplace(clamp__Tensor)
 clamp_min___default = inplace(clamp_min__default)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from gradscope.runtime import dtypes
-from gradscope.runtime.call import wrap
 from gradscope.runtime.dims import text
 from gradscope.runtime.kernels import plain
 from gradscope.runtime.kernels.support import HALVES
@@ -13,7 +12,9 @@ from gradscope.runtime.op import (
     INTERNAL,
     LINEAR,
     METHOD_ONLY,
+    Memory,
     family,
+    holds,
     inplace,
     op,
     w,
@@ -21,7 +22,6 @@ from gradscope.runtime.op import (
 from gradscope.runtime.ops import method
 from gradscope.runtime.ops.slicing import FULL
 from gradscope.runtime.ops.words import on_arrays
-from gradscope.runtime.ops.writing import overflow
 from gradscope.runtime.tensor import Tensor
 
 
@@ -125,6 +125,7 @@ index = op(
     _index,
     LINEAR,
     INTERNAL,
+    holds("indices"),
     self=lambda grad, self_shape, indices: _unindexed(grad, self_shape, indices),
 )
 
@@ -140,6 +141,7 @@ _index_put_impl = op(
     lambda self, indices, values: _index_backward(values, self.shape, indices),
     LINEAR,
     INTERNAL,
+    holds("indices"),
     self=lambda grad: grad,
     values=lambda grad, indices: w.index(grad, indices),
 )
@@ -183,6 +185,7 @@ _cleared_at = op(
     _cleared,
     LINEAR,
     INTERNAL,
+    holds("indices"),
     self=lambda grad, indices: w._cleared_at(grad, indices),
 )
 index_put__default = op(
@@ -190,10 +193,18 @@ index_put__default = op(
     _put,
     LINEAR,
     METHOD_ONLY,
+    holds("indices"),
     self=lambda grad, indices, accumulate: grad if accumulate else w._cleared_at(grad, indices),
     values=lambda grad, indices: w.index(grad, indices),
 )
-index_put___default = inplace(index_put__default, _put_in)
+index_put___default = inplace(
+    index_put__default,
+    _put_in,
+    Memory(repeated="index_put_", free=("self",), apart=("values",)),
+)
+index_put___fill = inplace(
+    index_put__default, _put_in, Memory(repeated="index_put_", free=("self", "values"))
+)
 family(globals())
 
 
@@ -218,25 +229,17 @@ def index_put(self, indices, values, accumulate=False):
 
 @method
 def index_put_(self, indices, values, accumulate=False):
-    return index_put___default(self, checked(indices), values, accumulate)
+    found = checked(indices)
+    if self._storage is not None and not accumulate and _fills(found, values):
+        return index_put___fill(self, found, values, accumulate)
+    return index_put___default(self, found, values, accumulate)
+
+
+def _fills(indices, values):
+    """Whether one element goes wherever one mask says: then it may be one of those written over."""
+    masks = [i for i in indices if i is not None]
+    return values.numel() == 1 and len(masks) == 1 and masks[0]._array.dtype.char in "?B"
 
 
 def indexed(self, indices):
     return index(self, checked(indices))
-
-
-def wrapped_value(self, value):
-    """What is assigned, as a tensor: Python numbers take the dtype of where they go."""
-    if isinstance(value, Tensor):
-        return value
-    if isinstance(value, bool | int | float | complex | np.integer):
-        kind = self._array.dtype
-        if isinstance(value, complex) and kind.kind != "c":
-            raise overflow(kind)
-        return wrap(np.array(value).astype(kind))
-    raise TypeError(f"can't assign a {_full_name(value)} to a {self.type()}")
-
-
-def _full_name(value):
-    cls = type(value)
-    return cls.__name__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__name__}"

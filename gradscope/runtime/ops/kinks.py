@@ -10,6 +10,7 @@ import numpy as np
 from gradscope.runtime.op import (
     ELEMENTWISE,
     INTERNAL,
+    Memory,
     family,
     inplace,
     joint,
@@ -219,7 +220,7 @@ _prelu_kernel = op(
 
 
 relu_ = inplace(relu)
-threshold_ = inplace(threshold__in_place)
+threshold_ = inplace(threshold__in_place, memory=Memory(repeated=""))
 leaky_relu_ = inplace(leaky_relu__from_result)
 hardtanh_ = inplace(hardtanh)
 hardswish_ = inplace(hardswish)

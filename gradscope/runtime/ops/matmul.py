@@ -6,9 +6,10 @@ from math import prod
 
 from gradscope.runtime.dims import text, wrapped
 from gradscope.runtime.ops import METHODS, both, function, nn_function
-from gradscope.runtime.ops.axes import squeeze_, t, transpose
+from gradscope.runtime.ops.axes import t, transpose
 from gradscope.runtime.ops.broadcasting import broadcast_shape
 from gradscope.runtime.ops.linalg import addmm, bmm, dot, mm, mv
+from gradscope.runtime.ops.reshaping import squeeze_
 from gradscope.runtime.ops.shape import _unsafe_view as unsafe_view, reshape
 from gradscope.runtime.storage import elements
 

@@ -12,6 +12,7 @@ from gradscope.runtime.op import (
     INTERNAL,
     LINEAR,
     UNKNOWN,
+    Memory,
     family,
     inplace,
     op,
@@ -124,9 +125,10 @@ scatter_add = op(
     self=lambda grad: grad,
     src=lambda grad, dim, index: w.gather(grad, dim, index),
 )
-scatter___src = inplace(scatter__src, _scatter_in)
-scatter___value = inplace(scatter__value, _scatter_value_in)
-scatter_add_ = inplace(scatter_add, _scatter_add_in)
+APART = Memory(free=("self",), apart=("index", "src", "source"))
+scatter___src = inplace(scatter__src, _scatter_in, APART)
+scatter___value = inplace(scatter__value, _scatter_value_in, APART)
+scatter_add_ = inplace(scatter_add, _scatter_add_in, APART)
 
 _REDUCED = {"add": np.add, "multiply": np.multiply}
 
@@ -213,7 +215,7 @@ index_add__default = op(
         _rows_of(grad, dim, index, source_dim), alpha
     ),
 )
-index_add___default = inplace(index_add__default, _index_add_in)
+index_add___default = inplace(index_add__default, _index_add_in, APART)
 
 
 def _index_copy_in(self, dim, index, source, source_dim=None):
@@ -257,7 +259,7 @@ index_copy__default = op(
     self=lambda grad, dim, index: w._index_cleared(grad, dim, index),
     source=lambda grad, dim, index, source, source_dim: _rows_of(grad, dim, index, source_dim),
 )
-index_copy___default = inplace(index_copy__default, _index_copy_in)
+index_copy___default = inplace(index_copy__default, _index_copy_in, APART)
 _index_cleared = op(
     "IndexFillBackward0",
     lambda self, dim, index: _index_fill_in(self.copy(), dim, index, 0),
@@ -283,8 +285,9 @@ index_fill__tensor = op(
     self=lambda grad, dim, index: w._index_cleared(grad, dim, index),
     value=lambda grad, dim, index: w._picked_sum(grad, dim, index),
 )
-index_fill___scalar = inplace(index_fill__scalar, _index_fill_in)
-index_fill___tensor = inplace(index_fill__tensor, _index_fill_in)
+_FILLED = Memory(repeated="index_fill_", free=("self", "value"), apart=("index",))
+index_fill___scalar = inplace(index_fill__scalar, _index_fill_in, _FILLED)
+index_fill___tensor = inplace(index_fill__tensor, _index_fill_in, _FILLED)
 _picked_sum = op(
     "SumBackward0",
     lambda grad, dim, index: grad.take(np.unique(index), dim if grad.ndim else None).sum(),

@@ -19,6 +19,7 @@ from gradscope.runtime.op import (
     w,
 )
 from gradscope.runtime.ops import both, function, method
+from gradscope.runtime.storage import elements
 from gradscope.runtime.views import share
 
 
@@ -139,12 +140,20 @@ def view(self, *shape, dtype=None):
 
 
 def _view_as_bytes(self, dtype):
-    if dtype.is_complex is not self.dtype.is_complex and not self.is_complex():
-        raise RuntimeError(
-            "Cannot view a tensor with a complex dtype as a non-complex one or the other way round;"
-            " use torch.view_as_complex() or torch.view_as_real()."
-        )
-    made = wrap(self._array.view(dtype.numpy))
+    """The same bytes as another dtype: not differentiable, but counting the same writes."""
+    array, wanted = self._array, dtype.numpy.itemsize
+    if array.itemsize != wanted:
+        words = f"to view {self.dtype.scalar_name} as {dtype.scalar_name} (different element sizes)"
+        if not array.ndim:
+            raise RuntimeError(f"self.dim() cannot be 0 {words}")
+        if elements(array)[-1] != 1:
+            raise RuntimeError(f"self.stride(-1) must be 1 {words}, but got {elements(array)[-1]}")
+        ratio = wanted // array.itemsize
+        if ratio and array.shape[-1] % ratio:
+            raise RuntimeError(
+                f"self.size(-1) must be divisible by {ratio} {words}, but got {array.shape[-1]}"
+            )
+    made = wrap(array.view(dtype.numpy))
     share(made, self)
     return made
 

@@ -232,13 +232,13 @@ def _places(size, stride, offset):
     return place.reshape(size)
 
 
-as_strided__default = view(
-    "AsStridedBackward0",
-    _as_strided,
-    hidden("self_shape", "geometry"),
-    self=lambda grad, self_shape, geometry, size, stride, storage_offset: w.as_strided_backward(
+AS_STRIDED = {
+    "self": lambda grad, self_shape, geometry, size, stride, storage_offset: w.as_strided_backward(
         grad, self_shape, geometry, size, stride, storage_offset
-    ),
+    )
+}
+as_strided__default = view(
+    "AsStridedBackward0", _as_strided, hidden("self_shape", "geometry"), **AS_STRIDED
 )
 as_strided_backward = op(
     "AsStridedBackwardBackward0",
@@ -264,9 +264,13 @@ family(globals())
 @both
 def as_strided(input, size, stride, storage_offset=None):
     """Any window on the memory the tensor lies in."""
-    array = input._array
-    geometry = (elements(array), offset_of(array, input.untyped_storage()))
-    return as_strided__default(input, tuple(size), tuple(stride), storage_offset, geometry)
+    return as_strided__default(input, tuple(size), tuple(stride), storage_offset, geometry(input))
+
+
+def geometry(tensor):
+    """Strides and offset of a tensor in its storage."""
+    array = tensor._array
+    return elements(array), offset_of(array, tensor.untyped_storage())
 
 
 @both

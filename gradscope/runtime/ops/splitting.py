@@ -71,14 +71,14 @@ split_with_sizes = view(
 unbind = view("UnbindBackward0", _unbind, outputs("*"), self=lambda grads, dim: w.stack(grads, dim))
 unsafe_split = op(
     "UnsafeSplitBackward0",
-    lambda self, split_size, dim=0: [a.copy() for a in _split(self, split_size, dim)],
+    _split,
     LINEAR,
     outputs("*"),
     **SPLIT,
 )
 unsafe_split_with_sizes = op(
     "UnsafeSplitWithSizesBackward0",
-    lambda self, split_sizes, dim=0: [a.copy() for a in _split_with_sizes(self, split_sizes, dim)],
+    _split_with_sizes,
     LINEAR,
     outputs("*"),
     **SPLIT_WITH_SIZES,

@@ -13,10 +13,10 @@ from gradscope.runtime.factories import array_of
 from gradscope.runtime.ops import METHODS
 from gradscope.runtime.ops.aliasing import alias
 from gradscope.runtime.ops.broadcasting import expand__default
-from gradscope.runtime.ops.indexing import index_put_, indexed, wrapped_value
+from gradscope.runtime.ops.indexing import index_put_, indexed
 from gradscope.runtime.ops.shape import unsqueeze
 from gradscope.runtime.ops.slicing import select, slice__default
-from gradscope.runtime.ops.writing import copy_, fill_
+from gradscope.runtime.ops.writing import copy_, fill_, wrapped_value
 from gradscope.runtime.tensor import Tensor
 
 LAST = 2**63 - 1
@@ -26,6 +26,8 @@ LISTED_INDICES = 32
 
 def _selected(self, dim, index, position=None):
     shape = self._array.shape
+    if not shape and index:
+        raise IndexError(f"index {index} is out of bounds for dimension 0 with size 0")
     if not shape:
         raise IndexError(
             "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` "

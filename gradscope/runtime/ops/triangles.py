@@ -7,13 +7,7 @@ import numpy as np
 from gradscope.runtime import devices, dtypes
 from gradscope.runtime.dims import wrapped
 from gradscope.runtime.factories import made
-from gradscope.runtime.op import (
-    LINEAR,
-    family,
-    inplace,
-    op,
-    w,
-)
+from gradscope.runtime.op import LINEAR, Memory, family, inplace, op, w
 from gradscope.runtime.ops import both, function
 from gradscope.runtime.ops.slicing import diagonal_copy
 
@@ -39,8 +33,8 @@ triu = op(
     LINEAR,
     self=lambda grad, diagonal: w.triu(grad, diagonal),
 )
-tril_ = inplace(tril)
-triu_ = inplace(triu)
+tril_ = inplace(tril, memory=Memory(repeated=""))
+triu_ = inplace(triu, memory=Memory(repeated=""))
 
 
 def _diag_embed(self, offset=0, dim1=-2, dim2=-1):

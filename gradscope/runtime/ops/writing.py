@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from gradscope.runtime import dtypes
+from gradscope.runtime.call import wrap
 from gradscope.runtime.dims import text
 from gradscope.runtime.op import (
     ELEMENTWISE,
     FUNCTION_ONLY,
     INTERNAL,
     LINEAR,
+    Memory,
     family,
     inplace,
     jvp,
@@ -102,14 +104,14 @@ def _zero_in(self):
     return self
 
 
-zero_ = inplace(zero, _zero_in)
+zero_ = inplace(zero, _zero_in, Memory(repeated=""))
 fill__number = op("FillBackward0", _fill, ELEMENTWISE, FUNCTION_ONLY, overload("Scalar"), **NUMBER)
 fill__tensor = op("FillBackward1", _fill, LINEAR, FUNCTION_ONLY, overload("Tensor"), **TENSOR)
 # Writing in place has nodes of its own names.
 _filled = op("FillBackward2", _fill, ELEMENTWISE, INTERNAL, overload("Scalar"), **NUMBER)
 _filled_tensor = op("FillBackward3", _fill, LINEAR, INTERNAL, overload("Tensor"), **TENSOR)
-fill___number = inplace(_filled, _fill_in)
-fill___tensor = inplace(_filled_tensor, _fill_in_tensor)
+fill___number = inplace(_filled, _fill_in, Memory(repeated=""))
+fill___tensor = inplace(_filled_tensor, _fill_in_tensor, Memory(free=("self", "value")))
 family(globals())
 
 
@@ -125,3 +127,20 @@ def fill_(self, value):
 
 
 METHODS.update(copy_=copy_, zero_=zero_)
+
+
+def wrapped_value(self, value):
+    """What is assigned, as a tensor: Python numbers take the dtype of where they go."""
+    if isinstance(value, Tensor):
+        return value
+    if isinstance(value, bool | int | float | complex | np.integer):
+        kind = self._array.dtype
+        if isinstance(value, complex) and kind.kind != "c":
+            raise overflow(kind)
+        return wrap(np.array(value).astype(kind))
+    raise TypeError(f"can't assign a {_full_name(value)} to a {self.type()}")
+
+
+def _full_name(value):
+    cls = type(value)
+    return cls.__name__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__name__}"

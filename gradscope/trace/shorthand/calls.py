@@ -94,6 +94,7 @@ class Calls:
         there = pair >= 0
         counts = there.sum(axis=1)
         reason = np.where(self.sequence == -2, Why.NO_GRAD, self.operators.reason[self.op])
+        reason[self.sequence == -3] = Why.INFERENCE
         put(Op, {
             "id": self.number, "name": self.operators.name[self.op],
             "path": np.zeros(len(self.number), np.int64), "begin": self.begin, "end": self.end,

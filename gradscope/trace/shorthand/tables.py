@@ -72,7 +72,9 @@ class Call(Row):
     end: int = 0
     context: int = 0
     op: int = 0
-    sequence: int = 0  # of its node; -1: no node; -2: no node, and grad mode was off
+    sequence: int = (
+        0  # of its node; -1: no node; -2: no node, as grad mode was off; -3: in inference mode
+    )
     topological: int = 0
     first: int = 0
     second: int = 0

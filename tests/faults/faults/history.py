@@ -52,13 +52,13 @@ NODES: dict[str, Plant] = {
 
 SAVED: dict[str, Plant] = {
     "a stale value that nobody notices": line(
-        "saved.modified", "raise RuntimeError(text)", "return"
+        "saved.modified", "raise errors.modified_in_place(", "_ = ("
     ),
     "a stale result that nobody notices": line(
         "saved.unpack_array", "if value.current_version != value.version:", "if False:"
     ),
     "a saved value that is said to be new": line(
-        "saved.save_input", "saved.version = tensor._version", "saved.version = 0"
+        "saved.save_input", "0 if versions is None else versions.value", "0"
     ),
     "a saved result that keeps its own node alive": line(
         "saved.save_output", "saved.tensor = None", "saved.tensor = tensor"
@@ -72,7 +72,7 @@ SAVED: dict[str, Plant] = {
         "saved.unpack_tensor", "(node, value.nr) if node is not None else None", "None"
     ),
     "a pack hook that is called twice": line(
-        "saved._pack", "saved.packed = packed", "saved.packed = hooks[0](bare)"
+        "saved.pack", "hooks[0](tensor)\n", "hooks[0](tensor) and hooks[0](tensor)\n"
     ),
     "the outermost hooks, not the innermost": line(
         "saved.save_output", "state.saved_hooks[-1]", "state.saved_hooks[0]"
@@ -81,10 +81,10 @@ SAVED: dict[str, Plant] = {
         "saved._unhooked", "if not isinstance(value, Tensor):", "if value is None:"
     ),
     "a pack hook that may write": line(
-        "saved._pack", "if bare._version or bare._array is not array:", "if False:"
+        "saved.pack", "if version_of(tensor) != before:", "if False:"
     ),
     "hooks in the place of other hooks": line(
-        "saved.SavedVariable.register_hooks", "if self.hooks is not None:", "if False:"
+        "saved_tensor.SavedTensor.register_hooks", "if value.hooks is not None:", "if False:"
     ),
     "an unpacked value without its history": line(
         "saved._with_history", "made._edge = saved.edge", "pass"
@@ -154,7 +154,7 @@ VIEWS: dict[str, Plant] = {
         "in_place.count_write", "versions.value += 1", "versions.value += 2"
     ),
     "a version that `increment_version` forgets": line(
-        "autograd.graph.increment_version", "each._versions.value += 1", "pass"
+        "autograd.graph.increment_version", "if not is_inference(each):", "if False:"
     ),
     "a leaf that can be written to": line(
         "in_place.check_inplace", "elif meta.requires_grad and target._edge is None:", "elif False:"
@@ -163,7 +163,7 @@ VIEWS: dict[str, Plant] = {
         "in_place.check_rebase", "if target.requires_grad and meta.base.is_leaf:", "if False:"
     ),
     "memory that is written to in three places at once": line(
-        "in_place._check_overlap", "size > 1 for", "size > 9 for"
+        "overlap.repeats", "size > 1 for", "size > 9 for"
     ),
 }
 

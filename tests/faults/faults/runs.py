@@ -193,7 +193,7 @@ LEAVES: dict[str, Plant] = {
     ),
     "a sum in `.grad` that nobody counts": line(
         "autograd.accumulate_grad.AccumulateGrad._accumulate_array",
-        "before._versions.value += 1",
+        'count_write(before, "AccumulateGrad")',
         "pass",
     ),
     "a gradient with a graph that is added in place": line(

@@ -66,13 +66,13 @@ HOOKS: dict[str, Plant] = {
         "autograd.hooks.retain_grad", "fields.grad + grad", "grad"
     ),
     "a hook on many tensors that fires early": line(
-        "autograd.graph._on_all", "counts[task] == expected[task]", "counts[task] == 1"
+        "autograd.multi_grad._on_all", "counts[task] == expected[task]", "counts[task] == 1"
     ),
     "a hook on many tensors that waits for those that never come": line(
-        "autograd.graph._on_all", "sum(_will_run(task, node) for node in nodes)", "len(nodes)"
+        "autograd.multi_grad._on_all", "sum(_will_run(task, node) for node in nodes)", "len(nodes)"
     ),
     "a hook on any tensor that fires for each": line(
-        "autograd.graph._on_first", "if before is None or before() is not task:", "if True:"
+        "autograd.multi_grad._on_first", "if not known:", "if True:"
     ),
 }
 
@@ -118,7 +118,7 @@ FUNCTIONS: dict[str, Plant] = {
         "autograd.returned._Output.differentiable", "return tensor\n", "return alias(tensor)\n"
     ),
     "a write that a custom function made and nobody counts": line(
-        "autograd.returned._written", "tensor._versions.value += 1", "pass"
+        "autograd.returned._written", "count_write(tensor, writer)", "pass"
     ),
     "a written input that need not be returned": line(
         "autograd.returned.record_history",
@@ -140,15 +140,17 @@ FUNCTIONS: dict[str, Plant] = {
         "autograd.function.once_differentiable", "with no_grad():", "if True:"
     ),
     "a once differentiable backward that is differentiated": line(
-        "autograd.function.once_differentiable",
-        "return _undifferentiable(results, local.state)",
+        "autograd.once_differentiable.once_differentiable",
+        "return _undifferentiable(results, local.state, ctx.name())",
         "return made",
     ),
 }
 
 MODES: dict[str, Plant] = {
     "a grad mode that is not restored": line(
-        "autograd.grad_mode._GradMode.__exit__", "local.state.grad_enabled = self.before", "pass"
+        "autograd.grad_mode._GradMode.__exit__",
+        "state.grad_enabled, state.grad_wanted = self.before",
+        "pass",
     ),
     "a generator that leaks its mode": line(
         "autograd.grad_mode._decorated_generator",
@@ -162,7 +164,7 @@ MODES: dict[str, Plant] = {
     ),
     "a decorator that switches where it stands": line(
         "autograd.grad_mode.set_grad_enabled.__call__",
-        "local.state.grad_enabled = self.before",
+        "self.__exit__()",
         "pass",
     ),
     "NaN that is looked for although nobody asked": line(

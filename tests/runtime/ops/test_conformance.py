@@ -43,6 +43,7 @@ OTHER_NODES = frozenset(
         "addmv_",
         "addr",
         "as_strided",
+        "as_strided_",
         "baddbmm",
         "block_diag",
         "cartesian_prod",

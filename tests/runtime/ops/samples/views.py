@@ -213,6 +213,9 @@ for _name, _text in {
     "t_": "x[0].mul(1).t_()",
     "squeeze_": "x[:1].mul(1).squeeze_()",
     "unsqueeze_": "x.mul(1).unsqueeze_(1)",
+    "swapaxes_": "x.mul(1).swapaxes_(0, 1)",
+    "swapdims_": "x.mul(1).swapdims_(-1, 0)",
+    "as_strided_": "x.mul(1).as_strided_((2, 3), (3, 2), 1)",
 }.items():
     cases(_name, [SHAPE], _text, dtypes=())
 cases(
@@ -224,3 +227,18 @@ cases(
     dtypes=(),
 )
 faults("t_", [SHAPE], "x.mul(1).t_()")
+cases("detach_", [SHAPE], "x.mul(1).detach_()", "torch.detach_(x.mul(1))", dtypes=(), grad=False)
+cases("as_strided_", [SHAPE], "torch.as_strided_(x.mul(1), (4,), (1,))", dtypes=())
+faults("as_strided_", [(3,)], "x.mul(1).as_strided_((2,), (1,), 5)")
+cases(
+    "resize_",
+    [SHAPE],
+    "x.detach().clone().resize_(4)",
+    "x.detach().clone().resize_((2, 5))",
+    "x.detach()[0].resize_(2, 2)",
+    dtypes=(),
+    grad=False,
+)
+faults("resize_", [SHAPE], "x.resize_(2)", "x.detach().resize_()")
+cases("resize_as_", [SHAPE, (2, 2)], "x.detach().resize_as_(y)", dtypes=(), grad=False)
+faults("resize_as_", [SHAPE, (2,)], "x.resize_as_(y)")

@@ -160,7 +160,18 @@ faults("imag", [(3,)], "x.imag")
 cases("conj_physical", [(3,)], "x.conj_physical()", dtypes=("float32", "int64"), grad=False)
 for _name in ("is_conj", "is_neg", "is_pinned", "get_device"):
     cases(_name, [(3,)], f"x.{_name}()", dtypes=(), grad=False)
-cases("set_", [(3,), (2, 2)], "x.set_(y)", dtypes=(), grad=False)
+cases(
+    "set_",
+    [(3,), (2, 2)],
+    "x.set_(y)",
+    "x.set_()",
+    "x.set_(y, 1, (2,), (2,))",
+    "x.set_(y.untyped_storage(), 1, (3,), (1,))",
+    "x.set_(y.untyped_storage())",
+    dtypes=(),
+    grad=False,
+)
+faults("set_", [(3,)], "x.detach().set_(3)", "x.detach().set_(x.detach().int())", "x.set_(x)")
 cases("new", [(3,)], "x.new([1, 2])", "x.new(2, 3).zero_()", dtypes=("float32",), grad=False)
 faults("view_as_complex", [(3,)], "torch.view_as_complex(x)")
 faults("view_as_real", [(3,)], "torch.view_as_real(x)")

@@ -1,0 +1,63 @@
+"""Inference mode: what is made inside records no history and counts no writes.
+
+# Note [Inference tensors]
+A tensor made in inference mode has an `InferenceCounter` for its counter of writes, and its views
+share that like any counter: so a tensor's counter says whether it is one. Only assigning `.data`
+can give a tensor the data of one kind and the counter of the other; its meta then says which it is.
+Inside, `state.grad_enabled` is off whatever grad mode says, so that nothing else has to ask.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gradscope.runtime.storage import InferenceCounter, VersionCounter
+
+if TYPE_CHECKING:
+    from gradscope.runtime.tensor import Tensor
+
+
+UNCOUNTED = "Inference tensors do not track version counter."
+
+
+def is_inference(tensor: Tensor) -> bool:
+    """Whether a tensor was made in inference mode."""
+    meta, versions = tensor._meta, tensor._versions
+    if meta is not None and meta.is_inference is not None:
+        return meta.is_inference
+    return versions is not None and not versions.tracks
+
+
+def mark(made: Any) -> None:
+    """Make inference tensors of what an operation made, but for views of other tensors."""
+    for tensor in made if isinstance(made, tuple | list) else (made,):
+        if tensor is not None and tensor._versions is None:
+            tensor._versions = InferenceCounter()
+
+
+def take_data(tensor: Tensor, data: Tensor) -> None:
+    """A tensor that is given another's data is of that kind now, and keeps its counter."""
+    inference = is_inference(data)
+    if inference != is_inference(tensor):
+        if tensor._versions is None:  # others look only at counters that are there
+            tensor._versions = VersionCounter()
+        tensor.meta().is_inference = inference
+
+
+def copy_kind(made: Tensor, source: Tensor) -> None:
+    """Let another tensor on the same data be of the same kind."""
+    if is_inference(source):
+        made._versions = InferenceCounter()
+
+
+def refuse_saving(tensor: Tensor) -> None:
+    """An inference tensor may change without being counted, so that backward cannot trust it."""
+    if is_inference(tensor):
+        raise RuntimeError(
+            "Inference tensors cannot be saved for backward. Please do not use Tensors created in "
+            "inference mode in computation tracked by autograd. To work around this, you can make "
+            "a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` "
+            "instead of `torch.inference_mode()`."
+        )
+    if not tensor._versions.tracks:  # type: ignore[union-attr]
+        raise RuntimeError(UNCOUNTED)
