@@ -173,7 +173,8 @@ def numbers(tensor: Any) -> Any:
 def shown(tensor: Any) -> Any:
     """What can be asked of a tensor without making it look for its history."""
     version = "none" if tensor.is_inference() else tensor._version
-    strides = tuple(tensor.stride()) if tensor._is_view() else None
+    plain = tensor._is_view() and 1 not in tensor.shape and tensor.numel()
+    strides = tuple(tensor.stride()) if plain else None
     return version, tuple(tensor.shape), strides, tensor.is_inference()
 
 

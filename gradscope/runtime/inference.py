@@ -44,12 +44,6 @@ def take_data(tensor: Tensor, data: Tensor) -> None:
         tensor.meta().is_inference = inference
 
 
-def copy_kind(made: Tensor, source: Tensor) -> None:
-    """Let another tensor on the same data be of the same kind."""
-    if is_inference(source):
-        made._versions = InferenceCounter()
-
-
 def refuse_saving(tensor: Tensor) -> None:
     """An inference tensor may change without being counted, so that backward cannot trust it."""
     if is_inference(tensor):

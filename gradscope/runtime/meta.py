@@ -60,10 +60,11 @@ class ViewMeta(AutogradMeta):
     """The autograd fields of a view.
 
     `chain` replays the view on its base: (operation, options) pairs, first to last. `edge` is the
-    view's history, valid while the alias set has the version `version`.
+    view's history, valid while the alias set has the version `version`. `again` are the places of
+    the chain at which the operation is called again to make the history anew.
     """
 
-    __slots__ = ("base", "chain", "creation", "edge", "forward", "version")
+    __slots__ = ("again", "base", "chain", "creation", "edge", "forward", "version")
 
     is_view = True
     forward: tuple[Tensor, int] | None
@@ -74,6 +75,7 @@ class ViewMeta(AutogradMeta):
         self.chain = chain
         self.creation = creation
         self.edge: tuple[Node, int] | None = None
+        self.again: tuple[int, ...] = ()
         self.version = 0
 
 

@@ -35,12 +35,14 @@ from gradscope.runtime.traits import (
     F_ONLY,
     FLOATS,
     FUNCTION_ONLY,
+    IN_STORAGE,
     INTERNAL,
     LINEAR,
     METHOD_ONLY,
     PRODUCT,
     PROMOTES,
     REDUCES,
+    REPLAYED,
     TENSORS_ONLY,
     TRANSPOSED,
     UNKNOWN,
@@ -78,11 +80,13 @@ __all__ = [
     "FUNCTION_ONLY",
     "F_ONLY",
     "INTERNAL",
+    "IN_STORAGE",
     "LINEAR",
     "METHOD_ONLY",
     "PRODUCT",
     "PROMOTES",
     "REDUCES",
+    "REPLAYED",
     "TENSORS_ONLY",
     "TRANSPOSED",
     "UNKNOWN",
@@ -284,6 +288,7 @@ def _finish(made: Operation) -> Any:
     def names() -> dict[str, Any]:
         return {"Node": node_class(made)}
 
+    made.replayed = REPLAYED in made.traits
     made.road = _unbuilt("fast", road.fast, made, names).function(scope)
     if road.takes_number(made.plan):
         text = partial(road.fast, number=True)
@@ -299,12 +304,12 @@ def _unbuilt(
     return Unbuilt(kind, partial(text, made.plan), defaults or made.plan, names)
 
 
-def like(row: Any, name: str = "", **names: Any) -> Any:
+def like(row: Any, **names: Any) -> Any:
     """A function with the code of an operation's road, in which some names mean something else."""
     scope = {**row.__globals__, **names}
     unbuilt: Unbuilt = scope["unbuilt_fast"]
     made = unbuilt.function(scope)
-    made.__name__ = made.__qualname__ = name or row.__name__
+    made.__name__ = made.__qualname__ = row.__name__
     made.op = row.op  # type: ignore[attr-defined]
     return made
 

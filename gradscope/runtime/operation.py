@@ -46,6 +46,7 @@ class Operation:
     road: Callable[..., Any] = field(default=lambda: None)
     full: Callable[..., Any] = field(default=lambda: None)
     inplace_of: Operation | None = None
+    replayed: bool = False  # see traits.REPLAYED
     jvp: Callable[..., Any] | None = None
 
     def call_with(self, *arguments: Any) -> Any:

@@ -36,6 +36,8 @@ def check_memory(target: Tensor, inputs: tuple[Any, ...], plan: Plan) -> None:
     """The checks of a write that says itself which memory it may share."""
     memory = plan.memory
     assert memory is not None
+    if memory.itself and inputs[-1] is target:
+        return
     if memory.repeated is None:
         refuse_repeated(target)
     elif memory.repeated and repeats(target._array):

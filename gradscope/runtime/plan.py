@@ -41,6 +41,7 @@ class Memory:
     """
 
     repeated: str | None = None
+    itself: bool = False  # writing a tensor to itself is no write, and always allowed
     free: tuple[str, ...] = ()
     apart: tuple[str, ...] = ()
 

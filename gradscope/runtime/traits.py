@@ -30,6 +30,10 @@ TRANSPOSED = Trait()
 """Its tangent comes from differentiating its backward by the gradient that goes in."""
 UNKNOWN = Trait()
 """Nobody knows a derivative of it, neither backward nor forward."""
+IN_STORAGE = Trait()
+"""A view that says where it looks by places in its input's storage, not by dims of its input."""
+REPLAYED = Trait()
+"""A view whose history is made anew, after a write to its base, by calling it again."""
 BY_HAND = Trait()
 """Its complex derivative is written out: not conj(formula(conj(grad)))."""
 F_ONLY = Trait()

@@ -24,6 +24,7 @@ from gradscope.runtime.placement import mark
 from gradscope.runtime.saved import freed
 from gradscope.runtime.state import ThreadState, local
 from gradscope.runtime.storage import Storage, VersionCounter
+from gradscope.runtime.windows import Chain, Window, replay_arrays, replay_tensors
 
 if TYPE_CHECKING:
     from gradscope.runtime.tensor import Tensor
@@ -115,13 +116,16 @@ def attach_view(
     if parent is not None and parent.is_view:
         base = parent.base  # type: ignore[attr-defined]
         chain = (*parent.chain, (op, options, nr))  # type: ignore[attr-defined]
-        inherited = parent.creation  # type: ignore[attr-defined]
+        inherited, again = parent.creation, parent.again  # type: ignore[attr-defined]
     else:
         base, chain, inherited = source, ((op, options, nr),), CreationMeta.DEFAULT
+        again = ()
     if not state.grad_enabled:
         creation = CreationMeta.INFERENCE_MODE if state.inference else CreationMeta.NO_GRAD_MODE
     creation = creation or inherited
     meta = ViewMeta(base, chain, creation)
+    if again or op.replayed or state.view_replay:
+        meta.again = (*again, len(chain) - 1) if op.replayed or state.view_replay else again
     meta.version = made._versions.value  # type: ignore[union-attr]
     if node is not None:
         meta.edge = (node, nr)
@@ -160,7 +164,7 @@ def view_edge(view: Tensor, meta: ViewMeta) -> Edges | None:
     if meta.version != current:
         if meta.creation is not CreationMeta.DEFAULT:
             raise refusal(view, meta, "its base or another view of its base has been")
-        before, meta.edge = meta.edge, (_regenerated(view, meta), 0)
+        before, meta.edge = meta.edge, _regenerated(view, meta)
         _follow(meta, before, meta.edge)
         meta.version = current
     return meta.edge
@@ -169,22 +173,22 @@ def view_edge(view: Tensor, meta: ViewMeta) -> Edges | None:
 class AsStridedBackward0(Node):
     """The history of a view whose base was written to: a strided window on the base."""
 
-    __slots__ = ("chain",)
+    __slots__ = ("window",)
     slots = ("size", "stride", "storage_offset")
     releases = False
-    chain: tuple[Any, ...]
+    window: Window
 
     def run_arrays(self, grads: Sequence[Any]) -> Sequence[Any]:
         shape = self._wanted()
         unwanted = shape is None or grads[0] is None
-        return (None if unwanted else spread(grads[0], shape, self.chain),)
+        return (None if unwanted else self.window.spread(grads[0], shape),)
 
     def run_tensors(self, grads: Sequence[Any]) -> Sequence[Any]:
         from gradscope.runtime.ops.window import window_backward
 
         shape = self._wanted()
         unwanted = shape is None or grads[0] is None
-        return (None if unwanted else window_backward(grads[0], shape, self.chain),)
+        return (None if unwanted else window_backward(grads[0], shape, self.window),)
 
     def _wanted(self) -> Any:
         """The base's shape, if the base wants a gradient."""
@@ -192,55 +196,47 @@ class AsStridedBackward0(Node):
         return None if base is None else base.input_metadata[nr][0]
 
 
-def _regenerated(view: Tensor, meta: ViewMeta) -> Node:
+def _regenerated(view: Tensor, meta: ViewMeta) -> Edges:
+    """A new history for a view: one window on its base, but for operations that are called again.
+
+    From the first of these on, every view of the chain is taken by itself, as in PyTorch.
+    """
+    again = meta.again
+    if not again:
+        return _strided(view, meta.base, meta.chain), 0
+    state, first = local.state, min(again)
+    before, state.grad_enabled = state.grad_enabled, True
+    try:
+        found: Any = meta.base
+        if first:
+            found = _taken(found, meta.chain[:first])
+        for place in range(first, len(meta.chain)):
+            step = meta.chain[place : place + 1]
+            found = replay_tensors(found, step) if place in again else _taken(found, step)
+    finally:
+        state.grad_enabled = before
+    edge: Edges = found.gradient_edge()
+    return edge
+
+
+def _taken(source: Any, chain: Chain) -> Any:
+    """A tensor that looks at a part of another, with a strided window as its history."""
+    made = new(source.__class__)
+    made._array = replay_arrays(source._array, chain)
+    made._storage, made._versions = source.untyped_storage(), source._versions
+    made._meta, made.seen = None, 0
+    made._edge = (_strided(made, source, chain), 0)
+    return made
+
+
+def _strided(view: Tensor, source: Tensor, chain: Chain) -> Node:
     node = new(AsStridedBackward0)
-    prepare(node, (edge_of(meta.base) or NOWHERE,), local.state)
-    node.chain = meta.chain
+    prepare(node, (edge_of(source) or NOWHERE,), local.state)
+    node.window = Window(source, chain)
     node.input_metadata = ((view._array.shape, view._array.dtype),)
     mark(node, view)
     node._saved = (view._array.shape, view.stride(), view.storage_offset())
     return node
-
-
-def replay_arrays(array: Any, chain: tuple[Any, ...]) -> Any:
-    """Take the same window on another array."""
-    for op, options, nr in chain:
-        array = op.kernel(array, *options)
-        if op.plan.outputs != 1:
-            array = array[nr]
-    return array
-
-
-def replay_tensors(tensor: Any, chain: tuple[Any, ...]) -> Any:
-    """Take the same window on another tensor."""
-    for op, options, nr in chain:
-        tensor = op.call_with(tensor, *options)
-        if op.plan.outputs != 1:
-            tensor = tensor[nr]
-    return tensor
-
-
-def spread(grad: Any, base_shape: tuple[int, ...], chain: tuple[Any, ...]) -> Any:
-    """The window's gradient as a gradient of its base; elements seen twice get the sum."""
-    made = np.zeros(base_shape, grad.dtype)
-    window = replay_arrays(made, chain)
-    if _shows_twice(window):
-        where = replay_arrays(np.arange(made.size).reshape(base_shape), chain)
-        np.add.at(made.reshape(-1), where, grad)
-    else:
-        window[...] = grad
-    return made
-
-
-def _shows_twice(window: Any) -> bool:
-    """Whether a window may show an element at several places, as `expand` and `unfold` do."""
-    reach = 0
-    pairs = zip(window.strides, window.shape, strict=True)
-    for step, size in sorted((abs(step), size) for step, size in pairs if size > 1):
-        if step <= reach:
-            return True
-        reach += step * (size - 1)
-    return False
 
 
 class CopySlices(Node):
@@ -250,8 +246,8 @@ class CopySlices(Node):
     view; it lets go of it like any saved value.
     """
 
-    __slots__ = ("chain",)
-    chain: tuple[Any, ...]
+    __slots__ = ("window",)
+    window: Window
 
     @property
     def fn(self) -> Node:
@@ -264,8 +260,8 @@ class CopySlices(Node):
         fn = self.fn
         if grads[0] is None:
             return (None,) * len(self.next_functions)
-        result = np.array(grads[0])
-        window = replay_arrays(result, self.chain)
+        result = self.window.copied(grads[0])
+        window = self.window.on_array(result)
         found = apply(fn, (np.array(window),), raw=True)
         first = found[0] if len(found) else None
         window[...] = 0 if first is None else first
@@ -275,14 +271,23 @@ class CopySlices(Node):
         fn = self.fn
         if grads[0] is None:
             return (None,) * len(self.next_functions)
-        result = grads[0].clone()
-        window = replay_tensors(result, self.chain)
+        result = self._blank(grads[0]).copy_(grads[0])
+        window = self.window.on_tensor(result)
         found = apply(fn, (window.clone(),), raw=False)
         if found[0] is None:
             window.zero_()
         else:
             window.copy_(found[0])
         return (result, *found[1:])
+
+    def _blank(self, grad: Any) -> Any:
+        """A tensor laid out as the base."""
+        made = grad.detach()
+        made._array = self.window.blank(grad._array.shape, grad._array.dtype)
+        where = made._storage.device
+        made._storage = None if where is None else Storage(made._array, where)
+        made._versions = None
+        return made
 
 
 def set_gradient_edge(tensor: Tensor, node: Node, nr: int) -> None:
@@ -308,7 +313,7 @@ def rebase_history(target: Tensor, node: Node, nr: int = 0) -> None:
     edges = [edge_of(base) or NOWHERE, *node.next_functions[1:]]
     prepare(slices, edges, local.state)
     slices._saved = (node,)
-    slices.chain = meta.chain  # type: ignore[attr-defined]
+    slices.window = Window(base, meta.chain)  # type: ignore[attr-defined]
     slices.input_metadata = ((base._array.shape, base._array.dtype),)
     mark(slices, base)
     # The write's own first edge leads to the view's old history; the base's says whether to follow.

@@ -12,6 +12,8 @@ from types import ModuleType
 from typing import Any
 
 _HOMES = {
+    "_force_original_view_tracking": "grad_mode",
+    "_unsafe_preserve_version_counter": "grad_mode",
     "BackwardCFunction": "function",
     "Function": "function",
     "FunctionCtx": "function",
@@ -38,7 +40,7 @@ _HOMES = {
     "variable": "",
 }
 
-__all__ = sorted(_HOMES)  # noqa: PLE0605
+__all__ = sorted(name for name in _HOMES if not name.startswith("_"))  # noqa: PLE0605
 
 
 def __getattr__(name: str) -> Any:

@@ -20,7 +20,7 @@ from gradscope.runtime.meta import AutogradMeta, DualMeta, ViewMeta
 from gradscope.runtime.operation import REGISTRY
 from gradscope.runtime.state import ThreadState, local
 from gradscope.runtime.storage import Storage, strided
-from gradscope.runtime.views import replay_tensors
+from gradscope.runtime.windows import replay_tensors
 
 if TYPE_CHECKING:
     from gradscope.runtime.tensor import Tensor

@@ -71,13 +71,6 @@ def _decorated_generator(mode: Decorating, function: Callable[..., Any]) -> Call
     return decorated
 
 
-def _set_grad_enabled(mode: bool) -> None:
-    """Switch; a function mode sees this like a call of any other function."""
-    state = local.state
-    state.grad_enabled = mode and not state.inference
-    state.grad_wanted = mode
-
-
 class _GradMode(Decorating):
     enabled: bool
 
@@ -86,21 +79,15 @@ class _GradMode(Decorating):
 
     def __exit__(self, *error: object) -> None:
         state = local.state
-        if state.function_modes:
-            _set_grad_enabled(self.before[1])
-        else:
-            state.grad_enabled, state.grad_wanted = self.before
+        state.grad_enabled, state.grad_wanted = self.before
 
 
 def _switched(enabled: bool) -> tuple[bool, bool]:
     """Switch grad mode, and return what it was. See Note [Inference tensors]."""
     state = local.state
     before = (state.grad_enabled, state.grad_wanted)
-    if state.function_modes:
-        _set_grad_enabled(enabled)
-    else:
-        state.grad_enabled = enabled and not state.inference
-        state.grad_wanted = enabled
+    state.grad_enabled = enabled and not state.inference
+    state.grad_wanted = enabled
     return before
 
 
@@ -205,3 +192,43 @@ def is_grad_enabled() -> bool:
 
 def is_inference_mode_enabled() -> bool:
     return local.state.inference
+
+
+class _force_original_view_tracking(Decorating):  # noqa: N801
+    """Whether views made inside get a new history by being taken again; switches at once."""
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = mode
+        self.before = local.state.view_replay
+        local.state.view_replay = mode
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        self.__exit__()
+        return super().__call__(function)
+
+    def __enter__(self) -> None:
+        local.state.view_replay = self.mode
+
+    def __exit__(self, *error: object) -> None:
+        local.state.view_replay = self.before
+
+    def clone(self) -> Any:
+        return _force_original_view_tracking(self.mode)
+
+
+class _unsafe_preserve_version_counter(Decorating):  # noqa: N801
+    """Hide all writes inside from the counters of these tensors, whatever gradients that costs."""
+
+    def __init__(self, tensors: Any) -> None:
+        self.tensors = tensors if isinstance(tensors, tuple | list) else (tensors,)
+        if not isinstance(self.tensors, tuple) or not hasattr((*self.tensors, None)[0], "_version"):
+            raise AssertionError("Expected tensors to be a tuple")
+        self.before = [tensor._version for tensor in self.tensors]
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        for tensor, version in zip(self.tensors, self.before, strict=True):
+            if tensor._versions is not None:
+                tensor._versions.value = version

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradscope.runtime import probe
+from gradscope.runtime import overrides, probe
 from gradscope.runtime.call import wrap
 from gradscope.runtime.op import (
     BY_HAND,
     INTERNAL,
     LINEAR,
     METHOD_ONLY,
+    REPLAYED,
     family,
     op,
     view,
@@ -44,7 +45,9 @@ def _as_complex(self):
             "view_as_complex is only supported for floating point tensors, but got a tensor of "
             f"scalar type: {self.dtype}"
         )
-    if self.ndim == 0 or self.shape[-1] != 2:
+    if self.ndim == 0:
+        raise RuntimeError("Input tensor must have one or more dimensions")
+    if self.shape[-1] != 2:
         raise RuntimeError("Tensor must have a last dimension of size 2")
     if self.size == 0:
         return self[..., 0].astype(_COMPLEX[self.dtype.char])
@@ -60,10 +63,14 @@ def _packed(grad):
 
 
 view_as_real = view(
-    "ViewAsRealBackward0", _as_real, BY_HAND, self=lambda grad: w.view_as_complex(_packed(grad))
+    "ViewAsRealBackward0",
+    _as_real,
+    REPLAYED,
+    BY_HAND,
+    self=lambda grad: w.view_as_complex(_packed(grad)),
 )
 view_as_complex = view(
-    "ViewAsComplexBackward0", _as_complex, BY_HAND, self=lambda grad: w.view_as_real(grad)
+    "ViewAsComplexBackward0", _as_complex, REPLAYED, BY_HAND, self=lambda grad: w.view_as_real(grad)
 )
 conj__default = op("ConjBackward0", np.conj, LINEAR, BY_HAND, self=lambda grad: grad.conj())
 family(globals())
@@ -72,6 +79,9 @@ family(globals())
 @both
 def detach(input):
     """The same values without their history, counting the same writes."""
+    if local.state.special and input.overrides_functions and not local.state.overrides_disabled:
+        with overrides.disabled():
+            return overrides.converted(detach(input), type(input))
     here = probe.here
     begin = here.clock() if here is not None else 0
     made = wrap(input._array)

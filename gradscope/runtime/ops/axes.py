@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
+
 from gradscope.runtime.dims import sizes, text, wrapped
 from gradscope.runtime.op import METHOD_ONLY, family, view as view_op, w
 from gradscope.runtime.ops import METHODS, both, function
 from gradscope.runtime.ops.aliasing import alias
-from gradscope.runtime.warned import warn
 
 
 def _permute(self, dims):
@@ -87,6 +88,8 @@ def swapdims(input, dim0, dim1):
 
 @both
 def adjoint(input):
+    if input.dim() == 0:
+        return _of_number(input, "adjoint() is")
     if input.dim() < 2:
         raise RuntimeError(
             "tensor.adjoint() is only supported on matrices or batches of matrices. Got "
@@ -152,11 +155,21 @@ def _T(self):
     return permute__default(self, tuple(range(ndim - 1, -1, -1)))
 
 
+def _of_number(tensor, name):
+    _deprecated(f"{name} deprecated on 0-D tensors. Consider using x.conj().")
+    return _conjugate(tensor)
+
+
 def _deprecated(words):
-    warn(words)
+    warnings.warn(words, UserWarning, stacklevel=3)
 
 
 def _mT(self):
+    if self.dim() == 0:
+        _deprecated(
+            "Tensor.mT is deprecated on 0-D tensors. This function is the identity in these cases."
+        )
+        return self
     if self.dim() < 2:
         raise RuntimeError(
             "tensor.mT is only supported on matrices or batches of matrices. Got "
@@ -166,6 +179,8 @@ def _mT(self):
 
 
 def _H(self):
+    if self.dim() == 0:
+        return _of_number(self, "Tensor.H is")
     if self.dim() != 2:
         more = " For batches of matrices, consider using tensor.mH" if self.dim() > 2 else ""
         raise RuntimeError(
@@ -176,6 +191,8 @@ def _H(self):
 
 
 def _mH(self):
+    if self.dim() == 0:
+        return _of_number(self, "Tensor.mH is")
     if self.dim() < 2:
         raise RuntimeError(
             "tensor.mH is only supported on matrices or batches of matrices. Got "

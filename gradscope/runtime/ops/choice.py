@@ -176,9 +176,10 @@ def _clamped(self, min=None, max=None):
     if self.dtype.kind != "f":
         for bound in (min, max):
             self = self if bound is None else promoted(self, bound)
-    if self.dtype.kind in "bc":
-        kind = dtypes.from_numpy(self.dtype).scalar_name
-        raise NotImplementedError(f"\"clamp_scalar_cpu\" not implemented for '{kind}'")
+    if self.dtype.kind == "c":
+        raise NotImplementedError("clamp is not supported for complex types")
+    if self.dtype.kind == "b":
+        raise NotImplementedError("\"clamp_scalar_cpu\" not implemented for 'Bool'")
     if min is not None:
         self = np.maximum(self, scalar(min, self.dtype))
     return self if max is None else np.minimum(self, scalar(max, self.dtype))

@@ -224,12 +224,20 @@ def checked(indices):
 
 @method
 def index_put(self, indices, values, accumulate=False):
-    return index_put__default(self, checked(indices), values, accumulate)
+    return index_put__default(self, _counted(self, indices), values, accumulate)
+
+
+def _counted(self, indices):
+    if len(indices) > self.dim():
+        raise IndexError(
+            f"too many indices for tensor of dimension {self.dim()} (got {len(indices)})"
+        )
+    return checked(indices)
 
 
 @method
 def index_put_(self, indices, values, accumulate=False):
-    found = checked(indices)
+    found = _counted(self, indices)
     if self._storage is not None and not accumulate and _fills(found, values):
         return index_put___fill(self, found, values, accumulate)
     return index_put___default(self, found, values, accumulate)

@@ -40,7 +40,7 @@ relu = op(
     lambda self: np.maximum(self, ZERO[self.dtype]),
     ELEMENTWISE,
     refuses("b", "Boolean inputs not supported for relu"),
-    _refused("clamp_min_scalar_cpu", "c"),
+    refuses("c", "clamp is not supported for complex types"),
     self=lambda grad, result: w.threshold_backward(grad, result, 0),
 )
 threshold = op(

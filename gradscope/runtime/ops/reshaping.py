@@ -6,7 +6,7 @@ from gradscope.runtime import probe
 from gradscope.runtime.autograd.forward_grad import fw_grad, plainly
 from gradscope.runtime.autograd.node import new
 from gradscope.runtime.in_place import check_inplace, count_write
-from gradscope.runtime.op import INTERNAL, LINEAR, family, hidden, op
+from gradscope.runtime.op import IN_STORAGE, INTERNAL, LINEAR, family, hidden, op
 from gradscope.runtime.ops import axes, both, method, shape as shapes, slicing
 from gradscope.runtime.state import local
 from gradscope.runtime.views import rebase_history
@@ -30,6 +30,7 @@ _strided = op(
     slicing.as_strided__default.op.kernel,
     LINEAR,
     INTERNAL,
+    IN_STORAGE,
     hidden("self_shape", "geometry"),
     **slicing.AS_STRIDED,
 )

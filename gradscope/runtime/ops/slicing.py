@@ -5,15 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradscope.runtime.dims import text, wrapped
-from gradscope.runtime.op import (
-    INTERNAL,
-    LINEAR,
-    family,
-    hidden,
-    op,
-    view,
-    w,
-)
+from gradscope.runtime.op import IN_STORAGE, INTERNAL, LINEAR, family, hidden, op, view, w
 from gradscope.runtime.ops import both, method
 from gradscope.runtime.storage import Storage, elements, offset_of, strided
 
@@ -238,7 +230,7 @@ AS_STRIDED = {
     )
 }
 as_strided__default = view(
-    "AsStridedBackward0", _as_strided, hidden("self_shape", "geometry"), **AS_STRIDED
+    "AsStridedBackward0", _as_strided, IN_STORAGE, hidden("self_shape", "geometry"), **AS_STRIDED
 )
 as_strided_backward = op(
     "AsStridedBackwardBackward0",

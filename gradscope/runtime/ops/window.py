@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from gradscope.runtime.op import (
-    INTERNAL,
-    LINEAR,
-    family,
-    op,
-)
-from gradscope.runtime.views import replay_arrays, replay_tensors, spread
+from gradscope.runtime.op import INTERNAL, LINEAR, family, op
 
 
-def _window(grad, chain):
-    return replay_tensors(grad, chain) if hasattr(grad, "_array") else replay_arrays(grad, chain)
+def _window(grad, window):
+    return window.on_tensor(grad) if hasattr(grad, "_array") else window.on_array(grad)
 
 
 window_backward = op(
     "AsStridedBackwardBackward0",
-    lambda source, base_shape, chain: spread(source, base_shape, chain),
+    lambda source, base_shape, window: window.spread(source, base_shape),
     LINEAR,
     INTERNAL,
     source=_window,

@@ -95,7 +95,7 @@ copy = op(
     INTERNAL,
     **COPY,
 )
-copy_ = inplace(copy, _copy_into)
+copy_ = inplace(copy, _copy_into, Memory(itself=True))
 zero = op("ZeroBackward0", lambda self: np.zeros_like(self), ELEMENTWISE, INTERNAL, **NUMBER)
 
 

@@ -143,7 +143,7 @@ VIEWS: dict[str, Plant] = {
         "window[...] += 0 if first is None else first",
     ),
     "an element seen twice that counts once": line(
-        "views.spread", "if _shows_twice(window):", "if False:"
+        "windows.Window.spread", "if _shows_twice(window):", "if False:"
     ),
     "a kept gradient that stays with the old value": line(
         "views._follow", "if meta.retains_grad and before is not None:", "if False:"
