@@ -118,10 +118,11 @@ def set_fw_grad(tensor: Tensor, tangent: Tensor, *, written: bool = False) -> No
         return  # a write that has changed the tangent in place
     if tangent._array.shape != tensor._array.shape:
         raise errors.shape(tensor, tangent)
-    with plainly():
-        if written:
+    if written and meta.is_view:
+        with plainly():
             tangent = _through_base(meta, tensor, tangent)
-        if not has_same_meta(tangent, tensor):
+    if not has_same_meta(tangent, tensor):
+        with plainly():
             tangent = _laid_out_as(tensor, tangent).copy_(tangent)
     _hold(meta, tangent)
 
@@ -157,17 +158,24 @@ def _hold(meta: AutogradMeta, tangent: Tensor) -> None:
 
 def has_same_meta(tensor: Tensor, other: Tensor) -> bool:
     """Whether two tensors lie alike in storages of the same size: their views do too then."""
+    one, two = tensor._array, other._array
+    if one.shape != two.shape:
+        return False
+    if _fills(one) and _fills(two):
+        return True
     return (
         _numel(tensor) == _numel(other)
-        and tensor._array.shape == other._array.shape
         and tensor.storage_offset() == other.storage_offset()
         and all(
             size == 1 or here == there
-            for size, here, there in zip(
-                tensor._array.shape, tensor.stride(), other.stride(), strict=True
-            )
+            for size, here, there in zip(one.shape, tensor.stride(), other.stride(), strict=True)
         )
     )
+
+
+def _fills(array: np.ndarray[Any, Any]) -> bool:
+    """Whether an array fills a storage of its own, row after row, as most do."""
+    return array.base is None and array.flags.c_contiguous
 
 
 def _numel(tensor: Tensor) -> int:
@@ -177,7 +185,7 @@ def _numel(tensor: Tensor) -> int:
 def _laid_out_as(tensor: Tensor, kind: Tensor) -> Any:
     """Zeros that lie as `tensor` does, in a storage as large, of the dtype of `kind`."""
     dtype = kind._array.dtype
-    memory = Storage(np.zeros(_numel(tensor), dtype))
+    memory = Storage(np.zeros(_numel(tensor), dtype), tensor.untyped_storage().device)
     array = strided(memory, dtype, tensor._array.shape, tensor.stride(), tensor.storage_offset())
     made = wrap(array)
     made._storage = memory
@@ -191,13 +199,24 @@ class plainly:  # noqa: N801  (a context manager, used like `no_grad`)
 
     def __enter__(self) -> None:
         state = local.state
-        self.before = (state.fw_grad_enabled, state.overrides_disabled, state.function_modes)
-        state.fw_grad_enabled, state.overrides_disabled, state.function_modes = False, True, []
+        self.before = (
+            state.fw_grad_enabled,
+            state.overrides_disabled,
+            state.function_modes,
+            state.formula,
+        )
+        state.fw_grad_enabled, state.overrides_disabled = False, True
+        state.function_modes, state.formula = [], True
         state.refresh()
 
     def __exit__(self, *error: object) -> None:
         state = local.state
-        state.fw_grad_enabled, state.overrides_disabled, state.function_modes = self.before
+        (
+            state.fw_grad_enabled,
+            state.overrides_disabled,
+            state.function_modes,
+            state.formula,
+        ) = self.before
         state.refresh()
 
 

@@ -11,10 +11,11 @@ import numpy as np
 from gradscope.runtime.autograd.forward_grad import fw_primal
 from gradscope.runtime.autograd.grad_mode import enable_grad
 from gradscope.runtime.autograd.roots import grad as gradients
-from gradscope.runtime.call import wrap, wrapped_number
+from gradscope.runtime.call import wrapped_number
 from gradscope.runtime.errors import dual_tensors as errors
 from gradscope.runtime.operation import Formula, Operation
 from gradscope.runtime.ops.reduction import MEAN
+from gradscope.runtime.placement import wrapped_on
 from gradscope.runtime.state import local
 from gradscope.runtime.traits import (
     BY_HAND,
@@ -133,7 +134,7 @@ def _zeros(value: Any) -> Any:
         return None
     if "wrapped_number" in value.__dict__:
         return wrapped_number(0)
-    return wrap(np.zeros(value._array.shape, value._array.dtype))
+    return wrapped_on(np.zeros(value._array.shape, value._array.dtype), value.device)
 
 
 def output_names(op: Operation) -> tuple[str, ...]:
@@ -228,7 +229,7 @@ def _reduced(call: Call, made: Any, ones: Any) -> Any:
 
 
 def _ones(value: Any) -> Any:
-    return wrap(np.ones(value._array.shape, value._array.dtype))
+    return wrapped_on(np.ones(value._array.shape, value._array.dtype), value.device)
 
 
 def _written(by: Formula, call: Call) -> Any:

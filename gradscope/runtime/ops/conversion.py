@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradscope.runtime import devices, dtypes, factories, formats
+from gradscope.runtime.autograd.forward_grad import fw_grad
 from gradscope.runtime.dims import sizes
 from gradscope.runtime.op import (
     INTERNAL,
@@ -50,7 +51,9 @@ def _moved(tensor, dtype, device, memory_format):
     if device is not devices.CPU:
         stream_of(device).launch()
     made = converted(tensor, dtype, copy=True, memory_format=memory_format)
-    place(made, device)
+    tangent = fw_grad(made)
+    for fresh in (made,) if tangent is None else (made, tangent):
+        place(fresh, device)
     if made._edge is not None:
         made._edge[0].extra().device = None if device is devices.CPU else device
     return made

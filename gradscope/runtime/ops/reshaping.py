@@ -41,9 +41,6 @@ def _reshaped_in_place(row, target, *options):
     """Give the tensor itself other dims, and its tangent; its elements stay where they are."""
     state, here = local.state, probe.here
     tangent = fw_grad(target) if state.special else None
-    if tangent is not None:
-        with plainly():
-            _reshaped_in_place(row, tangent, *options)
     begin = here.clock() if here is not None else 0
     check_inplace(target, (target,), state)
     before = new(type(target))
@@ -56,9 +53,19 @@ def _reshaped_in_place(row, target, *options):
     node = None if made._edge is None else made._edge[0]
     if node is not None:
         _rebase(target, node, row, options)
+    elif target._is_view():
+        _lengthen(target._meta, row, options)
     if here is not None:
         here.wrote(row.op, (target,), target, node, begin, state)
+    if tangent is not None:
+        with plainly():
+            _reshaped_in_place(row, tangent, *options)
     return target
+
+
+def _lengthen(meta, row, options):
+    """Remember how the view was changed, so that it can be taken again."""
+    meta.chain = (*meta.chain, (row.op, options, 0))
 
 
 def _rebase(target, node, row, options):
@@ -67,7 +74,7 @@ def _rebase(target, node, row, options):
     if meta is None or not meta.is_view:
         rebase_history(target, node)
         return
-    meta.chain = (*meta.chain, (row.op, options, 0))
+    _lengthen(meta, row, options)
     meta.edge, meta.version = (node, 0), target._versions.value
 
 

@@ -454,6 +454,21 @@ def test_the_gradient_of_a_tangent_has_none_of_its_own(torch: Any, fw: Any) -> N
     assert listed(fw, grad) is None
 
 
+def test_tangents_are_where_their_tensors_are() -> None:
+    torch = runtime()
+    forward_ad = torch.autograd.forward_ad
+    x = torch.ones(3, 4, device="sim:0", requires_grad=True)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, torch.ones(4, 3, device="sim:0").t())
+        made = [dual * dual, dual.softmax(1), dual.var(), torch.cat([dual, x]), dual.sum(0)]
+        written = torch.ones(3, 4, device="sim:0")
+        written[1:].mul_(dual[1:])
+        (grad,) = torch.autograd.grad((dual * dual).sum(), dual)
+        for tensor in (dual, *made, written, grad):
+            assert str(tangent(forward_ad, tensor).device) == "sim:0"
+        assert str(tangent(forward_ad, dual.to("cpu")).device) == "cpu"
+
+
 # -- memory -------------------------------------------------------------------------------------
 
 
