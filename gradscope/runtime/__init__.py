@@ -117,12 +117,15 @@ inf, nan, pi, e, newaxis = math.inf, math.nan, math.pi, math.e, None
 
 # Looked up when first asked for: a script that only computes needs none of them.
 LATE = (
+    "_C",
     "backends",
     "cuda",
     "fft",
+    "functional",
     "linalg",
     "nn",
     "optim",
+    "overrides",
     "return_types",
     "serialization",
     "sim",

@@ -20,6 +20,7 @@ from gradscope.runtime.errors.places import remember_writer
 from gradscope.runtime.in_place import before_write, check_inplace, count_write, write
 from gradscope.runtime.inference import mark
 from gradscope.runtime.operation import Operation
+from gradscope.runtime.override_protocol import overrides
 from gradscope.runtime.refusals import refused
 from gradscope.runtime.saved import freed, save_input, save_output, unpack_array, unpack_tensor
 from gradscope.runtime.state import ThreadState, local
@@ -177,18 +178,22 @@ def call(op: Operation, arguments: tuple[Any, ...]) -> Any:
     """The long way round: whatever the short road would not take."""
     if arguments and _bare(op, arguments):
         return op.kernel(*arguments)
-    state = local.state
-    if state.function_modes or (
-        not state.overrides_disabled and any(_overrides(a) for a in arguments)
-    ):
-        from gradscope.runtime.overrides import handle
+    try:
+        return _call(op, arguments)
+    except Stranger as stranger:
+        from gradscope.runtime import gates, public
 
-        return handle(op, arguments, state)
-    return below_modes(op, arguments)
+        if gates.are_up():  # it was asked
+            raise TypeError(str(stranger)) from None
+        return public.offered(op, arguments)
 
 
-def below_modes(op: Operation, arguments: tuple[Any, ...]) -> Any:
-    """Promote, wrap and run: what is left of a call once no mode wants it."""
+class Stranger(Exception):  # noqa: N818  (it is caught above, and never seen)
+    """An argument is no tensor, but of a class that handles functions itself."""
+
+
+def _call(op: Operation, arguments: tuple[Any, ...]) -> Any:
+    """Promote, wrap and run."""
     here = probe.here
     begin = perf_counter_ns() if here is not None else 0
     values = list(arguments)
@@ -231,12 +236,6 @@ def _bare(op: Operation, arguments: tuple[Any, ...]) -> bool:
     return False
 
 
-def _overrides(argument: Any) -> bool:
-    if isinstance(argument, list | tuple):
-        return any(_overrides(item) for item in argument)
-    return getattr(type(argument), "overrides_functions", False)
-
-
 def _as_tensor(op: Operation, p: Any, value: Any) -> Any:
     if isinstance(value, Tensor) or (value is None and p.optional):
         return value
@@ -257,7 +256,7 @@ def _as_tensor_or_raise(op: Operation, p: Any, value: Any) -> Any:
 
 def _wrong_type(op: Operation, p: Any, value: Any) -> Any:
     position = 1 + [q.name for q in op.plan.parameters].index(p.name)
-    raise TypeError(
+    raise (Stranger if overrides(type(value)) else TypeError)(
         f"{op.base_name}(): argument '{p.public}' (position {position}) must be Tensor, "
         f"not {type(value).__name__}"
     )

@@ -12,6 +12,7 @@ from gradscope.runtime.call import fresh
 from gradscope.runtime.errors.leaves import integer_gradient
 from gradscope.runtime.placement import place
 from gradscope.runtime.tensor import Tensor, alias_of
+from gradscope.runtime.warned import warn
 
 
 def made(array: Any, requires_grad: bool = False, device: devices.device = devices.CPU) -> Any:
@@ -72,15 +73,11 @@ def tensor(
     """A new tensor with a copy of the data."""
     where = devices.check(device)
     if isinstance(data, Tensor):
-        import warnings
-
-        warnings.warn(
+        warn(
             "To copy construct from a tensor, it is recommended to use "
             "sourceTensor.detach().clone()"
             " or sourceTensor.detach().clone().requires_grad_(True), rather than "
-            "torch.tensor(sourceTensor).",
-            UserWarning,
-            stacklevel=2,
+            "torch.tensor(sourceTensor)."
         )
     return made(array_of(data, dtype).copy(), requires_grad, where)
 

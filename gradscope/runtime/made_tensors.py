@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from math import prod
 from typing import Any
@@ -12,6 +11,7 @@ from gradscope.runtime import dtypes
 from gradscope.runtime.factories import empty
 from gradscope.runtime.limits import finfo, iinfo
 from gradscope.runtime.ops import FUNCTIONS
+from gradscope.runtime.warned import warn
 
 
 def make_tensor(
@@ -59,11 +59,10 @@ def _bounds(
     if math.isnan(low) or math.isnan(high):
         raise ValueError(f"`low` and `high` cannot be NaN, but got {low=} and {high=}")
     if low == high and not exact:
-        warnings.warn(
+        warn(
             "Passing `low==high` to `torch.testing.make_tensor` for floating or complex types is "
             "deprecated since 2.1 and will be removed in 2.3. Use `torch.full(...)` instead.",
             FutureWarning,
-            stacklevel=3,
         )
     elif low >= high:
         raise ValueError(f"`low` must be less than `high`, but got {low} >= {high}")

@@ -304,12 +304,12 @@ def _unbuilt(
     return Unbuilt(kind, partial(text, made.plan), defaults or made.plan, names)
 
 
-def like(row: Any, **names: Any) -> Any:
+def like(row: Any, name: str = "", **names: Any) -> Any:
     """A function with the code of an operation's road, in which some names mean something else."""
     scope = {**row.__globals__, **names}
     unbuilt: Unbuilt = scope["unbuilt_fast"]
     made = unbuilt.function(scope)
-    made.__name__ = made.__qualname__ = row.__name__
+    made.__name__ = made.__qualname__ = name or row.__name__
     made.op = row.op  # type: ignore[attr-defined]
     return made
 

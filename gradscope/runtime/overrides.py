@@ -1,88 +1,341 @@
-"""Subclasses and modes that want to see a call before it runs: `__torch_function__`."""
+"""`torch.overrides`: classes and modes that see the calls of functions before they run."""
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache, wraps
+from typing import Any, Self
 
-from gradscope.runtime.operation import Operation
-from gradscope.runtime.state import ThreadState, local
+from gradscope.runtime import override_protocol
+from gradscope.runtime.override_protocol import ALL, SKIP, overriders, overrides, skipped
+from gradscope.runtime.public import IN_PYTHON, members, publics, put_up_gates
+from gradscope.runtime.state import local
+from gradscope.runtime.tensor import Tensor
+
+__all__ = [
+    "BaseTorchFunctionMode",
+    "TorchFunctionMode",
+    "get_default_nowrap_functions",
+    "get_ignored_functions",
+    "get_overridable_functions",
+    "get_testing_overrides",
+    "handle_torch_function",
+    "has_torch_function",
+    "has_torch_function_unary",
+    "has_torch_function_variadic",
+    "is_tensor_like",
+    "is_tensor_method_or_property",
+    "redispatch_function",
+    "resolve_name",
+    "wrap_torch_function",
+]
 
 
-def noticed() -> None:
-    """From now on every call asks whether an argument's class handles functions itself."""
-    ThreadState.subclassed = True
-    for state in list(ThreadState.all):
-        state.refresh()
+def as_instances(cls: Any, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    """The result of a call as it would be for plain tensors, its tensors as instances of `cls`."""
+    if not all(issubclass(cls, each) for each in types):
+        return NotImplemented
+    with override_protocol.disabled():
+        result = func(*args, **(kwargs or {}))
+        return result if func in get_default_nowrap_functions() else _converted(result, cls)
 
 
-def leave_alone(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-    """A `__torch_function__` for subclasses that want none, such as Parameter."""
-    with disabled():
-        return func(*args, **(kwargs or {}))
-
-
-def converted(result: Any, cls: Any) -> Any:
-    """Tensors in a result as instances of the subclass that was called on."""
-    from gradscope.runtime.tensor import Tensor
-
-    if type(result) is Tensor and cls is not Tensor:
-        return result.as_subclass(cls)
+def _converted(result: Any, cls: Any) -> Any:
+    if cls is Tensor:
+        return result
+    if isinstance(result, Tensor) and not isinstance(result, cls):
+        result = result.as_subclass(cls)
     if isinstance(result, list | tuple):
-        items = [converted(item, cls) for item in result]
+        items = [_converted(item, cls) for item in result]
         return type(result)(*items) if hasattr(result, "_fields") else type(result)(items)
     return result
 
 
-def _overriders(arguments: Any, found: list[Any]) -> list[Any]:
-    """The arguments whose class handles functions itself, subclasses before their bases."""
-    for argument in arguments:
-        if isinstance(argument, list | tuple):
-            _overriders(argument, found)
+# -- modes ------------------------------------------------------------------------------------
+
+
+class TorchFunctionMode:
+    """Inside `with mode:`, every call of a function comes to its `__torch_function__` first.
+
+    Calls from there go to the mode outside of it; `with self:` lets the mode see its own.
+    """
+
+    inner: TorchFunctionMode
+
+    def __init__(self) -> None:
+        pass
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        _push_mode(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _pop_mode()
+
+    @classmethod
+    def push(cls, *args: Any, **kwargs: Any) -> Self:
+        warnings.warn(
+            "`Mode.push()` is no longer necessary and can be replaced with just `with Mode()`",
+            stacklevel=2,
+        )
+        return cls(*args, **kwargs)
+
+
+class BaseTorchFunctionMode(TorchFunctionMode):
+    """A mode that changes nothing."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+def _push_mode(mode: Any) -> None:
+    put_up_gates()
+    local.state.function_modes.append(mode)
+
+
+def _pop_mode() -> Any:
+    return local.state.function_modes.pop()
+
+
+@contextmanager
+def _pop_mode_temporarily() -> Iterator[Any]:
+    """The innermost mode, which is none until the end of the block."""
+    mode = _pop_mode()
+    try:
+        yield mode
+    finally:
+        _push_mode(mode)
+
+
+def _get_current_function_mode() -> Any:
+    modes = local.state.function_modes
+    return modes[-1] if modes else None
+
+
+def _get_current_function_mode_stack() -> list[Any]:
+    return list(local.state.function_modes)
+
+
+@contextmanager
+def _enable_torch_function() -> Iterator[None]:
+    """Inside, nothing is disabled."""
+    state = local.state
+    before, state.overrides_disabled = state.overrides_disabled, 0
+    try:
+        yield
+    finally:
+        state.overrides_disabled = before
+
+
+# -- functions that can be overridden -----------------------------------------------------------
+
+
+def _sequence(values: Any) -> Iterable[Any]:
+    if not isinstance(values, list | tuple):
+        try:
+            return list(values)
+        except TypeError:
+            raise TypeError("expected a sequence") from None
+    return values
+
+
+def has_torch_function(relevant_args: Iterable[Any]) -> bool:
+    """Whether anybody wants to see a call with these arguments."""
+    state = local.state
+    if skipped() or state.overrides_disabled >= ALL:
+        return False
+    values = _sequence(relevant_args)
+    if state.function_modes:
+        return any(True for _ in values)
+    return not state.overrides_disabled and any(overrides(type(value)) for value in values)
+
+
+def has_torch_function_unary(obj: Any) -> bool:
+    return has_torch_function((obj,))
+
+
+def has_torch_function_variadic(*args: Any) -> bool:
+    return has_torch_function(args)
+
+
+class _Offered:
+    """A user's own function, offered to those who override."""
+
+    python = True
+
+    def __init__(self, function: Any) -> None:
+        self.given = function
+        self.label = f"{function.__module__}.{function.__name__}"
+
+
+def handle_torch_function(
+    public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any
+) -> Any:
+    """Offer a call of `public_api` to the innermost mode, then to the classes of the arguments."""
+    put_up_gates()
+    disabled = bool(local.state.overrides_disabled)
+    found = [] if disabled else overriders(_flat(relevant_args), plain=True)
+    types = tuple(type(value) for value in found)
+    return override_protocol.handle(_Offered(public_api), found, types, args, kwargs)
+
+
+def _flat(values: Iterable[Any]) -> list[Any]:
+    """Values whose own items are not looked at."""
+    return [None if isinstance(value, list | tuple) else value for value in values]
+
+
+def _get_overloaded_args(relevant_args: Iterable[Any]) -> list[Any]:
+    disabled = bool(local.state.overrides_disabled)
+    return [] if disabled else overriders(_flat(relevant_args), plain=True)
+
+
+def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[..., Any]:
+    """Let a function be overridden; `dispatcher` returns the arguments whose classes are asked."""
+
+    def inner(func: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(func)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            relevant = dispatcher(*args, **kwargs)
+            if has_torch_function(relevant):
+                return handle_torch_function(wrapped, relevant, *args, **kwargs)
+            return func(*args, **kwargs)
+
+        return wrapped
+
+    return inner
+
+
+def redispatch_function(func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    """Call a function's implementation, and let what it calls in turn be seen."""
+    state = local.state
+    before = state.overrides_disabled
+    state.overrides_disabled = before + SKIP
+    try:
+        return func(*args, **(kwargs or {}))
+    finally:
+        state.overrides_disabled = before
+
+
+# -- what there is --------------------------------------------------------------------------------
+
+
+def is_tensor_like(inp: Any) -> bool:
+    """Whether a value's class handles functions, as that of tensors does."""
+    return type(inp) is Tensor or hasattr(inp, "__torch_function__")
+
+
+@cache
+def get_default_nowrap_functions() -> set[Any]:
+    """What subclasses get as it is, not as an instance of theirs."""
+    properties: Any = Tensor
+    return {properties._base.__get__, properties.grad.__get__, properties._grad.__get__}
+
+
+IGNORED = frozenset({
+    "arange", "as_strided", "as_tensor", "asarray", "can_cast", "empty", "empty_strided", "eye",
+    "fill", "full", "linspace", "logspace", "normal", "ones", "promote_types", "rand",
+    "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "range",
+    "result_type", "scalar_tensor", "tensor", "tril_indices", "triu_indices", "zeros",
+})  # fmt: skip
+"""Functions of the top module that classes cannot override, though modes may."""
+
+
+@cache
+def get_ignored_functions() -> set[Any]:
+    """Functions that no class can override."""
+    import gradscope.runtime as top
+
+    seen = {public.function for public in publics()}
+    found = {
+        value
+        for name, value in vars(top).items()
+        if callable(value) and not name.startswith("_") and (value not in seen or name in IGNORED)
+    }
+    hidden = {getattr(Tensor, n) for n, v in members().items() if callable(v) and v not in seen}
+    return found | hidden
+
+
+@cache
+def _names() -> dict[Any, str]:
+    return {_shown(public): public.name for public in publics() if public.name}
+
+
+def _shown(public: Any) -> Any:
+    """What a public function is looked up by: itself, or the method of its property."""
+    return public.given if public.of_property else public.function
+
+
+def resolve_name(f: Any) -> str | None:
+    """What a function is called: evaluated, the name gives it back."""
+    if hasattr(f, "overloadpacket") or hasattr(f, "_qualified_op_name"):
+        return str(f)
+    return _names().get(f)
+
+
+@cache
+def _overridable() -> dict[Any, list[Any]]:
+    import gradscope.runtime as top
+    from gradscope.runtime.nn import functional, init
+
+    homes = {
+        "torch.nn.functional": functional,
+        "torch.nn.init": init,
+        "torch.linalg": top.linalg,
+        "torch.fft": top.fft,
+        "torch.special": top.special,
+        "torch.functional": top.functional,
+        "torch.Tensor": Tensor,
+        "torch": top,
+    }
+    ignored = get_ignored_functions()
+    found: defaultdict[Any, list[Any]] = defaultdict(list)
+    for function, name in _names().items():
+        home, _, short = name.rpartition(".")
+        if function in ignored or (
+            home != "torch.Tensor" and short.endswith("_") and short[0] != "_"
+        ):
             continue
-        cls = type(argument)
-        if getattr(cls, "overrides_functions", False) and all(type(f) is not cls for f in found):
-            place = next(
-                (i for i, other in enumerate(found) if issubclass(cls, type(other))), len(found)
-            )
-            found.insert(place, argument)
+        if home not in homes:  # a property, counted once, by what it is read with
+            if short == "__get__":
+                found[members()[home.rpartition(".")[2]]].append(function)
+            continue
+        found[homes[home]].append(function)
+        if home == "torch.functional" and short in IN_PYTHON:
+            found[top].append(function)
     return found
 
 
-def handle(op: Operation, arguments: tuple[Any, ...], state: ThreadState) -> Any:
-    """Offer the call to the innermost mode, then to each overriding class."""
-    from gradscope.runtime.call import below_modes
-
-    found = _overriders(arguments, [])
-    types = tuple(type(argument) for argument in found)
-    if state.function_modes:
-        mode = state.function_modes.pop()
-        state.refresh()
-        try:
-            result = mode.__torch_function__(op.road, types, arguments, {})
-        finally:
-            state.function_modes.append(mode)
-            state.refresh()
-        if result is not NotImplemented:
-            return result
-    for argument in found:
-        result = type(argument).__torch_function__(op.road, types, arguments, {})
-        if result is not NotImplemented:
-            return result
-    if found:
-        names = ", ".join(cls.__name__ for cls in types)
-        raise TypeError(
-            f"Multiple dispatch failed for 'torch.{op.base_name}'; "
-            f"all __torch_function__ handlers returned NotImplemented: {names}"
-        )
-    return below_modes(op, arguments)
+def get_overridable_functions() -> dict[Any, list[Any]]:
+    """The functions that can be overridden, by the module, class or property they are in."""
+    return _overridable()
 
 
-class disabled:  # noqa: N801  (a context manager, used like `no_grad`)
-    """Inside, overriding classes are treated as plain tensors."""
+@cache
+def get_testing_overrides() -> dict[Any, Any]:
+    """For each function that can be overridden, one with the same parameters that returns -1."""
+    found = {function for functions in _overridable().values() for function in functions}
+    return {function: _answering(function) for function in found}
 
-    def __enter__(self) -> None:
-        self.before = local.state.overrides_disabled
-        local.state.overrides_disabled = True
 
-    def __exit__(self, *error: object) -> None:
-        local.state.overrides_disabled = self.before
+def _answering(function: Any) -> Any:
+    def answer(*args: Any, **kwargs: Any) -> int:
+        return -1
+
+    answer.__wrapped__ = function  # type: ignore[attr-defined]  # whose parameters it has
+    return answer
+
+
+@cache
+def _get_tensor_methods() -> set[Any]:
+    return set(_overridable()[Tensor])
+
+
+def is_tensor_method_or_property(func: Any) -> bool:
+    """Whether a function is a method of tensors, or `__get__` of one of their properties."""
+    return func in _get_tensor_methods() or func.__name__ == "__get__"

@@ -90,12 +90,14 @@ def format_tensor(
     device: str = "cpu",
     names: tuple[str | None, ...] | None = None,
     tangent: str | None = None,
+    class_name: str = "tensor",
 ) -> str:
     """Return what `repr` of a tensor says. Of one on the meta device, the array gives the shape."""
     options = _current.options
     hidden = device.startswith("meta")
     empty = array.size == 0 and not hidden
-    text = "..." if hidden else _contents(array, options)
+    prefix = f"{class_name}("
+    text = "..." if hidden else _contents(array, options, len(prefix))
     suffixes = []
     if not device.startswith("cpu"):
         suffixes.append(f"device='{device}'")
@@ -111,10 +113,7 @@ def format_tensor(
         suffixes.append(f"names={names}")
     if tangent is not None:
         suffixes.append(f"tangent={tangent}")
-    return _joined(f"{_PREFIX}{text}", suffixes, options.linewidth)
-
-
-_PREFIX: Final = "tensor("
+    return _joined(f"{prefix}{text}", suffixes, options.linewidth, len(prefix))
 
 
 def _is_implied(dtype: dtypes.dtype, *, empty: bool) -> bool:
@@ -126,9 +125,9 @@ def _is_implied(dtype: dtypes.dtype, *, empty: bool) -> bool:
     return dtype in {dtypes.int64, dtypes.bool_, complex}
 
 
-def _joined(text: str, suffixes: list[str], linewidth: int) -> str:
+def _joined(text: str, suffixes: list[str], linewidth: int, width: int) -> str:
     """Append the suffixes, each on a new line where the old one is full."""
-    indent = " " * len(_PREFIX)
+    indent = " " * width
     used = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:
         if used + len(suffix) + 2 > linewidth:
@@ -140,7 +139,7 @@ def _joined(text: str, suffixes: list[str], linewidth: int) -> str:
     return text + ")"
 
 
-def _contents(array: Array, options: PrintOptions) -> str:
+def _contents(array: Array, options: PrintOptions, indent: int) -> str:
     if array.size == 0:
         return "[]"
     shortened = array.size > options.threshold
@@ -150,7 +149,7 @@ def _contents(array: Array, options: PrintOptions) -> str:
         array = array.astype(np.float64)
     shown = _edges(array, options.edgeitems) if shortened else array
     formatter: Formatter = _formatter(shown, options)
-    return _Layout(formatter, options, shortened=shortened).block(array, len(_PREFIX))
+    return _Layout(formatter, options, shortened=shortened).block(array, indent)
 
 
 def _edges(array: Array, edgeitems: int) -> Array:

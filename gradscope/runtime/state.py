@@ -15,10 +15,9 @@ class ThreadState:
     """One thread's switches and counters.
 
     `special` is True while something needs more than the short road of a call: saved-tensor hooks,
-    anomaly mode, a function mode, inference mode, a dual level. The short road tests this one flag.
+    anomaly mode, inference mode, a dual level. The short road tests this one flag.
     """
 
-    subclassed: ClassVar[bool] = False
     anomaly_mode: ClassVar[tuple[bool, bool]] = (False, True)
     """Whether anomaly mode is on and looks for NaN: for all threads, those to come too."""
     devices: ClassVar[bool] = False  # whether there are tensors elsewhere than on the CPU
@@ -67,7 +66,7 @@ class ThreadState:
         self.disabled_saved_hooks: str | None = None
         self.keeper: Any = None  # who copies saved tensors before they are written to
         self.function_modes: list[Any] = []
-        self.overrides_disabled = False
+        self.overrides_disabled = 0  # see override_protocol.py
         self.view_replay = False  # whether every view's history is made anew by calling it again
         self.node_creation_hooks: list[Any] = []
         self.next_sequence_nr = itertools.count().__next__
@@ -106,13 +105,11 @@ class ThreadState:
     def refresh(self) -> None:
         """Recompute `special` after one of the switches it stands for has changed."""
         self.special = bool(
-            ThreadState.subclassed
-            or ThreadState.devices
+            ThreadState.devices
             or (ThreadState.with_tangents is not None and self.fw_grad_enabled)
             or self.anomaly
             or self.inference
             or self.saved_hooks
-            or self.function_modes
             or self.node_creation_hooks
         )
 

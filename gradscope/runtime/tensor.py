@@ -7,17 +7,18 @@ here, in tensor_geometry.py and in tensor_values.py is what has no derivative.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from gradscope.runtime import call, overrides, saved
+from gradscope.runtime import call, saved
 from gradscope.runtime.autograd.node import new
 from gradscope.runtime.errors import leaves as errors
 from gradscope.runtime.errors.in_place import detach_view
 from gradscope.runtime.inference import UNCOUNTED, is_inference, take_data
 from gradscope.runtime.meta import AutogradMeta, ViewMeta
 from gradscope.runtime.operation import REGISTRY
+from gradscope.runtime.override_protocol import leave_alone, overrides
 from gradscope.runtime.state import local
 from gradscope.runtime.storage import Storage, VersionCounter
 from gradscope.runtime.tensor_geometry import Geometry
@@ -45,8 +46,6 @@ class Tensor(Geometry, Values):
     )
     __hash__ = object.__hash__
 
-    overrides_functions: ClassVar[bool] = False
-
     _array: np.ndarray[Any, Any]
     _edge: Any
     _meta: AutogradMeta | None
@@ -60,16 +59,17 @@ class Tensor(Geometry, Values):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if getattr(cls.__torch_function__, "__func__", cls.__torch_function__) is not (
-            overrides.leave_alone
-        ):
-            cls.overrides_functions = True
-            overrides.noticed()
+        if overrides(cls):
+            from gradscope.runtime.public import put_up_gates
+
+            put_up_gates()
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        with overrides.disabled():
-            return overrides.converted(func(*args, **(kwargs or {})), cls)
+        """What a subclass does that does nothing: its tensors stay tensors of its own."""
+        from gradscope.runtime.overrides import as_instances
+
+        return as_instances(cls, func, types, args, kwargs)
 
     @classmethod
     def from_array(cls, array: Any) -> Any:
@@ -84,12 +84,14 @@ class Tensor(Geometry, Values):
         return made
 
     def as_subclass(self, cls: Any) -> Any:
-        """A view of all of the tensor, of another class."""
-        view = call.below_modes(REGISTRY["alias"], (self,))
-        made = new(cls)
-        made._array, made._edge, made._meta = view._array, view._edge, view._meta
-        made._storage, made._versions, made.seen = view._storage, view._versions, view.seen
-        return made
+        """A view of this tensor that is an instance of `cls`."""
+        if not (isinstance(cls, builtin_type) and issubclass(cls, Tensor)):
+            raise TypeError("cls must be a type (got " + builtin_type(cls).__name__ + ")")
+        made = REGISTRY["alias"].road(self)
+        recast = new(cls)
+        for name in FIELDS:
+            setattr(recast, name, getattr(made, name))
+        return recast
 
     def untyped_storage(self) -> Storage:
         if self._storage is None:
@@ -293,9 +295,9 @@ class Tensor(Geometry, Values):
         inputs: Any = None,
     ) -> None:
         """Add the gradients of this tensor to the `.grad` of the leaves it came from."""
-        from gradscope.runtime.autograd.roots import backward
+        from gradscope.runtime.autograd.roots import run_backward
 
-        backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+        run_backward(self, gradient, retain_graph, create_graph, inputs)
 
     def register_hook(self, hook: Callable[..., Any]) -> Any:
         from gradscope.runtime.autograd.hooks import register_hook
@@ -326,9 +328,12 @@ class Tensor(Geometry, Values):
         from gradscope.runtime import printing
         from gradscope.runtime.autograd.forward_grad import fw_grad
 
+        cls = builtin_type(self)
+        plain = cls is Tensor or cls.__torch_function__ is leave_alone
         tangent = fw_grad(self)
         return printing.format_tensor(
             self._array,
+            class_name="tensor" if plain else cls.__name__,
             dtype=self.dtype,
             requires_grad=self.requires_grad and self.grad_fn is None,
             grad_fn_name=None if self.grad_fn is None else builtin_type(self.grad_fn).__name__,
@@ -356,6 +361,8 @@ class Tensor(Geometry, Values):
 
 
 builtin_type = type
+FIELDS = ("_array", "_edge", "_meta", "_storage", "_versions", "seen")
+"""What a tensor is made of."""
 
 
 def alias_of(source: Tensor, cls: Any) -> Any:

@@ -21,6 +21,7 @@ class Values:
 
     _array: np.ndarray[Any, Any]
     device: Any
+    dim: Any
     requires_grad: Any
     unbind: Any
 
@@ -84,7 +85,7 @@ class Values:
         return self._array.shape[0]
 
     def __iter__(self) -> Iterator[Any]:
-        if self._array.ndim == 0:
+        if self.dim() == 0:
             raise TypeError("iteration over a 0-d tensor")
         return iter(self.unbind(0))
 

@@ -49,6 +49,15 @@ class Unbuilt:
                 self.functions.append(made)
         return made
 
+    def replace(self, function: FunctionType, moved: FunctionType) -> None:
+        """Give the code to `moved` instead of `function`."""
+        with _lock:
+            scope = function.__globals__
+            if scope.get(f"road_{self.kind}") is function:
+                scope[f"road_{self.kind}"] = moved
+            if self.functions is not None and function in self.functions:
+                self.functions[self.functions.index(function)] = moved
+
     def build(self) -> None:
         """Give all functions their code."""
         with _lock:

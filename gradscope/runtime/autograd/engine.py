@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from heapq import heappop
+from types import FrameType
 from typing import Any
 
 from gradscope.runtime import probe
@@ -67,7 +69,8 @@ class Engine:
         self.compute_dependencies(root, task, lowest)
         if outputs:
             self.init_to_execute(root, task, outputs, lowest)
-        deep = state.reentrant_depth >= MAX_DEPTH
+        depth = state.reentrant_depth
+        deep = depth >= MAX_DEPTH or (depth > 0 and _stack_is_long())
         shared = deep or state.borrowing or ThreadState.devices
         length = -1 if shared else state.queue.push(task, root, buffer)
         if here is not None:
@@ -224,6 +227,15 @@ class Engine:
     def is_checkpoint_valid(self) -> bool:
         """Whether a reentrant checkpoint may run here: not where only some gradients are wanted."""
         return local.state.checkpoint_valid
+
+
+def _stack_is_long() -> bool:
+    """Whether Python's stack may be too short for many more backwards on this thread."""
+    frame: FrameType | None = sys._getframe(1)
+    room = sys.getrecursionlimit() * 3 // 4
+    while frame is not None and room:
+        frame, room = frame.f_back, room - 1
+    return not room
 
 
 def _root(

@@ -71,6 +71,13 @@ def _decorated_generator(mode: Decorating, function: Callable[..., Any]) -> Call
     return decorated
 
 
+def _set_grad_enabled(mode: bool) -> None:
+    """Switch; a function mode sees this like a call of any other function."""
+    state = local.state
+    state.grad_enabled = mode and not state.inference
+    state.grad_wanted = mode
+
+
 class _GradMode(Decorating):
     enabled: bool
 
@@ -79,15 +86,21 @@ class _GradMode(Decorating):
 
     def __exit__(self, *error: object) -> None:
         state = local.state
-        state.grad_enabled, state.grad_wanted = self.before
+        if state.function_modes:
+            _set_grad_enabled(self.before[1])
+        else:
+            state.grad_enabled, state.grad_wanted = self.before
 
 
 def _switched(enabled: bool) -> tuple[bool, bool]:
     """Switch grad mode, and return what it was. See Note [Inference tensors]."""
     state = local.state
     before = (state.grad_enabled, state.grad_wanted)
-    state.grad_enabled = enabled and not state.inference
-    state.grad_wanted = enabled
+    if state.function_modes:
+        _set_grad_enabled(enabled)
+    else:
+        state.grad_enabled = enabled and not state.inference
+        state.grad_wanted = enabled
     return before
 
 

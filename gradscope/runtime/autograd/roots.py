@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
@@ -22,6 +21,7 @@ from gradscope.runtime.placement import device_of, mark, wrapped_on
 from gradscope.runtime.size import Size
 from gradscope.runtime.state import local
 from gradscope.runtime.tensor import Tensor
+from gradscope.runtime.warned import warn
 
 
 class Identity(Node):
@@ -46,6 +46,13 @@ def backward(
     """Add the gradients of `tensors` to the `.grad` of their leaves (or of `inputs`)."""
     if grad_variables is not None:
         grad_tensors = _renamed(grad_tensors, grad_variables)
+    run_backward(tensors, grad_tensors, retain_graph, create_graph, inputs)
+
+
+def run_backward(
+    tensors: Any, grad_tensors: Any, retain_graph: bool | None, create_graph: bool, inputs: Any
+) -> None:
+    """The same without a gate: backwards nest deeply, and Python's stack is not endless."""
     wanted = () if inputs is None else _inputs(inputs, "backward")
     if create_graph:
         errors.grad_holds_graph()
@@ -62,9 +69,7 @@ def backward(
 
 
 def _renamed(grad_tensors: Any, grad_variables: Any) -> Any:
-    warnings.warn(
-        "`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=3
-    )
+    warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning)
     if grad_tensors is not None:
         raise errors.seeds_twice()
     return grad_variables
@@ -85,11 +90,10 @@ def grad(
     if materialize_grads and allow_unused is False:
         raise errors.materialize_unused()
     if not only_inputs:
-        warnings.warn(
+        warn(
             "only_inputs argument is deprecated and is ignored now (defaults to True). To "
             "accumulate gradient for other parts of the graph, please use torch.autograd.backward.",
             FutureWarning,
-            stacklevel=2,
         )
     wanted = _inputs(inputs, "grad")
     roots = _listed(outputs)

@@ -4,24 +4,38 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradscope.runtime import copying, overrides
+from gradscope.runtime import copying
 from gradscope.runtime.call import wrap
 from gradscope.runtime.errors.leaves import integer_gradient
 from gradscope.runtime.factories import empty
+from gradscope.runtime.override_protocol import leave_alone
 from gradscope.runtime.tensor import Tensor, alias_of
 
 
-class Parameter(Tensor):
+class ParameterMeta(type):
+    """Counts among parameters the instances of other subclasses that were made such."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        if cls is Parameter and isinstance(instance, Tensor):
+            return type.__instancecheck__(cls, instance) or "_is_param" in instance.__dict__
+        return type.__instancecheck__(cls, instance)
+
+
+class Parameter(Tensor, metaclass=ParameterMeta):
     """A leaf that modules recognise as theirs. Calls treat it as a plain tensor."""
 
-    __torch_function__ = staticmethod(overrides.leave_alone)
+    __torch_function__ = staticmethod(leave_alone)
 
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
+        if data is not None and type(data) not in {Tensor, Parameter}:
+            return _made_parameter(data, requires_grad)
         made = alias_of(empty(0) if data is None else data, cls)
         if requires_grad and made._array.dtype.kind not in "fcV":
             only = "Only Tensors of floating point and complex dtype can require gradients"
             raise integer_gradient(only, made)
-        return made.requires_grad_(requires_grad) if requires_grad else made
+        if requires_grad:
+            made.meta().requires_grad = True
+        return made
 
     def __deepcopy__(self, memo: dict[Any, Any]) -> Any:
         return copying.deep_copy_of_parameter(self, memo)
@@ -33,10 +47,25 @@ class Parameter(Tensor):
         return "Parameter containing:\n" + super().__repr__()
 
 
+def _made_parameter(data: Any, requires_grad: bool) -> Any:
+    """An instance of the same subclass of Tensor that modules take for a parameter."""
+    made = data.detach().requires_grad_(requires_grad)
+    if type(made) is not type(data):
+        name, found = type(data).__name__, type(made).__name__
+        raise RuntimeError(
+            f"Creating a Parameter from an instance of type {name} requires that detach() returns "
+            f"an instance of the same type, but return type {found} was found instead. To use the "
+            "type as a Parameter, please correct the detach() semantics defined by its "
+            "__torch_dispatch__() implementation."
+        )
+    made._is_param = True
+    return made
+
+
 class Buffer(Tensor):
     """A tensor that modules keep beside their parameters."""
 
-    __torch_function__ = staticmethod(overrides.leave_alone)
+    __torch_function__ = staticmethod(leave_alone)
     persistent: bool
 
     def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:

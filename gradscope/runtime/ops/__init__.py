@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from types import FunctionType
 from typing import Any
 
 from gradscope.runtime.missing import make_read_only
-from gradscope.runtime.operation import REGISTRY
+from gradscope.runtime.operation import REGISTRY, Operation
 from gradscope.runtime.traits import F_ONLY, FUNCTION_ONLY, INTERNAL, METHOD_ONLY
 
 FUNCTIONS: dict[str, Any] = {}
@@ -20,7 +21,11 @@ NN_FUNCTIONS: dict[str, Any] = {}
 METHODS: dict[str, Any] = {}
 """What tensors offer by name."""
 
-COMPOSITE = "composite"
+ONE_OBJECT = frozenset({
+    "celu_", "cosine_similarity", "hardshrink", "pairwise_distance", "prelu", "relu_", "selu_",
+    "threshold_",
+})  # fmt: skip
+"""What the top module and `nn.functional` share; all other functions are two, as in PyTorch."""
 
 
 def function(made: Any) -> Any:
@@ -62,9 +67,41 @@ def load() -> None:
             FUNCTIONS.setdefault(operation.name, operation.road)
         if FUNCTION_ONLY not in operation.traits:
             METHODS.setdefault(operation.name, operation.road)
+    taken: set[int] = set()
+    for table in (METHODS, FUNCTIONS, NN_FUNCTIONS):
+        own = {name: made for name, made in table.items() if _own_name(name, made)}
+        for name, made in {**own, **table}.items():
+            table[name] = _distinct(made, name, taken)
     for name, made in METHODS.items():
         setattr(Tensor, name, made)
     make_read_only(Tensor)
+
+
+def _own_name(name: str, made: Any) -> bool:
+    return name == getattr(made, "__name__", None)
+
+
+def _distinct(made: Any, name: str, taken: set[int]) -> Any:
+    """The function, or another one like it: `torch.add` is not `Tensor.add`.
+
+    Who overrides functions tells them apart.
+    """
+    same = NN_FUNCTIONS.get(name) is made and FUNCTIONS.get(name) is made and name in ONE_OBJECT
+    if not isinstance(made, FunctionType):
+        return made
+    short = name.rpartition(".")[2]
+    if id(made) not in taken or same:
+        taken.add(id(made))
+        made.__name__ = made.__qualname__ = short
+        return made
+    from gradscope.runtime.op import like
+
+    if "unbuilt_fast" in made.__globals__ and isinstance(getattr(made, "op", None), Operation):
+        return like(made, short)
+    twin = FunctionType(made.__code__, made.__globals__, short, made.__defaults__, made.__closure__)
+    twin.__kwdefaults__, twin.__module__ = made.__kwdefaults__, made.__module__
+    twin.__dict__.update(made.__dict__)
+    return twin
 
 
 def offered(module: str) -> dict[str, Any]:

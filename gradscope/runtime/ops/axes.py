@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
-
 from gradscope.runtime.dims import sizes, text, wrapped
 from gradscope.runtime.op import METHOD_ONLY, family, view as view_op, w
 from gradscope.runtime.ops import METHODS, both, function
 from gradscope.runtime.ops.aliasing import alias
+from gradscope.runtime.warned import warn
 
 
 def _permute(self, dims):
@@ -161,7 +160,7 @@ def _of_number(tensor, name):
 
 
 def _deprecated(words):
-    warnings.warn(words, UserWarning, stacklevel=3)
+    warn(words)
 
 
 def _mT(self):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from gradscope.runtime.limits import finfo
 from gradscope.runtime.ops import (
     FUNCTIONS,
@@ -142,7 +140,15 @@ def _twin_functions():
     """What `nn.functional` calls relu_, elu_ and so on."""
     for name in ("celu", "elu", "hardtanh", "leaky_relu", "selu", "threshold"):
         plain = FUNCTIONS.get(name) or NN_FUNCTIONS[name]
-        NN_FUNCTIONS[f"{name}_"] = partial(plain, inplace=True)
+        NN_FUNCTIONS[f"{name}_"] = _in_place(f"{name}_", plain)
+
+
+def _in_place(name, plain):
+    def function(input, *args, **kwargs):
+        return plain(input, *args, **kwargs, inplace=True)
+
+    function.__name__ = function.__qualname__ = name
+    return function
 
 
 _twin_functions()

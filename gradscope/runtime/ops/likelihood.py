@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 from gradscope.runtime.ops import nn_function
 from gradscope.runtime.ops.arithmetic import add__Scalar, div__Scalar, mul__Scalar
 from gradscope.runtime.ops.classification import (
@@ -15,6 +13,7 @@ from gradscope.runtime.ops.classification import (
 from gradscope.runtime.ops.reduction import MEAN, NONE, reduced_tensor, reduction_number
 from gradscope.runtime.ops.softmax import _log_softmax__default
 from gradscope.runtime.ops.special import xlogy__Tensor
+from gradscope.runtime.warned import warn
 
 
 def _likelihood(input, target, weight, kind, ignore_index):
@@ -159,13 +158,11 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     """How far the distribution with logarithms `input` is from the target's."""
     batch = reduction == "batchmean"
     if reduction == "mean" and size_average is None and reduce is None:
-        warnings.warn(
+        warn(
             "reduction: 'mean' divides the total loss by both the batch size and the support size."
             "'batchmean' divides only by the batch size, and aligns with the KL div math "
             "definition.'mean' will be changed to behave the same as 'batchmean' in the next major "
-            "release.",
-            UserWarning,
-            stacklevel=2,
+            "release."
         )
     if not input.is_floating_point():
         kind = "Complex" if input.is_complex() else "Integral"

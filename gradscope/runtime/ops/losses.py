@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from gradscope.runtime.op import (
 from gradscope.runtime.ops import FUNCTIONS, nn_function
 from gradscope.runtime.ops.reduction import MEAN, reduced, reduced_tensor, reduction_number
 from gradscope.runtime.ops.words import zeros_like
+from gradscope.runtime.warned import warn
 
 
 def share(like, reduction):
@@ -168,12 +168,10 @@ def pair(input, target, name):
     """Both tensors at the shape they have together, with PyTorch's warning if they had none."""
     if input._array.shape == target._array.shape:
         return input, target
-    warnings.warn(
+    warn(
         f"Using a target size ({target.shape}) that is different to the input size "
         f"({input.shape}). This will likely lead to incorrect results due to broadcasting. Please "
-        "ensure they have the same size.",
-        UserWarning,
-        stacklevel=3,
+        "ensure they have the same size."
     )
     return FUNCTIONS["broadcast_tensors"](input, target)
 

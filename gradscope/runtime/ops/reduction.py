@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
+
+from gradscope.runtime.warned import warn
 
 NONE, MEAN, SUM = 0, 1, 2
 NAMES = ("none", "mean", "sum")
@@ -23,11 +23,7 @@ def reduction_number(reduction, size_average=None, reduce=None):
 def _from_flags(size_average, reduce):
     averaged = size_average is None or size_average
     name = ("mean" if averaged else "sum") if reduce is None or reduce else "none"
-    warnings.warn(
-        f"size_average and reduce args will be deprecated, please use reduction='{name}' instead.",
-        UserWarning,
-        stacklevel=4,
-    )
+    warn(f"size_average and reduce args will be deprecated, please use reduction='{name}' instead.")
     return name
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from gradscope.runtime.op import (
 )
 from gradscope.runtime.ops import both, nn_function
 from gradscope.runtime.ops.words import ONES, function_alias, nn_alias
+from gradscope.runtime.warned import warn
 
 max_reduce: Any = np.maximum.reduce
 add_reduce: Any = np.add.reduce
@@ -179,11 +179,9 @@ def _implied_dim(input, dim, name):
     """The dim of old programs, which did not say which."""
     if dim is not None:
         return dim
-    warnings.warn(
+    warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include "
-        "dim=X as an argument.",
-        UserWarning,
-        stacklevel=3,
+        "dim=X as an argument."
     )
     return 0 if input.dim() in (0, 1, 3) else 1
 

@@ -216,6 +216,38 @@ def test_two_thousand_nested_backwards_run_surface_their_errors_and_restore_grad
     seen(shows)
 
 
+@pytest.mark.rule(25)
+def test_nested_backwards_whose_users_need_much_of_the_stack_fit_on_it(
+    torch: Any, seen: Seen
+) -> None:
+    def deeply(frames: int, act: Any) -> Any:
+        return act() if frames == 0 else deeply(frames - 1, act)
+
+    class Nested(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any, depth: int) -> Any:
+            ctx.depth = depth
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            if ctx.depth:
+                with torch.enable_grad():
+                    x = leaf(torch, 1.0)
+                    deeply(4, Nested.apply(x, ctx.depth - 1).sum().backward)
+            return grad, None
+
+    x = leaf(torch, 1.0)
+    Nested.apply(x, 58).sum().backward()
+    assert x.grad.tolist() == [1.0]
+
+    def shows(trace: Trace) -> bool:
+        entered = list(trace.events(schema.ReentrantEnter))
+        return len(entered) == 58 and len({event.thread for event in entered}) > 1
+
+    seen(shows)
+
+
 @pytest.mark.rule(30)
 def test_threads_have_modes_of_their_own_share_leaves_and_carry_tracebacks(
     torch: Any, seen: Seen

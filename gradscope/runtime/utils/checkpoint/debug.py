@@ -6,31 +6,24 @@ import sys
 from contextlib import AbstractContextManager
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
-from gradscope.runtime.state import local
+from gradscope.runtime.overrides import TorchFunctionMode
 from gradscope.runtime.tensor import Tensor
 from gradscope.runtime.utils.checkpoint.region import CheckpointError
 
 _OURS: Final = (str(Path(__file__).absolute().parents[2]), "<road ")
 
 
-class Log:
+class Log(TorchFunctionMode):
     """The operations of one run: what each was called with, and on which line."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, str]] = []
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Self:
         self.calls.clear()
-        state = local.state
-        state.function_modes.append(self)
-        state.refresh()
-
-    def __exit__(self, *error: object) -> None:
-        state = local.state
-        state.function_modes.remove(self)
-        state.refresh()
+        return super().__enter__()
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -53,7 +46,7 @@ class Logs:
         self.forward = Log()
         self.again = Log()
 
-    def contexts(self) -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
+    def contexts(self) -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
         """Inside the first, operations are logged as the forward's, inside the other as again."""
         return self.forward, self.again
 

@@ -1,0 +1,15 @@
+"""`torch.functional`: the functions of the top module that PyTorch writes in Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradscope.runtime import missing
+from gradscope.runtime.ops import FUNCTIONS
+from gradscope.runtime.public import IN_PYTHON
+
+globals().update({name: FUNCTIONS[name] for name in IN_PYTHON if name in FUNCTIONS})
+
+
+def __getattr__(name: str) -> Any:
+    raise missing.no_module_attribute("torch.functional", name, list(globals()))
