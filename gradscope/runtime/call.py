@@ -277,6 +277,8 @@ def _arrays(op: Operation, values: Sequence[Any]) -> list[Any]:
     if op.promotes:
         named = [v for v, aside in taken if not aside]
         flat = [t for v in named for t in (v if isinstance(v, list) else [v]) if t is not None]
+        if not flat:  # a list of none, which the kernel refuses
+            return [_cast(v, None) for v, _ in taken]
         kind = dtypes.result_type(*[_operand(t) for t in flat])
         if FLOATS in op.traits and not (kind.is_floating_point or kind.is_complex):
             kind = dtypes.get_default_dtype()

@@ -11,6 +11,7 @@ from gradscope.runtime import devices, dtypes
 from gradscope.runtime.call import fresh
 from gradscope.runtime.errors.leaves import integer_gradient
 from gradscope.runtime.placement import place
+from gradscope.runtime.reals import fitting
 from gradscope.runtime.tensor import Tensor, alias_of
 from gradscope.runtime.warned import warn
 
@@ -91,7 +92,7 @@ def array_of(data: Any, dtype: Any = None) -> Any:
     else:
         array = _from_python(data, None if dtype is None else dtype_named(dtype))
     kind = array.dtype if dtype is None else dtype_named(dtype).numpy
-    return array if array.dtype == kind else array.astype(kind)
+    return array if array.dtype == kind else fitting(array, kind).astype(kind)
 
 
 def _supported(array: Any) -> Any:

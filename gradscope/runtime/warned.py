@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable
 
 from gradscope.runtime.autograd.making import is_ours
 
@@ -31,3 +32,21 @@ def warn(text: str, category: type[Warning] = UserWarning) -> None:
     while frame.f_back is not None and is_ours(frame):
         frame, level = frame.f_back, level + 1
     warnings.warn(text, category, stacklevel=level)
+
+
+_said: set[str] = set()
+
+
+def warn_once(text: str) -> None:
+    """Warn, the first time in this process."""
+    if text not in _said or Always.on:
+        _said.add(text)
+        warn(text)
+
+
+def while_failing(say: Callable[[], None]) -> None:
+    """Give a warning while an error is under way, which goes first where warnings are errors."""
+    try:
+        say()
+    except Warning as warning:
+        sys.stderr.write(f"{type(warning).__name__}: {warning}\n")

@@ -21,7 +21,7 @@ from gradscope.runtime.placement import device_of, mark, wrapped_on
 from gradscope.runtime.size import Size
 from gradscope.runtime.state import local
 from gradscope.runtime.tensor import Tensor
-from gradscope.runtime.warned import warn
+from gradscope.runtime.warned import warn, while_failing
 
 
 class Identity(Node):
@@ -54,18 +54,23 @@ def run_backward(
 ) -> None:
     """The same without a gate: backwards nest deeply, and Python's stack is not endless."""
     wanted = () if inputs is None else _inputs(inputs, "backward")
-    if create_graph:
-        errors.grad_holds_graph()
     roots = _listed(tensors)
     seeds = _seeds(roots, _listed(grad_tensors, len(roots)))
-    _run(
-        roots,
-        seeds,
-        wanted,
-        keep_graph=create_graph if retain_graph is None else retain_graph,
-        create_graph=create_graph,
-        accumulate_grad=True,
-    )
+    try:
+        _run(
+            roots,
+            seeds,
+            wanted,
+            keep_graph=create_graph if retain_graph is None else retain_graph,
+            create_graph=create_graph,
+            accumulate_grad=True,
+        )
+    except BaseException:
+        if create_graph:
+            while_failing(errors.grad_holds_graph)
+        raise
+    if create_graph:  # a warning of the engine's waits until it is done
+        errors.grad_holds_graph()
 
 
 def _renamed(grad_tensors: Any, grad_variables: Any) -> Any:

@@ -15,13 +15,12 @@ from gradscope.runtime.op import (
 )
 from gradscope.runtime.ops import METHODS, method
 from gradscope.runtime.placement import place, read, stream_of
+from gradscope.runtime.reals import fitting
 from gradscope.runtime.tensor import Tensor
 
 
 def _converted(self, dtype, memory_format=None):
-    if self.dtype.kind == "c" and dtype.kind not in "cb":
-        self = self.real
-    return formats.copied(self, memory_format).astype(dtype, order="K", copy=False)
+    return formats.copied(fitting(self, dtype), memory_format).astype(dtype, order="K", copy=False)
 
 
 # The engine casts a gradient to the dtype of what it belongs to.

@@ -35,6 +35,8 @@ from gradscope.runtime.ops.words import (
     without,
 )
 from gradscope.runtime.outs import written
+from gradscope.runtime.tensor import Tensor
+from gradscope.runtime.warned import warn
 
 add_reduce: Any = np.add.reduce
 FLOAT32, FLOAT64, INT64 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int64)
@@ -374,6 +376,17 @@ def _spread_options(dim, unbiased, keepdim, correction):
     return None if dim is None else dims_of(dim), correction, keepdim
 
 
+def _warn_of_few(name, input, made, correction):
+    """Warn where each result is made of no more numbers than are taken off before dividing."""
+    results = (made[0] if isinstance(made, tuple) else made).numel()
+    if results and input.numel() // results > correction:
+        return
+    warn(
+        f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the "
+        "reduction factor (input numel divided by output numel)."
+    )
+
+
 def _spread_measure(row, name, doc):
     def measure(
         input, dim=None, unbiased=None, keepdim=False, *, correction=None, axis=None, keepdims=False
@@ -381,7 +394,10 @@ def _spread_measure(row, name, doc):
         dim, correction, keepdim = _spread_options(
             dim if axis is None else axis, unbiased, keepdim or keepdims, correction
         )
-        return row(input, dim, correction=correction, keepdim=keepdim)
+        made = row(input, dim, correction=correction, keepdim=keepdim)
+        if isinstance(input, Tensor):
+            _warn_of_few(name, input, made, 1 if correction is None else correction)
+        return made
 
     measure.__name__ = measure.__qualname__ = name
     measure.__doc__ = doc

@@ -22,6 +22,7 @@ from gradscope.runtime.op import (
 from gradscope.runtime.ops import METHODS, function, method
 from gradscope.runtime.ops.broadcasting import disagreement
 from gradscope.runtime.ops.words import zeros_like
+from gradscope.runtime.reals import fitting
 from gradscope.runtime.tensor import Tensor
 
 
@@ -29,7 +30,7 @@ def _copy_into(self, src, non_blocking=False):
     if src.ndim > self.ndim:  # NumPy would take dims of size 1 off
         raise RuntimeError(_uncopyable(self, src))
     try:
-        np.copyto(self, src, casting="unsafe")
+        np.copyto(self, fitting(src, self.dtype), casting="unsafe")
     except ValueError:
         raise RuntimeError(_uncopyable(self, src)) from None
     return self

@@ -253,3 +253,11 @@ def test_all_is_unpacked_in_the_order_in_which_it_was_packed(torch: Any) -> None
 
     packed = [number for word, number in log if word == "pack"]
     assert [number for word, number in log if word == "unpack"] == packed == [5.0, 3.0]
+
+
+def test_lists_of_no_tensors_are_refused_as_without_hooks(torch: Any) -> None:
+    for join in (torch.cat, torch.stack):
+        with pytest.raises((RuntimeError, ValueError)) as expected:
+            join([])
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+            assert raises(expected.type, lambda join=join: join([])) == str(expected.value)
