@@ -197,23 +197,21 @@ def _call(op: Operation, arguments: tuple[Any, ...]) -> Any:
     here = probe.here
     begin = perf_counter_ns() if here is not None else 0
     values = list(arguments)
-    arrays: list[Any] = []
     for i, p in enumerate(op.plan.parameters):
         if p.tensor:
             values[i] = _as_tensor(op, p, values[i])
     refusals = [t for t in op.traits if isinstance(t, Refused)]
+    arrays = _arrays(op, values)
     if refusals:
+        asides = [p.aside for p in op.plan.tensors]
+        named = [array for array, aside in zip(arrays, asides, strict=True) if not aside]
+        _refuse(refusals, named, given=False)
         named = [
             v._array
             for v, p in zip(values, op.plan.parameters, strict=True)
             if isinstance(v, Tensor) and not p.aside
         ]
         _refuse(refusals, named, given=True)
-    arrays = _arrays(op, values)
-    if refusals:
-        asides = [p.aside for p in op.plan.tensors]
-        named = [array for array, aside in zip(arrays, asides, strict=True) if not aside]
-        _refuse(refusals, named, given=False)
     where = placement.common(op, values) if ThreadState.devices else None
     if ThreadState.with_tangents is not None:
         made = ThreadState.with_tangents(op, values, arrays, begin, where)
