@@ -25,6 +25,7 @@ from gradscope.runtime.op import (
     w,
 )
 from gradscope.runtime.ops import both, function
+from gradscope.runtime.ops.spread import spread_measure
 from gradscope.runtime.ops.words import (
     ONES,
     ZERO,
@@ -35,8 +36,6 @@ from gradscope.runtime.ops.words import (
     without,
 )
 from gradscope.runtime.outs import written
-from gradscope.runtime.tensor import Tensor
-from gradscope.runtime.warned import warn
 
 add_reduce: Any = np.add.reduce
 FLOAT32, FLOAT64, INT64 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int64)
@@ -365,47 +364,12 @@ def logsumexp(input, dim, keepdim=False, *, axis=None, keepdims=False):
     return logsumexp__default(input, dims_of(dim), keepdim or keepdims)
 
 
-def _spread_options(dim, unbiased, keepdim, correction):
-    """The three ways to ask for a variance, as (dim, correction, keepdim)."""
-    if dim is True or dim is False:  # var(False)
-        dim, unbiased = None, dim
-    if correction is None and unbiased is not None:
-        correction = int(unbiased) if not unbiased or dim is not None else None
-    elif correction is None and dim is not None:
-        correction = 1
-    return None if dim is None else dims_of(dim), correction, keepdim
-
-
-def _warn_of_few(name, input, made, correction):
-    """Warn where each result is made of no more numbers than are taken off before dividing."""
-    results = (made[0] if isinstance(made, tuple) else made).numel()
-    if results and input.numel() // results > correction:
-        return
-    warn(
-        f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the "
-        "reduction factor (input numel divided by output numel)."
-    )
-
-
-def _spread_measure(row, name, doc):
-    def measure(
-        input, dim=None, unbiased=None, keepdim=False, *, correction=None, axis=None, keepdims=False
-    ):
-        dim, correction, keepdim = _spread_options(
-            dim if axis is None else axis, unbiased, keepdim or keepdims, correction
-        )
-        made = row(input, dim, correction=correction, keepdim=keepdim)
-        if isinstance(input, Tensor):
-            _warn_of_few(name, input, made, 1 if correction is None else correction)
-        return made
-
-    measure.__name__ = measure.__qualname__ = name
-    measure.__doc__ = doc
-    return measure
-
-
-var = both(_spread_measure(var__correction, "var", "The variance; divided by n - 1 unless told."))
-std = both(_spread_measure(std__correction, "std", "The square root of the variance."))
-var_mean = function(_spread_measure(var_mean__correction, "var_mean", "Variance and mean."))
-std_mean = function(_spread_measure(std_mean__correction, "std_mean", "Deviation and mean."))
+var = both(
+    spread_measure(var__correction, dims_of, "var", "The variance; divided by n - 1 unless told.")
+)
+std = both(spread_measure(std__correction, dims_of, "std", "The square root of the variance."))
+var_mean = function(spread_measure(var_mean__correction, dims_of, "var_mean", "Variance and mean."))
+std_mean = function(
+    spread_measure(std_mean__correction, dims_of, "std_mean", "Deviation and mean.")
+)
 function_alias(logsumexp, "special.logsumexp")
