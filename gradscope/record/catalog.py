@@ -311,13 +311,14 @@ class Catalog(TaskRows):
             self._describe_node(node, site)
         return int(node.seen)
 
-    def added_to(self, grad: Any) -> None:
-        """The engine added to a `.grad` in place: a write, if anybody knows the tensor."""
-        if grad.seen <= self.base:
+    def touched(self, tensor: Any) -> None:
+        """The engine added to a `.grad`, or a program says it wrote: if anybody knows the memory."""
+        storage = tensor._storage
+        if tensor.seen <= self.base and (storage is None or storage.seen <= self.base):
             return
-        written, version = self.number_of(grad), grad._version
+        written, version = self.number_of(tensor), tensor._version
         self.versions.append((
-            self.storage_of(grad, written), written, version - 1, version, self.base,
+            self.storage_of(tensor, written), written, version - 1, version, self.base,
             self._sites.here(1), self._contexts.of(_state()), self._contexts.now(),
         ))  # fmt: skip
 

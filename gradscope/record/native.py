@@ -236,6 +236,9 @@ class NativeProbe(ThreadNotes):
         if self.look is not None:
             self.look.wrote(number, target)
 
+    def touched(self, tensor: Any) -> None:
+        self.catalog.touched(tensor)
+
     def _window(self) -> int:
         self.rest()
         self.numbers.renew()
@@ -261,6 +264,7 @@ class NativeProbe(ThreadNotes):
 
     def ran(self, begin: int, end: int, task: Any, node: Any, popped: int, released: int) -> None:
         self.runs.note(begin, end, task.seen, node.seen, popped, released)
+        task.told = node.seen
 
     def sent(
         self, begin: int, target: Any, index: int, nr: int, how: int, left: int, heap: Any
@@ -315,18 +319,23 @@ class NativeProbe(ThreadNotes):
             self.answers.complete(case, lines)
 
     def fail(self, task: Any, node: Any) -> None:
-        """A node raised: it began, and it ended."""
+        """Something raised at a node: in its function, before it, or after."""
         attended, stage = self._attended.get(task, {}).get(get_ident(), (None, TAKEN))
-        if attended is node and stage is ENDED:
-            return  # what it returned was wrong
-        if attended is not node and task.told == node.seen > self.base:
-            return  # likewise, or this comes from a signal
-        now = perf_counter_ns()
+        if task.told == node.seen > self.base:
+            return  # its run has been told: this comes from a signal
+        begin, popped, taken = task.taken
         if attended is not node:
-            self.note(POP, task, node, len(local.state.queue), at=now)
-        if attended is not node or stage is TAKEN:
-            self.note(NODE_BEGIN, task, node, at=now)
-        self.note(NODE_END, task, node, 1)
+            begun = taken is node
+            length = popped if begun else len(local.state.queue)
+            self.note(POP, task, node, length, at=begin if begun else 0)
+            info = task.exec_info
+            if begun and (info is None or info[node].needed):
+                self.note(NODE_BEGIN, task, node, at=begin)
+                stage = BEGUN
+        if stage is BEGUN:
+            self.note(NODE_END, task, node, 1)
+        if taken is node and stage is not TAKEN:  # else a hook raised before it began
+            self.runs.note(begin, perf_counter_ns(), task.seen, node.seen, 0, -1)
 
     def skipped(self, task: Any, node: Any) -> None:
         self.note(SKIPPED, task, node)
@@ -361,7 +370,7 @@ class NativeProbe(ThreadNotes):
     def accumulate(self, task: Any, node: Any, leaf: Any, how: int) -> None:
         self.note(ACCUMULATE, task, node, self.catalog.id_of(leaf), how)
         if how == IN_PLACE:
-            self.catalog.added_to(leaf._meta.grad)
+            self.touched(leaf._meta.grad)
 
     def callback(self, task: Any, function: Any) -> None:
         self.note(CALLBACK, task, None, self.catalog.hook(function)[1])

@@ -39,7 +39,7 @@ class TaskRows:
     def task_begin(self, probe: Any, task: Any, root: Any, length: int, state: Any) -> None:
         from gradscope.record.native import ENTER, PUSH, TASK_BEGIN
 
-        task.seen = self._number()
+        number = self._number()
         parent = task.parent
         counts, info = task.dependencies, task.exec_info or {}
         nodes, remaining = probe.counted(counts)
@@ -52,10 +52,10 @@ class TaskRows:
         captured = [self.number_of_node(n) for n, e in info.items() if e.captures]
         now = perf_counter_ns()  # after all nodes that were made before the recording are described
         called = self._sites.here(2)
-        self.recent.task(task.seen, called)
+        self.recent.task(number, called)
         # The row first: another thread may be writing down what has been noted so far.
         self.tasks.append({
-            "id": task.seen,
+            "id": number,
             "roots": roots, "inputs": inputs, "needed": needed, "captured": captured,
             "keep_graph": task.keep_graph, "create_graph": task.create_graph,
             "accumulate_grad": task.accumulate_grad, "depth": task.reentrant_depth,
@@ -64,6 +64,7 @@ class TaskRows:
             "step": self._contexts.step,
             "begin": now - self._contexts._start,
         })  # fmt: skip
+        task.seen = number
         if parent is not None:
             probe.note(ENTER, task, task.parent_node, task.reentrant_depth, at=now)
         probe.note(TASK_BEGIN, task, None, at=now)

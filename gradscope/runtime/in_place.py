@@ -109,6 +109,13 @@ def count_write(target: Tensor, writer: Any) -> None:
     versions.writer = writer
 
 
+def count_told_write(target: Tensor, writer: str) -> None:
+    """The same for a write that only the program knows of, and tells: there is no call to see."""
+    count_write(target, writer)
+    if probe.here is not None:
+        probe.here.touched(target)
+
+
 def _castable(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
     ranks = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}
     return ranks.get(source.kind, 2) <= ranks.get(target.kind, 2)

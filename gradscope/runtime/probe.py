@@ -78,6 +78,7 @@ class Probe(Protocol):
         self, op: Any, inputs: Any, target: Any, node: Any, begin: int, state: Any
     ) -> None: ...
     def made(self, node: Any) -> None: ...
+    def touched(self, tensor: Any) -> None: ...  # a write that is no call's
     def placed(self, tensor: Any, device: Any) -> None: ...  # one told before, or yet unknown
 
     # backward

@@ -59,11 +59,11 @@ class Unbuilt:
                 self.functions[self.functions.index(function)] = moved
 
     def build(self) -> None:
-        """Give all functions their code."""
+        """Give all functions their code; once more, if somebody interrupted that."""
         with _lock:
-            functions, self.functions = self.functions, None
-            for made in functions or ():
+            for made in self.functions or ():
                 self._complete(made)
+            self.functions = None
 
     def _complete(self, made: FunctionType) -> None:
         scope = made.__globals__
@@ -73,8 +73,8 @@ class Unbuilt:
             for probed in (False, True)
         )
         made.__defaults__, made.__kwdefaults__ = plain.__defaults__, plain.__kwdefaults__
-        made.__code__ = watched.__code__ if probe.calls_told else plain.__code__
         probe.roads.append((made, plain.__code__, watched.__code__))
+        made.__code__ = watched.__code__ if probe.calls_told else plain.__code__
 
 
 def _stand_in(kind: str) -> CodeType:

@@ -72,16 +72,20 @@ class Engine:
         depth = state.reentrant_depth
         deep = depth >= MAX_DEPTH or (depth > 0 and _stack_is_long())
         shared = deep or state.borrowing or ThreadState.devices
-        length = -1 if shared else state.queue.push(task, root, buffer)
-        if here is not None:
-            here.task_begin(task, root, length, state)
-            if here.look is not None:
-                for (node, nr), grad in zip(roots, grads, strict=True):
-                    here.look.seed(task, node, nr, grad)
-        if shared:
-            self.execute_shared(task, root, buffer, state, deep=deep)
-        else:
-            self.thread_main(task, state)
+        try:
+            length = -1 if shared else state.queue.push(task, root, buffer)
+            if here is not None:
+                here.task_begin(task, root, length, state)
+                if here.look is not None:
+                    for (node, nr), grad in zip(roots, grads, strict=True):
+                        here.look.seed(task, node, nr, grad)
+            if shared:
+                self.execute_shared(task, root, buffer, state, deep=deep)
+            else:
+                self.thread_main(task, state)
+        except BaseException as error:  # between two nodes: no other backward may find the rest
+            state.queue.discard(task)
+            task.error = task.error or error
         if probe.here is not None:
             probe.here.task_end(task)
         if task.error is not None:
@@ -180,7 +184,8 @@ class Engine:
                         probe.here.popped(owner, node, probe.here.clock(), len(heap))
                 except BaseException as error:  # carried to whoever called backward
                     self.fail(owner, node, error)
-                owner.outstanding_tasks -= 1
+                finally:
+                    owner.outstanding_tasks -= 1
             # Callbacks see the modes of this task, and the node it was started in.
             state.task, state.node, state.grad_enabled = task, before[1], task.create_graph
             state.context = 0

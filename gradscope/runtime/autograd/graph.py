@@ -17,7 +17,7 @@ from gradscope.runtime.autograd.saving import (
     saved_tensors_hooks,
 )
 from gradscope.runtime.errors.starting import edge_without_grad
-from gradscope.runtime.in_place import count_write
+from gradscope.runtime.in_place import count_told_write
 from gradscope.runtime.inference import is_inference
 from gradscope.runtime.state import local
 from gradscope.runtime.tensor import Tensor
@@ -70,7 +70,7 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
                 "increment_version expects each element of the iterable to be a tensor"
             )
         if not is_inference(each):
-            count_write(each, "increment_version")
+            count_told_write(each, "increment_version")
 
 
 @contextmanager

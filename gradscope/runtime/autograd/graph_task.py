@@ -78,6 +78,7 @@ class GraphTask:
         "released",
         "seen",
         "state",
+        "taken",
         "told",
     )
 
@@ -114,6 +115,7 @@ class GraphTask:
         self.parent_node: Node | None = None
         self.lock = threading.RLock()
         self.seen = 0
+        self.taken: Any = (0, 0, None)  # likewise: when, how long the queue was, and which node
         self.told = 0  # for a watcher: what it has seen the last node as whose run it was told
         self.state: Any = None
 

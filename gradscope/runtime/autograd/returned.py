@@ -10,7 +10,7 @@ import numpy as np
 from gradscope.runtime.autograd.node import Node
 from gradscope.runtime.call import wrap
 from gradscope.runtime.errors import custom_functions as errors
-from gradscope.runtime.in_place import check_rebase, count_write
+from gradscope.runtime.in_place import check_rebase, count_told_write
 from gradscope.runtime.meta import CreationMeta
 from gradscope.runtime.operation import REGISTRY
 from gradscope.runtime.placement import mark
@@ -129,7 +129,7 @@ def _written(tensors: Sequence[Any], writer: str) -> set[int]:
     for position, tensor in enumerate(tensors):
         if not isinstance(tensor, Tensor):
             raise errors.dirty_type(position, tensor)
-        count_write(tensor, writer)
+        count_told_write(tensor, writer)
     return {id(tensor) for tensor in tensors}
 
 

@@ -132,6 +132,9 @@ def engine_warning(
 
 
 def _declare(slug: str, remedy: str, function: Callable[..., Case]) -> EngineError:
-    assert slug not in DECLARED, f"two errors are called {slug}"
+    before = DECLARED.get(slug)
+    # A module whose import was interrupted is imported again.
+    again = before is not None and before.function.__module__ == function.__module__
+    assert before is None or again, f"two errors are called {slug}"
     DECLARED[slug] = made = EngineError(slug, remedy, function)
     return made

@@ -44,6 +44,7 @@ class Queue:
     keys: dict[Item, Key] = field(default_factory=dict)  # of what is in it
     doubtful: int = 0  # left behind by failed graph tasks, and thrown away some time
     abandoned: set[Item] = field(default_factory=set)  # which these are
+    untold: set[int] = field(default_factory=set)  # tasks that failed, perhaps just after a push
 
     def push(self, item: Item, key: Key) -> None:
         heappush(self.heap, (key, item))
@@ -61,6 +62,8 @@ class Queue:
             del self.keys[item]
             self.abandoned.add(item)
             self.doubtful += 1
+        self.untold.add(task)
+        self.doubtful += 1
 
     def fits(self, length: int) -> bool:
         """Whether this can be its length; from now on it is."""
@@ -119,6 +122,10 @@ def _pop(facts: Facts, queue: Queue, move: Move, found: Replay) -> None:
     key = queue.keys.get(move.item)
     if key is None and move.item in queue.abandoned:
         queue.abandoned.remove(move.item)  # thrown away in so many words
+        queue.doubtful -= 1
+        return
+    if key is None and move.item.task in queue.untold:
+        queue.untold.remove(move.item.task)  # likewise; whoever pushed it was interrupted there
         queue.doubtful -= 1
         return
     if key is None:

@@ -44,14 +44,14 @@ def nodes_are_heard(torch: Any) -> None:
 
 @detector
 def hooks_of_every_output(torch: Any) -> None:
-    """Each hears the gradient of its own tensor."""
+    """Each hears the gradient of its own tensor, in the order in which they were registered."""
     x = leaf(torch, 1.0, 2.0)
     first, second = x.unbind()
     heard: list[Any] = []
-    first.register_hook(lambda grad: heard.append(("first", grad.item())))
     second.register_hook(lambda grad: heard.append(("second", grad.item())))
+    first.register_hook(lambda grad: heard.append(("first", grad.item())))
     (first * 3 + second * 5).backward()
-    assert heard == [("first", 3.0), ("second", 5.0)], heard
+    assert heard == [("second", 5.0), ("first", 3.0)], heard
 
 
 @detector

@@ -118,7 +118,7 @@ FUNCTIONS: dict[str, Plant] = {
         "autograd.returned._Output.differentiable", "return tensor\n", "return alias(tensor)\n"
     ),
     "a write that a custom function made and nobody counts": line(
-        "autograd.returned._written", "count_write(tensor, writer)", "pass"
+        "autograd.returned._written", "count_told_write(tensor, writer)", "pass"
     ),
     "a written input that need not be returned": line(
         "autograd.returned.record_history",
@@ -137,7 +137,7 @@ FUNCTIONS: dict[str, Plant] = {
         "autograd.returned.record_history", "id(value) not in constant and", ""
     ),
     "a once differentiable backward that records": line(
-        "autograd.function.once_differentiable", "with no_grad():", "if True:"
+        "autograd.once_differentiable.once_differentiable", "with no_grad():", "if True:"
     ),
     "a once differentiable backward that is differentiated": line(
         "autograd.once_differentiable.once_differentiable",
