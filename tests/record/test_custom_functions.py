@@ -121,7 +121,9 @@ def test_a_write_inside_forward_is_a_version() -> None:
     mine = function(torch, in_place, lambda ctx, g: g * 2)
     trace = traced(lambda: mine.apply(leaf(1.0) * 1).sum().backward())
 
-    assert [trace.table(Op).row(row.op).name for row in trace.rows(Version)][:1] == ["mul_"]
+    writes = list(trace.rows(Version))
+    assert trace.table(Op).row(writes[0].op).name == "mul_"
+    assert [(row.new, row.op == NONE) for row in writes] == [(1, False), (2, True)]  # mark_dirty
 
 
 def test_a_backward_inside_a_backward() -> None:

@@ -44,7 +44,8 @@ class Queue:
     keys: dict[Item, Key] = field(default_factory=dict)  # of what is in it
     doubtful: int = 0  # left behind by failed graph tasks, and thrown away some time
     abandoned: set[Item] = field(default_factory=set)  # which these are
-    untold: set[int] = field(default_factory=set)  # tasks that failed, perhaps just after a push
+    failed: set[int] = field(default_factory=set)  # the tasks that have failed,
+    untold: set[int] = field(default_factory=set)  # and those of them that may have pushed one more
 
     def push(self, item: Item, key: Key) -> None:
         heappush(self.heap, (key, item))
@@ -62,8 +63,10 @@ class Queue:
             del self.keys[item]
             self.abandoned.add(item)
             self.doubtful += 1
-        self.untold.add(task)
-        self.doubtful += 1
+        if task not in self.failed:
+            self.failed.add(task)
+            self.untold.add(task)
+            self.doubtful += 1
 
     def fits(self, length: int) -> bool:
         """Whether this can be its length; from now on it is."""
