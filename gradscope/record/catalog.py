@@ -312,7 +312,7 @@ class Catalog(TaskRows):
         return int(node.seen)
 
     def touched(self, tensor: Any) -> None:
-        """The engine added to a `.grad`, or a program says it wrote: if anybody knows the memory."""
+        """The engine added to a `.grad`, or a program says it wrote; told if somebody saw it."""
         storage = tensor._storage
         if tensor.seen <= self.base and (storage is None or storage.seen <= self.base):
             return

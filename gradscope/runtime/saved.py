@@ -144,9 +144,9 @@ def pack(saved: SavedVariable, tensor: Any, hooks: tuple[Any, Any]) -> None:
     saved.packed = NOTHING  # as long as the hook has not returned
     saved.tensor = None
     saved.array = None
-    grad_enabled, state.grad_enabled = state.grad_enabled, False
     if here is not None:
         here.hook_begin(state.task, state.node, PACK, 0, hooks[0])
+    grad_enabled, state.grad_enabled = state.grad_enabled, False
     try:
         saved.packed = hooks[0](tensor)
     finally:

@@ -160,7 +160,9 @@ VIEWS: dict[str, Plant] = {
         "in_place.check_inplace", "elif meta.requires_grad and target._edge is None:", "elif False:"
     ),
     "a view of a leaf that can be written to": line(
-        "in_place.check_rebase", "if target.requires_grad and meta.base.is_leaf:", "if False:"
+        "in_place.check_rebase",
+        "if target.requires_grad and meta.base.is_leaf_so_far():",
+        "if False:",
     ),
     "memory that is written to in three places at once": line(
         "overlap.repeats", "size > 1 for", "size > 9 for"

@@ -128,7 +128,7 @@ KEPT: dict[str, Plant] = {
     "nothing is released": keeps(True),
     "everything is released at once": keeps(False),
     "a graph that is kept unless it is wanted": line(
-        "autograd.roots.backward",
+        "autograd.roots.run_backward",
         "create_graph if retain_graph is None else retain_graph",
         "create_graph if retain_graph is None else not retain_graph",
     ),
@@ -203,8 +203,8 @@ LEAVES: dict[str, Plant] = {
     ),
     "a gradient with a graph that is not copied": line(
         "autograd.accumulate_grad.AccumulateGrad._accumulate_tensor",
-        "self._copied(grad) if recording",
-        "grad if recording",
+        "meta.grad = self._copied(grad)",
+        "meta.grad = grad",
     ),
     "a first gradient that two leaves share": line(
         "autograd.accumulate_grad.AccumulateGrad._accumulate_array",

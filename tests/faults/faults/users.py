@@ -79,7 +79,7 @@ HOOKS: dict[str, Plant] = {
 FUNCTIONS: dict[str, Plant] = {
     "a forward that records": line(
         "autograd.function.Function.apply",
-        "with no_grad():",
+        "with untracked() if dual else no_grad():",
         "if True:",
     ),
     "gradients that are made up although nobody wants them": line(
@@ -127,7 +127,7 @@ FUNCTIONS: dict[str, Plant] = {
     ),
     "a leaf that a custom function may write to": line(
         "autograd.returned._Output._rewritten",
-        "if tensor.is_leaf and tensor.requires_grad:",
+        "if tensor.is_leaf_so_far() and tensor.requires_grad:",
         "if False:",
     ),
     "a view from a custom function that may be written to": line(
