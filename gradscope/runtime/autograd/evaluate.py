@@ -40,8 +40,7 @@ def evaluate_function(task: GraphTask, node: Node, inputs: list[Any], heap: list
     here, info, raw = probe.here, task.exec_info, task.raw
     begin = popped = ended = 0
     if here is not None:
-        begin, popped = clock(), len(heap)
-        task.taken = begin, popped, node
+        begin, popped, _ = task.taken = clock(), len(heap), node
         if here.look is not None and node._extra is None and info is None:
             here.look.inputs(task, node, inputs)
     if node._extra is None and info is None:
