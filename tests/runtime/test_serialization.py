@@ -321,3 +321,9 @@ def test_tensors_of_simulated_devices_go_back_to_theirs_or_elsewhere() -> None:
     assert str(again(torch, x).device) == "sim:0"
     assert str(again(torch, x, map_location="cpu").device) == "cpu"
     assert str(again(torch, torch.ones(3), map_location="sim:0").device) == "sim:0"
+
+
+@pytest.mark.parametrize("pickled", [b"\x80\x02", b"\x80\x02R.", b"\x80\x02X\x01\x00\x00\x00\xff."])
+def test_a_pickle_with_a_wrong_byte_is_said_to_be_damaged(pickled: bytes) -> None:
+    with pytest.raises(pickle.UnpicklingError, match=r"its data.pkl is damaged \("):
+        runtime().load(archive_of(pickled))

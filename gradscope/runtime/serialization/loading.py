@@ -19,6 +19,9 @@ from gradscope.runtime.storage import Storage
 from gradscope.runtime.typed_storage import TypedStorage
 
 _BLOCKED: Final = frozenset({"nt", "os", "posix", "sys"})
+_DAMAGES: Final = (EOFError, IndexError, KeyError, UnicodeDecodeError)
+"""What reading a pickle with a wrong byte in it ends in."""
+
 _UNSAFE: Final = (
     "In PyTorch 2.6, we changed the default value of the `weights_only` argument in `torch.load` "
     "from `False` to `True`. Re-running `torch.load` with `weights_only` set to `False` will "
@@ -62,6 +65,9 @@ def load(
             return _WeightsUnpickler(pickled, storages).load()
         except pickle.UnpicklingError as error:
             raise pickle.UnpicklingError(_explained(str(error))) from None
+        except _DAMAGES as error:
+            found = f"its data.pkl is damaged ({type(error).__name__}: {error})"
+            raise pickle.UnpicklingError(_explained(found)) from None
 
 
 def _explained(message: str) -> str:
