@@ -3,6 +3,7 @@
     mul = op(
         "MulBackward0",
         lambda self, other: self * other,
+        ELEMENTWISE,
         PROMOTES,
         self=lambda grad, other: grad * other,
         other=lambda grad, self: grad * self,
@@ -10,7 +11,7 @@
 
 A derivative's parameter names are its save list: an input, `result` (or an output's name),
 `<input>_shape`, `<input>_numel`, `<input>_strides`, an option, or `needs`. What a gradient that
-nobody wants would need is not kept.
+nobody wants would need is not kept. ELEMENTWISE is how the tangent is made, see traits.py.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from gradscope.runtime.autograd.node import NOWHERE, Node, new
 from gradscope.runtime.autograd.validate import apply
 from gradscope.runtime.in_place import refusal
 from gradscope.runtime.meta import AutogradMeta, CreationMeta, DualMeta, ViewMeta
-from gradscope.runtime.placement import mark
+from gradscope.runtime.placement import mark, wrapped_on
 from gradscope.runtime.saved import freed
 from gradscope.runtime.state import ThreadState, local
 from gradscope.runtime.storage import Storage, VersionCounter
@@ -282,12 +282,7 @@ class CopySlices(Node):
 
     def _blank(self, grad: Any) -> Any:
         """A tensor laid out as the base."""
-        made = grad.detach()
-        made._array = self.window.blank(grad._array.shape, grad._array.dtype)
-        where = made._storage.device
-        made._storage = None if where is None else Storage(made._array, where)
-        made._versions = None
-        return made
+        return wrapped_on(self.window.blank(grad._array.shape, grad._array.dtype), grad.device)
 
 
 def set_gradient_edge(tensor: Tensor, node: Node, nr: int) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradscope.runtime import probe
+from gradscope.runtime.autograd.forward_grad import fw_grad, plainly, set_fw_grad
 from gradscope.runtime.autograd.hooks import POST_ACCUMULATE, Hooks, checked
 from gradscope.runtime.autograd.input_buffer import ALONE
 from gradscope.runtime.autograd.making import remember
@@ -84,18 +85,16 @@ class AccumulateGrad(Node):
 
     def _accumulate_tensor(self, grad: Any) -> int:
         meta = self.variable.meta()
-        recording = local.state.grad_enabled
+        if not local.state.grad_enabled:
+            how = self._accumulate_array(grad._array, alone=False)
+            if how == IN_PLACE:
+                _add_tangent(meta.grad, fw_grad(grad))
+            return how
         if meta.grad is None:
-            if recording:
-                meta.grad = self._copied(grad)
-            else:
-                meta.grad = wrapped_on(self._laid_out(grad._array), device_of(self))
+            meta.grad = self._copied(grad)
             return CLONED
-        if recording:
-            meta.grad = meta.grad + grad
-            return OUT_OF_PLACE
-        meta.grad += grad
-        return IN_PLACE
+        meta.grad = meta.grad + grad
+        return OUT_OF_PLACE
 
     def _copied(self, grad: Any) -> Any:
         """A copy that has the gradient as its history, laid out as the leaf."""
@@ -161,6 +160,19 @@ class AccumulateGrad(Node):
                     here.look.stepped(task, self, self.variable)
         if given is not self.variable:
             raise errors.accumulate_hook_result(returning)
+
+
+def _add_tangent(grad: Any, tangent: Any) -> None:
+    """What is added to a gradient in place brings its tangent with it."""
+    if tangent is None:
+        return
+    before = fw_grad(grad)
+    with plainly():
+        if before is not None:
+            before.add_(tangent)
+            return
+        tangent = tangent.clone()
+    set_fw_grad(grad, tangent, written=True)
 
 
 def owns(array: Any) -> bool:

@@ -133,6 +133,28 @@ def test_views_share_the_tangent_of_their_base_and_writes_go_into_it(
     seen(shows)
 
 
+@pytest.mark.rule(31)
+def test_gradients_and_tangents_of_one_program_go_into_one_trace(torch: Any, seen: Seen) -> None:
+    fw = torch.autograd.forward_ad
+    leaf = numbers(torch, 3).requires_grad_()
+    with fw.dual_level():
+        dual = fw.make_dual(leaf, numbers(torch, 3))
+        written = dual * 1
+        written[0] = 7.0
+        for _ in range(2):
+            (written * dual).sum().backward(retain_graph=True)
+        assert leaf.grad.tolist() == [14.0, 8.0, 12.0]
+        assert fw.unpack_dual(leaf.grad).tangent.tolist() == [0.0, 4.0, 6.0]
+
+    def shows(trace: Trace) -> bool:
+        # What an engine computes of a gradient with a tangent is in the task it computes it for.
+        tasks = [task.id for task in trace.rows(schema.GraphTask)]
+        products = Counter(op.task for op in trace.rows(schema.Op) if op.name == "mul")
+        return len(tasks) == 2 and all(products[task] >= 4 for task in tasks)
+
+    seen(shows)
+
+
 # -- custom functions in forward mode -----------------------------------------------------------
 
 
