@@ -241,9 +241,8 @@ def test_a_jvp_writes_in_place_where_forward_does(torch: Any, seen: Seen) -> Non
         assert fw.unpack_dual(tail).tangent._base is fw.unpack_dual(base).tangent
 
     def shows(trace: Trace) -> bool:
-        # The write of forward and that of jvp, into two storages.
-        first, second, *_ = trace.rows(schema.Version)
-        return first.storage != second.storage
+        # Forward writes, and jvp to the tangent: where jvp was refused first, forward alone.
+        return len({version.storage for version in trace.rows(schema.Version)}) == 2 + 1 + 2 + 2
 
     seen(shows)
 
