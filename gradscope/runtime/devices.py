@@ -28,6 +28,11 @@ class device:  # noqa: N801  (PyTorch's name)
     def __init__(self, type: Any = "cpu", index: int | None = None) -> None:
         if isinstance(type, device):
             type, index = type.type, type.index
+        elif isinstance(type, int):
+            raise RuntimeError(
+                "Cannot access accelerator device when none is available.\n"
+                f"A simulated device is asked for by name: 'sim:{type}'."
+            )
         kind, _, number = str(type).partition(":")
         if kind not in KNOWN:
             raise RuntimeError(
@@ -95,7 +100,7 @@ def check(wanted: Any) -> device:
         return default()
     if wanted is CPU:
         return CPU
-    found = device("sim", wanted) if isinstance(wanted, int) else device(wanted)
+    found = device(wanted)
     if found.type == "cpu":
         return CPU
     number = found.index or 0
