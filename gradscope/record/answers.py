@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from gradscope.record.functions import name_of
 from gradscope.record.local_names import local_name
 from gradscope.record.recent import Recent, writes_since
 from gradscope.runtime.autograd.accumulate_grad import AccumulateGrad
@@ -22,17 +23,19 @@ if TYPE_CHECKING:
 
 
 class Answers:
-    """Completes engine errors from what was noted; `flush` brings `recent` up to date."""
+    """Completes engine errors from what was noted; `look_back` brings `recent` up to date."""
 
-    def __init__(self, base: int, sites: Sites, recent: Recent, flush: Callable[[], None]) -> None:
+    def __init__(
+        self, base: int, sites: Sites, recent: Recent, look_back: Callable[[], None]
+    ) -> None:
         self._base = base
         self._sites = sites
         self._recent = recent
-        self._flush = flush
+        self._look_back = look_back
 
     def complete(self, case: Case, lines: list[str]) -> None:
         """Add what is known of the case, a sentence each."""
-        self._flush()
+        self._look_back()
         lines.extend(self._origin(case))
         if case.writes is not None:
             lines.extend(self._writes(case))
@@ -44,7 +47,7 @@ class Answers:
         if task is not None and task.seen > self._base:
             called = self._at(self._recent.called_at(task.seen))
             if called:
-                lines.append(f"This backward was called{called}.")
+                lines.append(f"It was raised in the backward called{called}.")
 
     # -- where it comes from ------------------------------------------------------------------
 
@@ -131,8 +134,7 @@ class Answers:
     def _hook(self, hook: Any) -> Iterator[str]:
         at = self._at(self._sites.of_function(hook))
         if at:
-            name = getattr(hook, "__qualname__", None) or type(hook).__name__
-            yield f"The hook {name} is{at}."
+            yield f"The hook {name_of(hook)} is{at}."
 
     def _at(self, site: int) -> str:
         """` at train.py:4 (y.add_(1))`; "" where that is not known."""

@@ -79,6 +79,13 @@ class Log:
             del self._cells[:size]
             self._taken.append(np.fromiter(cells, np.int64, size).reshape(-1, self.width).T)
 
+    def so_far(self) -> Ints:
+        """All records so far, which stay to be taken."""
+        table = self.take()
+        if table.shape[1]:
+            self._taken.append(table)
+        return table
+
     def take(self) -> Ints:
         """All records so far, one row per column."""
         self.rest()

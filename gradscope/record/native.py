@@ -314,9 +314,10 @@ class NativeProbe(ThreadNotes):
     def failed(self, task: Any, node: Any, error: BaseException) -> None:
         self.catalog.failed(self, task, node, error)
 
-    def refused(self, slug: str, case: Any, lines: list[str]) -> None:
+    def refused(self, slug: str, case: Any, lines: list[str]) -> bool:
         if self.answers is not None:
             self.answers.complete(case, lines)
+        return True
 
     def fail(self, task: Any, node: Any) -> None:
         """Something raised at a node: in its function, before it, or after."""

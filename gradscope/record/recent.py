@@ -8,7 +8,6 @@ is older, the finished trace knows.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,8 +21,14 @@ if TYPE_CHECKING:
 MOST = 1 << 18
 """How many records of one kind are kept."""
 
+MANY = 64
+"""How many pieces there are before they are joined."""
+
 WRITES = 16
 """How many writes are kept of one set of aliases."""
+
+RELEASED = 11
+"""The code of the event; see native.py."""
 
 NO_GRAD = -2
 """In place of the sequence number of a call's node: grad mode was off."""
@@ -81,47 +86,61 @@ class _Bounded(dict[int, Any]):
         self[key] = value
 
 
-class _Columns:
-    """Keeps the last records of a kind as arrays."""
+class Columns:
+    """Keeps the last records of a kind as arrays; `waiting` are those not flushed yet."""
 
     def __init__(self) -> None:
+        self.waiting: list[Ints] = []
         self._parts: deque[Ints] = deque()
         self._count = 0
 
     def keep(self, table: Ints) -> None:
-        if table.shape[1]:
-            self._parts.append(table[:, -MOST:])
-            self._count += self._parts[-1].shape[1]
-        while self._count - self._parts[0].shape[1] >= MOST if self._parts else False:
+        """Records that are flushed now."""
+        self.waiting = []
+        if not table.shape[1]:
+            return
+        self._parts.append(table[:, -MOST:])
+        self._count += self._parts[-1].shape[1]
+        while self._count - self._parts[0].shape[1] >= MOST:
             self._count -= self._parts.popleft().shape[1]
+        if len(self._parts) > MANY:
+            self._parts = deque([np.concatenate(self._parts, axis=1)])
 
-    def newest_first(self) -> Iterator[Ints]:
-        return reversed(self._parts)
+    def last(self, key: int) -> list[int] | None:
+        """The newest record that begins with this."""
+        for part in (*self.waiting, *reversed(self._parts)):
+            found = np.flatnonzero(part[0] == key)
+            if len(found):
+                record: list[int] = part[:, found[-1]].tolist()
+                return record
+        return None
+
+    def __len__(self) -> int:
+        return self._count
+
+
+def called(table: Ints) -> Ints:
+    """Of ordinary calls, as their log has them: number, operation, site, sequence number."""
+    return np.stack((table[0] & ~1, table[4], table[-2], table[5]))
+
+
+def released(runs: Ints, events: Ints) -> Ints:
+    """Of runs and single events, as their logs have them: released nodes, and the graph tasks."""
+    ran, single = runs[[3, 2]][:, runs[5] == 1], events[[4, 3]][:, events[1] == RELEASED]
+    both = np.concatenate((ran, single), axis=1)
+    both[0] &= ~1
+    return both
 
 
 class Recent:
     """The last calls, releases and backwards of one recording."""
 
     def __init__(self) -> None:
-        self._calls = _Columns()  # number, operation, site, sequence number
-        self._released = _Columns()  # node, graph task
+        self.calls = Columns()
+        self.released = Columns()
         self._full: _Bounded = _Bounded()  # calls written out in full
         self._outputs: _Bounded = _Bounded()  # tensor → the call that made it
         self._tasks: _Bounded = _Bounded()  # graph task → where backward was called
-
-    # -- what goes by -------------------------------------------------------------------------
-
-    def calls(self, table: Ints) -> None:
-        """Ordinary calls, as their log has them."""
-        self._calls.keep(np.stack((table[0] & ~1, table[4], table[-2], table[5])))
-
-    def runs(self, table: Ints) -> None:
-        """Runs of nodes, as their log has them."""
-        self._released.keep(table[[3, 2]][:, table[5] == 1])
-
-    def released(self, table: Ints) -> None:
-        """Nodes and the graph tasks that released them."""
-        self._released.keep(table)
 
     def full_call(self, number: int, made: Made) -> None:
         self._full.keep(number, made)
@@ -140,20 +159,16 @@ class Recent:
         if call in self._full:
             made: Made = self._full[call]
             return made
-        for part in self._calls.newest_first():
-            found = np.flatnonzero(part[0] == call)
-            if len(found):
-                _, op, site, sequence = part[:, found[-1]].tolist()
-                return Made(op, site, sequence != NO_GRAD)
-        return None
+        found = self.calls.last(call)
+        if found is None:
+            return None
+        _, op, site, sequence = found
+        return Made(op, site, sequence != NO_GRAD)
 
     def released_by(self, node: int) -> int | None:
         """The graph task that released what this node had saved."""
-        for part in self._released.newest_first():
-            found = np.flatnonzero(part[0] & ~1 == node)
-            if len(found):
-                return int(part[1, found[-1]])
-        return None
+        found = self.released.last(node)
+        return None if found is None else found[1]
 
     def called_at(self, task: int) -> int:
         """Where this backward was called."""

@@ -17,8 +17,9 @@ from gradscope.record.contexts import Contexts
 from gradscope.record.layouts import Layouts
 from gradscope.record.log import taken
 from gradscope.record.modules import Modules
-from gradscope.record.native import RELEASED, NativeProbe, Numbers
+from gradscope.record.native import NativeProbe, Numbers
 from gradscope.record.operators import Operators
+from gradscope.record.recent import called, released
 from gradscope.record.sites import Sites
 from gradscope.trace import schema
 from gradscope.trace.shorthand import tables as short
@@ -55,7 +56,7 @@ class Session:
         self.probe = NativeProbe(
             self.numbers, self.sites, self.layouts, self.contexts, self.catalog
         )
-        self.probe.answers = Answers(self.base, self.sites, self.catalog.recent, self.flush)
+        self.probe.answers = Answers(self.base, self.sites, self.catalog.recent, self.look_back)
         self.probe.on_rest = self.rest
         self.probe.module_id = self.modules.id
         self.catalog.on_task_end = self.flush_if_due
@@ -113,6 +114,16 @@ class Session:
                 self.writer.commit()
                 self._flushed = time.perf_counter_ns()
 
+    def look_back(self) -> None:
+        """Let errors be told of what has not been flushed, too."""
+        probe, recent = self.probe, self.catalog.recent
+        with self._alone(wait=True) as alone:
+            if alone:
+                logs = (probe.calls_one, probe.calls_two)
+                recent.calls.waiting = [called(log.so_far()) for log in logs]
+                runs, singles = probe.runs.so_far(), probe.events.so_far()
+                recent.released.waiting = [released(runs, singles)]
+
     @contextmanager
     def _alone(self, *, wait: bool) -> Iterator[bool]:
         """Keep others from the notes, if they are free.
@@ -162,7 +173,7 @@ class Session:
             if not table.shape[1]:
                 continue
             self._records += table.shape[1]
-            self.catalog.recent.calls(table)
+            self.catalog.recent.calls.keep(called(table))
             names = ("begin", "end", "context", "op", "sequence", "topological")
             columns = dict(zip(names, table[1:7], strict=True))
             self.operators.write(columns["op"])
@@ -224,8 +235,7 @@ class Session:
         if strange.any():
             moves = moves[:, ~np.isin(moves[0], runs[0][strange])]
             runs = runs[:, ~strange]
-        self.catalog.recent.runs(runs)
-        self.catalog.recent.released(singles[[4, 3]][:, singles[1] == RELEASED])
+        self.catalog.recent.released.keep(released(runs, singles))
         if runs.shape[1]:
             begin, ended, task, node, popped, told = runs
             self._put(short.Run, {

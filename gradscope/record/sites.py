@@ -10,8 +10,10 @@ from threading import RLock
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
+from gradscope.record.functions import written
 from gradscope.record.log import taken
 from gradscope.trace.schema import NONE, Frame, Stack
+from gradscope.trace.text import visible
 from gradscope.trace.writer import Writer
 
 if TYPE_CHECKING:
@@ -22,8 +24,8 @@ PACKAGE = f"{Path(__file__).absolute().parents[1]}{os.sep}"
 OURS = -2
 """In place of a site: a frame of gradscope's own, whose caller is the one to name."""
 
-LONGEST = 80
-"""How much of a line's text is quoted in an error."""
+LONGEST, LONG_PATH = 80, 4096
+"""How much of a line's text is quoted in an error, and of its path."""
 
 OUTSIDE = ("<road ", "<frozen runpy>", "<frozen importlib")
 
@@ -140,20 +142,15 @@ class Sites:
         file, line, _ = list(self._frames)[frame]
         text = linecache.getline(file, line).strip()
         short = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
-        return f"{_shown(file, self._folder)}:{line}{f' ({short})' if short else ''}"
+        place = f"{_shown(file, self._folder)}:{line}"
+        return visible(f"{place} ({short})" if short else place, LONG_PATH)
 
     def of_function(self, function: Any) -> int:
         """Where a function was written, for hooks."""
-        target = function
-        while hasattr(target, "func"):  # functools.partial
-            target = target.func
-        target = getattr(target, "__func__", target)
-        code = getattr(target, "__code__", None)
-        if code is None:
-            code = getattr(getattr(type(target), "__call__", None), "__code__", None)  # noqa: B004
-        if code is None or is_ours(code):
+        found = written(function)
+        if found is None or is_ours(found.__code__):
             return NONE
-        scope = getattr(target, "__globals__", None)
+        code, scope = found.__code__, found.__globals__
         frame = self.position(code.co_filename, code.co_firstlineno, code.co_qualname, scope)
         return self._link(frame, NONE)
 

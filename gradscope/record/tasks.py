@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradscope.record.functions import name_of
 from gradscope.record.tracebacks import described
 
 if TYPE_CHECKING:
@@ -98,5 +99,4 @@ class TaskRows:
 
     def hook(self, hook: Any) -> tuple[int, int]:
         """Where a hook was written, and its name."""
-        name = getattr(hook, "__qualname__", None) or type(hook).__name__
-        return self._sites.of_function(hook), self._writer.intern(name)
+        return self._sites.of_function(hook), self._writer.intern(name_of(hook))

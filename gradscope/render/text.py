@@ -8,33 +8,10 @@ and marks that reverse the reading direction of everything around them. `visible
 from __future__ import annotations
 
 import re
-import unicodedata
 
-JOINERS = "\u200c\u200d"  # needed to write Persian, Hindi and many emoji; they reorder nothing
-UNSAFE = re.compile(r"[^ -~]")
-ESCAPES = {"\n": r"\n", "\r": r"\r", "\t": " ", "\u3000": "\u3000"}
+from gradscope.trace.text import visible
 
-
-def visible(text: str, limit: int = 200) -> str:
-    """The text on one line, with what cannot be seen written out, cut at `limit` characters."""
-    if len(text) > limit:
-        text = f"{text[: limit - 1]}…"
-    return UNSAFE.sub(_visible_character, text)
-
-
-def _visible_character(match: re.Match[str]) -> str:
-    character = match[0]
-    if character in ESCAPES:
-        return ESCAPES[character]
-    if character.isprintable() or character in JOINERS:
-        return character
-    if unicodedata.category(character) == "Zs":
-        return " "
-    code = ord(character)
-    if code < 0x100:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
+__all__ = ["visible", "visible_json"]
 
 HIDDEN_IN_JSON = re.compile(
     "[\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]"

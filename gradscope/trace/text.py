@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from os import PathLike
+
+JOINERS = "\u200c\u200d"  # needed to write Persian, Hindi and many emoji; they reorder nothing
+UNSAFE = re.compile(r"[^ -~]")
+ESCAPES = {"\n": r"\n", "\r": r"\r", "\t": " ", "\u3000": "\u3000"}
 
 
 def clean(text: str) -> str:
@@ -27,3 +33,24 @@ def quoted(text: object, longest: int = 60) -> str:
 def quoted_path(path: PathLike[str]) -> str:
     """A path for an error's one line, whole."""
     return quoted(str(path), 1 << 12)
+
+
+def visible(text: str, limit: int = 200) -> str:
+    """The text on one line, with what cannot be seen written out, cut at `limit` characters."""
+    if len(text) > limit:
+        text = f"{text[: limit - 1]}…"
+    return UNSAFE.sub(_visible_character, text)
+
+
+def _visible_character(match: re.Match[str]) -> str:
+    character = match[0]
+    if character in ESCAPES:
+        return ESCAPES[character]
+    if character.isprintable() or character in JOINERS:
+        return character
+    if unicodedata.category(character) == "Zs":
+        return " "
+    code = ord(character)
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

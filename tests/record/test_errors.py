@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import linecache
 import pickle
 import re
@@ -9,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -228,7 +230,8 @@ def test_an_error_that_the_program_handles_is_completed_too() -> None:
 
 
 def test_a_compiled_recording_knows_as_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Compiling, "_records", 1 << 40)
+    for name, value in (("functions", None), ("_records", 1 << 40), ("_tried", False)):
+        monkeypatch.setattr(Compiling, name, value)
     text = f"""{LEAF}for i in range(2000):
     (x * 2).exp().sum().backward()
 y = x.exp()  # made
@@ -269,10 +272,49 @@ def test_what_is_kept_of_the_past_is_bounded(monkeypatch: pytest.MonkeyPatch) ->
             recording.session.flush()
 
     assert len(recent._full) <= 100
-    assert recent._calls._count <= 200
+    assert len(recent.calls) <= 200
 
 
 def test_nothing_is_known_at_first() -> None:
     recent = Recent()
 
     assert (recent.made(4), recent.released_by(4), recent.called_at(4)) == (None, None, -1)
+
+
+class Raising:
+    """A hook that answers no question."""
+
+    def __call__(self, grad: Any) -> Any:
+        return grad[:1]
+
+    def __getattr__(self, name: str) -> Any:
+        raise ValueError(name)
+
+
+@pytest.mark.parametrize(
+    ("hook", "words"),
+    [
+        (Raising(), "The hook Raising is at "),
+        (Raising().__call__, "The hook Raising.__call__ is at "),
+        (functools.partial(Raising(), *()), "The hook partial is at "),
+        (Mock(return_value=3), "It was raised in the backward"),
+        (len, "It was raised in the backward"),
+    ],
+    ids=["raising", "method", "partial", "mock", "builtin"],
+)
+def test_whatever_a_hook_is_the_error_names_it_and_asks_it_nothing(hook: Any, words: str) -> None:
+    x = runtime().ones(3, requires_grad=True)
+    x.register_hook(hook)
+    with record() as recording, pytest.raises((RuntimeError, TypeError)) as raised:
+        (x + x).sum().backward()
+
+    assert words in raised.value.__notes__[0].replace("\n", " ")
+    assert check(recording.trace()) == []
+
+
+def test_the_text_of_a_line_is_made_safe_to_show() -> None:
+    hostile = "\u202e \x1b[31m " + "a" * 300
+    note, _ = failed(f"{LEAF}y = x.exp()\ny.add_(1)  # {hostile}\ny.sum().backward()")
+
+    assert f"{FILE}:3 (y.add_(1)  # \\u202e \\x1b[31m aaa" in note
+    assert max(map(len, note.splitlines())) < 200

@@ -72,13 +72,16 @@ class EngineError:
     def note(self, case: Case) -> str:
         """What stands below PyTorch's text."""
         lines = list(case.known)
-        if probe.here is not None:
-            probe.here.refused(self.slug, case, lines)
-        else:
+        if not _told(self.slug, case, lines):
             lines += lines_from_anomaly_mode(case.node, case.writes)
             if case.writes is not None or case.freed:
                 lines.append(RECORD)
         return "\n".join([*lines, f"{self.remedy} See {PAGE}#{self.slug}"])
+
+
+def _told(slug: str, case: Case, lines: list[str]) -> bool:
+    """Tell whoever watches, who may add lines; whether anybody does."""
+    return probe.here is not None and bool(probe.here.refused(slug, case, lines))
 
 
 DECLARED: dict[str, EngineError] = {}
@@ -123,7 +126,7 @@ def engine_warning(
             TOLD.add(slug)
             case = function(*args, **kwargs)
             # A warning has no notes; unwatched, its text is PyTorch's and no more.
-            more = "" if probe.here is None else f"\n{declaration.note(case)}"
+            more = f"\n{declaration.note(case)}" if _told(slug, case, []) else ""
             warn(f"{case.text}{more}", case.kind)  # type: ignore[arg-type]
 
         return warned

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from gradscope.runtime.errors.declare import Case, engine_error
@@ -9,7 +10,9 @@ from gradscope.runtime.errors.declare import Case, engine_error
 
 def named(hook: Any) -> str:
     """What a hook is called in PyTorch's texts."""
-    return str(getattr(hook, "__name__", "<unknown>"))
+    with suppress(Exception):  # the user's `__getattr__` may raise anything
+        return str(hook.__name__)
+    return "<unknown>"
 
 
 @engine_error("hook-without-grad", "Register it on a tensor that requires grad.")
