@@ -8,7 +8,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from gradscope.record.contexts import Contexts
-from gradscope.record.history import hooked, odd, present_edge
+from gradscope.record.history import hooked, odd, present_edge, version_of
 from gradscope.record.local_names import local_name
 from gradscope.record.operators import why
 from gradscope.record.recent import Made, Recent, Write, remember_write
@@ -88,7 +88,7 @@ class Catalog(TaskRows):
         self.tensors.append((
             number, array.shape, strides_of(array),
             self._writer.intern(dtypes.from_numpy(array.dtype).name), storage,
-            array.nbytes, tensor._version, tensor.is_leaf, tensor.requires_grad,
+            array.nbytes, version_of(tensor), tensor.is_leaf, tensor.requires_grad,
             self._writer.intern(label), op, place,
         ))  # fmt: skip
         if label:
@@ -281,12 +281,13 @@ class Catalog(TaskRows):
                 number if node is not None else self.base, context, site, why(op, node),
             ))  # fmt: skip
         storage = self.storage_of(target, written)
-        version = target._version
-        self.versions.append((
-            storage, written, version - 1, version, number, site, context,
-            end - self._contexts._start,
-        ))  # fmt: skip
-        remember_write(target._versions, self.base, Write(version, op.name, site))
+        version = version_of(target)
+        if version:
+            self.versions.append((
+                storage, written, version - 1, version, number, site, context,
+                end - self._contexts._start,
+            ))  # fmt: skip
+            remember_write(target._versions, self.base, Write(version, op.name, site))
         if node is None:
             return number
         if not told:
@@ -313,10 +314,12 @@ class Catalog(TaskRows):
 
     def touched(self, tensor: Any) -> None:
         """The engine added to a `.grad`, or a program says it wrote; told if somebody saw it."""
-        storage = tensor._storage
+        storage, version = tensor._storage, version_of(tensor)
         if tensor.seen <= self.base and (storage is None or storage.seen <= self.base):
             return
-        written, version = self.number_of(tensor), tensor._version
+        if not version:
+            return
+        written = self.number_of(tensor)
         self.versions.append((
             self.storage_of(tensor, written), written, version - 1, version, self.base,
             self._sites.here(1), self._contexts.of(_state()), self._contexts.now(),

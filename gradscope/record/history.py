@@ -19,6 +19,12 @@ def present_edge(tensor: Any) -> Any:
     return None if node is None else (node, 0)
 
 
+def version_of(tensor: Any) -> int:
+    """How often a tensor was written to; 0 where, as in inference mode, nobody counts."""
+    versions = tensor._versions
+    return versions.value if versions is not None and versions.tracks else 0
+
+
 def odd(tensor: Any) -> bool:
     """Whether a tensor's history or version may not follow from its number."""
     versions = tensor._versions

@@ -11,13 +11,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gradscope.runtime.errors import inference as errors
 from gradscope.runtime.storage import InferenceCounter, VersionCounter
 
 if TYPE_CHECKING:
     from gradscope.runtime.tensor import Tensor
-
-
-UNCOUNTED = "Inference tensors do not track version counter."
 
 
 def is_inference(tensor: Tensor) -> bool:
@@ -47,11 +45,6 @@ def take_data(tensor: Tensor, data: Tensor) -> None:
 def refuse_saving(tensor: Tensor) -> None:
     """An inference tensor may change without being counted, so that backward cannot trust it."""
     if is_inference(tensor):
-        raise RuntimeError(
-            "Inference tensors cannot be saved for backward. Please do not use Tensors created in "
-            "inference mode in computation tracked by autograd. To work around this, you can make "
-            "a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` "
-            "instead of `torch.inference_mode()`."
-        )
+        raise errors.inference_saved(tensor)
     if not tensor._versions.tracks:  # type: ignore[union-attr]
-        raise RuntimeError(UNCOUNTED)
+        raise errors.inference_version(tensor)

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from gradscope.runtime.errors.inference import inference_in_place
 from gradscope.runtime.state import local
 
 
@@ -46,11 +47,7 @@ class InferenceCounter(VersionCounter):
     @value.setter
     def value(self, value: int) -> None:
         if not local.state.inference:
-            raise RuntimeError(
-                "Inplace update to inference tensor outside InferenceMode is not allowed."
-                "You can make a clone to get a normal tensor before doing inplace update."
-                "See https://github.com/pytorch/rfcs/pull/17 for more details."
-            )
+            raise inference_in_place()
 
 
 _slot = VersionCounter.__dict__["value"]

@@ -15,7 +15,8 @@ from gradscope.runtime import call, saved
 from gradscope.runtime.autograd.node import new
 from gradscope.runtime.errors import leaves as errors
 from gradscope.runtime.errors.in_place import detach_view
-from gradscope.runtime.inference import UNCOUNTED, is_inference, take_data
+from gradscope.runtime.errors.inference import inference_requires_grad, inference_version
+from gradscope.runtime.inference import is_inference, take_data
 from gradscope.runtime.meta import AutogradMeta, ViewMeta
 from gradscope.runtime.operation import REGISTRY
 from gradscope.runtime.override_protocol import leave_alone, overrides
@@ -152,7 +153,7 @@ class Tensor(Geometry, Values):
     @requires_grad.setter
     def requires_grad(self, wanted: bool) -> None:
         if not isinstance(wanted, bool):
-            raise RuntimeError("requires_grad must be a bool")
+            raise errors.flag_type()
         if wanted and self._array.dtype.kind not in "fcV":
             only = "only Tensors of floating point and complex dtype can require gradients"
             raise errors.integer_gradient(only, self)
@@ -162,7 +163,7 @@ class Tensor(Geometry, Values):
 
     @requires_grad.deleter
     def requires_grad(self) -> None:
-        raise RuntimeError("requires_grad must be a bool")
+        raise errors.flag_type()
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Make this leaf gather a gradient, or stop it."""
@@ -183,10 +184,7 @@ class Tensor(Geometry, Values):
             only = "only Tensors of floating point dtype can require gradients"
             raise errors.integer_gradient(only, self)
         if requires_grad and is_inference(self) and not local.state.inference:
-            raise RuntimeError(
-                "Setting requires_grad=True on inference tensor outside InferenceMode is not "
-                "allowed."
-            )
+            raise inference_requires_grad(self)
         if requires_grad or self._meta is not None:
             self.meta().requires_grad = bool(requires_grad)
         return self
@@ -225,7 +223,7 @@ class Tensor(Geometry, Values):
         if versions is None:
             return 0
         if not versions.tracks:
-            raise RuntimeError(UNCOUNTED)
+            raise inference_version(self)
         return versions.value
 
     def is_inference(self) -> bool:
@@ -273,10 +271,7 @@ class Tensor(Geometry, Values):
                 f"Variable data has to be a tensor, but got {builtin_type(value).__name__}"
             )
         if value._array.dtype.kind not in "fcV" and self.requires_grad:
-            raise RuntimeError(
-                "data set to a tensor that requires gradients must be floating point or complex "
-                "dtype"
-            )
+            raise errors.integer_data(self)
         take_data(self, value)
         if self._meta is not None and value._array.dtype != self._array.dtype:
             self._meta.accumulator = None  # it would take gradients of the dtype before
@@ -285,7 +280,7 @@ class Tensor(Geometry, Values):
 
     @data.deleter
     def data(self) -> None:
-        raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
+        raise errors.data_deleted()
 
     def backward(
         self,

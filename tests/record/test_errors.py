@@ -318,3 +318,24 @@ def test_the_text_of_a_line_is_made_safe_to_show() -> None:
 
     assert f"{FILE}:3 (y.add_(1)  # \\u202e \\x1b[31m aaa" in note
     assert max(map(len, note.splitlines())) < 200
+
+
+def test_inference_mode_is_recorded_as_it_runs() -> None:
+    """Nobody counts writes there, and asking how many there were would raise."""
+    torch = runtime()
+    before = torch.ones(3)
+    with record() as recording:
+        with torch.inference_mode():
+            made = torch.ones(3)
+            made.add_(1)
+            made[0] = before[1]
+            made[:2].mul_(before[:2])
+        with pytest.raises(RuntimeError, match="cannot be saved for backward"):
+            torch.ones(3, requires_grad=True) * made
+        x = torch.ones(3, requires_grad=True)
+        (x + made).sum().backward()
+        with torch.inference_mode():
+            x.grad.add_(1)
+
+    assert made.tolist() == [1.0, 2.0, 2.0]
+    assert check(recording.trace()) == []

@@ -16,6 +16,7 @@ from gradscope.runtime.autograd.input_buffer import ALONE
 from gradscope.runtime.autograd.making import remember
 from gradscope.runtime.autograd.node import LAST, Extra, Node
 from gradscope.runtime.errors import hooks as errors
+from gradscope.runtime.errors.leaves import grad_does_not_fit
 from gradscope.runtime.in_place import count_write
 from gradscope.runtime.placement import device_of, mark, wrapped_on
 from gradscope.runtime.refusals import mismatch
@@ -118,7 +119,8 @@ class AccumulateGrad(Node):
         try:
             np.add(target, grad, out=target)
         except ValueError:  # the leaf was given other data
-            raise RuntimeError(mismatch((target.shape, grad.shape))) from None
+            text = mismatch((target.shape, grad.shape))
+            raise grad_does_not_fit(str(text), self.variable) from None
         count_write(before, "AccumulateGrad")
         return IN_PLACE
 

@@ -16,6 +16,7 @@ from gradscope.runtime.autograd.saving import (
     save_on_cpu,
     saved_tensors_hooks,
 )
+from gradscope.runtime.errors.in_place import not_tensors
 from gradscope.runtime.errors.starting import edge_without_grad
 from gradscope.runtime.in_place import count_told_write
 from gradscope.runtime.inference import is_inference
@@ -63,10 +64,10 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     try:
         given = [tensor] if isinstance(tensor, Tensor) else list(tensor)
     except TypeError:
-        raise RuntimeError("increment_version expect a Iterable[Tensor] as input") from None
+        raise not_tensors("increment_version expect a Iterable[Tensor] as input") from None
     for each in given:
         if not isinstance(each, Tensor):
-            raise RuntimeError(
+            raise not_tensors(
                 "increment_version expects each element of the iterable to be a tensor"
             )
         if not is_inference(each):

@@ -225,3 +225,30 @@ def detach_view(tensor: Any) -> Case:
         "function in torch/optim/optimizer.py as the solution.",
         tensor=tensor,
     )
+
+
+@engine_error("resize-with-grad", "Make a new tensor: `x.reshape(...)`, or resize its `detach()`.")
+def resize_with_grad(tensor: Any) -> Case:
+    """A tensor that requires grad was to take another size in place.
+
+    Example:
+        y = torch.ones(3, requires_grad=True) * 2  # named below
+        y.resize_(2)
+    """
+    return Case(RuntimeError, "cannot resize variables that require grad", tensor=tensor)
+
+
+@engine_error("set-without-derivative", "Write with `copy_`, which has one.")
+def set_without_derivative() -> Case:
+    """A gradient came to a tensor that was given other memory by `set_`."""
+    return Case(RuntimeError, "derivative for set_ is not implemented")
+
+
+@engine_error("count-of-no-tensor", "Give a tensor, or several.")
+def not_tensors(text: str) -> Case:
+    """`increment_version` was given something that is no tensor.
+
+    Example:
+        torch.autograd.graph.increment_version([1])
+    """
+    return Case(RuntimeError, text)

@@ -40,6 +40,56 @@ def flag_of_non_leaf(hint: str, tensor: Any) -> Case:
     )
 
 
+@engine_error("flag-type", "Assign True or False.")
+def flag_type() -> Case:
+    """`requires_grad` was assigned something that is no bool, or deleted.
+
+    Example:
+        x = torch.ones(3)
+        x.requires_grad = 1
+    """
+    return Case(RuntimeError, "requires_grad must be a bool")
+
+
+@engine_error("integer-data", "Assign data of a floating dtype.")
+def integer_data(tensor: Any) -> Case:
+    """`.data` of a tensor that requires grad was assigned integers.
+
+    Example:
+        x = torch.ones(3, requires_grad=True)
+        x.data = torch.tensor([1, 2, 3])
+    """
+    return Case(
+        RuntimeError,
+        "data set to a tensor that requires gradients must be floating point or complex dtype",
+        tensor=tensor,
+    )
+
+
+@engine_error("data-deleted", "Delete the tensor.")
+def data_deleted() -> Case:
+    """`.data` was deleted.
+
+    Example:
+        x = torch.ones(3)
+        del x.data
+    """
+    return Case(RuntimeError, "Deleting tensor data is not allowed. Delete tensor instead!")
+
+
+@engine_error("grad-does-not-fit", "Set `.grad` to None when you give the leaf other data.")
+def grad_does_not_fit(text: str, tensor: Any) -> Case:
+    """A gradient cannot be added to a `.grad` of another shape.
+
+    Example:
+        x = torch.ones(3, requires_grad=True)
+        x.sum().backward()
+        x.data = torch.ones(2)
+        (x * 2).sum().backward()  # named below
+    """
+    return Case(RuntimeError, text, tensor=tensor)
+
+
 @engine_error("grad-type", "Assign a tensor, or None.")
 def grad_type(value: Any) -> Case:
     """`.grad` was assigned something that is no tensor.

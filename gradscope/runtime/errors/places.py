@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import sys
 import traceback
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradscope.runtime.autograd.making import TRACEBACK, outside
-from gradscope.runtime.storage import VersionCounter
+
+if TYPE_CHECKING:
+    from gradscope.runtime.storage import VersionCounter
 
 
 def remember_writer(versions: VersionCounter) -> None:

@@ -10,6 +10,7 @@ from gradscope.runtime.errors import (
     functional,
     hooks,
     in_place,
+    inference,
     jvps,
     leaves,
     module_hooks,
@@ -22,6 +23,7 @@ from gradscope.runtime.errors.declare import DECLARED, EngineError
 TOPICS = (
     saved_values,
     in_place,
+    inference,
     starting,
     returned,
     custom_functions,

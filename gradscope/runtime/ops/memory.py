@@ -16,6 +16,7 @@ from gradscope.runtime.autograd.making import prepare
 from gradscope.runtime.autograd.node import NOWHERE, Node, new
 from gradscope.runtime.dims import sizes
 from gradscope.runtime.errors.dual_tensors import not_implemented
+from gradscope.runtime.errors.in_place import resize_with_grad, set_without_derivative
 from gradscope.runtime.in_place import check_inplace, count_write
 from gradscope.runtime.op import METHOD_ONLY, family, op
 from gradscope.runtime.ops import method
@@ -36,7 +37,7 @@ class NotImplemented(Node):
     __slots__ = ()
 
     def run_arrays(self, grads):
-        raise RuntimeError("derivative for set_ is not implemented")
+        raise set_without_derivative()
 
     run_tensors = run_arrays
 
@@ -71,7 +72,7 @@ def resize_(self, *size, memory_format=None):
         raise TypeError('resize_() missing 1 required positional arguments: "size"')
     state, here = local.state, probe.here
     if self.requires_grad and not state.inference:
-        raise RuntimeError("cannot resize variables that require grad")
+        raise resize_with_grad(self)
     begin = here.clock() if here is not None else 0
     wanted = sizes(size)
     if wanted != self._array.shape:

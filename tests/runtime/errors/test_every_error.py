@@ -133,6 +133,7 @@ ENGINE = (
 """Where the engine raises: there RuntimeErrors are declared ones, which explain themselves."""
 
 WITHOUT_A_PAGE = {
+    "autograd/graph.py",  # what is about torch.compile and CUDA alone
     "nn/modules/hooks.py",  # the hook of a module that has died
 }
 
