@@ -17,6 +17,7 @@ from gradscope.record.tasks import TaskRows
 from gradscope.record.threads import Places
 from gradscope.runtime import dtypes
 from gradscope.runtime.autograd.node import LAST, Node
+from gradscope.runtime.errors.places import last_writer
 from gradscope.runtime.saved import SavedVariable
 from gradscope.runtime.tensor import Tensor
 from gradscope.runtime.tensor_geometry import strides_of
@@ -319,11 +320,13 @@ class Catalog(TaskRows):
             return
         if not version:
             return
-        written = self.number_of(tensor)
+        written, site = self.number_of(tensor), self._sites.here(1)
         self.versions.append((
             self.storage_of(tensor, written), written, version - 1, version, self.base,
-            self._sites.here(1), self._contexts.of(_state()), self._contexts.now(),
+            site, self._contexts.of(_state()), self._contexts.now(),
         ))  # fmt: skip
+        writer = last_writer(tensor._versions) or "The engine"
+        remember_write(tensor._versions, self.base, Write(version, writer, site))
 
     def _input(self, tensor: Any, frame: FrameType) -> int:
         seen = tensor.seen

@@ -91,6 +91,23 @@ z.sum().backward()""",
     "another thread": LEAF
     + "y = x.exp()\ndef work():\n    y.add_(1)  # wrote\nthread = threading.Thread(target=work)\n"
     "thread.start()\nthread.join()\ny.sum().backward()",
+    "a custom function": """\
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        x.detach().numpy()[...] *= 2
+        return x
+    @staticmethod
+    def backward(ctx, grad):
+        return 2 * grad
+x = torch.ones(3, requires_grad=True)
+y = x * 1
+z = y * y
+Double.apply(y)  # wrote
+z.sum().backward()""",
+    "nobody but says so": LEAF
+    + "y = x.exp()\ntorch.autograd.graph.increment_version(y)  # wrote\ny.sum().backward()",
     "inside a hook": LEAF
     + "y = x.exp()\nz = y * 1\ndef hook(grad):\n    y.detach().zero_()  # wrote\n"
     "z.register_hook(hook)\nz.sum().backward()",

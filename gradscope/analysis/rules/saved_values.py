@@ -41,10 +41,14 @@ def modified_in_place(trace: Trace) -> Iterator[Found]:
 def _written(trace: Trace, error: Error, value: Overwritten) -> Found:
     site = site_of(trace, value.stack)
     ops = trace.table(Op)
-    writer = trace.text(int(ops["name"][ops.index(value.op)])) if ops.has(value.op) else "A write"
+    writer = (
+        trace.text(int(ops["name"][ops.index(value.op)]))
+        if ops.has(value.op)
+        else "Something that is no call"
+    )
     again = "" if not value.later else f", and {value.later} more after it"
     return Found(
-        message=f"{writer.partition('.')[0]}{_at(site)} wrote to '{value.slot}' of "
+        message=f"{writer}{_at(site)} wrote to '{value.slot}' of "
         f"{_node(trace, error.node)}, which backward needed as it was: saved at version "
         f"{value.saved}, now {value.written}{again}",
         site=site,
