@@ -18,6 +18,7 @@ __all__ = [
     "_disabled_torch_function_impl",
     "_is_torch_function_enabled",
     "_is_torch_function_mode_enabled",
+    "_len_torch_dispatch_stack",
     "_len_torch_function_stack",
 ]
 
@@ -32,6 +33,10 @@ def _is_torch_function_mode_enabled() -> bool:
 
 def _len_torch_function_stack() -> int:
     return len(local.state.function_modes)
+
+
+def _len_torch_dispatch_stack() -> int:
+    return len(local.state.dispatch_modes)
 
 
 def __getattr__(name: str) -> Any:

@@ -188,6 +188,10 @@ def call(op: Operation, arguments: tuple[Any, ...]) -> Any:
         return public.offered(op, arguments)
 
 
+class NotTaken(TypeError):  # noqa: N818
+    """No mode took a call; an operator lets Python ask the other operand then."""
+
+
 class Stranger(Exception):  # noqa: N818  (it is caught above, and never seen)
     """An argument is no tensor, but of a class that handles functions itself."""
 
@@ -196,12 +200,9 @@ def _call(op: Operation, arguments: tuple[Any, ...]) -> Any:
     """Promote, wrap and run."""
     here = probe.here
     begin = perf_counter_ns() if here is not None else 0
-    values = list(arguments)
-    for i, p in enumerate(op.plan.parameters):
-        if p.tensor:
-            values[i] = _as_tensor(op, p, values[i])
+    values = tensors_of(op, arguments)
     refusals = [t for t in op.traits if isinstance(t, Refused)]
-    arrays = _arrays(op, values)
+    arrays = arrays_of(op, values)
     if refusals:
         asides = [p.aside for p in op.plan.tensors]
         named = [array for array, aside in zip(arrays, asides, strict=True) if not aside]
@@ -213,15 +214,29 @@ def _call(op: Operation, arguments: tuple[Any, ...]) -> Any:
         ]
         _refuse(refusals, named, given=True)
     where = placement.common(op, values) if ThreadState.devices else None
+    state = local.state
+    if state.dispatch_modes:
+        from gradscope.runtime.dispatch_protocol import observed
+
+        op, state.dispatched = observed(op), values
     if ThreadState.with_tangents is not None:
         made = ThreadState.with_tangents(op, values, arrays, begin, where)
     elif where is not None:
         made = placement.on_device(op, values, arrays, begin, where)
     else:
         made = op.full(*values, *arrays, begin)
-    if local.state.inference:
+    if state.inference:
         mark(made)
     return made
+
+
+def tensors_of(op: Operation, arguments: Sequence[Any]) -> list[Any]:
+    """The arguments, with a tensor for each number that stands where a tensor may."""
+    values = list(arguments)
+    for i, p in enumerate(op.plan.parameters):
+        if p.tensor:
+            values[i] = _as_tensor(op, p, values[i])
+    return values
 
 
 def _bare(op: Operation, arguments: tuple[Any, ...]) -> bool:
@@ -269,7 +284,7 @@ def wrapped_number(value: Any) -> Any:
     return made
 
 
-def _arrays(op: Operation, values: Sequence[Any]) -> list[Any]:
+def arrays_of(op: Operation, values: Sequence[Any]) -> list[Any]:
     """The arrays of all tensor arguments, in the dtype they are computed in."""
     taken = [(v, p.aside) for v, p in zip(values, op.plan.parameters, strict=True) if p.tensor]
     if op.promotes:

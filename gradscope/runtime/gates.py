@@ -23,6 +23,7 @@ from types import FrameType, FunctionType
 from typing import Any
 
 from gradscope.runtime import probe
+from gradscope.runtime.dispatch_outlying import outlying
 from gradscope.runtime.gate_frames import file_name
 from gradscope.runtime.override_protocol import ALL, SKIP, handle, overriders, skipped
 from gradscope.runtime.state import local
@@ -63,6 +64,7 @@ class Public:
     python: bool = False  # written in Python in PyTorch, which shows in a few details
     gives_way: bool = False  # an operator: Python goes on to ask the other operand
     of_property: bool = False
+    aten: str = ""  # what dispatch modes see it as, if no operation stands for it
 
     @property
     def counts_plain(self) -> bool:
@@ -84,7 +86,9 @@ class Gate:
 
     def __init__(self, public: Public, implementation: Callable[..., Any]) -> None:
         self.public = public
-        self.implementation = implementation
+        self.implementation = (
+            outlying(public.aten, implementation) if public.aten else implementation
+        )
         self.counts_plain = public.counts_plain
 
     def wanted(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:

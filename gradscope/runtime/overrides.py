@@ -18,6 +18,7 @@ from gradscope.runtime.tensor import Tensor
 __all__ = [
     "BaseTorchFunctionMode",
     "TorchFunctionMode",
+    "enable_reentrant_dispatch",
     "get_default_nowrap_functions",
     "get_ignored_functions",
     "get_overridable_functions",
@@ -131,6 +132,15 @@ def _enable_torch_function() -> Iterator[None]:
         yield
     finally:
         state.overrides_disabled = before
+
+
+@contextmanager
+def enable_reentrant_dispatch() -> Iterator[None]:
+    """Inside a dispatch mode, let calls be recorded and seen as outside of it."""
+    from gradscope.runtime.dispatch_protocol import from_the_top
+
+    with from_the_top():
+        yield
 
 
 # -- functions that can be overridden -----------------------------------------------------------

@@ -7,7 +7,7 @@ from importlib import import_module
 from types import FunctionType
 from typing import Any
 
-from gradscope.runtime import gates
+from gradscope.runtime import dispatch_outlying, gates
 from gradscope.runtime.gates import Public
 from gradscope.runtime.operation import Operation
 from gradscope.runtime.ops import FUNCTIONS, ONE_OBJECT
@@ -142,7 +142,8 @@ def _top() -> Iterator[Public]:
         python = name in IN_PYTHON
         full = f"torch.functional.{name}" if python else f"torch.{name}"
         shown = f"torch.nn.functional.{name}" if name in ONE_OBJECT else full
-        yield Public(function, shown, full, function, python)
+        seen_as = dispatch_outlying.OUTLYING.get(name, "")
+        yield Public(function, shown, full, function, python, aten=seen_as)
 
 
 def _functional() -> Iterator[Public]:
@@ -180,7 +181,15 @@ def _methods() -> Iterator[Public]:
         home = "torch._tensor" if python else "torch.Tensor"
         given = getattr(Tensor, seen_as)
         label = f"{home}.{seen_as}"
-        yield Public(value, f"torch.Tensor.{name}", label, given, python, name in GIVING_WAY)
+        yield Public(
+            value,
+            f"torch.Tensor.{name}",
+            label,
+            given,
+            python,
+            gives_way=name in GIVING_WAY,
+            aten=dispatch_outlying.METHODS.get(name, ""),
+        )
 
 
 def _properties() -> Iterator[Public]:

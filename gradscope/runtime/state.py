@@ -27,12 +27,15 @@ class ThreadState:
     __slots__ = (
         "__weakref__",
         "anomaly",
+        "below_autograd",
         "borrowing",
         "check_nan",
         "checkpoint_valid",
         "context",
         "device",
         "disabled_saved_hooks",
+        "dispatch_modes",
+        "dispatched",
         "formula",
         "function_modes",
         "fw_grad_enabled",
@@ -66,6 +69,9 @@ class ThreadState:
         self.disabled_saved_hooks: str | None = None
         self.keeper: Any = None  # who copies saved tensors before they are written to
         self.function_modes: list[Any] = []
+        self.dispatch_modes: list[Any] = []
+        self.dispatched: Any = None  # what the call that is on its way to a mode was given
+        self.below_autograd = False  # whether a dispatch mode is handling a call
         self.overrides_disabled = 0  # see override_protocol.py
         self.view_replay = False  # whether every view's history is made anew by calling it again
         self.node_creation_hooks: list[Any] = []
@@ -110,12 +116,15 @@ class ThreadState:
             or self.anomaly
             or self.inference
             or self.saved_hooks
+            or self.dispatch_modes
             or self.node_creation_hooks
         )
 
 
 CARRIED = (
+    "below_autograd",
     "checkpoint_valid",
+    "dispatch_modes",
     "disabled_saved_hooks",
     "function_modes",
     "fw_grad_enabled",

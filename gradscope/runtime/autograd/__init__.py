@@ -18,6 +18,7 @@ _HOMES = {
     "Function": "function",
     "FunctionCtx": "function",
     "InplaceFunction": "function",
+    "NestedIOFunction": "function",
     "Variable": "variable",
     "backward": "roots",
     "detect_anomaly": "anomaly_mode",

@@ -87,6 +87,9 @@ class AccumulateGrad(Node):
     def _accumulate_tensor(self, grad: Any) -> int:
         meta = self.variable.meta()
         if not local.state.grad_enabled:
+            if local.state.dispatch_modes and meta.grad is not None:
+                meta.grad.add_(grad)  # the modes see it
+                return IN_PLACE
             how = self._accumulate_array(grad._array, alone=False)
             if how == IN_PLACE:
                 _add_tangent(meta.grad, fw_grad(grad))

@@ -13,6 +13,7 @@ from gradscope.runtime.autograd.custom_node import BackwardCFunction, FunctionCt
 from gradscope.runtime.autograd.function_jvp import give_tangents, untracked
 from gradscope.runtime.autograd.grad_mode import no_grad
 from gradscope.runtime.autograd.making import prepare
+from gradscope.runtime.autograd.nested import data_of, flat, unflattened
 from gradscope.runtime.autograd.node import NOWHERE, new
 from gradscope.runtime.autograd.once_differentiable import once_differentiable
 from gradscope.runtime.autograd.returned import record_history
@@ -217,3 +218,51 @@ class InplaceFunction(Function):
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
+
+
+class NestedIOFunction(Function):
+    """A function of structures of tensors, kept for old programs; PyTorch has no way to call it.
+
+    What it offers is `forward_extended`, `backward_extended` and the marks, which take structures.
+    """
+
+    _nested_input: Any
+    _nested_output: Any
+    _to_save_nested: Any
+
+    def _do_forward(self, *input: Any) -> Any:
+        self._nested_input = input
+        made = super()._do_forward(*flat(input))  # type: ignore[misc]
+        return unflattened(made, self._nested_output)
+
+    __call__ = _do_forward
+
+    def forward(self, *args: Any) -> Any:  # type: ignore[override]
+        given = data_of(self._nested_input)
+        self._nested_output = self.forward_extended(*given)
+        del self._nested_input
+        return tuple(flat(self._nested_output))
+
+    def backward(self, *gradients: Any) -> Any:  # type: ignore[override]
+        returned = self.backward_extended(*unflattened(gradients, self._nested_output))
+        return tuple(flat(returned, with_none=True))
+
+    def save_for_backward(self, *args: Any) -> None:
+        self.to_save = tuple(flat(args))
+        self._to_save_nested = args
+
+    @property
+    def saved_tensors(self) -> Any:
+        return unflattened(super().saved_tensors, self._to_save_nested)  # type: ignore[misc]
+
+    def mark_dirty(self, *args: Any, **kwargs: Any) -> None:
+        self.dirty_tensors = tuple(flat((args, kwargs)))
+
+    def mark_non_differentiable(self, *args: Any, **kwargs: Any) -> None:
+        self.non_differentiable = tuple(flat((args, kwargs)))
+
+    def forward_extended(self, *input: Any) -> Any:
+        raise NotImplementedError
+
+    def backward_extended(self, *grad_output: Any) -> Any:
+        raise NotImplementedError

@@ -74,7 +74,7 @@ def _decorated_generator(mode: Decorating, function: Callable[..., Any]) -> Call
 def _set_grad_enabled(mode: bool) -> None:
     """Switch; a function mode sees this like a call of any other function."""
     state = local.state
-    state.grad_enabled = mode and not state.inference
+    state.grad_enabled = mode and not (state.inference or state.below_autograd)
     state.grad_wanted = mode
 
 
@@ -99,7 +99,7 @@ def _switched(enabled: bool) -> tuple[bool, bool]:
     if state.function_modes:
         _set_grad_enabled(enabled)
     else:
-        state.grad_enabled = enabled and not state.inference
+        state.grad_enabled = enabled and not (state.inference or state.below_autograd)
         state.grad_wanted = enabled
     return before
 
@@ -200,7 +200,8 @@ class inference_mode(Decorating):  # noqa: N801
 
 def is_grad_enabled() -> bool:
     state = local.state
-    return state.grad_wanted if state.inference else state.grad_enabled
+    below = state.inference or state.below_autograd
+    return state.grad_wanted if below else state.grad_enabled
 
 
 def is_inference_mode_enabled() -> bool:

@@ -42,9 +42,11 @@ class ExecInfo:
 
 
 def on_arrays(*, create_graph: bool) -> bool:
-    """Whether a backward runs on bare arrays: nobody wants its graph, and no tangent is about."""
+    """Whether a backward runs on bare arrays: nobody wants its graph, a tangent, or its calls."""
     return not (
-        create_graph or (ThreadState.with_tangents is not None and local.state.fw_grad_enabled)
+        create_graph
+        or local.state.dispatch_modes
+        or (ThreadState.with_tangents is not None and local.state.fw_grad_enabled)
     )
 
 

@@ -215,7 +215,12 @@ def _implicit(root: Any) -> Any:
         raise errors.not_a_scalar(shape, None if _is_edge(root) else root)
     if dtype.kind not in "fV":
         raise errors.not_real(dtypes.from_numpy(dtype), None if _is_edge(root) else root)
-    return wrapped_on(np.ones(shape, dtype), _device(root))
+    made = wrapped_on(np.ones(shape, dtype), _device(root))
+    if local.state.dispatch_modes:
+        from gradscope.runtime.dispatch_protocol import given_to_modes
+
+        return given_to_modes("ones_like.default", (root,), {}, lambda _: made)
+    return made
 
 
 def _explicit(root: Any, seed: Any, index: int, *, batched: bool) -> Any:

@@ -8,12 +8,12 @@ from gradscope.runtime.autograd.engine import engine
 from gradscope.runtime.tensor import Tensor
 
 
-class _EveryTensor(type):
+class VariableMeta(type):
     def __instancecheck__(cls, value: object) -> bool:
         return isinstance(value, Tensor)
 
 
-class Variable(metaclass=_EveryTensor):
+class Variable(metaclass=VariableMeta):
     """`Variable(tensor, requires_grad=True)` gives a tensor; every tensor is an instance."""
 
     _execution_engine = engine

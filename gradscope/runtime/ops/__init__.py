@@ -14,6 +14,15 @@ from gradscope.runtime.missing import make_read_only
 from gradscope.runtime.operation import REGISTRY, Operation
 from gradscope.runtime.traits import F_ONLY, FUNCTION_ONLY, INTERNAL, METHOD_ONLY
 
+
+def __getattr__(name: str) -> Any:
+    if name == "aten":
+        from gradscope.runtime.aten import aten
+
+        return aten
+    raise AttributeError(f"module 'torch.ops' has no attribute '{name}'")
+
+
 FUNCTIONS: dict[str, Any] = {}
 """What the runtime's top module offers by name."""
 NN_FUNCTIONS: dict[str, Any] = {}

@@ -34,7 +34,10 @@ def _or_give_way(op, arguments):
     for argument in arguments:
         if not isinstance(argument, OPERANDS):
             return NotImplemented
-    return call.call(op, arguments)
+    try:
+        return call.call(op, arguments)
+    except call.NotTaken:
+        return NotImplemented
 
 
 def operator(name):

@@ -702,3 +702,31 @@ def test_a_gradient_that_does_not_fit_frees_nothing(torch: Any) -> None:
             "Function MineBackward returned an invalid gradient at index 0 - got [0] but expected "
             "shape compatible with [2]"
         )
+
+
+def test_a_function_of_structures_flattens_what_it_marks_and_cannot_be_called(torch: Any) -> None:
+    nested = torch.autograd.function.NestedIOFunction
+
+    class Old(nested):
+        def forward_extended(self, pair: Any, last: Any) -> Any:
+            return [pair[0] * 2, (pair[1], last)]
+
+        def backward_extended(self, *grads: Any) -> Any:
+            return grads, None
+
+    a, b, c = (torch.ones(1) * k for k in (1, 2, 3))
+    with pytest.warns(DeprecationWarning, match="should not be instantiated"):
+        old = Old()
+    old._nested_input = ([a, b], c)
+    assert [t.item() for t in old.forward()] == [2.0, 2.0, 3.0]
+    assert [t if t is None else t.item() for t in old.backward(a, b, c)] == [1.0, 2.0, 3.0, None]
+    old.mark_dirty([a, {"key": b}], other=None)
+    old.mark_non_differentiable((c,))
+    old.save_for_backward([a], b)
+    assert [t.item() for t in old.dirty_tensors] == [1.0, 2.0]
+    assert [t.item() for t in old.non_differentiable] == [3.0]
+    assert [t.item() for t in old.to_save] == [1.0, 2.0]
+    with pytest.raises(ValueError, match="Auto nesting doesn't know how to process an input obj"):
+        old.mark_dirty("word")
+    with pytest.raises(AttributeError, match="'super' object has no attribute '_do_forward'"):
+        old(a)
