@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 
 from gradscope.analysis.culprits import Overwritten, overwritten, release
 from gradscope.analysis.findings import Evidence, Severity
@@ -34,21 +35,22 @@ def modified_in_place(trace: Trace) -> Iterator[Found]:
         z.sum().backward()
     """
     for error in _raised(trace, MODIFIED):
-        for value in overwritten(trace, error.node, error.t):
-            yield _written(trace, error, value)
+        values = overwritten(trace, error.node, error.t)
+        # One write may reach several slots: `y * y` saves the same tensor twice.
+        for _, same in groupby(values, key=lambda value: (value.tensor, value.saved)):
+            yield _written(trace, error, list(same))
 
 
-def _written(trace: Trace, error: Error, value: Overwritten) -> Found:
+def _written(trace: Trace, error: Error, values: list[Overwritten]) -> Found:
+    value, slots = values[0], " and ".join(f"'{each.slot}'" for each in values)
     site = site_of(trace, value.stack)
     ops = trace.table(Op)
-    writer = (
-        trace.text(int(ops["name"][ops.index(value.op)]))
-        if ops.has(value.op)
-        else "Something that is no call"
-    )
+    writer = "Something that is no call"
+    if ops.has(value.op):
+        writer = trace.text(int(ops["name"][ops.index(value.op)])).partition(".")[0]
     again = "" if not value.later else f", and {value.later} more after it"
     return Found(
-        message=f"{writer}{_at(site)} wrote to '{value.slot}' of "
+        message=f"{writer}{_at(site)} wrote to {slots} of "
         f"{_node(trace, error.node)}, which backward needed as it was: saved at version "
         f"{value.saved}, now {value.written}{again}",
         site=site,
