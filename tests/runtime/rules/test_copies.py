@@ -67,3 +67,5 @@ def test_leaves_parameters_and_their_sharing_are_copied_and_nodes_are_not(
         leaves = [event.tensor for event in trace.events(schema.Accumulate)]
         tensors = trace.table(schema.Tensor)
         return len(set(leaves)) == 6 and all(tensors.row(i).leaf for i in leaves)
+
+    seen(shows)
