@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+import sys
+from inspect import CO_OPTIMIZED
+from sys import getrefcount
 from types import FrameType
 from typing import Any
 
 from gradscope.record.sites import is_ours
+
+SNAPSHOTS = sys.version_info < (3, 13)
+"""Whether asking a frame for its variables leaves a copy of them with it."""
+
+
+def _held_once() -> int:
+    """How many references to such a copy are counted when only the frame and the asker hold it."""
+    found = sys._getframe().f_locals
+    return getrefcount(found)
+
+
+NOBODYS = _held_once()
 
 
 def local_name(tensor: Any, frame: FrameType | None) -> str:
@@ -14,8 +29,21 @@ def local_name(tensor: Any, frame: FrameType | None) -> str:
         frame = frame.f_back
     if frame is None or not tensor.is_leaf:
         return ""
-    for scope in (frame.f_locals, frame.f_globals):
+    for scope in (_locals_of(frame), frame.f_globals):
         for name, value in list(scope.items()):
             if value is tensor:
                 return name
     return ""
+
+
+def _locals_of(frame: FrameType) -> dict[str, Any]:
+    """A frame's variables, without leaving a copy of them with it.
+
+    It would keep alive what the program lets go, until its function returns.
+    """
+    found = frame.f_locals
+    copied = dict(found)
+    # Those of a module or a class are the variables themselves; some copies `locals()` returned.
+    if SNAPSHOTS and frame.f_code.co_flags & CO_OPTIMIZED and getrefcount(found) == NOBODYS:
+        found.clear()
+    return copied
