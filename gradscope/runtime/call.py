@@ -131,11 +131,13 @@ def wrap_all(arrays: Sequence[Any]) -> Any:
 
 
 def connect(node: Node, made: Sequence[Any], without: tuple[int, ...]) -> None:
-    """Make `node` the history of several outputs."""
-    node.input_metadata = tuple((one._array.shape, one._array.dtype) for one in made)
+    """Make `node` the history of several outputs; it takes no gradient for indices at the end."""
+    count = 0
     for nr, one in enumerate(made):
         if nr not in without and one._array.dtype.kind in "fcV":
             one._edge = (node, nr)
+            count = nr + 1
+    node.input_metadata = tuple((one._array.shape, one._array.dtype) for one in made[:count])
 
 
 def save_results(node: Any, target: Any, state: ThreadState) -> None:

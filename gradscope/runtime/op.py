@@ -246,7 +246,7 @@ def _slots(
     results: Sequence[str],
     traits: Sequence[Trait],
 ) -> tuple[Slot, ...]:
-    """What the formulas' words ask to keep, in the order they first ask."""
+    """What the formulas' words ask to keep, in PyTorch's order: by name, outputs last."""
     held = {n for t in traits if isinstance(t, Holds) for n in t.names}
     is_joint = any(isinstance(t, Joint) for t in traits)
     wanted: dict[str, list[int]] = {}
@@ -274,7 +274,7 @@ def _slots(
                 f"{node_name}: a derivative asks for '{word}', which is no input, output, option "
                 f"or shape of this operation; it has {', '.join([*known, *results])}"
             )
-    return tuple(slots)
+    return tuple(sorted(slots, key=lambda slot: (slot.kind == "output", slot.name)))
 
 
 def _constant(traits: Sequence[Trait]) -> tuple[Slot, ...]:

@@ -16,7 +16,7 @@ from gradscope.runtime.autograd.input_buffer import ALONE
 from gradscope.runtime.autograd.making import remember
 from gradscope.runtime.autograd.node import LAST, Extra, Node
 from gradscope.runtime.errors import hooks as errors
-from gradscope.runtime.errors.leaves import grad_does_not_fit
+from gradscope.runtime.errors.leaves import grad_does_not_fit, leaf_with_history
 from gradscope.runtime.in_place import count_write
 from gradscope.runtime.placement import device_of, mark, wrapped_on
 from gradscope.runtime.refusals import mismatch
@@ -80,9 +80,11 @@ class AccumulateGrad(Node):
         return ()
 
     def _wanted(self) -> bool:
-        """Whether the leaf still wants a gradient."""
+        """Whether the leaf still wants a gradient, and is a leaf."""
         meta = self.variable._meta
-        return meta is not None and (meta.requires_grad or self.variable.requires_grad)
+        if self.variable._edge is not None or (meta and meta.is_view and self.variable.history()):
+            raise leaf_with_history(self.variable)
+        return meta is not None and meta.requires_grad
 
     def _accumulate_tensor(self, grad: Any) -> int:
         meta = self.variable.meta()

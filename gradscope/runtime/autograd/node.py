@@ -220,5 +220,5 @@ class OpNode(Node):
 
 
 def operation_name(node: Node) -> str:
-    """What a node is the backward of: `Unbind` for `UnbindBackward0`."""
-    return re.sub(r"Backward\d*$", "", node.name())
+    """What a node is the backward of: `Unbind` for `UnbindBackward0`, `Mul1` for `MulBackward1`."""
+    return re.sub(r"Backward(?:0$|(?=\d*$))", "", node.name())

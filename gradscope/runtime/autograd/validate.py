@@ -74,7 +74,7 @@ def sum_to_shape(array: Any, shape: Sequence[int]) -> Any:
     if lead:
         array = array.sum(axis=tuple(range(lead)))
     axes = tuple(i for i, size in enumerate(shape) if size == 1 and array.shape[i] != 1)
-    return array.sum(axis=axes, keepdims=True) if axes else array
+    return np.asarray(array.sum(axis=axes, keepdims=True) if axes else array)
 
 
 def apply(node: Node, grads: Sequence[Any], *, raw: bool) -> Sequence[Any]:

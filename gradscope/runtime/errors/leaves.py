@@ -90,6 +90,28 @@ def grad_does_not_fit(text: str, tensor: Any) -> Case:
     return Case(RuntimeError, text, tensor=tensor)
 
 
+@engine_error("leaf-with-history", "Write to a clone of the leaf, or compute again from the leaf.")
+def leaf_with_history(tensor: Any) -> Case:
+    """A gradient arrived for a leaf that has become the result of a write since.
+
+    It stopped to require grad, so that it could be written to; what was computed from it before
+    still leads to it as a leaf.
+
+    Example:
+        x = torch.ones(3, requires_grad=True)
+        y = x * 2
+        x.requires_grad_(False)
+        x.mul_(y)  # named below
+        x.sum().backward()  # named below
+    """
+    return Case(
+        RuntimeError,
+        "leaf variable has been moved into the graph interior",
+        tensor=tensor,
+        writes=tensor._versions,
+    )
+
+
 @engine_error("grad-type", "Assign a tensor, or None.")
 def grad_type(value: Any) -> Case:
     """`.grad` was assigned something that is no tensor.
