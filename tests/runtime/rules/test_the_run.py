@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import traceback
+import warnings
+import weakref
 from typing import Any
 
 import pytest
 
 from gradscope.trace import schema
 from gradscope.trace.run import Trace
-from tests.runtime.autograd.both import leaf, raises
+from tests.runtime.autograd.both import function, leaf, raises
 from tests.runtime.rules.conftest import Seen
+from tests.runtime.rules.looks import errors, ran
 
 
 @pytest.mark.rule(26)
@@ -320,5 +324,212 @@ def test_threads_have_modes_of_their_own_share_leaves_and_carry_tracebacks(
         ran = {task.thread for task in trace.rows(schema.GraphTask)}
         runners = {event.thread for event in trace.events(schema.NodeBegin)}
         return len(adding) >= 201 and len(ran) == 9 and runners == ran
+
+    seen(shows)
+
+
+@pytest.mark.rule(27)
+def test_graphs_live_and_die_by_reference_count_without_recursion(torch: Any, seen: Seen) -> None:
+    length = 150_000
+    x = leaf(torch, 1.0)
+
+    def chain() -> Any:
+        y = x * 1
+        for _ in range(length):
+            y = y + 0
+        return y
+
+    gc.disable()  # so that only reference counts can free anything
+    try:
+        end = chain()
+        end.sum().backward()
+        assert x.grad.tolist() == [1.0]
+        first = end.grad_fn.next_functions[0][0]
+        held = weakref.ref(first) if hasattr(type(first), "__weakref__") else None
+        middle = x * 2
+        alive = weakref.ref(middle)
+        last = middle.exp()
+        del middle
+        assert alive() is None  # exp kept its result, and mul its other operand, a number
+        kept = x * 3
+        alive = weakref.ref(kept)
+        squared = kept * kept
+        del kept
+        assert alive() is not None
+        del squared, last, first, end
+        assert alive() is None
+        assert held is None or held() is None
+        del held
+        chain()  # dies without having run
+    finally:
+        gc.enable()
+
+    def shows(trace: Trace) -> bool:
+        highest = max(node.topological_nr for node in trace.rows(schema.Node))
+        (task,) = {event.task for event in trace.events(schema.NodeBegin)}
+        return highest >= length and len(ran(trace, task)) == length + 3
+
+    seen(shows)
+
+
+@pytest.mark.rule(27)
+def test_a_cycle_that_a_user_made_through_ctx_is_collected(torch: Any, seen: Seen) -> None:
+    class Token:
+        pass
+
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.token, ctx.me = tokens.pop(), ctx
+        return x * 2
+
+    tokens = [Token(), Token()]
+    held = [weakref.ref(token) for token in tokens]
+    mine = function(torch, forward, lambda ctx, grad: grad * 2)
+    ran_once = mine.apply(leaf(torch, 1.0))
+    never_ran = mine.apply(leaf(torch, 1.0))
+    for made in (ran_once, never_ran):
+        made.grad_fn.output = made
+    ran_once.backward()
+    del ran_once, never_ran, made
+    gc.collect()
+    assert [reference() for reference in held] == [None, None]
+
+    def shows(trace: Trace) -> bool:
+        """One of the two nodes ran, and neither made an edge back."""
+        made = [node.id for node in trace.rows(schema.Node) if node.name == "MineBackward"]
+        back = [edge for edge in trace.rows(schema.Edge) if edge.next in made]
+        return len(made) == 2 and not back and ran(trace) == ["MineBackward", "AccumulateGrad"]
+
+    seen(shows)
+
+
+@pytest.mark.rule(28)
+@pytest.mark.parametrize("mode", ["no_grad", "enable_grad", "set_grad_enabled", "inference_mode"])
+def test_a_decorated_generator_is_in_its_mode_only_while_it_runs(
+    torch: Any, seen: Seen, mode: str
+) -> None:
+    on = mode == "enable_grad"
+    made = torch.set_grad_enabled(False) if mode == "set_grad_enabled" else getattr(torch, mode)()
+    x = leaf(torch, 2.0)
+    modes: list[Any] = []
+
+    def look(where: str) -> None:
+        modes.append((where, torch.is_grad_enabled()))
+
+    @made
+    def steps() -> Any:
+        look("begins")
+        x * 3
+        try:
+            while True:
+                try:
+                    got = yield torch.is_grad_enabled()
+                    look(f"got {got}")
+                except KeyError:
+                    look("caught")
+        finally:
+            look("closes")
+
+    torch.set_grad_enabled(not on)
+    try:
+        generator = steps()
+        assert (next(generator), torch.is_grad_enabled()) == (on, not on)
+        x * 5
+        assert (generator.send("word"), torch.is_grad_enabled()) == (on, not on)
+        assert (generator.throw(KeyError()), torch.is_grad_enabled()) == (on, not on)
+        generator.close()
+        assert torch.is_grad_enabled() is not on
+        with pytest.raises(ZeroDivisionError):
+            thrown = steps()
+            next(thrown)
+            thrown.throw(ZeroDivisionError())
+        assert torch.is_grad_enabled() is not on
+    finally:
+        torch.set_grad_enabled(True)
+    assert modes == [
+        (where, on) for where in ("begins", "got word", "caught", "closes", "begins", "closes")
+    ]
+
+    def shows(trace: Trace) -> bool:
+        """Of what was computed, it was recorded either inside or outside, as the mode says."""
+        inside, outside, _ = list(trace.rows(schema.Op))
+        return [op.node >= 0 for op in (inside, outside)] == [on, not on]
+
+    seen(shows)
+
+
+def firsts(caught: Any) -> list[str]:
+    """What warnings say, without stacks and without where PyTorch's come from."""
+    said = (str(w.message).partition(" (Triggered internally")[0] for w in caught)
+    return [next(line for line in text.splitlines() if line) for text in said]
+
+
+@pytest.mark.rule(29)
+def test_anomaly_mode_says_which_output_which_forward_and_which_parents(
+    torch: Any, seen: Seen
+) -> None:
+    detect = torch.autograd.detect_anomaly
+    bad = function(torch, lambda ctx, a, b: a * b, lambda ctx, g: (g, g * float("nan")), name="Bad")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with detect():
+            y = bad.apply(leaf(torch, 1.0), leaf(torch, 2.0))
+            second = raises(RuntimeError, y.backward)
+            x = leaf(torch, 0.0)
+            z = (x**2.5).sum()
+            (slope,) = torch.autograd.grad(z, x, create_graph=True)
+            (bend,) = torch.autograd.grad(slope.sum(), x, create_graph=True)
+            parents = raises(RuntimeError, (bend * 0).sum().backward)
+            with detect(check_nan=False):
+                assert not torch.is_anomaly_check_nan_enabled()
+                bad.apply(leaf(torch, 1.0), leaf(torch, 2.0)).backward()
+            assert torch.is_anomaly_check_nan_enabled()
+        assert not torch.is_anomaly_enabled()
+
+    assert second == "Function 'BadBackward' returned nan values in its 1th output."
+    assert parents == "Function 'PowBackward0' returned nan values in its 0th output."
+    told = "Traceback of forward call that"
+    parent = (
+        f"Previous calculation was induced by PowBackward0. {told} induced the previous "
+        "calculation:"
+    )
+    assert [text for text in firsts(caught) if "Detection" not in text] == [
+        f"Error detected in BadBackward. {told} caused the error:",
+        f"Error detected in PowBackward0. {told} caused the error:",
+        parent,
+        parent,
+    ]
+    stacks = [str(w.message) for w in caught if "Traceback of forward" in str(w.message)]
+    assert [line in text for text, line in zip(stacks, ["bad.apply", "torch.autograd.grad(sl",
+            "torch.autograd.grad(z", "(x**2.5)"], strict=True)] == [True] * 4  # fmt: skip
+
+    def shows(trace: Trace) -> bool:
+        return [(node, text) for node, _, text in errors(trace)] == [
+            ("BadBackward", second),
+            ("PowBackward0", parents),
+        ]
+
+    seen(shows)
+
+
+@pytest.mark.rule(29)
+def test_where_warnings_are_errors_anomaly_mode_writes_them_down(
+    torch: Any, seen: Seen, capsys: Any
+) -> None:
+    def backward(ctx: Any, grad: Any) -> Any:
+        raise LookupError("my own")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        detection = torch.autograd.detect_anomaly()
+    with detection:
+        y = function(torch, lambda ctx, x: x * 1, backward).apply(leaf(torch, 1.0))
+        assert raises(LookupError, y.backward) == "my own"
+    assert capsys.readouterr().err.startswith(
+        "UserWarning: Error detected in MineBackward. Traceback of forward call that caused the "
+        "error:\n"
+    )
+
+    def shows(trace: Trace) -> bool:
+        return errors(trace) == [("MineBackward", "LookupError", "my own")]
 
     seen(shows)
