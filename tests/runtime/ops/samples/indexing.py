@@ -172,6 +172,12 @@ cases(
     dtypes=("float32", "float16"),
 )
 cases("index_put_", [SHAPE, (4,), INDEX], "x.mul(1).index_put_((z,), y)", dtypes=("float32",))
+cases(
+    "index_put_.fill",
+    [SHAPE, (), WIDE],
+    "x.mul(1)[:].index_put_((z,), y)",
+    dtypes=("float32", "int64"),
+)
 faults(
     "index_put",
     [SHAPE],
