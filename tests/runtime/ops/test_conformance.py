@@ -59,6 +59,7 @@ OTHER_NODES = frozenset(
         "index_fill_",
         "index_fill.int_Tensor",
         "index_fill_.int_Tensor",
+        "index_put_.fill",
         "kthvalue",
         "layer_norm",
         "linear",
