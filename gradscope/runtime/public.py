@@ -116,6 +116,14 @@ def offered(op: Operation, arguments: tuple[Any, ...]) -> Any:
     return handle(public, found, tuple(type(each) for each in found), tuple(given), options)
 
 
+def view_as(tensor: Any) -> Any:
+    """A view of all of a tensor whose class handles functions, made by this class."""
+    method: Any = Tensor.view_as  # type: ignore[attr-defined]  # an operation
+    public = next(public for public in publics() if public.function is method)
+    found = overriders([tensor])
+    return handle(public, found, tuple(type(each) for each in found), (tensor, tensor), {})
+
+
 def _collected() -> list[Public]:
     found = [*_top(), *_functional(), *_submodules(), *_methods(), *_properties(), *_others()]
     seen: set[FunctionType] = set()

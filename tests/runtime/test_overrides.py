@@ -391,6 +391,35 @@ def test_a_parameter_of_a_subclass_is_both(torch: Any) -> None:
     assert [name for name, _ in module.named_parameters()] == ["weight"]
 
 
+def test_what_a_custom_function_returns_as_it_is_stays_of_its_class(torch: Any) -> None:
+    called: list[str] = []
+
+    class Seeing(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None):
+            called.append(func.__name__)
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    class Same(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return grad * 3
+
+    x = torch.ones(2).as_subclass(Seeing).requires_grad_()
+    called.clear()
+    y = Same.apply(x)
+    assert (type(y), called) == (Seeing, ["view_as"])
+    assert type(Same.apply(torch.nn.Parameter(torch.ones(1)))) is torch.Tensor
+    called.clear()
+    torch.autograd.backward(y.sum())
+    assert called == ["sum", "backward"]  # and nothing of what the engine asks of tensors
+    assert x.grad.tolist() == [3.0, 3.0]
+
+
 def test_a_plain_method_is_warned_of(torch: Any, F: Any) -> None:
     class Old(torch.Tensor):
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None):

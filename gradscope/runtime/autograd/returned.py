@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradscope.runtime.autograd.grad_mode import no_grad
 from gradscope.runtime.autograd.node import Node
 from gradscope.runtime.call import wrap
 from gradscope.runtime.errors import custom_functions as errors
 from gradscope.runtime.in_place import check_rebase, count_told_write
 from gradscope.runtime.meta import CreationMeta
 from gradscope.runtime.operation import REGISTRY
+from gradscope.runtime.override_protocol import overrides
 from gradscope.runtime.placement import mark
 from gradscope.runtime.state import local
 from gradscope.runtime.tensor import Tensor
@@ -159,6 +161,11 @@ def _views(made: Sequence[Any], given: set[int], dirty: set[int], creation: Crea
 
 def alias(tensor: Any) -> Any:
     """A view of all of a tensor, made without history."""
+    if overrides(type(tensor)) and not local.state.overrides_disabled:
+        from gradscope.runtime.public import view_as
+
+        with no_grad():
+            return view_as(tensor)
     made = wrap(tensor._array[...])
     state = local.state
     before, state.grad_enabled = state.grad_enabled, False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import importlib
 import pickle
 import warnings
 from collections import OrderedDict, namedtuple
@@ -503,6 +504,25 @@ def test_what_went_through_a_hooked_module_may_not_be_written_to(torch: Any, whi
         "Output 0 of BackwardHookFunction is a view and is being modified inplace. This view was "
         "created inside a custom Function (or because an input was returned as-is)"
     )
+
+
+@pytest.mark.parametrize("use_reentrant", [False, True])
+def test_hooks_of_a_checkpointed_module_run_again_with_it(torch: Any, use_reentrant: bool) -> None:
+    class Square(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x * x
+
+    checkpoint = importlib.import_module(f"{torch.__name__}.utils.checkpoint").checkpoint
+    module, order = Square(), []
+    module.register_forward_pre_hook(lambda *_: order.append("pre"))
+    module.register_full_backward_pre_hook(lambda m, out: (out[0] * 10,))
+    module.register_full_backward_hook(lambda m, into, out: order.append(numbers(into + out)))
+    x = two(torch)
+    y = checkpoint(module, x, use_reentrant=use_reentrant)
+    assert order == ["pre"]
+    y.sum().backward()
+    assert order == ["pre", "pre", [[20.0, 20.0], [10.0, 10.0]]]
+    assert x.grad.tolist() == [20.0, 20.0]
 
 
 # -- the old way ------------------------------------------------------------------------------
