@@ -219,8 +219,7 @@ class Engine:
             except BaseException as error:
                 task.error = error
         task.completed = True
-        task.not_ready.clear()
-        task.dependencies.clear()
+        task.forget()
 
     def queue_callback(self, function: Any) -> None:
         """Run `function` when the innermost running backward is done."""

@@ -121,6 +121,13 @@ class GraphTask:
         self.told = 0  # for a watcher: what it has seen the last node as whose run it was told
         self.state: Any = None
 
+    def forget(self) -> None:
+        """Let go of the graph, which may end before the last thread that ran a part of it."""
+        self.not_ready.clear()
+        self.dependencies.clear()
+        self.exec_info = None
+        self.graph_roots = self.inputs = ()
+
     @property
     def grad_mode(self) -> bool:
         return self.create_graph

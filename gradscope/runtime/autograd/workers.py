@@ -136,14 +136,8 @@ def serve(
     try:
         process = os.getpid()
         while not task.released if task is not None else os.getpid() == process:
-            _, node, inputs, found = queue.take()
-            if found is None:
+            if not _take_and_run(engine, queue, state):
                 return
-            if not node:
-                found.released = True
-            else:
-                _run(engine, found, node, inputs, state)
-            found = node = inputs = None  # nothing outlives its run while the thread sleeps
     except BaseException as error:  # interrupted while it slept: others may still be at it
         if task is not None:
             task.error = error
@@ -156,10 +150,20 @@ def serve(
         state.context = 0
 
 
-def _run(engine: Engine, task: GraphTask, node: Node, inputs: Any, state: ThreadState) -> None:
-    """Run one node with the modes of whoever called backward; complete the task if it was last."""
+def _take_and_run(engine: Engine, queue: ReadyQueue, state: ThreadState) -> bool:
+    """Run one node with the modes of whoever called backward; complete the task if it was last.
+
+    Whoever waits for the task goes on once it is done, so by then this thread holds nothing of it
+    that could keep a graph alive. Returns False if there is nothing more to do, ever.
+    """
     from gradscope.runtime.autograd.evaluate_shared import evaluate_shared
 
+    _, node, inputs, task = queue.take()
+    if task is None:
+        return False
+    if not node:
+        task.released = True
+        return True
     if state.task is not task:
         state.carry(task.modes)
         state.task, state.context = task, 0
@@ -169,6 +173,7 @@ def _run(engine: Engine, task: GraphTask, node: Node, inputs: Any, state: Thread
             evaluate_shared(task, node, inputs)
     except BaseException as error:  # carried to whoever called backward
         engine.fail(task, node, error)
+    node = inputs = None
     state.node = task.parent_node  # as callbacks at the end see it
     with task.lock:
         task.outstanding_tasks -= 1
@@ -178,7 +183,9 @@ def _run(engine: Engine, task: GraphTask, node: Node, inputs: Any, state: Thread
         if task.owner == threading.get_ident():
             task.released = True
         else:
+            state.node = None
             task.cpu_ready_queue.put_empty(task)
+    return True
 
 
 @atexit.register
