@@ -12,10 +12,33 @@ def dim(x: Any, n: int) -> int:
     return n % x.dim() if x.dim() else 0
 
 
+def memory(x: Any) -> int:
+    return int(x.untyped_storage().data_ptr())
+
+
+def dense(x: Any) -> bool:
+    """Whether a tensor fills its memory without holes."""
+    expected = 1
+    if not x.numel():
+        return True
+    for step, size in sorted(zip(x.stride(), x.shape, strict=True)):
+        if size > 1 and step != expected:
+            return False
+        expected *= size
+    return True
+
+
 def like(x: Any, y: Any) -> Any:
-    """What is written into x: y where it fits, else its first element, of x's kind of number."""
+    """What is written into x: y where it fits, else its first element, of x's kind of number.
+
+    Where y shares memory with x in a way that nobody refuses and nobody promises anything about,
+    it is a copy.
+    """
     if x.is_complex() != y.is_complex():
         y = y.real if y.is_complex() else y * (1 + 0j)
+    apart = y is x or memory(x) != memory(y)
+    if not apart and (not (dense(x) and dense(y)) or 1 in x.shape or x.numel() < 2):
+        y = y.clone()
     fits = y.dim() <= x.dim() and all(
         a in (1, b) for a, b in zip(reversed(y.shape), reversed(x.shape), strict=False)
     )
@@ -25,6 +48,11 @@ def like(x: Any, y: Any) -> Any:
 def halves(x: Any, n: int) -> list[int]:
     size = x.shape[dim(x, n)]
     return [size - size // 2, size // 2]
+
+
+def strided(x: Any, size: Any, stride: Any) -> Any:
+    """A window on the memory of x; how results of several inputs lie in it is nobody's promise."""
+    return x.as_strided(size, stride) if x.numel() and (x.is_contiguous() or x.is_leaf) else None
 
 
 SINGLE: dict[str, Action] = {
@@ -45,7 +73,7 @@ SINGLE: dict[str, Action] = {
     "view_as": lambda run, x, y, n: x.view_as(x),
     "reshape": lambda run, x, y, n: x.reshape(-1),
     "flatten": lambda run, x, y, n: x.flatten(),
-    "unflatten": lambda run, x, y, n: x.unflatten(dim(x, n), (-1, 1)),
+    "unflatten": lambda run, x, y, n: x.unflatten(dim(x, n), (-1, 1)) if x.dim() else None,
     "unsqueeze": lambda run, x, y, n: x.unsqueeze(dim(x, n)),
     "squeeze": lambda run, x, y, n: x.squeeze(),
     "squeeze dim": lambda run, x, y, n: x.squeeze(dim(x, n)),
@@ -53,8 +81,8 @@ SINGLE: dict[str, Action] = {
     "expand_as": lambda run, x, y, n: x.expand_as(y),
     "diagonal": lambda run, x, y, n: x.diagonal(),
     "unfold": lambda run, x, y, n: x.unfold(dim(x, n), 2, 1 + n % 2),
-    "as_strided": lambda run, x, y, n: x.as_strided((2,), (1 + n % 2,)),
-    "as_strided twice": lambda run, x, y, n: x.as_strided((2, 2), (1, 1)),
+    "as_strided": lambda run, x, y, n: strided(x, (2,), (1 + n % 2,)),
+    "as_strided twice": lambda run, x, y, n: strided(x, (2, 2), (1, 1)),
     "detach": lambda run, x, y, n: x.detach(),
     "data": lambda run, x, y, n: x.data,
     "real view": lambda run, x, y, n: run.torch.view_as_real(x),
@@ -82,8 +110,8 @@ COMPUTED: dict[str, Action] = {
     "double": lambda run, x, y, n: x * 2,
     "exp": lambda run, x, y, n: (x * 0.125).exp(),
     "tanh": lambda run, x, y, n: x.tanh(),
-    "clone": lambda run, x, y, n: x.clone(),
-    "contiguous": lambda run, x, y, n: x.contiguous(),
+    "clone": lambda run, x, y, n: None if x.is_inference() else x.clone(),
+    "contiguous": lambda run, x, y, n: None if x.is_inference() else x.contiguous(),
     "picked": lambda run, x, y, n: x[run.torch.tensor([0, 0])],
     "masked": lambda run, x, y, n: x[x.real > 0.5],
     "zeros": lambda run, x, y, n: run.torch.zeros_like(x),
@@ -105,33 +133,33 @@ def part(x: Any, name: str, value: Any) -> None:
 
 
 WRITES: dict[str, Action] = {
-    "add_": lambda run, x, y, n: x.add_(like(x, y)) and None,
-    "add_ number": lambda run, x, y, n: x.add_(n) is None or None,
-    "mul_": lambda run, x, y, n: x.mul_(like(x, y)) is None or None,
-    "mul_ number": lambda run, x, y, n: x.mul_(0.5 + n) is None or None,
-    "div_": lambda run, x, y, n: x.div_(like(x, y) + 3) is None or None,
-    "sub_": lambda run, x, y, n: x.sub_(like(x, y)) is None or None,
+    "add_": lambda run, x, y, n: x.add_(like(x, y)),
+    "add_ number": lambda run, x, y, n: x.add_(n),
+    "mul_": lambda run, x, y, n: x.mul_(like(x, y)),
+    "mul_ number": lambda run, x, y, n: x.mul_(0.5 + n),
+    "div_": lambda run, x, y, n: x.div_(like(x, y) + 3),
+    "sub_": lambda run, x, y, n: x.sub_(like(x, y)),
     "+=": lambda run, x, y, n: raised(x, y),
-    "copy_": lambda run, x, y, n: x.copy_(like(x, y)) is None or None,
-    "copy_ any": lambda run, x, y, n: x.copy_(y) is None or None,
-    "fill_": lambda run, x, y, n: x.fill_(n) is None or None,
-    "fill_ tensor": lambda run, x, y, n: x.fill_(like(x, y).reshape(-1)[0]) is None or None,
-    "zero_": lambda run, x, y, n: x.zero_() is None or None,
-    "tanh_": lambda run, x, y, n: x.tanh_() is None or None,
-    "sin_": lambda run, x, y, n: x.sin_() is None or None,
-    "neg_": lambda run, x, y, n: x.neg_() is None or None,
-    "clamp_": lambda run, x, y, n: x.clamp_(0.25, 0.75) is None or None,
-    "relu_": lambda run, x, y, n: x.relu_() is None or None,
-    "pow_": lambda run, x, y, n: x.pow_(2) is None or None,
-    "masked_fill_": lambda run, x, y, n: x.masked_fill_(x.detach().real > 0.5, n) is None or None,
+    "copy_": lambda run, x, y, n: x.copy_(like(x, y)),
+    "copy_ any": lambda run, x, y, n: x.copy_(y if memory(x) != memory(y) else y.clone()),
+    "fill_": lambda run, x, y, n: x.fill_(n),
+    "fill_ tensor": lambda run, x, y, n: x.fill_(like(x, y).reshape(-1)[0]),
+    "zero_": lambda run, x, y, n: x.zero_(),
+    "tanh_": lambda run, x, y, n: x.tanh_(),
+    "sin_": lambda run, x, y, n: x.sin_(),
+    "neg_": lambda run, x, y, n: x.neg_(),
+    "clamp_": lambda run, x, y, n: x.clamp_(0.25, 0.75),
+    "relu_": lambda run, x, y, n: x.relu_(),
+    "pow_": lambda run, x, y, n: x.pow_(2),
+    "masked_fill_": lambda run, x, y, n: x.masked_fill_(x.detach().real > 0.5, n),
     "masked_fill_ tensor": lambda run, x, y, n: x.masked_fill_(
         x.detach().real > 0.5, like(x, y).reshape(-1)[0]
-    ) is None or None,
+    ),
     "index_put_": lambda run, x, y, n: x.index_put_(
-        (run.torch.tensor([0, 1]),), like(x, y).reshape(-1)[0], accumulate=bool(n % 2)
-    ) is None or None,
-    "index_fill_": lambda run, x, y, n: x.index_fill_(dim(x, n), run.torch.tensor([0]), n)
-    is None or None,
+        (run.torch.tensor([0, -1]),), like(x, y).reshape(-1)[0], accumulate=bool(n % 2)
+    ),
+    "index_fill_": lambda run, x, y, n: x.numel()
+    and x.index_fill_(dim(x, n), run.torch.tensor([0]), n),
     "[n] =": lambda run, x, y, n: put(x, n % 2, like(x[n % 2], y)),
     "[n] = number": lambda run, x, y, n: put(x, n % 2, 0.5 * n),
     "[a:] =": lambda run, x, y, n: put(x, slice(n % 2, None), like(x[n % 2 :], y)),
@@ -139,31 +167,37 @@ WRITES: dict[str, Action] = {
     "[...] =": lambda run, x, y, n: put(x, ..., like(x, y)),
     "[:] = number": lambda run, x, y, n: put(x, slice(None), n),
     "[..., n] =": lambda run, x, y, n: put(x, (..., n % 2), n),
-    "[None] =": lambda run, x, y, n: put(x, None, like(x, y)),
+    "[None] =": lambda run, x, y, n: put(x, None, like(x[None], y)),
     "[mask] =": lambda run, x, y, n: put(x, x.detach().real > 0.5, like(x, y).reshape(-1)[0]),
-    "[list] =": lambda run, x, y, n: put(x, [0, 1], n),
-    "[tensor] =": lambda run, x, y, n: put(x, run.torch.tensor([0, 0]), like(x[0], y)),
+    "[list] =": lambda run, x, y, n: put(x, [0, -1], n),
+    "[tensor] =": lambda run, x, y, n: put(
+        x, run.torch.tensor([0, 0]), like(x[0], y).reshape(-1)[0]
+    ),
     "real =": lambda run, x, y, n: part(x, "real", like(x.real, y)),
     "imag =": lambda run, x, y, n: part(x, "imag", like(x.imag, y)),
 }  # fmt: skip
 """Writes in place."""
 
 
-def set_data(x: Any, y: Any) -> None:
-    x.data = y.clone() if y.shape == x.shape else x.detach().clone()
+def set_data(run: Any, x: Any, y: Any) -> None:
+    """Give x other memory, where no view would be left on the memory before."""
+    alone = all(memory(v) != memory(x) for v in run.values if v is not x)
+    kinds = {x.is_inference(), y.is_inference(), run.torch.is_inference_mode_enabled()}
+    if alone and kinds == {False}:
+        x.data = y.clone() if y.shape == x.shape else x.detach().clone()
 
 
 STATES: dict[str, Action] = {
-    "detach_": lambda run, x, y, n: x.detach_() is None or None,
-    "requires_grad_": lambda run, x, y, n: x.requires_grad_(n < 4) is None or None,
-    "requires_grad =": lambda run, x, y, n: part(x, "requires_grad", n < 4),
-    "data =": lambda run, x, y, n: set_data(x, y),
-    "t_": lambda run, x, y, n: x.t_() is None or None,
-    "transpose_": lambda run, x, y, n: x.transpose_(0, -1) is None or None,
-    "unsqueeze_": lambda run, x, y, n: x.unsqueeze_(dim(x, n)) is None or None,
-    "squeeze_": lambda run, x, y, n: x.squeeze_() is None or None,
-    "squeeze_ dim": lambda run, x, y, n: x.squeeze_(dim(x, n)) is None or None,
-    "as_strided_": lambda run, x, y, n: x.as_strided_((2,), (1,)) is None or None,
+    "detach_": lambda run, x, y, n: x.detach_(),
+    "requires_grad_": lambda run, x, y, n: x.is_inference() or x.requires_grad_(n < 4),
+    "requires_grad =": lambda run, x, y, n: x.is_inference() or part(x, "requires_grad", n < 4),
+    "data =": lambda run, x, y, n: set_data(run, x, y),
+    "t_": lambda run, x, y, n: x.t_(),
+    "transpose_": lambda run, x, y, n: x.transpose_(0, -1),
+    "unsqueeze_": lambda run, x, y, n: x.unsqueeze_(dim(x, n)),
+    "squeeze_": lambda run, x, y, n: x.squeeze_(),
+    "squeeze_ dim": lambda run, x, y, n: x.squeeze_(dim(x, n)),
+    "as_strided_": lambda run, x, y, n: x.numel() and x.as_strided_((2,), (1,)),
     "look": lambda run, x, y, n: run.log.append(run.look(x)),
     "backward": lambda run, x, y, n: run.total(x).backward(retain_graph=n % 2 == 0),
     "grad": lambda run, x, y, n: run.log.append(
@@ -244,6 +278,8 @@ FUNCTIONS: dict[str, Action] = {
 def hook(run: Any, x: Any, y: Any, n: int) -> None:
     """A tensor hook that looks, or changes the gradient."""
     place = len(run.log)
+    if x._base is not None and not isinstance(run.look(x)[-1], bool):
+        return  # PyTorch crashes on some hooks of views whose base was written to
 
     def seen(grad: Any) -> Any:
         run.log.append(("hook", place, run.numbers(grad)))

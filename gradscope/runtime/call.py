@@ -205,6 +205,8 @@ def _call(op: Operation, arguments: tuple[Any, ...]) -> Any:
     values = tensors_of(op, arguments)
     refusals = [t for t in op.traits if isinstance(t, Refused)]
     arrays = arrays_of(op, values)
+    if refusals and op.plan.kind == "inplace":
+        check_inplace(values[0], tuple(values), local.state, op.plan)
     if refusals:
         asides = [p.aside for p in op.plan.tensors]
         named = [array for array, aside in zip(arrays, asides, strict=True) if not aside]

@@ -14,7 +14,7 @@ from gradscope.runtime.errors import in_place as errors
 from gradscope.runtime.meta import CreationMeta, ViewMeta
 from gradscope.runtime.operation import REGISTRY
 from gradscope.runtime.overlap import check_memory, refuse_partial_overlap, refuse_repeated
-from gradscope.runtime.plan import Plan
+from gradscope.runtime.plan import Memory, Plan
 from gradscope.runtime.state import ThreadState
 from gradscope.runtime.storage import VersionCounter
 
@@ -46,6 +46,12 @@ def refusal(view: Tensor, meta: ViewMeta, what: str) -> Exception:
     return REFUSED[meta.creation](head, view)
 
 
+ANYWHERE = Plan(
+    (), (), (), 1, "inplace", same_dtype=False, float_only=False, memory=Memory(repeated="")
+)
+"""Of a change to the tensor itself, which writes nothing."""
+
+
 def check_inplace(
     target: Tensor, inputs: tuple[Any, ...], state: ThreadState, plan: Plan | None = None
 ) -> None:
@@ -69,6 +75,10 @@ def check_inplace(
 def _check_view(target: Tensor, inputs: tuple[Any, ...]) -> None:
     if any(getattr(t, "requires_grad", False) for t in (target, *inputs)):
         check_rebase(target)
+        if target.requires_grad and target.is_leaf_so_far():
+            raise errors.leaf_in_place(
+                target
+            )  # a view that nobody has asked since its base got one
 
 
 def check_rebase(target: Tensor) -> None:

@@ -25,6 +25,7 @@ class AutogradMeta:
         "name",
         "post_accumulate_hooks",
         "requires_grad",
+        "reshaped",
         "retains_grad",
     )
 
@@ -34,6 +35,7 @@ class AutogradMeta:
         self.name: str | None = None
         self.grad: Tensor | None = None
         self.requires_grad = False
+        self.reshaped = False  # whether its dims were changed under its views
         self.retains_grad = False
         self.accumulator: weakref.ref[Node] | None = None
         self.hooks: OrderedDict[int, Callable[..., Any]] | None = None

@@ -36,7 +36,7 @@ def check_memory(target: Tensor, inputs: tuple[Any, ...], plan: Plan) -> None:
     """The checks of a write that says itself which memory it may share."""
     memory = plan.memory
     assert memory is not None
-    if memory.itself and inputs[-1] is target:
+    if memory.itself and _same_data(target._array, inputs[-1]):
         return
     if memory.repeated is None:
         refuse_repeated(target)
@@ -74,6 +74,23 @@ def refuse_partial_overlap(target: Tensor, inputs: tuple[Any, ...], *, apart: bo
         if not apart and array.strides == written.strides and _bounds(array) == _bounds(written):
             continue
         raise errors.write_overlaps_input(target)
+
+
+def _same_data(written: Any, source: Any) -> bool:
+    """Whether a tensor is written to itself, seen by the same sizes and steps."""
+    array = getattr(source, "_array", None)
+    return array is written or (
+        array is not None
+        and array.shape == written.shape
+        and array.dtype == written.dtype
+        and _steps(array) == _steps(written)
+        and array.__array_interface__["data"] == written.__array_interface__["data"]
+    )
+
+
+def _steps(array: Any) -> list[int]:
+    """The strides of dims that have more than one element."""
+    return [step for step, size in zip(array.strides, array.shape, strict=True) if size > 1]
 
 
 def _bounds(array: Any) -> tuple[int, int]:

@@ -65,12 +65,9 @@ def topological(plan: Plan, many: set[str]) -> list[str]:
     if many:
         return [any_order]
     counted = [f"    {line}" for line in _topological(plan.differentiable)]
-    return [
-        "try:",
-        *counted,
-        "except AttributeError:  # an edge that leads nowhere",
-        f"    {any_order}",
-    ]
+    # An edge that leads nowhere has no node: it is counted and saved for as if it were not there.
+    absent = [f"    e_{n} = e_{n} if e_{n} and e_{n}[0] else None" for n in plan.differentiable]
+    return ["try:", *counted, "except AttributeError:", f"    {any_order}", *absent]
 
 
 def _topological(names: tuple[str, ...]) -> list[str]:

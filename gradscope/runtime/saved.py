@@ -12,7 +12,7 @@ from gradscope.runtime.errors import saved_values as errors
 from gradscope.runtime.inference import refuse_saving
 from gradscope.runtime.state import local
 from gradscope.runtime.storage import Storage, VersionCounter
-from gradscope.runtime.tensor_geometry import type_name
+from gradscope.runtime.tensor_geometry import error_name
 
 if TYPE_CHECKING:
     from gradscope.runtime.state import ThreadState
@@ -279,7 +279,7 @@ def modified(node: Any, what: Any, expected: int, found: int, slot: int) -> NoRe
     if edge is not None and edge[0] is not None:
         place = f", which is output {edge[1]} of {operation_name(edge[0])},"
     name = node.slots[slot] if node is not None and node.slots else ""
-    what_kind = f"{type_name(array)} {_sizes(array)}"
+    what_kind = f"{error_name(array)} {_sizes(array)}"
     writes = what._versions if isinstance(what, Tensor) else what.versions
     raise errors.modified_in_place(node, name, what_kind, place, writes, expected, found)
 

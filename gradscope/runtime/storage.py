@@ -131,9 +131,10 @@ def elements(array: np.ndarray[Any, Any]) -> tuple[int, ...]:
 
 def offset_of(array: np.ndarray[Any, Any], storage: Storage) -> int:
     """How many elements lie between the start of the storage and the array's first element."""
-    if array.size == 0:
+    place = int((array.__array_interface__["data"][0] - storage.address()) // array.itemsize)
+    if array.size == 0 and not 0 <= place * array.itemsize <= storage.nbytes():
         return 0
-    return int((array.__array_interface__["data"][0] - storage.address()) // array.itemsize)
+    return place
 
 
 def dense(array: Any) -> bool:

@@ -16,7 +16,7 @@ from gradscope.runtime.autograd.node import new
 from gradscope.runtime.errors import leaves as errors
 from gradscope.runtime.errors.in_place import detach_view
 from gradscope.runtime.errors.inference import inference_requires_grad, inference_version
-from gradscope.runtime.inference import is_inference, take_data
+from gradscope.runtime.inference import is_inference, mark, take_data
 from gradscope.runtime.meta import AutogradMeta, ViewMeta
 from gradscope.runtime.operation import REGISTRY
 from gradscope.runtime.override_protocol import leave_alone, overrides
@@ -261,7 +261,10 @@ class Tensor(Geometry, Values):
     def data(self) -> Tensor:
         made: Tensor = alias_of(self, Tensor)
         made._versions = None
-        take_data(made, self)
+        if local.state.inference and is_inference(self):
+            mark(made)
+        else:
+            take_data(made, self)
         return made
 
     @data.setter
@@ -311,6 +314,8 @@ class Tensor(Geometry, Values):
 
     def detach_(self) -> Tensor:
         """Cut this tensor off from its history."""
+        if local.state.inference:
+            return self
         if self._meta is not None and self._meta.is_view:
             raise detach_view(self)
         self._edge = None

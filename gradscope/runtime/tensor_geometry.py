@@ -117,6 +117,14 @@ def type_name(array: np.ndarray[Any, Any]) -> str:
     return f"torch.{dtypes.from_numpy(array.dtype).scalar_name}Tensor"
 
 
+def error_name(array: np.ndarray[Any, Any]) -> str:
+    """What some of PyTorch's messages call a tensor type; not all have a legacy name."""
+    kind = dtypes.from_numpy(array.dtype)
+    if kind.is_complex or kind is dtypes.bfloat16:
+        return f"CPU{kind.scalar_name}Type"
+    return type_name(array)
+
+
 C_NAMES = {
     "float64": "double",
     "float32": "float",

@@ -14,16 +14,18 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from gradscope.runtime import probe
+from gradscope.runtime import probe, saved
 from gradscope.runtime.autograd.making import prepare
 from gradscope.runtime.autograd.node import NOWHERE, Node, new
 from gradscope.runtime.autograd.validate import apply
+from gradscope.runtime.errors.in_place import write_to_expanded
 from gradscope.runtime.in_place import refusal
+from gradscope.runtime.inference import is_inference
 from gradscope.runtime.meta import AutogradMeta, CreationMeta, DualMeta, ViewMeta
+from gradscope.runtime.overlap import repeats
 from gradscope.runtime.placement import mark, wrapped_on
-from gradscope.runtime.saved import freed
 from gradscope.runtime.state import ThreadState, local
-from gradscope.runtime.storage import Storage, VersionCounter
+from gradscope.runtime.storage import InferenceCounter, Storage, VersionCounter
 from gradscope.runtime.windows import Chain, Window, replay_arrays, replay_tensors
 
 if TYPE_CHECKING:
@@ -110,9 +112,11 @@ def attach_view(
             made._edge = (node, nr)
         return
     share(made, source)
-    if not made._versions.tracks:  # type: ignore[union-attr]
-        return  # an inference tensor's views are no views to autograd
     parent = source._meta
+    odd = not made._versions.tracks or (parent is not None and parent.is_inference)  # type: ignore[union-attr]
+    if odd and is_inference(source):
+        made._versions = InferenceCounter()  # an inference tensor's views are none to autograd
+        return
     if parent is not None and parent.is_view:
         base = parent.base  # type: ignore[attr-defined]
         chain = (*parent.chain, (op, options, nr))  # type: ignore[attr-defined]
@@ -122,7 +126,8 @@ def attach_view(
         again = ()
     if not state.grad_enabled:
         creation = CreationMeta.INFERENCE_MODE if state.inference else CreationMeta.NO_GRAD_MODE
-    creation = creation or inherited
+    if not creation or inherited is CreationMeta.INFERENCE_MODE:
+        creation = inherited
     meta = ViewMeta(base, chain, creation)
     if again or op.replayed or state.view_replay:
         meta.again = (*again, len(chain) - 1) if op.replayed or state.view_replay else again
@@ -232,7 +237,7 @@ def _taken(source: Any, chain: Chain) -> Any:
 def _strided(view: Tensor, source: Tensor, chain: Chain) -> Node:
     node = new(AsStridedBackward0)
     prepare(node, (edge_of(source) or NOWHERE,), local.state)
-    node.window = Window(source, chain)
+    node.window = Window(source, chain, view)
     node.input_metadata = ((view._array.shape, view._array.dtype),)
     mark(node, view)
     node._saved = (view._array.shape, view.stride(), view.storage_offset())
@@ -253,7 +258,7 @@ class CopySlices(Node):
     def fn(self) -> Node:
         """The node of the write."""
         if self._saved is None:
-            freed(self)
+            saved.freed(self)
         return cast("Node", self._saved[0])
 
     def run_arrays(self, grads: Sequence[Any]) -> Sequence[Any]:
@@ -264,6 +269,8 @@ class CopySlices(Node):
         window = self.window.on_array(result)
         found = apply(fn, (np.array(window),), raw=True)
         first = found[0] if len(found) else None
+        if first is not None and repeats(window):
+            raise write_to_expanded(saved.Tensor.from_array(window))
         window[...] = 0 if first is None else first
         return (result, *found[1:])
 
@@ -274,7 +281,7 @@ class CopySlices(Node):
         result = self._blank(grads[0]).copy_(grads[0])
         window = self.window.on_tensor(result)
         found = apply(fn, (window.clone(),), raw=False)
-        if found[0] is None:
+        if not found or found[0] is None:
             window.zero_()
         else:
             window.copy_(found[0])
@@ -308,7 +315,7 @@ def rebase_history(target: Tensor, node: Node, nr: int = 0) -> None:
     edges = [edge_of(base) or NOWHERE, *node.next_functions[1:]]
     prepare(slices, edges, local.state)
     slices._saved = (node,)
-    slices.window = Window(base, meta.chain)  # type: ignore[attr-defined]
+    slices.window = Window(base, meta.chain, target)  # type: ignore[attr-defined]
     slices.input_metadata = ((base._array.shape, base._array.dtype),)
     mark(slices, base)
     # The write's own first edge leads to the view's old history; the base's says whether to follow.
@@ -325,4 +332,6 @@ def _follow(meta: AutogradMeta, before: Edges | None, after: Edges) -> None:
     meta.hooks = None
     if meta.retains_grad and before is not None:
         node, nr = before
-        after[0].extra().retains_grad[after[1]] = node.extra().retains_grad.pop(nr)
+        kept = node.extra().retains_grad.pop(nr, None)
+        if kept is not None:  # it stays behind where dims of the tensor itself were changed
+            after[0].extra().retains_grad[after[1]] = kept

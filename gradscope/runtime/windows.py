@@ -1,18 +1,19 @@
 """Windows: the way from a base to a view of it, taken again on other memory.
 
-# Note [Memory laid out as the base]
+# Note [Memory laid out as the base's]
 Most views say where they look by the dims of their input, and can be taken again on any array of
-the base's sizes. `as_strided` says it by places in the storage: it is taken again on memory laid
-out as the base's, with the base at its beginning, so that its places are counted from there.
+the base's sizes. `as_strided` says it by places in the storage, and whether `view` is possible
+depends on how dims lie in memory: these are taken again on memory laid out as the base's storage.
+So is every view of a base whose own dims were changed in place.
 """
 
 from __future__ import annotations
 
-from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gradscope.runtime.operation import REGISTRY
 from gradscope.runtime.storage import elements, offset_of
 from gradscope.runtime.traits import IN_STORAGE
 
@@ -23,41 +24,56 @@ Chain = tuple[tuple[Any, tuple[Any, ...], int], ...]
 """(operation, options, which of its results), from the base to the view."""
 
 
+class Layout(NamedTuple):
+    """How a tensor lies in its storage; all in elements."""
+
+    strides: tuple[int, ...]
+    offset: int
+    length: int  # of the storage
+
+    @classmethod
+    def of(cls, tensor: Tensor) -> Layout:
+        array, storage = tensor._array, tensor.untyped_storage()
+        length = storage.nbytes() // array.itemsize
+        return cls(elements(array), offset_of(array, storage), length)
+
+    def zeros(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+        item = dtype.itemsize
+        memory = np.zeros(self.length, dtype)
+        steps = tuple(step * item for step in self.strides)
+        return np.ndarray(shape, dtype, memory, self.offset * item, steps)
+
+
 class Window:
-    """Where a view lies in its base, and how the base lies in memory."""
+    """Where a view lies in its base, and how the base lies in memory where that matters."""
 
-    __slots__ = ("chain", "shift", "strides")
+    __slots__ = ("chain", "layout")
 
-    def __init__(self, base: Tensor, chain: Chain) -> None:
+    def __init__(self, base: Tensor, chain: Chain, view: Tensor) -> None:
+        if base._meta is not None and base._meta.reshaped:
+            chain = _by_place(view)
         self.chain = chain
-        self.shift = 0
-        self.strides: tuple[int, ...] | None = None
-        if any(IN_STORAGE in op.traits for op, _, _ in chain):
-            self.shift = offset_of(base._array, base.untyped_storage())
-            self.strides = elements(base._array)
+        self.layout: Layout | None = None
+        if not base._array.flags.c_contiguous or any(IN_STORAGE in op.traits for op, _, _ in chain):
+            self.layout = Layout.of(base)
 
     def blank(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-        """Zeros of the base's sizes, laid out as the base where that matters."""
-        if self.strides is None:
-            return np.zeros(shape, dtype)
-        reach = 1 + sum((n - 1) * step for n, step in zip(shape, self.strides, strict=True) if n)
-        memory = np.zeros(max(reach, prod(shape)), dtype)
-        steps = tuple(step * dtype.itemsize for step in self.strides)
-        return np.lib.stride_tricks.as_strided(memory, shape, steps)
+        """Zeros of the base's sizes."""
+        return np.zeros(shape, dtype) if self.layout is None else self.layout.zeros(shape, dtype)
 
     def copied(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """A copy on which the window can be taken."""
-        if self.strides is None:
+        if self.layout is None:
             return np.array(array)
         made = self.blank(array.shape, array.dtype)
         made[...] = array
         return made
 
     def on_array(self, array: Any) -> Any:
-        return replay_arrays(array, self.chain, self.shift)
+        return replay_arrays(array, self.chain)
 
     def on_tensor(self, tensor: Any) -> Any:
-        return replay_tensors(tensor, self.chain, self.shift)
+        return replay_tensors(tensor, self.chain)
 
     def spread(self, grad: Any, base_shape: tuple[int, ...]) -> Any:
         """The window's gradient as one of its base; elements seen twice get the sum."""
@@ -73,22 +89,22 @@ class Window:
         return made
 
 
-def replay_arrays(array: Any, chain: Chain, shift: int = 0) -> Any:
-    """Take the same window on another array, whose storage begins `shift` elements later."""
+def replay_arrays(array: Any, chain: Chain) -> Any:
+    """Take the same window on another array."""
     for op, options, nr in chain:
         if IN_STORAGE in op.traits:
-            options = _placed(options, shift)
+            options = _placed(options)
         array = op.kernel(array, *options)
         if op.plan.outputs != 1:
             array = array[nr]
     return array
 
 
-def replay_tensors(tensor: Any, chain: Chain, shift: int = 0) -> Any:
+def replay_tensors(tensor: Any, chain: Chain) -> Any:
     """Take the same window on another tensor."""
     for op, options, nr in chain:
         if IN_STORAGE in op.traits:
-            tensor = tensor.as_strided(*_placed(options, shift)[:3])
+            tensor = tensor.as_strided(*_placed(options)[:3])
             continue
         tensor = op.call_with(tensor, *options)
         if op.plan.outputs != 1:
@@ -96,11 +112,18 @@ def replay_tensors(tensor: Any, chain: Chain, shift: int = 0) -> Any:
     return tensor
 
 
-def _placed(options: tuple[Any, ...], shift: int) -> tuple[Any, ...]:
-    """The options of `as_strided`, with a place counted from `shift`."""
+def _placed(options: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The options of `as_strided`, with a place in the storage where none was said."""
     size, stride, offset, geometry = options
-    begin = geometry[1] if offset is None else offset
-    return size, stride, begin - shift, geometry
+    return size, stride, geometry[1] if offset is None else offset, geometry
+
+
+def _by_place(view: Tensor) -> Chain:
+    """The one step from a storage to a view on it."""
+    array = view._array
+    offset = offset_of(array, view.untyped_storage())
+    options = (array.shape, elements(array), offset, (elements(array), offset))
+    return ((REGISTRY["as_strided"], options, 0),)
 
 
 def _shows_twice(window: Any) -> bool:

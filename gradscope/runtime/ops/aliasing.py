@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradscope.runtime import probe
+from gradscope.runtime import dtypes, probe
 from gradscope.runtime.call import wrap
+from gradscope.runtime.inference import is_inference, take_data
 from gradscope.runtime.op import (
     BY_HAND,
     INTERNAL,
@@ -20,6 +21,7 @@ from gradscope.runtime.op import (
 from gradscope.runtime.ops import METHODS, both, function, method
 from gradscope.runtime.ops.writing import copy_, wrapped_value
 from gradscope.runtime.state import local
+from gradscope.runtime.storage import Storage, elements, offset_of
 from gradscope.runtime.views import share
 
 _COMPLEX = {"f": "F", "d": "D"}
@@ -42,17 +44,21 @@ def _as_real(self):
 def _as_complex(self):
     if self.dtype.char not in _COMPLEX:
         raise RuntimeError(
-            "view_as_complex is only supported for floating point tensors, but got a tensor of "
-            f"scalar type: {self.dtype}"
+            "view_as_complex is only supported for half, float and double tensors, but got a "
+            f"tensor of scalar type: {dtypes.from_numpy(self.dtype).scalar_name}"
         )
     if self.ndim == 0:
         raise RuntimeError("Input tensor must have one or more dimensions")
     if self.shape[-1] != 2:
         raise RuntimeError("Tensor must have a last dimension of size 2")
     if self.size == 0:
-        return self[..., 0].astype(_COMPLEX[self.dtype.char])
+        return self[..., 0][()].reshape(-1).view(_COMPLEX[self.dtype.char]).reshape(self.shape[:-1])
     if self.strides[-1] != self.itemsize:
         raise RuntimeError("Tensor must have a last dimension with stride 1")
+    if any(n > 1 and step % 2 for n, step in zip(self.shape[:-1], elements(self), strict=False)):
+        raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
+    if offset_of(self, Storage(self)) % 2:
+        raise RuntimeError("Tensor must have a storage_offset divisible by 2")
     return self.view(_COMPLEX[self.dtype.char])[..., 0]
 
 
@@ -83,6 +89,9 @@ def detach(input):
     begin = here.clock() if here is not None else 0
     made = wrap(input._array)
     share(made, input)
+    if not local.state.inference and is_inference(input):
+        made._versions = None
+        take_data(made, input)
     if here is not None:
         here.op(detach__default.op, (input,), (made,), None, begin, local.state)
     return made

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradscope.runtime import dtypes
 from gradscope.runtime.dims import sizes, text
 from gradscope.runtime.op import METHOD_ONLY, family, view
 from gradscope.runtime.ops import both, function, method
 from gradscope.runtime.size import Size
+from gradscope.runtime.tensor_geometry import error_name
 
 
 def _expand(self, size):
@@ -49,9 +49,8 @@ def _without_negatives(self, size, lead):
 def not_expandable(self, size, lead):
     """Why an array does not take these sizes, in PyTorch's words."""
     if lead < 0:
-        kind = dtypes.from_numpy(self.dtype).scalar_name
         return (
-            f"expand(torch.{kind}Tensor{{{text(self.shape)}}}, size={text(size)}): the number of "
+            f"expand({error_name(self)}{{{text(self.shape)}}}, size={text(size)}): the number of "
             f"sizes provided ({len(size)}) must be greater or equal to the number of dimensions in "
             f"the tensor ({self.ndim})"
         )

@@ -48,6 +48,8 @@ def _index(self, indices):
 def _misplaced(self, where, error):
     """Which index fits not, in PyTorch's words."""
     words = str(error)
+    if self.size == 0 and any(i is not FULL and i.dtype.kind != "b" and i.size for i in where):
+        return "index is out of bounds for dimension with size 0"
     if "out of bounds" in words:
         front, _, back = words.partition("axis ")
         axis, _, rest = back.partition(" ")
@@ -158,6 +160,10 @@ def _put_in(self, indices, values, accumulate=False):
             "Index put requires the source and destination dtypes match, got "
             f"{kinds[0]} for the destination and {kinds[1]} for the source."
         )
+    if len(indices) > self.ndim:
+        raise IndexError(
+            f"too many indices for tensor of dimension {self.ndim} (got {len(indices)})"
+        )
     where = places(indices)
     try:
         if accumulate:
@@ -224,20 +230,12 @@ def checked(indices):
 
 @method
 def index_put(self, indices, values, accumulate=False):
-    return index_put__default(self, _counted(self, indices), values, accumulate)
-
-
-def _counted(self, indices):
-    if len(indices) > self.dim():
-        raise IndexError(
-            f"too many indices for tensor of dimension {self.dim()} (got {len(indices)})"
-        )
-    return checked(indices)
+    return index_put__default(self, checked(indices), values, accumulate)
 
 
 @method
 def index_put_(self, indices, values, accumulate=False):
-    found = _counted(self, indices)
+    found = checked(indices)
     if self._storage is not None and not accumulate and _fills(found, values):
         return index_put___fill(self, found, values, accumulate)
     return index_put___default(self, found, values, accumulate)

@@ -17,10 +17,9 @@ from gradscope.runtime.autograd.node import NOWHERE, Node, new
 from gradscope.runtime.dims import sizes
 from gradscope.runtime.errors.dual_tensors import not_implemented
 from gradscope.runtime.errors.in_place import resize_with_grad, set_without_derivative
-from gradscope.runtime.in_place import check_inplace, count_write
+from gradscope.runtime.in_place import ANYWHERE, check_inplace, count_write
 from gradscope.runtime.op import METHOD_ONLY, family, op
 from gradscope.runtime.ops import method
-from gradscope.runtime.plan import Memory, Plan
 from gradscope.runtime.state import local
 from gradscope.runtime.storage import Storage, strided
 from gradscope.runtime.tensor import Tensor
@@ -42,13 +41,9 @@ class NotImplemented(Node):
     run_tensors = run_arrays
 
 
-ANYWHERE = Plan(
-    (), (), (), 1, "inplace", same_dtype=False, float_only=False, memory=Memory(repeated="")
-)
-
-
 def _laid(tensor, storage, size, stride, offset):
     """Put a tensor on a window of this storage, or on a larger copy of it."""
+    tensor.meta().reshaped = True
     dtype = tensor._array.dtype
     reach = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True)) + 1
     wanted = 0 if 0 in size else reach * dtype.itemsize

@@ -5,14 +5,21 @@ from __future__ import annotations
 from gradscope.runtime import probe
 from gradscope.runtime.autograd.forward_grad import fw_grad, plainly
 from gradscope.runtime.autograd.node import new
-from gradscope.runtime.in_place import check_inplace, count_write
+from gradscope.runtime.in_place import ANYWHERE, check_inplace, count_write
 from gradscope.runtime.op import IN_STORAGE, INTERNAL, LINEAR, family, hidden, op
 from gradscope.runtime.ops import axes, both, method, shape as shapes, slicing
 from gradscope.runtime.state import local
-from gradscope.runtime.views import rebase_history
 
 _transposed = op("TransposeBackward1", axes.transpose.op.kernel, LINEAR, INTERNAL, **axes.TRANSPOSE)
-_t_self = op("TBackward1", axes.t.op.kernel, LINEAR, INTERNAL, **axes.T)
+
+
+def _t(self):
+    if self.ndim > 2:
+        raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {self.ndim}D")
+    return self.T
+
+
+_t_self = op("TBackward1", _t, LINEAR, INTERNAL, **axes.T)
 _squeezed = op(
     "SqueezeBackward3", shapes.squeeze__default.op.kernel, LINEAR, INTERNAL, **shapes.SQUEEZE
 )
@@ -42,13 +49,16 @@ def _reshaped_in_place(row, target, *options):
     state, here = local.state, probe.here
     tangent = fw_grad(target) if state.special else None
     begin = here.clock() if here is not None else 0
-    check_inplace(target, (target,), state)
+    check_inplace(target, (target,), state, ANYWHERE)
     before = new(type(target))
-    before._array, before._edge = target._array, target.gradient_edge()
+    before._array = target._array
+    before._edge = target.gradient_edge() if state.grad_enabled else None
     before._meta = before._storage = None
     before._versions, before.seen = target._versions, target.seen
     made = row.op.full(before, *options, target._array, begin)
     target._array = made._array
+    if target._storage is not None:
+        target.meta().reshaped = True
     count_write(target, row.op)
     node = None if made._edge is None else made._edge[0]
     if node is not None:
@@ -69,10 +79,13 @@ def _lengthen(meta, row, options):
 
 
 def _rebase(target, node, row, options):
-    """No element changed, so that a view needs no new history for its base, only its own."""
+    """No element changed, so that a view needs no new history for its base, only its own.
+
+    As in PyTorch, hooks and kept gradients stay with the tensor as it was.
+    """
     meta = target._meta
     if meta is None or not meta.is_view:
-        rebase_history(target, node)
+        target._edge = (node, 0)
         return
     _lengthen(meta, row, options)
     meta.edge, meta.version = (node, 0), target._versions.value
@@ -85,8 +98,6 @@ def transpose_(self, dim0, dim1):
 
 @method
 def t_(self):
-    if self.dim() > 2:
-        raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {self.dim()}D")
     return _reshaped_in_place(_t_self, self)
 
 
