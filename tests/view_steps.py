@@ -36,8 +36,9 @@ def like(x: Any, y: Any) -> Any:
     """
     if x.is_complex() != y.is_complex():
         y = y.real if y.is_complex() else y * (1 + 0j)
-    apart = y is x or memory(x) != memory(y)
-    if not apart and (not (dense(x) and dense(y)) or 1 in x.shape or x.numel() < 2):
+    apart = y is x or not x.numel() or not y.numel() or memory(x) != memory(y)
+    odd = 1 in x.shape or x.numel() < 2 or x.shape != y.shape
+    if not apart and (odd or not (dense(x) and dense(y))):
         y = y.clone()
     fits = y.dim() <= x.dim() and all(
         a in (1, b) for a, b in zip(reversed(y.shape), reversed(x.shape), strict=False)
@@ -83,8 +84,8 @@ SINGLE: dict[str, Action] = {
     "unfold": lambda run, x, y, n: x.unfold(dim(x, n), 2, 1 + n % 2),
     "as_strided": lambda run, x, y, n: strided(x, (2,), (1 + n % 2,)),
     "as_strided twice": lambda run, x, y, n: strided(x, (2, 2), (1, 1)),
-    "detach": lambda run, x, y, n: x.detach(),
-    "data": lambda run, x, y, n: x.data,
+    "detach": lambda run, x, y, n: None if x.is_inference() else x.detach(),
+    "data": lambda run, x, y, n: None if x.is_inference() else x.data,
     "real view": lambda run, x, y, n: run.torch.view_as_real(x),
     "complex view": lambda run, x, y, n: run.torch.view_as_complex(x),
     "real": lambda run, x, y, n: x.real,
@@ -104,17 +105,23 @@ SEVERAL: dict[str, Action] = {
 }
 """Several views at once."""
 
+
+def laid_out(run: Any, x: Any) -> Any:
+    """Row-major: how PyTorch lays out what inputs of several layouts make is another matter."""
+    return x.clone(memory_format=run.torch.contiguous_format)
+
+
 COMPUTED: dict[str, Action] = {
-    "mul": lambda run, x, y, n: x * like(x, y),
-    "add": lambda run, x, y, n: x + like(x, y),
+    "mul": lambda run, x, y, n: laid_out(run, x * like(x, y)),
+    "add": lambda run, x, y, n: laid_out(run, x + like(x, y)),
     "double": lambda run, x, y, n: x * 2,
     "exp": lambda run, x, y, n: (x * 0.125).exp(),
     "tanh": lambda run, x, y, n: x.tanh(),
     "clone": lambda run, x, y, n: None if x.is_inference() else x.clone(),
     "contiguous": lambda run, x, y, n: None if x.is_inference() else x.contiguous(),
-    "picked": lambda run, x, y, n: x[run.torch.tensor([0, 0])],
+    "picked": lambda run, x, y, n: laid_out(run, x[run.torch.tensor([0, 0])]),
     "masked": lambda run, x, y, n: x[x.real > 0.5],
-    "zeros": lambda run, x, y, n: run.torch.zeros_like(x),
+    "zeros": lambda run, x, y, n: run.torch.zeros(tuple(x.shape), dtype=x.dtype),
     "cat": lambda run, x, y, n: run.torch.cat([x, x]),
 }
 """New tensors."""
@@ -156,7 +163,7 @@ WRITES: dict[str, Action] = {
         x.detach().real > 0.5, like(x, y).reshape(-1)[0]
     ),
     "index_put_": lambda run, x, y, n: x.index_put_(
-        (run.torch.tensor([0, -1]),), like(x, y).reshape(-1)[0], accumulate=bool(n % 2)
+        (run.torch.tensor([0, -1]),), like(x, y).reshape(-1)[0].clone(), accumulate=bool(n % 2)
     ),
     "index_fill_": lambda run, x, y, n: x.numel()
     and x.index_fill_(dim(x, n), run.torch.tensor([0]), n),
@@ -179,12 +186,17 @@ WRITES: dict[str, Action] = {
 """Writes in place."""
 
 
+def alone(run: Any, x: Any) -> bool:
+    """Whether no other value lies in the memory of x."""
+    return all(memory(v) != memory(x) for v in run.values if v is not x and v.numel())
+
+
 def set_data(run: Any, x: Any, y: Any) -> None:
     """Give x other memory, where no view would be left on the memory before."""
-    alone = all(memory(v) != memory(x) for v in run.values if v is not x)
     kinds = {x.is_inference(), y.is_inference(), run.torch.is_inference_mode_enabled()}
-    if alone and kinds == {False}:
-        x.data = y.clone() if y.shape == x.shape else x.detach().clone()
+    if alone(run, x) and kinds == {False}:
+        same = y.shape == x.shape and y.dtype == x.dtype
+        x.data = y.clone() if same else x.detach().clone()
 
 
 STATES: dict[str, Action] = {
@@ -197,7 +209,9 @@ STATES: dict[str, Action] = {
     "unsqueeze_": lambda run, x, y, n: x.unsqueeze_(dim(x, n)),
     "squeeze_": lambda run, x, y, n: x.squeeze_(),
     "squeeze_ dim": lambda run, x, y, n: x.squeeze_(dim(x, n)),
-    "as_strided_": lambda run, x, y, n: x.numel() and x.as_strided_((2,), (1,)),
+    "as_strided_": lambda run, x, y, n: (
+        alone(run, x) and x.numel() > 1 and x.as_strided_((2,), (1,))
+    ),
     "look": lambda run, x, y, n: run.log.append(run.look(x)),
     "backward": lambda run, x, y, n: run.total(x).backward(retain_graph=n % 2 == 0),
     "grad": lambda run, x, y, n: run.log.append(

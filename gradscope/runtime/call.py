@@ -22,7 +22,13 @@ from gradscope.runtime.inference import mark
 from gradscope.runtime.operation import Operation
 from gradscope.runtime.override_protocol import overrides
 from gradscope.runtime.refusals import refused
-from gradscope.runtime.saved import freed, save_input, save_output, unpack_array, unpack_tensor
+from gradscope.runtime.saved import (
+    save_input,
+    save_output,
+    unpack_array,
+    unpack_tensor,
+    without_saved,
+)
 from gradscope.runtime.state import ThreadState, local
 from gradscope.runtime.traits import FLOATS, Refused
 from gradscope.runtime.views import attach_view, attach_views, edge_of, rebase_history
@@ -71,7 +77,6 @@ def scope_of(op: Operation) -> dict[str, Any]:
         "defined_tensors": defined_tensors,
         "edge_of": edge_of,
         "finish": finish,
-        "freed": freed,
         "getframe": getframe,
         "kernel": op.kernel,
         "local": local,
@@ -89,6 +94,7 @@ def scope_of(op: Operation) -> dict[str, Any]:
         "save_results": save_results,
         "unpack_array": unpack_array,
         "unpack_tensor": unpack_tensor,
+        "without_saved": without_saved,
         "wrap_all": wrap_all,
         "count_write": count_write,
         "write": write,

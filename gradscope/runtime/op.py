@@ -10,8 +10,8 @@
     )
 
 A derivative's parameter names are its save list: an input, `result` (or an output's name),
-`<input>_shape`, `<input>_numel`, `<input>_strides`, an option, or `needs`. What a gradient that
-nobody wants would need is not kept. ELEMENTWISE is how the tangent is made, see traits.py.
+`<input>_shape`, `<input>_numel`, `<input>_strides`, `<input>_dtype`, an option, or `needs`. What a
+gradient that nobody wants would need is not kept. ELEMENTWISE is how the tangent is made, see traits.py.
 """
 
 from __future__ import annotations
@@ -265,6 +265,8 @@ def _slots(
             slots.append(Slot(word, kind, word, by))
         elif word.endswith("_shape") and word.removesuffix("_shape") in known:
             slots.append(Slot(word, "shape", word.removesuffix("_shape"), by))
+        elif word.endswith("_dtype") and word.removesuffix("_dtype") in known:
+            slots.append(Slot(word, "dtype", word.removesuffix("_dtype"), by))
         elif word.endswith("_numel") and word.removesuffix("_numel") in known:
             slots.append(Slot(word, "numel", word.removesuffix("_numel"), by))
         elif word.endswith("_strides") and word.removesuffix("_strides") in known:
@@ -354,7 +356,11 @@ def _shown(made: Operation) -> tuple[str, ...]:
     concealed = {n for t in made.traits if isinstance(t, Hidden) for n in t.names}
     endings = {"shape": "_sym_sizes", "strides": "_sym_strides", "numel": "_sym_numel"}
     return tuple(
-        "" if s.name in concealed else s.source + endings[s.kind] if s.kind in endings else s.name
+        ""
+        if s.name in concealed or s.kind == "dtype"
+        else s.source + endings[s.kind]
+        if s.kind in endings
+        else s.name
         for s in made.plan.slots
     )
 

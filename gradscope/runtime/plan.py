@@ -26,7 +26,9 @@ class Slot:
     """One thing a node keeps: an input, an output, a shape or an option."""
 
     name: str
-    kind: str  # "input", "output", "held", "shape", "strides", "numel", "option", "constant"
+    kind: (
+        str  # "input", "output", "held", "shape", "strides", "numel", "dtype", "option", "constant"
+    )
     source: str
     wanted_by: tuple[int, ...]  # the inputs whose gradient reads it
     index: int = 0  # which output

@@ -13,7 +13,7 @@ def backward(plan: Plan, formulas: Sequence[Any], *, arrays: bool, joint: bool) 
     """The text of a node's backward: on bare arrays, or on tensors for `create_graph`."""
     many = any(p.many for p in plan.tensors)
     lines = ["def run(node, grads):", "    saved = node._saved", "    if saved is None:"]
-    lines += ["        freed(node)"]
+    lines += ["        return without_saved(node)"]
     if plan.slots:
         lines += [f"    {''.join(f's_{i}, ' for i in range(len(plan.slots)))}= saved"]
     if joint or many:

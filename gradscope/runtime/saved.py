@@ -264,6 +264,21 @@ def _with_tangent(made: Any, saved: SavedVariable, node: Any) -> Any:
     return made
 
 
+def without_saved(node: Any) -> tuple[None, ...]:
+    """What a node returns that has let go of what it saved: nothing, if nobody wants anything.
+
+    As in PyTorch, what does not depend on which gradients are wanted is asked for all the same.
+    """
+    plan = node.op.plan
+    alone = len(plan.differentiable) == 1
+    needed = any(function is not None for function, _ in node.next_functions)
+    for slot in plan.slots:
+        conditional = slot.kind == "input" and len(slot.wanted_by) == 1 and not alone
+        if needed or not (conditional or slot.kind in {"option", "constant", "dtype", "shape"}):
+            freed(node)
+    return (None,) * len(node.next_functions)
+
+
 def freed(node: Any) -> NoReturn:
     raise errors.freed(node)
 

@@ -53,6 +53,17 @@ class InferenceCounter(VersionCounter):
 _slot = VersionCounter.__dict__["value"]
 
 
+def root_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The array that owns the memory, or was handed in by the user."""
+    while True:
+        base = array.base
+        if not isinstance(base, np.ndarray):
+            base = getattr(base, "base", None)  # what NumPy's as_strided puts between two arrays
+            if not isinstance(base, np.ndarray):
+                return array
+        array = base
+
+
 class Storage:
     """The memory under a tensor and all its views.
 
@@ -62,10 +73,7 @@ class Storage:
     __slots__ = ("__weakref__", "array", "device", "seen")
 
     def __init__(self, array: np.ndarray[Any, Any], device: Any = None) -> None:
-        base = array
-        while isinstance(base.base, np.ndarray):
-            base = base.base
-        self.array = base
+        self.array = root_of(array)
         self.device = device
         self.seen = 0
 

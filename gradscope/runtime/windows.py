@@ -50,7 +50,8 @@ class Window:
     __slots__ = ("chain", "layout")
 
     def __init__(self, base: Tensor, chain: Chain, view: Tensor) -> None:
-        if base._meta is not None and base._meta.reshaped:
+        reshaped = base._meta is not None and base._meta.reshaped
+        if reshaped and view._array.dtype == base._array.dtype:
             chain = _by_place(view)
         self.chain = chain
         self.layout: Layout | None = None

@@ -58,10 +58,10 @@ def retain_grad(tensor: Tensor) -> None:
         raise errors.retain_without_grad(tensor)
     if tensor.is_leaf_so_far():
         return
-    node, nr = tensor.gradient_edge()  # for a view perhaps a new one
     meta = tensor.meta()
     if meta.retains_grad:
         return
+    node, nr = tensor.gradient_edge()  # for a view perhaps a new one
     meta.retains_grad = True
     held = weakref.ref(tensor)
 

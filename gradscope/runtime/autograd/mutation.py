@@ -8,13 +8,12 @@ from contextlib import contextmanager
 from typing import Any
 from weakref import WeakSet
 
-import numpy as np
-
 from gradscope.runtime.autograd.saving import saved_tensors_hooks
 from gradscope.runtime.call import wrap
 from gradscope.runtime.errors import saved_values as errors
 from gradscope.runtime.saved import version_of
 from gradscope.runtime.state import local
+from gradscope.runtime.storage import root_of
 
 
 class _Handle:
@@ -79,10 +78,7 @@ class _AllowMutationOnSavedContext:
 
 def _memory(tensor: Any) -> int:
     """Which memory a tensor lies in; a saved tensor keeps it alive."""
-    array = tensor._array
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return id(array)
+    return id(root_of(tensor._array))
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradscope.runtime import dtypes, probe
+from gradscope.runtime import dtypes, formats, probe
 from gradscope.runtime.call import wrap
 from gradscope.runtime.inference import is_inference, take_data
 from gradscope.runtime.op import (
@@ -65,7 +65,8 @@ def _as_complex(self):
 def _packed(grad):
     """The gradient with the two parts of each number side by side."""
     array = getattr(grad, "_array", grad)
-    return grad if array.strides[-1] == array.itemsize else w.clone(grad)
+    whole = array.flags.c_contiguous
+    return grad if whole else w.clone(grad, memory_format=formats.contiguous_format)
 
 
 view_as_real = view(

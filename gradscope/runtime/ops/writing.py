@@ -21,7 +21,7 @@ from gradscope.runtime.op import (
 )
 from gradscope.runtime.ops import METHODS, function, method
 from gradscope.runtime.ops.broadcasting import disagreement
-from gradscope.runtime.ops.words import zeros_like
+from gradscope.runtime.ops.words import on_arrays, zeros_like
 from gradscope.runtime.reals import fitting
 from gradscope.runtime.tensor import Tensor
 
@@ -82,7 +82,19 @@ def _fill_in_tensor(self, value):
 
 NUMBER = {"self": lambda grad: zeros_like(grad)}
 TENSOR = {"self": lambda grad: zeros_like(grad), "value": lambda grad: grad.sum()}
-COPY = {"self": lambda grad: zeros_like(grad), "src": lambda grad: grad}
+
+
+def _complex_again(grad, src_dtype):
+    """The gradient of complex numbers that were copied into real ones."""
+    if src_dtype.kind != "c" or (grad if on_arrays(grad) else grad._array).dtype.kind == "c":
+        return grad
+    return grad.astype(src_dtype) if on_arrays(grad) else grad.to(dtypes.from_numpy(src_dtype))
+
+
+COPY = {
+    "self": lambda grad: zeros_like(grad),
+    "src": lambda grad, src_dtype: _complex_again(grad, src_dtype),
+}
 
 
 def _copied_tangent(self_t, src_t, self_shape):
