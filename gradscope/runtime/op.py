@@ -11,7 +11,8 @@
 
 A derivative's parameter names are its save list: an input, `result` (or an output's name),
 `<input>_shape`, `<input>_numel`, `<input>_strides`, `<input>_dtype`, an option, or `needs`. What a
-gradient that nobody wants would need is not kept. ELEMENTWISE is how the tangent is made, see traits.py.
+gradient that nobody wants would need is not kept. ELEMENTWISE is how the tangent is made, see
+traits.py.
 """
 
 from __future__ import annotations
@@ -355,12 +356,9 @@ def _shown(made: Operation) -> tuple[str, ...]:
     """What users see the slots called; nothing for those that are hidden."""
     concealed = {n for t in made.traits if isinstance(t, Hidden) for n in t.names}
     endings = {"shape": "_sym_sizes", "strides": "_sym_strides", "numel": "_sym_numel"}
+    concealed |= {s.name for s in made.plan.slots if s.kind == "dtype"}
     return tuple(
-        ""
-        if s.name in concealed or s.kind == "dtype"
-        else s.source + endings[s.kind]
-        if s.kind in endings
-        else s.name
+        "" if s.name in concealed else s.source + endings[s.kind] if s.kind in endings else s.name
         for s in made.plan.slots
     )
 

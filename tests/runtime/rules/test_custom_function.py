@@ -122,7 +122,7 @@ def test_a_returned_dirty_input_is_the_same_object_with_another_history(
     assert x.grad.tolist() == [4.0, 3.0]
 
     def shows(trace: Trace) -> bool:
-        """Written to by forward, and by what mark_dirty says; the view's node runs in its base's."""
+        """Written to by forward, and by what mark_dirty says; a view's node runs in its base's."""
         writes = [(row.storage, row.op >= 0, row.new) for row in trace.rows(schema.Version)]
         storages = sorted({storage for storage, _, _ in writes})
         return (
