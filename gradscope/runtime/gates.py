@@ -24,6 +24,7 @@ from typing import Any
 
 from gradscope.runtime import probe
 from gradscope.runtime.dispatch_outlying import outlying
+from gradscope.runtime.forking import renewed
 from gradscope.runtime.gate_frames import file_name
 from gradscope.runtime.override_protocol import ALL, SKIP, handle, overriders, skipped
 from gradscope.runtime.state import local
@@ -148,7 +149,7 @@ def _stand_in(*args: Any, **kwargs: Any) -> Any:
 
 _known: list[Public] = []
 _are_up = False
-_lock = RLock()
+_lock = renewed(RLock())
 
 
 def known(collect: Callable[[], list[Public]]) -> list[Public]:

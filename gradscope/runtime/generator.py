@@ -12,6 +12,7 @@ import numpy as np
 
 from gradscope.runtime import generator_state
 from gradscope.runtime.dtypes import from_numpy
+from gradscope.runtime.forking import waited_for
 from gradscope.runtime.kernels import random
 from gradscope.runtime.kernels.support import HALVES, Array
 from gradscope.runtime.limits import finfo
@@ -32,7 +33,7 @@ class Generator:
     """
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self._lock = waited_for(Lock())
         self._twister = np.random.MT19937(0)
         self.manual_seed(DEFAULT_SEED)
 

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Any, ClassVar, Self
 
-_counting = Lock()
+from gradscope.runtime.forking import renewed
+
+_counting = renewed(Lock())
 
 
 class RemovableHandle:

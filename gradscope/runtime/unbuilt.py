@@ -13,9 +13,10 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from gradscope.runtime import probe, road
+from gradscope.runtime.forking import renewed
 from gradscope.runtime.road import Plan
 
-_lock = RLock()
+_lock = renewed(RLock())
 
 
 class Unbuilt:

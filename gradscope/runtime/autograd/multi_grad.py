@@ -10,6 +10,7 @@ from weakref import WeakSet
 
 from gradscope.runtime.autograd.node import Node
 from gradscope.runtime.errors.hooks import multi_hook_mode
+from gradscope.runtime.forking import renewed
 from gradscope.runtime.removable import RemovableHandle
 from gradscope.runtime.state import local
 
@@ -55,7 +56,7 @@ def _on_all(tensors: Sequence[Any], fn: Callable[..., Any]) -> RemovableHandle:
     counts: defaultdict[Any, int] = defaultdict(int)
     expected: dict[Any, int] = {}
     grads: dict[Any, list[Any]] = {}
-    lock = threading.Lock()
+    lock = renewed(threading.Lock())
     nodes = [node_of(tensor) for tensor in tensors]
 
     def arrival(index: int) -> Callable[[Any], None]:
@@ -80,7 +81,7 @@ def _on_all(tensors: Sequence[Any], fn: Callable[..., Any]) -> RemovableHandle:
 
 
 def _on_first(tensors: Sequence[Any], fn: Callable[..., Any]) -> RemovableHandle:
-    lock = threading.Lock()
+    lock = renewed(threading.Lock())
     served: WeakSet[Any] = WeakSet()
 
     def arrived(grad: Any) -> None:
