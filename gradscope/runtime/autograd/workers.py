@@ -133,6 +133,7 @@ def serve(
     before = (state.task, state.node, state.grad_enabled)
     modes = state.carried()
     state.reentrant_depth += 1
+    state.task = None  # so that the first node, whosever it is, gets the modes of its own backward
     try:
         process = os.getpid()
         while not task.released if task is not None else os.getpid() == process:
