@@ -325,6 +325,11 @@ def saved_of(node: Any) -> dict[str, Any]:
     return {name: getattr(node, name) for name in names}
 
 
+def raw_names_of(node: Any) -> list[str]:
+    """Which of these are tensors, and so can be had without being unpacked."""
+    return sorted(name for name in dir(node) if name.startswith("_raw_saved_"))
+
+
 def grads_of(run: Run, seeds: Sequence[Any], *, create_graph: bool) -> list[Any]:
     """The gradients of all inputs that ask for one, for these gradients of the outputs."""
     differentiable = [o for o in run.outputs if is_tensor(o) and o.requires_grad]

@@ -11,7 +11,7 @@ from typing import Any
 from gradscope.runtime import probe
 from gradscope.runtime.autograd.custom_node import BackwardCFunction, FunctionCtx
 from gradscope.runtime.autograd.function_jvp import give_tangents, untracked
-from gradscope.runtime.autograd.grad_mode import no_grad
+from gradscope.runtime.autograd.grad_mode import is_grad_enabled, no_grad
 from gradscope.runtime.autograd.making import prepare
 from gradscope.runtime.autograd.nested import data_of, flat, unflattened
 from gradscope.runtime.autograd.node import NOWHERE, new
@@ -130,7 +130,7 @@ class Function(metaclass=FunctionMeta):
         if kwargs:
             args = _in_order(cls.forward, args, kwargs, skip=0 if separate else 1)
         inputs = [value for value in args if isinstance(value, Tensor)]
-        recording = state.grad_enabled and any(tensor.requires_grad for tensor in inputs)
+        recording = is_grad_enabled() and any(tensor.requires_grad for tensor in inputs)
         ctx = _context(cls, args, inputs, state, recording=recording)
         dual = ThreadState.with_tangents is not None and state.fw_grad_enabled
         with untracked() if dual else no_grad():

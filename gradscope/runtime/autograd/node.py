@@ -199,9 +199,11 @@ class Node:
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __dir__(self) -> list[str]:
+        from gradscope.runtime.saved_tensor import holds_tensors
+
         shown = [slot for slot in type(self).slots if slot]
-        kept = [f"{form}_{slot}" for slot in shown for form in ("_saved", "_raw_saved")]
-        return sorted([*super().__dir__(), *kept])
+        raw = [f"_raw_saved_{slot}" for slot in shown if holds_tensors(self, slot)]
+        return sorted([*super().__dir__(), *(f"_saved_{slot}" for slot in shown), *raw])
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} object, sequence_nr {self.sequence_nr}>"

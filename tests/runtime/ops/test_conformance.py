@@ -168,6 +168,7 @@ def assert_same_saved(found: oracle.Run, expected: oracle.Run) -> None:
         kept, known = oracle.saved_of(our_node), oracle.saved_of(their_node)
         name = oracle.name_of(their_node)
         assert (name, sorted(kept)) == (name, sorted(known))
+        assert (name, oracle.raw_names_of(our_node)) == (name, oracle.raw_names_of(their_node))
         for slot, value in known.items():
             where = f"{name}.{slot}"
             if oracle.is_tensor(value) and value.ndim == 0 and not value.requires_grad:

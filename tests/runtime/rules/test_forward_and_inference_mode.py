@@ -289,3 +289,93 @@ def test_a_jvp_sees_only_what_was_saved_for_it(torch: Any, seen: Seen) -> None:
         return len(kept) == 4  # for backward, twice; what was saved for forward is in no node
 
     seen(shows)
+
+
+OUTSIDE = "Inplace update to inference tensor outside InferenceMode is not allowed."
+UNSAVED = "Inference tensors cannot be saved for backward."
+UNCOUNTED = "Inference tensors do not track version counter."
+
+
+@pytest.mark.rule(33)
+def test_inference_tensors_have_no_version_and_are_not_saved_but_may_feed_an_add(
+    torch: Any, seen: Seen
+) -> None:
+    x = numbers(torch, 2).requires_grad_()
+    with torch.inference_mode():
+        made = torch.ones(2, dtype=torch.float64)
+        result = x * 2
+        assert (torch.is_inference_mode_enabled(), torch.is_grad_enabled()) == (True, False)
+        assert [t.is_inference() for t in (made, result, made[:1], made.clone())] == [True] * 4
+        assert (result.requires_grad, result.grad_fn, made[:1]._is_view()) == (False, None, False)
+        made.add_(1)
+        with torch.enable_grad():
+            assert (torch.is_grad_enabled(), (x * 2).requires_grad) == (True, False)
+        with torch.inference_mode(False):
+            assert (torch.ones(1).is_inference(), torch.is_grad_enabled()) == (False, True)
+    assert torch.is_inference(made)
+    assert not torch.is_inference(x)
+
+    assert raises(RuntimeError, lambda: made._version) == UNCOUNTED
+    for write in (lambda: made.mul_(2), made[:1].zero_, lambda: made.copy_(x)):
+        assert raises(RuntimeError, write).startswith(OUTSIDE)
+    for save in (lambda: x * made, lambda: (x * 1).mul_(made), lambda: x.pow(made)):
+        assert raises(RuntimeError, save).startswith(UNSAVED)
+    assert raises(RuntimeError, made.requires_grad_).startswith(
+        "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
+    )
+    # It may feed an add, and its clone is an ordinary tensor.
+    total = (x + made).sum() + (x * made.clone()).sum()
+    total.backward()
+    copied = [1 + value for value in made.tolist()]
+    assert (x.grad.tolist(), made.clone().is_inference(), made.detach().is_inference()) == (
+        copied, False, True,
+    )  # fmt: skip
+    # It may be a `.grad`, and get one, where it is a leaf of its own.
+    with torch.inference_mode():
+        leaf = torch.ones(2, dtype=torch.float64, requires_grad=True)
+    (leaf + x).sum().backward()
+    assert leaf.grad.tolist() == [1.0, 1.0]
+
+    def shows(trace: Trace) -> bool:
+        """Calls inside made no node, and the trace says why."""
+        inside = [op for op in trace.rows(schema.Op) if op.why == schema.Why.INFERENCE]
+        names = {op.name.partition(".")[0] for op in inside}
+        return names >= {"mul", "clone", "add_"} and all(op.node < 0 for op in inside)
+
+    seen(shows)
+
+
+@pytest.mark.rule(33)
+def test_views_taken_in_inference_mode_raise_later(torch: Any, seen: Seen) -> None:
+    x = numbers(torch, 2).requires_grad_()
+    base = x * 1
+    with torch.inference_mode():
+        view, whole = base[:1], base.view(2)
+        assert [t.is_inference() for t in (view, whole, base.detach())] == [False] * 3
+        assert (view._is_view(), view.requires_grad, view.grad_fn) == (True, True, None)
+        view.add_(1)
+        assert [t._version for t in (base, view, whole)] == [1, 1, 1]
+    made = "A view was created in inference mode and"
+    assert raises(RuntimeError, lambda: view.add_(1)).startswith(
+        f"{made} is being modified inplace in normal mode."
+    )
+    later = f"{made} its base or another view of its base has been modified inplace in normal mode."
+    for use in (lambda: view * 2, lambda: whole.grad_fn):
+        assert raises(RuntimeError, use).startswith(later)
+    # What is taken of it outside inherits that; without grad all is allowed.
+    base = x * 1
+    with torch.inference_mode():
+        view = base[:]
+    assert raises(RuntimeError, lambda: view[:1].add_(1)).startswith(
+        "Output 0 of Slice is a view of a view which was created in inference mode and is being "
+        "modified inplace in normal mode."
+    )
+    with torch.no_grad():
+        view[:1].add_(1)
+    (base * 2).sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+
+    def shows(trace: Trace) -> bool:
+        return [row.new for row in trace.rows(schema.Version)] == [1, 1]
+
+    seen(shows)
