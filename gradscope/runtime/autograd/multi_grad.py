@@ -9,7 +9,7 @@ from typing import Any
 from weakref import WeakSet
 
 from gradscope.runtime.autograd.node import Node
-from gradscope.runtime.errors.hooks import multi_hook_mode
+from gradscope.runtime.errors.hooks import multi_hook_leaf, multi_hook_mode
 from gradscope.runtime.forking import renewed
 from gradscope.runtime.removable import RemovableHandle
 from gradscope.runtime.state import local
@@ -106,5 +106,7 @@ def _will_run(task: Any, node: Node) -> bool:
     """Whether a backward reaches a node and wants it."""
     if task.exec_info is not None:
         entry = task.exec_info.get(node)
+        if entry is not None and entry.captures and not node.topological_nr:
+            raise multi_hook_leaf()
         return entry is not None and entry.should_execute()
     return node in task.dependencies or node in task.graph_roots

@@ -178,6 +178,24 @@ def multi_hook_mode(mode: Any) -> Case:
     return Case(ValueError, f"Expects mode to be one of ('all', 'any') but got {mode}")
 
 
+@engine_error(
+    "multi-hook-leaf", "Call `backward(inputs=…)`, or register the hook on results of operations."
+)
+def multi_hook_leaf() -> Case:
+    """A hook on several tensors cannot tell whether a leaf's gradient will come during `grad`.
+
+    Example:
+        x = torch.ones(3, requires_grad=True)
+        torch.autograd.graph.register_multi_grad_hook([x], print)
+        torch.autograd.grad(x.sum(), x)
+    """
+    return Case(
+        RuntimeError,
+        "A leaf node was passed to _will_engine_execute_node but we are currently running "
+        "autograd.grad(). This is currently not supported.",
+    )
+
+
 @engine_error("hook-tuple", "Return a tuple with one gradient for each that came, or None.")
 def hook_tuple(hook: Any, made: Any) -> Case:
     """A hook on a node takes a tuple of gradients, and returned something else.

@@ -552,6 +552,24 @@ def test_the_first_of_several_gradients_is_enough_when_asked(torch: Any) -> None
     assert len(heard) == 2
 
 
+def test_a_multi_grad_hook_on_leaves_is_not_for_grad(torch: Any) -> None:
+    x, y, heard = leaf(torch, 1.0, 2.0), leaf(torch, 3.0, 4.0), []
+    torch.autograd.graph.register_multi_grad_hook([x, y], heard.append)
+
+    text = raises(RuntimeError, lambda: torch.autograd.grad((x * y).sum(), [x]))
+    (x * y).sum().backward(inputs=[x])
+    (x * y).sum().backward()
+
+    assert text == (
+        "A leaf node was passed to _will_engine_execute_node but we are currently running "
+        "autograd.grad(). This is currently not supported."
+    )
+    assert [[None if g is None else g.tolist() for g in grads] for grads in heard] == [
+        [[3.0, 4.0], None],
+        [[3.0, 4.0], [1.0, 2.0]],
+    ]
+
+
 def test_a_multi_grad_hook_knows_two_modes(torch: Any) -> None:
     x = leaf(torch, 1.0)
 
