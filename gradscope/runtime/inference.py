@@ -1,9 +1,9 @@
 """Inference mode: what is made inside records no history and counts no writes.
 
 # Note [Inference tensors]
-A tensor made in inference mode has an `InferenceCounter` for its counter of writes, and its views
-share that like any counter: so a tensor's counter says whether it is one. Only assigning `.data`
-can give a tensor the data of one kind and the counter of the other; its meta then says which it is.
+A tensor made in inference mode has an `InferenceCounter` for its counter of writes, and so have its
+views: a tensor's counter says whether it is one. Only `.data` and `detach` can give a tensor the
+data of one kind and the counter of the other; its meta then says which it is.
 Inside, `state.grad_enabled` is off whatever grad mode says, so that nothing else has to ask.
 """
 
