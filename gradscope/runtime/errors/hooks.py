@@ -187,7 +187,7 @@ def multi_hook_leaf() -> Case:
     Example:
         x = torch.ones(3, requires_grad=True)
         torch.autograd.graph.register_multi_grad_hook([x], print)
-        torch.autograd.grad(x.sum(), x)
+        torch.autograd.grad(x.sum(), x)  # named below
     """
     return Case(
         RuntimeError,
