@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Generator
 from importlib.util import find_spec
 from pathlib import Path
@@ -57,6 +58,17 @@ def pytest_runtest_makereport(
         report.outcome = "failed"
         report.longrepr = f"a comparison with PyTorch was skipped: {report.longrepr}"
     return report
+
+
+@pytest.fixture(autouse=True)
+def no_devices_left() -> Generator[None]:
+    """A test with simulated devices leaves the others the short road."""
+    yield
+    state = sys.modules.get("gradscope.runtime.state")
+    if state is not None and state.ThreadState.devices:
+        state.ThreadState.devices = False
+        for each in list(state.ThreadState.all):
+            each.refresh()
 
 
 @pytest.fixture

@@ -108,6 +108,15 @@ class ThreadState:
             setattr(self, name, copy(value))  # threads change theirs each for itself
         self.refresh()
 
+    def modes(self) -> tuple[Any, ...]:
+        """The switches themselves: to put back the very lists that code further up works on."""
+        return tuple(getattr(self, name) for name in CARRIED)
+
+    def put_back(self, modes: tuple[Any, ...]) -> None:
+        for name, value in zip(CARRIED, modes, strict=True):
+            setattr(self, name, value)
+        self.refresh()
+
     def refresh(self) -> None:
         """Recompute `special` after one of the switches it stands for has changed."""
         self.special = bool(

@@ -17,6 +17,7 @@ from gradscope.runtime.autograd.making import prepare
 from gradscope.runtime.autograd.node import Node
 from gradscope.runtime.autograd.ready_queue import ReadyQueue
 from gradscope.runtime.errors import starting as errors
+from gradscope.runtime.placement import device_of
 from gradscope.runtime.state import ThreadState, local
 
 MAX_DEPTH = 60
@@ -71,7 +72,7 @@ class Engine:
             self.init_to_execute(root, task, outputs, lowest)
         depth = state.reentrant_depth
         deep = depth >= MAX_DEPTH or (depth > 0 and _stack_is_long())
-        shared = deep or state.borrowing or ThreadState.devices
+        shared = deep or state.borrowing or (ThreadState.devices and _meets_devices(task, root))
         try:
             length = -1 if shared else state.queue.push(task, root, buffer)
             if here is not None:
@@ -240,6 +241,13 @@ def _stack_is_long() -> bool:
     while frame is not None and room:
         frame, room = frame.f_back, room - 1
     return not room
+
+
+def _meets_devices(task: GraphTask, root: Node) -> bool:
+    """Whether other threads may run nodes of this task, or fill the queue while it runs."""
+    if task.parent is not None:
+        return True
+    return any(device_of(node) is not None for node in (root, *task.dependencies))
 
 
 def _root(

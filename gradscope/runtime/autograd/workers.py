@@ -131,7 +131,7 @@ def serve(
     A child forked on a worker's thread is no worker: there it ends as well.
     """
     before = (state.task, state.node, state.grad_enabled)
-    modes = state.carried()
+    modes = state.modes()
     state.reentrant_depth += 1
     state.task = None  # so that the first node, whosever it is, gets the modes of its own backward
     try:
@@ -146,7 +146,7 @@ def serve(
         raise
     finally:
         state.reentrant_depth -= 1
-        state.carry(modes)
+        state.put_back(modes)
         state.task, state.node, state.grad_enabled = before
         state.context = 0
 
