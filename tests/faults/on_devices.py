@@ -98,6 +98,12 @@ def anomalies_are_found_by_workers() -> None:
         warnings.simplefilter("ignore")
         with torch.autograd.detect_anomaly():
             refused("returned nan values", made_before.backward)
+    y, far = leaf(torch, 1.0), on("sim:0", 1.0)
+    made_before = ((y * 0) ** 0.5 * 0).sum() + (far * 2).sum().cpu()  # NaN beside a device
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with torch.autograd.detect_anomaly():
+            refused("returned nan values", made_before.backward)
 
 
 def gradients_fit_on_devices() -> None:

@@ -72,6 +72,8 @@ class Engine:
             self.init_to_execute(root, task, outputs, lowest)
         depth = state.reentrant_depth
         deep = depth >= MAX_DEPTH or (depth > 0 and _stack_is_long())
+        if ThreadState.devices:
+            task.modes = state.carried()
         shared = deep or state.borrowing or (ThreadState.devices and _meets_devices(task, root))
         try:
             length = -1 if shared else state.queue.push(task, root, buffer)

@@ -166,7 +166,8 @@ def _take_and_run(engine: Engine, queue: ReadyQueue, state: ThreadState) -> bool
         task.released = True
         return True
     if state.task is not task:
-        state.carry(task.modes)
+        if task.modes:  # else it began before there were devices
+            state.carry(task.modes)
         state.task, state.context = task, 0
     state.grad_enabled, state.node = task.create_graph, node
     try:

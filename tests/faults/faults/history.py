@@ -112,7 +112,7 @@ VIEWS: dict[str, Plant] = {
         "views.view_edge", "if meta.version != current:", "if True:"
     ),
     "a view of a view that forgets how that was made": line(
-        "views.attach_view", "creation = creation or inherited", "pass"
+        "views.attach_view", "creation = inherited", "pass"
     ),
     "a view made without gradients that may be written to": line(
         "views.attach_view", "else CreationMeta.NO_GRAD_MODE", "else creation"

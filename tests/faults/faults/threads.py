@@ -19,7 +19,7 @@ THREADS: dict[str, Plant] = {
     ),
     "a worker without the modes of the caller": line(TAKE, "state.carry(task.modes)", "pass"),
     "a worker that keeps the modes of the caller": line(
-        "autograd.workers.serve", "state.carry(modes)", "pass"
+        "autograd.workers.serve", "state.put_back(modes)", "pass"
     ),
     "a worker in which gradients are always on": line(
         TAKE, "state.grad_enabled, state.node = task.create_graph, node", "state.node = node"
