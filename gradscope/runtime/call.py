@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from sys import _getframe as getframe
 from time import perf_counter_ns
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
 from gradscope.runtime import dtypes, placement, probe
-from gradscope.runtime.autograd.making import finish
+from gradscope.runtime.autograd.making import above, finish
 from gradscope.runtime.autograd.node import NOWHERE, Node, new
 from gradscope.runtime.errors.places import remember_writer
 from gradscope.runtime.in_place import before_write, check_inplace, count_write, write
@@ -65,6 +66,7 @@ def scope_of(op: Operation) -> dict[str, Any]:
         "NUMBERS64": NUMBERS64,
         "Node": op.node_class,
         "Tensor": Tensor,
+        "above": above,
         "asarray": np.asarray,
         "attach_view": attach_view,
         "attach_views": attach_views,
@@ -148,11 +150,13 @@ def connect(node: Node, made: Sequence[Any], without: tuple[int, ...]) -> None:
 
 def save_results(node: Any, target: Any, state: ThreadState) -> None:
     """Keep what an in-place operation wrote, now that it is written."""
-    slots = node.op.plan.slots
-    node._saved = tuple(
-        save_output(target, node, slot.index, state) if slot.kind == "output" else value
-        for slot, value in zip(slots, node._saved, strict=True)
-    )
+    kept = list(node._saved)
+    for place, slot in enumerate(node.op.plan.slots):
+        if slot.kind == "output":
+            kept[place] = saved = save_output(target, node, slot.index, state)
+            if target._edge is None:  # a view: its history leads through its base's
+                saved.edge = ref(target._meta.edge[0])
+    node._saved = tuple(kept)
 
 
 def defined_arrays(node: Node, grads: Sequence[Any]) -> Sequence[Any] | None:

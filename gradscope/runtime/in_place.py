@@ -75,10 +75,10 @@ def check_inplace(
 def _check_view(target: Tensor, inputs: tuple[Any, ...]) -> None:
     if any(getattr(t, "requires_grad", False) for t in (target, *inputs)):
         check_rebase(target)
-        if target.requires_grad and target.is_leaf_so_far():
-            raise errors.leaf_in_place(
-                target
-            )  # a view that nobody has asked since its base got one
+        if (
+            target.requires_grad and target.is_leaf_so_far()
+        ):  # it has not heard of its base's writes
+            raise errors.leaf_in_place(target)
 
 
 def check_rebase(target: Tensor) -> None:

@@ -18,6 +18,7 @@ class AutogradMeta:
 
     __slots__ = (
         "accumulator",
+        "detached",
         "fw_grad",
         "grad",
         "hooks",
@@ -33,6 +34,7 @@ class AutogradMeta:
 
     def __init__(self) -> None:
         self.name: str | None = None
+        self.detached = False  # by detach_(), while nobody had written to it
         self.grad: Tensor | None = None
         self.requires_grad = False
         self.reshaped = False  # whether its dims were changed under its views

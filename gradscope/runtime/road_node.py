@@ -59,9 +59,7 @@ def node_lines(plan: Plan, saving: str) -> list[str]:
 
 def topological(plan: Plan, many: set[str]) -> list[str]:
     """One more than the highest number among the nodes the gradients go to."""
-    any_order = (
-        "node.topological_nr = 1 + max([f.topological_nr for f, _ in functions if f] or [-1])"
-    )
+    any_order = "node.topological_nr = above(functions)"
     if many:
         return [any_order]
     counted = [f"    {line}" for line in _topological(plan.differentiable)]

@@ -37,7 +37,7 @@ class SavedVariable:
 
     __slots__ = (
         "array",
-        "edge",
+        "edge",  # of an input that a hook packed; of an output written through a view: weak
         "fw_grad",
         "hooks",
         "is_leaf",
@@ -94,6 +94,7 @@ def save_input(tensor: Any, state: ThreadState) -> Any:
     saved.nr = None
     saved.hooks = None
     saved.edge = None
+    saved.is_leaf = tensor._edge is None
     if state.saved_hooks and "wrapped_number" not in tensor.__dict__:
         _remember(saved, tensor)
         pack(saved, tensor, state.saved_hooks[-1])
@@ -175,19 +176,32 @@ def unpack_array(node: Any, value: Any, slot: int) -> Any:
         if value.hooks is not None:
             return _unhooked(value, node)._array
         if value.tensor is not None:
+            cut = _has_no_history(value.tensor) and not value.is_leaf
+            if cut and not (node is not None and node.written_by_user):
+                raise errors.saved_detached(node, _slot_name(node, slot), value.tensor)
             if value.tensor._version != value.version:
-                modified(node, value.tensor, value.version, value.tensor._version, slot)
+                what = value if cut else value.tensor
+                modified(node, what, value.version, value.tensor._version, slot)
             return value.tensor._array
         if value.current_version != value.version:
             modified(node, value, value.version, value.current_version, slot)
         return value.array
     if isinstance(value, Tensor):
+        if _has_no_history(value) and value._meta is not None and value._meta.detached:
+            raise errors.saved_detached(node, _slot_name(node, slot), value)
         if value._version != 0:
             modified(node, value, 0, value._version, slot)
         return value._array
     if value.__class__ is list:
         return [unpack_array(node, item, slot) for item in value]
     return value
+
+
+def _has_no_history(tensor: Any) -> bool:
+    """Whether a saved tensor is none's result; a view learns here that its base was written to."""
+    if tensor._edge is None and tensor._meta is not None and tensor._meta.is_view:
+        tensor.history()
+    return tensor._edge is None
 
 
 def unpack_tensor(node: Any, value: Any, slot: int) -> Any:
@@ -201,7 +215,7 @@ def unpack_tensor(node: Any, value: Any, slot: int) -> Any:
         extra = None if node is None else node._extra
         made = _placed(Tensor.from_array(array), None if extra is None else extra.device)
         made._versions = value.versions
-        made._edge = (node, value.nr) if node is not None else None
+        made._edge = _place_of_output(value, node) if node is not None else None
         if extra is not None and extra.tangents is not None:
             made.meta().fw_grad = extra.tangents.get(value.nr)
         return made
@@ -211,6 +225,15 @@ def unpack_tensor(node: Any, value: Any, slot: int) -> Any:
     if value.__class__ is list:
         return [unpack_tensor(node, item, slot) for item in value]
     return value.item() if isinstance(value, np.ndarray) else value
+
+
+def _place_of_output(saved: SavedVariable, node: Any) -> tuple[Any, int | None]:
+    """The history of a saved output: the node that made it, or for a view its own while it lives.
+
+    Of that the node knows without holding it, since it leads through the base back to the node.
+    """
+    held = None if saved.edge is None else saved.edge()
+    return (node, saved.nr or 0) if held is None else (held, 0)
 
 
 def _placed(made: Any, where: Any) -> Any:
@@ -242,7 +265,7 @@ def _with_history(value: Any, saved: SavedVariable, node: Any) -> Any:
     made = Tensor.from_array(value._array)
     made._storage, made._versions = value._storage, value._versions
     if saved.nr is not None:
-        made._edge = (node, saved.nr)
+        made._edge = _place_of_output(saved, node)
     elif saved.edge is not None and saved.edge[0] is not None:
         if saved.is_leaf:
             made.requires_grad_(True)
@@ -285,18 +308,23 @@ def freed(node: Any) -> NoReturn:
 
 def modified(node: Any, what: Any, expected: int, found: int, slot: int) -> NoReturn:
     """A saved tensor was written to since it was saved."""
-    array = what._array if isinstance(what, Tensor) else what.array
+    tensor = what if isinstance(what, Tensor) else what.tensor
+    array = what.array if tensor is None else tensor._array
     place = ""
     if isinstance(what, Tensor):
         edge = None if what.is_leaf else what.gradient_edge()
     else:
-        edge = (node, what.nr)
+        edge = _place_of_output(what, node)
     if edge is not None and edge[0] is not None:
         place = f", which is output {edge[1]} of {operation_name(edge[0])},"
-    name = node.slots[slot] if node is not None and node.slots else ""
+    name = _slot_name(node, slot)
     what_kind = f"{error_name(array)} {_sizes(array)}"
-    writes = what._versions if isinstance(what, Tensor) else what.versions
+    writes = what.versions if tensor is None else tensor._versions
     raise errors.modified_in_place(node, name, what_kind, place, writes, expected, found)
+
+
+def _slot_name(node: Any, slot: int) -> str:
+    return str(node.slots[slot]) if node is not None and node.slots else ""
 
 
 def _sizes(array: np.ndarray[Any, Any]) -> str:

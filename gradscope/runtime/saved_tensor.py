@@ -79,6 +79,7 @@ class SavedTensor:
     def _as_variable(self, tensor: Any) -> SavedVariable:
         """Keep the value in a way that can be packed."""
         made = SavedVariable()
+        made.is_leaf = tensor._edge is None and not (tensor._meta and tensor._meta.detached)
         made.tensor = tensor
         made.version = 0
         kept = list(self._node._saved)

@@ -318,6 +318,10 @@ class Tensor(Geometry, Values):
             return self
         if self._meta is not None and self._meta.is_view:
             raise detach_view(self)
+        if self._edge is not None and not self._version:
+            self.meta().detached = True  # nodes may have saved it as it is, and have to learn of it
+            if self._versions is None:
+                self._versions = VersionCounter()
         self._edge = None
         if self._meta is not None:
             self._meta.fw_grad = None

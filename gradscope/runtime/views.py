@@ -269,7 +269,7 @@ class CopySlices(Node):
         window = self.window.on_array(result)
         found = apply(fn, (np.array(window),), raw=True)
         first = found[0] if len(found) else None
-        if first is not None and repeats(window):
+        if repeats(window):
             raise write_to_expanded(saved.Tensor.from_array(window))
         window[...] = 0 if first is None else first
         return (result, *found[1:])
@@ -318,8 +318,10 @@ def rebase_history(target: Tensor, node: Node, nr: int = 0) -> None:
     slices.window = Window(base, meta.chain, target)  # type: ignore[attr-defined]
     slices.input_metadata = ((base._array.shape, base._array.dtype),)
     mark(slices, base)
-    # The write's own first edge leads to the view's old history; the base's says whether to follow.
-    node.next_functions = (slices.next_functions[0], *node.next_functions[1:])
+    # The write's own first edge leads to the view's old history, where a second derivative of what
+    # it saved may have to go; the base's says whether its gradient is wanted.
+    if slices.next_functions[0][0] is None:
+        node.next_functions = (NOWHERE, *node.next_functions[1:])
     before, base._edge = base._edge, (slices, 0)
     if base._meta is not None:
         _follow(base._meta, before, base._edge)

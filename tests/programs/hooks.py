@@ -42,7 +42,7 @@ class Listening:
 
     def _heard(self, what: str, label: int, x: Any, leaves: list[Any]) -> Callable[[Any], Any]:
         def heard(grad: Any) -> Any:
-            self.log.append((label, what, self.torch.is_grad_enabled(), *shown((grad,))))
+            self.log.append(("tensor", label, what, self.torch.is_grad_enabled(), *shown((grad,))))
             if what == "fails":
                 raise LookupError("a hook that fails")
             if what == "once":
@@ -69,7 +69,7 @@ class Listening:
 
     def _accumulated(self, what: str, label: int) -> Callable[[Any], Any]:
         def accumulated(leaf: Any) -> Any:
-            self.log.append((label, what, leaf.requires_grad, *shown((leaf.grad,))))
+            self.log.append(("leaf", label, what, leaf.requires_grad, *shown((leaf.grad,))))
             if what == "clears":
                 leaf.grad = None
             if what == "steps" and leaf.grad is not None:
@@ -81,7 +81,7 @@ class Listening:
 
     def _before(self, what: str, label: int) -> Callable[[Any], Any]:
         def before(grads: Any) -> Any:
-            self.log.append((label, "before", what, *shown(grads)))
+            self.log.append(("before", label, what, *shown(grads)))
             if what == "scales":
                 return tuple(g if g is None else g * 2 for g in grads)
             return {"drops": (None,) * len(grads), "wrong": list(grads)}.get(what)
@@ -90,7 +90,7 @@ class Listening:
 
     def _after(self, what: str, label: int) -> Callable[[Any, Any], Any]:
         def after(made: Any, given: Any) -> Any:
-            self.log.append((label, "after", what, shown(made), shown(given)))
+            self.log.append(("after", label, what, shown(made), shown(given)))
             if what == "scales":
                 return tuple(g if g is None else g * 2 for g in made)
             return {"drops": (None,) * len(made), "wrong": (*made, None)}.get(what)

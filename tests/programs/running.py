@@ -9,7 +9,7 @@ from typing import Any
 from tests.programs.functions import FUNCTIONS, shown
 from tests.programs.hooks import Listening
 from tests.programs.language import Instruction, Program, Run
-from tests.programs.words import OPERATIONS, VIEWS, WRITES, leaf, numbers
+from tests.programs.words import BINARY, OPERATIONS, VIEWS, WRITES, leaf, numbers
 
 
 def outcome(torch: Any, program: Program) -> dict[str, Any]:
@@ -31,6 +31,9 @@ def outcome(torch: Any, program: Program) -> dict[str, Any]:
                         for v in running.values if sound(v)]),
     }  # fmt: skip
 
+
+WINDOWS = ("AsStridedBackward0", "CopySlices")
+"""Nodes whose gradients PyTorch computes with other operations than we do."""
 
 ANY = 9
 """How far back a value is that need not suit."""
@@ -99,7 +102,10 @@ class Running:
             self.step(instruction)
 
     def _call(self, name: str, first: int, second: int) -> None:
-        self.made(OPERATIONS[name](self.torch, self.value(first), self.value(second)))
+        x, y = self.value(first), self.value(second)
+        if name in BINARY and not x.is_contiguous():
+            x = x.contiguous()
+        self.made(OPERATIONS[name](self.torch, x, y))
 
     def _view(self, name: str, far: int) -> None:
         self.made(VIEWS[name](self.value(far)))
@@ -167,8 +173,8 @@ class Running:
         thread = threading.Thread(target=body)
         thread.start()
         thread.join()
-        for error in raised:
-            raise error
+        if raised:
+            raise raised.pop()  # not from a list that a frame of its traceback holds
 
     def _go(self, run: Run) -> None:
         roots, seeds = zip(*[self._root(*root) for root in run.roots], strict=True)
@@ -189,9 +195,10 @@ class Running:
         self.found.append(shown(found))
         again = [g.sum() for g in found if g is not None and g.requires_grad]
         if run.create_graph and again:
-            self.graphs.append([walk(root) for root in again])
-            if self.watched:
-                self._watch(again)
+            if not any(name in WINDOWS for walked in self.graphs[-1] for name, _ in walked):
+                self.graphs.append([walk(root) for root in again])
+                if self.watched:
+                    self._watch(again)
             backward(again, retain_graph=True)
 
     def _root(self, far: int, seed: str) -> tuple[Any, Any]:

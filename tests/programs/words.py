@@ -53,11 +53,14 @@ def positions(torch: Any, x: Any) -> Any:
 
 Word = Callable[..., Any]
 
+BINARY = ("add", "sub", "mul", "div", "maximum", "where", "lerp")
+"""Operations whose result lies in memory as PyTorch's does only where the first operand is dense."""
+
 OPERATIONS: dict[str, Word] = {
     "add": lambda torch, x, y: x + fitting(x, y),
     "sub": lambda torch, x, y: torch.sub(x, fitting(x, y), alpha=2),
     "mul": lambda torch, x, y: x * fitting(x, y),
-    "div": lambda torch, x, y: x / (fitting(x, y) * y + 2),
+    "div": lambda torch, x, y: x / (fitting(x, y * y) + 2),
     "maximum": lambda torch, x, y: torch.maximum(x, fitting(x, y)),
     "where": lambda torch, x, y: torch.where(x > 0, x, fitting(x, y)),
     "lerp": lambda torch, x, y: torch.lerp(x, fitting(x, x), 0.25),
@@ -77,7 +80,6 @@ OPERATIONS: dict[str, Word] = {
     "mean": lambda torch, x, y: x.mean(0, keepdim=True) if x.dim() else x.mean(),
     "amax": lambda torch, x, y: flat(x).amax(0),
     "max": lambda torch, x, y: flat(x).max(0)[0],
-    "prod": lambda torch, x, y: flat(x).prod(),
     "cumsum": lambda torch, x, y: flat(x).cumsum(0),
     "softmax": lambda torch, x, y: torch.softmax(flat(x), 0),
     "logsumexp": lambda torch, x, y: torch.logsumexp(flat(x), 0),

@@ -192,14 +192,23 @@ def untried() -> Iterator[pytest.MonkeyPatch]:
 
 def told(trace: Trace) -> list[object]:
     """All that does not depend on time, or on what the thread did before."""
-    first = min((node.sequence_nr for node in trace.rows(Node) if node.sequence_nr >= 0), default=0)
+    first: dict[int, int] = {}  # of each thread
+    for node in trace.rows(Node):
+        if node.sequence_nr >= 0:
+            first[node.thread] = min(node.sequence_nr, first.get(node.thread, node.sequence_nr))
     made: list[object] = [
         [
             (op.id, op.name, op.inputs, op.outputs, op.node, op.why, op.stack)
             for op in trace.rows(Op)
         ],
         [
-            (n.id, n.name, max(n.sequence_nr - first, -1), n.topological_nr, n.stack)
+            (
+                n.id,
+                n.name,
+                max(n.sequence_nr - first.get(n.thread, 0), -1),
+                n.topological_nr,
+                n.stack,
+            )
             for n in trace.rows(Node)
         ],
         [(e.node, e.index, e.next, e.input_nr) for e in trace.rows(Edge)],

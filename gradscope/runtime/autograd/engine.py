@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from heapq import heappop
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 from gradscope.runtime import probe
 from gradscope.runtime.autograd import workers
@@ -92,7 +92,7 @@ class Engine:
         if probe.here is not None:
             probe.here.task_end(task)
         if task.error is not None:
-            raise task.error
+            _raise_from(task)
         return task.captured_vars
 
     def compute_min_topological_nr(self, outputs: Sequence[tuple[Node, int]]) -> int:
@@ -250,6 +250,21 @@ def _meets_devices(task: GraphTask, root: Node) -> bool:
     if task.parent is not None:
         return True
     return any(device_of(node) is not None for node in (root, *task.dependencies))
+
+
+def _raise_from(task: GraphTask) -> NoReturn:
+    """Raise what a backward failed with, and let the graph go when the error goes.
+
+    The error holds the frames it went through, and they hold the task: it may not hold the error.
+    """
+    error = task.error
+    assert error is not None
+    if task.completed:
+        task.error = None
+    try:
+        raise error
+    finally:
+        del error
 
 
 def _root(

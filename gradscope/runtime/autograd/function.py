@@ -209,6 +209,8 @@ def _kept(ctx: BackwardCFunction, position: int, value: Any, state: ThreadState)
     edge = value.gradient_edge()
     if edge is not None and edge[0] is ctx:
         return save_output(value, ctx, edge[1], state)
+    if value._is_view() and any(value is dirty for dirty in ctx.dirty_tensors or ()):
+        return save_output(value, ctx, 0, state)  # its history is its base's, which leads to ctx
     return save_input(value, state)
 
 

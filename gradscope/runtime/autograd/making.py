@@ -19,14 +19,18 @@ def prepare(node: Node, edges: Sequence[tuple[Any, int]], state: ThreadState) ->
     """Fill in the fields every node has, for nodes that no generated road makes."""
     node.next_functions = tuple(edges)
     node.sequence_nr = state.next_sequence_nr()
-    tops = [function.topological_nr for function, _ in edges if function is not None]
-    node.topological_nr = 1 + max(tops) if tops else 0
+    node.topological_nr = above(edges)
     node._saved = ()
     node._extra = None
     node.seen = 0
     node.input_metadata = ()
     if state.special:
         finish(node, state)
+
+
+def above(edges: Sequence[tuple[Any, int]]) -> int:
+    """One more than the highest topological number among the nodes that edges lead to."""
+    return 1 + max((node.topological_nr for node, _ in edges if node is not None), default=-1)
 
 
 def finish(node: Node, state: ThreadState) -> None:

@@ -290,6 +290,7 @@ def _run(
     if accumulate_grad:
         for tensor in inputs:
             if isinstance(tensor, Tensor):
+                tensor.history()  # so that a view knows whether it is a leaf
                 tensor.retain_grad()
     wanted = [_wanted_edge(x) for x in inputs]
     state, wanted_mode = local.state, create_graph

@@ -42,6 +42,27 @@ def modified_in_place(
     )
 
 
+@engine_error("saved-detached", "Use `y = y.detach()`: it leaves the saved tensor as it is.")
+def saved_detached(node: Any, slot: str, tensor: Any) -> Case:
+    """A tensor that backward needs was cut off from its history by `detach_()`.
+
+    Example:
+        x = torch.ones(3, requires_grad=True) * 1  # named below
+        y = x * x
+        x.detach_()
+        y.sum().backward()  # named below
+    """
+    known = () if not slot else (f"{node.name()} had saved it as '{slot}'.",)
+    return Case(
+        RuntimeError,
+        "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_()."
+        "This is not supported, please use out-of-place `.detach()` instead",
+        known,
+        node=node,
+        tensor=tensor,
+    )
+
+
 @engine_error(
     "freed-graph",
     "Call the first backward with retain_graph=True, or compute the forward pass again; what is "
