@@ -54,7 +54,7 @@ def positions(torch: Any, x: Any) -> Any:
 Word = Callable[..., Any]
 
 BINARY = ("add", "sub", "mul", "div", "maximum", "where", "lerp")
-"""Operations whose result lies in memory as PyTorch's does only where the first operand is dense."""
+"""Operations whose result lies in memory as PyTorch's does only if the first operand is dense."""
 
 OPERATIONS: dict[str, Word] = {
     "add": lambda torch, x, y: x + fitting(x, y),

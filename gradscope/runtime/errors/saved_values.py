@@ -48,7 +48,7 @@ def saved_detached(node: Any, slot: str, tensor: Any) -> Case:
 
     Example:
         x = torch.ones(3, requires_grad=True) * 1  # named below
-        y = x * x
+        y = x * x  # named below
         x.detach_()
         y.sum().backward()  # named below
     """
