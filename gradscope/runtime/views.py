@@ -266,6 +266,8 @@ class CopySlices(Node):
         if grads[0] is None:
             return (None,) * len(self.next_functions)
         result = self.window.copied(grads[0])
+        if repeats(result):
+            raise write_to_expanded(saved.Tensor.from_array(result))
         window = self.window.on_array(result)
         found = apply(fn, (np.array(window),), raw=True)
         first = found[0] if len(found) else None

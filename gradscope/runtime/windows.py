@@ -65,7 +65,7 @@ class Window:
     def copied(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """A copy on which the window can be taken."""
         if self.layout is None:
-            return np.array(array)
+            return np.array(array, order="C")
         made = self.blank(array.shape, array.dtype)
         made[...] = array
         return made
@@ -82,10 +82,10 @@ class Window:
         window = self.on_array(made)
         if _shows_twice(window):
             places = self.blank(base_shape, np.dtype(np.int64))
-            places[...] = np.arange(made.size).reshape(base_shape)
-            flat = np.zeros(made.size, grad.dtype)
-            np.add.at(flat, self.on_array(places), grad)
-            return flat.reshape(base_shape)
+            places[...] = np.arange(1, made.size + 1).reshape(base_shape)
+            flat = np.zeros(made.size + 1, grad.dtype)  # last, all of the storage that is not its
+            np.add.at(flat, self.on_array(places) - 1, grad)
+            return flat[:-1].reshape(base_shape)
         window[...] = grad
         return made
 

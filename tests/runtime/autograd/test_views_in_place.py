@@ -464,3 +464,53 @@ def test_a_saved_output_unpacks_to_an_equal_one(torch: Any) -> None:
     assert raises(RuntimeError, lambda: y.grad_fn.next_functions[0][0]._saved_result).startswith(
         "one of the variables needed"
     )
+
+
+def test_a_gradient_laid_out_otherwise_reaches_a_reshaped_window(torch: Any) -> None:
+    x = torch.ones(2, 3, requires_grad=True)
+    y = x * 1
+    y.view(-1)[1:3] = 5
+    z = y.t()
+    weights = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    (z * weights).sum().backward()
+
+    assert x.grad.tolist() == [[1.0, 0.0, 0.0], [2.0, 4.0, 6.0]]
+
+
+def test_what_a_window_shows_outside_its_base_gets_no_gradient(torch: Any) -> None:
+    x = torch.tensor([1.0, 2.0, 3.0, 4.0])
+    base = x[:1].detach().requires_grad_()
+    window = base.as_strided((2, 2), (1, 1))
+    with torch.no_grad():
+        base.mul_(3)
+    (window * window).sum().backward()
+
+    assert base.grad.tolist() == [6.0]
+
+
+def test_a_base_that_shows_an_element_twice_takes_no_gradient(torch: Any) -> None:
+    x = torch.ones(2, 3, requires_grad=True)
+    base = x.expand(2, 2, 3).detach()
+    with pytest.warns(UserWarning, match="expanded tensors is deprecated"):
+        base.unsqueeze(1).masked_fill_(torch.tensor([True, False, True]), x.sum())
+
+    assert raises(RuntimeError, base.sum().backward).startswith(
+        "unsupported operation: more than one element of the written-to tensor"
+    )
+
+
+@pytest.mark.parametrize(("kept", "name"), [(True, "AsStrided"), (False, "Tanh")])
+def test_a_result_saved_by_a_write_to_a_view_is_named_after_its_history(
+    torch: Any, kept: bool, name: str
+) -> None:
+    x = torch.ones(3, requires_grad=True)
+    y = x * 1
+    view = y.view(3)
+    view.tanh_()
+    node = view.grad_fn if kept else None
+    view.mul_(2)
+
+    assert f"which is output 0 of {name}, is at version 2" in raises(
+        RuntimeError, view.sum().backward
+    )
+    assert (node is not None) == kept
