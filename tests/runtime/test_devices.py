@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from random import Random
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 
 import gradscope.runtime as torch
 from gradscope.record.recorder import record
+from gradscope.runtime import probe
 from gradscope.runtime.autograd import workers
 from gradscope.runtime.streams import Settings
 from gradscope.trace import schema
@@ -351,6 +353,75 @@ def test_a_trace_shows_who_ran_what_and_who_waited_for_whom() -> None:
     assert owner in wakes
     empty = [e for e in trace.events(schema.Push) if e.node == schema.NONE]
     assert [(e.queue, threads[e.thread] != threads[owner]) for e in empty] == [(owner, True)]
+
+
+TOLD = ("queued", "taken", "waits", "wakes", "handed_on", "placed", "popped", "begin", "end")
+
+
+@pytest.mark.parametrize("kind", TOLD)
+@pytest.mark.parametrize("nth", [1, 2, 5])
+def test_a_watcher_that_fails_costs_one_backward_and_no_thread(kind: str, nth: int) -> None:
+    class Failed(BaseException):
+        pass
+
+    torch.sim.set(latency=0.0005)
+    with record() as recording:
+        watcher, told = probe.here, 0
+        before = getattr(watcher, kind)
+
+        def failing(*given: Any, **named: Any) -> Any:
+            nonlocal told
+            told += 1
+            if told == nth:
+                raise Failed(kind)
+            return before(*given, **named)
+
+        setattr(watcher, kind, failing)
+        with suppress(Failed):
+            exact()
+        delattr(watcher, kind)
+        with suppress(Failed):  # told while no backward ran, it is raised in the next
+            exact()
+        again = exact()
+
+    assert again == exact()
+    assert isinstance(recording.trace(), Trace)
+    assert recording.trace().rows(schema.GraphTask)
+
+
+INTERRUPTED = """
+import os, signal, threading
+import gradscope.runtime as torch
+from gradscope.record.recorder import record
+from gradscope.trace.spec import check
+
+torch.sim.set(latency=0.05)
+
+def program():
+    a = torch.ones(2, device="sim:0", requires_grad=True)
+    y = a
+    for _ in range(6):
+        y = y * 2
+    return a, y.cpu().sum()
+
+a, root = program()
+with record() as recording:
+    threading.Timer(0.12, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        root.backward()
+    except KeyboardInterrupt:
+        print("interrupted")
+    torch.sim.set(latency=0.001)
+    for _ in range(3):
+        a, root = program()
+        root.backward()
+        print(a.grad.tolist())
+print(check(recording.trace()))
+"""
+
+
+def test_who_waits_for_a_device_may_be_interrupted() -> None:
+    assert run(INTERRUPTED) == (0, "interrupted\n" + "[64.0, 64.0]\n" * 3 + "[]\n", "")
 
 
 def test_a_recording_that_begins_in_a_worker() -> None:

@@ -31,6 +31,7 @@ CATCHES_EVERYTHING = frozenset(
         "runtime/autograd/grad_mode.py",  # thrown into a decorated generator
         "runtime/nn/modules/calls.py",  # a hook after an error that is raised anyway
         "runtime/nn/modules/state.py",  # what copying a state into a parameter raised
+        "runtime/autograd/ready_queue.py",  # what a watcher raised, for whoever runs the node
         "runtime/autograd/workers.py",  # what a node raised on another thread than backward's
     }
 )

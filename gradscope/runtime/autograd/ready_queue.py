@@ -88,25 +88,38 @@ class ReadyQueue:
                 here.queued(item[3], item[1] or None, self, len(self.heap))
             self.changed.notify()
 
-    def take(self) -> NodeTask:
-        """The foremost item; sleeps until there is one."""
+    def take(self, *, worker: bool) -> tuple[NodeTask, BaseException | None]:
+        """The foremost item, and what a watcher raised when told of it; sleeps until there is one.
+
+        Whoever called backward may be interrupted while it sleeps; a worker has nobody to tell.
+        """
+        trouble: BaseException | None = None
         with self.changed:
-            if not self.heap:
-                self._sleep()
+            while not self.heap:
+                try:
+                    self._sleep(probe.here if trouble is None else None)
+                except BaseException as error:
+                    if not worker:
+                        raise
+                    trouble = error
             item = heappop(self.heap)
             here = probe.here
             if here is not None and item[3] is not None:
-                here.taken(item[3], item[1] or None, self, len(self.heap))
-            return item
+                try:
+                    here.taken(item[3], item[1] or None, self, len(self.heap))
+                except BaseException as error:  # the item is out of the queue and must be counted
+                    trouble = error
+            return item, trouble
 
-    def _sleep(self) -> None:
-        told = probe.here
+    def _sleep(self, told: Any) -> None:
         if told is not None:
             told.waits(self)
-        while not self.heap:
-            self.changed.wait()
-        if told is not None and told is probe.here:  # nobody began or ended a recording meanwhile
-            told.wakes(self)
+        try:
+            while not self.heap:
+                self.changed.wait()
+        finally:
+            if told is not None and told is probe.here:  # no recording began or ended meanwhile
+                told.wakes(self)
 
     def discard(self, task: GraphTask) -> None:
         """Throw away what is left of a graph task that nobody waits for any more."""

@@ -137,7 +137,7 @@ def serve(
     try:
         process = os.getpid()
         while not task.released if task is not None else os.getpid() == process:
-            if not _take_and_run(engine, queue, state):
+            if not _take_and_run(engine, queue, state, worker=task is None):
                 return
     except BaseException as error:  # interrupted while it slept: others may still be at it
         if task is not None:
@@ -151,7 +151,7 @@ def serve(
         state.context = 0
 
 
-def _take_and_run(engine: Engine, queue: ReadyQueue, state: ThreadState) -> bool:
+def _take_and_run(engine: Engine, queue: ReadyQueue, state: ThreadState, *, worker: bool) -> bool:
     """Run one node with the modes of whoever called backward; complete the task if it was last.
 
     Whoever waits for the task goes on once it is done, so by then this thread holds nothing of it
@@ -159,11 +159,11 @@ def _take_and_run(engine: Engine, queue: ReadyQueue, state: ThreadState) -> bool
     """
     from gradscope.runtime.autograd.evaluate_shared import evaluate_shared
 
-    _, node, inputs, task = queue.take()
+    (_, node, inputs, task), trouble = queue.take(worker=worker)
     if task is None:
         return False
     if not node:
-        task.released = True
+        task.released, task.error = True, task.error or trouble
         return True
     if state.task is not task:
         if task.modes:  # else it began before there were devices
@@ -171,11 +171,13 @@ def _take_and_run(engine: Engine, queue: ReadyQueue, state: ThreadState) -> bool
         state.task, state.context = task, 0
     state.grad_enabled, state.node = task.create_graph, node
     try:
+        if trouble is not None:
+            raise trouble
         if task.error is None:
             evaluate_shared(task, node, inputs)
     except BaseException as error:  # carried to whoever called backward
         engine.fail(task, node, error)
-    node = inputs = None
+    node = inputs = trouble = None
     state.node = task.parent_node  # as callbacks at the end see it
     with task.lock:
         task.outstanding_tasks -= 1
