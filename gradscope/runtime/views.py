@@ -270,9 +270,11 @@ class CopySlices(Node):
             raise write_to_expanded(saved.Tensor.from_array(result))
         window = self.window.on_array(result)
         found = apply(fn, (np.array(window),), raw=True)
-        first = found[0] if len(found) else None
+        if not self._wants_the_bases():
+            return (None, *found[1:])
         if repeats(window):
             raise write_to_expanded(saved.Tensor.from_array(window))
+        first = found[0] if len(found) else None
         window[...] = 0 if first is None else first
         return (result, *found[1:])
 
@@ -283,11 +285,21 @@ class CopySlices(Node):
         result = self._blank(grads[0]).copy_(grads[0])
         window = self.window.on_tensor(result)
         found = apply(fn, (window.clone(),), raw=False)
+        if not self._wants_the_bases():
+            return (None, *found[1:])
         if not found or found[0] is None:
             window.zero_()
         else:
             window.copy_(found[0])
         return (result, *found[1:])
+
+    def _wants_the_bases(self) -> bool:
+        """Whether the running backward asks for the gradient of what the base was before."""
+        base, task = self.next_functions[0][0], local.state.task
+        if base is None or task is None or task.exec_info is None:
+            return base is not None
+        entry = task.exec_info.get(base)
+        return entry is not None and entry.should_execute()
 
     def _blank(self, grad: Any) -> Any:
         """A tensor laid out as the base."""

@@ -26,7 +26,8 @@ class Listening:
             self.handles.append(x.register_hook(self._heard(what, label, x, leaves)))
         elif where == "kept":
             x.grad_fn  # noqa: B018
-            x.retain_grad()
+            if x.output_nr == 0:  # PyTorch crashes when such a tensor is written to later
+                x.retain_grad()
         elif where == "leaf":
             self.handles.append(
                 x.register_post_accumulate_grad_hook(self._accumulated(what, label))
