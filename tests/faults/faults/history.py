@@ -24,7 +24,7 @@ NODES: dict[str, Plant] = {
         *("mul", "add", "exp"),
     ),
     "a topological number that is one too low": line(
-        "autograd.making.prepare", "1 + max(tops)", "max(tops)"
+        "autograd.making.above", "return 1 + max(", "return max("
     ),
     "a topological number of the first input only": in_roads(
         "node.topological_nr = top + 1",
@@ -69,7 +69,7 @@ SAVED: dict[str, Plant] = {
         "unpack_array(node, value, slot)\n        return value.view_as(value)",
     ),
     "a saved result without its history": line(
-        "saved.unpack_tensor", "(node, value.nr) if node is not None else None", "None"
+        "saved.unpack_tensor", "_place_of_output(value, node) if node is not None else None", "None"
     ),
     "a pack hook that is called twice": line(
         "saved.pack", "hooks[0](tensor)\n", "hooks[0](tensor) and hooks[0](tensor)\n"

@@ -244,7 +244,7 @@ ENDS: dict[str, Plant] = {
     "gradients are on in every backward": line(
         "autograd.engine.Engine.thread_main", "owner.create_graph, 0", "True, 0"
     ),
-    "an error that is lost": line("autograd.engine.Engine.execute", "raise task.error", "pass"),
+    "an error that is lost": line("autograd.engine.Engine.execute", "_raise_from(task)", "pass"),
     "a failed backward that goes on": line(
         "autograd.engine.Engine.thread_main", "if owner.error is None:", "if True:"
     ),
