@@ -61,13 +61,17 @@ def pytest_runtest_makereport(
 
 
 @pytest.fixture(autouse=True)
-def no_devices_left() -> Generator[None]:
-    """A test with simulated devices leaves the others the short road."""
+def short_road() -> Generator[None]:
+    """A test with simulated devices, or that leaves anomaly mode on, leaves others the short road."""
     yield
     state = sys.modules.get("gradscope.runtime.state")
-    if state is not None and state.ThreadState.devices:
-        state.ThreadState.devices = False
-        for each in list(state.ThreadState.all):
+    if state is None:
+        return
+    threads = state.ThreadState
+    if threads.devices or threads.anomaly_mode != (False, True):
+        threads.devices, threads.anomaly_mode = False, (False, True)
+        for each in list(threads.all):
+            each.anomaly, each.check_nan = threads.anomaly_mode
             each.refresh()
 
 

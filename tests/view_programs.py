@@ -13,7 +13,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.programs import walk
+from tests.programs.running import walk
 from tests.view_steps import COMPUTED, FUNCTIONS, HOOKED, SEVERAL, SINGLE, STATES, WRITES
 
 MODES = ("grad", "grad", "grad", "grad", "no_grad", "inference", "hooks", "enable_grad")
