@@ -62,7 +62,7 @@ def pytest_runtest_makereport(
 
 @pytest.fixture(autouse=True)
 def short_road() -> Generator[None]:
-    """A test with simulated devices, or that leaves anomaly mode on, leaves others the short road."""
+    """Whatever devices and modes a test used, the next one begins on the short road."""
     yield
     state = sys.modules.get("gradscope.runtime.state")
     if state is None:
