@@ -13,7 +13,12 @@ from gradscope.runtime.nn import (
     utils as utils,
 )
 from gradscope.runtime.nn.modules import *  # noqa: F403 -- every module there is
-from gradscope.runtime.nn.parameter import Buffer as Buffer, Parameter as Parameter
+from gradscope.runtime.nn.parameter import (
+    Buffer as Buffer,
+    Parameter as Parameter,
+    UninitializedBuffer as UninitializedBuffer,
+    UninitializedParameter as UninitializedParameter,
+)
 
 
 def __getattr__(name: str) -> Any:

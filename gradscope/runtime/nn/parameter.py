@@ -8,8 +8,11 @@ from gradscope.runtime import copying
 from gradscope.runtime.call import wrap
 from gradscope.runtime.errors.leaves import integer_gradient
 from gradscope.runtime.factories import empty
+from gradscope.runtime.nn.uninitialized import Uninitialized, is_lazy
 from gradscope.runtime.override_protocol import leave_alone
 from gradscope.runtime.tensor import Tensor, alias_of
+
+__all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]
 
 
 class ParameterMeta(type):
@@ -70,5 +73,38 @@ class Buffer(Tensor):
 
     def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
         made = alias_of(wrap(empty(0)._array) if data is None else data.detach(), cls)
+        made.persistent = persistent
+        return made
+
+
+class UninitializedParameter(Uninitialized, Parameter):  # type: ignore[misc]
+    """A parameter whose shape the first input will tell."""
+
+    becomes = Parameter
+
+    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
+        return cls._without_shape(empty(0, device=device, dtype=dtype), requires_grad)
+
+    def __deepcopy__(self, memo: dict[Any, Any]) -> Any:
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.requires_grad, self.device, self.dtype)
+        return memo[id(self)]
+
+
+class UninitializedBuffer(Uninitialized, Tensor):  # type: ignore[misc]
+    """A buffer whose shape the first input will tell."""
+
+    becomes = Tensor
+    __torch_function__ = staticmethod(leave_alone)
+    persistent: bool
+
+    def __new__(
+        cls,
+        requires_grad: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        persistent: bool = True,
+    ) -> Any:
+        made = cls._without_shape(empty(0, device=device, dtype=dtype), requires_grad)
         made.persistent = persistent
         return made

@@ -8,8 +8,9 @@ from typing import Any
 from gradscope.runtime.autograd.grad_mode import no_grad
 from gradscope.runtime.factories import empty
 from gradscope.runtime.nn import functional, init
+from gradscope.runtime.nn.modules.lazy import LazyModuleMixin
 from gradscope.runtime.nn.modules.module import Module
-from gradscope.runtime.nn.parameter import Parameter
+from gradscope.runtime.nn.parameter import Parameter, UninitializedParameter
 
 
 class Identity(Module):
@@ -56,6 +57,41 @@ class Linear(Module):
             f"in_features={self.in_features}, out_features={self.out_features}, "
             f"bias={self.bias is not None}"
         )
+
+
+class LazyLinear(LazyModuleMixin, Linear):
+    """Linear, with as many inputs as the first call brings."""
+
+    cls_to_become = Linear
+
+    def __init__(
+        self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__(0, 0, False)
+        self.weight = UninitializedParameter(device=device, dtype=dtype)
+        self.out_features = out_features
+        if bias:
+            self.bias = UninitializedParameter(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        if not self.has_uninitialized_params() and self.in_features != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input: Any) -> None:
+        if self.has_uninitialized_params():
+            with no_grad():
+                self.in_features = input.shape[-1]
+                self.weight.materialize((self.out_features, self.in_features))
+                if self.bias is not None:
+                    self.bias.materialize((self.out_features,))
+                self.reset_parameters()
+        if self.in_features == 0:
+            if input.shape[-1] != self.weight.shape[-1]:
+                raise AssertionError(
+                    f"The in_features inferred from input: {input.shape[-1]} is not equal to "
+                    f"in_features from self.weight: {self.weight.shape[-1]}"
+                )
+            self.in_features = input.shape[-1]
 
 
 class Embedding(Module):

@@ -8,7 +8,7 @@ from typing import Any
 
 from gradscope.runtime.autograd.grad_mode import no_grad
 from gradscope.runtime.nn.modules.hooks import WrappedHook
-from gradscope.runtime.nn.parameter import Parameter
+from gradscope.runtime.nn.parameter import Parameter, is_lazy
 from gradscope.runtime.removable import RemovableHandle
 from gradscope.runtime.tensor import Tensor
 from gradscope.runtime.warned import warn
@@ -261,6 +261,8 @@ def _loaded(
             f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like '
             f"object from checkpoint but received {type(given)}"
         )
+    if is_lazy(tensor):
+        return None  # and so is what was given
     if tensor.dim() == 0 and tuple(given.shape) == (1,):
         given = given[0]  # as it was saved before there were tensors without dims
     if given.shape != tensor.shape:

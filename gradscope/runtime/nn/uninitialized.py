@@ -1,0 +1,102 @@
+"""Tensors that wait for their shape, which a lazy module learns from its first input."""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType
+from typing import Any
+
+from gradscope.runtime.factories import empty
+from gradscope.runtime.gates import is_inside
+from gradscope.runtime.public import OPERATORS
+from gradscope.runtime.tensor import Tensor, alias_of
+
+ALLOWED = frozenset({
+    "__hash__", "char", "copy_", "cpu", "cuda", "double", "float", "get_device", "half", "int",
+    "is_complex", "is_floating_point", "long", "short", "size", "to",
+})  # fmt: skip
+"""Methods that may be called before there is a shape; properties may be read, too."""
+
+PRIVATE = frozenset({"_to_copy", "alias_of", "materialize", "meta", "_without_shape", "__new__"})
+
+_memory: Any = Tensor.__dict__["_array"]
+
+
+class Uninitialized:
+    """What parameters and buffers without a shape have in common.
+
+    Every operation reads its tensors' arrays, so the array says whether it may be read.
+    """
+
+    becomes: type
+    data: Any
+    device: Any
+    dtype: Any
+    requires_grad: bool
+
+    @classmethod
+    def _without_shape(cls, nothing: Any, requires_grad: bool) -> Any:
+        made = alias_of(nothing, cls)
+        if requires_grad:
+            made.meta().requires_grad = True
+        return made
+
+    @property
+    def _array(self) -> Any:
+        name = _called()
+        if name in ALLOWED or name in PRIVATE or isinstance(getattr(Tensor, name, None), property):
+            return _memory.__get__(self)
+        raise ValueError(
+            f"Attempted to use an uninitialized parameter in <method '{name}' of "
+            "'torch._C.TensorBase' objects>. This error happens when you are using a `LazyModule` "
+            f"or explicitly manipulating `torch.nn.parameter.{type(self).__name__}` objects. When "
+            "using LazyModules Call `forward` with a dummy batch to initialize the parameters "
+            "before calling torch functions"
+        )
+
+    @_array.setter
+    def _array(self, array: Any) -> None:
+        _memory.__set__(self, array)
+
+    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Become an ordinary parameter or buffer of this shape, with any values."""
+        self.data = empty(shape, device=device or self.device, dtype=dtype or self.dtype)
+        self.__class__ = self.becomes
+
+    @property
+    def shape(self) -> Any:
+        raise RuntimeError(
+            "Can't access the shape of an uninitialized parameter or buffer. This error usually "
+            "happens in `load_state_dict` when trying to load an uninitialized parameter into an "
+            "initialized one. Call `forward` to initialize the parameters before accessing their "
+            "attributes."
+        )
+
+    def share_memory_(self) -> Any:
+        raise RuntimeError(
+            "Can't share memory on an uninitialized parameter or buffer. Call `forward` to "
+            "initialize the parameters before calling `module.share_memory()`."
+        )
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        return f"<{type(self).__name__}>"
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return type(self), (self.requires_grad,)
+
+
+def _called() -> str:
+    """The function of the runtime that a program called to get here."""
+    frame: FrameType | None = sys._getframe(2)
+    name = "__new__"
+    while frame is not None and is_inside(frame):
+        name = frame.f_code.co_name
+        if name == "road":
+            name = frame.f_globals["op"].base_name
+        frame = frame.f_back
+    return OPERATORS.get(name, name)
+
+
+def is_lazy(param: Any) -> bool:
+    """Whether a parameter or buffer still waits for its shape."""
+    return isinstance(param, Uninitialized)
