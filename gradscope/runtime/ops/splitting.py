@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradscope.runtime.dims import text, wrapped
+from gradscope.runtime.inference import is_inference
 from gradscope.runtime.op import (
     LINEAR,
     family,
@@ -15,6 +16,8 @@ from gradscope.runtime.op import (
 )
 from gradscope.runtime.ops import METHODS, both
 from gradscope.runtime.ops.slicing import FULL, slice__default
+from gradscope.runtime.state import local
+from gradscope.runtime.storage import VersionCounter
 
 
 def _cut(self, dim, ends):
@@ -69,14 +72,14 @@ split_with_sizes = view(
     "SplitWithSizesBackward0", _split_with_sizes, outputs("*"), **SPLIT_WITH_SIZES
 )
 unbind = view("UnbindBackward0", _unbind, outputs("*"), self=lambda grads, dim: w.stack(grads, dim))
-unsafe_split = op(
+unsafe_split__default = op(
     "UnsafeSplitBackward0",
     _split,
     LINEAR,
     outputs("*"),
     **SPLIT,
 )
-unsafe_split_with_sizes = op(
+unsafe_split_with_sizes__default = op(
     "UnsafeSplitWithSizesBackward0",
     _split_with_sizes,
     LINEAR,
@@ -117,6 +120,29 @@ def chunk(input, chunks, dim=0):
     if piece == 0 and size == 0:
         return split_with_sizes(input, (0,) * chunks, dim)
     return split__default(input, piece, dim)
+
+
+@both
+def unsafe_split(tensor, split_size, dim=0):
+    """Pieces that autograd takes for tensors of their own."""
+    return _unsafe(unsafe_split__default, split__default, tensor, split_size, dim)
+
+
+@both
+def unsafe_split_with_sizes(input, split_sizes, dim=0):
+    """Pieces of these sizes that autograd takes for tensors of their own."""
+    way = unsafe_split_with_sizes__default
+    return _unsafe(way, split_with_sizes, input, split_sizes, dim)
+
+
+def _unsafe(row, safe, tensor, sizes, dim):
+    """In inference mode pieces of ordinary tensors are views of these, counted apart."""
+    if not local.state.inference or is_inference(tensor):
+        return row(tensor, sizes, dim)
+    pieces = safe(tensor, sizes, dim)
+    for piece in pieces:
+        piece._versions = VersionCounter()
+    return pieces
 
 
 @both

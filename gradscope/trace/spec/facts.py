@@ -43,6 +43,10 @@ class Stretch:
     def __getitem__(self, column: str) -> Array:
         return self.data[column]
 
+    def where(self, chosen: Array) -> Stretch:
+        """Some of them."""
+        return Stretch(self.table, {name: data[chosen] for name, data in self.data.items()})
+
 
 class Facts:
     """A trace, prepared for its rules."""

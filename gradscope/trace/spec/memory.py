@@ -28,8 +28,14 @@ if TYPE_CHECKING:
 
 @rule
 def buffers_are_made_once_and_then_added_to(facts: Facts) -> Iterator[Fault]:
-    """For each input of a node one gradient comes first, and further ones are added to it."""
-    made, added = facts.of(BufferMade), facts.of(BufferAdded)
+    """For each input of a node one gradient comes first, and further ones are added to it.
+
+    An undefined gradient is told of, but there is nothing to keep or to add.
+    """
+    made, added = (
+        stretch.where(~stretch["undefined"])
+        for stretch in (facts.of(BufferMade), facts.of(BufferAdded))
+    )
     line = timeline([(made, 1), (added, 0)], by=["task", "node", "input_nr"])
     for place in np.flatnonzero(line.after != 1):
         events = (made, added)[line.kind[place]]
