@@ -13,6 +13,7 @@ import pytest
 
 import gradscope
 from gradscope import cli
+from gradscope.cli import views
 from gradscope.render import graphviz_program
 from gradscope.trace.build import trace_of
 from gradscope.trace.codec import save
@@ -151,7 +152,7 @@ def test_ctrl_c_ends_a_command_quietly(run: Line, monkeypatch: pytest.MonkeyPatc
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "_load", interrupt)
+    monkeypatch.setattr(views, "load", interrupt)
 
     ran = run("info", "mean.json")
 
@@ -164,7 +165,7 @@ def test_a_fault_of_our_own_is_one_line_with_its_place(
     def fail(*_: object) -> None:
         raise TypeError("oops")
 
-    monkeypatch.setattr(cli, "_load", fail)
+    monkeypatch.setattr(views, "load", fail)
 
     ran = run("info", "mean.json")
 
@@ -487,3 +488,17 @@ def test_what_the_package_does_not_have_is_an_attribute_error() -> None:
         gradscope.nonsense  # noqa: B018
 
     assert {"inspect", "load", "record", "render"} <= set(dir(gradscope))
+
+
+def test_warmup_says_how_long_it_took_and_where_the_kernels_are(
+    run: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gradscope.runtime.kernels import warmup
+
+    done = warmup.Warmed(compiled=3, there=2, seconds=1.25, folder=Path("kernels"))
+    monkeypatch.setattr(warmup, "warm_up", lambda _: done)
+
+    ran = run("warmup")
+
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out == "compiled 3 kernels in 1.2 s, 2 were there\nkept in kernels\n"

@@ -6,9 +6,10 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
+from gradscope.runtime.kernels.compiled import compiled, inner
 from gradscope.runtime.kernels.random import (
     BLOCK,
     COS_COEFFICIENTS,
@@ -61,7 +62,7 @@ def float_of(_typing: Any, bits: Any) -> Any:
     return types.float32(types.int32), generate
 
 
-@njit(cache=True)
+@inner
 def _log(x: Any) -> Any:
     bits = bits_of(x)
     exponent = f32((bits >> i32(23)) - i32(126))
@@ -77,7 +78,7 @@ def _log(x: Any) -> Any:
     return fma(exponent, E1, t + y)
 
 
-@njit(cache=True)
+@inner
 def _cos_sin(angle: Any) -> Any:
     octant = (i32(angle * FOUR_OVER_PI) + i32(1)) & i32(-2)
     turned = f32(octant)
@@ -93,7 +94,7 @@ def _cos_sin(angle: Any) -> Any:
     return first, (-second if (octant & i32(4)) != i32(0) else second)
 
 
-@njit(cache=True)
+@compiled
 def _blocks_float32(unit: Array, out: Array) -> None:
     for start in range(0, unit.size, BLOCK):
         for lane in range(start, start + LANES):
@@ -103,7 +104,7 @@ def _blocks_float32(unit: Array, out: Array) -> None:
             out[lane + LANES] = radius * sin
 
 
-@njit(cache=True)
+@compiled
 def _blocks_float64(unit: Array, out: Array) -> None:
     for start in range(0, unit.size, BLOCK):
         for lane in range(start, start + LANES):
@@ -121,3 +122,9 @@ def normal_blocks(unit: Array) -> Array:
     else:
         _blocks_float64(unit, out)
     return out
+
+
+def warm() -> None:
+    """Call every kernel of this file once for each dtype it is for."""
+    for kind in (np.float32, np.float64):
+        normal_blocks(np.zeros(BLOCK, kind))

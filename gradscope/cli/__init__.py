@@ -1,0 +1,76 @@
+"""The command line: parse, call one room after another, print. The only room that exits.
+
+Each command imports what it needs when it runs, so that `gradscope --help` starts at once.
+"""
+
+import gc
+import sys
+import traceback
+from pathlib import Path
+from typing import NoReturn
+
+import typer
+
+from gradscope.cli.app import COMMAND_LINE_ERROR, app
+from gradscope.cli.output import safe
+from gradscope.errors import GradscopeError
+from gradscope.render import streams
+
+NOTHING_FOUND, MISUSED, BROKEN = 0, 2, 70
+INTERRUPTED, PIPE_CLOSED = 130, 141
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run a command; explain what went wrong in one line; exit."""
+    if arguments is None:  # the process is ours, and ends before it has garbage worth collecting
+        gc.disable()
+    streams.open_closed()
+    code = _run(arguments)
+    if not gc.isenabled():
+        gc.freeze()  # nor is it, on the way out
+    sys.exit(code)
+
+
+def _run(arguments: list[str] | None) -> int:
+    try:
+        code = app(arguments, standalone_mode=False)
+        sys.stdout.flush()
+    except GradscopeError as error:
+        return _fail(str(error), error.exit_code)
+    except BrokenPipeError:
+        streams.give_up_output()
+        return PIPE_CLOSED
+    except (KeyboardInterrupt, typer.Abort):
+        return INTERRUPTED
+    except COMMAND_LINE_ERROR as error:
+        return _misused(error)
+    except OSError as error:
+        if not streams.is_of_a_stream(error):
+            return _broken(error)
+        streams.give_up_output()
+        return _fail(f"cannot write the output: {error.strerror}", MISUSED)
+    except Exception as error:  # noqa: BLE001  the last resort
+        return _broken(error)
+    return code if isinstance(code, int) else NOTHING_FOUND
+
+
+def _misused(error: Exception) -> int:
+    message = error.format_message() if hasattr(error, "format_message") else str(error)
+    context = getattr(error, "ctx", None)
+    if context is not None and message == context.get_help():  # nothing was asked for
+        sys.stderr.write(f"{message}\n")
+        return MISUSED
+    return _fail(f"{message.rstrip('.')}; see gradscope --help", MISUSED)
+
+
+def _fail(message: str, code: int) -> int:
+    sys.stderr.write(f"gradscope: error: {safe(message)}\n")
+    return code
+
+
+def _broken(error: Exception) -> int:
+    """A fault of gradscope's own: one line with its place, for the report of it."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    file = Path(place.filename).name
+    message = f"a fault in gradscope: {type(error).__name__}: {error} ({file}:{place.lineno})"
+    return _fail(f"{message}; please report it with the trace", BROKEN)

@@ -1,0 +1,75 @@
+"""What commands read and write: a trace, the terminal, a picture, a line on the standard error."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gradscope.errors import MissingProgramError, RenderingError
+
+if TYPE_CHECKING:
+    from gradscope.render.pictures import Target
+    from gradscope.render.terminal import Terminal
+    from gradscope.render.theme import Theme
+    from gradscope.scene.picture import GraphScene
+    from gradscope.trace.run import Trace
+
+
+def load(path: Path) -> "Trace":
+    from gradscope.trace import codec
+
+    return codec.load(path)
+
+
+def terminal(*, plain: bool, width: int | None) -> "Terminal":
+    from gradscope.render.terminal import Terminal
+
+    return Terminal(sys.stdout, plain=plain, width=width)
+
+
+def write_picture(scene: "GraphScene", theme: "Theme", target: "Target") -> None:
+    """Write the picture; where it cannot be drawn, write its DOT source and say so."""
+    from gradscope.render.formats import format_called
+    from gradscope.render.graphviz_program import INSTALL
+    from gradscope.render.pictures import put
+
+    if target.path is None:
+        write_bytes(target.format.write(scene, theme))
+        _say_notes(scene)
+        return
+    try:
+        content = target.format.write(scene, theme)
+    except (MissingProgramError, RenderingError) as error:
+        if not target.format.needs_dot:
+            raise
+        instead = target.path.with_suffix(".dot")
+        put(instead, format_called("dot").write(scene, theme))
+        raise type(error)(f"{error}; wrote {_shown(instead)} instead") from None
+    put(target.path, content)
+    boxes = f"{len(scene.boxes):,} {'box' if len(scene.boxes) == 1 else 'boxes'}"
+    sys.stdout.write(f"wrote {_shown(target.path)}: {boxes}\n")
+    if not target.asked_for and not target.format.needs_dot:
+        sys.stderr.write(f"gradscope: DOT, since Graphviz's dot is not installed ({INSTALL})\n")
+    _say_notes(scene)
+
+
+def _say_notes(scene: "GraphScene") -> None:
+    for note in scene.notes:
+        sys.stderr.write(f"gradscope: {safe(note)}\n")
+
+
+def write_bytes(content: bytes) -> None:
+    sys.stdout.flush()
+    sys.stdout.buffer.write(content)
+    sys.stdout.buffer.flush()
+
+
+def _shown(path: Path) -> str:
+    return safe(str(path))
+
+
+def safe(text: str) -> str:
+    """Text on one line, in characters that the standard error can show."""
+    from gradscope.render.text import visible
+
+    encoding = sys.stderr.encoding or "ascii"
+    return visible(text, 2_000).encode(encoding, "backslashreplace").decode(encoding)

@@ -1,0 +1,65 @@
+"""What a person at a terminal sees while a kernel is compiled, so that the wait has a reason."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+Told = Callable[[str], None]
+
+
+@dataclass
+class _Telling:
+    """Who is told; whether something is shown already, since one compilation calls others."""
+
+    warmup: Told | None = None
+    showing: bool = False
+
+
+_telling = _Telling()
+
+
+def telling_first_compilation(function: Callable[..., Any]) -> AbstractContextManager[Any]:
+    """Show a spinner while this function is compiled, on a standard error that is a terminal."""
+    title = title_of(function)
+    if _telling.warmup is not None:
+        _telling.warmup(title)
+        return nullcontext()
+    if _telling.showing or not _is_terminal():
+        return nullcontext()
+    return _spinner(f"gradscope: compiling {title}, this once")
+
+
+def title_of(function: Callable[..., Any]) -> str:
+    """What a kernel is called, in words."""
+    return function.__name__.strip("_").replace("_", " ")
+
+
+@contextmanager
+def to_warmup(tell: Told) -> Iterator[None]:
+    """Tell `tell` the names of kernels, and show nothing here."""
+    _telling.warmup = tell
+    try:
+        yield
+    finally:
+        _telling.warmup = None
+
+
+def _is_terminal() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+@contextmanager
+def _spinner(text: str) -> Iterator[None]:
+    from rich.console import Console
+
+    _telling.showing = True
+    try:
+        console = Console(file=sys.stderr, highlight=False, markup=False)
+        with console.status(text):
+            yield
+    finally:
+        _telling.showing = False

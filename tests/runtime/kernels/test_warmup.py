@@ -1,0 +1,117 @@
+"""What is compiled, when, where it is kept, and what a person sees of it."""
+
+from __future__ import annotations
+
+import os
+import pty
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gradscope.runtime.kernels import warmup
+
+SWAP = """
+import numpy as np
+from gradscope.runtime.kernels import fast
+from gradscope.runtime.kernels.cache_folder import cache_folder
+order = np.arange(4)
+fast.swap_forward(order, np.array([2, 1]))
+stats = fast.swap_forward.stats
+print(order.tolist(), sum(stats.cache_misses.values()), cache_folder())
+"""
+
+
+def swap(errors: int = subprocess.PIPE, **environment: str) -> tuple[str, str, str]:
+    """What a run that needs one kernel says: its result, how much it compiled, and where to."""
+    ours = {k: v for k, v in os.environ.items() if k not in {"NUMBA_CACHE_DIR", "XDG_CACHE_HOME"}}
+    done = subprocess.run(
+        [sys.executable, "-c", SWAP],
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        text=True,
+        env={**ours, "PYTHONPATH": str(Path.cwd()), **environment},
+        check=True,
+    )
+    assert not done.stderr
+    result, _, rest = done.stdout.strip().partition("] ")
+    compiled, _, folder = rest.partition(" ")
+    return f"{result}]", compiled, folder
+
+
+@pytest.mark.parametrize("name", warmup.families())
+def test_every_kernel_of_a_file_is_compiled_by_its_warm_up(name: str) -> None:
+    family = warmup.family(name)
+
+    family.warm()
+
+    from gradscope.runtime.kernels.compiled import INNER, KERNELS
+
+    kernels = [value for value in vars(family).values() if hasattr(value, "py_func")]
+    here = [kernel for kernel in kernels if kernel.__module__ == family.__name__]
+    assert [k.__name__ for k in here if k not in KERNELS + INNER] == []
+    assert [k.__name__ for k in here if not (k in INNER or k.signatures)] == []
+
+
+def test_what_is_compiled_is_kept_for_the_next_run(kept: Path) -> None:
+    assert swap(NUMBA_CACHE_DIR=str(kept)) == ("[2, 1, 0, 3]", "0", str(kept))
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with one compiled kernel in it."""
+    folder = tmp_path_factory.mktemp("kept")
+    swap(NUMBA_CACHE_DIR=str(folder))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("kind", "spoil"), [("nbi", "empty"), ("nbi", "garbage"), ("nbc", "empty"), ("nbc", "a bit")]
+)
+def test_a_spoilt_cache_is_written_anew(kind: str, spoil: str, tmp_path: Path, kept: Path) -> None:
+    shutil.copytree(kept, tmp_path, dirs_exist_ok=True)
+    files = list(tmp_path.rglob(f"*.{kind}"))
+    assert files
+    for file in files:
+        content = bytearray(file.read_bytes())
+        content[len(content) // 2] ^= 1
+        file.write_bytes({"empty": b"", "garbage": b"nonsense", "a bit": bytes(content)}[spoil])
+
+    assert swap(NUMBA_CACHE_DIR=str(tmp_path)) == ("[2, 1, 0, 3]", "1", str(tmp_path))
+
+
+def test_kernels_are_kept_at_home(tmp_path: Path) -> None:
+    _, _, folder = swap(HOME=str(tmp_path))
+
+    assert folder == str(tmp_path / ".cache" / "gradscope")
+
+
+@pytest.mark.parametrize("home", ["", os.devnull])
+def test_without_a_home_kernels_are_kept_among_temporary_files(home: str, tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+
+    assert swap(HOME=home, TMPDIR=str(tmp_path))[2].startswith(f"{tmp_path}/gradscope-")
+    assert swap(HOME=home, TMPDIR=str(tmp_path))[1] == "0"
+
+
+def test_a_folder_that_others_can_write_to_is_not_trusted(tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    home = tmp_path / "home"
+
+    _, _, folder = swap(NUMBA_CACHE_DIR=str(shared), HOME=str(home))
+
+    assert folder == str(home / ".cache" / "gradscope")
+
+
+def test_a_terminal_sees_what_the_wait_is_for(tmp_path: Path) -> None:
+    terminal, theirs = pty.openpty()
+
+    swap(theirs, NUMBA_CACHE_DIR=str(tmp_path), TERM="xterm")
+    os.close(theirs)
+
+    assert "gradscope: compiling swap forward, this once" in os.read(terminal, 4096).decode()
+    os.close(terminal)
