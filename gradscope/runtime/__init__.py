@@ -26,7 +26,6 @@ from gradscope.runtime.autograd.grad_mode import (
 )
 from gradscope.runtime.creation import (
     asarray as asarray,
-    complex as complex,
     empty_strided as empty_strided,
     logspace as logspace,
     range as range,

@@ -50,6 +50,7 @@ OTHER_NODES = frozenset(
         "copy_",
         "cumprod",
         "expand",
+        "fft.hfft",
         "fill_",
         "index_add",
         "index_add_",
