@@ -117,11 +117,13 @@ inf, nan, pi, e, newaxis = math.inf, math.nan, math.pi, math.e, None
 # Looked up when first asked for: a script that only computes needs none of them.
 LATE = (
     "_C",
+    "_utils",
     "backends",
     "cuda",
     "fft",
     "functional",
     "linalg",
+    "multiprocessing",
     "nn",
     "optim",
     "overrides",
