@@ -6,7 +6,6 @@ import multiprocessing
 import multiprocessing.connection
 import os
 import signal
-import sys
 import tempfile
 import traceback
 from collections.abc import Callable
@@ -53,7 +52,7 @@ def _run(fn: Callable[..., Any], i: int, args: tuple[Any, ...], report: str) -> 
         pass  # so has the program, which says so
     except Exception:
         Path(report).write_text(traceback.format_exc(), "utf-8")
-        sys.exit(1)
+        raise SystemExit(1) from None  # who started this process says what it was
 
 
 class ProcessContext:
