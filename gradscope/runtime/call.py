@@ -44,6 +44,10 @@ NUMBERS64: dict[float, Any] = {}
 """Python numbers as arrays: NumPy takes twice as long to compute with the number itself."""
 
 
+NO_OUTPUT: tuple[tuple[int, ...], Any] = ((0,), np.dtype(np.bool_))
+"""What a node knows of an output that its operation left out; no gradient of it is made up."""
+
+
 def number_array(number: float, dtype: Any, known: dict[float, Any]) -> Any:
     """A number as an array without dimensions, remembered for the next time."""
     made = np.asarray(number, dtype)
@@ -142,10 +146,12 @@ def connect(node: Node, made: Sequence[Any], without: tuple[int, ...]) -> None:
     """Make `node` the history of several outputs; it takes no gradient for indices at the end."""
     count = 0
     for nr, one in enumerate(made):
-        if nr not in without and one._array.dtype.kind in "fcV":
+        if one is not None and nr not in without and one._array.dtype.kind in "fcV":
             one._edge = (node, nr)
             count = nr + 1
-    node.input_metadata = tuple((one._array.shape, one._array.dtype) for one in made[:count])
+    node.input_metadata = tuple(
+        NO_OUTPUT if one is None else (one._array.shape, one._array.dtype) for one in made[:count]
+    )
 
 
 def save_results(node: Any, target: Any, state: ThreadState) -> None:

@@ -215,7 +215,7 @@ def unpack_tensor(node: Any, value: Any, slot: int) -> Any:
         extra = None if node is None else node._extra
         made = _placed(Tensor.from_array(array), None if extra is None else extra.device)
         made._versions = value.versions
-        made._edge = _place_of_output(value, node) if node is not None else None
+        made._edge = _history_of_output(value, node)
         if extra is not None and extra.tangents is not None:
             made.meta().fw_grad = extra.tangents.get(value.nr)
         return made
@@ -234,6 +234,14 @@ def _place_of_output(saved: SavedVariable, node: Any) -> tuple[Any, int | None]:
     """
     held = None if saved.edge is None else saved.edge()
     return (node, saved.nr or 0) if held is None else (held, 0)
+
+
+def _history_of_output(saved: SavedVariable, node: Any) -> tuple[Any, int | None] | None:
+    """The same for a value that is unpacked; an output without gradient has none."""
+    op = getattr(node, "op", None)
+    if node is None or (op is not None and saved.nr in op.plan.nondifferentiable_outputs):
+        return None
+    return _place_of_output(saved, node)
 
 
 def _placed(made: Any, where: Any) -> Any:
@@ -265,7 +273,7 @@ def _with_history(value: Any, saved: SavedVariable, node: Any) -> Any:
     made = Tensor.from_array(value._array)
     made._storage, made._versions = value._storage, value._versions
     if saved.nr is not None:
-        made._edge = _place_of_output(saved, node)
+        made._edge = _history_of_output(saved, node)
     elif saved.edge is not None and saved.edge[0] is not None:
         if saved.is_leaf:
             made.requires_grad_(True)

@@ -242,7 +242,9 @@ def _transposed(call: Call) -> Any:
     made = (call.made,) if op.plan.outputs == 1 else call.made
     without = op.plan.nondifferentiable_outputs
     wanted = [
-        i for i, one in enumerate(made) if i not in without and one._array.dtype.kind in "fcV"
+        i
+        for i, one in enumerate(made)
+        if one is not None and i not in without and one._array.dtype.kind in "fcV"
     ]
     with enable_grad():
         seeds = [_zeros(one) for one in made]

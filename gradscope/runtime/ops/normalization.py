@@ -1,100 +1,122 @@
-"""Activations brought to mean 0 and variance 1."""
+"""Layers brought to mean 0 and variance 1, or to a mean square of 1."""
 
 from __future__ import annotations
 
-import numpy as np
-
+from gradscope.runtime import dtypes
 from gradscope.runtime.dims import text
-from gradscope.runtime.kernels.support import HALVES
+from gradscope.runtime.kernels import norms
+from gradscope.runtime.limits import finfo
 from gradscope.runtime.op import (
+    FUNCTION_ONLY,
     INTERNAL,
+    TRANSPOSED,
     family,
-    hidden,
     joint,
     jvp,
     op,
     outputs,
+    refuses,
+    w,
 )
 from gradscope.runtime.ops import FUNCTIONS, nn_function
-from gradscope.runtime.ops.words import total
+from gradscope.runtime.ops.standard import (
+    curvature,
+    kept_moments,
+    like_inputs,
+    moments,
+    parameter_dtype,
+    tangent,
+    wide,
+)
+from gradscope.runtime.ops.words import Scalar
 
 
 def _layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
-    dims = _dims(input, normalized_shape)
-    wide = input.astype(np.float32) if input.dtype in HALVES else input
-    mean = wide.mean(dims, keepdims=True)
-    centred = wide - mean
-    rstd = 1 / np.sqrt((centred * centred).mean(dims, keepdims=True) + wide.dtype.type(eps))
-    made = centred * rstd
-    if weight is not None:
-        made = made * weight
-    if bias is not None:
-        made = made + bias
-    return made.astype(input.dtype, copy=False), mean, rstd
+    _check(input, normalized_shape, weight, bias)
+    kind = parameter_dtype(input, weight, bias)
+    x, scale, shift = wide(input, weight, bias)
+    made, mean, rstd = norms.layer_norm(x, len(normalized_shape), scale, shift, eps)
+    if made.dtype is input.dtype is kind:
+        return made, mean, rstd
+    return made.astype(input.dtype), mean.astype(kind), rstd.astype(kind)
 
 
-def _dims(input, normalized_shape):
+def _check(input, normalized_shape, weight, bias, star="*, "):
+    """Refuse shapes that do not fit; PyTorch writes some of them in two ways."""
     count = len(normalized_shape)
     if count < 1:
         raise RuntimeError(
             "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
             "element, but got normalized_shape = []"
         )
-    if input.shape[-count:] != tuple(normalized_shape):
-        wanted = ", ".join(["*", *map(str, normalized_shape)])
+    wanted = tuple(normalized_shape)
+    for name, given in (("weight", weight), ("bias", bias)):
+        if given is not None and given.shape != wanted:
+            raise RuntimeError(
+                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
+                f"{text(given.shape)} and normalized_shape = {text(wanted)}"
+            )
+    if tuple(input.shape[-count:]) != wanted:
         raise RuntimeError(
-            f"Given normalized_shape={text(normalized_shape)}, expected input with shape "
-            f"[{wanted}], but got input of size{text(input.shape)}"
+            f"Given normalized_shape={text(wanted)}, expected input with shape "
+            f"[{star}{', '.join(map(str, wanted))}], but got input of size{text(input.shape)}"
         )
-    return tuple(range(input.ndim - count, input.ndim))
 
 
-def _layer_norm_backward(grad, input, normalized_shape, result1, result2, weight, bias, eps, needs):
-    """The gradients of input, weight and bias; the engine sums the last two over the batch.
+def _layer_norm_gradients(
+    grad_out,
+    input,
+    normalized_shape,
+    mean,
+    rstd,
+    weight=None,
+    bias=None,
+    output_mask=(True, True, True),
+):
+    grad, x, mean, rstd, scale = wide(grad_out, input, mean, rstd, weight)
+    made = norms.layer_norm_backward(grad, x, mean, rstd, scale, len(normalized_shape), output_mask)
+    return like_inputs(made, input, weight, bias)
 
-    Mean and deviation depend on the input, so that under create_graph they are computed once more.
-    """
-    incoming, dims = grad[0], tuple(range(-len(normalized_shape), 0))
-    mean, rstd = result1, result2
-    if input.__class__ is not np.ndarray:
-        mean = input.mean(dims, keepdims=True)
-        rstd = (((input - mean) ** 2).mean(dims, keepdims=True) + eps) ** -0.5
-    normal = (input - mean) * rstd
-    scaled = incoming if weight is None else incoming * weight
-    to_input = None
-    if needs[0]:
-        along = (scaled * normal).mean(dims, keepdims=True)
-        to_input = (scaled - scaled.mean(dims, keepdims=True) - normal * along) * rstd
-    return (
-        to_input,
-        incoming * normal if needs[1] else None,
-        incoming if needs[2] else None,
-    )
+
+def _layer_norm_curvature(grads, grad_out, input, normalized_shape, mean, rstd, weight, needs):
+    dims = tuple(range(-len(normalized_shape), 0))
+    mean, rstd = kept_moments(input, dims, mean, rstd)
+    to_grad, to_x, to_weight = curvature(grads, grad_out, (input - mean) * rstd, rstd, weight, dims)
+    return to_grad, to_x, None, None, to_weight, None
 
 
 def _layer_norm_tangent(input_t, weight_t, bias_t, input, normalized_shape, weight, eps):
     dims = tuple(range(-len(normalized_shape), 0))
-    centred = input - input.mean(dims, keepdims=True)
-    rstd = ((centred * centred).mean(dims, keepdims=True) + eps) ** -0.5
-    normal = centred * rstd
-    terms = [] if bias_t is None else [bias_t]
-    if weight_t is not None:
-        terms.append(normal * weight_t)
-    if input_t is not None:
-        along = (input_t * normal).mean(dims, keepdims=True)
-        turned = (input_t - input_t.mean(dims, keepdims=True) - normal * along) * rstd
-        terms.append(turned if weight is None else turned * weight)
-    return total(terms), None, None
+    mean, rstd = moments(input, dims, eps)
+    made = tangent((input_t, weight_t, bias_t), (input - mean) * rstd, rstd, weight, dims)
+    return made, None, None
 
 
 native_layer_norm = op(
     "NativeLayerNormBackward0",
     _layer_norm,
     jvp(_layer_norm_tangent),
-    INTERNAL,
+    FUNCTION_ONLY,
+    refuses("cbiu", "\"LayerNormKernelImpl\" not implemented for '{kind}'"),
     outputs("result0", "result1", "result2", without=("result1", "result2")),
-    hidden("eps"),
-    joint("input", "weight", "bias", by=_layer_norm_backward),
+    joint(
+        "input",
+        "weight",
+        "bias",
+        by=lambda grads, input, normalized_shape, result1, result2, weight, bias, needs: (
+            w.native_layer_norm_backward(
+                grads[0], input, normalized_shape, result1, result2, weight, bias, needs
+            )
+        ),
+    ),
+)
+native_layer_norm_backward = op(
+    "NativeLayerNormBackwardBackward0",
+    _layer_norm_gradients,
+    TRANSPOSED,
+    INTERNAL,
+    outputs("result0", "result1", "result2"),
+    joint("grad_out", "input", "mean", "rstd", "weight", "bias", by=_layer_norm_curvature),
 )
 family(globals())
 
@@ -110,3 +132,26 @@ def _top_layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, c
 
 
 FUNCTIONS["layer_norm"] = _top_layer_norm
+
+
+@nn_function
+def rms_norm(input, normalized_shape, weight=None, eps=None):
+    """Each sample over its last dims, divided by the root of its mean square."""
+    shape = tuple(normalized_shape)
+    array = input._array
+    _check(array, shape, None if weight is None else weight._array, None, star="*")
+    if array.dtype.kind in "biu":
+        kind = dtypes.from_numpy(array.dtype).scalar_name
+        raise NotImplementedError(f"\"rms_norm\" not implemented for '{kind}'")
+    kind = input.dtype
+    own = dtypes.float32 if kind in (dtypes.float16, dtypes.bfloat16) else kind
+    eps = finfo(own).eps if eps is None else eps
+    values = input if own is kind else input.to(own)
+    dims = tuple(range(array.ndim - 1, array.ndim - 1 - len(shape), -1))
+    made = values * (values.pow(2).mean(dims, True) + Scalar(eps)).rsqrt()
+    if weight is not None:
+        made = made * weight
+    return made if made.dtype is kind else made.to(kind)
+
+
+FUNCTIONS["rms_norm"] = rms_norm

@@ -19,6 +19,7 @@ from gradscope.runtime.op import (
     w,
 )
 from gradscope.runtime.ops import FUNCTIONS, both, nn_function
+from gradscope.runtime.ops.arithmetic import div
 from gradscope.runtime.ops.sums import accumulated, checked, dims_of, unreduced
 from gradscope.runtime.ops.words import without
 
@@ -121,4 +122,7 @@ def norm(input, p="fro", dim=None, keepdim=False, dtype=None):
 @nn_function
 def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
     """Vectors along a dim, each divided by its norm."""
-    return input / input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
+    norm = input.norm(p, dim, keepdim=True)
+    if out is None:
+        return input / norm.clamp_min(eps).expand_as(input)
+    return div(input, norm.clamp_min_(eps).expand_as(input), out=out)

@@ -29,6 +29,14 @@ from gradscope.runtime.nn.modules.activation import (
     Tanhshrink,
     Threshold,
 )
+from gradscope.runtime.nn.modules.batchnorm import (
+    BatchNorm1d,
+    BatchNorm2d,
+    BatchNorm3d,
+    LazyBatchNorm1d,
+    LazyBatchNorm2d,
+    LazyBatchNorm3d,
+)
 from gradscope.runtime.nn.modules.containers import (
     ModuleDict,
     ModuleList,
@@ -41,6 +49,14 @@ from gradscope.runtime.nn.modules.distance import (
     PairwiseDistance,
 )
 from gradscope.runtime.nn.modules.dropout import Dropout, Dropout1d, Dropout2d, Dropout3d
+from gradscope.runtime.nn.modules.instancenorm import (
+    InstanceNorm1d,
+    InstanceNorm2d,
+    InstanceNorm3d,
+    LazyInstanceNorm1d,
+    LazyInstanceNorm2d,
+    LazyInstanceNorm3d,
+)
 from gradscope.runtime.nn.modules.linear import (
     Embedding,
     Flatten,
@@ -75,7 +91,13 @@ from gradscope.runtime.nn.modules.margins import (
     TripletMarginWithDistanceLoss,
 )
 from gradscope.runtime.nn.modules.module import Module
-from gradscope.runtime.nn.modules.normalization import LayerNorm
+from gradscope.runtime.nn.modules.normalization import (
+    CrossMapLRN2d,
+    GroupNorm,
+    LayerNorm,
+    LocalResponseNorm,
+    RMSNorm,
+)
 
 __all__ = [
     "CELU",
@@ -85,10 +107,14 @@ __all__ = [
     "SELU",
     "BCELoss",
     "BCEWithLogitsLoss",
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "BatchNorm3d",
     "CTCLoss",
     "CosineEmbeddingLoss",
     "CosineSimilarity",
     "CrossEntropyLoss",
+    "CrossMapLRN2d",
     "Dropout",
     "Dropout1d",
     "Dropout2d",
@@ -96,6 +122,7 @@ __all__ = [
     "Embedding",
     "Flatten",
     "GaussianNLLLoss",
+    "GroupNorm",
     "Hardshrink",
     "Hardsigmoid",
     "Hardswish",
@@ -103,12 +130,22 @@ __all__ = [
     "HingeEmbeddingLoss",
     "HuberLoss",
     "Identity",
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+    "InstanceNorm3d",
     "KLDivLoss",
     "L1Loss",
     "LayerNorm",
+    "LazyBatchNorm1d",
+    "LazyBatchNorm2d",
+    "LazyBatchNorm3d",
+    "LazyInstanceNorm1d",
+    "LazyInstanceNorm2d",
+    "LazyInstanceNorm3d",
     "LazyLinear",
     "LeakyReLU",
     "Linear",
+    "LocalResponseNorm",
     "LogSigmoid",
     "LogSoftmax",
     "MSELoss",
@@ -126,6 +163,7 @@ __all__ = [
     "ParameterDict",
     "ParameterList",
     "PoissonNLLLoss",
+    "RMSNorm",
     "ReLU",
     "ReLU6",
     "Sequential",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradscope.runtime.autograd.function import Function
+from gradscope.runtime.ops.joining import stack
 
 
 class BackwardHookFunction(Function):
@@ -18,3 +19,44 @@ class BackwardHookFunction(Function):
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:  # noqa: ARG004  PyTorch's signature
         return grad_outputs
+
+
+class CrossMapLRN2d(Function):
+    """Images, each element damped by its neighbours in the channels around it.
+
+    As in PyTorch, the window never lets go of the very first channel: old models were trained so.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1
+    ) -> Any:
+        if input.dim() != 4:
+            raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
+        ctx.size, ctx.alpha, ctx.beta, ctx.k = size, alpha, beta, k
+        squares, channels = input * input, input.size(1)
+        reach = int((size - 1) / 2 + 1)
+        window = squares[:, :reach].sum(1)
+        sums = [window]
+        for c in range(1, channels):
+            if c < channels - reach + 1:
+                window = window + squares[:, c + reach - 1]
+            if c > reach:
+                window = window - squares[:, c - reach]
+            sums.append(window)
+        ctx.scale = stack(sums, 1) * (alpha / size) + k
+        output = input * ctx.scale**-beta
+        ctx.save_for_backward(input, output)
+        return output
+
+    @staticmethod
+    def backward(ctx: Any, grad_output: Any) -> Any:
+        input, output = ctx.saved_tensors
+        channels, size = input.size(1), ctx.size
+        before = int(size - (size - 1) / 2)
+        ratio = grad_output * output / ctx.scale
+        padded = ratio.new_zeros(input.size(0), channels + size - 1, *input.shape[2:])
+        padded.narrow(1, before, channels).copy_(ratio)
+        sums = [padded[:, c : c + size].sum(1) for c in range(channels)]
+        damped = stack(sums, 1) * (2 * ctx.alpha * ctx.beta / size)
+        return grad_output * ctx.scale**-ctx.beta - input * damped, None, None, None, None

@@ -1,0 +1,105 @@
+"""Normalizations as modules: what they compute, keep, count, load and refuse is PyTorch's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradscope.runtime as ours
+
+torch = pytest.importorskip("torch")
+pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
+ENGINES = (ours, torch)
+
+CALLS = (
+    ("nn.BatchNorm1d(3)", (4, 3)),
+    ("nn.BatchNorm1d(3, momentum=None)", (4, 3, 5)),
+    ("nn.BatchNorm2d(3, affine=False)", (2, 3, 4, 2)),
+    ("nn.BatchNorm2d(3, track_running_stats=False)", (2, 3, 4, 2)),
+    ("nn.BatchNorm2d(3, bias=False)", (2, 3, 4, 2)),
+    ("nn.BatchNorm3d(3, eps=0.1, momentum=0.5)", (2, 3, 2, 2, 2)),
+    ("nn.LazyBatchNorm1d()", (4, 3)),
+    ("nn.LazyBatchNorm2d(affine=False)", (2, 3, 4, 2)),
+    ("nn.InstanceNorm1d(3)", (2, 3, 5)),
+    ("nn.InstanceNorm1d(3)", (3, 5)),
+    ("nn.InstanceNorm2d(3, affine=True, track_running_stats=True)", (2, 3, 4, 2)),
+    ("nn.InstanceNorm3d(7)", (2, 3, 2, 2, 2)),
+    ("nn.LazyInstanceNorm1d()", (2, 3, 5)),
+    ("nn.GroupNorm(3, 6)", (2, 6, 4)),
+    ("nn.GroupNorm(1, 6, affine=False)", (2, 6)),
+    ("nn.RMSNorm(5)", (2, 3, 5)),
+    ("nn.RMSNorm((3, 5), eps=0.1, elementwise_affine=False)", (2, 3, 5)),
+    ("nn.CrossMapLRN2d(3)", (2, 6, 2, 3)),
+)
+
+
+@pytest.mark.parametrize(("code", "shape"), CALLS)
+def test_two_steps_and_an_evaluation_are_pytorchs(code: str, shape: tuple[int, ...]) -> None:
+    found, expected = (steps(engine, code, shape) for engine in ENGINES)
+
+    assert found[0] == expected[0]
+    for mine, known in zip(found[1], expected[1], strict=True):
+        np.testing.assert_allclose(mine, known, rtol=1e-4, atol=1e-5)
+
+
+def steps(engine: Any, code: str, shape: tuple[int, ...]) -> tuple[Any, Any]:
+    """What a module is called and keeps; its results, gradients and state after each call."""
+    engine.manual_seed(0)
+    module = eval(code, {"nn": engine.nn})
+    numbers: list[Any] = []
+    names: list[Any] = []
+    for step in range(3):
+        if step == 2:
+            module.eval()
+        values = np.random.default_rng(step).normal(1, 2, shape).astype(np.float32)
+        x = engine.from_numpy(values).requires_grad_(True)
+        out = module(x)
+        (out * out * out).sum().backward()
+        state = module.state_dict()
+        names += [repr(module), list(state), type(out.grad_fn).__name__]
+        names += [b._version for b in module.buffers()]
+        grads = [p.grad for p in module.parameters()]
+        numbers += [t.detach().numpy().copy() for t in (out, x.grad, *grads, *state.values())]
+    return names, numbers
+
+
+REFUSED = """nn.BatchNorm1d(3)(torch.ones(2, 3, 4, 5))
+nn.BatchNorm2d(3)(torch.ones(2, 3, 4))
+nn.BatchNorm3d(3)(torch.ones(2, 3, 4))
+nn.BatchNorm1d(3)(torch.ones(1, 3))
+nn.BatchNorm1d(3)(torch.ones(2, 4))
+nn.InstanceNorm1d(3)(torch.ones(2, 3, 4, 5))
+nn.InstanceNorm2d(3, affine=True)(torch.ones(2, 4, 4, 5))
+nn.GroupNorm(2, 5)
+nn.GroupNorm(2, 4)(torch.ones(2, 6, 3))
+nn.RMSNorm(4)(torch.ones(2, 3))
+nn.CrossMapLRN2d(2)(torch.ones(2, 3))
+nn.BatchNorm1d(3).load_state_dict({'weight': torch.ones(3)})
+nn.InstanceNorm1d(3, affine=True).load_state_dict({'weight': torch.ones(4)})"""
+
+
+@pytest.mark.parametrize("code", REFUSED.split("\n"))
+def test_what_they_refuse_is_pytorchs(code: str) -> None:
+    said = []
+    for engine in ENGINES:
+        with pytest.raises(Exception) as caught:
+            eval(code, {"torch": engine, "nn": engine.nn})
+        said.append((type(caught.value).__name__, str(caught.value).partition("\n")[0]))
+
+    assert said[0] == said[1]
+
+
+def test_statistics_of_a_first_version_are_counted_from_zero() -> None:
+    counts = []
+    for engine in ENGINES:
+        old = engine.nn.BatchNorm1d(3).state_dict()
+        del old["num_batches_tracked"]
+        old._metadata.clear()
+        module = engine.nn.BatchNorm1d(3)
+        module(engine.ones(2, 3))
+        module.load_state_dict(old)
+        counts.append(module.num_batches_tracked.item())
+
+    assert counts[0] == counts[1]
