@@ -26,7 +26,6 @@ from gradscope.runtime.autograd.grad_mode import (
 )
 from gradscope.runtime.creation import (
     asarray as asarray,
-    complex as complex,
     empty_strided as empty_strided,
     logspace as logspace,
     range as range,
@@ -118,11 +117,13 @@ inf, nan, pi, e, newaxis = math.inf, math.nan, math.pi, math.e, None
 # Looked up when first asked for: a script that only computes needs none of them.
 LATE = (
     "_C",
+    "_utils",
     "backends",
     "cuda",
     "fft",
     "functional",
     "linalg",
+    "multiprocessing",
     "nn",
     "optim",
     "overrides",

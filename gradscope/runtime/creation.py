@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime import devices, dtypes
-from gradscope.runtime.call import fresh
 from gradscope.runtime.factories import array_of, as_tensor, made
 from gradscope.runtime.placement import wrapped_on
-from gradscope.runtime.tensor import Tensor
 
 
 def asarray(
@@ -94,15 +92,3 @@ def range(
     count = math.floor((last - first) / step) + 1
     kind = (dtype or dtypes.get_default_dtype()).numpy
     return made((first + np.arange(count) * step).astype(kind), requires_grad, where)
-
-
-def complex(real: Tensor, imag: Tensor) -> Any:
-    """A complex tensor of two real ones."""
-    parts: Any = np.stack(np.broadcast_arrays(real._array, imag._array), axis=-1)
-    kinds = {"f": "F", "d": "D"}
-    if parts.dtype.char not in kinds:
-        raise RuntimeError(
-            "Expected both inputs to be Half, Float or Double tensors but got "
-            f"{real.dtype.scalar_name} and {imag.dtype.scalar_name}"
-        )
-    return fresh(parts.view(kinds[parts.dtype.char])[..., 0])

@@ -26,14 +26,17 @@ CATCHES_EVERYTHING = frozenset(
         "cli/__init__.py",
         "record/run_script.py",  # the script itself
         "record/tracebacks.py",  # its excepthook
+        "runtime/_utils.py",  # the constructor of an error of the user's
         "runtime/autograd/engine.py",
         "runtime/autograd/function.py",
         "runtime/autograd/grad_mode.py",  # thrown into a decorated generator
         "runtime/kernels/compiled.py",  # whatever a spoilt file of the cache makes pickle raise
+        "runtime/multiprocessing/spawn.py",  # what a process ran, for who started it
         "runtime/nn/modules/calls.py",  # a hook after an error that is raised anyway
         "runtime/nn/modules/state.py",  # what copying a state into a parameter raised
         "runtime/autograd/ready_queue.py",  # what a watcher raised, for whoever runs the node
         "runtime/autograd/workers.py",  # what a node raised on another thread than backward's
+        "runtime/utils/data/_utils/worker.py",  # a dataset, in another process
     }
 )
 

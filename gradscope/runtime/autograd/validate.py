@@ -83,12 +83,13 @@ def apply(node: Node, grads: Sequence[Any], *, raw: bool) -> Sequence[Any]:
     # Note [Complex gradients]
     For a holomorphic function the gradient PyTorch defines is conj(f'(z)) times the incoming one,
     which is conj of the real formula at the conjugate of the incoming gradient. Operations that are
-    not holomorphic (abs, real, conj) have formulas written out, and say so with BY_HAND.
+    not holomorphic (abs, real, conj) have formulas written out, and say so with BY_HAND. A view's
+    formula only moves numbers, and needs no conjugates either.
     """
     if node._extra is None or not node._extra.conjugates:
         return run(node, grads, raw=raw)
     op = getattr(node, "op", None)
-    if op is None or BY_HAND in op.traits:
+    if op is None or BY_HAND in op.traits or op.plan.kind == "view":
         return run(node, grads, raw=raw)
     return [_conj(g) for g in run(node, [_conj(g) for g in grads], raw=raw)]
 

@@ -108,7 +108,7 @@ def conj(input):
     return conj__default(input) if input.is_complex() else input
 
 
-METHODS["conj"] = METHODS["conj_physical"] = conj
+METHODS["conj"] = conj
 
 
 @both

@@ -8,6 +8,7 @@ from gradscope.runtime import devices, dtypes, factories, formats
 from gradscope.runtime.autograd.forward_grad import fw_grad
 from gradscope.runtime.dims import sizes
 from gradscope.runtime.op import (
+    BY_HAND,
     INTERNAL,
     LINEAR,
     family,
@@ -24,7 +25,7 @@ def _converted(self, dtype, memory_format=None):
 
 
 # The engine casts a gradient to the dtype of what it belongs to.
-_to_copy = op("ToCopyBackward0", _converted, LINEAR, INTERNAL, self=lambda grad: grad)
+_to_copy = op("ToCopyBackward0", _converted, LINEAR, BY_HAND, INTERNAL, self=lambda grad: grad)
 _to_copy__whole = op(None, _converted, INTERNAL)
 family(globals())
 

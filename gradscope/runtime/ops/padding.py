@@ -8,6 +8,7 @@ import numpy as np
 
 from gradscope.runtime.dims import text
 from gradscope.runtime.op import (
+    BY_HAND,
     INTERNAL,
     LINEAR,
     family,
@@ -56,6 +57,7 @@ def _sized(array, pairs):
 constant_pad_nd = op(
     "ConstantPadNdBackward0",
     _constant,
+    BY_HAND,
     jvp(lambda self_t, pad: w.constant_pad_nd(self_t, pad)),
     self=lambda grad, pad: w.constant_pad_nd(grad, tuple(-p for p in pad)),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradscope.runtime.dims import text, wrapped
-from gradscope.runtime.op import IN_STORAGE, INTERNAL, LINEAR, family, hidden, op, view, w
+from gradscope.runtime.op import BY_HAND, IN_STORAGE, INTERNAL, LINEAR, family, hidden, op, view, w
 from gradscope.runtime.ops import both, method
 from gradscope.runtime.storage import Storage, elements, offset_of, strided
 
@@ -80,6 +80,7 @@ slice_backward = op(
         grad_output, input_sizes, (FULL,) * (dim % len(input_sizes)) + (slice(start, end, step),)
     ),
     LINEAR,
+    BY_HAND,
     INTERNAL,
     grad_output=lambda grad, dim, start, end, step: w.slice(grad, dim, start, end, step),
 )

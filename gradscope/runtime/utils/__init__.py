@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-_MODULES = ("_python_dispatch", "checkpoint", "hooks")
+_MODULES = ("_python_dispatch", "checkpoint", "data", "hooks")
 
 __all__ = list(_MODULES)
 

@@ -50,6 +50,7 @@ OTHER_NODES = frozenset(
         "copy_",
         "cumprod",
         "expand",
+        "fft.hfft",
         "fill_",
         "group_norm",
         "native_group_norm",

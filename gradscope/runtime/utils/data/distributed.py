@@ -1,0 +1,59 @@
+"""The share of a dataset that one of several training processes sees."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import cycle, islice
+from typing import Any
+
+from gradscope.runtime.random import Generator
+from gradscope.runtime.utils.data.sampler import Sampler
+
+
+class DistributedSampler(Sampler[Any]):
+    """Every `num_replicas`-th sample of an order all processes agree on, beginning at `rank`."""
+
+    def __init__(
+        self,
+        dataset: Any,
+        num_replicas: int | None = None,
+        rank: int | None = None,
+        shuffle: bool = True,
+        seed: int = 0,
+        drop_last: bool = False,
+    ) -> None:
+        if num_replicas is None or rank is None:
+            raise RuntimeError(
+                "Requires distributed package to be available\n"
+                "There is no torch.distributed here; say num_replicas= and rank= yourself."
+            )
+        if not 0 <= rank < num_replicas:
+            raise ValueError(
+                f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]"
+            )
+        self.dataset = dataset
+        self.num_replicas = num_replicas
+        self.rank = rank
+        self.epoch = 0
+        self.drop_last = drop_last
+        total = len(dataset)
+        self.num_samples = total // num_replicas if drop_last else math.ceil(total / num_replicas)
+        self.total_size = self.num_samples * num_replicas
+        self.shuffle = shuffle
+        self.seed = seed
+
+    def __iter__(self) -> Iterator[Any]:
+        total = len(self.dataset)
+        order = list(range(total))
+        if self.shuffle:
+            order = Generator().manual_seed(self.seed + self.epoch).permutation(total).tolist()
+        everybodys = list(islice(cycle(order), self.total_size))  # the first ones fill it up
+        return iter(everybodys[self.rank :: self.num_replicas])
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+    def set_epoch(self, epoch: int) -> None:
+        """Shuffle otherwise than in other epochs, and as all other processes do in this one."""
+        self.epoch = epoch
