@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gradscope.runtime.kernels.stepping import multiply_add
 from gradscope.runtime.op import (
     ELEMENTWISE,
     FLOATS,
@@ -46,7 +47,7 @@ add__default = op(
 )
 add__alpha = op(
     "AddBackward0",
-    lambda self, other, alpha: self + _times(other, alpha),
+    lambda self, other, alpha: _plus_times(self, other, alpha),
     ELEMENTWISE,
     PROMOTES,
     self=lambda grad: grad,
@@ -78,7 +79,9 @@ sub__default = op(
 )
 sub__alpha = op(
     "SubBackward0",
-    lambda self, other, alpha: self - _times(other, alpha),
+    lambda self, other, alpha: (
+        _plus_times(self, other, -alpha) if self.dtype.kind == "f" else self - _times(other, alpha)
+    ),
     ELEMENTWISE,
     PROMOTES,
     *NO_MASKS,
@@ -184,6 +187,12 @@ def _times(array, number):
     return array * np.asarray(number).astype(array.dtype)
 
 
+def _plus_times(self, other, alpha):
+    if self.dtype == np.float32 and other.dtype == np.float32:
+        return multiply_add(other, np.float32(alpha), self)
+    return self + _times(other, alpha)
+
+
 def floor_divided(self, other):
     no_zeros(self, other)
     return np.floor_divide(self, other)
@@ -226,7 +235,15 @@ div__Tensor_mode = op(
 
 
 def _lerp(self, end, weight):
-    return self + np.asarray(weight, self.dtype) * (end - self)
+    """From the nearer end, as PyTorch: `end` itself for weight 1."""
+    weight = np.asarray(weight, self.dtype)
+    if weight.ndim == 0:
+        if abs(weight) < 0.5:
+            return multiply_add(end - self, weight, self)
+        return multiply_add(end - self, weight - weight.dtype.type(1), end)
+    near = np.abs(weight) < 0.5
+    share = np.where(near, weight, weight - weight.dtype.type(1))
+    return multiply_add(end - self, share, np.where(near, self, end))
 
 
 lerp__Scalar = op(
@@ -249,8 +266,9 @@ lerp__Tensor = op(
 
 
 def _addcmul(self, tensor1, tensor2, *, value=1):
-    product = tensor1 * tensor2
-    return self + (product if value == 1 else product * np.asarray(value).astype(product.dtype))
+    if value != 1:
+        tensor1 = tensor1 * np.asarray(value).astype(tensor1.dtype)
+    return multiply_add(tensor1, tensor2, self)
 
 
 def _addcdiv(self, tensor1, tensor2, *, value=1):
@@ -263,8 +281,9 @@ def _addcdiv(self, tensor1, tensor2, *, value=1):
             "tensor2) for float inputs. The future addcdiv behavior is just the latter "
             "implementation: (input + value * tensor1 / tensor2), for all dtypes."
         )
-    quotient = tensor1 / tensor2
-    return self + (quotient if value == 1 else quotient * np.asarray(value).astype(quotient.dtype))
+    if value != 1:
+        tensor1 = tensor1 * np.asarray(value).astype(tensor1.dtype)
+    return self + tensor1 / tensor2
 
 
 addcmul = op(

@@ -1,21 +1,38 @@
-"""Adam, and AdamW, which lets weights decay apart from the gradient."""
+"""Adam: steps along a moving mean of the gradient, over the root of that of its square."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from gradscope.runtime.factories import tensor
-from gradscope.runtime.optim.optimizer import (
+from gradscope.runtime.factories import zeros_like
+from gradscope.runtime.optim.optimizer import Optimizer
+from gradscope.runtime.optim.options import (
     Group,
-    Optimizer,
     betas_checked,
     checked,
-    zeros_like,
+    count,
+    fused_checked,
+    number,
+    scalar,
+    tensors_checked,
 )
+from gradscope.runtime.optim.quick import QuickAdam
+from gradscope.runtime.tensor import Tensor
 
 
 class Adam(Optimizer):
     """Against a moving mean of the gradient, over the root of a moving mean of its square."""
+
+    quick = QuickAdam()
+    added_since = {  # noqa: RUF012
+        "amsgrad": False,
+        "maximize": False,
+        "foreach": None,
+        "capturable": False,
+        "differentiable": False,
+        "decoupled_weight_decay": False,
+        "fused": None,
+    }
 
     def __init__(
         self,
@@ -23,7 +40,7 @@ class Adam(Optimizer):
         lr: Any = 1e-3,
         betas: tuple[Any, Any] = (0.9, 0.999),
         eps: float = 1e-8,
-        weight_decay: float = 0,
+        weight_decay: Any = 0,
         amsgrad: bool = False,
         *,
         foreach: bool | None = None,
@@ -33,14 +50,17 @@ class Adam(Optimizer):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:
+        if isinstance(lr, Tensor):
+            tensors_checked(lr, (), foreach=foreach, capturable=capturable)
         checked(lr=lr, eps=eps)
         betas_checked(betas)
         checked(weight_decay=weight_decay)
+        tensors_checked(None, betas, foreach=foreach, capturable=capturable)
         super().__init__(
             params,
             {
                 "lr": lr,
-                "betas": betas,
+                "betas": tuple(scalar(beta) for beta in betas),
                 "eps": eps,
                 "weight_decay": weight_decay,
                 "amsgrad": amsgrad,
@@ -52,58 +72,73 @@ class Adam(Optimizer):
                 "decoupled_weight_decay": decoupled_weight_decay,
             },
         )
+        if fused:
+            self._step_supports_amp_scaling = True
+        fused_checked(fused=fused, foreach=foreach, differentiable=differentiable)
+
+    def _begin(self, state: dict[str, Any], param: Any, group: Group) -> None:
+        state["step"] = count(0.0, fused=bool(group["fused"]))
+        state["exp_avg"] = zeros_like(param)
+        state["exp_avg_sq"] = zeros_like(param)
+        if group["amsgrad"]:
+            state["max_exp_avg_sq"] = zeros_like(param)
+
+    def _state(self, param: Any, group: Group) -> dict[str, Any]:
+        state = super()._state(param, group)
+        if group["differentiable"] and state["step"].requires_grad:
+            raise RuntimeError("`requires_grad` is not supported for `step` in differentiable mode")
+        return state
 
     def _update(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
-        if not state:
-            state["step"] = tensor(0.0)
-            state["exp_avg"] = zeros_like(param)
-            state["exp_avg_sq"] = zeros_like(param)
-            if group["amsgrad"]:
-                state["max_exp_avg_sq"] = zeros_like(param)
         state["step"] += 1
-        step, lr, decay = state["step"].item(), group["lr"], group["weight_decay"]
-        if decay != 0 and group["decoupled_weight_decay"]:
-            param.mul_(1 - lr * decay)
-        elif decay != 0:
-            grad = grad.add(param, alpha=decay)
-        beta1, beta2 = group["betas"]
+        lr, decay = scalar(group["lr"]), group["weight_decay"]
+        beta1, beta2 = map(scalar, group["betas"])
+        if decay != 0:
+            grad = _decayed(param, grad, lr, decay, group)
         mean, square = state["exp_avg"], state["exp_avg_sq"]
-        mean.lerp_(grad, 1 - beta1)
-        square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        first: Any = beta1.to(param.dtype) if isinstance(beta1, Tensor) else beta1
+        mean.lerp_(grad, 1 - first)
+        if group["differentiable"] and getattr(beta2, "requires_grad", False):
+            square.lerp_(grad.square(), weight=1 - beta2)
+        else:
+            square.mul_(beta2).addcmul_(grad, grad, value=number(1 - beta2))
+        if group["differentiable"]:
+            _step_as_tensors(param, state, group, lr, beta1, beta2)
+            return
+        step = state["step"].item()
+        correction = 1 - beta1**step
         if group["amsgrad"]:
-            square = _greatest(state, square)
+            greatest = state["max_exp_avg_sq"]
+            square = greatest.copy_(greatest.maximum(square))
         # Both means start at zero; the corrections undo what that takes from them.
         root = (square.sqrt() / (1 - beta2**step) ** 0.5).add_(group["eps"])
-        param.addcdiv_(mean, root, value=-lr / (1 - beta1**step))
+        param.addcdiv_(mean, root, value=number(-(lr / correction)))
 
 
-def _greatest(state: dict[str, Any], square: Any) -> Any:
-    """The greatest mean square so far, which this one may raise."""
-    so_far = state["max_exp_avg_sq"]
-    so_far.copy_(so_far.maximum(square))
-    return so_far
+def _decayed(param: Any, grad: Any, lr: Any, decay: Any, group: Group) -> Any:
+    """Weights decay by themselves, or through the gradient."""
+    if group["decoupled_weight_decay"]:
+        param.mul_(1 - lr * decay)
+        return grad
+    if isinstance(decay, Tensor) and decay.requires_grad and group["differentiable"]:
+        return grad.addcmul_(param.clone(), decay)
+    return grad.add(param, alpha=number(decay))
 
 
-class AdamW(Adam):
-    """Adam whose weights decay on their own, not through the gradient."""
-
-    def __init__(
-        self,
-        params: Any,
-        lr: Any = 1e-3,
-        betas: tuple[Any, Any] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 1e-2,
-        amsgrad: bool = False,
-        **options: Any,
-    ) -> None:
-        super().__init__(
-            params,
-            lr,
-            betas,
-            eps,
-            weight_decay,
-            amsgrad,
-            decoupled_weight_decay=True,
-            **options,
-        )
+def _step_as_tensors(
+    param: Any, state: dict[str, Any], group: Group, lr: Any, beta1: Any, beta2: Any
+) -> None:
+    """The step where gradients flow through it, to the rate and the decays, too."""
+    step = state["step"]
+    grown = isinstance(beta1, Tensor) and beta1.requires_grad
+    correction1 = 1 - beta1 ** (step.clone() if grown else step)
+    grown = isinstance(beta2, Tensor) and beta2.requires_grad
+    correction2 = 1 - beta2 ** (step.clone() if grown else step)
+    size = (lr / correction1).neg()
+    root = correction2.sqrt()
+    square = state["exp_avg_sq"]
+    if group["amsgrad"]:
+        greatest = state["max_exp_avg_sq"]
+        square = greatest.copy_(greatest.clone().maximum(square))
+    denominator = (square.sqrt() / (root * size)).add_(group["eps"] / size)
+    param.addcdiv_(state["exp_avg"].clone(), denominator)

@@ -1,15 +1,27 @@
-"""RMSprop and Adagrad: steps divided by the size of past gradients."""
+"""RMSprop: steps divided by the size of recent gradients."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from gradscope.runtime.factories import full_like, tensor
-from gradscope.runtime.optim.optimizer import Group, Optimizer, checked, zeros_like
+from gradscope.runtime.factories import zeros_like
+from gradscope.runtime.optim.optimizer import Optimizer
+from gradscope.runtime.optim.options import Group, checked, count, number, scalar
+from gradscope.runtime.optim.quick import QuickRMSprop
 
 
 class RMSprop(Optimizer):
     """Against the gradient, over the root of a moving mean of its square."""
+
+    quick = QuickRMSprop()
+    added_since = {  # noqa: RUF012
+        "momentum": 0,
+        "centered": False,
+        "foreach": None,
+        "maximize": False,
+        "differentiable": False,
+        "capturable": False,
+    }
 
     def __init__(
         self,
@@ -42,18 +54,19 @@ class RMSprop(Optimizer):
             },
         )
 
+    def _begin(self, state: dict[str, Any], param: Any, group: Group) -> None:
+        state["step"] = count(0.0)
+        state["square_avg"] = zeros_like(param)
+        if group["momentum"] > 0:
+            state["momentum_buffer"] = zeros_like(param)
+        if group["centered"]:
+            state["grad_avg"] = zeros_like(param)
+
     def _update(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
-        if not state:
-            state["step"] = tensor(0.0)
-            state["square_avg"] = zeros_like(param)
-            if group["momentum"] > 0:
-                state["momentum_buffer"] = zeros_like(param)
-            if group["centered"]:
-                state["grad_avg"] = zeros_like(param)
         state["step"] += 1
         if group["weight_decay"] != 0:
             grad = grad.add(param, alpha=group["weight_decay"])
-        alpha, square = group["alpha"], state["square_avg"]
+        alpha, square, lr = group["alpha"], state["square_avg"], scalar(group["lr"])
         square.mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
         if group["centered"]:
             mean = state["grad_avg"]
@@ -61,64 +74,10 @@ class RMSprop(Optimizer):
             root = square.addcmul(mean, mean, value=-1).sqrt_()
         else:
             root = square.sqrt()
-        root = root.add_(group["eps"])
+        root = root.add(group["eps"]) if group["differentiable"] else root.add_(group["eps"])
         if group["momentum"] > 0:
             moving = state["momentum_buffer"]
             moving.mul_(group["momentum"]).addcdiv_(grad, root)
-            param.add_(moving, alpha=-group["lr"])
+            param.add_(moving, alpha=number(-lr))
         else:
-            param.addcdiv_(grad, root, value=-group["lr"])
-
-
-class Adagrad(Optimizer):
-    """Against the gradient, over the root of the sum of all squares so far."""
-
-    def __init__(
-        self,
-        params: Any,
-        lr: Any = 1e-2,
-        lr_decay: float = 0,
-        weight_decay: float = 0,
-        initial_accumulator_value: float = 0,
-        eps: float = 1e-10,
-        foreach: bool | None = None,
-        *,
-        maximize: bool = False,
-        differentiable: bool = False,
-        fused: bool | None = None,
-    ) -> None:
-        checked(
-            lr=lr,
-            lr_decay=lr_decay,
-            weight_decay=weight_decay,
-            initial_accumulator_value=initial_accumulator_value,
-            eps=eps,
-        )
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "lr_decay": lr_decay,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "initial_accumulator_value": initial_accumulator_value,
-                "foreach": foreach,
-                "maximize": maximize,
-                "differentiable": differentiable,
-                "fused": fused,
-            },
-        )
-        for group in self.param_groups:
-            for param in group["params"]:
-                self.state[param] = {
-                    "step": tensor(0.0),
-                    "sum": full_like(param.detach(), initial_accumulator_value),
-                }
-
-    def _update(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
-        state["step"] += 1
-        if group["weight_decay"] != 0:
-            grad = grad.add(param, alpha=group["weight_decay"])
-        lr = group["lr"] / (1 + (state["step"].item() - 1) * group["lr_decay"])
-        state["sum"].addcmul_(grad, grad, value=1)
-        param.addcdiv_(grad, state["sum"].sqrt().add_(group["eps"]), value=-lr)
+            param.addcdiv_(grad, root, value=number(-lr))

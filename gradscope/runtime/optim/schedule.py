@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from gradscope.runtime.optim.optimizer import Optimizer, number
+from gradscope.runtime.optim.optimizer import Optimizer
+from gradscope.runtime.optim.options import number
 
 EPOCH_DEPRECATION = (
     "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where "
@@ -60,7 +61,7 @@ class LRScheduler:
 
     def step(self, epoch: int | None = None) -> None:
         """Go on by one epoch."""
-        if self._step_count == 1 and not self.optimizer._opt_called:
+        if self._step_count == 1 and not self.optimizer.__dict__.get("_opt_called", False):
             warnings.warn(
                 "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch "
                 "1.1.0 and later, you should call them in the opposite order: `optimizer.step()` "

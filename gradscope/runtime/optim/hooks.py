@@ -1,0 +1,125 @@
+"""What is called around a step, and around saving and loading: an optimizer's hooks."""
+
+from __future__ import annotations
+
+import functools
+from collections import OrderedDict
+from collections.abc import Callable
+from itertools import chain
+from typing import Any
+
+from gradscope.runtime import probe
+from gradscope.runtime.removable import RemovableHandle
+
+_before_every: OrderedDict[int, Any] = OrderedDict()
+_after_every: OrderedDict[int, Any] = OrderedDict()
+
+KINDS = (
+    "_optimizer_step_pre_hooks",
+    "_optimizer_step_post_hooks",
+    "_optimizer_state_dict_pre_hooks",
+    "_optimizer_state_dict_post_hooks",
+    "_optimizer_load_state_dict_pre_hooks",
+    "_optimizer_load_state_dict_post_hooks",
+)
+
+
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(optimizer, args, kwargs)` before each step of any optimizer."""
+    return RemovableHandle.added(_before_every, hook)
+
+
+def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(optimizer, args, kwargs)` after each step of any optimizer."""
+    return RemovableHandle.added(_after_every, hook)
+
+
+def told(step: Callable[..., Any]) -> Callable[..., Any]:
+    """A step that calls its hooks and lets the probe know when it begins and ends."""
+
+    @functools.wraps(step)
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
+        here = probe.here
+        if here is not None:
+            here.phase_begin("optimizer", type(self).__name__)
+        try:
+            for before in list(chain(_before_every.values(), _own(self, KINDS[0]))):
+                replaced = before(self, args, kwargs)
+                if replaced is None:
+                    continue
+                if not (isinstance(replaced, tuple) and len(replaced) == 2):
+                    raise RuntimeError(
+                        f"{step} must return None or a tuple of (new_args, new_kwargs), "
+                        f"but got {replaced}."
+                    )
+                args, kwargs = replaced
+            result = step(self, *args, **kwargs)
+            for after in list(chain(_own(self, KINDS[1]), _after_every.values())):
+                after(self, args, kwargs)
+        finally:
+            if here is not None:
+                here.phase_end()
+        self._opt_called = True
+        return result
+
+    wrapper.hooked = True  # type: ignore[attr-defined]
+    return wrapper
+
+
+def _own(optimizer: Any, kind: str) -> Any:
+    return optimizer.__dict__.get(kind, {}).values()
+
+
+class Hooked:
+    """The hooks of one optimizer."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "step" in cls.__dict__ and not getattr(cls.__dict__["step"], "hooked", False):
+            cls.step = told(cls.__dict__["step"])  # type: ignore[attr-defined]
+
+    def _prepare(self) -> None:
+        """Have a dict for each kind of hooks."""
+        for kind in KINDS:
+            self.__dict__.setdefault(kind, OrderedDict())
+
+    def _added(
+        self, kind: str, hook: Callable[..., Any], *, first: bool = False
+    ) -> RemovableHandle:
+        hooks = self.__dict__[kind]
+        handle = RemovableHandle.added(hooks, hook)
+        if first:
+            hooks.move_to_end(handle.id, last=False)
+        return handle
+
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(optimizer, args, kwargs)` before each step; it may return others."""
+        return self._added(KINDS[0], hook)
+
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(optimizer, args, kwargs)` after each step."""
+        return self._added(KINDS[1], hook)
+
+    def register_state_dict_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Call `hook(optimizer)` before its state is asked for."""
+        return self._added(KINDS[2], hook, first=prepend)
+
+    def register_state_dict_post_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Call `hook(optimizer, state_dict)` before it is given; it may return another."""
+        return self._added(KINDS[3], hook, first=prepend)
+
+    def register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Call `hook(optimizer, state_dict)` before it is loaded; it may return another."""
+        return self._added(KINDS[4], hook, first=prepend)
+
+    def register_load_state_dict_post_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Call `hook(optimizer)` after it took a state."""
+        return self._added(KINDS[5], hook, first=prepend)
