@@ -195,7 +195,7 @@ def one_dtype(arrays: Sequence[Any]) -> bool:
 def call(op: Operation, arguments: tuple[Any, ...]) -> Any:
     """The long way round: whatever the short road would not take."""
     if arguments and _bare(op, arguments):
-        return op.kernel(*arguments)
+        return _on_bare(op, arguments)
     try:
         return _call(op, arguments)
     except Stranger as stranger:
@@ -267,6 +267,15 @@ def _bare(op: Operation, arguments: tuple[Any, ...]) -> bool:
     if isinstance(first, np.ndarray | np.generic):
         return not any(isinstance(a, Tensor) for a in arguments)
     return False
+
+
+def _on_bare(op: Operation, arguments: tuple[Any, ...]) -> Any:
+    named = {
+        p.name: value
+        for p, value in zip(op.plan.parameters, arguments, strict=True)
+        if p.keyword_only
+    }
+    return op.kernel(*arguments[: len(arguments) - len(named)], **named)
 
 
 def _as_tensor(op: Operation, p: Any, value: Any) -> Any:

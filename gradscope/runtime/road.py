@@ -13,6 +13,7 @@ unwatched call pays nothing.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -67,6 +68,12 @@ def signature(plan: Plan, *, public: bool = True) -> str:
     return ", ".join(parts)
 
 
+def with_out(plan: Plan) -> Plan:
+    """The plan of a function that takes `out=` besides."""
+    out = Parameter("out", "out", tensor=False, keyword_only=True, has_default=True)
+    return replace(plan, parameters=(*plan.parameters, out))
+
+
 def takes_number(plan: Plan) -> bool:
     """Whether the second input may be a Python number, which gives way in promotion."""
     names = [p.name for p in plan.tensors]
@@ -74,14 +81,17 @@ def takes_number(plan: Plan) -> bool:
     return ordinary and names == ["self", "other"]
 
 
-def fast(plan: Plan, *, probed: bool, number: bool = False) -> str:
+def fast(plan: Plan, *, probed: bool, number: bool = False, out: bool = False) -> str:
     """The text of the short road (see Note [Four roads]).
 
-    With `number`, `other` is a Python number, which takes the dtype of the tensor.
+    With `number`, `other` is a Python number, which takes the dtype of the tensor. With `out`, the
+    function takes one more argument: a tensor to put the result into.
     """
     arguments = ", ".join(p.public for p in plan.parameters)
     leave = f"return call(op, ({arguments}{',' if arguments else ''}))"
-    lines = [f"def road({signature(plan)}):"]
+    lines = [f"def road({signature(with_out(plan) if out else plan)}):"]
+    if out:
+        lines += ["    if out is not None:", f"        return put_into(op, ({arguments},), out)"]
     lines += ["    state = local.state", "    if state.special:", f"        {leave}"]
     lines += _renamed(plan)
     if takes_number(plan) and not number:

@@ -76,6 +76,7 @@ def load() -> None:
             FUNCTIONS.setdefault(operation.name, operation.road)
         if FUNCTION_ONLY not in operation.traits:
             METHODS.setdefault(operation.name, operation.road)
+    _offer_variants()
     taken: set[int] = set()
     for table in (METHODS, FUNCTIONS, NN_FUNCTIONS):
         own = {name: made for name, made in table.items() if _own_name(name, made)}
@@ -84,6 +85,25 @@ def load() -> None:
     for name, made in METHODS.items():
         setattr(Tensor, name, made)
     make_read_only(Tensor)
+
+
+def _offer_variants() -> None:
+    """Functions that write over their tensor, and `out=` for those that have it in PyTorch."""
+    from gradscope.runtime.offered import IN_PLACE, NN_WITH_OUT, WITH_OUT
+    from gradscope.runtime.out_functions import taking_out
+
+    for name in sorted(IN_PLACE & METHODS.keys()):
+        FUNCTIONS.setdefault(name, METHODS[name])
+    made: dict[int, Any] = {}
+    for name in sorted(WITH_OUT & FUNCTIONS.keys()):
+        given = FUNCTIONS[name]
+        if id(given) not in made:
+            made[id(given)] = taking_out(name, given)
+        FUNCTIONS[name] = made[id(given)]
+        if name in ONE_OBJECT and NN_FUNCTIONS.get(name) is given:
+            NN_FUNCTIONS[name] = FUNCTIONS[name]
+    for name in NN_WITH_OUT:
+        NN_FUNCTIONS[name] = taking_out(name, NN_FUNCTIONS[name])
 
 
 def _own_name(name: str, made: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Sums and products: add, sub, mul, div, neg, reciprocal, lerp, addcmul, addcdiv."""
+"""Sums and products: add, sub, mul, div, neg, reciprocal, addcmul, addcdiv."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gradscope.runtime.op import (
     shows,
 )
 from gradscope.runtime.ops import METHODS, both, method
-from gradscope.runtime.ops.words import alias, beside, zeros_like
+from gradscope.runtime.ops.words import alias, beside, with_number, zeros_like
 from gradscope.runtime.outs import written
 
 NO_MASKS = (
@@ -123,9 +123,11 @@ mul = op(
     self=lambda grad, other: grad * other,
     other=lambda grad, self: grad * self,
 )
+
+
 mul__Scalar = op(
     "MulBackward1",
-    lambda self, other: self * other,
+    with_number(np.multiply, floats=False),
     LINEAR,
     INTERNAL,
     self=lambda grad, other: grad * beside(grad, other),
@@ -148,7 +150,7 @@ div__default = op(
 )
 div__Scalar = op(
     "DivBackward1",
-    lambda self, other: self / other,
+    with_number(np.true_divide, floats=True),
     LINEAR,
     INTERNAL,
     self=lambda grad, other: grad / beside(grad, other),
@@ -234,37 +236,6 @@ div__Tensor_mode = op(
 )
 
 
-def _lerp(self, end, weight):
-    """From the nearer end, as PyTorch: `end` itself for weight 1."""
-    weight = np.asarray(weight, self.dtype)
-    if weight.ndim == 0:
-        if abs(weight) < 0.5:
-            return multiply_add(end - self, weight, self)
-        return multiply_add(end - self, weight - weight.dtype.type(1), end)
-    near = np.abs(weight) < 0.5
-    share = np.where(near, weight, weight - weight.dtype.type(1))
-    return multiply_add(end - self, share, np.where(near, self, end))
-
-
-lerp__Scalar = op(
-    "LerpBackward0",
-    _lerp,
-    ELEMENTWISE,
-    refuses("biu", "\"lerp_kernel_scalar\" not implemented for '{kind}'"),
-    self=lambda grad, weight: grad * beside(grad, 1 - weight),
-    end=lambda grad, weight: grad * beside(grad, weight),
-)
-lerp__Tensor = op(
-    "LerpBackward1",
-    _lerp,
-    ELEMENTWISE,
-    refuses("biu", "\"lerp_kernel_tensor\" not implemented for '{kind}'"),
-    self=lambda grad, weight: grad * (beside(weight, 1) - weight),
-    end=lambda grad, weight: grad * weight,
-    weight=lambda grad, self, end: grad * (end - self),
-)
-
-
 def _addcmul(self, tensor1, tensor2, *, value=1):
     if value != 1:
         tensor1 = tensor1 * np.asarray(value).astype(tensor1.dtype)
@@ -317,8 +288,6 @@ div___default = inplace(div__default)
 div___Tensor_mode = inplace(div__Tensor_mode)
 neg_ = inplace(neg)
 reciprocal_ = inplace(reciprocal)
-lerp___Scalar = inplace(lerp__Scalar)
-lerp___Tensor = inplace(lerp__Tensor)
 addcmul_ = inplace(addcmul)
 addcdiv_ = inplace(addcdiv)
 family(globals())
@@ -368,21 +337,6 @@ def div_(self, other, *, rounding_mode=None):
     if rounding_mode is None:
         return div___default(self, other)
     return div___Tensor_mode(self, other, rounding_mode)
-
-
-@both
-def lerp(input, end, weight):
-    """`input` for weight 0, `end` for weight 1, and in a straight line between."""
-    if hasattr(weight, "_array"):
-        return lerp__Tensor(input, end, weight)
-    return lerp__Scalar(input, end, weight)
-
-
-@method
-def lerp_(self, end, weight):
-    if hasattr(weight, "_array"):
-        return lerp___Tensor(self, end, weight)
-    return lerp___Scalar(self, end, weight)
 
 
 @both

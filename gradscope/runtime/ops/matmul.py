@@ -11,6 +11,7 @@ from gradscope.runtime.ops.broadcasting import broadcast_shape
 from gradscope.runtime.ops.linalg import addmm, bmm, dot, mm, mv
 from gradscope.runtime.ops.reshaping import squeeze_
 from gradscope.runtime.ops.shape import _unsafe_view as unsafe_view, reshape
+from gradscope.runtime.outs import written
 from gradscope.runtime.storage import elements
 
 
@@ -103,8 +104,10 @@ def _batched(input, other):
 
 
 @nn_function
-def linear(input, weight, bias=None):
+def linear(input, weight, bias=None, *, out=None):
     """Multiplied with the transposed weight, and the bias added."""
+    if out is not None:
+        return written("linear", linear(input, weight, bias), out)
     if bias is None:
         return matmul(input, t(weight))
     ndim = input._array.ndim

@@ -81,6 +81,11 @@ def _divided_by_this(self, other):
     return mul(reciprocal(self), other)
 
 
+def _divided_by_anything(self, other):
+    """`__rdiv__`, which Python has not called since its second version."""
+    return mul(self.reciprocal(), other)
+
+
 def _matrix_product(self, other):
     if not isinstance(other, Tensor):
         return NotImplemented
@@ -120,6 +125,7 @@ METHODS.update(
     __imul__=operator("mul_"),
     __truediv__=operator("div"),
     __rtruediv__=_divided_by_this,
+    __rdiv__=_divided_by_anything,
     __itruediv__=operator("div_"),
     __floordiv__=_wrapped(floor_divide),
     __rfloordiv__=_from_left(floor_divide),

@@ -26,7 +26,7 @@ from gradscope.runtime.ops.words import no_derivative
 from gradscope.runtime.tensor import Tensor
 
 
-def _checked(self, dim, index, src, name):
+def checked(self, dim, index, src, name):
     """The dim counted from the first, once everything fits."""
     if index.dtype.char not in "lqi":
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
@@ -61,7 +61,7 @@ def _check_sizes(self, dim, index, src):
     )
 
 
-def _lifted(self, index, src):
+def lifted(self, index, src):
     """Numbers as tensors of one dim, on the same memory."""
     return (
         self.reshape(-1) if not self.ndim else self,
@@ -71,24 +71,24 @@ def _lifted(self, index, src):
 
 
 def _scatter_in(self, dim, index, src):
-    dim = _checked(self, dim, index, src, "scatter")
-    target, index, src = _lifted(self, index, src)
+    dim = checked(self, dim, index, src, "scatter")
+    target, index, src = lifted(self, index, src)
     if index.size:
         target[reach(index, dim)] = src[tuple(map(slice, index.shape))]
     return self
 
 
 def _scatter_value_in(self, dim, index, value):
-    dim = _checked(self, dim, index, None, "scatter")
-    target, index, _ = _lifted(self, index, None)
+    dim = checked(self, dim, index, None, "scatter")
+    target, index, _ = lifted(self, index, None)
     if index.size:
         target[reach(index, dim)] = value
     return self
 
 
 def _scatter_add_in(self, dim, index, src):
-    dim = _checked(self, dim, index, src, "scatter_add")
-    target, index, src = _lifted(self, index, src)
+    dim = checked(self, dim, index, src, "scatter_add")
+    target, index, src = lifted(self, index, src)
     if index.size:
         plain.scatter_add(target, dim, index, src)
     return self
@@ -96,7 +96,7 @@ def _scatter_add_in(self, dim, index, src):
 
 scatter__src = op(
     "ScatterBackward0",
-    lambda self, dim, index, src: _scatter_in(self.copy(), dim, index, src),
+    lambda self, dim, index, src: _scatter_in(np.array(self), dim, index, src),
     LINEAR,
     tensors("index"),
     self=lambda grad, dim, index: w._scattered_zero(grad, dim, index),
@@ -104,14 +104,14 @@ scatter__src = op(
 )
 scatter__value = op(
     "ScatterBackward1",
-    lambda self, dim, index, value: _scatter_value_in(self.copy(), dim, index, value),
+    lambda self, dim, index, value: _scatter_value_in(np.array(self), dim, index, value),
     ELEMENTWISE,
     tensors("index"),
     self=lambda grad, dim, index: w._scattered_zero(grad, dim, index),
 )
 _scattered_zero = op(
     "ScatterBackward1",
-    lambda self, dim, index: _scatter_value_in(self.copy(), dim, index, 0),
+    lambda self, dim, index: _scatter_value_in(np.array(self), dim, index, 0),
     LINEAR,
     INTERNAL,
     tensors("index"),
@@ -119,7 +119,7 @@ _scattered_zero = op(
 )
 scatter_add = op(
     "ScatterAddBackward0",
-    lambda self, dim, index, src: _scatter_add_in(self.copy(), dim, index, src),
+    lambda self, dim, index, src: _scatter_add_in(np.array(self), dim, index, src),
     LINEAR,
     tensors("index"),
     self=lambda grad: grad,
@@ -134,9 +134,9 @@ _REDUCED = {"add": np.add, "multiply": np.multiply}
 
 
 def _scatter_reduced(self, dim, index, src, reduce):
-    dim = _checked(self, dim, index, src, "scatter")
+    dim = checked(self, dim, index, src, "scatter")
     made = self.copy()
-    target, index, src = _lifted(made, index, src)
+    target, index, src = lifted(made, index, src)
     values = src[tuple(map(slice, index.shape))] if src.ndim else src
     _REDUCED[reduce].at(target, reach(index, dim), values)
     return made
@@ -152,7 +152,7 @@ scatter__reduce = op(
 
 
 def _index_add_in(self, dim, index, source, alpha=1, source_dim=None):
-    dim = _check_rows(self, dim, index, source, "index_add_")
+    dim = check_rows(self, dim, index, source, "index_add_")
     values = source if alpha == 1 else source * np.asarray(alpha).astype(source.dtype)
     if index.size:
         target = self.reshape(-1) if not self.ndim else self
@@ -163,7 +163,7 @@ def _index_add_in(self, dim, index, source, alpha=1, source_dim=None):
     return self
 
 
-def _check_rows(self, dim, index, source, name):
+def check_rows(self, dim, index, source, name):
     dim = wrapped(dim, self.ndim)
     if index.dtype.char not in "lqi":
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index but got: Float")
@@ -206,7 +206,7 @@ def _times(grad, alpha):
 index_add__default = op(
     "IndexAddBackward0",
     lambda self, dim, index, source, alpha=1, source_dim=None: _index_add_in(
-        self.copy(), dim, index, source, alpha
+        np.array(self), dim, index, source, alpha
     ),
     LINEAR,
     tensors("index"),
@@ -219,7 +219,7 @@ index_add___default = inplace(index_add__default, _index_add_in, APART)
 
 
 def _index_copy_in(self, dim, index, source, source_dim=None):
-    dim = _check_rows(self, dim, index, source, "index_copy_")
+    dim = check_rows(self, dim, index, source, "index_copy_")
     if index.size:
         target = self.reshape(-1) if not self.ndim else self
         if not (index.min() >= 0 and index.max() < target.shape[dim]):
@@ -252,7 +252,7 @@ def _index_fill_in(self, dim, index, value):
 index_copy__default = op(
     "IndexCopyBackward0",
     lambda self, dim, index, source, source_dim=None: _index_copy_in(
-        self.copy(), dim, index, source
+        np.array(self), dim, index, source
     ),
     LINEAR,
     tensors("index"),
@@ -262,7 +262,7 @@ index_copy__default = op(
 index_copy___default = inplace(index_copy__default, _index_copy_in, APART)
 _index_cleared = op(
     "IndexFillBackward0",
-    lambda self, dim, index: _index_fill_in(self.copy(), dim, index, 0),
+    lambda self, dim, index: _index_fill_in(np.array(self), dim, index, 0),
     LINEAR,
     INTERNAL,
     tensors("index"),
@@ -270,7 +270,7 @@ _index_cleared = op(
 )
 index_fill__scalar = op(
     "IndexFillBackward0",
-    lambda self, dim, index, value: _index_fill_in(self.copy(), dim, index, value),
+    lambda self, dim, index, value: _index_fill_in(np.array(self), dim, index, value),
     ELEMENTWISE,
     tensors("index"),
     overload("int_Scalar"),
@@ -278,7 +278,7 @@ index_fill__scalar = op(
 )
 index_fill__tensor = op(
     "IndexFillBackward1",
-    lambda self, dim, index, value: _index_fill_in(self.copy(), dim, index, value),
+    lambda self, dim, index, value: _index_fill_in(np.array(self), dim, index, value),
     LINEAR,
     tensors("index"),
     overload("int_Tensor"),

@@ -8,6 +8,7 @@ import numpy as np
 
 from gradscope.runtime import dtypes, factories
 from gradscope.runtime.call import wrapped_number
+from gradscope.runtime.kernels.support import HALVES
 from gradscope.runtime.op import w
 from gradscope.runtime.ops import FUNCTIONS, METHODS, NN_FUNCTIONS
 
@@ -182,3 +183,26 @@ def scalar(number: Any, kind: Any) -> Any:
 
 def is_number(value: Any) -> bool:
     return isinstance(value, int | float | complex | np.number | np.bool_)
+
+
+def not_implemented(name: str) -> Any:
+    """The formula of an operation that has a node, whose gradient nobody has written."""
+
+    def formula(grads):
+        raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
+
+    return formula
+
+
+def with_number(ufunc: Any, *, floats: bool) -> Any:
+    """A function of a tensor and a number, which takes the tensor's dtype where it can."""
+
+    def kernel(self, other):
+        made = promoted(self, other)
+        if floats and made.dtype.kind in "iub":
+            made = made.astype(dtypes.get_default_dtype().numpy)
+        if made.dtype in HALVES:
+            return ufunc(made.astype(np.float32), np.float32(other)).astype(made.dtype)
+        return ufunc(made, scalar(other, made.dtype))
+
+    return kernel

@@ -35,6 +35,15 @@ def tiers() -> dict[str, int]:
     return found
 
 
+HELD = Path(__file__).with_name("held.txt")
+
+
+def held(*, aliases: bool = False) -> list[str]:
+    """Operations whose only samples are the database's; also all names they are offered by."""
+    lines = [line.split() for line in HELD.read_text().splitlines() if line[:1] not in ("", "#")]
+    return [name for names in lines for name in (names if aliases else names[:1])]
+
+
 @cache
 def entries() -> dict[str, list[Any]]:
     """The entries of the database by name; a name has one for each of its variants."""
