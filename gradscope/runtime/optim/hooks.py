@@ -59,7 +59,6 @@ def told(step: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             if here is not None:
                 here.phase_end()
-        self._opt_called = True
         return result
 
     wrapper.hooked = True  # type: ignore[attr-defined]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import warnings
+import types
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -12,16 +12,26 @@ from typing import Any
 from gradscope.runtime.optim.optimizer import Optimizer
 from gradscope.runtime.optim.plateau import ReduceLROnPlateau
 from gradscope.runtime.optim.schedule import LRScheduler
+from gradscope.runtime.optim.schedule_cycles import (
+    CosineAnnealingWarmRestarts,
+    CyclicLR,
+    OneCycleLR,
+)
+from gradscope.runtime.optim.schedule_several import ChainedScheduler, SequentialLR
 
 __all__ = [
+    "ChainedScheduler",
     "ConstantLR",
     "CosineAnnealingLR",
+    "CosineAnnealingWarmRestarts",
+    "CyclicLR",
     "ExponentialLR",
     "LRScheduler",
     "LambdaLR",
     "LinearLR",
     "MultiStepLR",
     "MultiplicativeLR",
+    "OneCycleLR",
     "PolynomialLR",
     "ReduceLROnPlateau",
     "SequentialLR",
@@ -29,8 +39,12 @@ __all__ = [
 ]
 
 
-class LambdaLR(LRScheduler):
-    """The first rate times what a function says for the epoch."""
+class _LRScheduler(LRScheduler):
+    """The name that schedulers had."""
+
+
+class _ByFunction(LRScheduler):
+    """A function for each group; of functions that are objects the state holds their fields."""
 
     def __init__(
         self,
@@ -38,25 +52,57 @@ class LambdaLR(LRScheduler):
         lr_lambda: Callable[[int], float] | list[Callable[[int], float]],
         last_epoch: int = -1,
     ) -> None:
+        self.optimizer = optimizer
         count = len(optimizer.param_groups)
-        self.lr_lambdas = list(lr_lambda) if isinstance(lr_lambda, list) else [lr_lambda] * count
-        if len(self.lr_lambdas) != count:
-            raise ValueError(f"Expected {count} lr_lambdas, but got {len(self.lr_lambdas)}")
+        given = list(lr_lambda) if isinstance(lr_lambda, list | tuple) else [lr_lambda] * count
+        if len(given) != count:
+            raise ValueError(f"Expected {count} lr_lambdas, but got {len(given)}")
+        self.lr_lambdas = given
+        self._check_functions()
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[float]:
+    def _check_functions(self) -> None:
+        """Refuse what is no function, where PyTorch does."""
+
+    def state_dict(self) -> dict[str, Any]:
+        fields = [
+            None if isinstance(f, types.FunctionType) else f.__dict__.copy()
+            for f in self.lr_lambdas
+        ]
+        return {**super().state_dict(), "lr_lambdas": fields}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.__dict__.update({k: v for k, v in state_dict.items() if k != "lr_lambdas"})
+        for function, fields in zip(self.lr_lambdas, state_dict["lr_lambdas"], strict=True):
+            if fields is not None:
+                function.__dict__.update(fields)
+
+
+class LambdaLR(_ByFunction):
+    """The first rate times what a function says for the epoch."""
+
+    def get_lr(self) -> list[Any]:
+        self.asked()
         pairs = zip(self.base_lrs, self.lr_lambdas, strict=True)
         return [base * factor(self.last_epoch) for base, factor in pairs]
 
 
-class MultiplicativeLR(LambdaLR):
+class MultiplicativeLR(_ByFunction):
     """The rate before times what a function says for the epoch."""
 
-    def get_lr(self) -> list[float]:
-        if self.last_epoch <= 0:
-            return self.current
-        pairs = zip(self.current, self.lr_lambdas, strict=True)
-        return [lr * factor(self.last_epoch) for lr, factor in pairs]
+    def _check_functions(self) -> None:
+        for function in self.lr_lambdas:
+            if not callable(function):
+                raise TypeError(
+                    f"lr_lambda should be a function, but got {type(function).__name__}"
+                )
+
+    def get_lr(self) -> list[Any]:
+        self.asked()
+        if self._is_initial:
+            return self._current()
+        pairs = zip(self._groups, self.lr_lambdas, strict=True)
+        return [group["lr"] * factor(self.last_epoch) for group, factor in pairs]
 
 
 class StepLR(LRScheduler):
@@ -69,12 +115,13 @@ class StepLR(LRScheduler):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[float]:
+    def get_lr(self) -> list[Any]:
+        self.asked()
         if self.last_epoch == 0 or self.last_epoch % self.step_size != 0:
-            return self.current
-        return [lr * self.gamma for lr in self.current]
+            return self._current()
+        return self._times(self.gamma)
 
-    def closed_form(self) -> list[float]:
+    def _get_closed_form_lr(self) -> list[Any]:
         factor = self.gamma ** (self.last_epoch // self.step_size)
         return [base * factor for base in self.base_lrs]
 
@@ -93,11 +140,12 @@ class MultiStepLR(LRScheduler):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[float]:
+    def get_lr(self) -> list[Any]:
+        self.asked()
         times = self.milestones.get(self.last_epoch, 0)
-        return [lr * self.gamma**times for lr in self.current] if times else self.current
+        return self._times(self.gamma**times) if times else self._current()
 
-    def closed_form(self) -> list[float]:
+    def _get_closed_form_lr(self) -> list[Any]:
         passed = bisect_right(sorted(self.milestones.elements()), self.last_epoch)
         return [base * self.gamma**passed for base in self.base_lrs]
 
@@ -109,10 +157,11 @@ class ExponentialLR(LRScheduler):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[float]:
-        return [lr * self.gamma for lr in self.current] if self.last_epoch else self.current
+    def get_lr(self) -> list[Any]:
+        self.asked()
+        return self._current() if self._is_initial else self._times(self.gamma)
 
-    def closed_form(self) -> list[float]:
+    def _get_closed_form_lr(self) -> list[Any]:
         return [base * self.gamma**self.last_epoch for base in self.base_lrs]
 
 
@@ -132,14 +181,15 @@ class ConstantLR(LRScheduler):
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[float]:
+    def get_lr(self) -> list[Any]:
+        self.asked()
         if self.last_epoch == 0:
-            return [lr * self.factor for lr in self.current]
+            return self._times(self.factor)
         if self.last_epoch != self.total_iters:
-            return self.current
-        return [lr * (1.0 / self.factor) for lr in self.current]
+            return self._current()
+        return self._times(1.0 / self.factor)
 
-    def closed_form(self) -> list[float]:
+    def _get_closed_form_lr(self) -> list[Any]:
         factor = self.factor if self.last_epoch < self.total_iters else 1.0
         return [base * factor for base in self.base_lrs]
 
@@ -167,18 +217,19 @@ class LinearLR(LRScheduler):
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[float]:
+    def get_lr(self) -> list[Any]:
+        self.asked()
         epoch, count, start = self.last_epoch, self.total_iters, self.start_factor
         if epoch == 0:
-            return [lr * start for lr in self.current]
-        if epoch > count:
-            return self.current
+            return self._times(start)
+        if self._is_initial or epoch > count:
+            return self._current()
         reach = self.end_factor - start
-        return [lr * (1.0 + reach / (count * start + (epoch - 1) * reach)) for lr in self.current]
+        return self._times(1.0 + reach / (count * start + (epoch - 1) * reach))
 
-    def closed_form(self) -> list[float]:
-        passed = min(self.total_iters, self.last_epoch) / self.total_iters
-        factor = self.start_factor + (self.end_factor - self.start_factor) * passed
+    def _get_closed_form_lr(self) -> list[Any]:
+        reach = (self.end_factor - self.start_factor) * min(self.total_iters, self.last_epoch)
+        factor = self.start_factor + reach / self.total_iters
         return [base * factor for base in self.base_lrs]
 
 
@@ -196,14 +247,15 @@ class PolynomialLR(LRScheduler):
         self.power = power
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[float]:
+    def get_lr(self) -> list[Any]:
+        self.asked()
         epoch, count = self.last_epoch, self.total_iters
-        if epoch == 0 or epoch > count:
-            return self.current
+        if self._is_initial or epoch > count:
+            return self._current()
         factor = ((1.0 - epoch / count) / (1.0 - (epoch - 1) / count)) ** self.power
-        return [lr * factor for lr in self.current]
+        return self._times(factor)
 
-    def closed_form(self) -> list[float]:
+    def _get_closed_form_lr(self) -> list[Any]:
         left = 1.0 - min(self.total_iters, self.last_epoch) / self.total_iters
         return [base * left**self.power for base in self.base_lrs]
 
@@ -218,60 +270,21 @@ class CosineAnnealingLR(LRScheduler):
         self.eta_min = eta_min
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[float]:
+    def get_lr(self) -> list[Any]:
+        self.asked()
         epoch, half, least = self.last_epoch, self.T_max, self.eta_min
-        if epoch == 0:
-            return self.current
+        if self._is_initial:
+            return self._current()
         if self._step_count == 1 and epoch > 0:
             height = (1 + math.cos(epoch * math.pi / half)) / 2
             return [least + (base - least) * height for base in self.base_lrs]
         if (epoch - 1 - half) % (2 * half) == 0:
             rise = (1 - math.cos(math.pi / half)) / 2
-            pairs = zip(self.base_lrs, self.current, strict=True)
-            return [lr + (base - least) * rise for base, lr in pairs]
+            pairs = zip(self.base_lrs, self._groups, strict=True)
+            return [group["lr"] + (base - least) * rise for base, group in pairs]
         height, before = (1 + math.cos(math.pi * e / half) for e in (epoch, epoch - 1))
-        return [height / before * (lr - least) + least for lr in self.current]
+        return [height / before * (group["lr"] - least) + least for group in self._groups]
 
-    def closed_form(self) -> list[float]:
+    def _get_closed_form_lr(self) -> list[Any]:
         height = (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / 2
         return [self.eta_min + (base - self.eta_min) * height for base in self.base_lrs]
-
-
-class SequentialLR(LRScheduler):
-    """One scheduler after the other, from one milestone to the next."""
-
-    def __init__(
-        self,
-        optimizer: Optimizer,
-        schedulers: list[Any],
-        milestones: list[int],
-        last_epoch: int = -1,
-    ) -> None:
-        if len(milestones) != len(schedulers) - 1:
-            raise ValueError(
-                "Sequential Schedulers expects number of schedulers provided to be one more than "
-                f"the number of milestone points, but got number of schedulers {len(schedulers)} "
-                f"and the number of milestones to be equal to {len(milestones)}"
-            )
-        self._schedulers = schedulers
-        self._milestones = milestones
-        self.last_epoch = last_epoch + 1
-        self.optimizer = optimizer
-        for group in optimizer.param_groups:
-            group["lr"] = group["initial_lr"]
-        for scheduler in schedulers:
-            scheduler.last_epoch -= 1
-        schedulers[0].step()
-        self._last_lr = schedulers[0].get_last_lr()
-
-    def step(self, epoch: int | None = None) -> None:
-        self.last_epoch += 1
-        place = bisect_right(self._milestones, self.last_epoch)
-        scheduler = self._schedulers[place]
-        if place > 0 and self._milestones[place - 1] == self.last_epoch:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                scheduler.step(0)
-        else:
-            scheduler.step()
-        self._last_lr = scheduler.get_last_lr()

@@ -30,18 +30,6 @@ ASGD(p, 0.01, t0=2, weight_decay=0.1)
 Rprop(p, 0.01)
 Adafactor(p, 0.01, weight_decay=0.1)"""
 
-SCHEDULES = """StepLR(o, 3)
-MultiStepLR(o, [2, 5])
-ExponentialLR(o, 0.9)
-CosineAnnealingLR(o, 4, 0.01)
-LambdaLR(o, lambda e: 0.95 ** e)
-MultiplicativeLR(o, lambda e: 0.5)
-LinearLR(o)
-ConstantLR(o)
-PolynomialLR(o, 4, 2.0)
-SequentialLR(o, [L.ConstantLR(o, 0.1, 2), L.ExponentialLR(o, 0.9)], [2])
-SequentialLR(o, [L.LinearLR(o), L.CosineAnnealingLR(o, 5)], [5])"""
-
 REFUSED = """SGD([], 0.1)
 SGD(p[0], 0.1)
 SGD(p, -1)
@@ -127,46 +115,6 @@ def test_an_optimizer_refuses_in_pytorchs_words(code: str, theirs: Any) -> None:
         words.append((refused.type, str(refused.value)))
 
     assert words[0] == words[1]
-
-
-@pytest.mark.torch
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("code", SCHEDULES.split("\n"))
-def test_a_schedule_sets_pytorchs_rates(code: str, theirs: Any) -> None:
-    rates = []
-    for engine in (ours, theirs):
-        optimizer = engine.optim.SGD([engine.nn.Parameter(engine.ones(1))], 0.5)
-        names = engine.optim.lr_scheduler
-        schedule = eval(f"L.{code}", {"L": names, "o": optimizer})
-        found = []
-        for _ in range(10):
-            found.append(schedule.get_last_lr()[0])
-            optimizer.step()
-            schedule.step()
-        rates.append(found)
-
-    assert rates[0] == pytest.approx(rates[1], rel=1e-12)
-
-
-@pytest.mark.torch
-@pytest.mark.parametrize(
-    "options",
-    ["patience=1", "mode='max', cooldown=2, patience=0", "factor=0.5, min_lr=0.2, patience=0"],
-)
-def test_a_plateau_lowers_the_rate_when_pytorchs_does(options: str, theirs: Any) -> None:
-    rates = []
-    for engine in (ours, theirs):
-        optimizer = engine.optim.SGD([engine.nn.Parameter(engine.ones(1))], 0.5)
-        schedule = eval(
-            f"L.ReduceLROnPlateau(o, {options})", {"L": engine.optim.lr_scheduler, "o": optimizer}
-        )
-        found = []
-        for measure in (3, 2, 2, 2, 2, 1, 1, 1, 1, 1):
-            schedule.step(measure)
-            found.append(optimizer.param_groups[0]["lr"])
-        rates.append(found)
-
-    assert rates[0] == rates[1]
 
 
 @pytest.mark.parametrize("code", OPTIMIZERS.split("\n"))
@@ -265,11 +213,3 @@ def test_hooks_are_called_before_and_after_a_step() -> None:
     optimizer.step()
 
     assert seen == ["before", "after", "before"]
-
-
-def test_a_schedule_that_steps_before_the_optimizer_warns() -> None:
-    optimizer = ours.optim.SGD([ours.nn.Parameter(ours.ones(1))], 0.1)
-    schedule = ours.optim.lr_scheduler.StepLR(optimizer, 1)
-
-    with pytest.warns(UserWarning, match=r"lr_scheduler.step\(\)` before `optimizer.step"):
-        schedule.step()
