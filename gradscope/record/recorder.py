@@ -22,6 +22,7 @@ from gradscope.record.session import Session
 from gradscope.record.sites import is_ours, working_directory
 from gradscope.record.tracebacks import described
 from gradscope.runtime import probe
+from gradscope.runtime.dispatch.rows import watch_paths
 from gradscope.trace import schema
 from gradscope.trace.text import clean
 from gradscope.trace.writer import FileWriter, MemoryWriter, Writer
@@ -85,6 +86,8 @@ class Recording:
         if isinstance(self.writer, FileWriter):
             self.writer.settle()
         probe.watch(self.session.probe)
+        if self.options.level == "full":
+            watch_paths(self, on=True)
         self._before = _current()
         _set_current(self)
         self._on_step(0)
@@ -99,6 +102,8 @@ class Recording:
             return
         self.session = None
         stop_watching(session.probe)
+        if self.options.level == "full":
+            watch_paths(self, on=False)
         _set_current(self._before)
         if error is not None:
             self._finding(session, error)

@@ -155,6 +155,7 @@ class Session:
         self._tasks()
         self._full_rows()
         self._calls(self.probe.calls_one, self.probe.calls_two)
+        self._paths()
         self._exceptions()
         self.modules.flush(self.ids)
         self._described()
@@ -186,6 +187,17 @@ class Session:
             columns["second"] = seen[1] if inputs == 2 else np.full(table.shape[1], schema.NONE)
             columns["site"], columns["layout"] = table[-2], table[-1]
             self._put(short.Call, {"number": self.ids(table[0]), **columns})
+
+    def _paths(self) -> None:
+        """Which dispatch keys calls went through, where that was looked at."""
+        look = self.probe.look
+        paths = [] if look is None else taken(look.paths)
+        if paths:
+            number, path = zip(*paths, strict=True)
+            intern = self.writer.intern
+            self.writer.block(
+                schema.Op, {"id": self.ids(number), "path": list(map(intern, path))}, amend=True
+            )
 
     def _put(self, row: Any, columns: dict[str, Any]) -> None:
         """A block of columns nobody else holds."""

@@ -69,6 +69,7 @@ class Look:
         self._base = session.base
         self._whole = whole
         self._notes: list[tuple[Any, ...]] = []
+        self.paths: list[tuple[int, str]] = []  # the dispatch keys each call went through
         self._written = 0
         self._findings: list[tuple[Any, ...]] = []
         self._missing = {"nan", "inf"}  # what has not been found yet
@@ -82,11 +83,15 @@ class Look:
     def made(self, op: Any, node: Any, number: int, made: Any, state: Any) -> None:
         """The result of a call."""
         call = number & ~1
+        if self._whole:
+            self.paths.append((call, state.path))
         self._note(Place.OP_OUTPUT, made._array, call, self._base, 0, call, state.task)
 
     def called(self, number: int, outputs: Sequence[Any]) -> None:
         """The results of a call that was written out in full; those known before were looked at."""
         task = local.state.task
+        if self._whole:
+            self.paths.append((number, local.state.path))
         for index, made in enumerate(outputs):
             if made is not None and made.seen >= number:
                 tensor = made.seen & ~1
@@ -94,6 +99,8 @@ class Look:
 
     def wrote(self, number: int, target: Any) -> None:
         """What a call wrote into a tensor."""
+        if self._whole:
+            self.paths.append((number, local.state.path))
         task, tensor = local.state.task, target.seen & ~1
         self._note(Place.OP_OUTPUT, target._array, number, self._base, 0, tensor, task)
 

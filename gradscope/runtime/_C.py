@@ -5,6 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from gradscope.runtime import missing
+from gradscope.runtime.dispatch.calls import (
+    excluded,
+    included as _IncludeDispatchKeyGuard,
+    keys_of_tensor as _dispatch_keys,
+    left_out as _ExcludeDispatchKeyGuard,
+)
+from gradscope.runtime.dispatch.generated import below_autograd as _AutoDispatchBelowAutograd
+from gradscope.runtime.dispatch.keys import (
+    DispatchKeySet,
+    Keys as DispatchKey,
+    after_autograd,
+)
+from gradscope.runtime.dispatch.operator import Operator
+from gradscope.runtime.dispatch.schema import parse_schema
 from gradscope.runtime.override_protocol import (
     all_disabled as DisableTorchFunction,
     disabled as DisableTorchFunctionSubclass,
@@ -15,12 +29,56 @@ from gradscope.runtime.state import local
 __all__ = [
     "DisableTorchFunction",
     "DisableTorchFunctionSubclass",
+    "DispatchKey",
+    "DispatchKeySet",
+    "_AutoDispatchBelowAutograd",
+    "_ExcludeDispatchKeyGuard",
+    "_IncludeDispatchKeyGuard",
+    "_after_autograd_keyset",
     "_disabled_torch_function_impl",
+    "_dispatch_dump_table",
+    "_dispatch_has_kernel_for_dispatch_key",
+    "_dispatch_keys",
+    "_dispatch_tls_local_exclude_set",
+    "_dispatch_tls_local_include_set",
     "_is_torch_function_enabled",
     "_is_torch_function_mode_enabled",
     "_len_torch_dispatch_stack",
     "_len_torch_function_stack",
+    "parse_schema",
 ]
+
+_after_autograd_keyset = after_autograd()
+
+
+def _dispatch_tls_local_include_set() -> DispatchKeySet:
+    return DispatchKeySet(local.state.keys_included)
+
+
+def _dispatch_tls_local_exclude_set() -> DispatchKeySet:
+    return DispatchKeySet(excluded(local.state))
+
+
+def _dispatch_dump_table(name: str) -> str:
+    """What an operator does at each key, one line each."""
+    return _operator(name).table()
+
+
+def _dispatch_has_kernel_for_dispatch_key(name: str, key: Any) -> bool:
+    return getattr(DispatchKey, str(key)) in _operator(name).kernels
+
+
+def _operator(name: str) -> Operator:
+    if name.startswith("aten::"):
+        from gradscope.runtime.aten import aten
+        from gradscope.runtime.dispatch.rows import operator_of
+
+        base, _, overload = name.removeprefix("aten::").partition(".")
+        return operator_of(getattr(getattr(aten, base), overload or "default").rows[0])
+    found = Operator.known.get(name)
+    if found is None:
+        raise RuntimeError(f"operator {name} does not exist")
+    return found
 
 
 def _is_torch_function_enabled() -> bool:

@@ -122,6 +122,7 @@ LATE = (
     "cuda",
     "fft",
     "functional",
+    "library",
     "linalg",
     "multiprocessing",
     "nn",

@@ -105,6 +105,14 @@ class OpOverload:
             f"{self._schema}"
         )
 
+    def redispatch(self, keys: Any, *args: Any, **kwargs: Any) -> Any:
+        """Go on with these keys."""
+        from gradscope.runtime.dispatch.calls import run as run_keys
+        from gradscope.runtime.dispatch.rows import operator_of
+
+        op, _ = self._bound(args, kwargs)
+        return run_keys(operator_of(op), keys, args, kwargs)
+
     def __str__(self) -> str:
         return f"aten.{self.__name__}"
 

@@ -197,7 +197,7 @@ def call(op: Operation, arguments: tuple[Any, ...]) -> Any:
     if arguments and _bare(op, arguments):
         return _on_bare(op, arguments)
     try:
-        return _call(op, arguments)
+        return take_road(op, arguments)
     except Stranger as stranger:
         from gradscope.runtime import gates, public
 
@@ -214,8 +214,8 @@ class Stranger(Exception):  # noqa: N818  (it is caught above, and never seen)
     """An argument is no tensor, but of a class that handles functions itself."""
 
 
-def _call(op: Operation, arguments: tuple[Any, ...]) -> Any:
-    """Promote, wrap and run."""
+def take_road(op: Any, arguments: tuple[Any, ...], *, above: bool = True) -> Any:
+    """Promote, wrap and run; `above`: whatever users have registered above autograd."""
     here = probe.here
     begin = perf_counter_ns() if here is not None else 0
     values = tensors_of(op, arguments)
@@ -235,17 +235,24 @@ def _call(op: Operation, arguments: tuple[Any, ...]) -> Any:
         _refuse(refusals, named, given=True)
     where = placement.common(op, values) if ThreadState.devices else None
     state = local.state
+    if ThreadState.routes is not None:
+        return ThreadState.routes(op, values, arrays, begin, where, above=above)
     if state.dispatch_modes:
         from gradscope.runtime.dispatch_protocol import observed
 
         op, state.dispatched = observed(op), values
+    return down(op, values, arrays, begin, where)
+
+
+def down(op: Any, values: list[Any], arrays: list[Any], begin: int, where: Any) -> Any:
+    """Run the full road of an operation, on whatever device, with tangents if there are any."""
     if ThreadState.with_tangents is not None:
         made = ThreadState.with_tangents(op, values, arrays, begin, where)
     elif where is not None:
         made = placement.on_device(op, values, arrays, begin, where)
     else:
         made = op.full(*values, *arrays, begin)
-    if state.inference:
+    if local.state.inference:
         mark(made)
     return made
 

@@ -50,10 +50,19 @@ class _StandIn:
     def __call__(self, *arrays: Any, **options: Any) -> Any:
         state = local.state
         values, state.dispatched = state.dispatched, None
-        result = ask(self.op, values, state)
+        result = _asked_or_run(self.op, values, state)
         if self.op.plan.outputs == 1:
             return _array(result)
         return tuple(None if each is None else _array(each) for each in result)
+
+
+def _asked_or_run(op: Operation, values: Sequence[Any], state: ThreadState) -> Any:
+    """What the innermost mode, or else the kernel that a user has registered, makes of it."""
+    if state.dispatch_modes:
+        return ask(op, values, state)
+    from gradscope.runtime.dispatch.rows import run_lowered
+
+    return run_lowered(op, values, state)
 
 
 def _array(result: Any) -> Any:
@@ -146,7 +155,14 @@ def run(op: Operation, values: list[Any]) -> Any:
     if not state.below_autograd:
         return op.call_with(*values)
     values = tensors_of(op, values)
-    return ask(op, values, state) if state.dispatch_modes else computed(op, values)
+    if state.dispatch_modes:
+        return ask(op, values, state)
+    if ThreadState.routes is not None:
+        from gradscope.runtime.dispatch.rows import is_lowered, run_lowered
+
+        if is_lowered(op, values, state):
+            return run_lowered(op, values, state)
+    return computed(op, values)
 
 
 def computed(op: Operation, values: list[Any]) -> Any:

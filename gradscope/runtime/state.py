@@ -22,6 +22,7 @@ class ThreadState:
     """Whether anomaly mode is on and looks for NaN: for all threads, those to come too."""
     devices: ClassVar[bool] = False  # whether there are tensors elsewhere than on the CPU
     with_tangents: ClassVar[Any] = None  # who runs calls while a dual level is open, on any thread
+    routes: ClassVar[Any] = None  # who looks at every call's keys, see dispatch/rows.py
     all: ClassVar[weakref.WeakSet[ThreadState]] = weakref.WeakSet()
 
     __slots__ = (
@@ -43,11 +44,14 @@ class ThreadState:
         "grad_wanted",
         "inference",
         "keeper",
+        "keys_excluded",
+        "keys_included",
         "multithreading",
         "next_sequence_nr",
         "node",
         "node_creation_hooks",
         "overrides_disabled",
+        "path",
         "queue",
         "reentrant_depth",
         "saved_hooks",
@@ -72,6 +76,9 @@ class ThreadState:
         self.dispatch_modes: list[Any] = []
         self.dispatched: Any = None  # what the call that is on its way to a mode was given
         self.below_autograd = False  # whether a dispatch mode is handling a call
+        self.keys_included: frozenset[Any] = frozenset()  # dispatch keys that calls meet, too
+        self.keys_excluded: frozenset[Any] = frozenset()  # and that they do not meet
+        self.path = ""  # the dispatch keys that the call under way has passed
         self.overrides_disabled = 0  # see override_protocol.py
         self.view_replay = False  # whether every view's history is made anew by calling it again
         self.node_creation_hooks: list[Any] = []
@@ -98,6 +105,13 @@ class ThreadState:
         for state in list(cls.all):
             state.refresh()
 
+    @classmethod
+    def use_routes(cls, routes: Any) -> None:
+        """From now on, every call is shown to this function; None: to nobody."""
+        cls.routes = routes
+        for state in list(cls.all):
+            state.refresh()
+
     def carried(self) -> tuple[Any, ...]:
         """What a backward takes along to the threads that run its nodes."""
         return tuple(copy(getattr(self, name)) for name in CARRIED)
@@ -121,6 +135,7 @@ class ThreadState:
         """Recompute `special` after one of the switches it stands for has changed."""
         self.special = bool(
             ThreadState.devices
+            or ThreadState.routes is not None
             or (ThreadState.with_tangents is not None and self.fw_grad_enabled)
             or self.anomaly
             or self.inference
@@ -139,6 +154,8 @@ CARRIED = (
     "fw_grad_enabled",
     "inference",
     "keeper",
+    "keys_excluded",
+    "keys_included",
     "multithreading",
     "node_creation_hooks",
     "overrides_disabled",

@@ -14,13 +14,15 @@ from gradscope.runtime.missing import make_read_only
 from gradscope.runtime.operation import REGISTRY, Operation
 from gradscope.runtime.traits import F_ONLY, FUNCTION_ONLY, INTERNAL, METHOD_ONLY
 
+_FAMILIES = frozenset(module.name for module in pkgutil.iter_modules(__path__))
+
 
 def __getattr__(name: str) -> Any:
-    if name == "aten":
-        from gradscope.runtime.aten import aten
+    if name.startswith("__") or name in _FAMILIES:
+        raise AttributeError(f"module 'torch.ops' has no attribute '{name}'")
+    from gradscope.runtime.dispatch.overloads import namespace
 
-        return aten
-    raise AttributeError(f"module 'torch.ops' has no attribute '{name}'")
+    return namespace(name)
 
 
 FUNCTIONS: dict[str, Any] = {}
@@ -64,7 +66,7 @@ def load() -> None:
     """Read all tables, then attach methods to tensors."""
     from gradscope.runtime.tensor import Tensor
 
-    for found in sorted(module.name for module in pkgutil.iter_modules(__path__)):
+    for found in sorted(_FAMILIES):
         importlib.import_module(f"{__name__}.{found}")
     for operation in REGISTRY.values():
         if "." in operation.name or INTERNAL in operation.traits:
