@@ -12,7 +12,7 @@ import bench
 def names() -> list[str]:
     """A bench is a file here with a function `main()`."""
     found = [module.name for module in pkgutil.iter_modules(bench.__path__)]
-    return [name for name in found if name not in {"__main__", "measure"}]
+    return [name for name in found if name not in {"__main__", "measure", "models"}]
 
 
 def main(wanted: list[str]) -> int:

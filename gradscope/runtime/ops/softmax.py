@@ -10,6 +10,7 @@ from gradscope.runtime.dims import wrapped
 from gradscope.runtime.kernels.support import HALVES
 from gradscope.runtime.op import (
     ELEMENTWISE,
+    FUNCTION_ONLY,
     INTERNAL,
     family,
     jvp,
@@ -112,6 +113,25 @@ _softmax_backward_data = op(
     INTERNAL,
     grad_output=lambda grad, output, dim: w._softmax_backward_data(grad, output, dim),
     output=_softmax_curvature,
+)
+
+
+def _safe(self, dim, dtype=None):
+    """Softmax with zeros in place of what would be undefined: rows of which nothing is seen."""
+    made = _softmax(self, dim)
+    hidden = max_reduce(self, dim, None, None, True) == -np.inf if self.size else False
+    if np.any(hidden):
+        made[np.broadcast_to(hidden, made.shape)] = 0
+    return made
+
+
+_safe_softmax = op(
+    "SafeSoftmaxBackward0",
+    _safe,
+    ELEMENTWISE,
+    FUNCTION_ONLY,
+    _refused("softmax_lastdim_kernel_impl"),
+    self=lambda grad, result, dim: w._softmax_backward_data(grad, result, dim),
 )
 
 
