@@ -16,10 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 from inspect import CO_VARARGS, Parameter, signature
 from sys import _getframe
 from threading import RLock
-from types import FrameType, FunctionType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from gradscope.runtime import probe
@@ -139,12 +140,32 @@ class Gate:
             raise
 
 
-def _stand_in(*args: Any, **kwargs: Any) -> Any:
-    gate: Any = "the gate"
-    found = gate.wanted(args, kwargs)
-    if found is None:
-        return gate.implementation(*args, **kwargs)
-    return gate.handled(found, args, kwargs)
+_STAND_IN = """
+def around():
+    {around}
+    def stand_in(*args, **kwargs):
+        gate = "the gate"
+        found = gate.wanted(args, kwargs)
+        if found is None:
+            return gate.implementation(*args, **kwargs)
+        return gate.handled(found, args, kwargs)
+        {within}
+    return stand_in
+"""
+
+
+@cache
+def _stand_in(count: int) -> CodeType:
+    """The code of a gate before a function with so many variables of its closure.
+
+    It uses none of them, but has to take them over: Python reads them when asked for its locals.
+    """
+    names = [f"free_{i}" for i in range(count)]
+    around, within = " = ".join([*names, "None"]), ", ".join(names) or "pass"
+    scope: dict[str, Any] = {}
+    exec(_STAND_IN.format(around=around, within=within), scope)  # noqa: S102  our own text
+    code: CodeType = scope["around"]().__code__
+    return code
 
 
 _known: list[Public] = []
@@ -192,12 +213,13 @@ def _behind_a_gate(public: Public) -> FunctionType:
     if unbuilt is not None:
         unbuilt.replace(function, moved)
     gate = Gate(public, moved)
-    code = _stand_in.__code__
+    free = function.__code__.co_freevars
+    code = _stand_in(len(free))
     constants = tuple(gate if each == "the gate" else each for each in code.co_consts)
     function.__code__ = code.replace(
         co_consts=constants,
         co_filename=file_name(public.label),
-        co_freevars=function.__code__.co_freevars,  # it has a closure, which a gate does not use
+        co_freevars=free,
         co_name=function.__name__,
         co_qualname=function.__qualname__,
     )

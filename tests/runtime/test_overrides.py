@@ -663,3 +663,22 @@ def test_calls_are_not_asked_about_before_somebody_overrides() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert ran.stdout == "(False, False) True True\n"
+
+
+def test_a_debugger_sees_the_locals_of_every_frame_behind_a_gate() -> None:
+    """A gate before a function with a closure once had none, which Python does not survive."""
+    import gradscope.runtime as ours
+
+    F = ours.nn.functional
+
+    class Mode(ours.overrides.TorchFunctionMode):
+        pass
+
+    with Mode(), pytest.raises(RuntimeError) as refused:
+        F.max_pool2d(ours.ones(2, 6, 6), (1, 2, 3))
+
+    frame, seen = refused.value.__traceback__, []
+    while frame is not None:
+        seen.append(set(frame.tb_frame.f_locals))
+        frame = frame.tb_next
+    assert any("gate" in names for names in seen)
