@@ -30,7 +30,8 @@ IN_PYTHON = frozenset({
 """Functions of the top module that are PyTorch's `torch.functional`."""
 
 NN_NATIVE = frozenset({
-    "celu_", "cosine_similarity", "elu_", "gelu", "hardshrink", "hardtanh_", "leaky_relu_",
+    "adaptive_avg_pool1d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "celu_",
+    "cosine_similarity", "elu_", "gelu", "hardshrink", "hardtanh_", "leaky_relu_",
     "linear", "logsigmoid", "one_hot", "pairwise_distance", "prelu", "relu_", "selu_",
     "softplus", "softshrink", "threshold_",
 })  # fmt: skip

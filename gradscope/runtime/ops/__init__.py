@@ -33,7 +33,8 @@ METHODS: dict[str, Any] = {}
 """What tensors offer by name."""
 
 ONE_OBJECT = frozenset({
-    "celu_", "cosine_similarity", "hardshrink", "pairwise_distance", "prelu", "relu_", "selu_",
+    "adaptive_avg_pool1d", "avg_pool1d", "celu_", "cosine_similarity", "hardshrink",
+    "pairwise_distance", "prelu", "relu_", "selu_",
     "threshold_",
 })  # fmt: skip
 """What the top module and `nn.functional` share; all other functions are two, as in PyTorch."""
