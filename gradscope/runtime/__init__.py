@@ -118,6 +118,7 @@ inf, nan, pi, e, newaxis = math.inf, math.nan, math.pi, math.e, None
 LATE = (
     "_C",
     "_utils",
+    "_VF",
     "backends",
     "cuda",
     "fft",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradscope.runtime import missing
+from gradscope.runtime.nn.utils import rnn as rnn
 from gradscope.runtime.nn.utils.clip_grad import (
     clip_grad_norm as clip_grad_norm,
     clip_grad_norm_ as clip_grad_norm_,
