@@ -392,6 +392,12 @@ class NativeProbe(ThreadNotes):
     def phase_end(self) -> None:
         self.contexts.leave_phase()
 
+    def span_begin(self, name: str) -> int:
+        return self.contexts.begin_span(name)
+
+    def span_end(self, number: int) -> None:
+        self.contexts.end_span(number)
+
 
 def _nothing(*told: Any, **more: Any) -> Any:
     """What is done with what is not to be noted."""

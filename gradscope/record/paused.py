@@ -36,6 +36,12 @@ class Paused:
     def phase_end(self) -> None:
         self._paused.phase_end()
 
+    def span_begin(self, name: str) -> int:
+        return self._paused.span_begin(name)
+
+    def span_end(self, number: int) -> None:
+        self._paused.span_end(number)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._paused, name) if name in TOLD_BY_CALLS else _nothing
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from gradscope.runtime import autograd as autograd, missing, ops, random as random
@@ -51,10 +52,13 @@ from gradscope.runtime.legacy import LEGACY_TYPES
 from gradscope.runtime.limits import finfo as finfo, iinfo as iinfo
 from gradscope.runtime.printing import set_printoptions as set_printoptions
 from gradscope.runtime.questions import (
+    get_device as get_device,
+    get_device_module as get_device_module,
     is_complex as is_complex,
     is_floating_point as is_floating_point,
     is_inference as is_inference,
     is_nonzero as is_nonzero,
+    is_storage as is_storage,
     is_tensor as is_tensor,
     numel as numel,
     result_type as result_type,
@@ -73,12 +77,17 @@ from gradscope.runtime.settings import (
     are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
     compile as compile,
     get_default_device as get_default_device,
+    get_deterministic_debug_mode as get_deterministic_debug_mode,
     get_float32_matmul_precision as get_float32_matmul_precision,
     get_num_interop_threads as get_num_interop_threads,
     get_num_threads as get_num_threads,
+    is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled,
     layout as layout,
     set_default_device as set_default_device,
+    set_default_tensor_type as set_default_tensor_type,
+    set_deterministic_debug_mode as set_deterministic_debug_mode,
     set_float32_matmul_precision as set_float32_matmul_precision,
+    set_flush_denormal as set_flush_denormal,
     set_num_interop_threads as set_num_interop_threads,
     set_num_threads as set_num_threads,
     strided as strided,
@@ -117,28 +126,48 @@ inf, nan, pi, e, newaxis = math.inf, math.nan, math.pi, math.e, None
 # Looked up when first asked for: a script that only computes needs none of them.
 LATE = (
     "_C",
+    "__config__",
+    "_dynamo",
     "_utils",
     "_VF",
+    "accelerator",
     "backends",
+    "compiler",
+    "cpu",
     "cuda",
+    "distributed",
     "fft",
     "functional",
     "library",
+    "hub",
+    "jit",
     "linalg",
+    "mps",
     "multiprocessing",
     "nn",
     "optim",
     "overrides",
+    "profiler",
     "return_types",
     "serialization",
     "sim",
     "special",
     "testing",
+    "torch_version",
+    "types",
     "utils",
     "version",
+    "xpu",
 )
 
-LATE_FUNCTIONS = {"load": "serialization", "save": "serialization"}
+LATE_FUNCTIONS = {
+    "from_dlpack": "exchange",
+    "from_file": "exchange",
+    "frombuffer": "exchange",
+    "load": "serialization",
+    "save": "serialization",
+    "to_dlpack": "exchange",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -150,4 +179,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *LATE, *LATE_FUNCTIONS})
+    own = {name for name, value in globals().items() if isinstance(value, ModuleType)}
+    return sorted(({*globals()} - own) | {*LATE, *LATE_FUNCTIONS, "autograd", "ops", "random"})

@@ -11,8 +11,17 @@ from typing import Any, ClassVar
 
 from gradscope.runtime import streams
 
-KNOWN = ("cpu", "sim")
+HERE = ("cpu", "sim")
 """The device types this runtime has."""
+
+ELSEWHERE = (
+    "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia", "xla",
+    "lazy", "vulkan", "mps", "meta", "hpu", "mtia", "privateuseone",
+)  # fmt: skip
+"""Those that PyTorch knows of, too: they can be named, and no tensor can be there."""
+
+NO_CUDA = "Torch not compiled with CUDA enabled"
+NO_ACCELERATOR = "Cannot access accelerator device when none is available."
 
 
 class device:  # noqa: N801  (PyTorch's name)
@@ -30,13 +39,13 @@ class device:  # noqa: N801  (PyTorch's name)
             type, index = type.type, type.index
         elif isinstance(type, int):
             raise RuntimeError(
-                "Cannot access accelerator device when none is available.\n"
-                f"A simulated device is asked for by name: 'sim:{type}'."
+                f"{NO_ACCELERATOR}\nA simulated device is asked for by name: 'sim:{type}'."
             )
         kind, _, number = str(type).partition(":")
-        if kind not in KNOWN:
+        if kind not in HERE and kind not in ELSEWHERE:
             raise RuntimeError(
-                f"Expected one of {', '.join(KNOWN)} device type at start of device string: {kind}"
+                f"Expected one of {', '.join(['cpu', *ELSEWHERE])} device type at start of device "
+                f"string: {kind}"
             )
         if number:
             if index is not None:
@@ -103,6 +112,19 @@ def check(wanted: Any) -> device:
     found = device(wanted)
     if found.type == "cpu":
         return CPU
+    if found.type != "sim":
+        raise not_here(found)
     number = found.index or 0
     streams.of(number)  # there is one, or an error says so
     return device("sim", number)
+
+
+def not_here(wanted: device) -> Exception:
+    """The error for a tensor on a device that this machine does not have, as far as we know."""
+    kind = wanted.type.upper()
+    if kind in ("CUDA", "XPU", "HPU", "MTIA"):
+        return AssertionError(f"Torch not compiled with {kind} enabled")
+    return NotImplementedError(
+        f"Could not run 'aten::empty.memory_format' with arguments from the '{kind}' backend.\n"
+        "gradscope's runtime has the devices cpu and sim:N."
+    )

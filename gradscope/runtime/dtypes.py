@@ -178,11 +178,13 @@ def default_dtype(kind: dtype) -> Iterator[None]:
 
 def number_dtype(number: complex) -> dtype:
     """Return the dtype a Python number becomes when it stands alone."""
-    if isinstance(number, bool):
+    if isinstance(number, bool | np.bool_):
         return bool_
-    if isinstance(number, int):
+    if isinstance(number, int | np.integer):
         return int64
-    return _default.real if isinstance(number, float) else default_complex_dtype()
+    if isinstance(number, float | np.floating):
+        return _default.real
+    return default_complex_dtype()
 
 
 def can_cast(source: dtype, target: dtype) -> bool:

@@ -19,7 +19,9 @@ RUNTIME = "gradscope.runtime"
 TABLES = (f"{RUNTIME}.creation", f"{RUNTIME}.factories", f"{RUNTIME}.ops.", f"{RUNTIME}.questions")
 """Where the functions of the top module are written, besides roads."""
 
-UNSEEN = frozenset({"broadcast_shapes", "from_numpy", "is_tensor", "typename"})
+UNSEEN = frozenset({
+    "broadcast_shapes", "from_numpy", "get_device_module", "is_storage", "is_tensor", "typename",
+})  # fmt: skip
 """Functions of the top module that PyTorch does not offer to anybody."""
 
 IN_PYTHON = frozenset({

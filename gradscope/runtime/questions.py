@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
-from gradscope.runtime import dtypes
+from gradscope.runtime import devices, dtypes
+from gradscope.runtime.storage import Storage
 from gradscope.runtime.tensor import Tensor
 
 
@@ -39,6 +41,21 @@ def is_nonzero(input: Tensor) -> bool:
         many = "no values" if not input.numel() else "more than one value"
         raise RuntimeError(f"Boolean value of Tensor with {many} is ambiguous")
     return bool(input)
+
+
+def is_storage(obj: Any) -> bool:
+    return isinstance(obj, Storage)
+
+
+def get_device(input: Tensor) -> int:
+    """The index of a tensor's device; -1 for the CPU."""
+    return input.get_device()
+
+
+def get_device_module(device: Any = None) -> Any:
+    """The module of functions for a device: `torch.cpu`, `torch.cuda`, …."""
+    kind = devices.device(device).type if device is not None else "cpu"
+    return import_module(f"gradscope.runtime.{kind}")
 
 
 def typename(obj: Any) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, final
 
-from gradscope.runtime import devices
+from gradscope.runtime import devices, dtypes
+from gradscope.runtime.warned import warn_once
 
 
 @final
@@ -41,6 +42,7 @@ class _Settings:
     interop_threads: int = 1
     precision: str = "highest"
     deterministic: bool = False
+    warn_only: bool = False
 
 
 _settings = _Settings()
@@ -79,11 +81,62 @@ def get_float32_matmul_precision() -> str:
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Every operation here is deterministic; the wish is only noted."""
-    _settings.deterministic = bool(mode)
+    if not isinstance(mode, bool):
+        raise TypeError(
+            "_set_deterministic_algorithms(): argument 'mode' (position 1) must be bool, not "
+            f"{type(mode).__name__}"
+        )
+    _settings.deterministic, _settings.warn_only = mode, warn_only
 
 
 def are_deterministic_algorithms_enabled() -> bool:
     return _settings.deterministic
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    return _settings.warn_only
+
+
+_DEBUG_MODES = ("default", "warn", "error")
+
+
+def set_deterministic_debug_mode(debug_mode: int | str) -> None:
+    """The same wish, as a number or a word."""
+    if not isinstance(debug_mode, int | str):
+        raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
+    if isinstance(debug_mode, str) and debug_mode not in _DEBUG_MODES:
+        raise RuntimeError(
+            "invalid value of debug_mode, expected one of `default`, `warn`, `error`, but got "
+            f"{debug_mode}"
+        )
+    number = _DEBUG_MODES.index(debug_mode) if isinstance(debug_mode, str) else debug_mode
+    if number not in range(3):
+        raise RuntimeError(f"invalid value of debug_mode, expected 0, 1, or 2, but got {number}")
+    use_deterministic_algorithms(number > 0, warn_only=number == 1)
+
+
+def get_deterministic_debug_mode() -> int:
+    return int(_settings.deterministic) * (1 if _settings.warn_only else 2)
+
+
+def set_flush_denormal(mode: bool) -> bool:
+    """Whether this can be chosen; it cannot: numbers near zero are kept."""
+    return False
+
+
+def set_default_tensor_type(t: Any) -> None:
+    """Make new tensors of this dtype. Prefer `set_default_dtype`."""
+    name = t if isinstance(t, str) else repr(t).partition("'")[2].partition("'")[0]
+    kind = next((k for k in dtypes.ALL if name == f"torch.{k.scalar_name}Tensor"), None)
+    if kind is None and name.startswith("torch.cuda."):
+        raise TypeError(f"type {name} not available. Torch not compiled with CUDA enabled.")
+    if kind is None:
+        raise ValueError(f"invalid type: '{name}'")
+    warn_once(
+        "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use "
+        "torch.set_default_dtype() and torch.set_default_device() as alternatives."
+    )
+    dtypes.set_default_dtype(kind)
 
 
 def set_default_device(device: Any) -> None:
@@ -97,6 +150,10 @@ def get_default_device() -> devices.device:
 
 def compile(model: Any = None, **_: Any) -> Any:
     """The model itself: a compiled one could not be watched."""
+    warn_once(
+        "torch.compile: gradscope runs the model itself, so that it can be watched; nothing is "
+        "compiled"
+    )
     if model is None:
         return _unchanged
     return model

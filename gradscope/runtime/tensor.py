@@ -24,11 +24,12 @@ from gradscope.runtime.state import local
 from gradscope.runtime.storage import Storage, VersionCounter
 from gradscope.runtime.tensor_geometry import Geometry
 from gradscope.runtime.tensor_grad import check_grad
+from gradscope.runtime.tensor_sharing import Sharing
 from gradscope.runtime.tensor_values import Values
 from gradscope.runtime.views import edge_of, share, view_edge
 
 
-class Tensor(Geometry, Values):
+class Tensor(Geometry, Sharing, Values):
     """A multi-dimensional array that remembers how it was made.
 
     `_edge` is the (node, output number) of an operation's result, None for leaves and for views,

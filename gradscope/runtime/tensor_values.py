@@ -22,6 +22,7 @@ class Values:
     _array: np.ndarray[Any, Any]
     device: Any
     dim: Any
+    dtype: Any
     requires_grad: Any
     unbind: Any
 
@@ -43,19 +44,26 @@ class Values:
 
     def numpy(self, *, force: bool = False) -> Any:
         """The tensor's own array, sharing memory."""
-        if force:
-            if ThreadState.devices:
-                read(self)
-            return self._array
-        if self.device is not CPU:
+        if ThreadState.devices and force:
+            read(self)
+        if not force and self.device is not CPU:
             raise numpy_on_device(self.device, self)
-        if self.requires_grad:
+        if not force and self.requires_grad:
             raise numpy_with_grad(self)
+        if self._array.dtype.kind == "V":
+            raise TypeError(f"Got unsupported ScalarType {self.dtype.scalar_name}")
         return self._array
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         array = self.numpy()
         return array if dtype is None else array.astype(dtype, copy=False)
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        """What NumPy made of a tensor, as a tensor."""
+        from gradscope.runtime.factories import from_numpy
+
+        array = np.asarray(array)
+        return from_numpy(array.astype(np.uint8) if array.dtype == np.bool_ else array)
 
     __array_priority__ = 1000
 
@@ -64,6 +72,9 @@ class Values:
             what = "no values" if not self._array.size else "more than one value"
             raise RuntimeError(f"Boolean value of Tensor with {what} is ambiguous")
         return bool(self.item())
+
+    def is_nonzero(self) -> bool:
+        return bool(self)
 
     def __float__(self) -> float:
         return float(self.item())

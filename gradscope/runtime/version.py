@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__version__ = "2.13.0+gradscope"
+from gradscope.runtime.torch_version import TorchVersion
+
+__version__ = TorchVersion("2.13.0+gradscope")
 cuda = None
 hip = None
 debug = False

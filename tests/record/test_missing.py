@@ -9,6 +9,7 @@ from tests.record.running import House
 MISSING = {
     "import torch.distributted": (
         "ModuleNotFoundError: No module named 'torch.distributted' (gradscope's runtime)"
+        "; the nearest there is: distributed"
     ),
     "import torch.autogard": (
         "ModuleNotFoundError: No module named 'torch.autogard' (gradscope's runtime)"

@@ -35,6 +35,7 @@ _HOMES = {
     "is_grad_enabled": "grad_mode",
     "is_multithreading_enabled": "grad_mode",
     "no_grad": "grad_mode",
+    "profiler": "",
     "set_detect_anomaly": "anomaly_mode",
     "set_grad_enabled": "grad_mode",
     "set_multithreading_enabled": "grad_mode",

@@ -9,10 +9,12 @@ from gradscope.runtime.nn import (
     functional as functional,
     init as init,
     modules as modules,
+    parallel as parallel,
     parameter as parameter,
     utils as utils,
 )
 from gradscope.runtime.nn.modules import *  # noqa: F403 -- every module there is
+from gradscope.runtime.nn.parallel import DataParallel as DataParallel
 from gradscope.runtime.nn.parameter import (
     Buffer as Buffer,
     Parameter as Parameter,

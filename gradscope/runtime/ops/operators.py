@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradscope.runtime import call
+from gradscope.runtime.factories import from_numpy
 from gradscope.runtime.op import like
 from gradscope.runtime.operation import REGISTRY
 from gradscope.runtime.ops import METHODS
@@ -27,12 +28,15 @@ from gradscope.runtime.tensor import Tensor
 
 NUMBERS = (bool, int, float, complex, np.number, np.bool_)
 OPERANDS = (Tensor, *NUMBERS)
+EQUAL = REGISTRY["eq"]
 
 
 def _or_give_way(op, arguments):
     """The long way round, unless the other operand is of a class that may know better."""
     for argument in arguments:
         if not isinstance(argument, OPERANDS):
+            if op is EQUAL and isinstance(argument, np.ndarray):
+                return op.road(arguments[0], from_numpy(argument))
             return NotImplemented
     try:
         return call.call(op, arguments)

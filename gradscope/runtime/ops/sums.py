@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -83,7 +84,9 @@ def spread_dims(grad, shape, dim, keepdim):
 
 def dims_of(dim):
     """The dims of a call as a tuple: one, several, or none for all."""
-    return (dim,) if dim.__class__ is int else tuple(dim)
+    if dim.__class__ is int:
+        return (dim,)
+    return (index(dim),) if hasattr(dim, "__index__") else tuple(dim)
 
 
 def accumulated(array, dim, keepdim):

@@ -5,7 +5,16 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-_MODULES = ("_python_dispatch", "checkpoint", "data", "hooks")
+_MODULES = (
+    "_python_dispatch",
+    "_pytree",
+    "checkpoint",
+    "data",
+    "dlpack",
+    "hooks",
+    "model_zoo",
+    "tensorboard",
+)
 
 __all__ = list(_MODULES)
 

@@ -109,6 +109,10 @@ class Conversion:
     def type(self, dst_type: Any) -> Self:
         return self._apply(lambda t: t.type(dst_type))
 
+    def share_memory(self) -> Self:
+        """Move parameters and buffers to memory that forked processes share."""
+        return self._apply(lambda t: t.share_memory_())
+
     def cpu(self) -> Self:
         return self._apply(lambda t: t.cpu())
 

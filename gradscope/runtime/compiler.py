@@ -1,0 +1,65 @@
+"""`torch.compiler`: nothing is compiled here, and functions are what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from gradscope.runtime import missing
+from gradscope.runtime.settings import compile
+
+__all__ = [
+    "allow_in_graph",
+    "assume_constant_result",
+    "compile",
+    "cudagraph_mark_step_begin",
+    "disable",
+    "is_compiling",
+    "is_dynamo_compiling",
+    "is_exporting",
+    "list_backends",
+    "reset",
+    "set_stance",
+    "substitute_in_graph",
+]
+
+
+def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
+    """The function itself; or, called without one, what returns it."""
+    return _same if fn is None else fn
+
+
+def _same(fn: Any) -> Any:
+    return fn
+
+
+allow_in_graph = assume_constant_result = substitute_in_graph = _same
+
+
+def is_compiling() -> bool:
+    return False
+
+
+is_dynamo_compiling = is_exporting = is_compiling
+
+
+def reset() -> None:
+    """Nothing was compiled."""
+
+
+cudagraph_mark_step_begin = reset
+
+
+def list_backends(exclude_tags: Any = ()) -> list[str]:
+    return []
+
+
+@contextmanager
+def set_stance(stance: str = "default", **options: Any) -> Iterator[None]:
+    """Inside, PyTorch would compile otherwise."""
+    yield
+
+
+def __getattr__(name: str) -> Any:
+    raise missing.no_module_attribute("torch.compiler", name, list(globals()))

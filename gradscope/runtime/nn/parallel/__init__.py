@@ -1,0 +1,43 @@
+"""`torch.nn.parallel`: modules on several devices. There is one here, so they run on it."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from gradscope.runtime import missing
+from gradscope.runtime.nn.modules.module import Module
+
+__all__ = ["DataParallel", "DistributedDataParallel"]
+
+
+class DataParallel(Module):
+    """A module whose batches would be spread over GPUs; without any, it is called as it is."""
+
+    def __init__(
+        self, module: Any, device_ids: Any = None, output_device: Any = None, dim: int = 0
+    ) -> None:
+        super().__init__()
+        self.dim = dim
+        self.module = module
+        self.device_ids: list[Any] = []
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        return self.module(*inputs, **kwargs)
+
+
+class DistributedDataParallel(Module):
+    """A module that several processes train together, which needs torch.distributed."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        _alone()
+
+
+def _alone() -> NoReturn:
+    raise RuntimeError(
+        "gradscope's runtime has no torch.distributed (torch.distributed.is_available() is False): "
+        "train the module itself, in one process"
+    )
+
+
+def __getattr__(name: str) -> Any:
+    raise missing.no_module_attribute("torch.nn.parallel", name, __all__)

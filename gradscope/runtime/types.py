@@ -1,0 +1,25 @@
+"""`torch.types`: names for what functions take."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import IO, Any, TypeAlias
+
+from gradscope.runtime.devices import device as _device
+from gradscope.runtime.dtypes import dtype as _dtype
+from gradscope.runtime.settings import layout as _layout
+from gradscope.runtime.size import Size
+from gradscope.runtime.storage import Storage
+from gradscope.runtime.tensor import Tensor
+
+Number: TypeAlias = int | float | bool
+Device: TypeAlias = _device | str | int | None
+FileLike: TypeAlias = str | os.PathLike[str] | IO[bytes]
+_size: TypeAlias = Size | list[int] | tuple[int, ...]
+_int, _float, _bool, _complex = int, float, bool, complex
+_Number: TypeAlias = Number
+_TensorOrTensors: TypeAlias = Tensor | Sequence[Tensor]
+PySymType: TypeAlias = Any
+
+__all__ = ["Device", "FileLike", "Number", "Storage", "_device", "_dtype", "_layout", "_size"]

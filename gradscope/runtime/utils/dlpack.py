@@ -1,0 +1,8 @@
+"""`torch.utils.dlpack`: tensors shared with other libraries."""
+
+from __future__ import annotations
+
+from gradscope.runtime.exchange import from_dlpack, to_dlpack
+from gradscope.runtime.tensor_sharing import DLDeviceType
+
+__all__ = ["DLDeviceType", "from_dlpack", "to_dlpack"]
