@@ -133,6 +133,8 @@ class NativeProbe(ThreadNotes):
         self.code_sites = sites
         self._site: Callable[[FrameType], int] = sites.of
         self.contexts = contexts
+        self.phase_begin, self.phase_end = contexts.enter_phase, contexts.leave_phase
+        self.span_begin, self.span_end = contexts.begin_span, contexts.end_span
         self.catalog = catalog
         self.layouts = layouts
         self.clock = perf_counter_ns
@@ -385,18 +387,6 @@ class NativeProbe(ThreadNotes):
 
     def module_end(self, module: Any) -> None:
         self.contexts.leave_module()
-
-    def phase_begin(self, phase: str, name: str) -> None:
-        self.contexts.enter_phase(phase, name)
-
-    def phase_end(self) -> None:
-        self.contexts.leave_phase()
-
-    def span_begin(self, name: str) -> int:
-        return self.contexts.begin_span(name)
-
-    def span_end(self, number: int) -> None:
-        self.contexts.end_span(number)
 
 
 def _nothing(*told: Any, **more: Any) -> Any:
