@@ -131,6 +131,7 @@ LATE = (
     "_utils",
     "_VF",
     "accelerator",
+    "amp",
     "backends",
     "compiler",
     "cpu",
@@ -160,6 +161,21 @@ LATE = (
     "xpu",
 )
 
+AUTOCAST = (
+    "autocast",
+    "autocast_decrement_nesting",
+    "autocast_increment_nesting",
+    "clear_autocast_cache",
+    "get_autocast_cpu_dtype",
+    "get_autocast_dtype",
+    "get_autocast_gpu_dtype",
+    "is_autocast_cache_enabled",
+    "is_autocast_cpu_enabled",
+    "is_autocast_enabled",
+    "set_autocast_cache_enabled",
+    "set_autocast_dtype",
+    "set_autocast_enabled",
+)
 LATE_FUNCTIONS = {
     "from_dlpack": "exchange",
     "from_file": "exchange",
@@ -167,6 +183,7 @@ LATE_FUNCTIONS = {
     "load": "serialization",
     "save": "serialization",
     "to_dlpack": "exchange",
+    **dict.fromkeys(AUTOCAST, "amp.autocast_mode"),
 }
 
 

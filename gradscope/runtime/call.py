@@ -216,6 +216,8 @@ class Stranger(Exception):  # noqa: N818  (it is caught above, and never seen)
 
 def take_road(op: Any, arguments: tuple[Any, ...], *, above: bool = True) -> Any:
     """Promote, wrap and run; `above`: whatever users have registered above autograd."""
+    if local.state.autocast is not None and not local.state.formula:
+        arguments = local.state.autocast.arguments(op, arguments)
     here = probe.here
     begin = perf_counter_ns() if here is not None else 0
     values = tensors_of(op, arguments)

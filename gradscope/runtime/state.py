@@ -28,6 +28,7 @@ class ThreadState:
     __slots__ = (
         "__weakref__",
         "anomaly",
+        "autocast",
         "below_autograd",
         "borrowing",
         "check_nan",
@@ -66,6 +67,7 @@ class ThreadState:
         self.grad_wanted = True  # grad mode as users see it in inference mode, where it has no say
         self.inference = False
         self.anomaly, self.check_nan = ThreadState.anomaly_mode
+        self.autocast: Any = None  # who casts what operations are given, see amp/casting.py
         self.fw_grad_enabled = True
         self.context = 0  # a watcher's number for where this thread is
         self.checkpoint_valid = True  # no node on this thread runs only for some gradients
@@ -138,6 +140,7 @@ class ThreadState:
             or ThreadState.routes is not None
             or (ThreadState.with_tangents is not None and self.fw_grad_enabled)
             or self.anomaly
+            or self.autocast is not None
             or self.inference
             or self.saved_hooks
             or self.dispatch_modes

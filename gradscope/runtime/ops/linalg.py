@@ -201,6 +201,14 @@ vdot = op(
 )
 
 
+def _added_once(multiply, self, left, right, beta, alpha):
+    """The sum of an addend and a product; of halves rounded once, at the end."""
+    if self.itemsize == 2 and self.dtype in HALVES and left.dtype is right.dtype is self.dtype:
+        product = multiply(left.astype(np.float32), right.astype(np.float32))
+        return _added(self.astype(np.float32), product, beta, alpha).astype(self.dtype)
+    return _added(self, multiply(left, right), beta, alpha)
+
+
 def _added(self, product, beta, alpha):
     """`beta * self + alpha * product`; what beta = 0 leaves out is not even looked at."""
     if alpha != 1:
@@ -241,7 +249,7 @@ def _outer(vec1, vec2):
 
 addmm = op(
     "AddmmBackward0",
-    lambda self, mat1, mat2, *, beta=1, alpha=1: _added(self, _mm(mat1, mat2), beta, alpha),
+    lambda self, mat1, mat2, *, beta=1, alpha=1: _added_once(_mm, self, mat1, mat2, beta, alpha),
     jvp(
         lambda self_t, mat1_t, mat2_t, mat1, mat2, beta, alpha: _added_tangent(
             w.mm, self_t, (mat1_t, mat2), (mat1, mat2_t), beta, alpha
@@ -271,8 +279,8 @@ addmv = op(
 addmv_ = inplace(addmv)
 baddbmm = op(
     "BaddbmmBackward0",
-    lambda self, batch1, batch2, *, beta=1, alpha=1: _added(
-        self, _bmm(batch1, batch2), beta, alpha
+    lambda self, batch1, batch2, *, beta=1, alpha=1: _added_once(
+        _bmm, self, batch1, batch2, beta, alpha
     ),
     jvp(
         lambda self_t, batch1_t, batch2_t, batch1, batch2, beta, alpha: _added_tangent(

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import types
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
 from gradscope.runtime.autograd.grad_mode import no_grad
 from gradscope.runtime.factories import tensor
+from gradscope.runtime.ops import FUNCTIONS
 from gradscope.runtime.ops.joining import stack
 from gradscope.runtime.tensor import Tensor
+
+
+def _length(tensor: Any, norm_type: float) -> Any:
+    return FUNCTIONS["linalg.vector_norm"](tensor, norm_type)
 
 
 def _listed(parameters: Any) -> list[Any]:
@@ -24,8 +31,7 @@ def get_total_norm(
     norm_type = float(norm_type)
     if not found:
         return tensor(0.0)
-    norms = stack([one.norm(norm_type) for one in found])
-    total = norms.max() if norm_type == float("inf") else norms.norm(norm_type)
+    total = _length(stack([_length(one, norm_type) for one in found]), norm_type)
     if error_if_nonfinite and not bool(total.isfinite()):
         raise RuntimeError(
             f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, "
@@ -41,6 +47,8 @@ def clip_grads_with_norm_(
 ) -> None:
     """Scale all gradients so that a norm of `total_norm` becomes at most `max_norm`."""
     grads = [p.grad for p in _listed(parameters) if p.grad is not None]
+    if not grads:
+        return
     scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
     for grad in grads:
         grad.mul_(scale)
@@ -56,13 +64,31 @@ def clip_grad_norm_(
 ) -> Any:
     """Scale all gradients so that their common norm is at most `max_norm`; returns what it was."""
     found = _listed(parameters)
+    if isinstance(parameters, types.GeneratorType) and not found:
+        warnings.warn(
+            "`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=3
+        )
     grads = [p.grad for p in found if p.grad is not None]
     total_norm = get_total_norm(grads, norm_type, error_if_nonfinite)
     clip_grads_with_norm_(found, max_norm, total_norm)
     return total_norm
 
 
-clip_grad_norm = clip_grad_norm_
+def clip_grad_norm(
+    parameters: Any,
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: Any = None,
+) -> Any:
+    """The name that clip_grad_norm_ had."""
+    warnings.warn(
+        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of "
+        "`torch.nn.utils.clip_grad_norm_`.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 
 
 @no_grad()
@@ -71,6 +97,8 @@ def clip_grad_value_(
 ) -> None:
     """Bring every element of every gradient between -clip_value and clip_value."""
     bound = float(clip_value)
-    for p in _listed(parameters):
-        if p.grad is not None:
-            p.grad.clamp_(min=-bound, max=bound)
+    grads = [p.grad for p in _listed(parameters) if p.grad is not None]
+    for grad in grads:
+        grad.clamp_min_(-bound)
+    for grad in grads:
+        grad.clamp_max_(bound)

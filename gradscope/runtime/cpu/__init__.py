@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from gradscope.runtime import missing
@@ -28,4 +29,6 @@ def synchronize(device: Any = None) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    raise missing.no_module_attribute("torch.cpu", name, list(globals()))
+    if name == "amp":
+        return import_module(f"{__name__}.amp")
+    raise missing.no_module_attribute("torch.cpu", name, [*globals(), "amp"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, NoReturn
 
 from gradscope.runtime import missing
@@ -180,7 +181,5 @@ class OutOfMemoryError(RuntimeError):
 
 def __getattr__(name: str) -> Any:
     if name == "amp":
-        from importlib import import_module
-
-        return import_module(f"{__name__.rpartition('.')[0]}.amp")
-    raise missing.no_module_attribute("torch.cuda", name, list(globals()))
+        return import_module(f"{__name__}.amp")
+    raise missing.no_module_attribute("torch.cuda", name, [*globals(), "amp"])

@@ -1,0 +1,13 @@
+"""Mixed precision: casts that follow the operations, and losses scaled to fit into halves."""
+
+from __future__ import annotations
+
+from gradscope.runtime.amp.autocast_mode import (
+    autocast,
+    custom_bwd,
+    custom_fwd,
+    is_autocast_available,
+)
+from gradscope.runtime.amp.grad_scaler import GradScaler
+
+__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]

@@ -1,0 +1,209 @@
+"""Which operations cast their inputs under autocast on the CPU, and how.
+
+# Note [Autocast off the road]
+Without autocast no call asks for it. While it is on, calls of operations take the long way round
+(`call._call`), which casts what the operation's list says. Functions built of several operations
+that cast as a whole (`linear`: its weight first, then the transpose) get other code when autocast
+is entered for the first time, as Note [Gates] says of gates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import RLock
+from types import FunctionType
+from typing import Any
+
+from gradscope.runtime import dtypes
+from gradscope.runtime.forking import renewed
+from gradscope.runtime.operation import Operation
+from gradscope.runtime.ops import FUNCTIONS, METHODS, NN_FUNCTIONS
+from gradscope.runtime.state import local
+from gradscope.runtime.tensor import Tensor
+
+LOWER = frozenset({
+    "_addmm_activation", "_convolution", "addbmm", "addmm", "baddbmm", "bmm", "conv1d", "conv2d",
+    "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolution",
+    "linalg.vecdot", "linalg_vecdot", "linear", "matmul", "mm", "__matmul__", "prelu",
+    "_prelu_kernel", "scaled_dot_product_attention",
+})  # fmt: skip
+"""What is computed in the lower precision."""
+
+SINGLE = frozenset({
+    "adaptive_avg_pool3d", "adaptive_max_pool3d", "avg_pool3d", "binary_cross_entropy",
+    "binary_cross_entropy_with_logits", "cdist", "cholesky", "cholesky_inverse", "cholesky_solve",
+    "cosine_embedding_loss", "cross_entropy", "ctc_loss", "fractional_max_pool2d",
+    "fractional_max_pool3d", "geqrf", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d",
+    "grid_sample", "hinge_embedding_loss", "huber_loss", "inverse", "kl_div", "l1_loss", "lu_solve",
+    "margin_ranking_loss", "max_pool3d", "max_unpool2d", "max_unpool3d", "mse_loss",
+    "multi_margin_loss", "multilabel_margin_loss", "nanquantile", "nll_loss", "nll_loss2d", "orgqr",
+    "ormqr", "pinverse", "poisson_nll_loss", "polar", "prod", "qr", "quantile", "reflection_pad1d",
+    "reflection_pad2d", "replication_pad1d", "replication_pad2d", "replication_pad3d",
+    "smooth_l1_loss", "soft_margin_loss", "stft", "svd", "trace", "triangular_solve",
+    "triplet_margin_loss", "view_as_complex",
+    *(f"linalg{dot}{name}" for dot in "._" for name in (
+        "cholesky", "cholesky_ex", "cond", "eig", "eigh", "eigvals", "eigvalsh",
+        "householder_product", "inv", "inv_ex", "lstsq", "matrix_rank", "qr", "solve", "svd",
+        "svdvals", "tensorinv", "tensorsolve",
+    )),
+    *(f"fft{dot}{name}" for dot in "._" for name in (
+        "fft", "fft2", "fftn", "hfft", "ifft", "ifft2", "ifftn", "ihfft", "irfft", "irfft2",
+        "irfftn", "rfft", "rfft2", "rfftn",
+    )),
+})  # fmt: skip
+"""What is computed in float32."""
+
+WIDEST = frozenset({"cat", "index_copy", "stack"})
+"""What is computed in the widest dtype it is given."""
+
+LISTED = LOWER | SINGLE | WIDEST
+DEFAULTS = {"cpu": dtypes.bfloat16, "cuda": dtypes.float16}
+
+
+class Settings:
+    """What one thread has said of autocast, and the casts of leaves that it keeps."""
+
+    def __init__(self) -> None:
+        self.enabled = dict.fromkeys(DEFAULTS, False)
+        self.dtypes = dict(DEFAULTS)
+        self.caches = True
+        self.nesting = 0
+        self.kept: dict[int, tuple[Any, Any]] = {}
+
+    def tell(self) -> None:
+        """Let this thread's calls know whether they cast."""
+        state = local.state
+        state.autocast = self if self.enabled["cpu"] else None
+        state.refresh()
+
+    def cast(self, value: Any, to: Any) -> Any:
+        """A tensor of ordinary floats in another dtype; lists of them; all else as it is."""
+        if isinstance(value, list | tuple):
+            return type(value)(self.cast(each, to) for each in value)
+        if not _eligible(value) or value.dtype == to:
+            return value
+        keeps = (
+            self.caches
+            and to is self.dtypes["cpu"]
+            and value.dtype is dtypes.float32
+            and value.requires_grad
+            and value.is_leaf
+            and not value._is_view()
+        )
+        if not keeps:
+            return value.to(to)
+        found = self.kept.get(id(value))
+        if found is None:
+            found = self.kept[id(value)] = (value, value.to(to))
+        return found[1]
+
+    def dtype_for(self, name: str, values: Any) -> Any:
+        """What a listed function is computed in."""
+        if name in LOWER:
+            return self.dtypes["cpu"]
+        if name in SINGLE:
+            return dtypes.float32
+        found = [each.dtype for each in _tensors(values) if _eligible(each)]
+        return dtypes.float32 if dtypes.float32 in found else found[0] if found else None
+
+    def arguments(self, op: Operation, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments of an operation's call, cast as its list says."""
+        name = op.base_name
+        if name not in LISTED:
+            return values
+        to = self.dtype_for(name, values)
+        return values if to is None else tuple(self.cast(value, to) for value in values)
+
+
+def _eligible(value: Any) -> bool:
+    return (
+        isinstance(value, Tensor)
+        and value.is_floating_point()
+        and value.dtype is not dtypes.float64
+        and value.device.type == "cpu"
+    )
+
+
+def _tensors(values: Any) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, list | tuple):
+            yield from _tensors(value)
+        else:
+            yield value
+
+
+@contextmanager
+def _without(state: Any) -> Iterator[None]:
+    """What a function that was cast is made of does not cast again."""
+    settings, state.autocast = state.autocast, None
+    state.refresh()
+    try:
+        yield
+    finally:
+        state.autocast = settings
+        state.refresh()
+
+
+class _Whole:
+    """A function built of several operations that casts as a whole."""
+
+    def __init__(self, name: str, implementation: Callable[..., Any]) -> None:
+        self.name = name
+        self.implementation = implementation
+
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        state = local.state
+        settings = state.autocast
+        if settings is None or state.formula:
+            return self.implementation(*args, **kwargs)
+        to = settings.dtype_for(self.name, (*args, *kwargs.values()))
+        if to is not None:
+            args = tuple(settings.cast(each, to) for each in args)
+            kwargs = {key: settings.cast(each, to) for key, each in kwargs.items()}
+        with _without(state):
+            return self.implementation(*args, **kwargs)
+
+
+def _stand_in(*args: Any, **kwargs: Any) -> Any:
+    whole: Any = "the whole"
+    return whole(args, kwargs)
+
+
+_lock = renewed(RLock())
+_put_up: set[int] = set()
+
+
+def put_up() -> None:
+    """Give functions that cast as a whole the code that does; what is no road of an operation."""
+    with _lock:
+        for table in (NN_FUNCTIONS, FUNCTIONS, METHODS):
+            for name in LISTED & table.keys():
+                function = table[name]
+                plain = isinstance(function, FunctionType) and not hasattr(function, "op")
+                if plain and id(function) not in _put_up:
+                    _put_up.add(id(function))
+                    _replace(name, function)
+
+
+def _replace(name: str, function: FunctionType) -> None:
+    moved = FunctionType(
+        function.__code__,
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+    moved.__kwdefaults__ = function.__kwdefaults__
+    moved.__dict__.update(function.__dict__)
+    whole = _Whole(name, moved)
+    code = _stand_in.__code__
+    function.__code__ = code.replace(
+        co_consts=tuple(whole if each == "the whole" else each for each in code.co_consts),
+        co_filename=f"<road of {name}, cast as a whole>",
+        co_freevars=function.__code__.co_freevars,
+        co_name=function.__name__,
+        co_qualname=function.__qualname__,
+    )
+    function.__defaults__ = function.__kwdefaults__ = None
+    function.__wrapped__ = moved  # type: ignore[attr-defined]

@@ -1,0 +1,11 @@
+"""`torch.cpu.amp`: the names that autocast and GradScaler had for the CPU."""
+
+from __future__ import annotations
+
+from gradscope.runtime import dtypes
+from gradscope.runtime.amp.legacy import autocast_of, scaler_of
+
+__all__ = ["GradScaler", "autocast"]
+
+autocast = autocast_of("cpu", dtypes.bfloat16)
+GradScaler = scaler_of("cpu")

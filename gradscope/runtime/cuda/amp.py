@@ -1,0 +1,11 @@
+"""`torch.cuda.amp`, which without CUDA warns and does nothing."""
+
+from __future__ import annotations
+
+from gradscope.runtime import dtypes
+from gradscope.runtime.amp.legacy import autocast_of, custom_bwd, custom_fwd, scaler_of
+
+__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
+
+autocast = autocast_of("cuda", dtypes.float16)
+GradScaler = scaler_of("cuda")
