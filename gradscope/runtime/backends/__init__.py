@@ -8,6 +8,7 @@ from gradscope.runtime import missing
 from gradscope.runtime.backends import (
     cuda as cuda,
     cudnn as cudnn,
+    mha as mha,
     mkldnn as mkldnn,
     mps as mps,
     openmp as openmp,

@@ -91,6 +91,7 @@ from gradscope.runtime.nn.modules.margins import (
     TripletMarginWithDistanceLoss,
 )
 from gradscope.runtime.nn.modules.module import Module
+from gradscope.runtime.nn.modules.multihead import MultiheadAttention
 from gradscope.runtime.nn.modules.normalization import (
     CrossMapLRN2d,
     GroupNorm,
@@ -148,6 +149,15 @@ from gradscope.runtime.nn.modules.rnn_cells import (
     LSTMCell,
     RNNCell,
     RNNCellBase,
+)
+from gradscope.runtime.nn.modules.transformer import (
+    Transformer,
+    TransformerDecoder,
+    TransformerEncoder,
+)
+from gradscope.runtime.nn.modules.transformer_layers import (
+    TransformerDecoderLayer,
+    TransformerEncoderLayer,
 )
 
 __all__ = [
@@ -239,6 +249,7 @@ __all__ = [
     "MultiLabelMarginLoss",
     "MultiLabelSoftMarginLoss",
     "MultiMarginLoss",
+    "MultiheadAttention",
     "NLLLoss",
     "PReLU",
     "PairwiseDistance",
@@ -271,6 +282,11 @@ __all__ = [
     "Tanh",
     "Tanhshrink",
     "Threshold",
+    "Transformer",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
     "TripletMarginLoss",
     "TripletMarginWithDistanceLoss",
     "Unflatten",

@@ -94,6 +94,10 @@ class LazyLinear(LazyModuleMixin, Linear):
             self.in_features = input.shape[-1]
 
 
+class NonDynamicallyQuantizableLinear(Linear):
+    """The last projection of an attention, under PyTorch's name."""
+
+
 class Embedding(Module):
     """Rows of a table by their number."""
 

@@ -90,3 +90,15 @@ faults(
     + _attention("x, y, z")
     + ".sum(), x, create_graph=True)[0].sum(), x)",
 )
+_heads = "F.multi_head_attention_forward(x, x, x, 4, 2, y, None, None, None, False, 0.0, z, None{})"
+cases(
+    "multi_head_attention_forward",
+    [(5, 3, 4), (12, 4), (4, 4)],
+    _heads.format(""),
+    _heads.format(", need_weights=False"),
+    _heads.format(", static_k=x.detach().reshape(6, 5, 2), static_v=x.detach().reshape(6, 5, 2)"),
+    dtypes=("float32",),
+    tolerance=10,
+    order=1,
+    strided=False,
+)
