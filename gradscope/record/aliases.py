@@ -5,19 +5,24 @@ from __future__ import annotations
 import importlib
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
+from multiprocessing import spawn
 from pkgutil import iter_modules
 from types import ModuleType
+from typing import Any
 
 import gradscope.runtime
 from gradscope.runtime.missing import nearest
 
 ALIAS, RUNTIME = "torch", "gradscope.runtime"
 OWN = "(gradscope's runtime)"
+
+HOMES = {ALIAS: RUNTIME, "safetensors": f"{RUNTIME}.safetensors"}
+"""What a script calls a package, and which one it gets."""
 
 
 class _SameModule(Loader):
@@ -43,10 +48,11 @@ class TorchFinder(MetaPathFinder):
         path: Sequence[str] | None = None,
         target: ModuleType | None = None,
     ) -> ModuleSpec | None:
-        if fullname != ALIAS and not fullname.startswith(f"{ALIAS}."):
+        root = fullname.partition(".")[0]
+        if root not in HOMES:
             return None
-        name = RUNTIME + fullname.removeprefix(ALIAS)
-        if find_spec(name) is None:
+        name = HOMES[root] + fullname.removeprefix(root)
+        if not _is_offered(fullname) or find_spec(name) is None:
             raise ModuleNotFoundError(_no_module(fullname), name=fullname)
         module = importlib.import_module(name)
         return ModuleSpec(fullname, _SameModule(module), is_package=hasattr(module, "__path__"))
@@ -55,23 +61,60 @@ class TorchFinder(MetaPathFinder):
 @contextmanager
 def torch_is_gradscope() -> Iterator[None]:
     """Inside, `import torch` gives gradscope's runtime; PyTorch, if it is installed, stays out."""
-    before = _torch_modules()
+    before = _aliased_modules()
     for name in before:
         del sys.modules[name]
     finder = TorchFinder()
     sys.meta_path.insert(0, finder)
     try:
-        yield
+        with _told_to_children():
+            yield
     finally:
         sys.meta_path.remove(finder)
-        for name in _torch_modules():
+        for name in _aliased_modules():
             del sys.modules[name]
         sys.modules.update(before)
 
 
-def _torch_modules() -> dict[str, ModuleType]:
-    prefix = f"{ALIAS}."
-    return {n: m for n, m in sys.modules.items() if n == ALIAS or n.startswith(prefix)}
+def _aliased_modules() -> dict[str, ModuleType]:
+    return {name: m for name, m in sys.modules.items() if name.partition(".")[0] in HOMES}
+
+
+def _is_offered(name: str) -> bool:
+    """Whether scripts may know of this module: the runtime has many that PyTorch has not."""
+    parent, _, child = name.rpartition(".")
+    return parent != ALIAS or child in gradscope.runtime.LATE or child in _PARTS
+
+
+_PARTS = frozenset({"autograd", "ops", "random"})
+
+# Processes that begin with a fresh Python ------------------------------------------------------
+
+
+class _Aliases:
+    """Part of what such a process is told first; taking it out of its pickle is all it is for."""
+
+    def __reduce__(self) -> tuple[Callable[[], None], tuple[()]]:
+        return _install, ()
+
+
+def _install() -> None:
+    sys.meta_path.insert(0, TorchFinder())
+
+
+@contextmanager
+def _told_to_children() -> Iterator[None]:
+    """Inside, `import torch` gives the runtime in processes that are spawned, too."""
+    prepared: Any = spawn.get_preparation_data
+
+    def with_aliases(name: str) -> dict[str, Any]:
+        return {"gradscope": _Aliases(), **prepared(name)}
+
+    spawn.get_preparation_data = with_aliases
+    try:
+        yield
+    finally:
+        spawn.get_preparation_data = prepared
 
 
 # What is missing -----------------------------------------------------------------------------
@@ -101,10 +144,8 @@ def _lacks(module: str, name: str, words: str = "") -> str:
 
 def _no_module(name: str) -> str:
     parent, _, child = name.rpartition(".")
-    package = sys.modules[RUNTIME + parent.removeprefix(ALIAS)]
-    known = [
-        each.name
-        for each in iter_modules(getattr(package, "__path__", ()))
-        if parent != ALIAS or each.ispkg or each.name in gradscope.runtime.LATE
-    ]
+    root = name.partition(".")[0]
+    package = sys.modules[HOMES[root] + parent.removeprefix(root)]
+    found = (each.name for each in iter_modules(getattr(package, "__path__", ())))
+    known = [each for each in found if _is_offered(f"{parent}.{each}")]
     return f"No module named '{name}' {OWN}{nearest(child, known)}"

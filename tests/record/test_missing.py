@@ -31,6 +31,22 @@ MISSING = {
         "AttributeError: 'Tensor' object has no attribute 'summ'"
         "; the nearest there is: sum, mm, nansum. Did you mean: 'sum'?"
     ),
+    "import torch.road": (
+        "ModuleNotFoundError: No module named 'torch.road' (gradscope's runtime)"
+        "; the nearest there is: random"
+    ),
+    "import torch; torch.nn.functional.relux": (
+        "AttributeError: module 'torch.nn.functional' has no attribute 'relux' (gradscope's "
+        "runtime); the nearest there is: relu, relu_, relu6. Did you mean: 'relu'?"
+    ),
+    "from torch.utils.data import DataLoadr": (
+        "ImportError: cannot import name 'DataLoadr' from 'torch.utils.data' (gradscope's runtime)"
+        "; the nearest there is: DataLoader, dataloader"
+    ),
+    "import safetensors.torchh": (
+        "ModuleNotFoundError: No module named 'safetensors.torchh' (gradscope's runtime)"
+        "; the nearest there is: torch"
+    ),
 }
 
 
@@ -104,3 +120,85 @@ def test_pytorch_of_this_process_comes_back_after_a_script(house: House) -> None
     )
 
     assert house.python("looks.py").out == "gradscope.runtime\nTrue\n"
+
+
+SCRIPT = """
+import argparse
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+import torch.optim as optim
+import torch.utils.data as data
+import torch.multiprocessing as mp
+import torch.backends.cudnn as cudnn
+import torch.distributed as dist
+import torch.hub, torch.cuda, torch.profiler, torch.linalg, torch.version
+from torch import Tensor, nn, optim
+from torch.autograd import Function, Variable, grad
+from torch.autograd.functional import hessian, jacobian
+from torch.autograd.profiler import record_function
+from torch.nn import Linear, Module, Parameter
+from torch.nn.modules.loss import _Loss
+from torch.nn.parallel import DataParallel
+from torch.nn.utils import clip_grad_norm_
+from torch.optim import Adam, lr_scheduler
+from torch.optim.lr_scheduler import StepLR
+from torch.optim.optimizer import Optimizer
+from torch.serialization import add_safe_globals
+from torch.testing import assert_close
+from torch.types import Number
+from torch.utils.checkpoint import checkpoint
+from torch.utils.data import DataLoader, Dataset, random_split
+from torch.utils.data.sampler import SubsetRandomSampler
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+import neighbour
+from package.inside import VALUE
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--lr", type=float)
+    parser.add_argument("--no-cuda", action="store_true")
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    print(parser.parse_args(), device, neighbour.VALUE, VALUE, open("data.txt").read())
+    save_file(nn.Linear(1, 1).state_dict(), "w.safetensors")
+    print(list(load_file("w.safetensors")))
+    raise SystemExit(3)
+"""
+
+
+def test_what_scripts_import_is_there(house: House) -> None:
+    house.write(SCRIPT, "scripts/script.py")
+    house.write("VALUE = 1", "scripts/neighbour.py")
+    house.write("", "scripts/package/__init__.py")
+    house.write("from .beside import VALUE", "scripts/package/inside.py")
+    house.write("VALUE = 2", "scripts/package/beside.py")
+    house.write("read", "data.txt")
+
+    ran = house.trace("scripts/script.py", "--lr", "0.5", "--no-cuda")
+
+    assert ran.err == ""
+    assert ran.code == 3
+    assert ran.out == "Namespace(lr=0.5, no_cuda=True) cpu 1 2 read\n['bias', 'weight']\n"
+
+
+SPAWNS = """
+import torch
+import torch.multiprocessing as mp
+def work(rank, shared):
+    x = torch.ones(2, requires_grad=True)
+    (x * rank).sum().backward()
+    shared.put((rank, x.grad.tolist(), torch.__version__.endswith("gradscope")))
+if __name__ == "__main__":
+    shared = mp.get_context("spawn").SimpleQueue()
+    mp.spawn(work, (shared,), nprocs=2)
+    print(sorted(shared.get() for _ in range(2)))
+"""
+
+
+def test_processes_that_are_spawned_have_the_runtime_too(house: House) -> None:
+    house.write(SPAWNS)
+
+    ran = house.trace("script.py")
+
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out == "[(0, [0.0, 0.0], True), (1, [1.0, 1.0], True)]\n"
