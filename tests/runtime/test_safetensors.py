@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradscope.runtime.safetensors import SafetensorError, numpy as arrays, safe_open
+from gradscope.runtime.safetensors import SafetensorError, safe_open
 from gradscope.runtime.safetensors.torch import (
     load,
     load_file,
