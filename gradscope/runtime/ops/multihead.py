@@ -142,7 +142,8 @@ def _in_heads(inputs, weights, bias, apart):
         return _projected_apart(inputs, weights, bias)
     if weights is None:
         raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
-    return _projected(*inputs, weights, bias)
+    query, key, value = inputs
+    return _projected(query, key, value, weights, bias)
 
 
 def _averaged(weights, batch, num_heads, average):
