@@ -18,7 +18,8 @@ from gradscope.runtime.op import (
     refuses,
     w,
 )
-from gradscope.runtime.ops import FUNCTIONS, nn_function
+from gradscope.runtime.ops import FUNCTIONS, NN_FUNCTIONS, nn_function
+from gradscope.runtime.ops.padding import pad
 from gradscope.runtime.ops.standard import (
     curvature,
     kept_moments,
@@ -155,3 +156,26 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
 
 
 FUNCTIONS["rms_norm"] = rms_norm
+
+
+@nn_function
+def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
+    """Each element, damped by the mean square of its neighbours in the channels around it."""
+    dims = input.dim()
+    if dims < 3:
+        raise ValueError(
+            "Expected 3D or higher dimensionality                          input "
+            f"(got {dims} dimensions)"
+        )
+    if input.numel() == 0:
+        return input
+    around, squares = (size // 2, (size - 1) // 2), input.mul(input)
+    if dims == 3:
+        padded = pad(squares.unsqueeze(1), (0, 0, *around))
+        means = NN_FUNCTIONS["avg_pool2d"](padded, (size, 1), stride=1).squeeze(1)
+    else:
+        shape = input.shape
+        padded = pad(squares.view(shape[0], 1, shape[1], shape[2], -1), (0, 0, 0, 0, *around))
+        means = NN_FUNCTIONS["avg_pool3d"](padded, (size, 1, 1), stride=1).squeeze(1)
+        means = means.view(shape)
+    return input / means.mul(alpha).add(k).pow(beta)

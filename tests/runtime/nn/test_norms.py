@@ -31,6 +31,8 @@ CALLS = (
     ("nn.GroupNorm(1, 6, affine=False)", (2, 6)),
     ("nn.RMSNorm(5)", (2, 3, 5)),
     ("nn.RMSNorm((3, 5), eps=0.1, elementwise_affine=False)", (2, 3, 5)),
+    ("nn.LocalResponseNorm(3)", (2, 6, 4)),
+    ("nn.LocalResponseNorm(2, alpha=0.1, k=2.0)", (2, 6, 2, 3)),
     ("nn.CrossMapLRN2d(3)", (2, 6, 2, 3)),
 )
 

@@ -133,3 +133,13 @@ faults(
     "F.rms_norm(x, ())",
     "F.rms_norm(x.long(), (5,))",
 )
+cases(
+    "local_response_norm",
+    [IMAGES],
+    "F.local_response_norm(x, 3)",
+    "F.local_response_norm(x[0], 2, 0.1, 0.5, 2.0)",
+    dtypes=("float32",),
+    tolerance=10,
+    strided=False,
+)
+faults("local_response_norm", [IMAGES], "F.local_response_norm(x[0, 0], 2)")
