@@ -37,6 +37,7 @@ from gradscope.runtime.traits import (
     F_ONLY,
     FLOATS,
     FUNCTION_ONLY,
+    GAPS,
     IN_STORAGE,
     INTERNAL,
     LINEAR,
@@ -81,6 +82,7 @@ __all__ = [
     "FLOATS",
     "FUNCTION_ONLY",
     "F_ONLY",
+    "GAPS",
     "INTERNAL",
     "IN_STORAGE",
     "LINEAR",
@@ -191,6 +193,7 @@ def _declare(
         numbers=TENSORS_ONLY not in traits,
         refused="".join(t.kinds for t in traits if isinstance(t, Refused) and not t.by_numpy),
         nondifferentiable_outputs=tuple(names.index(n) for n in without),
+        gaps=GAPS in traits,
     )
     if plan.differentiable != tuple(differentiable):
         raise TypeError(
@@ -357,8 +360,13 @@ def _shown(made: Operation) -> tuple[str, ...]:
     concealed = {n for t in made.traits if isinstance(t, Hidden) for n in t.names}
     endings = {"shape": "_sym_sizes", "strides": "_sym_strides", "numel": "_sym_numel"}
     concealed |= {s.name for s in made.plan.slots if s.kind == "dtype"}
+    optional = {p.name for p in made.plan.parameters if p.optional}
     return tuple(
-        "" if s.name in concealed else s.source + endings[s.kind] if s.kind in endings else s.name
+        ""
+        if s.name in concealed
+        else s.source + endings[s.kind] + ("_opt" if s.source in optional else "")
+        if s.kind in endings
+        else s.name
         for s in made.plan.slots
     )
 

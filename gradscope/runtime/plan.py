@@ -65,6 +65,7 @@ class Plan:
     memory: Memory | None = None
     direct: bool = False  # the kernel of an in-place operation can write where it is told to
     nondifferentiable_outputs: tuple[int, ...] = ()
+    gaps: bool = False  # its formula takes None for a gradient that never came, not zeros
 
     @property
     def tensors(self) -> tuple[Parameter, ...]:

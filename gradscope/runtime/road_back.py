@@ -48,6 +48,8 @@ def _incoming(plan: Plan, *, arrays: bool) -> list[str]:
     none = "return (None,) * len(node.next_functions)"
     if plan.outputs == 1:
         return ["    grad = grads[0]", "    if grad is None:", f"        {none}"]
+    if plan.gaps:
+        return ["    grad = grads", "    if all([g is None for g in grads]):", f"        {none}"]
     kind = "arrays" if arrays else "tensors"
     return [
         f"    grad = defined_{kind}(node, grads)",

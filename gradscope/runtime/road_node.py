@@ -94,8 +94,11 @@ def keep_slot(plan: Plan, slot: Slot, saving: str) -> str:
     if slot.kind == "numel":
         return f"a_{slot.source}.size"
     if slot.kind == "shape":
-        many = any(p.many and p.name == slot.source for p in plan.parameters)
-        return f"[a.shape for a in a_{slot.source}]" if many else f"a_{slot.source}.shape"
+        p = next(p for p in plan.parameters if p.name == slot.source)
+        if p.many:
+            return f"[a.shape for a in a_{p.name}]"
+        absent = f" if a_{p.name} is not None else (0,)" if p.optional else ""
+        return f"(a_{p.name}.shape{absent})"
     if slot.kind == "strides":
         return f"(a_{slot.source}.strides if e_{slot.source} else ())"
     if slot.kind == "output":

@@ -42,6 +42,8 @@ METHOD_ONLY = Trait()
 """It is a method of tensors only."""
 FUNCTION_ONLY = Trait()
 """It is a function only."""
+GAPS = Trait()
+"""Of several outputs some may be None; its formula takes None for a gradient that never came."""
 INTERNAL = Trait()
 """Users do not see it: a part of another operation."""
 TENSORS_ONLY = Trait()

@@ -45,9 +45,11 @@ def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     return made
 
 
-def inner(function: Callable[..., Any]) -> Any:
+def inner(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """A function that only kernels call: it becomes a part of each of them."""
-    made = njit(error_model="numpy", nogil=True)(function)
+    if function is None:
+        return lambda function: inner(function, **options)
+    made = njit(**{"error_model": "numpy", "nogil": True, **options})(function)
     INNER.append(made)
     return made
 

@@ -7,8 +7,8 @@ instructions of it; the sigmoid of x is half of 1 + tanh(x / 2).
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from gradscope.runtime.kernels.compiled import compiled, inner
 from gradscope.runtime.kernels.support import Array
 
 EDGE = np.float32(8.8)  # beyond it tanh is 1 to the last digit but one
@@ -34,7 +34,7 @@ Q1, Q2, Q3, Q4 = (
 )
 
 
-@njit(cache=True, error_model="numpy", inline="always")
+@inner(inline="always")
 def _tanh(x):  # type: ignore[no-untyped-def]
     x = EDGE if x > EDGE else x  # noqa: FURB136 -- keeps NaN
     x = -EDGE if x < -EDGE else x  # noqa: FURB136
@@ -48,31 +48,31 @@ def _tanh(x):  # type: ignore[no-untyped-def]
 # that it may compute eight or sixteen numbers at once.
 
 
-@njit(cache=True, error_model="numpy", fastmath={"contract"})
+@inner(fastmath={"contract"})
 def _sigmoids(row: Array, more: Array, bias: Array) -> None:
     for j in range(row.size):
         row[j] = HALF + HALF * _tanh(HALF * (row[j] + more[j] + bias[j]))
 
 
-@njit(cache=True, error_model="numpy", fastmath={"contract"})
+@inner(fastmath={"contract"})
 def _tanhs(row: Array, more: Array, bias: Array) -> None:
     for j in range(row.size):
         row[j] = _tanh(row[j] + more[j] + bias[j])
 
 
-@njit(cache=True, error_model="numpy", fastmath={"contract"})
+@inner(fastmath={"contract"})
 def _cells(entering: Array, kept: Array, new: Array, before: Array, cells: Array) -> None:
     for j in range(cells.size):
         cells[j] = kept[j] * before[j] + entering[j] * new[j]
 
 
-@njit(cache=True, error_model="numpy", fastmath={"contract"})
+@inner(fastmath={"contract"})
 def _states(leaving: Array, cells: Array, state: Array) -> None:
     for j in range(cells.size):
         state[j] = leaving[j] * _tanh(cells[j])
 
 
-@njit(cache=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def cell(gates: Array, more: Array, bias: Array, before: Array, cells: Array, state: Array) -> None:
     n = before.shape[1]
     for b in range(before.shape[0]):
@@ -84,7 +84,7 @@ def cell(gates: Array, more: Array, bias: Array, before: Array, cells: Array, st
         _states(row[3 * n :], cells[b], state[b])
 
 
-@njit(cache=True, error_model="numpy", fastmath={"contract"})
+@inner(fastmath={"contract"})
 def _backward(
     entering: Array,
     kept: Array,
@@ -111,7 +111,7 @@ def _backward(
         to_cells[j] = inner * kept[j]
 
 
-@njit(cache=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def cell_backward(
     gates: Array,
     cells: Array,

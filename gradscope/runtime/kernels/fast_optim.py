@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numba import carray, njit, types
+from numba import carray, types
 from numba.extending import intrinsic
 
+from gradscope.runtime.kernels.compiled import compiled, inner
 from gradscope.runtime.kernels.support import Array
 
 DATA_OFFSET = 16
@@ -56,7 +57,7 @@ def _fused(typing: Any, x: Any, y: Any, z: Any) -> Any:
     return x(x, y, z), generate
 
 
-@njit(cache=True)
+@inner
 def _read(table: Array, offset: Any) -> None:
     like = np.empty(0, np.uint64)
     for row in range(table.shape[0]):
@@ -74,7 +75,7 @@ def _objects_can_be_read() -> bool:
     return int(table[0, 0]) == _told_by_numpy(probe)
 
 
-@njit(inline="always")
+@inner(inline="always")
 def _multiply_add(x, y, z, single):  # type: ignore[no-untyped-def]
     """Round once for float32; float64 rounds twice, as its plain twin must."""
     if single:
@@ -82,7 +83,7 @@ def _multiply_add(x, y, z, single):  # type: ignore[no-untyped-def]
     return x * y + z
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def _sgd(table: Array, sizes: Array, c: Array, like: Array, single: Any) -> None:
     decay, momentum, share, minus_lr = c[1], c[2], c[3], c[0]
     nesterov, maximize, moves = c[4] != 0, c[5] != 0, c[6] != 0
@@ -103,7 +104,7 @@ def _sgd(table: Array, sizes: Array, c: Array, like: Array, single: Any) -> None
             param[i] = _multiply_add(g, minus_lr, param[i], single)
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def _adam(table: Array, sizes: Array, c: Array, like: Array, single: Any) -> None:
     shrink, decay, weight, beta2, share = c[0], c[1], c[2], c[3], c[4]
     correction, eps, minus_size, other_weight = c[5], c[6], c[7], c[8]
@@ -137,7 +138,7 @@ def _adam(table: Array, sizes: Array, c: Array, like: Array, single: Any) -> Non
             param[i] = p + m * minus_size / root
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def _rmsprop(table: Array, sizes: Array, c: Array, like: Array, single: Any) -> None:
     minus_lr, alpha, eps, decay, momentum = c[0], c[1], c[2], c[3], c[4]
     weight, other_weight = c[5], c[6]

@@ -1,0 +1,322 @@
+"""Windows of images as columns of a matrix, and back; products of channels one by one.
+
+Arrays are contiguous and passed flat; sizes come as tuples over depth, height and width. A window
+may look past the edge of its image, where zeros are. Loops run over whole lines of an image, of
+which the part inside is known before the line begins, so that they become vector instructions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradscope.runtime.kernels.compiled import compiled, inner
+from gradscope.runtime.kernels.support import Array
+
+uint = np.uintp
+
+
+@inner
+def _inside(shift: int, step: int, size: int, count: int) -> Any:
+    """The window positions [low, high) whose element at position * step + shift is in the image."""
+    low = 0 if shift >= 0 else (step - 1 - shift) // step
+    high = (size - 1 - shift) // step + 1 if size > shift else 0
+    low = min(low, count)
+    return low, max(low, min(high, count))
+
+
+# An index is unsigned wherever it is computed: of a signed one Numba asks each time whether it
+# counts from the end, and no vector instructions come of it.
+@inner
+def _copy(out: Array, start: int, x: Array, source: int, low: int, high: int, step: int) -> None:
+    if step == 1:
+        for i in range(low, high):
+            out[uint(start + i)] = x[uint(source + i)]
+    else:
+        for i in range(low, high):
+            out[uint(start + i)] = x[uint(source + i * step)]
+
+
+@inner
+def _clear(out: Array, start: int, stop: int) -> None:
+    for i in range(start, stop):
+        out[uint(i)] = 0
+
+
+@inner
+def _add(x: Array, target: int, made: Array, start: int, low: int, high: int, step: int) -> None:
+    if step == 1:
+        for i in range(low, high):
+            x[uint(target + i)] += made[uint(start + i)]
+    else:
+        for i in range(low, high):
+            x[uint(target + i * step)] += made[uint(start + i)]
+
+
+@compiled
+def im2col(
+    x: Array,
+    columns: Array,
+    sizes: Any,
+    kernel: Any,
+    out: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    lines: Any,
+) -> None:
+    """Write what each window sees into a column, for some lines of windows of some images.
+
+    `sizes` are those of x: images, channels, depth, height, width. `lines` are the first and the
+    last of the lines of windows, counted over depth and height.
+    """
+    images, channels, depth, height, width = sizes
+    first, last = lines
+    tall, wide, step = out[1], out[2], stride[2]
+    start = 0
+    for channel in range(channels):
+        for a in range(kernel[0]):
+            for b in range(kernel[1]):
+                up = b * dilation[1] - padding[1]
+                for c in range(kernel[2]):
+                    shift = c * dilation[2] - padding[2]
+                    low, high = _inside(shift, step, width, wide)
+                    for image in range(images):
+                        plane = (image * channels + channel) * depth
+                        z = (first // tall) * stride[0] + a * dilation[0] - padding[0]
+                        row = first % tall
+                        for _ in range(first, last):
+                            y = row * stride[1] + up
+                            if z < 0 or z >= depth or y < 0 or y >= height:
+                                _clear(columns, start, start + wide)
+                            else:
+                                source = ((plane + z) * height + y) * width + shift
+                                _clear(columns, start, start + low)
+                                _copy(columns, start, x, source, low, high, step)
+                                _clear(columns, start + high, start + wide)
+                            start += wide
+                            row += 1
+                            if row == tall:
+                                row = 0
+                                z += stride[0]
+
+
+@compiled
+def col2im(
+    columns: Array,
+    x: Array,
+    sizes: Any,
+    kernel: Any,
+    out: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    lines: Any,
+) -> None:
+    """Add every column to what its window sees: the transpose of im2col."""
+    images, channels, depth, height, width = sizes
+    first, last = lines
+    tall, wide, step = out[1], out[2], stride[2]
+    start = 0
+    for channel in range(channels):
+        for a in range(kernel[0]):
+            for b in range(kernel[1]):
+                up = b * dilation[1] - padding[1]
+                for c in range(kernel[2]):
+                    shift = c * dilation[2] - padding[2]
+                    low, high = _inside(shift, step, width, wide)
+                    for image in range(images):
+                        plane = (image * channels + channel) * depth
+                        z = (first // tall) * stride[0] + a * dilation[0] - padding[0]
+                        row = first % tall
+                        for _ in range(first, last):
+                            y = row * stride[1] + up
+                            if z >= 0 and z < depth and y >= 0 and y < height:
+                                target = ((plane + z) * height + y) * width + shift
+                                _add(x, target, columns, start, low, high, step)
+                            start += wide
+                            row += 1
+                            if row == tall:
+                                row = 0
+                                z += stride[0]
+
+
+@inner
+def _scaled(
+    out: Array, at: int, x: Array, seen: int, low: int, high: int, step: int, by: Any
+) -> None:
+    if step == 1:
+        for i in range(low, high):
+            out[uint(at + i)] += by * x[uint(seen + i)]
+    else:
+        for i in range(low, high):
+            out[uint(at + i)] += by * x[uint(seen + i * step)]
+
+
+@inner
+def _scaled_back(
+    x: Array, seen: int, out: Array, at: int, low: int, high: int, step: int, by: Any
+) -> None:
+    if step == 1:
+        for i in range(low, high):
+            x[uint(seen + i)] += by * out[uint(at + i)]
+    else:
+        for i in range(low, high):
+            x[uint(seen + i * step)] += by * out[uint(at + i)]
+
+
+@inner(fastmath={"reassoc", "contract"})
+def _dot(out: Array, at: int, x: Array, seen: int, low: int, high: int, step: int) -> Any:
+    total = x.dtype.type(0)
+    if step == 1:
+        for i in range(low, high):
+            total += out[uint(at + i)] * x[uint(seen + i)]
+    else:
+        for i in range(low, high):
+            total += out[uint(at + i)] * x[uint(seen + i * step)]
+    return total
+
+
+@compiled
+def each_channel(
+    x: Array,
+    weight: Array,
+    made_of: Array,
+    sizes: Any,
+    many: int,
+    kernel: Any,
+    out: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+) -> None:
+    """Add to each output channel what its windows see of one input channel, times a weight."""
+    images, channels, depth, height, width = sizes
+    deep, tall, wide = out
+    step, count = stride[2], deep * tall * wide
+    taps = kernel[0] * kernel[1] * kernel[2]
+    for image in range(images):
+        for made in range(channels * many):
+            plane = (image * channels + made // many) * depth
+            tap = made * taps
+            for a in range(kernel[0]):
+                for b in range(kernel[1]):
+                    for c in range(kernel[2]):
+                        shift = c * dilation[2] - padding[2]
+                        low, high = _inside(shift, step, width, wide)
+                        start = (image * channels * many + made) * count
+                        by = weight[uint(tap)]
+                        for line in range(deep):
+                            z = line * stride[0] + a * dilation[0] - padding[0]
+                            if z < 0 or z >= depth:
+                                start += tall * wide
+                                continue
+                            y = b * dilation[1] - padding[1]
+                            for _ in range(tall):
+                                if y >= 0 and y < height:
+                                    seen = ((plane + z) * height + y) * width + shift
+                                    _scaled(made_of, start, x, seen, low, high, step, by)
+                                y += stride[1]
+                                start += wide
+                        tap += 1
+
+
+@compiled
+def each_channel_to_input(
+    grad: Array,
+    weight: Array,
+    x: Array,
+    sizes: Any,
+    many: int,
+    kernel: Any,
+    out: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+) -> None:
+    """Add to the gradient of each channel what its windows pass on."""
+    images, channels, depth, height, width = sizes
+    deep, tall, wide = out
+    step, count = stride[2], deep * tall * wide
+    taps = kernel[0] * kernel[1] * kernel[2]
+    for image in range(images):
+        for made in range(channels * many):
+            plane = (image * channels + made // many) * depth
+            tap = made * taps
+            for a in range(kernel[0]):
+                for b in range(kernel[1]):
+                    for c in range(kernel[2]):
+                        shift = c * dilation[2] - padding[2]
+                        low, high = _inside(shift, step, width, wide)
+                        start = (image * channels * many + made) * count
+                        by = weight[uint(tap)]
+                        for line in range(deep):
+                            z = line * stride[0] + a * dilation[0] - padding[0]
+                            if z < 0 or z >= depth:
+                                start += tall * wide
+                                continue
+                            y = b * dilation[1] - padding[1]
+                            for _ in range(tall):
+                                if y >= 0 and y < height:
+                                    seen = ((plane + z) * height + y) * width + shift
+                                    _scaled_back(x, seen, grad, start, low, high, step, by)
+                                y += stride[1]
+                                start += wide
+                        tap += 1
+
+
+@compiled
+def each_channel_to_weight(
+    grad: Array,
+    x: Array,
+    weight: Array,
+    sizes: Any,
+    many: int,
+    kernel: Any,
+    out: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+) -> None:
+    """Add to the gradient of each weight the products that it stood in."""
+    images, channels, depth, height, width = sizes
+    deep, tall, wide = out
+    step, count = stride[2], deep * tall * wide
+    taps = kernel[0] * kernel[1] * kernel[2]
+    for image in range(images):
+        for made in range(channels * many):
+            plane = (image * channels + made // many) * depth
+            tap = made * taps
+            for a in range(kernel[0]):
+                for b in range(kernel[1]):
+                    for c in range(kernel[2]):
+                        shift = c * dilation[2] - padding[2]
+                        low, high = _inside(shift, step, width, wide)
+                        start = (image * channels * many + made) * count
+                        total = 0.0
+                        for line in range(deep):
+                            z = line * stride[0] + a * dilation[0] - padding[0]
+                            if z < 0 or z >= depth:
+                                start += tall * wide
+                                continue
+                            y = b * dilation[1] - padding[1]
+                            for _ in range(tall):
+                                if y >= 0 and y < height:
+                                    seen = ((plane + z) * height + y) * width + shift
+                                    total += _dot(grad, start, x, seen, low, high, step)
+                                y += stride[1]
+                                start += wide
+                        weight[uint(tap)] += total
+                        tap += 1
+
+
+def warm() -> None:
+    """Call every kernel of this file once for each dtype it is for."""
+    one = (1, 1, 1)
+    for kind in (np.float32, np.float64):
+        numbers = np.ones(1, kind)
+        for kernel in (im2col, col2im):
+            kernel(numbers, numbers, (1, 1, *one), one, one, one, (0, 0, 0), one, (0, 1))
+        for kernel in (each_channel, each_channel_to_input, each_channel_to_weight):
+            kernel(numbers, numbers, numbers, (1, 1, *one), 1, one, one, one, (0, 0, 0), one)
