@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradscope.runtime import missing, ops
-from gradscope.runtime.ops.inverse import LinAlgError
+from gradscope.runtime.ops.matrices import LinAlgError
 
 __all__ = ["LinAlgError"]
 

@@ -26,8 +26,8 @@ UNSEEN = frozenset({
 
 IN_PYTHON = frozenset({
     "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_tensors",
-    "cartesian_prod", "chain_matmul", "einsum", "meshgrid", "norm", "split", "tensordot",
-    "unique", "unique_consecutive", "unravel_index",
+    "cartesian_prod", "chain_matmul", "einsum", "istft", "lu", "meshgrid", "norm", "split", "stft",
+    "tensordot", "unique", "unique_consecutive", "unravel_index",
 })  # fmt: skip
 """Functions of the top module that are PyTorch's `torch.functional`."""
 
@@ -59,8 +59,8 @@ HIDDEN_METHODS = frozenset({
 PYTHON_METHODS = frozenset({
     "__array__", "__contains__", "__deepcopy__", "__floordiv__", "__format__", "__ipow__",
     "__len__", "__pow__", "__rdiv__", "__repr__", "__rfloordiv__", "__rlshift__", "__rmatmul__",
-    "__rmod__", "__rpow__", "__rrshift__", "__rsub__", "__rtruediv__", "backward", "norm",
-    "register_hook",
+    "__rmod__", "__rpow__", "__rrshift__", "__rsub__", "__rtruediv__", "backward", "istft",
+    "lu", "norm", "register_hook", "stft",
     "register_post_accumulate_grad_hook", "split", "unflatten", "unique", "unique_consecutive",
 })  # fmt: skip
 

@@ -50,6 +50,7 @@ OTHER_NODES = frozenset(
         "cartesian_prod",
         "copy_",
         "cumprod",
+        "det",
         "expand",
         "fft.hfft",
         "fill_",
@@ -60,13 +61,29 @@ OTHER_NODES = frozenset(
         "index_copy",
         "index_copy_",
         "index_fill",
-        "index_fill_",
         "index_fill.int_Tensor",
+        "index_fill_",
         "index_fill_.int_Tensor",
         "index_put_.fill",
         "kthvalue",
         "layer_norm",
+        "linalg.det",
+        "linalg.eig",
+        "linalg.eigh",
+        "linalg.eigvals",
+        "linalg.lu",
+        "linalg.lu_factor",
+        "linalg.lu_factor_ex",
+        "linalg.lu_solve",
+        "linalg.qr",
+        "linalg.slogdet",
+        "linalg.svd",
+        "linalg.svdvals",
         "linear",
+        "logdet",
+        "lu",
+        "lu_solve",
+        "lu_unpack",
         "matmul",
         "max",
         "min",
@@ -74,17 +91,23 @@ OTHER_NODES = frozenset(
         "mv",
         "pad",
         "prelu",
+        "qr",
         "repeat",
+        "slogdet",
         "soft_margin_loss",
         "sort",
         "sort.stable",
         "stack",
+        "svd",
         "tile",
         "topk",
         "trace",
+        "triangular_solve",
         "zero_",
     ]
 )
+SIGNS_ARE_FREE = frozenset(f"Linalg{name}Backward0" for name in ("Eig", "Eigh", "Qr", "Svd"))
+"""Nodes of decompositions whose vectors each LAPACK turns as it likes."""
 SAME_NODES_AGAIN = [
     p
     for p in DIFFERENTIABLE
@@ -167,7 +190,8 @@ def test_what_one_gradient_alone_needs_is_pytorchs(
 
 
 def assert_same_saved(found: oracle.Run, expected: oracle.Run) -> None:
-    nodes = zip(oracle.walk(found.outputs), oracle.walk(expected.outputs), strict=True)
+    nodes = list(zip(oracle.walk(found.outputs), oracle.walk(expected.outputs), strict=True))
+    turned = any(oracle.name_of(node) in SIGNS_ARE_FREE for _, (node, _) in nodes)
     for (our_node, _), (their_node, _) in nodes:
         kept, known = oracle.saved_of(our_node), oracle.saved_of(their_node)
         name = oracle.name_of(their_node)
@@ -179,7 +203,10 @@ def assert_same_saved(found: oracle.Run, expected: oracle.Run) -> None:
                 # A Python number: kept in the dtype it was computed in, PyTorch keeps float64.
                 assert float(kept[slot]) == pytest.approx(float(value), nan_ok=True), where
             else:
-                oracle.assert_same(kept[slot], value, 1.0, where)
+                pair = (kept[slot], value)
+                if turned and oracle.is_tensor(value):
+                    pair = (kept[slot].detach().abs(), value.detach().abs())
+                oracle.assert_same(*pair, 1.0, where)
 
 
 @pytest.mark.parametrize("sample", DIFFERENTIABLE)
@@ -320,9 +347,10 @@ def test_wrong_calls_are_refused_in_pytorchs_words(
     with pytest.raises(Exception) as expected:
         theirs.run(call, [array.copy() for array in arrays], wanted)
 
-    with pytest.raises(type(expected.value)) as found:
+    with pytest.raises(Exception) as found:
         ours.run(call, arrays, wanted)
 
+    assert type(expected.value).__name__ in [c.__name__ for c in type(found.value).__mro__]
     assert first_line(found.value) == first_line(expected.value)
 
 
