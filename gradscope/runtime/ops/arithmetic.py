@@ -55,14 +55,14 @@ add__alpha = op(
 )
 add__Scalar = op(
     "AddBackward1",
-    lambda self, other: self + other,
+    with_number(np.add, floats=False),
     ELEMENTWISE,
     INTERNAL,
     self=lambda grad: grad,
 )
 sub__Scalar = op(
     "SubBackward1",
-    lambda self, other: self - other,
+    with_number(np.subtract, floats=False),
     ELEMENTWISE,
     INTERNAL,
     self=lambda grad: grad,

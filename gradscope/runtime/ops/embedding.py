@@ -14,6 +14,7 @@ from gradscope.runtime.op import (
     w,
 )
 from gradscope.runtime.ops import FUNCTIONS, nn_function
+from gradscope.runtime.ops.bags import shorten
 from gradscope.runtime.placement import wrapped_on
 from gradscope.runtime.tensor_geometry import type_name
 
@@ -26,6 +27,8 @@ def _embedding(
     sparse=False,
     weight_sym_argsize_0=0,
 ):
+    if weight.ndim != 2:
+        raise RuntimeError("'weight' must be 2-D")
     if indices.dtype.char not in "lqi":
         raise RuntimeError(
             "Expected tensor for argument #1 'indices' to have one of the following scalar types: "
@@ -109,13 +112,13 @@ def embedding(
     sparse=False,
 ):
     """The rows of `weight` that `input` names."""
-    rows = weight._array.shape[0]
+    rows = weight._array.shape[0] if weight._array.ndim else 0
     if padding_idx is not None:
         if not -rows <= padding_idx < rows:
             raise AssertionError("Padding_idx must be within num_embeddings")
         padding_idx = padding_idx + rows if padding_idx < 0 else padding_idx
     if max_norm is not None:
-        raise NotImplementedError("gradscope's embedding has no max_norm yet")
+        shorten(weight, input, max_norm, norm_type)
     return _of_table(
         weight, input, -1 if padding_idx is None else padding_idx, scale_grad_by_freq, sparse
     )

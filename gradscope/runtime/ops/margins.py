@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from gradscope.runtime import dtypes
 from gradscope.runtime.autograd.grad_mode import no_grad
 from gradscope.runtime.call import wrapped_number
 from gradscope.runtime.op import (
@@ -58,9 +59,34 @@ soft_margin_loss__default = op(
 )
 
 
+def _check_classes(self, target, weight):
+    """Refuse what does not fit together, in PyTorch's words."""
+    if self.ndim > 2 or (self.ndim and not self.shape[-1]):
+        raise RuntimeError(
+            "Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
+            f"{list(self.shape)}"
+        )
+    batch, classes = self.shape if self.ndim == 2 else (1, self.size)
+    if target.ndim > 1 or target.size != batch:
+        raise RuntimeError(
+            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input "
+            f"samples (batch size). Expected target size [{batch}], but got {list(target.shape)}. "
+            f"Input has shape {list(self.shape)}."
+        )
+    if weight is not None and weight.shape != (classes,):
+        raise RuntimeError(
+            f"inconsistent weight size, expected {classes} but got {list(weight.shape)}"
+        )
+    if target.dtype != np.int64:
+        kind = dtypes.from_numpy(target.dtype).scalar_name
+        raise RuntimeError(f"expected scalar type Long but found {kind}")
+    if target.size and not (target.min() >= 0 and target.max() < classes):
+        raise RuntimeError("target out of range")
+
+
 def _distances(self, target, p, margin, weight):
     """How far each wrong class's score comes within the margin of the right one's."""
-    rows = self if self.ndim == 2 else self[None]
+    rows = self if self.ndim == 2 else self.reshape(1, -1)
     right = np.expand_dims(target.reshape(-1), 1)
     near = np.maximum(margin - np.take_along_axis(rows, right, 1) + rows, 0)
     losses = near if p == 1 else near * near
@@ -70,6 +96,7 @@ def _distances(self, target, p, margin, weight):
 
 
 def _multi_margin(self, target, p=1, margin=1.0, weight=None, reduction=1):
+    _check_classes(self, target, weight)
     rows, _, _, losses = _distances(self, target, p, margin, weight)
     each = losses.sum(1) / rows.dtype.type(rows.shape[1])
     return reduced(each if self.ndim == 2 else each[0], reduction)
@@ -203,6 +230,13 @@ def triplet_margin_loss(
     kind = reduction_number(reduction, size_average, reduce)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
+    dims = [x.dim() for x in (anchor, positive, negative)]
+    if len(set(dims)) > 1:
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of "
+            f"dimensions, but got: anchor {dims[0]}D, positive {dims[1]}D, and negative {dims[2]}D "
+            "inputs"
+        )
     near = pairwise_distance(anchor, positive, float(p), eps)
     far = pairwise_distance(anchor, negative, float(p), eps)
     if swap:
@@ -245,6 +279,8 @@ def multi_margin_loss(
     kind = reduction_number(reduction, size_average, reduce)
     if p not in {1, 2}:
         raise ValueError("only p == 1 and p == 2 supported")
+    if weight is not None and weight.dim() != 1:
+        raise ValueError("weight must be one-dimensional")
     return multi_margin_loss__default(input, target, p, margin, weight, kind)
 
 
@@ -283,6 +319,8 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
         raise ValueError("var has negative entry/entries")
     if var.size() != input.size():
         var = _per_element(input, var)
+    if reduction not in {"none", "mean", "sum"}:
+        raise ValueError(f"{reduction} is not valid")
     kind = reduction_number(reduction)
     var = var.clone()
     with no_grad():

@@ -29,6 +29,9 @@ from gradscope.runtime.nn.modules.activation import (
     Tanhshrink,
     Threshold,
 )
+from gradscope.runtime.nn.modules.adaptive import (
+    AdaptiveLogSoftmaxWithLoss,
+)
 from gradscope.runtime.nn.modules.batchnorm import (
     BatchNorm1d,
     BatchNorm2d,
@@ -62,7 +65,14 @@ from gradscope.runtime.nn.modules.distance import (
     CosineSimilarity,
     PairwiseDistance,
 )
-from gradscope.runtime.nn.modules.dropout import Dropout, Dropout1d, Dropout2d, Dropout3d
+from gradscope.runtime.nn.modules.dropout import (
+    AlphaDropout,
+    Dropout,
+    Dropout1d,
+    Dropout2d,
+    Dropout3d,
+    FeatureAlphaDropout,
+)
 from gradscope.runtime.nn.modules.fold import Fold, Unfold
 from gradscope.runtime.nn.modules.instancenorm import (
     InstanceNorm1d,
@@ -73,7 +83,7 @@ from gradscope.runtime.nn.modules.instancenorm import (
     LazyInstanceNorm3d,
 )
 from gradscope.runtime.nn.modules.linear import (
-    Embedding,
+    Bilinear,
     Flatten,
     Identity,
     LazyLinear,
@@ -96,10 +106,12 @@ from gradscope.runtime.nn.modules.margins import (
     CTCLoss,
     GaussianNLLLoss,
     HingeEmbeddingLoss,
+    LinearCrossEntropyLoss,
     MarginRankingLoss,
     MultiLabelMarginLoss,
     MultiLabelSoftMarginLoss,
     MultiMarginLoss,
+    NLLLoss2d,
     PoissonNLLLoss,
     SoftMarginLoss,
     TripletMarginLoss,
@@ -165,6 +177,13 @@ from gradscope.runtime.nn.modules.rnn_cells import (
     RNNCell,
     RNNCellBase,
 )
+from gradscope.runtime.nn.modules.rrelu import (
+    RReLU,
+)
+from gradscope.runtime.nn.modules.sparse import (
+    Embedding,
+    EmbeddingBag,
+)
 from gradscope.runtime.nn.modules.transformer import (
     Transformer,
     TransformerDecoder,
@@ -187,9 +206,11 @@ __all__ = [
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
     "AdaptiveAvgPool3d",
+    "AdaptiveLogSoftmaxWithLoss",
     "AdaptiveMaxPool1d",
     "AdaptiveMaxPool2d",
     "AdaptiveMaxPool3d",
+    "AlphaDropout",
     "AvgPool1d",
     "AvgPool2d",
     "AvgPool3d",
@@ -198,6 +219,7 @@ __all__ = [
     "BatchNorm1d",
     "BatchNorm2d",
     "BatchNorm3d",
+    "Bilinear",
     "CTCLoss",
     "CircularPad1d",
     "CircularPad2d",
@@ -220,6 +242,8 @@ __all__ = [
     "Dropout2d",
     "Dropout3d",
     "Embedding",
+    "EmbeddingBag",
+    "FeatureAlphaDropout",
     "Flatten",
     "Fold",
     "FractionalMaxPool2d",
@@ -259,6 +283,7 @@ __all__ = [
     "LazyLinear",
     "LeakyReLU",
     "Linear",
+    "LinearCrossEntropyLoss",
     "LocalResponseNorm",
     "LogSigmoid",
     "LogSoftmax",
@@ -279,6 +304,7 @@ __all__ = [
     "MultiMarginLoss",
     "MultiheadAttention",
     "NLLLoss",
+    "NLLLoss2d",
     "PReLU",
     "PairwiseDistance",
     "ParameterDict",
@@ -288,6 +314,7 @@ __all__ = [
     "RNNBase",
     "RNNCell",
     "RNNCellBase",
+    "RReLU",
     "ReLU",
     "ReLU6",
     "ReflectionPad1d",

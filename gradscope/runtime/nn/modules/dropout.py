@@ -38,3 +38,13 @@ class Dropout2d(_Dropout):
 class Dropout3d(_Dropout):
     def forward(self, input: Any) -> Any:
         return functional.dropout3d(input, self.p, self.training, self.inplace)
+
+
+class AlphaDropout(_Dropout):
+    def forward(self, input: Any) -> Any:
+        return functional.alpha_dropout(input, self.p, self.training)
+
+
+class FeatureAlphaDropout(_Dropout):
+    def forward(self, input: Any) -> Any:
+        return functional.feature_alpha_dropout(input, self.p, self.training)

@@ -59,6 +59,48 @@ class Linear(Module):
         )
 
 
+class Bilinear(Module):
+    """A matrix for each output, between two inputs."""
+
+    def __init__(
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if in1_features <= 0:
+            raise ValueError(f"in1_features must be > 0, but got (in1_features={in1_features})")
+        self.in1_features = in1_features
+        self.in2_features = in2_features
+        self.out_features = out_features
+        shape = (out_features, in1_features, in2_features)
+        self.weight = Parameter(empty(shape, device=device, dtype=dtype))
+        if bias:
+            self.bias = Parameter(empty(out_features, device=device, dtype=dtype))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        bound = 1 / math.sqrt(self.weight.size(1))
+        init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, input1: Any, input2: Any) -> Any:
+        return functional.bilinear(input1, input2, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        return (
+            f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
+            f"out_features={self.out_features}, bias={self.bias is not None}"
+        )
+
+
 class LazyLinear(LazyModuleMixin, Linear):
     """Linear, with as many inputs as the first call brings."""
 
@@ -96,86 +138,6 @@ class LazyLinear(LazyModuleMixin, Linear):
 
 class NonDynamicallyQuantizableLinear(Linear):
     """The last projection of an attention, under PyTorch's name."""
-
-
-class Embedding(Module):
-    """Rows of a table by their number."""
-
-    def __init__(
-        self,
-        num_embeddings: int,
-        embedding_dim: int,
-        padding_idx: int | None = None,
-        max_norm: float | None = None,
-        norm_type: float = 2.0,
-        scale_grad_by_freq: bool = False,
-        sparse: bool = False,
-        _weight: Any = None,
-        _freeze: bool = False,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__()
-        self.num_embeddings = num_embeddings
-        self.embedding_dim = embedding_dim
-        if padding_idx is not None:
-            if not -num_embeddings <= padding_idx < num_embeddings:
-                raise AssertionError("Padding_idx must be within num_embeddings")
-            padding_idx = padding_idx + num_embeddings if padding_idx < 0 else padding_idx
-        self.padding_idx = padding_idx
-        self.max_norm = max_norm
-        self.norm_type = norm_type
-        self.scale_grad_by_freq = scale_grad_by_freq
-        self.sparse = sparse
-        if _weight is None:
-            table = empty(num_embeddings, embedding_dim, device=device, dtype=dtype)
-            self.weight = Parameter(table, requires_grad=not _freeze)
-            self.reset_parameters()
-        else:
-            self.weight = Parameter(_weight, requires_grad=not _freeze)
-
-    @classmethod
-    def from_pretrained(
-        cls, embeddings: Any, freeze: bool = True, padding_idx: int | None = None, **options: Any
-    ) -> Any:
-        """An embedding of a table that is there already."""
-        if embeddings.dim() != 2:
-            raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
-        rows, columns = embeddings.shape
-        return cls(
-            rows, columns, padding_idx=padding_idx, _weight=embeddings, _freeze=freeze, **options
-        )
-
-    def reset_parameters(self) -> None:
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            with no_grad():
-                self.weight[self.padding_idx].fill_(0)
-
-    def forward(self, input: Any) -> Any:
-        return functional.embedding(
-            input,
-            self.weight,
-            self.padding_idx,
-            self.max_norm,
-            self.norm_type,
-            self.scale_grad_by_freq,
-            self.sparse,
-        )
-
-    def extra_repr(self) -> str:
-        parts = [f"{self.num_embeddings}, {self.embedding_dim}"]
-        if self.padding_idx is not None:
-            parts.append(f"padding_idx={self.padding_idx}")
-        if self.max_norm is not None:
-            parts.append(f"max_norm={self.max_norm}")
-        if self.norm_type != 2:
-            parts.append(f"norm_type={self.norm_type}")
-        if self.scale_grad_by_freq is not False:
-            parts.append(f"scale_grad_by_freq={self.scale_grad_by_freq}")
-        if self.sparse is not False:
-            parts.append("sparse=True")
-        return ", ".join(parts)
 
 
 class Flatten(Module):
