@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, final
 
 from gradscope.runtime import devices, dtypes
+from gradscope.runtime.kernels.threads import blas_threads, set_blas_threads
 from gradscope.runtime.warned import warn_once
 
 
@@ -38,7 +39,7 @@ def layout_named(name: str) -> layout:
 class _Settings:
     """What the program asked for."""
 
-    threads: int = 1
+    threads: int | None = None  # as many as BLAS takes by itself
     interop_threads: int = 1
     precision: str = "highest"
     deterministic: bool = False
@@ -49,19 +50,25 @@ _settings = _Settings()
 
 
 def set_num_threads(count: int) -> None:
-    """Note how many threads the program asks for; operations here run in one."""
-    if count <= 0:
-        raise RuntimeError("set_num_threads expects a positive integer")
+    """Let products of matrices run in so many threads; everything else runs in the caller's."""
+    _check_count("set_num_threads", count)
+    set_blas_threads(count)
     _settings.threads = count
 
 
 def get_num_threads() -> int:
-    return _settings.threads
+    return blas_threads() if _settings.threads is None else _settings.threads
+
+
+def _check_count(name: str, count: Any) -> None:
+    if not isinstance(count, int) or isinstance(count, bool):
+        raise RuntimeError(f"{name} expects an int, but got {type(count).__name__}")
+    if count <= 0:
+        raise RuntimeError(f"{name} expects a positive integer")
 
 
 def set_num_interop_threads(count: int) -> None:
-    if count <= 0:
-        raise RuntimeError("set_num_interop_threads expects a positive integer")
+    _check_count("set_num_interop_threads", count)
     _settings.interop_threads = count
 
 

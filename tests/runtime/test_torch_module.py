@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
 
 import gradscope.runtime as torch
 from gradscope.runtime import nn
+from gradscope.runtime.kernels.threads import blas_threads
 
 
 def test_importing_it_brings_in_neither_numba_nor_pytorch() -> None:
@@ -76,16 +78,21 @@ def test_there_is_no_gpu() -> None:
         torch.ones(1).cuda()
 
 
-def test_switches_without_an_effect_are_remembered() -> None:
-    torch.set_num_threads(3)
+def test_products_run_in_as_many_threads_as_the_program_says() -> None:
+    before = torch.get_num_threads()
+    assert before == blas_threads()
 
-    assert torch.get_num_threads() == 3
-    torch.set_num_threads(1)
+    torch.set_num_threads(2 if before == 1 else 1)
+
+    assert torch.get_num_threads() == blas_threads() != before
+    torch.set_num_threads(before)
 
 
-def test_a_threads_count_below_one_is_refused() -> None:
-    with pytest.raises(RuntimeError, match="positive"):
-        torch.set_num_threads(0)
+@pytest.mark.parametrize(("count", "words"), [(0, "a positive integer"), ("2", "an int")])
+def test_a_threads_count_below_one_is_refused(count: Any, words: str) -> None:
+    for tell in (torch.set_num_threads, torch.set_num_interop_threads):
+        with pytest.raises(RuntimeError, match=f"expects {words}"):
+            tell(count)
 
 
 def test_two_operands_have_a_dtype_together() -> None:
