@@ -53,7 +53,8 @@ def dtype_named(dtype: Any) -> Any:
     raise TypeError(f"dtype must be torch.dtype, not {type(dtype).__name__}")
 
 
-def _sizes(size: tuple[Any, ...]) -> tuple[int, ...]:
+def _sizes(size: tuple[Any, ...], named: Any = None) -> tuple[int, ...]:
+    size = size if named is None else (named,)
     if len(size) == 1 and isinstance(size[0], list | tuple):
         size = tuple(size[0])
     sizes = tuple(int(s) for s in size)
@@ -219,7 +220,8 @@ def _lent(array: Any) -> Any:
 
 
 def zeros(
-    *size: Any,
+    *sizes: Any,
+    size: Any = None,
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
@@ -229,11 +231,12 @@ def zeros(
 ) -> Any:
     where = devices.check(device)
     kind = _numpy_dtype(dtype, dtypes.get_default_dtype())
-    return _out(made(np.zeros(_sizes(size), kind), requires_grad, where), out)
+    return _out(made(np.zeros(_sizes(sizes, size), kind), requires_grad, where), out)
 
 
 def ones(
-    *size: Any,
+    *sizes: Any,
+    size: Any = None,
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
@@ -243,7 +246,7 @@ def ones(
 ) -> Any:
     where = devices.check(device)
     kind = _numpy_dtype(dtype, dtypes.get_default_dtype())
-    return _out(made(np.ones(_sizes(size), kind), requires_grad, where), out)
+    return _out(made(np.ones(_sizes(sizes, size), kind), requires_grad, where), out)
 
 
 def _out(result: Any, out: Any) -> Any:
@@ -255,7 +258,8 @@ def _out(result: Any, out: Any) -> Any:
 
 
 def empty(
-    *size: Any,
+    *sizes: Any,
+    size: Any = None,
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
@@ -267,7 +271,7 @@ def empty(
     """Memory with whatever is in it."""
     where = devices.check(device)
     kind = _numpy_dtype(dtype, dtypes.get_default_dtype())
-    return _out(made(np.empty(_sizes(size), kind), requires_grad, where), out)
+    return _out(made(np.empty(_sizes(sizes, size), kind), requires_grad, where), out)
 
 
 def full(
