@@ -20,6 +20,8 @@ import gradscope.runtime  # noqa: F401  all of it: a trace begins with the opera
 from gradscope.errors import GradscopeError, RecordingError, UnreadableTraceError, UsageError
 from gradscope.record import tracebacks
 from gradscope.record.aliases import torch_is_gradscope
+from gradscope.record.as_before import as_before
+from gradscope.record.exits import Exits
 from gradscope.record.program import Program, from_module, from_script, stage
 from gradscope.record.recorder import Options, Recording
 from gradscope.record.signals import Signals, handled
@@ -80,12 +82,15 @@ def run_script(options: TraceOptions) -> Outcome:
         )
     settings = _settings(options)
     with ExitStack() as stack:
+        stack.enter_context(as_before())
         if options.module:
             folder, argv = working_directory(), ["-m", *options.arguments]
         else:
             folder = os.path.dirname(os.path.realpath(options.script))  # noqa: PTH120
             argv = [options.script, *options.arguments]
         main = stack.enter_context(stage(folder, argv))
+        exits = Exits(folder)
+        stack.enter_context(exits.taken())
         stack.enter_context(torch_is_gradscope())
         stack.enter_context(tracebacks.thread_tracebacks())
         program = _program(options)
@@ -93,7 +98,7 @@ def run_script(options: TraceOptions) -> Outcome:
             return Outcome(_shown(program).code)
         argv[0] = program.name
         main.__dict__.update(program.attributes)
-        return _recorded(program, main, _writer(options, program), settings)
+        return _recorded(program, main, _writer(options, program), settings, exits)
 
 
 def _program(options: TraceOptions) -> Program | BaseException:
@@ -145,7 +150,9 @@ def _writer(options: TraceOptions, program: Program) -> FileWriter:
     return FileWriter(path, max_bytes=options.max_bytes)
 
 
-def _recorded(program: Program, main: ModuleType, writer: FileWriter, settings: Options) -> Outcome:
+def _recorded(
+    program: Program, main: ModuleType, writer: FileWriter, settings: Options, exits: Exits
+) -> Outcome:
     recording = Recording(writer, settings)
     process = os.getpid()
     trouble = ""
@@ -162,7 +169,7 @@ def _recorded(program: Program, main: ModuleType, writer: FileWriter, settings: 
     signals = Signals(__file__, terminated)
     with handled(signals):
         recording.start()
-        ending = _run(program, main.__dict__)
+        ending = _run(program, main.__dict__, exits)
         signals.finishing = True
         try:
             finish(ending)
@@ -172,13 +179,14 @@ def _recorded(program: Program, main: ModuleType, writer: FileWriter, settings: 
     return Outcome(ending.code, writer.path if mine else None, trouble)
 
 
-def _run(program: Program, namespace: dict[str, Any]) -> Ending:
-    """Run the program to its end, and the threads it leaves behind to theirs."""
+def _run(program: Program, namespace: dict[str, Any], exits: Exits) -> Ending:
+    """Run the program to its end, the threads it leaves behind to theirs, and its last wishes."""
     threads = set(threading.enumerate())
     error = _executed(program, namespace)
     ending = Ending(0) if error is None else _shown(error)
     try:
         _wait_for_threads(threads)
+        exits.fulfil()
     except KeyboardInterrupt as interruption:
         error = interruption
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from pathlib import Path
 from typing import Protocol
@@ -118,6 +119,44 @@ def assert_same(house: House, script: str | bytes, *arguments: str) -> None:
     traced = house.trace("script.py", *arguments, input="first\nsecond\n")
 
     assert traced == alone
+
+
+AT_EXIT = """
+import atexit
+@atexit.register
+def last(): print("last")
+@atexit.register
+def fails(): raise ValueError("at the end")
+def never(): print("never")
+atexit.register(never); atexit.register(print, "bye", end="!")
+atexit.unregister(never)
+print("main")
+"""
+
+
+def test_what_a_script_wants_done_at_its_end_is_done(house: House) -> None:
+    house.write(AT_EXIT)
+    alone, traced = house.python("script.py"), house.trace("script.py")
+
+    assert (traced.out, traced.code) == (alone.out, 0)
+    assert re.sub("0x[0-9a-f]+", "", traced.err) == re.sub("0x[0-9a-f]+", "", alone.err)
+
+
+def test_a_script_begins_with_the_runtime_as_it_is_at_first(house: House) -> None:
+    house.write("import torch; print(torch.ones(1).dtype, torch.rand(1).item())")
+    house.write(
+        "from pathlib import Path\nimport gradscope.runtime as torch\n"
+        "from gradscope.record.run_script import TraceOptions, run_script\n"
+        "torch.set_default_dtype(torch.float64)\n"
+        "for i in range(2):\n"
+        "    torch.manual_seed(i)\n"
+        "    run_script(TraceOptions('script.py', output=Path('trace.json')))\n"
+        "print(torch.initial_seed(), torch.ones(1).dtype)\n",
+        "twice.py",
+    )
+    first = house.trace("script.py").out
+
+    assert house.python("twice.py").out == f"{first}{first}1 torch.float64\n"
 
 
 def test_a_script_lives_as_under_python(house: House) -> None:
@@ -423,16 +462,30 @@ def test_a_hostile_name_of_a_script(house: House, name: str) -> None:
 # Nothing is left behind ----------------------------------------------------------------------
 
 LEAVES = """
-import signal, sys, threading, warnings
+import atexit, gc, logging, multiprocessing, os, random, signal, sys, threading, warnings
 sys.path.append("/left"); sys.argv.append("left"); sys.modules["left"] = sys
 sys.stdout = None; sys.excepthook = None; threading.excepthook = print
 warnings.simplefilter("ignore")
 signal.signal(signal.SIGINT, signal.SIG_IGN); signal.signal(signal.SIGTERM, signal.SIG_IGN)
+signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 import neighbour, torch
 from torch import autograd
+import numpy as np
+os.chdir("/"); os.environ["LEFT"] = "1"; sys.meta_path.append(None); sys.setrecursionlimit(777)
+random.seed(1); np.random.seed(1); np.seterr(all="raise"); np.set_printoptions(precision=1)
+logging.basicConfig(level=logging.DEBUG); gc.disable(); multiprocessing.set_start_method("spawn")
+atexit.register(sys.__stderr__.write, "at the scripts end ")
+torch.manual_seed(1); torch.set_default_dtype(torch.float64); torch.set_grad_enabled(False)
+torch.autograd.set_detect_anomaly(True); torch.set_printoptions(precision=1)
+torch.set_num_threads(3); torch.use_deterministic_algorithms(True); torch.set_warn_always(True)
+torch.set_default_device("sim:0"); torch.serialization.add_safe_globals([set])
+torch.nn.modules.module.register_module_forward_hook(print)
 """
 LOOKS = """
-import signal, sys, threading, warnings
+import gc, logging, multiprocessing, os, random, signal, sys, threading, warnings
+import numpy as np
+import gradscope.runtime as runtime
+import gradscope.runtime.nn, gradscope.runtime.serialization
 from pathlib import Path
 from gradscope.record.run_script import TraceOptions, run_script
 import torch_before as torch
@@ -442,7 +495,17 @@ state = lambda: (
     sys.modules["__main__"], sys.modules["torch"], list(sys.meta_path), list(warnings.filters),
     signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM),
     sorted(n for n in sys.modules if n.startswith("torch") or n == "neighbour"),
+    signal.getsignal(signal.SIGUSR1), os.getcwd(), dict(os.environ), sys.getrecursionlimit(),
+    random.getstate(), str(np.random.get_state()), np.geterr(), np.get_printoptions(),
+    list(logging.getLogger().handlers), logging.getLogger().level, gc.isenabled(),
+    multiprocessing.get_start_method(allow_none=True),
+    runtime.get_rng_state().tolist(), runtime.get_default_dtype(), runtime.is_grad_enabled(),
+    runtime.is_anomaly_enabled(), repr(runtime.tensor(1 / 3)), runtime.get_num_threads(),
+    runtime.are_deterministic_algorithms_enabled(), runtime.is_warn_always_enabled(),
+    runtime.get_default_device(), runtime.serialization.get_safe_globals(),
+    len(runtime.nn.modules.global_hooks.everywhere.forward),
 )
+runtime.manual_seed(5); runtime.set_default_dtype(runtime.float16)
 before = state()
 outcome = run_script(TraceOptions(sys.argv[1], output=Path("trace.json")))
 after = state()
@@ -460,4 +523,5 @@ def test_a_process_that_runs_a_script_is_afterwards_as_before(house: House, end:
     ran = house.python("looks.py", str(Path("scripts") / "script.py"))
 
     code = {"": 0, "raise ValueError": 1, "raise SystemExit(3)": 3}[end]
+    assert "at the scripts end " in ran.err
     assert ran.out == f"{code} []\n"

@@ -24,6 +24,7 @@ LONG_FUNCTIONS: frozenset[str] = frozenset()
 CATCHES_EVERYTHING = frozenset(
     {
         "cli/__init__.py",
+        "record/exits.py",  # what a script wants done at its end
         "record/run_script.py",  # the script itself
         "record/tracebacks.py",  # its excepthook
         "runtime/_utils.py",  # the constructor of an error of the user's
