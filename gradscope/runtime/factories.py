@@ -10,10 +10,11 @@ import numpy as np
 from gradscope.runtime import devices, dtypes
 from gradscope.runtime.call import fresh
 from gradscope.runtime.errors.leaves import integer_gradient
+from gradscope.runtime.lending import check_strides, lent
 from gradscope.runtime.placement import place
 from gradscope.runtime.reals import fitting
 from gradscope.runtime.tensor import Tensor, alias_of
-from gradscope.runtime.warned import warn, warn_once
+from gradscope.runtime.warned import warn
 
 
 def made(array: Any, requires_grad: bool = False, device: devices.device = devices.CPU) -> Any:
@@ -90,20 +91,11 @@ def array_of(data: Any, dtype: Any = None) -> Any:
         array = data._array
     elif isinstance(data, np.ndarray | np.generic):
         array = _supported(np.asarray(data))
-        _check_strides(array)
+        check_strides(array)
     else:
         array = _from_python(data, None if dtype is None else dtype_named(dtype))
     kind = array.dtype if dtype is None else dtype_named(dtype).numpy
     return array if array.dtype == kind else fitting(array, kind).astype(kind)
-
-
-def _check_strides(array: Any) -> None:
-    if any(step < 0 for step in array.strides):
-        raise ValueError(
-            "At least one stride in the given numpy array is negative, and tensors with negative "
-            "strides are not currently supported. (You can probably work around this by making a "
-            "copy of your array  with array.copy().) "
-        )
 
 
 def _supported(array: Any) -> Any:
@@ -193,30 +185,10 @@ def from_numpy(array: Any) -> Any:
     """A tensor that shares the array's memory."""
     if not isinstance(array, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
-    _check_strides(array)
+    check_strides(array)
     if not array.flags.writeable:
-        array = _lent(array)
+        array = lent(array)
     return made(_supported(array))
-
-
-class _Lender:
-    """An array, as memory that may be written to."""
-
-    def __init__(self, array: Any) -> None:
-        interface = dict(array.__array_interface__)
-        self.__array_interface__ = {**interface, "data": (interface["data"][0], False)}
-        self._array = array
-
-
-def _lent(array: Any) -> Any:
-    """The memory of an array nobody may write to, which a tensor could: as in PyTorch."""
-    warn_once(
-        "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. "
-        "This means writing to this tensor will result in undefined behavior. You may want to copy "
-        "the array to protect its data or make it writable before converting it to a tensor. This "
-        "type of warning will be suppressed for the rest of this program."
-    )
-    return np.asarray(_Lender(array))
 
 
 def zeros(
