@@ -8,6 +8,7 @@ an ordinary one, and the other way round: the same three functions are all there
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from math import prod
 from typing import Any, Final
 
@@ -20,7 +21,6 @@ from gradscope.runtime.kernels.windows import (
     add_columns,
     blocks,
     columns,
-    fast,
     folded,
     is_large,
 )
@@ -38,7 +38,7 @@ def forward(x: Array, weight: Array, w: Windows, groups: int) -> Array:
     if _is_channel_by_channel(x, weight, w, groups):
         made = np.zeros((len(x), len(weight), *w.out), x.dtype)
         many = len(weight) // groups
-        _each_channel(fast().each_channel, (x, weight, made), x.shape, many, w)
+        _each_channel("", (x, weight, made), x.shape, many, w)
         return made
     rows = _rows(weight, groups)
     made = np.zeros((len(x), groups, rows.shape[1], w.count), x.dtype)
@@ -64,7 +64,7 @@ def to_input(grad: Array, weight: Array, w: Windows, groups: int) -> Array:
     made = np.zeros((len(grad), channels, *w.size), grad.dtype)
     if _is_channel_by_channel(made, weight, w, groups):
         many = len(weight) // groups
-        _each_channel(fast().each_channel_to_input, (grad, weight, made), made.shape, many, w)
+        _each_channel("_to_input", (grad, weight, made), made.shape, many, w)
         return made
     rows = _rows(weight, groups).swapaxes(1, 2)
     grads = np.ascontiguousarray(grad).reshape(len(grad), groups, rows.shape[2], w.count)
@@ -104,7 +104,7 @@ def to_weight(grad: Array, x: Array, w: Windows, groups: int) -> Array:
     weight = np.zeros((grad.shape[1], of_group, *w.kernel), x.dtype)
     if _is_channel_by_channel(x, weight, w, groups):
         many = len(weight) // groups
-        _each_channel(fast().each_channel_to_weight, (grad, x, weight), x.shape, many, w)
+        _each_channel("_to_weight", (grad, x, weight), x.shape, many, w)
         return weight
     grads = np.ascontiguousarray(grad).reshape(len(grad), groups, grad.shape[1] // groups, w.count)
     made = weight.reshape(groups, grad.shape[1] // groups, of_group * w.taps)
@@ -131,10 +131,23 @@ def _is_channel_by_channel(x: Array, weight: Array, w: Windows, groups: int) -> 
     return groups == x.shape[1] > 1 == weight.shape[1] and is_large(x, w)
 
 
-def _each_channel(kernel: Any, arrays: Sequence[Array], sizes: Any, many: int, w: Windows) -> None:
-    """Let a kernel add to the last of three arrays; each channel has `many` of the output's."""
+def _each_channel(way: str, arrays: Sequence[Array], sizes: Any, many: int, w: Windows) -> None:
+    """Let a kernel fill the last of three arrays; each channel has `many` of the output's."""
     flat = [np.ascontiguousarray(each).reshape(-1) for each in arrays]
-    kernel(*flat, sizes, many, w.kernel, w.out, w.stride, w.padding, w.dilation)
+    if w.step_by_one:
+        kernel = getattr(depthwise(), f"framed{way}")
+        kernel(*flat, sizes, many, w.kernel, w.out, w.padding, w.dilation)
+    else:
+        kernel = getattr(depthwise(), f"each_channel{way}")
+        kernel(*flat, sizes, many, w.kernel, w.out, w.stride, w.padding, w.dilation)
+
+
+@cache
+def depthwise() -> Any:
+    """Return kernels.fast_depthwise. Importing it brings in Numba: ask late."""
+    from gradscope.runtime.kernels import fast_depthwise as module
+
+    return module
 
 
 def _images(x: Array, w: Windows) -> Array:

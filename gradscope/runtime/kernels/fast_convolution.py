@@ -18,7 +18,7 @@ uint = np.uintp
 
 
 @inner
-def _inside(shift: int, step: int, size: int, count: int) -> Any:
+def inside(shift: int, step: int, size: int, count: int) -> Any:
     """The window positions [low, high) whose element at position * step + shift is in the image."""
     low = 0 if shift >= 0 else (step - 1 - shift) // step
     high = (size - 1 - shift) // step + 1 if size > shift else 0
@@ -81,7 +81,7 @@ def im2col(
                 up = b * dilation[1] - padding[1]
                 for c in range(kernel[2]):
                     shift = c * dilation[2] - padding[2]
-                    low, high = _inside(shift, step, width, wide)
+                    low, high = inside(shift, step, width, wide)
                     for image in range(images):
                         plane = (image * channels + channel) * depth
                         z = (first // tall) * stride[0] + a * dilation[0] - padding[0]
@@ -125,7 +125,7 @@ def col2im(
                 up = b * dilation[1] - padding[1]
                 for c in range(kernel[2]):
                     shift = c * dilation[2] - padding[2]
-                    low, high = _inside(shift, step, width, wide)
+                    low, high = inside(shift, step, width, wide)
                     for image in range(images):
                         plane = (image * channels + channel) * depth
                         z = (first // tall) * stride[0] + a * dilation[0] - padding[0]
@@ -142,175 +142,6 @@ def col2im(
                                 z += stride[0]
 
 
-@inner
-def _scaled(
-    out: Array, at: int, x: Array, seen: int, low: int, high: int, step: int, by: Any
-) -> None:
-    if step == 1:
-        for i in range(low, high):
-            out[uint(at + i)] += by * x[uint(seen + i)]
-    else:
-        for i in range(low, high):
-            out[uint(at + i)] += by * x[uint(seen + i * step)]
-
-
-@inner
-def _scaled_back(
-    x: Array, seen: int, out: Array, at: int, low: int, high: int, step: int, by: Any
-) -> None:
-    if step == 1:
-        for i in range(low, high):
-            x[uint(seen + i)] += by * out[uint(at + i)]
-    else:
-        for i in range(low, high):
-            x[uint(seen + i * step)] += by * out[uint(at + i)]
-
-
-@inner(fastmath={"reassoc", "contract"})
-def _dot(out: Array, at: int, x: Array, seen: int, low: int, high: int, step: int) -> Any:
-    total = x.dtype.type(0)
-    if step == 1:
-        for i in range(low, high):
-            total += out[uint(at + i)] * x[uint(seen + i)]
-    else:
-        for i in range(low, high):
-            total += out[uint(at + i)] * x[uint(seen + i * step)]
-    return total
-
-
-@compiled
-def each_channel(
-    x: Array,
-    weight: Array,
-    made_of: Array,
-    sizes: Any,
-    many: int,
-    kernel: Any,
-    out: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-) -> None:
-    """Add to each output channel what its windows see of one input channel, times a weight."""
-    images, channels, depth, height, width = sizes
-    deep, tall, wide = out
-    step, count = stride[2], deep * tall * wide
-    taps = kernel[0] * kernel[1] * kernel[2]
-    for image in range(images):
-        for made in range(channels * many):
-            plane = (image * channels + made // many) * depth
-            tap = made * taps
-            for a in range(kernel[0]):
-                for b in range(kernel[1]):
-                    for c in range(kernel[2]):
-                        shift = c * dilation[2] - padding[2]
-                        low, high = _inside(shift, step, width, wide)
-                        start = (image * channels * many + made) * count
-                        by = weight[uint(tap)]
-                        for line in range(deep):
-                            z = line * stride[0] + a * dilation[0] - padding[0]
-                            if z < 0 or z >= depth:
-                                start += tall * wide
-                                continue
-                            y = b * dilation[1] - padding[1]
-                            for _ in range(tall):
-                                if y >= 0 and y < height:
-                                    seen = ((plane + z) * height + y) * width + shift
-                                    _scaled(made_of, start, x, seen, low, high, step, by)
-                                y += stride[1]
-                                start += wide
-                        tap += 1
-
-
-@compiled
-def each_channel_to_input(
-    grad: Array,
-    weight: Array,
-    x: Array,
-    sizes: Any,
-    many: int,
-    kernel: Any,
-    out: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-) -> None:
-    """Add to the gradient of each channel what its windows pass on."""
-    images, channels, depth, height, width = sizes
-    deep, tall, wide = out
-    step, count = stride[2], deep * tall * wide
-    taps = kernel[0] * kernel[1] * kernel[2]
-    for image in range(images):
-        for made in range(channels * many):
-            plane = (image * channels + made // many) * depth
-            tap = made * taps
-            for a in range(kernel[0]):
-                for b in range(kernel[1]):
-                    for c in range(kernel[2]):
-                        shift = c * dilation[2] - padding[2]
-                        low, high = _inside(shift, step, width, wide)
-                        start = (image * channels * many + made) * count
-                        by = weight[uint(tap)]
-                        for line in range(deep):
-                            z = line * stride[0] + a * dilation[0] - padding[0]
-                            if z < 0 or z >= depth:
-                                start += tall * wide
-                                continue
-                            y = b * dilation[1] - padding[1]
-                            for _ in range(tall):
-                                if y >= 0 and y < height:
-                                    seen = ((plane + z) * height + y) * width + shift
-                                    _scaled_back(x, seen, grad, start, low, high, step, by)
-                                y += stride[1]
-                                start += wide
-                        tap += 1
-
-
-@compiled
-def each_channel_to_weight(
-    grad: Array,
-    x: Array,
-    weight: Array,
-    sizes: Any,
-    many: int,
-    kernel: Any,
-    out: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-) -> None:
-    """Add to the gradient of each weight the products that it stood in."""
-    images, channels, depth, height, width = sizes
-    deep, tall, wide = out
-    step, count = stride[2], deep * tall * wide
-    taps = kernel[0] * kernel[1] * kernel[2]
-    for image in range(images):
-        for made in range(channels * many):
-            plane = (image * channels + made // many) * depth
-            tap = made * taps
-            for a in range(kernel[0]):
-                for b in range(kernel[1]):
-                    for c in range(kernel[2]):
-                        shift = c * dilation[2] - padding[2]
-                        low, high = _inside(shift, step, width, wide)
-                        start = (image * channels * many + made) * count
-                        total = 0.0
-                        for line in range(deep):
-                            z = line * stride[0] + a * dilation[0] - padding[0]
-                            if z < 0 or z >= depth:
-                                start += tall * wide
-                                continue
-                            y = b * dilation[1] - padding[1]
-                            for _ in range(tall):
-                                if y >= 0 and y < height:
-                                    seen = ((plane + z) * height + y) * width + shift
-                                    total += _dot(grad, start, x, seen, low, high, step)
-                                y += stride[1]
-                                start += wide
-                        weight[uint(tap)] += total
-                        tap += 1
-
-
 def warm() -> None:
     """Call every kernel of this file once for each dtype it is for."""
     one = (1, 1, 1)
@@ -318,5 +149,3 @@ def warm() -> None:
         numbers = np.ones(1, kind)
         for kernel in (im2col, col2im):
             kernel(numbers, numbers, (1, 1, *one), one, one, one, (0, 0, 0), one, (0, 1))
-        for kernel in (each_channel, each_channel_to_input, each_channel_to_weight):
-            kernel(numbers, numbers, numbers, (1, 1, *one), 1, one, one, one, (0, 0, 0), one)

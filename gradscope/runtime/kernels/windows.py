@@ -52,6 +52,12 @@ class Windows:
         """Whether each window is one element of the image, in order."""
         return self.taps == 1 and self.out == self.size and not any(self.padding)
 
+    @property
+    def step_by_one(self) -> bool:
+        """Whether they do, and none looks beyond the padding."""
+        ends = zip(self.out, self.size, self.kernel, self.padding, self.dilation, strict=True)
+        return max(self.stride) == 1 and all(o <= n + 2 * p - d * (k - 1) for o, n, k, p, d in ends)
+
     def inside(self, dim: int, tap: int) -> slice:
         """The windows that see with this tap an element that is in the image."""
         step, shift = self.stride[dim], tap * self.dilation[dim] - self.padding[dim]

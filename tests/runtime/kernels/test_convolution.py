@@ -105,7 +105,7 @@ def test_the_columns_of_small_images_never_need_numba(monkeypatch: pytest.Monkey
         raise AssertionError("asked for Numba")
 
     monkeypatch.setattr(w, "fast", refuse)
-    monkeypatch.setattr(convolution, "fast", refuse)
+    monkeypatch.setattr(convolution, "depthwise", refuse)
 
     assert len(Case(GEOMETRIES[3], np.float32).results()) == 3
 
