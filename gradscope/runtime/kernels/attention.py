@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
-from gradscope.runtime.kernels.support import Array, quiet
+from gradscope.runtime.kernels.support import Array, Family, quiet
 
+FAST: Final = Family("fast_rows", few=1 << 13)
 BLOCK: Final = 1 << 19
 """No block of weights has many more elements than this: it should stay in the cache."""
 FEWEST: Final = 64
@@ -144,6 +145,8 @@ def _softmax(weights: Array, block: _Block, how: How, mask: Array | None) -> Arr
 
     A row of which nothing is seen has no weights at all.
     """
+    if weights.dtype == np.float32 and FAST.wins(weights.size):
+        return _compiled(weights, block, how, mask)
     _prepare(weights, block, how, mask)
     top = np.max(weights, axis=-1, keepdims=True)
     top[top == -np.inf] = 0
@@ -153,6 +156,23 @@ def _softmax(weights: Array, block: _Block, how: How, mask: Array | None) -> Arr
     sums[sums == 0] = 1
     weights /= sums
     return np.asarray(top + np.log(sums))
+
+
+def _masked(weights: Array, block: _Block, how: How, mask: Array | None) -> tuple[Any, ...]:
+    """Hide what a mask hides, and say what is left to do: scale, first query, queries, causal."""
+    start, rows = block.rows.start, weights.shape[-2]
+    if mask is None:
+        return weights.dtype.type(how.scale), start, rows, how.causal
+    _prepare(weights, block, how, mask)
+    return weights.dtype.type(1), start, rows, False
+
+
+def _compiled(weights: Array, block: _Block, how: How, mask: Array | None) -> Array:
+    """The same by a compiled kernel."""
+    left = _masked(weights, block, how, mask)
+    logs = np.empty((*weights.shape[:-1], 1), weights.dtype)
+    FAST.kernels.attention(weights.reshape(-1, weights.shape[-1]), logs.reshape(-1), *left)
+    return logs
 
 
 @quiet
@@ -166,6 +186,15 @@ def _softmax_backward(
     mask: Array | None,
 ) -> None:
     """Turn products into weights and the weights' gradients into the products', in place."""
+    if weights.dtype == np.float32 and FAST.wins(weights.size):
+        left = _masked(weights, block, how, mask)
+        if mask is not None:  # the products are scaled; what comes back is to be
+            slopes *= slopes.dtype.type(how.scale)
+            along = along * along.dtype.type(how.scale)
+        flat = (a.reshape(-1, a.shape[-1]) for a in (weights, slopes))
+        sums = (np.ascontiguousarray(a).reshape(-1) for a in (logs, along))
+        FAST.kernels.attention_backward(*flat, *sums, *left)
+        return
     _prepare(weights, block, how, mask)
     weights -= logs
     np.exp(weights, out=weights)

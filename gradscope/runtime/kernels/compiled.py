@@ -54,6 +54,19 @@ def inner(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     return made
 
 
+def source_stamp(function: Callable[..., Any]) -> str:
+    """A hash of the file a kernel is in, and of those that its parts are in: it is made of all."""
+    files: set[str] = set()
+    waiting: list[Any] = [function]
+    while waiting:
+        one = waiting.pop()
+        files.add(one.__code__.co_filename)
+        used = (one.__globals__.get(name) for name in one.__code__.co_names)
+        parts = [part.py_func for part in used if hasattr(part, "py_func")]
+        waiting += [part for part in parts if part.__code__.co_filename not in files]
+    return sha256(b"".join(Path(file).read_bytes() for file in sorted(files))).hexdigest()
+
+
 @contextmanager
 def _numba_keeps_in(folder: Path) -> Iterator[None]:
     """Numba looks at this setting when a cache is made; a user's own functions keep theirs."""
@@ -71,6 +84,7 @@ class _Cache(FunctionCache):  # type: ignore[misc]
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         self._cache_file.__class__ = _Checked
+        self._cache_file._source_stamp = source_stamp(function)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:

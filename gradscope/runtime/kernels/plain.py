@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import ml_dtypes
 import numpy as np
@@ -16,7 +16,7 @@ from gradscope.runtime.kernels.losses import nll_loss, nll_loss_backward
 from gradscope.runtime.kernels.reduce import sum_columns, sum_to_size
 from gradscope.runtime.kernels.scatter import index_add, put_add, scatter_add
 from gradscope.runtime.kernels.special import digamma, erf, erfc, erfinv, lgamma, polygamma
-from gradscope.runtime.kernels.support import HALVES, Array, elementwise, quiet
+from gradscope.runtime.kernels.support import HALVES, Array, Family, elementwise, quiet
 
 __all__ = [
     "cumprod",
@@ -40,6 +40,7 @@ __all__ = [
     "scatter_add",
     "sigmoid",
     "silu",
+    "silu_backward",
     "softmax",
     "softplus",
     "sum_columns",
@@ -55,11 +56,28 @@ def sigmoid(x: Array) -> Array:
     return np.reciprocal(y)
 
 
+FAST: Final = Family("fast_activations", few=1 << 12)
+"""Compiled kernels of smooth activations; the functions here are their plain twins."""
+
+
+def _pays(x: Array) -> bool:
+    return x.dtype == np.float32 and FAST.wins(x.size)
+
+
 @elementwise
 def silu(x: Array) -> Array:
+    if _pays(x):
+        return cast("Array", FAST.kernels.silu(x))
     y = np.exp(-x)
     y += 1
     return x / y
+
+
+def silu_backward(grad: Array, x: Array) -> Array | None:
+    """Return the gradient of silu's input by a compiled kernel, if that is the faster way."""
+    if _pays(x) and grad.dtype == np.float32 and grad.shape == x.shape:
+        return cast("Array", FAST.kernels.silu_backward(grad, x))
+    return None
 
 
 @elementwise
@@ -92,6 +110,9 @@ def _number(value: float, dtype: np.dtype[Any]) -> Array:
 @elementwise
 def gelu(x: Array, approximate: str = "none") -> Array:
     """Return x times the share of a normal distribution below x."""
+    if _pays(x):
+        kernels = FAST.kernels
+        return cast("Array", kernels.gelu(x) if approximate == "none" else kernels.gelu_tanh(x))
     if approximate == "tanh":
         y = np.tanh(_SQRT_TWO_OVER_PI * (x + _CUBIC * x * x * x))
     else:
@@ -101,6 +122,11 @@ def gelu(x: Array, approximate: str = "none") -> Array:
 
 def gelu_backward(grad: Array, x: Array, approximate: str = "none") -> Array:
     """Return the gradient of gelu's input."""
+    if _pays(x) and grad.dtype == np.float32 and grad.shape == x.shape:
+        kernels = FAST.kernels
+        exact = approximate == "none"
+        kernel = kernels.gelu_backward if exact else kernels.gelu_tanh_backward
+        return cast("Array", kernel(grad, x))
     wide = x.astype(np.float32) if x.dtype in HALVES else x
     return np.asarray(grad * _gelu_slope(wide, approximate)).astype(x.dtype, copy=False)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, wraps
+from importlib import import_module
 from typing import Any, Concatenate, Final, ParamSpec, TypeAlias, cast
 
 import ml_dtypes
@@ -29,6 +30,24 @@ def fast() -> Any:
     from gradscope.runtime.kernels import fast as module
 
     return module
+
+
+class Family:
+    """A file of compiled kernels, read when the first array comes that is large enough for them."""
+
+    def __init__(self, name: str, few: int) -> None:
+        self._name, self._few = name, few
+        self._module: Any = None
+
+    def wins(self, size: int) -> bool:
+        """Whether so many elements are worth it; once the file is there, fewer are."""
+        return size >= LARGE or (size >= self._few and self._module is not None)
+
+    @property
+    def kernels(self) -> Any:
+        if self._module is None:
+            self._module = import_module(f"gradscope.runtime.kernels.{self._name}")
+        return self._module
 
 
 def elementwise(

@@ -121,7 +121,15 @@ def _known(approximate):
     return approximate
 
 
+def _silu(self):
+    if self.dtype.char == "f":
+        return plain.silu(self)
+    return self / (np.exp(np.negative(self)) + ONE[self.dtype])
+
+
 def _silu_slope(grad, self):
+    if grad.__class__ is np.ndarray and (made := plain.silu_backward(grad, self)) is not None:
+        return made
     share, one = w.sigmoid(self), ONE[self.dtype]
     return grad * share * (self * (one - share) + one)
 
@@ -133,7 +141,7 @@ def _mish_slope(grad, self):
 
 silu = op(
     "SiluBackward0",
-    lambda self: self / (np.exp(np.negative(self)) + ONE[self.dtype]),
+    _silu,
     ELEMENTWISE,
     INTERNAL,
     refuses("biu", "\"silu_cpu\" not implemented for '{kind}'"),

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -115,3 +116,23 @@ def test_a_terminal_sees_what_the_wait_is_for(tmp_path: Path) -> None:
 
     assert "gradscope: compiling swap forward, this once" in os.read(terminal, 4096).decode()
     os.close(terminal)
+
+
+def test_a_kernel_is_known_by_all_files_its_parts_are_in(tmp_path: Path) -> None:
+    from gradscope.runtime.kernels.compiled import source_stamp
+
+    part, whole = tmp_path / "part.py", tmp_path / "whole.py"
+    part.write_text("def part(x):\n    return x + 1\n")
+    whole.write_text("def whole(x):\n    return part(x)\n")
+
+    def stamp() -> str:
+        scope: dict[str, object] = {}
+        for file in (part, whole):
+            exec(compile(file.read_text(), str(file), "exec"), scope)
+        scope["part"] = SimpleNamespace(py_func=scope["part"])
+        return source_stamp(scope["whole"])  # type: ignore[arg-type]
+
+    before = stamp()
+    assert stamp() == before
+    part.write_text("def part(x):\n    return x + 2\n")
+    assert stamp() != before

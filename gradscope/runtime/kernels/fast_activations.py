@@ -1,0 +1,94 @@
+"""Numba kernels of smooth activations, float32 only. Their plain twins are in plain.py."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gradscope.runtime.kernels.compiled import compiled
+from gradscope.runtime.kernels.fast_math import HALF, ONE, erf, exp, f32, tanh
+from gradscope.runtime.kernels.support import Array
+
+SQRT_HALF = f32(math.sqrt(0.5))
+DENSITY = f32(1.0 / math.sqrt(2.0 * math.pi))  # of the normal distribution at zero
+SLOPE, CUBIC = f32(math.sqrt(2.0 / math.pi)), f32(0.044715)
+THREE_CUBIC = f32(3 * 0.044715)
+
+
+@compiled
+def _gelu(x: Array, out: Array) -> None:
+    for i in range(x.size):
+        out[i] = (erf(x[i] * SQRT_HALF) + ONE) * x[i] * HALF
+
+
+@compiled
+def _gelu_backward(grad: Array, x: Array, out: Array) -> None:
+    for i in range(x.size):
+        v = x[i]
+        below = (erf(v * SQRT_HALF) + ONE) * HALF
+        out[i] = grad[i] * (below + v * exp(v * v * -HALF) * DENSITY)
+
+
+@compiled
+def _gelu_tanh(x: Array, out: Array) -> None:
+    for i in range(x.size):
+        v = x[i]
+        out[i] = (tanh(SLOPE * (v + CUBIC * v * v * v)) + ONE) * v * HALF
+
+
+@compiled
+def _gelu_tanh_backward(grad: Array, x: Array, out: Array) -> None:
+    for i in range(x.size):
+        v = x[i]
+        square = v * v
+        y = tanh(SLOPE * (v + CUBIC * v * square))
+        slope = SLOPE * (ONE + THREE_CUBIC * square)
+        out[i] = grad[i] * HALF * ((ONE + y) + v * (ONE - y * y) * slope)
+
+
+@compiled
+def _silu(x: Array, out: Array) -> None:
+    for i in range(x.size):
+        out[i] = x[i] / (exp(-x[i]) + ONE)
+
+
+@compiled
+def _silu_backward(grad: Array, x: Array, out: Array) -> None:
+    for i in range(x.size):
+        share = ONE / (exp(-x[i]) + ONE)
+        out[i] = grad[i] * share * (x[i] * (ONE - share) + ONE)
+
+
+def _of_one(kernel: Any) -> Any:
+    def function(x: Array) -> Array:
+        out = np.empty(x.shape, f32)
+        kernel(np.ascontiguousarray(x).reshape(-1), out.reshape(-1))
+        return out
+
+    return function
+
+
+def _of_two(kernel: Any) -> Any:
+    def function(grad: Array, x: Array) -> Array:
+        out = np.empty(x.shape, f32)
+        flat = [np.ascontiguousarray(a).reshape(-1) for a in (grad, x)]
+        kernel(*flat, out.reshape(-1))
+        return out
+
+    return function
+
+
+gelu, gelu_backward = _of_one(_gelu), _of_two(_gelu_backward)
+gelu_tanh, gelu_tanh_backward = _of_one(_gelu_tanh), _of_two(_gelu_tanh_backward)
+silu, silu_backward = _of_one(_silu), _of_two(_silu_backward)
+
+
+def warm() -> None:
+    """Call every kernel of this file once."""
+    x = np.ones(4, f32)
+    for function in (gelu, gelu_tanh, silu):
+        function(x)
+    for function in (gelu_backward, gelu_tanh_backward, silu_backward):
+        function(x, x)
