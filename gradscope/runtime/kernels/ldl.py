@@ -23,7 +23,11 @@ def ldl_factor(a: Array, hermitian: bool) -> tuple[Array, Array, Array]:
     for i, matrix in enumerate(work):
         info[i] = _factor(matrix, pivots[i], hermitian)
     shape = tuple(batch)
-    return columns_first(work.reshape(a.shape)), pivots.reshape(*shape, size), info.reshape(shape)
+    return (
+        columns_first(np.tril(work.reshape(a.shape))),
+        pivots.reshape(*shape, size),
+        info.reshape(shape),
+    )
 
 
 def _factor(a: Array, pivots: Array, hermitian: bool) -> int:

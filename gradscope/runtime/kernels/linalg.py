@@ -274,6 +274,8 @@ def matrix_exp(a: Array) -> Array:
     """The exponential of each matrix: a series where it is small, squared as often as needed."""
     if not a.size:
         return a.copy()
+    if a.real.dtype == np.float32:
+        return matrix_exp(a.astype(np.result_type(a, np.float64))).astype(a.dtype)
     norms = np.abs(a).sum(-2).max(-1)
     greatest = np.where(np.isfinite(norms), norms, 0).max()
     squarings = max(0, int(np.ceil(np.log2(greatest)))) if greatest > 0 else 0

@@ -173,14 +173,3 @@ def _summed_where_single(a, b, over, others):
                 f"{size} in dim {mine} and second has size {other} in dim {theirs}"
             )
     return a, b
-
-
-@function
-def chain_matmul(*matrices):
-    """The product of several matrices, multiplied from the left."""
-    if len(matrices) == 1:
-        return matrices[0]
-    made = matrices[0]
-    for matrix in matrices[1:]:
-        made = mm(made, matrix)
-    return made.view(made._array.shape)

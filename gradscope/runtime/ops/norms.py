@@ -22,6 +22,7 @@ from gradscope.runtime.ops import FUNCTIONS, both, nn_function
 from gradscope.runtime.ops.arithmetic import div
 from gradscope.runtime.ops.sums import accumulated, checked, dims_of, unreduced
 from gradscope.runtime.ops.words import without
+from gradscope.runtime.outs import written
 
 
 def norm_kernel(self, ord=2, dim=None, keepdim=False):
@@ -101,11 +102,34 @@ dist = op(
 family(globals())
 
 
+def check_dtype(name, tensor, dtype):
+    """Whether a norm may be computed in this dtype."""
+    kind = tensor.dtype
+    if not (dtype.is_floating_point or dtype.is_complex):
+        raise RuntimeError(
+            f"{name}: dtype should be floating point or complex, but got {dtype.scalar_name}"
+        )
+    if kind.is_complex != dtype.is_complex:
+        sort = "complex" if kind.is_complex else "real"
+        raise RuntimeError(
+            f"{name}: dtype should be {sort} for {sort} inputs, but got {dtype.scalar_name}"
+        )
+    if dtypes.promote_types(kind, dtype) is not dtype:
+        raise RuntimeError(
+            f"{name}: the dtype of the input ({kind.scalar_name}) should be convertible without "
+            f"narrowing to the specified dtype ({dtype.scalar_name})"
+        )
+
+
 def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
     """The p-norm of all elements, or along some dims."""
+    if isinstance(ord, str):
+        raise TypeError("linalg_vector_norm(): argument 'ord' (position 2) must be Number, not str")
     if dtype is not None:
+        check_dtype("linalg.vector_norm", x, dtype)
         x = x.to(dtype)
-    return linalg_vector_norm(x, ord, None if dim is None else dims_of(dim), keepdim)
+    made = linalg_vector_norm(x, ord, None if dim is None else dims_of(dim), keepdim)
+    return written("linalg_vector_norm", made, out)
 
 
 FUNCTIONS["linalg.vector_norm"] = vector_norm
@@ -114,9 +138,12 @@ FUNCTIONS["linalg.vector_norm"] = vector_norm
 @both
 def norm(input, p="fro", dim=None, keepdim=False, dtype=None):
     """The p-norm; "fro" is the root of the sum of squares."""
-    if p == "nuc":
-        return FUNCTIONS["linalg.matrix_norm"](input, "nuc", dim or (-2, -1), keepdim)
-    return vector_norm(input, 2 if p in {"fro", None} else p, dim, keepdim, dtype=dtype)
+    few = dim is None or isinstance(dim, int) or len(dim) <= 2
+    if isinstance(p, str) and not (p == "fro" and few):
+        dims = tuple(range(input.dim())) if dim is None else dims_of(dim)
+        return FUNCTIONS["linalg.matrix_norm"](input, p, dims, keepdim, dtype=dtype)
+    ord = 2 if p == "fro" else 2.0 if p is None else p
+    return vector_norm(input, ord, dim, keepdim, dtype=dtype)
 
 
 @nn_function
