@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from math import prod
 from typing import Any, Final, TypeAlias
 
@@ -73,7 +73,24 @@ class Windows:
         return slice(start, start + (count - 1) * step + 1, step) if count else slice(0)
 
 
-@cache
+@lru_cache(1024)
+def taps_of(w: Windows) -> tuple[tuple[Any, Any], ...]:
+    """For each tap, which columns' elements it is, and which elements of images it sees there.
+
+    The first is an index of (channels, *kernel, images, *windows), the second of (channels, images,
+    *size).
+    """
+    every = slice(None)
+    return tuple(
+        (
+            (every, *tap, every, *(w.inside(dim, at) for dim, at in enumerate(tap))),
+            (every, every, *(w.seen(dim, at) for dim, at in enumerate(tap))),
+        )
+        for tap in np.ndindex(w.kernel)
+    )
+
+
+@lru_cache(4096)
 def windows(
     size: tuple[int, ...],
     kernel: tuple[int, ...],
@@ -115,6 +132,9 @@ def blocks(w: Windows, images: int, rows: int, together: int) -> Iterator[Block]
     narrow to be multiplied fast.
     """
     lines, width = w.out[0] * w.out[1], w.out[2]
+    if rows * images * w.count < LARGE:
+        yield Block(slice(0, images), (0, lines), slice(0, w.count))
+        return
     room = max(1, SCRATCH // max(1, rows * width))  # in lines
     if w.count < together:
         step = max(1, room // lines)
@@ -128,15 +148,20 @@ def blocks(w: Windows, images: int, rows: int, together: int) -> Iterator[Block]
             yield Block(slice(image, image + 1), (first, last), slice(first * width, last * width))
 
 
-def is_large(x: Array, w: Windows) -> bool:
+def is_large(x: Array, w: Windows, least: int = LARGE) -> bool:
     """Whether all columns of these images together pay for a compiled kernel."""
-    return len(x) * x.shape[1] * w.taps * w.count >= LARGE and x.dtype.char in "fd"
+    return len(x) * x.shape[1] * w.taps * w.count >= least and x.dtype.char in "fd"
+
+
+def _is_large(x: Array, w: Windows) -> bool:
+    """The same for columns, which are what they are in either way: Numba may be there already."""
+    return is_large(x, w, LARGE >> 4 if fast.cache_info().currsize else LARGE)
 
 
 def columns(x: Array, w: Windows, block: Block, out: Array) -> None:
     """Write what the windows of a block see into `out`: a row for each channel and tap."""
     part = x[block.images]
-    if not is_large(x, w):
+    if not _is_large(x, w):
         plain_columns(part, w, block.lines, out)
         return
     fast().im2col(
@@ -155,7 +180,7 @@ def columns(x: Array, w: Windows, block: Block, out: Array) -> None:
 def add_columns(x: Array, w: Windows, block: Block, made: Array) -> None:
     """Add each column to what its window sees of `x`."""
     part = x[block.images]
-    if not is_large(x, w):
+    if not _is_large(x, w):
         plain_add_columns(part, w, block.lines, made)
         return
     fast().col2im(
@@ -202,12 +227,11 @@ def plain_columns(x: Array, w: Windows, lines: tuple[int, int], out: Array) -> N
         out[...] = every[:, lines[0] * width : lines[1] * width]
         return
     spread = out.reshape(x.shape[1], *w.kernel, x.shape[0], *w.out)
-    spread[...] = 0
+    if any(w.padding):
+        spread[...] = 0
     source = x.swapaxes(0, 1)
-    for tap in np.ndindex(w.kernel):
-        seen = tuple(w.seen(dim, at) for dim, at in enumerate(tap))
-        inside = tuple(w.inside(dim, at) for dim, at in enumerate(tap))
-        spread[:, tap[0], tap[1], tap[2], :, *inside] = source[:, :, *seen]
+    for places, seen in taps_of(w):
+        spread[places] = source[seen]
 
 
 def plain_add_columns(x: Array, w: Windows, lines: tuple[int, int], made: Array) -> None:
@@ -218,7 +242,5 @@ def plain_add_columns(x: Array, w: Windows, lines: tuple[int, int], made: Array)
         made = every
     spread = made.reshape(x.shape[1], *w.kernel, x.shape[0], *w.out)
     target = x.swapaxes(0, 1)
-    for tap in np.ndindex(w.kernel):
-        seen = tuple(w.seen(dim, at) for dim, at in enumerate(tap))
-        inside = tuple(w.inside(dim, at) for dim, at in enumerate(tap))
-        target[:, :, *seen] += spread[:, tap[0], tap[1], tap[2], :, *inside]
+    for places, seen in taps_of(w):
+        target[seen] += spread[places]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -51,8 +52,8 @@ class Case:
 
 
 def let_all_be(large: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (w, convolution):
-        monkeypatch.setattr(module, "is_large", lambda *_: large)
+    monkeypatch.setattr(w, "_is_large", lambda *_: large)
+    monkeypatch.setattr(convolution, "is_large", lambda *_: large)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -83,6 +84,7 @@ def test_however_the_columns_are_divided_the_results_are_the_same(
         expected = case.results()
         let_all_be(large, monkeypatch)
         monkeypatch.setattr(w, "SCRATCH", scratch)
+        monkeypatch.setattr(w, "LARGE", 1)
         monkeypatch.setattr(convolution, "TOGETHER", together)
         for one, other in zip(case.results(), expected, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
@@ -104,7 +106,7 @@ def test_the_columns_of_small_images_never_need_numba(monkeypatch: pytest.Monkey
     def refuse() -> None:
         raise AssertionError("asked for Numba")
 
-    monkeypatch.setattr(w, "fast", refuse)
+    monkeypatch.setattr(w, "fast", cache(refuse))
     monkeypatch.setattr(convolution, "depthwise", refuse)
 
     assert len(Case(GEOMETRIES[3], np.float32).results()) == 3
