@@ -138,6 +138,7 @@ LATE = (
     "cuda",
     "distributed",
     "fft",
+    "func",
     "functional",
     "hub",
     "jit",
@@ -177,6 +178,7 @@ AUTOCAST = (
     "set_autocast_enabled",
 )
 LATE_FUNCTIONS = {
+    "vmap": "func",
     "from_dlpack": "exchange",
     "from_file": "exchange",
     "frombuffer": "exchange",

@@ -8,6 +8,7 @@ from typing import Any
 
 from gradscope.runtime.autograd.grad_mode import no_grad
 from gradscope.runtime.factories import empty_like
+from gradscope.runtime.ops import FUNCTIONS
 from gradscope.runtime.ops.choice import where
 from gradscope.runtime.ops.random import randperm
 
@@ -214,3 +215,60 @@ def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = No
         gone = randperm(rows)[: math.ceil(sparsity * rows)]
         tensor[gone, column] = 0
     return tensor
+
+
+@no_grad()
+def dirac_(tensor: Any, groups: int = 1) -> Any:
+    """A convolution that gives back what goes in, as far as there are channels."""
+    dims = tensor.ndimension()
+    if dims not in {3, 4, 5}:
+        raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
+    if tensor.size(0) % groups != 0:
+        raise ValueError("dim 0 must be divisible by groups")
+    each = tensor.size(0) // groups
+    middle = tuple(size // 2 for size in tensor.shape[2:])
+    tensor.zero_()
+    for group in range(groups):
+        for channel in range(min(each, tensor.size(1))):
+            tensor[(group * each + channel, channel, *middle)] = 1
+    return tensor
+
+
+@no_grad()
+def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
+    """Rows or columns that are orthogonal and of length `gain`."""
+    if tensor.ndimension() < 2:
+        raise ValueError("Only tensors with 2 or more dimensions are supported")
+    if tensor.numel() == 0:
+        return tensor
+    rows = tensor.size(0)
+    columns = tensor.numel() // rows
+    flat = tensor.new_empty((rows, columns)).normal_(0, 1, generator=generator)
+    if rows < columns:
+        flat.t_()
+    q, r = FUNCTIONS["linalg.qr"](flat)
+    q *= FUNCTIONS["diag"](r, 0).sign()
+    if rows < columns:
+        q.t_()
+    tensor.view_as(q).copy_(q)
+    return tensor.mul_(gain)
+
+
+# The names these had before they said by an underscore that they write.
+def _renamed(made: Any) -> Any:
+    def deprecated(*args: Any, **kwargs: Any) -> Any:
+        old, new = f"nn.init.{made.__name__[:-1]}", f"nn.init.{made.__name__}"
+        warnings.warn(
+            f"`{old}` is now deprecated in favor of `{new}`.", FutureWarning, stacklevel=2
+        )
+        return made(*args, **kwargs)
+
+    deprecated.__name__ = deprecated.__qualname__ = made.__name__[:-1]
+    return deprecated
+
+
+for _made in (
+    uniform_, normal_, constant_, eye_, dirac_, xavier_uniform_, xavier_normal_,
+    kaiming_uniform_, kaiming_normal_, orthogonal_, sparse_,
+):  # fmt: skip
+    globals()[_made.__name__[:-1]] = _renamed(_made)

@@ -1,0 +1,21 @@
+"""Modules without first values: skip_init."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from gradscope.runtime.nn.modules.module import Module
+from gradscope.runtime.random import fork_rng
+
+__all__ = ["skip_init"]
+
+
+def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
+    """A module whose parameters were given no values; nothing is drawn for them."""
+    if not issubclass(module_cls, Module):
+        raise RuntimeError(f"Expected a Module; got {module_cls}")
+    if "device" not in inspect.signature(module_cls).parameters:
+        raise RuntimeError("Module must support a 'device' arg to skip initialization")
+    with fork_rng():
+        return module_cls(*args, **kwargs)

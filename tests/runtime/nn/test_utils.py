@@ -1,0 +1,121 @@
+"""nn.utils against PyTorch's: parametrizations, norms of weights, states, first values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import gradscope.runtime as ours
+from tests.runtime.nn.test_rnn import graph, rounded
+
+torch = pytest.importorskip("torch")
+pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
+
+SETUP = """
+U, P, Z = nn.utils, nn.utils.parametrizations, nn.utils.parametrize
+x = torch.arange(6.0).view(2, 3) / 5
+class Symmetric(nn.Module):
+    def forward(self, X): return X.triu() + X.triu(1).transpose(-1, -2)
+    def right_inverse(self, A): return A.triu()
+class Doubled(nn.Module):
+    def forward(self, X): return X * 2
+class Cut(nn.Module):
+    def forward(self, X): return X[:1]
+def assigned(module, value):
+    module.weight = value
+    return module.weight, dict(module.named_parameters())
+def stepped(module):
+    module(x); module(x).sum().backward()
+    return module.state_dict(), [p.grad for p in module.parameters()]
+def loaded(module, other):
+    module.load_state_dict(other.state_dict())
+    return module.weight
+def once(module):
+    with Z.cached():
+        return module.weight is module.weight, Z.is_parametrized(module, 'weight')
+sym = Z.register_parametrization(nn.Linear(3, 3), 'weight', Symmetric())
+two = Z.register_parametrization(nn.Linear(3, 3), 'weight', Symmetric())
+Z.register_parametrization(two, 'weight', Doubled())
+p = nn.Parameter(torch.ones(3)); p.grad = torch.full((3,), 10.0)
+"""
+
+QUESTIONS = """U.weight_norm(nn.Linear(3, 4))(x)
+U.weight_norm(nn.Linear(3, 4), dim=1)(x)
+U.weight_norm(nn.Linear(3, 4), dim=None)(x)
+stepped(U.weight_norm(nn.Linear(3, 4)))
+stepped(P.weight_norm(nn.Linear(3, 4), dim=1))
+stepped(P.spectral_norm(nn.Linear(3, 4)))
+stepped(P.spectral_norm(nn.Linear(3, 4)).eval())
+stepped(U.spectral_norm(nn.Linear(3, 4), n_power_iterations=2))
+P.spectral_norm(nn.Linear(3, 4))(x)
+P.weight_norm(nn.Linear(3, 4))(x)
+loaded(P.weight_norm(nn.Linear(3, 4)), U.weight_norm(nn.Linear(3, 4)))
+U.remove_weight_norm(U.weight_norm(nn.Linear(3, 4))).state_dict()
+U.remove_spectral_norm(U.spectral_norm(nn.Linear(3, 4))).state_dict()
+U.remove_weight_norm(nn.Linear(3, 4))
+U.spectral_norm(nn.Linear(3, 4), n_power_iterations=0)
+repr(sym), repr(two)
+sym.weight, sym.state_dict()
+assigned(sym, torch.arange(9.0).view(3, 3))
+assigned(two, torch.ones(3, 3))
+once(sym)
+sym.weight is sym.weight
+Z.remove_parametrizations(two, 'weight').state_dict()
+Z.remove_parametrizations(sym, 'weight', False).weight
+repr(Z.remove_parametrizations(sym, 'weight'))
+Z.register_parametrization(nn.Linear(3, 3), 'weight', Cut())
+Z.register_parametrization(nn.Linear(3, 3), 'w', Cut())
+Z.remove_parametrizations(nn.Linear(3, 3), 'weight')
+__import__('copy').deepcopy(two).weight
+__import__('pickle').dumps(sym)
+Z.type_before_parametrizations(sym).__name__, type(sym).__name__
+U.skip_init(nn.Linear, 3, 4).weight.shape
+U.parameters_to_vector(nn.Linear(2, 2).parameters())
+U.clip_grad_norm_([p], 1.0), p.grad
+U.clip_grad_norm_([p], 1.0, norm_type=float('inf')), p.grad
+U.get_total_norm([p.grad, p.grad], 1)
+nn.init.orthogonal_(torch.empty(3, 5))
+nn.init.orthogonal_(torch.empty(4, 3, 2), gain=2)
+nn.init.dirac_(torch.empty(4, 2, 3, 3), 2)
+nn.init.dirac_(torch.empty(3, 2, 3), 2)
+nn.init.sparse_(torch.empty(5, 3), 0.3)
+nn.init.eye_(torch.empty(2, 3))
+nn.init.xavier_uniform(torch.empty(2, 3))
+U.fuse_conv_bn_eval(nn.Conv2d(1, 2, 3).eval(), nn.BatchNorm2d(2).eval()).weight"""
+
+
+def answer(engine: Any, code: str) -> Any:
+    engine.manual_seed(7)
+    scope = {"torch": engine, "nn": engine.nn}
+    exec(SETUP, scope)
+    try:
+        value = eval(code, scope)
+    except (RuntimeError, ValueError, TypeError, AttributeError, KeyError) as error:
+        return type(error).__name__, str(error).split("\n")[0]
+    nodes = graph([value]) if getattr(value, "grad_fn", None) is not None else []
+    return nodes, plain(value)
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [plain(item) for item in value]
+    return rounded(value.detach().tolist()) if hasattr(value, "detach") else value
+
+
+@pytest.mark.parametrize("code", QUESTIONS.split("\n"))
+def test_they_answer_as_pytorchs(code: str) -> None:
+    found, expected = answer(ours, code), answer(torch, code)
+
+    assert found[0] == expected[0]
+    assert near(found[1]) == near(expected[1])
+
+
+def near(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: near(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [near(item) for item in value]
+    return round(value, 4) + 0.0 if isinstance(value, float) else value
