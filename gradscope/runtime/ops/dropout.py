@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from gradscope.runtime.ops import FUNCTIONS, nn_function
+from gradscope.runtime.ops.random import as_it_lies, empty_as
 from gradscope.runtime.placement import wrapped_on
 from gradscope.runtime.random import chosen
 from gradscope.runtime.warned import warn
@@ -18,9 +19,17 @@ def _check(p):
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
-def _kept(input, shape, p):
-    """1 where an element stays, 0 where it goes."""
-    return chosen(None).bernoulli(1 - p, shape).astype(input._array.dtype)
+def _kept(input, p, *, channels):
+    """1 where an element stays, 0 where it goes; drawn in the order that lies in memory."""
+    array = input._array
+    if channels:
+        return chosen(None).bernoulli(1 - p, _channel_shape(input)).astype(array.dtype)
+    if array.flags.c_contiguous:
+        return chosen(None).bernoulli(1 - p, array.shape).astype(array.dtype)
+    noise = empty_as(array, array.dtype)
+    target = as_it_lies(noise)
+    target[...] = chosen(None).bernoulli(1 - p, target.shape)
+    return noise
 
 
 def _channel_shape(input):
@@ -41,7 +50,7 @@ def _dropped(input, p, train, inplace, channels=False, alpha=False):
         return input
     if p == 1:
         return _times(input, input.new_zeros(()), inplace)
-    noise = _kept(input, _channel_shape(input) if channels else input._array.shape, p)
+    noise = _kept(input, p, channels=channels)
     kind = noise.dtype.type
     if not alpha:
         noise /= kind(1 - p)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime.dims import text, wrapped
+from gradscope.runtime.formats import channels_last, channels_last_3d, copied, is_ordered
 from gradscope.runtime.op import (
     FUNCTION_ONLY,
     LINEAR,
@@ -29,9 +30,26 @@ from gradscope.runtime.tensor import Tensor
 
 def _cat(tensors, dim=0):
     try:
-        return np.concatenate(tensors, dim)
+        return _in_rows(np.concatenate(tensors, dim), tensors)
     except ValueError:
-        return _cat_with_empty(tensors, dim)
+        return _in_rows(_cat_with_empty(tensors, dim), tensors)
+
+
+def _in_rows(joined, tensors):
+    """The last dim lies together, as in any new tensor, unless all pieces have channels last."""
+    if joined.flags.c_contiguous:
+        return joined
+    if joined.ndim in (4, 5) and all(map(_has_channels_last, tensors)):
+        return joined if _has_channels_last(joined) else copied(joined, _LAST[joined.ndim])
+    return np.ascontiguousarray(joined)
+
+
+_LAST = {4: channels_last, 5: channels_last_3d}
+
+
+def _has_channels_last(array):
+    wanted = _LAST.get(array.ndim)
+    return wanted is not None and not array.flags.c_contiguous and is_ordered(array, wanted)
 
 
 def _cat_with_empty(tensors, dim):
@@ -80,7 +98,7 @@ def _stack(tensors, dim=0):
     ndim = tensors[0].ndim + 1
     place = (None,) if dim == 0 else (FULL,) * wrapped(dim, ndim) + (None,)
     try:
-        return np.concatenate([t[place] for t in tensors], dim)
+        return np.ascontiguousarray(np.concatenate([t[place] for t in tensors], dim))
     except (ValueError, IndexError):
         shape = tensors[0].shape
         at = next(i for i, t in enumerate(tensors) if t.shape != shape)

@@ -7,6 +7,7 @@ import numpy as np
 from gradscope.runtime import devices, dtypes
 from gradscope.runtime.dims import sizes
 from gradscope.runtime.factories import made
+from gradscope.runtime.formats import copied, preserve_format
 from gradscope.runtime.op import (
     ELEMENTWISE,
     INTERNAL,
@@ -26,6 +27,13 @@ def as_it_lies(array):
     if array.flags.c_contiguous:
         return array
     return array.transpose(sorted(range(array.ndim), key=lambda dim: -array.strides[dim]))
+
+
+def empty_as(array, dtype, memory_format=None):
+    """Memory for as many elements in the order they have here; what is repeated has none."""
+    if memory_format is not None and memory_format is not preserve_format:
+        return copied(np.empty(array.shape, dtype), memory_format)
+    return np.empty_like(array, dtype, "C" if 0 in array.strides else "K", subok=False)
 
 
 def _uniform(self, from_=0.0, to=1.0, *, generator=None):
@@ -209,15 +217,19 @@ def _like(name, draw):
         memory_format=None,
     ):
         where = input.device if device is None else devices.check(device)
-        kind = (dtype or input.dtype).numpy
-        return made(draw(chosen(generator), input._array.shape, kind), requires_grad, where)
+        array = empty_as(input._array, (dtype or input.dtype).numpy, memory_format)
+        target = as_it_lies(array)
+        target[...] = draw(chosen(generator), target, whole=bool(array.flags.c_contiguous))
+        return made(array, requires_grad, where)
 
     factory.__name__ = name
     return function(factory)
 
 
-rand_like = _like("rand_like", lambda source, shape, dtype: source.uniform(shape, dtype))
-randn_like = _like("randn_like", lambda source, shape, dtype: source.normal(shape, dtype))
+rand_like = _like("rand_like", lambda source, to, whole: source.uniform(to.shape, to.dtype))
+randn_like = _like(
+    "randn_like", lambda source, to, whole: source.normal(to.shape, to.dtype, contiguous=whole)
+)
 
 
 @function
@@ -225,10 +237,10 @@ def randint_like(input, *bounds, low=0, high=None, generator=None, dtype=None, *
     """Whole numbers of [low, high) in a tensor's shape and dtype."""
     if bounds:
         low, high = (0, bounds[0]) if len(bounds) == 1 else bounds
-    return made(
-        _whole_numbers(low, high, input._array.shape, dtype or input.dtype, generator),
-        device=input.device,
-    )
+    array = empty_as(input._array, (dtype or input.dtype).numpy)
+    target = as_it_lies(array)
+    target[...] = _whole_numbers(low, high, target.shape, dtype or input.dtype, generator)
+    return made(array, device=input.device)
 
 
 @function

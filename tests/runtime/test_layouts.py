@@ -1,0 +1,58 @@
+"""How new tensors lie in memory, and in which order random numbers fill them: as PyTorch's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.runtime.autograd.both import runtime
+
+CALLS = """
+torch.cat([x, x])
+torch.cat([x, x], 1)
+torch.cat([x, torch.ones(0)])
+torch.cat([last, last], 1)
+torch.cat([last, y])
+torch.cat([y.permute(0, 2, 3, 1)] * 2)
+torch.stack([x, x])
+torch.stack([x, x], 2)
+torch.rand_like(x)
+torch.rand_like(x, memory_format=torch.contiguous_format)
+torch.rand_like(y, memory_format=torch.channels_last)
+torch.rand_like(x[:, :1].expand(6, 4))
+torch.rand_like(y.transpose(0, 2)[::2])
+torch.randn_like(x)
+torch.randn_like(last)
+torch.randint_like(x, 0, 9)
+torch.bernoulli(x)
+F.dropout(x, 0.5)
+F.dropout(last, 0.5)
+F.dropout(x.clone(), 0.5, inplace=True)
+F.dropout(x[:, :1].expand(6, 4), 0.5)
+F.dropout(y.transpose(0, 2)[::2], 0.5)
+F.dropout2d(last, 0.5)
+F.alpha_dropout(x, 0.5, True)
+"""
+
+
+def made(torch: Any, call: str) -> tuple[Any, ...]:
+    x = torch.arange(24.0).view(4, 6).t() / 24
+    y = torch.arange(120.0).view(2, 3, 4, 5)
+    torch.manual_seed(0)
+    last = y.contiguous(memory_format=torch.channels_last)
+    scope = {"torch": torch, "F": torch.nn.functional, "x": x, "y": y, "last": last}
+    found = eval(call, scope)
+    return found.stride(), found.flatten().tolist()
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("call", CALLS.strip().splitlines())
+def test_a_tensor_lies_and_is_filled_as_pytorchs(call: str) -> None:
+    import torch as real
+
+    strides, numbers = made(real, call)
+    ours = made(runtime(), call)
+
+    assert ours[0] == strides
+    assert ours[1] == pytest.approx(numbers, rel=1e-6)
