@@ -20,7 +20,8 @@ TABLES = (f"{RUNTIME}.creation", f"{RUNTIME}.factories", f"{RUNTIME}.ops.", f"{R
 """Where the functions of the top module are written, besides roads."""
 
 UNSEEN = frozenset({
-    "broadcast_shapes", "from_numpy", "get_device_module", "is_storage", "is_tensor", "typename",
+    "broadcast_shapes", "eig", "from_numpy", "get_device_module", "is_storage", "is_tensor",
+    "lstsq", "matrix_rank", "solve", "symeig", "typename",
 })  # fmt: skip
 """Functions of the top module that PyTorch does not offer to anybody."""
 
