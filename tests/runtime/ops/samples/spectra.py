@@ -65,3 +65,16 @@ faults("polar", [M], "torch.polar(x, x.float())")
 cases("angle", [M], "torch.angle(x)", "x.angle()", dtypes=("float32", "int64", "complex128"))
 cases("conj_physical", [M], "x.conj_physical()", dtypes=("complex128",))
 cases("conj_physical_", [M], "torch.complex(x, x).conj_physical_()", dtypes=())
+for _name in ("hann", "hamming", "blackman", "bartlett", "kaiser"):
+    _call = f"torch.{_name}_window"
+    cases(
+        f"{_name}_window",
+        [],
+        f"{_call}(7)",
+        f"{_call}(6, False, dtype=torch.float64)",
+        f"{_call}(1)",
+        f"{_call}(0)",
+        dtypes=(),
+        grad=False,
+    )
+    faults(f"{_name}_window", [], f"{_call}(-1)")
