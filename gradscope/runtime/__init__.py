@@ -28,8 +28,6 @@ from gradscope.runtime.autograd.grad_mode import (
 from gradscope.runtime.creation import (
     asarray as asarray,
     empty_strided as empty_strided,
-    logspace as logspace,
-    range as range,
     scalar_tensor as scalar_tensor,
 )
 from gradscope.runtime.devices import device as device
@@ -105,20 +103,24 @@ ops.load()
 globals().update(NAMES, **LEGACY_TYPES, **ops.offered(""))
 
 from gradscope.runtime.factories import (  # noqa: E402 -- after the module `tensor`, whose name it takes
-    arange as arange,
     as_tensor as as_tensor,
     empty as empty,
     empty_like as empty_like,
-    eye as eye,
     from_numpy as from_numpy,
     full as full,
     full_like as full_like,
-    linspace as linspace,
     ones as ones,
     ones_like as ones_like,
     tensor as tensor,
     zeros as zeros,
     zeros_like as zeros_like,
+)
+from gradscope.runtime.sequences import (  # noqa: E402
+    arange as arange,
+    eye as eye,
+    linspace as linspace,
+    logspace as logspace,
+    range as range,
 )
 
 inf, nan, pi, e, newaxis = math.inf, math.nan, math.pi, math.e, None

@@ -22,7 +22,7 @@ from gradscope.runtime.in_place import before_write, check_inplace, count_write,
 from gradscope.runtime.inference import mark
 from gradscope.runtime.operation import Operation
 from gradscope.runtime.override_protocol import overrides
-from gradscope.runtime.refusals import refused
+from gradscope.runtime.refusals import invalid_combination, refused
 from gradscope.runtime.saved import (
     save_input,
     save_output,
@@ -204,10 +204,19 @@ def call(op: Operation, arguments: tuple[Any, ...]) -> Any:
         if gates.are_up():  # it was asked
             raise TypeError(str(stranger)) from None
         return public.offered(op, arguments)
+    except NoOverload:
+        given = list(arguments)
+        while given and op.plan.parameters[len(given) - 1].has_default:
+            given.pop()
+        raise invalid_combination(op.base_name, given) from None
 
 
 class NotTaken(TypeError):  # noqa: N818
     """No mode took a call; an operator lets Python ask the other operand then."""
+
+
+class NoOverload(Exception):  # noqa: N818
+    """The first argument fits no overload; who knows all arguments says so."""
 
 
 class Stranger(Exception):  # noqa: N818  (it is caught above, and never seen)
@@ -306,7 +315,11 @@ def _as_tensor_or_raise(op: Operation, p: Any, value: Any) -> Any:
 
 
 def _wrong_type(op: Operation, p: Any, value: Any) -> Any:
-    position = 1 + [q.name for q in op.plan.parameters].index(p.name)
+    place = [q.name for q in op.plan.parameters].index(p.name)
+    if not place and op.promotes and op.plan.numbers and len(op.plan.tensors) > 1:
+        strange = overrides(type(value))  # of several overloads, none fits
+        raise Stranger(op.base_name) if strange else NoOverload(value)
+    position = 1 + place
     raise (Stranger if overrides(type(value)) else TypeError)(
         f"{op.base_name}(): argument '{p.public}' (position {position}) must be Tensor, "
         f"not {type(value).__name__}"
@@ -345,7 +358,7 @@ def _refuse(refusals: Sequence[Refused], arrays: Sequence[Any], *, given: bool) 
         for array in arrays if trait.given is given else ():
             if isinstance(array, np.ndarray) and array.dtype.kind in trait.kinds:
                 kind = dtypes.from_numpy(array.dtype).scalar_name
-                raise NotImplementedError(trait.text.format(kind=kind))
+                raise trait.error(trait.text.format(kind=kind))
 
 
 def _operand(tensor: Any) -> tuple[Any, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -57,38 +56,3 @@ def empty_strided(
     steps = tuple(step * kind.itemsize for step in stride)
     window = np.lib.stride_tricks.as_strided(memory, tuple(size), steps)
     return made(window, requires_grad, where)
-
-
-def logspace(
-    start: float,
-    end: float,
-    steps: int,
-    base: float = 10.0,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    layout: Any = None,
-) -> Any:
-    """Powers of `base` whose exponents are evenly spaced."""
-    where = devices.check(device)
-    kind = (dtype or dtypes.get_default_dtype()).numpy
-    return made(np.logspace(start, end, steps, base=base).astype(kind), requires_grad, where)
-
-
-def range(
-    start: float,
-    end: float | None = None,
-    step: float = 1,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    layout: Any = None,
-) -> Any:
-    """start, start + step, … up to and including end. Prefer `arange`."""
-    where = devices.check(device)
-    first, last = (0, start) if end is None else (start, end)
-    count = math.floor((last - first) / step) + 1
-    kind = (dtype or dtypes.get_default_dtype()).numpy
-    return made((first + np.arange(count) * step).astype(kind), requires_grad, where)

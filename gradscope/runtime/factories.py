@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -298,71 +297,9 @@ def full_like(
 ) -> Any:
     where = input.device if device is None else devices.check(device)
     kind = _numpy_dtype(dtype, input.dtype)
-    return made(
-        np.full_like(input._array, fill_value, dtype=kind, subok=False), requires_grad, where
-    )
-
-
-def eye(
-    n: int,
-    m: int | None = None,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    layout: Any = None,
-) -> Any:
-    where = devices.check(device)
-    kind = _numpy_dtype(dtype, dtypes.get_default_dtype())
-    return made(np.eye(n, m, dtype=kind), requires_grad, where)
-
-
-def arange(
-    *bounds: Any,
-    start: Any = None,
-    end: Any = None,
-    step: Any = None,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    layout: Any = None,
-) -> Any:
-    """start, start + step, … below end."""
-    where = devices.check(device)
-    values = [b.item() if isinstance(b, Tensor) else b for b in bounds]
-    first, last, by = 0, end, 1 if step is None else step
-    if len(values) == 1:
-        last = values[0]
-    elif len(values) >= 2:
-        first, last = values[0], values[1]
-        by = values[2] if len(values) == 3 else by
-    first = first if start is None else start
-    if by == 0:
-        raise RuntimeError("step must be nonzero")
-    if (last - first) * by < 0:
-        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    whole = all(isinstance(v, int | np.integer) for v in (first, last, by))
-    kind = _numpy_dtype(dtype, dtypes.int64 if whole else dtypes.get_default_dtype())
-    count = math.ceil((last - first) / by)
-    steps = np.arange(count, dtype=np.int64 if whole else np.float64)
-    return made((first + steps * by).astype(kind), requires_grad, where)
-
-
-def linspace(
-    start: Any,
-    end: Any,
-    steps: int,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    layout: Any = None,
-) -> Any:
-    where = devices.check(device)
-    kind = _numpy_dtype(dtype, dtypes.get_default_dtype())
-    first = start.item() if isinstance(start, Tensor) else start
-    last = end.item() if isinstance(end, Tensor) else end
-    return made(np.linspace(first, last, steps).astype(kind), requires_grad, where)
+    value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
+    filled = np.asarray(value).astype(kind)
+    return made(np.full_like(input._array, filled, dtype=kind, subok=False), requires_grad, where)
 
 
 def legacy_new(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

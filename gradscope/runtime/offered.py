@@ -36,7 +36,7 @@ WITH_OUT = _names(
     nonzero nonzero_static norm normal not_equal ones orgqr ormqr outer polar polygamma pow prod
     qr quantile rad2deg rand randint randn randperm range reciprocal remainder renorm round
     row_stack rsqrt scatter scatter_add scatter_reduce searchsorted sgn sigmoid sign signbit sin
-    sinc sinh slogdet softmax sort special.airy_ai special.bessel_j0 special.bessel_j1
+    sinc sinh slice_scatter slogdet softmax sort special.airy_ai special.bessel_j0 special.bessel_j1
     special.bessel_y0 special.bessel_y1 special.chebyshev_polynomial_t
     special.chebyshev_polynomial_u special.chebyshev_polynomial_v special.chebyshev_polynomial_w
     special.digamma special.entr special.erf special.erfc special.erfcx special.erfinv

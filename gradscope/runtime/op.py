@@ -314,6 +314,8 @@ def _unbuilt(
 def like(row: Any, name: str = "", **names: Any) -> Any:
     """A function with the code of an operation's road, in which some names mean something else."""
     scope = {**row.__globals__, **names}
+    if "call" in names and "unbuilt_number" in scope and "by_number" not in names:
+        scope["by_number"] = scope["unbuilt_number"].function({**scope})
     unbuilt: Unbuilt = scope["unbuilt_fast"]
     made = unbuilt.function(scope)
     made.__name__ = made.__qualname__ = name or row.__name__

@@ -7,12 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.runtime import dtypes
+from gradscope.runtime import dtypes, overlap
 from gradscope.runtime.autograd.forward_grad import fw_grad
 from gradscope.runtime.errors.dual_tensors import out_with_tangent
+from gradscope.runtime.errors.in_place import write_to_expanded
 from gradscope.runtime.errors.leaves import out_with_grad
 from gradscope.runtime.in_place import count_write
+from gradscope.runtime.tensor_geometry import c_name
 from gradscope.runtime.warned import warn
+
+EXACT = frozenset({"gather"})
+"""Functions whose `out` has to be of the very dtype of the result."""
 
 
 def written(name: str, made: Any, out: Any) -> Any:
@@ -46,6 +51,13 @@ def _check(name: str, made: Any, out: Any) -> None:
         raise out_with_grad(name, out)
     if fw_grad(made) is not None or fw_grad(out) is not None:
         raise out_with_tangent(name, out)
+    if overlap.repeats(out._array):
+        raise write_to_expanded(out)
+    if name in EXACT and made.dtype is not out.dtype:
+        raise RuntimeError(
+            f"Expected out tensor to have dtype {c_name(made._array)}, but got "
+            f"{c_name(out._array)} instead"
+        )
     if not dtypes.can_cast(made.dtype, out.dtype):
         raise RuntimeError(
             f"result type {made.dtype.scalar_name} can't be cast to the desired output type "

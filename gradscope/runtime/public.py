@@ -16,7 +16,13 @@ from gradscope.runtime.tensor import Tensor
 
 RUNTIME = "gradscope.runtime"
 
-TABLES = (f"{RUNTIME}.creation", f"{RUNTIME}.factories", f"{RUNTIME}.ops.", f"{RUNTIME}.questions")
+TABLES = (
+    f"{RUNTIME}.creation",
+    f"{RUNTIME}.factories",
+    f"{RUNTIME}.sequences",
+    f"{RUNTIME}.ops.",
+    f"{RUNTIME}.questions",
+)
 """Where the functions of the top module are written, besides roads."""
 
 UNSEEN = frozenset({

@@ -35,7 +35,7 @@ def refused(op: Operation, error: Exception, arrays: Sequence[Any]) -> None:
         if "negative integer powers" in text:
             raise RuntimeError("Integers to negative integer powers are not allowed.") from None
     elif "ufunc" in text or "numpy boolean" in text:
-        raise NotImplementedError(not_implemented(op, given)) from None
+        raise not_implemented(op, given) from None
 
 
 def out_of_range(dim: Any, ndim: Any) -> str:
@@ -60,10 +60,23 @@ def mismatch(shapes: Sequence[tuple[int, ...]]) -> str | None:
     return None
 
 
-def not_implemented(op: Operation, arrays: Sequence[Any]) -> str:
+def not_implemented(op: Operation, arrays: Sequence[Any]) -> Exception:
     """What is said of an operation that does not know a dtype."""
     kind = dtypes.from_numpy(arrays[0].dtype).scalar_name
     for trait in op.traits:
         if isinstance(trait, Refused) and arrays[0].dtype.kind in trait.kinds:
-            return trait.text.format(kind=kind)
-    return f"\"{op.base_name.rstrip('_')}_cpu\" not implemented for '{kind}'"
+            return trait.error(trait.text.format(kind=kind))
+    return NotImplementedError(f"\"{op.base_name.rstrip('_')}_cpu\" not implemented for '{kind}'")
+
+
+def invalid_combination(name: str, arguments: Sequence[Any]) -> TypeError:
+    """What PyTorch says when none of a function's overloads takes these arguments."""
+    given = ", ".join(map(_type_of, arguments))
+    return TypeError(
+        f"{name}() received an invalid combination of arguments - got ({given}), but expected one "
+        "of:"
+    )
+
+
+def _type_of(value: Any) -> str:
+    return "Tensor" if hasattr(value, "_array") else type(value).__name__

@@ -169,6 +169,16 @@ def _guards(plan: Plan, leave: str, *, number: bool) -> list[str]:
             for p in single[1:]
             for line in (f"if a_{p.name}.dtype is not {first}:", f"    {leave}")
         ]
+    if plan.same_dtype and single:
+        lines += [
+            line
+            for p in plan.tensors
+            if p.optional and not (p.many or p.aside)
+            for line in (
+                f"if a_{p.name} is not None and a_{p.name}.dtype is not a_{single[0].name}.dtype:",
+                f"    {leave}",
+            )
+        ]
     if plan.refused and single and not plan.float_only and not number:
         lines += [f'if a_{single[0].name}.dtype.kind in "{plan.refused}":', f"    {leave}"]
     if plan.same_dtype and plan.tensors and plan.tensors[0].many:

@@ -109,6 +109,7 @@ class Refused(Trait):
     text: str
     given: bool = False
     by_numpy: bool = False
+    error: type[Exception] = NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -183,9 +184,16 @@ def shows(**options: Any) -> Constants:
     return Constants(tuple(options.items()))
 
 
-def refuses(kinds: str, text: str, *, given: bool = False, by_numpy: bool = False) -> Refused:
+def refuses(
+    kinds: str,
+    text: str,
+    *,
+    given: bool = False,
+    by_numpy: bool = False,
+    error: type[Exception] = NotImplementedError,
+) -> Refused:
     """Dtypes of these kinds (NumPy's letters) are refused; {kind} in the text is their name."""
-    return Refused(kinds, text, given, by_numpy)
+    return Refused(kinds, text, given, by_numpy, error)
 
 
 def jvp(by: Callable[..., Any]) -> Jvp:

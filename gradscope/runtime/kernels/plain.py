@@ -186,10 +186,12 @@ def log_softmax(x: Array, dim: int) -> Array:
 def logsumexp(x: Array, dim: int | tuple[int, ...], keepdim: bool = False) -> Any:
     if x.size == 0:
         return np.log(np.sum(x, axis=dim, keepdims=keepdim))
-    if x.ndim == 0:
+    if x.ndim == 0 and x.dtype.kind != "c":
         return x
-    top = np.maximum.reduce(x, axis=dim, keepdims=True)
-    top = np.where(np.isinf(top), x.dtype.type(0), top)
+    if x.ndim == 0:
+        return np.log(np.exp(x - x.real)) + x.real
+    top = np.maximum.reduce(x.real, axis=dim, keepdims=True)
+    top = np.where(np.isinf(top), top.dtype.type(0), top)
     result = np.log(np.add.reduce(np.exp(x - top), axis=dim, keepdims=True)) + top
     return result if keepdim else np.squeeze(result, dim)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gradscope.runtime import dtypes
 from gradscope.runtime.kernels.stepping import multiply_add
 from gradscope.runtime.op import (
     ELEMENTWISE,
@@ -27,6 +28,7 @@ NO_MASKS = (
         "Subtraction, the `-` operator, with two bool tensors is not supported. "
         "Use the `^` or `logical_xor()` operator instead.",
         by_numpy=True,
+        error=RuntimeError,
     ),
     refuses(
         "b",
@@ -34,6 +36,7 @@ NO_MASKS = (
         "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead.",
         given=True,
         by_numpy=True,
+        error=RuntimeError,
     ),
 )
 add__default = op(
@@ -95,6 +98,17 @@ rsub__Tensor = op(
     PROMOTES,
     *NO_MASKS,
     self=lambda grad, alpha: -grad if alpha == 1 else -grad * beside(grad, alpha),
+    other=lambda grad: grad,
+)
+rsub__plain = op(
+    "RsubBackward0",
+    lambda self, other: np.subtract(other, self),
+    ELEMENTWISE,
+    INTERNAL,
+    PROMOTES,
+    *NO_MASKS,
+    shows(alpha=1),
+    self=lambda grad: -grad,
     other=lambda grad: grad,
 )
 # The other operand of 1 - x is a number, and has no place among the node's edges.
@@ -164,6 +178,7 @@ neg = op(
         "Negation, the `-` operator, on a bool tensor is not supported. "
         "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead.",
         by_numpy=True,
+        error=RuntimeError,
     ),
     self=lambda grad: -grad,
 )
@@ -208,6 +223,9 @@ def no_zeros(self, other):
 def _divide(self, other, rounding_mode):
     if rounding_mode is None:
         return np.true_divide(self, other)
+    if self.dtype.kind in "bc" and rounding_mode in ("floor", "trunc"):
+        kind = dtypes.from_numpy(self.dtype).scalar_name
+        raise NotImplementedError(f"\"div_{rounding_mode}_cpu\" not implemented for '{kind}'")
     if rounding_mode == "floor":
         return floor_divided(self, other)
     if rounding_mode != "trunc":
@@ -226,7 +244,6 @@ div__Tensor_mode = op(
     _divide,
     ELEMENTWISE,
     PROMOTES,
-    refuses("b", "\"div_cpu\" not implemented for '{kind}'"),
     self=lambda grad, other, rounding_mode: (
         grad / other if rounding_mode is None else zeros_like(grad)
     ),

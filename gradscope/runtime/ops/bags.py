@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from gradscope.runtime.autograd.grad_mode import no_grad
-from gradscope.runtime.factories import arange
 from gradscope.runtime.kernels import plain
 from gradscope.runtime.kernels.support import HALVES
 from gradscope.runtime.op import (
@@ -19,6 +18,7 @@ from gradscope.runtime.op import (
 )
 from gradscope.runtime.ops import FUNCTIONS, nn_function
 from gradscope.runtime.placement import wrapped_on
+from gradscope.runtime.sequences import arange
 from gradscope.runtime.tensor_geometry import type_name
 from gradscope.runtime.warned import warn
 

@@ -30,6 +30,7 @@ from gradscope.runtime.ops.words import (
     without,
 )
 from gradscope.runtime.outs import written
+from gradscope.runtime.refusals import invalid_combination
 
 
 def _where(condition, self, other):
@@ -110,7 +111,7 @@ maximum = op(
     ELEMENTWISE,
     PROMOTES,
     TENSORS_ONLY,
-    refuses("c", "maximum not implemented for complex tensors."),
+    refuses("c", "maximum not implemented for complex tensors.", error=RuntimeError),
     self=lambda grad, self, other: _larger(grad, self, other),
     other=lambda grad, self, other: _larger(grad, other, self),
 )
@@ -120,7 +121,7 @@ minimum = op(
     ELEMENTWISE,
     PROMOTES,
     TENSORS_ONLY,
-    refuses("c", "minimum not implemented for complex tensors."),
+    refuses("c", "minimum not implemented for complex tensors.", error=RuntimeError),
     self=lambda grad, self, other: _smaller(grad, self, other),
     other=lambda grad, self, other: _smaller(grad, other, self),
 )
@@ -153,7 +154,7 @@ fmax = op(
     ELEMENTWISE,
     PROMOTES,
     TENSORS_ONLY,
-    refuses("c", "fmax not implemented for complex tensors."),
+    refuses("c", "fmax not implemented for complex tensors.", error=RuntimeError),
     self=lambda grad, self, other: without(grad, ~_at_least(grad, self, other)),
     other=lambda grad, self, other: without(grad, _at_least(grad, self, other)),
 )
@@ -163,7 +164,7 @@ fmin = op(
     ELEMENTWISE,
     PROMOTES,
     TENSORS_ONLY,
-    refuses("c", "fmin not implemented for complex tensors."),
+    refuses("c", "fmin not implemented for complex tensors.", error=RuntimeError),
     self=lambda grad, self, other: without(grad, ~_at_most(grad, self, other)),
     other=lambda grad, self, other: without(grad, _at_most(grad, self, other)),
 )
@@ -255,7 +256,7 @@ clamp_max__Tensor = op(
     lambda self, max: np.minimum(self, max),
     ELEMENTWISE,
     PROMOTES,
-    refuses("c", "clamp is not supported for complex types"),
+    refuses("c", "\"minimum_cpu\" not implemented for '{kind}'"),
     self=lambda grad, self, max: _kept(grad, self <= max),
     max=lambda grad, self, max: _kept(grad, self > max),
 )
@@ -315,6 +316,8 @@ def clamp_(self, min=None, max=None):
 
 @both
 def clamp_min(input, min):
+    if is_number(input):
+        raise invalid_combination("clamp_min", (input, min))
     return (clamp_min__default if is_number(min) else clamp_min__Tensor)(input, min)
 
 
@@ -325,6 +328,8 @@ def clamp_min_(self, min):
 
 @both
 def clamp_max(input, max):
+    if is_number(input):
+        raise invalid_combination("clamp_max", (input, max))
     return (clamp_max__default if is_number(max) else clamp_max__Tensor)(input, max)
 
 

@@ -19,14 +19,18 @@ from gradscope.runtime.ops import both, function
 from gradscope.runtime.ops.words import alias
 from gradscope.runtime.placement import wrapped_on
 
-REAL = refuses("c", "\"compare_cpu\" not implemented for '{kind}'")
+
+def _ordered(name, ufunc):
+    """A comparison of more and less, which complex numbers do not know."""
+    return op(None, ufunc, COMPARES, refuses("c", f"\"{name}_cpu\" not implemented for '{{kind}}'"))
+
 
 eq = op(None, np.equal, COMPARES)
 ne = op(None, np.not_equal, COMPARES)
-lt = op(None, np.less, COMPARES, REAL)
-le = op(None, np.less_equal, COMPARES, REAL)
-gt = op(None, np.greater, COMPARES, REAL)
-ge = op(None, np.greater_equal, COMPARES, REAL)
+lt = _ordered("lt", np.less)
+le = _ordered("le", np.less_equal)
+gt = _ordered("gt", np.greater)
+ge = _ordered("ge", np.greater_equal)
 
 logical_and = op(None, np.logical_and, COMPARES, TENSORS_ONLY)
 logical_or = op(None, np.logical_or, COMPARES, TENSORS_ONLY)
@@ -83,12 +87,12 @@ isfinite = op(None, _is_finite)
 isposinf = op(
     None,
     lambda self: self == np.inf,
-    refuses("c", "isposinf does not support complex inputs."),
+    refuses("c", "isposinf does not support complex inputs.", error=RuntimeError),
 )
 isneginf = op(
     None,
     lambda self: self == -np.inf,
-    refuses("c", "isneginf does not support complex inputs."),
+    refuses("c", "isneginf does not support complex inputs.", error=RuntimeError),
 )
 isreal = op(None, lambda self: np.isreal(self))
 signbit = op(

@@ -134,9 +134,12 @@ def _tuple(numbers):
     return (numbers,) if isinstance(numbers, int) else tuple(numbers)
 
 
-@both
-def flip(input, *dims):
-    return flip__default(input, sizes(dims))
+@function
+def flip(input, dims):
+    return flip__default(input, (dims,) if isinstance(dims, int) else tuple(dims))
+
+
+METHODS["flip"] = lambda self, *dims, **named: flip__default(self, sizes(dims or named["dims"]))
 
 
 @both

@@ -112,7 +112,9 @@ def embedding(
     sparse=False,
 ):
     """The rows of `weight` that `input` names."""
-    rows = weight._array.shape[0] if weight._array.ndim else 0
+    if weight._array.ndim != 2:
+        raise RuntimeError("'weight' must be 2-D")
+    rows = weight._array.shape[0]
     if padding_idx is not None:
         if not -rows <= padding_idx < rows:
             raise AssertionError("Padding_idx must be within num_embeddings")

@@ -19,10 +19,23 @@ from gradscope.runtime.ops import both
 from gradscope.runtime.ops.choice import maximum, minimum
 from gradscope.runtime.ops.sorting import CHOSEN, VALUES, order
 from gradscope.runtime.ops.sums import dims_of
-from gradscope.runtime.ops.words import ZERO, on_arrays, zeros_like
+from gradscope.runtime.ops.words import ZERO, is_number, on_arrays, zeros_like
+from gradscope.runtime.refusals import invalid_combination
 
 ndarray = np.ndarray
-NO_ORDER = refuses("c", "\"max_values_cpu\" not implemented for '{kind}'")
+
+
+def _unordered(name):
+    return refuses("c", f"\"{name}\" not implemented for '{{kind}}'")
+
+
+def _not_along(name, kinds="c"):
+    """What is said where the extreme one is looked for along a dim."""
+    words = {"c": "complex", "b": "bool"}
+    return [
+        refuses(kind, f"{name}(): does not support {words[kind]} input", error=RuntimeError)
+        for kind in kinds
+    ]
 
 
 def _reduced(ufunc, name):
@@ -94,8 +107,6 @@ def _ordered(array):
 
 def _place(place, name):
     def kernel(self, dim=None, keepdim=False):
-        if self.dtype.kind == "b":
-            raise NotImplementedError(f"\"{name}_cpu\" not implemented for 'Bool'")
         if dim is not None:
             dim = wrapped(dim, self.ndim)
         _not_empty(self, () if dim is None else (dim,), name)
@@ -114,30 +125,52 @@ def _selected(grads, self_shape, dim, indices, keepdim):
     return grad.new_zeros(self_shape).scatter(dim, indices, grad)
 
 
-amax__default = op("AmaxBackward0", _reduced(np.maximum, "amax"), REDUCES, NO_ORDER, self=_shared)
-amin__default = op("AminBackward0", _reduced(np.minimum, "amin"), REDUCES, NO_ORDER, self=_shared)
+amax__default = op(
+    "AmaxBackward0",
+    _reduced(np.maximum, "amax"),
+    REDUCES,
+    _unordered("max_values_cpu"),
+    self=_shared,
+)
+amin__default = op(
+    "AminBackward0",
+    _reduced(np.minimum, "amin"),
+    REDUCES,
+    _unordered("min_values_cpu"),
+    self=_shared,
+)
 max__default = op(
     "MaxBackward1",
     lambda self: _whole(self, np.maximum, ndarray.argmax, "max"),
     REDUCES,
-    NO_ORDER,
+    _unordered("max_all"),
     self=_shared_by_all,
 )
 min__default = op(
     "MinBackward1",
     lambda self: _whole(self, np.minimum, ndarray.argmin, "min"),
     REDUCES,
-    NO_ORDER,
+    _unordered("min_all"),
     self=_shared_by_all,
 )
 max__dim = op(
-    "MaxBackward0", _best(np.maximum, np.argmax, "max"), CHOSEN, NO_ORDER, VALUES, self=_selected
+    "MaxBackward0",
+    _best(np.maximum, np.argmax, "max"),
+    CHOSEN,
+    *_not_along("max"),
+    VALUES,
+    self=_selected,
 )
 min__dim = op(
-    "MinBackward0", _best(np.minimum, np.argmin, "min"), CHOSEN, NO_ORDER, VALUES, self=_selected
+    "MinBackward0",
+    _best(np.minimum, np.argmin, "min"),
+    CHOSEN,
+    *_not_along("min"),
+    VALUES,
+    self=_selected,
 )
-argmax = op(None, _place(np.argmax, "argmax"), NO_ORDER)
-argmin = op(None, _place(np.argmin, "argmin"), NO_ORDER)
+argmax = op(None, _place(np.argmax, "argmax"), *_not_along("argmax", "cb"))
+argmin = op(None, _place(np.argmin, "argmin"), *_not_along("argmin", "cb"))
 
 
 def _whole(self, ufunc, place, name):
@@ -161,7 +194,12 @@ def _extremes_slope(grads, self, min, max, dim, keepdim):
 
 
 aminmax__default = op(
-    "AminmaxBackward0", _extremes, REDUCES, NO_ORDER, outputs("min", "max"), self=_extremes_slope
+    "AminmaxBackward0",
+    _extremes,
+    REDUCES,
+    _unordered("aminmax_cpu"),
+    outputs("min", "max"),
+    self=_extremes_slope,
 )
 
 
@@ -169,6 +207,9 @@ def _truth(ufunc):
     """Whether all, or any, are true. Of uint8 PyTorch makes uint8."""
 
     def kernel(self, dim, keepdim=False):
+        if dim is not None and not self.ndim:
+            wrapped_all(dim, 0)
+            dim = None
         made = ufunc.reduce(self != 0, axis=dim, keepdims=keepdim)
         return made.astype(np.uint8) if self.dtype == np.uint8 else made
 
@@ -219,13 +260,14 @@ def _middle_of_all(self):
     return _middle(self.reshape(-1), 0, False)[0]
 
 
-NO_MIDDLE = refuses("cb", "\"median_out\" not implemented for '{kind}'")
+NO_MIDDLE = refuses("cb", "\"median_cpu\" not implemented for '{kind}'")
+NO_MIDDLES = refuses("cb", "\"median_out\" not implemented for '{kind}'")
 median__default = op("MedianBackward0", _middle_of_all, REDUCES, NO_MIDDLE, self=_shared_by_all)
 median__dim = op(
     "MedianBackward1",
     lambda self, dim, keepdim=False: _middle(self, dim, keepdim),
     CHOSEN,
-    NO_MIDDLE,
+    NO_MIDDLES,
     VALUES,
     self=_selected,
 )
@@ -236,7 +278,7 @@ nanmedian__dim = op(
     "NanmedianBackward1",
     lambda self, dim, keepdim=False: _middle_number(self, dim, keepdim),
     CHOSEN,
-    NO_MIDDLE,
+    NO_MIDDLES,
     VALUES,
     self=_selected,
 )
@@ -246,6 +288,8 @@ family(globals())
 @both
 def max(input, dim=None, keepdim=False, *, axis=None, keepdims=False):
     """The greatest element; along a dim, values and indices; of two tensors, the greater each."""
+    if is_number(input):
+        raise invalid_combination("max", (input, dim))
     dim = dim if axis is None else axis
     if dim is None:
         return max__default(input)
@@ -257,6 +301,8 @@ def max(input, dim=None, keepdim=False, *, axis=None, keepdims=False):
 @both
 def min(input, dim=None, keepdim=False, *, axis=None, keepdims=False):
     """The least element; along a dim, values and indices; of two tensors, the lesser each."""
+    if is_number(input):
+        raise invalid_combination("min", (input, dim))
     dim = dim if axis is None else axis
     if dim is None:
         return min__default(input)

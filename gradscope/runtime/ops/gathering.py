@@ -78,8 +78,10 @@ index_select = op(
 
 
 def _gather(self, dim, index, *, sparse_grad=False):
-    whole(index, "gather")
     dim = wrapped(dim, self.ndim)
+    if not index.size:
+        return np.empty(index.shape, self.dtype)
+    whole(index, "gather")
     if not self.ndim or not index.ndim:
         return _gather_numbers(self, index)
     if self.ndim != index.ndim:
@@ -116,6 +118,8 @@ def reach(index, dim):
 
 def _gather_backward(grad, self_sizes, dim, index):
     made = np.zeros(self_sizes, grad.dtype)
+    if not index.size:
+        return made
     if not index.ndim:
         grad, index = grad.reshape(1), index.reshape(1)
     plain.scatter_add(made, dim, index, grad)
@@ -278,7 +282,7 @@ family(globals())
 
 def zeros_of(grad, shape):
     """Zeros in a gradient's dtype, as what the gradient is: an array or a tensor."""
-    if grad.__class__ is np.ndarray:
+    if on_arrays(grad):
         return np.zeros(shape, grad.dtype)
     return wrap(np.zeros(shape, grad._array.dtype))
 

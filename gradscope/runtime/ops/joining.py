@@ -20,6 +20,7 @@ from gradscope.runtime.op import (
     w,
 )
 from gradscope.runtime.ops import function
+from gradscope.runtime.ops.gathering import zeros_of
 from gradscope.runtime.ops.shape import atleast_1d, atleast_2d, atleast_3d
 from gradscope.runtime.ops.slicing import FULL
 from gradscope.runtime.ops.words import on_arrays
@@ -85,7 +86,7 @@ def _parts(grad, tensors_shape, dim):
     start = 0
     for shape in tensors_shape:
         if shape == (0,):
-            parts.append(None)
+            parts.append(zeros_of(grad, shape))
             continue
         parts.append(w.slice(grad, dim, start, start + shape[dim], 1))
         start += shape[dim]

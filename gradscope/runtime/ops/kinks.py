@@ -39,7 +39,7 @@ relu = op(
     "ReluBackward0",
     lambda self: np.maximum(self, ZERO[self.dtype]),
     ELEMENTWISE,
-    refuses("b", "Boolean inputs not supported for relu"),
+    refuses("b", "Boolean inputs not supported for relu", error=RuntimeError),
     refuses("c", "clamp is not supported for complex types"),
     self=lambda grad, result: w.threshold_backward(grad, result, 0),
 )
@@ -106,7 +106,8 @@ hardtanh = op(
     ),
     ELEMENTWISE,
     INTERNAL,
-    _refused("hardtanh", "cb"),
+    refuses("b", "Bool inputs not supported for hardtanh", error=RuntimeError),
+    refuses("c", "clamp is not supported for complex types"),
     self=lambda grad, self, min_val, max_val: w.hardtanh_backward(grad, self, min_val, max_val),
 )
 hardtanh_backward = op(

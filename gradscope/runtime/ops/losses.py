@@ -210,6 +210,8 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     first, second = pair(input, target, "smooth_l1_loss")
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
+    if beta == 0:
+        return l1_loss(input, target, reduction=reduction)
     return smooth_l1_loss__default(first, second, kind, beta)
 
 

@@ -33,6 +33,12 @@ EQUAL = REGISTRY["eq"]
 
 def _or_give_way(op, arguments):
     """The long way round, unless the other operand is of a class that may know better."""
+    if not isinstance(arguments[0], Tensor):
+        name = {"add": "__radd__", "mul": "__rmul__"}.get(op.name, f"__{op.name}__")
+        raise TypeError(
+            f"descriptor '{name}' for 'torch._C.TensorBase' objects doesn't apply to a "
+            f"'{type(arguments[0]).__name__}' object"
+        )
     for argument in arguments:
         if not isinstance(argument, OPERANDS):
             if op is EQUAL and isinstance(argument, np.ndarray):
@@ -50,6 +56,13 @@ def operator(name):
     The road's code is used again with another `call`: an operator costs no more than the operation.
     """
     return like(REGISTRY[name].road, call=_or_give_way)
+
+
+def _rsub_or_give_way(op, arguments):
+    """`__rsub__`, the long way: a number has another node than a tensor."""
+    if not isinstance(arguments[1], Tensor):
+        op = REGISTRY["rsub.Scalar"]
+    return _or_give_way(op, arguments)
 
 
 def _wrapped(function):
@@ -122,7 +135,11 @@ METHODS.update(
     __radd__=operator("add"),
     __iadd__=operator("add_"),
     __sub__=operator("sub"),
-    __rsub__=operator("rsub.Scalar"),
+    __rsub__=like(
+        REGISTRY["rsub.plain"].road,
+        call=_rsub_or_give_way,
+        by_number=REGISTRY["rsub.Scalar"].road.__globals__["by_number"],
+    ),
     __isub__=operator("sub_"),
     __mul__=operator("mul"),
     __rmul__=operator("mul"),

@@ -28,6 +28,7 @@ from gradscope.runtime.ops.words import (
     zeros_like,
 )
 from gradscope.runtime.outs import written
+from gradscope.runtime.refusals import invalid_combination
 
 
 def _power_of(self, exponent):
@@ -94,7 +95,7 @@ def _number_slope(grad, self, exponent, result):
     return grad * w.where(_not_below_zero(exponent), zeros_like(slope), slope)
 
 
-NO_FLOOR = refuses("b", "\"div_floor_cpu\" not implemented for '{kind}'")
+NO_FLOOR = refuses("bc", "\"div_floor_cpu\" not implemented for '{kind}'")
 
 
 def _divided(self, other, rounding_mode):
@@ -205,6 +206,8 @@ family(globals())
 @function
 def pow(input, exponent, *, out=None):
     if is_number(exponent):
+        if is_number(input):
+            raise invalid_combination("pow", (input, exponent))
         made = pow__Tensor_Scalar(input, exponent)
     elif is_number(input):
         made = pow__Scalar(input, exponent)

@@ -64,15 +64,17 @@ def _no_complex(name):
     return refuses("cb", f"\"{name}_vml_cpu\" not implemented for '{{kind}}'")
 
 
-floor = op(
-    "FloorBackward0", _on_fractions(np.floor), ELEMENTWISE, _no_complex("floor"), self=zeros_like
-)
-ceil = op(
-    "CeilBackward0", _on_fractions(np.ceil), ELEMENTWISE, _no_complex("ceil"), self=zeros_like
-)
-trunc = op(
-    "TruncBackward0", _on_fractions(np.trunc), ELEMENTWISE, _no_complex("trunc"), self=zeros_like
-)
+def _not(name):
+    """Rounding to whole numbers knows neither bools nor complex numbers, in words of their own."""
+    return (
+        refuses("b", f"\"{name}_vml_cpu\" not implemented for '{{kind}}'"),
+        refuses("c", f"{name} is not supported for complex inputs"),
+    )
+
+
+floor = op("FloorBackward0", _on_fractions(np.floor), ELEMENTWISE, *_not("floor"), self=zeros_like)
+ceil = op("CeilBackward0", _on_fractions(np.ceil), ELEMENTWISE, *_not("ceil"), self=zeros_like)
+trunc = op("TruncBackward0", _on_fractions(np.trunc), ELEMENTWISE, *_not("trunc"), self=zeros_like)
 round__default = op(
     "RoundBackward0", _on_fractions(np.rint), ELEMENTWISE, _no_complex("round"), self=zeros_like
 )
@@ -96,8 +98,8 @@ sign = op(
     ELEMENTWISE,
     refuses(
         "c",
-        "Unlike NumPy, torch.sign doesn't return the sign of complex inputs. "
-        "Use torch.sgn instead.",
+        "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn "
+        "instead.",
     ),
     self=zeros_like,
 )
@@ -108,6 +110,14 @@ sgn = op(
     jvp(lambda self_t, self, result: _sgn_slope(self_t, self, result)),
     self=_sgn_slope,
 )
+
+
+def _abs_in(self):
+    if self.dtype.kind == "c":
+        raise RuntimeError("In-place abs is not supported for complex tensors.")
+    return np.absolute(self)
+
+
 abs = op(
     "AbsBackward0",
     np.absolute,
@@ -121,7 +131,7 @@ deg2rad = op(
     lambda self: self * np.asarray(math.pi / 180, self.dtype),
     LINEAR,
     FLOATS,
-    refuses("c", "deg2rad is not supported for complex tensors."),
+    refuses("c", "deg2rad is not supported for complex tensors.", error=RuntimeError),
     self=lambda grad: grad * beside(grad, math.pi / 180),
 )
 rad2deg = op(
@@ -129,7 +139,7 @@ rad2deg = op(
     lambda self: self * np.asarray(180 / math.pi, self.dtype),
     LINEAR,
     FLOATS,
-    refuses("c", "rad2deg is not supported for complex tensors."),
+    refuses("c", "rad2deg is not supported for complex tensors.", error=RuntimeError),
     self=lambda grad: grad * beside(grad, 180 / math.pi),
 )
 nan_to_num = op(
@@ -147,7 +157,7 @@ round___decimals = inplace(round__decimals)
 frac_ = inplace(frac)
 sign_ = inplace(sign)
 sgn_ = inplace(sgn)
-abs_ = inplace(abs)
+abs_ = inplace(abs, _abs_in)
 deg2rad_ = inplace(deg2rad)
 rad2deg_ = inplace(rad2deg)
 nan_to_num_ = inplace(nan_to_num)

@@ -166,12 +166,13 @@ def _running_slope(grads, self, dim, indices):
 
 
 RUNNING = outputs("values", "indices", without=("indices",))
+NO_LEAST = refuses("c", "\"cummin_cpu\" not implemented for '{kind}'")
 NO_ORDER = refuses("c", "\"cummax_cpu\" not implemented for '{kind}'")
 cummax__default = op(
     "CummaxBackward0", _running(np.maximum), IN_PLACES, NO_ORDER, RUNNING, self=_running_slope
 )
 cummin__default = op(
-    "CumminBackward0", _running(np.minimum), IN_PLACES, NO_ORDER, RUNNING, self=_running_slope
+    "CumminBackward0", _running(np.minimum), IN_PLACES, NO_LEAST, RUNNING, self=_running_slope
 )
 
 

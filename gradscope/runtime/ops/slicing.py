@@ -8,6 +8,7 @@ from gradscope.runtime.dims import text, wrapped
 from gradscope.runtime.op import BY_HAND, IN_STORAGE, INTERNAL, LINEAR, family, hidden, op, view, w
 from gradscope.runtime.ops import both, method
 from gradscope.runtime.storage import Storage, elements, offset_of, strided
+from gradscope.runtime.tensor import Tensor
 
 FULL = slice(None)
 
@@ -273,7 +274,10 @@ def narrow(input, dim, start, length):
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     if length < 0:
         raise RuntimeError("narrow(): length must be non-negative.")
-    start = int(start)
+    if isinstance(start, Tensor):
+        if start._array.ndim or start._array.dtype.kind not in "iu":
+            raise RuntimeError("start must be an 0-dim integral Tensor.")
+        start = start.item()
     size = input._array.shape[wrapped(dim, input.dim())]
     if not -size <= start <= size:
         raise IndexError(

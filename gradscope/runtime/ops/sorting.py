@@ -14,6 +14,7 @@ from gradscope.runtime.op import (
     jvp,
     op,
     outputs,
+    refuses,
     tensors,
     w,
 )
@@ -87,13 +88,22 @@ VALUES = outputs("values", "indices", without=("indices",))
 IN_PLACES = jvp(lambda self_t, dim, indices: (w.gather(self_t, dim, indices), None))
 CHOSEN = jvp(lambda self_t, dim, indices, keepdim: (_gathered(self_t, dim, indices, keepdim), None))
 
-sort__default = op("SortBackward0", _sort, IN_PLACES, VALUES, **SELECTED)
-sort__stable = op("SortBackward1", _sort, IN_PLACES, VALUES, **SELECTED)
-topk__default = op("TopkBackward0", _topk, IN_PLACES, VALUES, **SELECTED)
+NO_SORT = refuses("c", " Sort does not support complex dtypes on CPU", error=RuntimeError)
+NO_TOPK = tuple(
+    refuses(kind, text, error=RuntimeError)
+    for kind, text in (
+        ("c", " topk does not support complex dtypes on CPU"),
+        ("b", "topk does not support bool dtypes on CPU"),
+    )
+)
+sort__default = op("SortBackward0", _sort, IN_PLACES, NO_SORT, VALUES, **SELECTED)
+sort__stable = op("SortBackward1", _sort, IN_PLACES, NO_SORT, VALUES, **SELECTED)
+topk__default = op("TopkBackward0", _topk, IN_PLACES, *NO_TOPK, VALUES, **SELECTED)
 kthvalue__default = op(
     "KthvalueBackward0",
     _kthvalue,
     CHOSEN,
+    refuses("cb", "\"kthvalue_cpu\" not implemented for '{kind}'"),
     VALUES,
     self=lambda grads, self_shape, dim, indices, keepdim: w._selected_backward(
         grads[0], self_shape, dim, indices, keepdim

@@ -45,7 +45,7 @@ erf = op(
     lambda self: plain.erf(self),
     ELEMENTWISE,
     FLOATS,
-    _no_complex("erf"),
+    _no_complex("erf_vml_cpu"),
     self=lambda grad, self: w.exp(-(self**2)) * ERF_SLOPE[self.dtype] * grad,
 )
 erfc = op(
@@ -53,7 +53,7 @@ erfc = op(
     lambda self: plain.erfc(self),
     ELEMENTWISE,
     FLOATS,
-    _no_complex("erfc"),
+    _no_complex("erfc_vml_cpu"),
     self=lambda grad, self: w.exp(-(self**2)) * ERFC_SLOPE[self.dtype] * grad,
 )
 
@@ -67,7 +67,7 @@ erfinv = op(
     lambda self: plain.erfinv(self),
     ELEMENTWISE,
     FLOATS,
-    _no_complex("erfinv"),
+    _no_complex("erfinv_vml_cpu"),
     self=_erfinv_slope,
 )
 
@@ -81,7 +81,7 @@ lgamma = op(
     lambda self: plain.lgamma(self),
     ELEMENTWISE,
     FLOATS,
-    _no_complex("lgamma"),
+    _no_complex("lgamma_vml_cpu"),
     self=lambda grad, self: grad * w.digamma(self),
 )
 digamma = op(
@@ -97,7 +97,7 @@ polygamma__n = op(
     lambda self, n: plain.polygamma(self, n),
     ELEMENTWISE,
     FLOATS,
-    _no_complex("polygamma"),
+    _no_complex("trigamma"),
     self=lambda grad, self, n: grad * _polygamma(self, n + 1),
 )
 
@@ -119,7 +119,9 @@ def _logit_slope(grad, self, eps):
     return w.where(outside, zeros_like(grad), grad / (self * (ONE[self.dtype] - self)))
 
 
-logit = op("LogitBackward0", _logit, ELEMENTWISE, FLOATS, _no_complex("logit"), self=_logit_slope)
+logit = op(
+    "LogitBackward0", _logit, ELEMENTWISE, FLOATS, _no_complex("logit_cpu"), self=_logit_slope
+)
 
 
 def _sinc_slope(grad, self):

@@ -156,7 +156,13 @@ sum__dim = op(
 
 def _addends(self, dtype):
     if dtype is not None:
-        return self.astype(dtype_named(dtype).numpy)
+        kind = dtype_named(dtype)
+        if not (kind.is_floating_point or kind.is_complex):
+            raise RuntimeError(
+                "mean(): could not infer output dtype. Optional dtype must be either a floating "
+                f"point or complex dtype. Got: {kind.scalar_name}"
+            )
+        return self.astype(kind.numpy)
     if self.dtype.kind in "biu":
         raise RuntimeError(
             "mean(): could not infer output dtype. Input dtype must be either a floating point or "
@@ -214,7 +220,7 @@ nansum__default = op(
         dtype,
     ),
     REDUCES,
-    refuses("c", "nansum on CPU does not support complex inputs"),
+    refuses("c", "nansum on CPU does not support complex inputs", error=RuntimeError),
     self=lambda grad, self, dim, keepdim: (
         spread_dims(grad, tuple(self.shape), dim, keepdim) * (self == self)
     ),
@@ -239,10 +245,7 @@ def _deviation(self, dim, keepdim):
     """The distance of each element from the mean, and how many elements one variance is of."""
     dim = dim or None
     if self.dtype.kind in "biu":
-        kind = dtypes.from_numpy(self.dtype).scalar_name
-        raise RuntimeError(
-            f"std and var only support floating point and complex dtypes, not {kind}"
-        )
+        raise RuntimeError("std and var only support floating point and complex dtypes")
     mean = _mean_dim(self, dim, True)
     return self - mean, _count(self.shape, dim)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Self
 
-from gradscope.runtime.factories import arange, as_tensor, empty_like, tensor
+from gradscope.runtime.factories import as_tensor, empty_like, tensor
 from gradscope.runtime.ops import FUNCTIONS, packing
+from gradscope.runtime.sequences import arange
 from gradscope.runtime.tensor import Tensor
 
 __all__ = [
