@@ -54,6 +54,10 @@ class Differs(Exception):
         self.stage = stage
 
 
+class NotCarriedError(Exception):
+    """A sample sees memory beside its tensors, of which their copies have none."""
+
+
 @dataclass
 class Tally:
     """How many samples of an operator passed, and what the others say."""
@@ -159,7 +163,12 @@ def cases(info: Any, sample: Any) -> tuple[Case, Case]:
 def check(info: Any, sample: Any, *, second: bool) -> str | None:
     """Raise where a sample gives something else; the node's name otherwise."""
     mine, known = cases(info, sample)
-    expected = known.run()
+    try:
+        expected = known.run()
+    except RuntimeError as error:
+        if "out of bounds for storage" in str(error):
+            raise NotCarriedError from error
+        raise
     try:
         found = mine.run()
         if not info.name.startswith(UNSET):
@@ -423,6 +432,8 @@ def _tally_dtype(
                 made.nodes.add(node)
             if variants:
                 _check_variants(info, sample)
+        except NotCarriedError:
+            continue
         except Differs as found:
             problem = found
         made.count(problem, where)

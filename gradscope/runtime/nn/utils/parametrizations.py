@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Any
 
-from gradscope.runtime import factories
+from gradscope.runtime import factories, sequences
 from gradscope.runtime.autograd.grad_mode import no_grad
 from gradscope.runtime.limits import finfo
 from gradscope.runtime.nn import functional
@@ -134,7 +134,7 @@ class _OrthMaps(Enum):
 
 def _is_orthogonal(matrix: Any) -> bool:
     rows, columns = matrix.size(-2), matrix.size(-1)
-    one = factories.eye(columns, dtype=matrix.dtype)
+    one = sequences.eye(columns, dtype=matrix.dtype)
     near = 10.0 * rows * finfo(matrix.dtype).eps
     return bool(FUNCTIONS["allclose"](matrix.mH @ matrix, one, atol=near))
 
@@ -185,7 +185,7 @@ class _Orthogonal(Module):
         if self.orthogonal_map == _OrthMaps.matrix_exp:
             made = FUNCTIONS["matrix_exp"](skew)
         else:
-            one = factories.eye(rows, dtype=skew.dtype, device=skew.device)
+            one = sequences.eye(rows, dtype=skew.dtype, device=skew.device)
             add, solve = FUNCTIONS["add"], FUNCTIONS["linalg.solve"]
             made = solve(add(one, skew, alpha=-0.5), add(one, skew, alpha=0.5))
         return made[..., :columns] if rows != columns else made
