@@ -40,8 +40,8 @@ IN_PYTHON = frozenset({
 
 NN_NATIVE = frozenset({
     "adaptive_avg_pool1d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "celu_", "conv1d", "conv2d",
-    "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_similarity",
-    "elu_", "gelu", "hardshrink", "hardtanh_", "leaky_relu_",
+    "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+    "cosine_similarity", "elu_", "gelu", "hardshrink", "hardtanh_", "leaky_relu_",
     "linear", "logsigmoid", "one_hot", "pairwise_distance", "prelu", "relu_", "selu_",
     "softplus", "softshrink", "threshold_",
 })  # fmt: skip

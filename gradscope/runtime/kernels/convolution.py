@@ -41,9 +41,9 @@ def forward(x: Array, weight: Array, w: Windows, groups: int) -> Array:
         _each_channel("", (x, weight, made), x.shape, many, w)
         return made
     rows = _rows(weight, groups)
-    made = np.zeros((len(x), groups, rows.shape[1], w.count), x.dtype)
+    made = np.empty((len(x), groups, rows.shape[1], w.count), x.dtype)
     if not (made.size and rows.size):
-        return made.reshape(len(x), len(weight), *w.out)
+        return np.zeros((len(x), len(weight), *w.out), x.dtype)
     if w.are_elements and (w.count >= TOGETHER or len(x) == 1):
         np.matmul(rows, x.reshape(len(x), groups, x.shape[1] // groups, w.count), out=made)
         return made.reshape(len(x), len(weight), *w.out)

@@ -34,8 +34,8 @@ METHODS: dict[str, Any] = {}
 
 ONE_OBJECT = frozenset({
     "adaptive_avg_pool1d", "avg_pool1d", "celu_", "conv1d", "conv2d", "conv3d",
-    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "hardshrink",
-    "pairwise_distance", "prelu", "relu_", "selu_", "threshold_",
+    "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_similarity",
+    "hardshrink", "pairwise_distance", "prelu", "relu_", "selu_", "threshold_",
 })  # fmt: skip
 """What the top module and `nn.functional` share; all other functions are two, as in PyTorch."""
 

@@ -49,6 +49,7 @@ OTHER_NODES = frozenset(
         "baddbmm",
         "block_diag",
         "cartesian_prod",
+        "conv_tbc",
         "copy_",
         "cumprod",
         "det",

@@ -54,6 +54,15 @@ cases(
     dtypes=(),
 )
 cases(
+    "conv_tbc",
+    [(6, 2, 4), (3, 4, 5), (5,)],
+    "torch.conv_tbc(x, y, z)",
+    "torch.conv_tbc(x, y, z, 1)",
+    "torch.conv_tbc(x, y, z, -1)",
+    dtypes=SOME,
+    strided=False,
+)
+cases(
     "unfold",
     [IMAGE],
     "torch.nn.functional.unfold(x, 3, padding=1, stride=2)",
@@ -119,6 +128,17 @@ faults(
 )
 faults("convolution", [IMAGE], "torch.convolution(x[0], x, None, [1], [0], [1], False, [0], 1)")
 _UNFOLD = "torch.nn.functional.unfold(x, {})"
+faults(
+    "conv_tbc",
+    [(6, 2, 4)],
+    "torch.conv_tbc(x[0], x, x[0, 0])",
+    "torch.conv_tbc(x, x[0], x[0, 0])",
+    "torch.conv_tbc(x, x, x)",
+    "torch.conv_tbc(x, x, x[0, 0])",
+    "torch.conv_tbc(x, x.transpose(1, 2), x[0, 0])",
+    "torch.conv_tbc(x[:1], x.transpose(1, 2), x[0, 0, :2])",
+    "torch.conv_tbc(x, x.transpose(1, 2).float(), x[0, 0, :2].float())",
+)
 faults(
     "unfold",
     [IMAGE],
