@@ -39,9 +39,10 @@ IN_PYTHON = frozenset({
 """Functions of the top module that are PyTorch's `torch.functional`."""
 
 NN_NATIVE = frozenset({
-    "adaptive_avg_pool1d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "celu_", "conv1d", "conv2d",
-    "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
-    "cosine_similarity", "elu_", "gelu", "hardshrink", "hardtanh_", "leaky_relu_",
+    "adaptive_avg_pool1d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "celu_", "channel_shuffle",
+    "conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d",
+    "conv_transpose3d", "cosine_similarity", "elu_", "gelu", "hardshrink", "hardtanh_",
+    "leaky_relu_", "native_channel_shuffle", "pixel_shuffle", "pixel_unshuffle",
     "linear", "logsigmoid", "one_hot", "pairwise_distance", "prelu", "relu_", "selu_",
     "softplus", "softshrink", "threshold_",
 })  # fmt: skip

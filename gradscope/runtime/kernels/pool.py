@@ -28,7 +28,7 @@ def fast() -> Any:
     return fast_pool
 
 
-COMPILED: Final = 1 << 11
+COMPILED: Final = 1 << 6
 """From this many elements on a kernel that is compiled already wins by what calling it costs."""
 
 

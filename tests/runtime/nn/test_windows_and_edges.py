@@ -25,7 +25,9 @@ nn.ConstantPad1d(1, 2.5)
 nn.ZeroPad1d((1, 0))
 nn.ReflectionPad1d(2)
 nn.ReplicationPad1d((3, 0))
-nn.CircularPad1d(2)""",
+nn.CircularPad1d(2)
+nn.Upsample(5)
+nn.Upsample(scale_factor=2, mode='linear')""",
     IMAGE: """nn.MaxPool2d(2)
 nn.MaxPool2d((3, 2), stride=(2, 1), padding=(1, 0), dilation=2, ceil_mode=True)
 nn.AvgPool2d(3, 2, 1, count_include_pad=False)
@@ -40,7 +42,14 @@ nn.ConstantPad2d((1, 2, 0, 1), 2.5)
 nn.ZeroPad2d(1)
 nn.ReflectionPad2d((1, 2, 0, 1))
 nn.ReplicationPad2d(2)
-nn.CircularPad2d((1, 2, 0, 1))""",
+nn.CircularPad2d((1, 2, 0, 1))
+nn.Upsample((9, 7), mode='bicubic')
+nn.Upsample(scale_factor=(1.5, 2), mode='bilinear', recompute_scale_factor=True)
+nn.UpsamplingNearest2d(scale_factor=2)
+nn.UpsamplingBilinear2d((9, 7))
+nn.PixelShuffle(2)
+nn.PixelUnshuffle(2)
+nn.ChannelShuffle(2)""",
     VOLUME: """nn.MaxPool3d(2, return_indices=True)
 nn.AvgPool3d((2, 3, 2))
 nn.LPPool3d(2, 2)
@@ -51,7 +60,8 @@ nn.ConstantPad3d(1, 2.5)
 nn.ZeroPad3d((1, 2, 0, 1, 1, 0))
 nn.ReflectionPad3d(1)
 nn.ReplicationPad3d(1)
-nn.CircularPad3d(1)""",
+nn.CircularPad3d(1)
+nn.Upsample(scale_factor=2, mode='trilinear', align_corners=True)""",
 }
 CASES = [(code, shape) for shape, codes in LAYERS.items() for code in codes.split("\n")]
 
