@@ -1,7 +1,7 @@
-"""`torch.func`: functions that give other functions' derivatives.
+"""`torch.func`: functions made of functions: their gradients, products, jacobians.
 
-They are built on ordinary backwards: a derivative of a derivative is a backward through a backward,
-and `vmap` calls its function once for each example.
+They are built on the engine: a gradient is a backward, which a recording shows. `vmap` calls a
+function once for each sample; PyTorch calls it once for all, with the same result.
 """
 
 from __future__ import annotations
@@ -9,23 +9,24 @@ from __future__ import annotations
 from typing import Any
 
 from gradscope.runtime import missing
-from gradscope.runtime.func.calls import (
-    functional_call as functional_call,
-    stack_module_state as stack_module_state,
-)
-from gradscope.runtime.func.examples import vmap as vmap
-from gradscope.runtime.func.jacobians import (
-    hessian as hessian,
-    jacfwd as jacfwd,
-    jacrev as jacrev,
-)
-from gradscope.runtime.func.products import (
-    grad as grad,
-    grad_and_value as grad_and_value,
-    jvp as jvp,
-    vjp as vjp,
-)
+from gradscope.runtime.func.gradients import grad, grad_and_value, jvp, vjp
+from gradscope.runtime.func.jacobians import hessian, jacfwd, jacrev
+from gradscope.runtime.func.mapping import stack_module_state, vmap
+from gradscope.runtime.nn.utils.stateless import functional_call
+
+__all__ = [
+    "functional_call",
+    "grad",
+    "grad_and_value",
+    "hessian",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "stack_module_state",
+    "vjp",
+    "vmap",
+]
 
 
 def __getattr__(name: str) -> Any:
-    raise missing.no_module_attribute("torch.func", name, list(globals()))
+    raise missing.no_module_attribute("torch.func", name, __all__)

@@ -1,0 +1,170 @@
+"""Gradients of functions as functions."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from gradscope.runtime.autograd.grad_mode import enable_grad
+from gradscope.runtime.autograd.roots import grad as gradients_of
+from gradscope.runtime.factories import zeros_like
+from gradscope.runtime.tensor import Tensor
+from gradscope.runtime.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
+
+
+class _Depth:
+    """How many gradients are being taken, one inside the other."""
+
+    now = 0
+
+
+def variable(tensor: Any) -> Any:
+    """The same numbers as something to take gradients by; what led to them stays known."""
+    if not isinstance(tensor, Tensor):
+        return tensor
+    made: Any = tensor
+    return made.view_as(made) if made.requires_grad else made.detach().requires_grad_(True)
+
+
+def differentiated(
+    outputs: list[Any], inputs: list[Any], given: list[Any], *, graph: bool
+) -> list[Any]:
+    """The gradients of outputs by inputs; zeros where one does not lead to the other."""
+    reached = [(y, g) for y, g in zip(outputs, given, strict=True) if y.requires_grad]
+    if not reached:
+        return [zeros_like(x) for x in inputs]
+    found = gradients_of(
+        [y for y, _ in reached],
+        inputs,
+        [g for _, g in reached],
+        create_graph=graph,
+        retain_graph=True,
+        allow_unused=True,
+    )
+    return [zeros_like(x) if g is None else g for x, g in zip(inputs, found, strict=True)]
+
+
+def leads_elsewhere(outputs: list[Any], inputs: list[Any]) -> bool:
+    """Whether anything but these inputs would get a gradient: then the result has a history."""
+    own, seen = {id(x) for x in inputs}, set()
+    pending = [y.grad_fn for y in outputs if y.grad_fn is not None]
+    while pending:
+        node = pending.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        leaf = getattr(node, "variable", None)
+        if leaf is not None and id(leaf) not in own:
+            return True
+        pending += [each for each, _ in node.next_functions if each is not None]
+    return False
+
+
+def chosen_inputs(args: tuple[Any, ...], argnums: Any) -> tuple[list[Any], Any, tuple[Any, ...]]:
+    """The tensors of the arguments with these numbers, their shape, and all arguments."""
+    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    for number in numbers:
+        if not -len(args) <= number < len(args):
+            raise RuntimeError(f"Got argnum={number}, but only {len(args)} positional inputs")
+    numbers = tuple(number % len(args) for number in numbers)
+    made = tuple(tree_map(variable, a) if i in numbers else a for i, a in enumerate(args))
+    picked = made[numbers[0]] if isinstance(argnums, int) else tuple(made[i] for i in numbers)
+    leaves, spec = tree_flatten(picked)
+    return leaves, spec, made
+
+
+def grad_and_value(
+    func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """A function that returns the gradient of `func`, and what `func` returns."""
+
+    @functools.wraps(func)
+    def both(*args: Any, **kwargs: Any) -> Any:
+        _Depth.now += 1
+        try:
+            with enable_grad():
+                inputs, spec, made = chosen_inputs(args, argnums)
+                result = func(*made, **kwargs)
+                value, aux = result if has_aux else (result, None)
+                _check_scalar(value)
+                graph = _Depth.now > 1 or leads_elsewhere([value], inputs)
+                found = differentiated([value], inputs, [None], graph=graph)
+        finally:
+            _Depth.now -= 1
+        if not graph:
+            value, aux = tree_map(_without_history, (value, aux))
+        gradients = tree_unflatten(found, spec)
+        return (gradients, (value, aux)) if has_aux else (gradients, value)
+
+    return both
+
+
+def _without_history(value: Any) -> Any:
+    return value.detach() if isinstance(value, Tensor) else value
+
+
+def _check_scalar(value: Any) -> None:
+    if not isinstance(value, Tensor):
+        raise RuntimeError(
+            f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(value)}"
+        )
+    if value.dim() != 0:
+        raise RuntimeError(
+            "grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor "
+            f"with {value.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
+        )
+
+
+def grad(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function that returns the gradient of `func`, which returns one number."""
+    both = grad_and_value(func, argnums, has_aux)
+
+    @functools.wraps(func)
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        found, value = both(*args, **kwargs)
+        return (found, value[1]) if has_aux else found
+
+    return gradient
+
+
+def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """What `func` returns, and a function from vectors to their products with its jacobian."""
+    with enable_grad():
+        inputs, spec, made = chosen_inputs(primals, tuple(range(len(primals))))
+        result = func(*made)
+    value, aux = result if has_aux else (result, None)
+    outputs, shape = tree_flatten(value)
+    graph = leads_elsewhere(outputs, inputs)
+
+    def product(cotangents: Any, retain_graph: bool = True, create_graph: bool = graph) -> Any:
+        given = tree_leaves(cotangents)
+        with enable_grad():
+            found = differentiated(outputs, inputs, given, graph=create_graph)
+        return tree_unflatten(found, spec)
+
+    shown = tree_unflatten([y if graph else y.detach() for y in outputs], shape)
+    return (shown, product, aux) if has_aux else (shown, product)
+
+
+def jvp(
+    func: Callable[..., Any],
+    primals: Any,
+    tangents: Any,
+    *,
+    strict: bool = False,
+    has_aux: Any = False,
+) -> tuple[Any, ...]:
+    """What `func` returns, and the product of its jacobian with these tangents."""
+    from gradscope.runtime.autograd import forward_ad
+
+    with forward_ad.dual_level():
+        duals = tree_map(forward_ad.make_dual, tuple(primals), tuple(tangents))
+        result = func(*duals)
+        value, aux = result if has_aux else (result, None)
+        parts = [forward_ad.unpack_dual(each) for each in tree_leaves(value)]
+        spec = tree_flatten(value)[1]
+        values = tree_unflatten([each.primal for each in parts], spec)
+        moved = [zeros_like(p.primal) if p.tangent is None else p.tangent for p in parts]
+    made = tree_unflatten(moved, spec)
+    return (values, made, aux) if has_aux else (values, made)
