@@ -12,6 +12,7 @@ from gradscope.runtime.op import (
     FLOATS,
     FUNCTION_ONLY,
     LINEAR,
+    TENSORS_ONLY,
     family,
     inplace,
     joint,
@@ -104,6 +105,7 @@ complex = op(
     _complex,
     BY_HAND,
     FUNCTION_ONLY,
+    TENSORS_ONLY,
     jvp(_parts_tangent),
     real=lambda grad, real: grad.real,
     imag=lambda grad, imag: _imaginary(grad),
@@ -113,6 +115,7 @@ polar = op(
     _polar,
     BY_HAND,
     FUNCTION_ONLY,
+    TENSORS_ONLY,
     jvp(_polar_tangent),
     joint("abs", "angle", by=_polar_slopes),
 )

@@ -145,12 +145,19 @@ def tensordot(a, b, dims=2):
     rows = _all_but(over, a.dim())
     columns = _all_but(others, b.dim())
     a, b = a.permute(*rows, *over), b.permute(*others, *columns)
-    if not rows and not columns:
-        return reshape(dot(a.flatten(), b.flatten()), ())
+    if prod(left[d] for d in rows) == 1 == prod(right[d] for d in columns):
+        return reshape(_one_sum(a, b), (1,) * (len(rows) + len(columns)))
     inner_size = prod(left[d] for d in over)
     matrix = reshape(a, (prod(left[d] for d in rows), inner_size))
     other = reshape(b, (inner_size, prod(right[d] for d in columns)))
     return reshape(mm(matrix, other), (*(left[d] for d in rows), *(right[d] for d in columns)))
+
+
+def _one_sum(a, b):
+    """The sum of all products, where nothing else is left."""
+    if a._array.flags.c_contiguous and b._array.flags.c_contiguous:
+        return dot(a.flatten(), b.flatten())
+    return (a.squeeze() * b.squeeze()).sum().to(a.dtype)
 
 
 def _all_but(dims, ndim):
@@ -164,9 +171,9 @@ def _summed_where_single(a, b, over, others):
         size = a._array.shape[wrapped(mine, a.dim())]
         other = b._array.shape[wrapped(theirs, b.dim())]
         if other == 1:
-            a = a.sum((mine,), True)
+            a = a.sum((mine,), True).to(a.dtype)
         elif size == 1:
-            b = b.sum((theirs,), True)
+            b = b.sum((theirs,), True).to(b.dtype)
         elif size != other:
             raise RuntimeError(
                 "contracted dimensions need to match, but first has size "
