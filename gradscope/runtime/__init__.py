@@ -139,6 +139,7 @@ LATE = (
     "cpu",
     "cuda",
     "distributed",
+    "distributions",
     "fft",
     "func",
     "functional",

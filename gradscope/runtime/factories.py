@@ -12,6 +12,7 @@ from gradscope.runtime.errors.leaves import integer_gradient
 from gradscope.runtime.lending import check_strides, lent
 from gradscope.runtime.placement import place
 from gradscope.runtime.reals import fitting
+from gradscope.runtime.size import Size
 from gradscope.runtime.tensor import Tensor, alias_of
 from gradscope.runtime.warned import warn
 
@@ -306,7 +307,9 @@ def legacy_new(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`torch.Tensor(2, 3)`, `torch.Tensor([1, 2])`, and the constructor of subclasses."""
     if len(args) == 1 and isinstance(args[0], Tensor):
         return alias_of(args[0], cls)
-    if len(args) == 1 and isinstance(args[0], list | tuple | np.ndarray):
+    if len(args) == 1 and isinstance(args[0], Size):
+        array = np.empty(tuple(args[0]), dtypes.get_default_dtype().numpy)
+    elif len(args) == 1 and isinstance(args[0], list | tuple | np.ndarray):
         array = array_of(args[0], dtypes.get_default_dtype()).copy()
     else:
         array = np.empty(_sizes(args) if args else (0,), dtypes.get_default_dtype().numpy)

@@ -36,6 +36,7 @@ OUTSIDE = tuple(
         "autograd.functional",
         "autograd.gradcheck",
         "autograd.grad_mode",
+        "distributions",
         "nn.",
         "optim.",
         "overrides",

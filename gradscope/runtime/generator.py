@@ -13,7 +13,7 @@ import numpy as np
 from gradscope.runtime import generator_state
 from gradscope.runtime.dtypes import from_numpy
 from gradscope.runtime.forking import waited_for
-from gradscope.runtime.kernels import random
+from gradscope.runtime.kernels import random, samplers
 from gradscope.runtime.kernels.support import HALVES, Array
 from gradscope.runtime.limits import finfo
 
@@ -23,7 +23,16 @@ _WIDE_RANGE: Final = 1 << 28  # a range this long or longer takes two words a nu
 _CHUNK: Final = 1 << 14  # numbers made at a time
 _LARGEST: Final = {dtype: finfo(from_numpy(dtype)).max for dtype in _FLOATS}
 
+COMPILED: Final = 1 << 15  # so many numbers by rejection are worth compiling the loop
+
 Shape = tuple[int, ...]
+
+
+def fast_samplers() -> Any:
+    """The compiled loops of samplers.py. Importing them brings in Numba: ask late."""
+    from gradscope.runtime.kernels import fast_samplers as module
+
+    return module
 
 
 class Generator:
@@ -244,6 +253,41 @@ class Generator:
         with self._lock:
             unit = self._unit(math.prod(shape), random.FLOAT64)
         return random.exponential(unit, rate, dtype).reshape(shape)
+
+    def gamma(self, shapes: Array) -> Array:
+        """Return float64 gamma numbers, one of each shape."""
+        return self._accepted("fill_gamma", 4, *samplers.gamma_constants(shapes))
+
+    def poisson(self, rates: Array) -> Array:
+        """Return counts of what happens at these rates, as float64."""
+        small = float(np.max(rates, initial=1.0, where=rates < 10))
+        return self._accepted("fill_poisson", 4 + math.ceil(small), rates)
+
+    def binomial(self, counts: Array, ps: Array) -> Array:
+        """Return numbers of successes, as float64."""
+        counts, ps = np.broadcast_arrays(counts, ps)
+        return self._accepted("fill_binomial", 14, counts, ps)
+
+    def _accepted(self, fill: str, guess: int, *parameters: Array) -> Array:
+        """Draw by rejection, see Note [Words taken one by one]; `guess` units are for each."""
+        rows = [np.ascontiguousarray(p, np.float64).reshape(-1) for p in parameters]
+        out = np.empty(rows[0].size)
+        run = getattr(samplers if out.size < COMPILED else fast_samplers(), fill)
+        count = guess * out.size + 16
+        with self._lock:
+            before = self._twister.state
+            while True:
+                units = random.unit_float64(np.asarray(self._twister.random_raw(2 * count)))
+                second = self._second_normal
+                state = np.array([0.0, float(second is not None), second or 0.0])
+                run(out, *rows, units, state)
+                self._twister.state = before
+                if state[0] <= count:
+                    break
+                count *= 2
+            self._words(2 * int(state[0]))
+            self._second_normal = float(state[2]) if state[1] else None
+        return out.reshape(parameters[0].shape)
 
     def multinomial(self, weights: Array, count: int, *, replacement: bool = False) -> Array:
         """Return `count` classes drawn by their weights, for each row of weights."""

@@ -57,7 +57,7 @@ def _fused(typing: Any, x: Any, y: Any, z: Any) -> Any:
     return x(x, y, z), generate
 
 
-@inner
+@compiled
 def _read(table: Array, offset: Any) -> None:
     like = np.empty(0, np.uint64)
     for row in range(table.shape[0]):

@@ -1,0 +1,55 @@
+"""The Cauchy distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import gradscope.runtime as torch
+from gradscope.runtime.distributions import constraints
+from gradscope.runtime.distributions.distribution import Distribution
+
+
+class Cauchy(Distribution):
+    """Numbers around `loc`, so far off that they have no mean."""
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}  # noqa: RUF012
+    support = constraints.real
+    has_rsample = True
+    batched = ("loc", "scale")
+    loc: Any
+    scale: Any
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        super().__init__(self._take(loc=loc, scale=scale), validate_args=validate_args)
+
+    @property
+    def mean(self) -> Any:
+        return self._constant(math.nan, self.loc)
+
+    @property
+    def mode(self) -> Any:
+        return self.loc
+
+    @property
+    def variance(self) -> Any:
+        return self._constant(math.inf, self.loc)
+
+    def rsample(self, sample_shape: Any = torch.Size()) -> Any:  # noqa: B008
+        eps = self.loc.new(self._extended_shape(sample_shape)).cauchy_()
+        return self.loc + eps * self.scale
+
+    def log_prob(self, value: Any) -> Any:
+        self._validate_sample(value)
+        square = ((value - self.loc) / self.scale) ** 2
+        return -math.log(math.pi) - self.scale.log() - square.log1p()
+
+    def cdf(self, value: Any) -> Any:
+        self._validate_sample(value)
+        return torch.atan((value - self.loc) / self.scale) / math.pi + 0.5
+
+    def icdf(self, value: Any) -> Any:
+        return torch.tan(math.pi * (value - 0.5)) * self.scale + self.loc
+
+    def entropy(self) -> Any:
+        return math.log(4 * math.pi) + self.scale.log()

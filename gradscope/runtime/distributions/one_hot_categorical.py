@@ -1,0 +1,92 @@
+"""One class of several, as a vector."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradscope.runtime as torch
+from gradscope.runtime.distributions import constraints
+from gradscope.runtime.distributions.categorical import Categorical
+from gradscope.runtime.distributions.distribution import Distribution
+
+
+class OneHotCategorical(Distribution):
+    """Vectors with a one at the class that was drawn."""
+
+    arg_constraints = {  # noqa: RUF012
+        "probs": constraints.simplex,
+        "logits": constraints.real_vector,
+    }
+    support = constraints.one_hot
+    has_enumerate_support = True
+    batched = ()
+
+    def __init__(
+        self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
+        self._categorical = Categorical(probs, logits)
+        shape = self._categorical.param_shape
+        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
+
+    def _expand_parts(self, new: Any, batch_shape: Any) -> None:
+        new._categorical = self._categorical.expand(batch_shape)
+
+    def _new(self, *args: Any, **kwargs: Any) -> Any:
+        return self._categorical._new(*args, **kwargs)
+
+    @property
+    def _param(self) -> Any:
+        return self._categorical._param
+
+    @property
+    def probs(self) -> Any:
+        return self._categorical.probs
+
+    @property
+    def logits(self) -> Any:
+        return self._categorical.logits
+
+    @property
+    def param_shape(self) -> Any:
+        return self._categorical.param_shape
+
+    @property
+    def mean(self) -> Any:
+        return self.probs
+
+    def _vectors(self, classes: Any) -> Any:
+        count = self._categorical._num_events
+        return torch.nn.functional.one_hot(classes, count).to(self.probs)
+
+    @property
+    def mode(self) -> Any:
+        return self._vectors(self.probs.argmax(dim=-1))
+
+    @property
+    def variance(self) -> Any:
+        return self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape: Any = torch.Size()) -> Any:  # noqa: B008
+        return self._vectors(self._categorical.sample(torch.Size(sample_shape)))
+
+    def log_prob(self, value: Any) -> Any:
+        self._validate_sample(value)
+        return self._categorical.log_prob(value.max(-1)[1])
+
+    def entropy(self) -> Any:
+        return self._categorical.entropy()
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        count = self.event_shape[0]
+        values = torch.eye(count, dtype=self._param.dtype)
+        values = values.view((count, *(1 for _ in self.batch_shape), count))
+        return values.expand((count, *self.batch_shape, count)) if expand else values
+
+
+class OneHotCategoricalStraightThrough(OneHotCategorical):
+    """Vectors that move with the probabilities as if they were these."""
+
+    has_rsample = True
+
+    def rsample(self, sample_shape: Any = torch.Size()) -> Any:  # noqa: B008
+        return self.sample(sample_shape) + (self.probs - self.probs.detach())

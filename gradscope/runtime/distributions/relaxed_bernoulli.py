@@ -1,0 +1,84 @@
+"""Yes or no, softened so that it moves with its probability."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradscope.runtime as torch
+from gradscope.runtime.distributions import constraints
+from gradscope.runtime.distributions.distribution import ByProbs
+from gradscope.runtime.distributions.transformed_distribution import TransformedDistribution
+from gradscope.runtime.distributions.transforms import SigmoidTransform
+from gradscope.runtime.distributions.utils import broadcast_all, clamp_probs
+
+
+class LogitRelaxedBernoulli(ByProbs):
+    """The same before it is brought between 0 and 1."""
+
+    arg_constraints = {  # noqa: RUF012
+        "probs": constraints.unit_interval,
+        "logits": constraints.real,
+    }
+    support = constraints.real
+    batched = ("probs", "logits")
+
+    def __init__(
+        self,
+        temperature: Any,
+        probs: Any = None,
+        logits: Any = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        self.temperature = temperature
+        super().__init__(self._take_either(probs, logits), validate_args=validate_args)
+
+    def _expand_parts(self, new: Any, batch_shape: Any) -> None:
+        super()._expand_parts(new, batch_shape)
+        new.temperature = self.temperature
+
+    def rsample(self, sample_shape: Any = torch.Size()) -> Any:  # noqa: B008
+        shape = self._extended_shape(sample_shape)
+        probs = clamp_probs(self.probs.expand(shape))
+        unit = clamp_probs(torch.rand(shape, dtype=probs.dtype))
+        odds = unit.log() - (-unit).log1p() + probs.log() - (-probs).log1p()
+        return odds / self.temperature
+
+    def log_prob(self, value: Any) -> Any:
+        self._validate_sample(value)
+        logits, value = broadcast_all(self.logits, value)
+        apart = logits - value.mul(self.temperature)
+        return self.temperature.log() + apart - 2 * apart.exp().log1p()
+
+
+class RelaxedBernoulli(TransformedDistribution):
+    """Numbers near 0 or 1; the nearer the colder."""
+
+    arg_constraints = {  # noqa: RUF012
+        "probs": constraints.unit_interval,
+        "logits": constraints.real,
+    }
+    support = constraints.unit_interval
+    has_rsample = True
+    batched = ()
+
+    def __init__(
+        self,
+        temperature: Any,
+        probs: Any = None,
+        logits: Any = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        base = LogitRelaxedBernoulli(temperature, probs, logits)
+        super().__init__(base, SigmoidTransform(), validate_args=validate_args)
+
+    @property
+    def temperature(self) -> Any:
+        return self.base_dist.temperature
+
+    @property
+    def logits(self) -> Any:
+        return self.base_dist.logits
+
+    @property
+    def probs(self) -> Any:
+        return self.base_dist.probs

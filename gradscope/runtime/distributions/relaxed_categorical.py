@@ -1,0 +1,99 @@
+"""One class of several, softened so that it moves with the probabilities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradscope.runtime as torch
+from gradscope.runtime.distributions import constraints
+from gradscope.runtime.distributions.categorical import Categorical
+from gradscope.runtime.distributions.distribution import Distribution
+from gradscope.runtime.distributions.transformed_distribution import TransformedDistribution
+from gradscope.runtime.distributions.transforms import ExpTransform
+from gradscope.runtime.distributions.utils import broadcast_all, clamp_probs
+
+CONSTRAINTS = {"probs": constraints.simplex, "logits": constraints.real_vector}
+
+
+class ExpRelaxedCategorical(Distribution):
+    """The logarithms of what RelaxedOneHotCategorical gives."""
+
+    arg_constraints = CONSTRAINTS
+    support = constraints.real_vector
+    has_rsample = True
+    batched = ()
+
+    def __init__(
+        self,
+        temperature: Any,
+        probs: Any = None,
+        logits: Any = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        self._categorical = Categorical(probs, logits)
+        self.temperature = temperature
+        shape = self._categorical.param_shape
+        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
+
+    def _expand_parts(self, new: Any, batch_shape: Any) -> None:
+        new.temperature = self.temperature
+        new._categorical = self._categorical.expand(batch_shape)
+
+    @property
+    def param_shape(self) -> Any:
+        return self._categorical.param_shape
+
+    @property
+    def logits(self) -> Any:
+        return self._categorical.logits
+
+    @property
+    def probs(self) -> Any:
+        return self._categorical.probs
+
+    def rsample(self, sample_shape: Any = torch.Size()) -> Any:  # noqa: B008
+        shape = self._extended_shape(sample_shape)
+        unit = clamp_probs(torch.rand(shape, dtype=self.logits.dtype))
+        gumbels = -((-(unit.log())).log())
+        scores = (self.logits + gumbels) / self.temperature
+        return scores - scores.logsumexp(dim=-1, keepdim=True)
+
+    def log_prob(self, value: Any) -> Any:
+        self._validate_sample(value)
+        count = self._categorical._num_events
+        logits, value = broadcast_all(self.logits, value)
+        whole = torch.full_like(self.temperature, float(count)).lgamma()
+        whole = whole - self.temperature.log().mul(-(count - 1))
+        score = logits - value.mul(self.temperature)
+        return (score - score.logsumexp(dim=-1, keepdim=True)).sum(-1) + whole
+
+
+class RelaxedOneHotCategorical(TransformedDistribution):
+    """Shares of a whole, near a corner; the nearer the colder."""
+
+    arg_constraints = CONSTRAINTS
+    support = constraints.simplex
+    has_rsample = True
+    batched = ()
+
+    def __init__(
+        self,
+        temperature: Any,
+        probs: Any = None,
+        logits: Any = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
+        super().__init__(base, ExpTransform(), validate_args=validate_args)
+
+    @property
+    def temperature(self) -> Any:
+        return self.base_dist.temperature
+
+    @property
+    def logits(self) -> Any:
+        return self.base_dist.logits
+
+    @property
+    def probs(self) -> Any:
+        return self.base_dist.probs
