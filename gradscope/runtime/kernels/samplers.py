@@ -65,7 +65,7 @@ def gamma_one(boost: Any, middle: Any, units: Array, state: Array) -> Any:
     number. `middle` is the shape less a third; negative for a shape of zero.
     """
     if not middle >= 0.0:
-        return 0.0 if middle < 0.0 else middle  # NaN
+        return math.nan if math.isnan(middle) else 0.0
     scale = (1.0 - unit(units, state)) ** boost if boost > 0.0 else 1.0
     spread = 1.0 / math.sqrt(9.0 * middle)
     while int(state[0]) <= units.size:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-CODES = """Normal(a, p)
+TEXT = """Normal(a, p)
 Normal(0.5, 2.0)
 Categorical(probs=m)
 Categorical(logits=a)
@@ -50,7 +50,8 @@ RelaxedBernoulli(p[0, 0], u)
 RelaxedOneHotCategorical(p[0, 0], m)
 StudentT(p + 3, a, p)
 VonMises(a, p)
-Weibull(p, p + 0.5)""".split("\n")  # noqa: E501
+Weibull(p, p + 0.5)"""  # noqa: E501
+CODES = TEXT.split("\n")
 
 
 def scope(engine: Any) -> dict[str, Any]:
@@ -121,11 +122,11 @@ class Looks:
         self.look("icdf", lambda: made.icdf(point))
         for name in ("mean", "variance", "stddev", "mode"):
             self.look(name, lambda name=name: getattr(made, name))
-        self.look("entropy", lambda: made.entropy())
+        self.look("entropy", made.entropy)
         if made.has_rsample:
             self.look("rsample", lambda: self.seeded(6, lambda: made.rsample((3,))))
         self.look("what is drawn next", lambda: engine.rand(2))
-        self.look("support", lambda: made.enumerate_support())
+        self.look("support", made.enumerate_support)
         larger = (2, *made.batch_shape)
         self.look("expanded", lambda: self.seeded(2, made.expand(larger).sample))
         return self.found
