@@ -40,8 +40,6 @@ def same(ours_found: Any, theirs_found: Any) -> None:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("code", kinds.CODES)
 def test_a_distribution_is_pytorchs(code: str, engines: Any) -> None:
-    if "eye" in code and not hasattr(ours.linalg, "cholesky_ex"):
-        pytest.skip("needs linalg.cholesky_ex, which is not there yet")
     mine, theirs = (kinds.Looks(engine, code) for engine in engines)
     engines[1].manual_seed(5)
     sample = kinds.Looks(engines[1], code).made.sample((5,)).numpy()
@@ -179,8 +177,6 @@ Chi2(p) | Gamma(p, p)"""
 
 @pytest.mark.parametrize("code", PAIRS.split("\n"))
 def test_a_divergence_is_pytorchs(code: str, engines: Any) -> None:
-    if "eye" in code and not hasattr(ours.linalg, "cholesky_ex"):
-        pytest.skip("needs linalg.cholesky_ex, which is not there yet")
     found = []
     for engine in engines:
         names = kinds.scope(engine)

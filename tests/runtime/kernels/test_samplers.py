@@ -90,3 +90,20 @@ def test_a_draw_that_runs_out_of_numbers_starts_anew_with_more(
     monkeypatch.setattr(generator.Generator, "_accepted", stingy)
 
     assert generator.Generator().poisson(rates).tolist() == expected.tolist()
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["gammainc", "gammaincc"])
+def test_shares_of_gamma_distributions_are_pytorchs(name: str, dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    a, x = rng.random(2000) * 60 * rng.random(2000), rng.random(2000) * 80 * rng.random(2000)
+    a[:6], x[:6] = [0, 0, 1, np.inf, 2, -1], [0, 1, 0, 2, np.inf, 1]
+    found = [
+        getattr(engine.special, name)(
+            *(engine.from_numpy(each.astype(dtype)) for each in (a, x))
+        ).numpy()
+        for engine in (ours, pytest.importorskip("torch"))
+    ]
+
+    np.testing.assert_allclose(found[0], found[1], atol=1e-8 if dtype == "float64" else 2e-6)
