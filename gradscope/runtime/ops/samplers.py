@@ -7,10 +7,10 @@ import numpy as np
 from gradscope.runtime.kernels import reparameterized
 from gradscope.runtime.kernels.support import HALVES
 from gradscope.runtime.op import (
-    BY_HAND,
     ELEMENTWISE,
     FUNCTION_ONLY,
     INTERNAL,
+    UNKNOWN,
     family,
     inplace,
     op,
@@ -89,7 +89,7 @@ def _geometric(self, p, *, generator=None):
 _standard_gamma = op(
     "StandardGammaBackward0",
     _gamma,
-    BY_HAND,
+    UNKNOWN,
     FUNCTION_ONLY,
     self=lambda grad, self, result: grad * w._standard_gamma_grad(self, result),
 )
