@@ -89,7 +89,78 @@ def gpt(torch: Any) -> Step:
     return step
 
 
+def lstm(torch: Any) -> Step:
+    """One LSTM layer of 128 over 50 steps, batches of 16, Adam."""
+    nn = torch.nn
+    torch.manual_seed(0)
+    model, head = nn.LSTM(128, 128), nn.Linear(128, 10)
+    parameters = [*model.parameters(), *head.parameters()]
+    optimizer = torch.optim.Adam(parameters, lr=1e-3)
+    sequences, labels = torch.randn(50, 16, 128), torch.randint(0, 10, (16,))
+
+    def step() -> None:
+        optimizer.zero_grad()
+        out, _ = model(sequences)
+        nn.functional.cross_entropy(head(out[-1]), labels).backward()
+        optimizer.step()
+
+    return step
+
+
+def resnet18(torch: Any) -> Step:
+    """ResNet-18 on 32×32, batches of 8, SGD with momentum and weight decay."""
+    nn, functional = torch.nn, torch.nn.functional
+
+    class Block(nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self, before: int, width: int, stride: int) -> None:
+            super().__init__()
+            self.conv1 = nn.Conv2d(before, width, 3, stride, 1, bias=False)
+            self.bn1 = nn.BatchNorm2d(width)
+            self.conv2 = nn.Conv2d(width, width, 3, 1, 1, bias=False)
+            self.bn2 = nn.BatchNorm2d(width)
+            self.shortcut = nn.Sequential()
+            if stride != 1 or before != width:
+                self.shortcut = nn.Sequential(
+                    nn.Conv2d(before, width, 1, stride, bias=False), nn.BatchNorm2d(width)
+                )
+
+        def forward(self, x: Any) -> Any:
+            out = functional.relu(self.bn1(self.conv1(x)))
+            return functional.relu(self.bn2(self.conv2(out)) + self.shortcut(x))
+
+    torch.manual_seed(0)
+    widths, strides = [64, 64, 64, 128, 128, 256, 256, 512, 512], [1, 1, 2, 1, 2, 1, 2, 1]
+    blocks = [Block(*each) for each in zip(widths, widths[1:], strides, strict=False)]
+    stem = [nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
+    last = [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10)]
+    model = nn.Sequential(*stem, *blocks, *last)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4)
+    images, labels = torch.randn(8, 3, 32, 32), torch.randint(0, 10, (8,))
+
+    def step() -> None:
+        optimizer.zero_grad()
+        functional.cross_entropy(model(images), labels).backward()
+        optimizer.step()
+
+    return step
+
+
+def adam(torch: Any) -> Step:
+    """A step of Adam over 200 tensors of 64×64."""
+    torch.manual_seed(0)
+    parameters = [torch.randn(64, 64, requires_grad=True) for _ in range(200)]
+    for parameter in parameters:
+        parameter.grad = torch.randn(64, 64)
+    step: Step = torch.optim.Adam(parameters, lr=1e-3).step
+    return step
+
+
+RESNET = "ResNet-18 on 32×32, batch 8"
+GPT = "GPT, 4 layers of 128, T=64, batch 8"
 MODELS = {
     "MLP 784-256-10, batch 64": Model(mlp, 1.0, rounds=60),
-    "GPT, 4 layers of 128, T=64, batch 8": Model(gpt, 1.3),
+    "LSTM of 128, T=50, batch 16": Model(lstm, 1.0),
+    GPT: Model(gpt, 1.3),
+    RESNET: Model(resnet18, 2.0, rounds=12),
+    "Adam over 200 tensors": Model(adam, 1.0, rounds=60),
 }

@@ -14,11 +14,11 @@ from time import perf_counter
 from typing import Any
 
 from bench.measure import in_turn, report, report_ratio
-from bench.models import MODELS, Model
+from bench.models import GPT, MODELS, RESNET, Model
 
 MEMORY_LIMIT = 1.3
 RECORDING_LIMITS = {"engine": 1.10, "values": 1.25}
-RECORDED = ("GPT, 4 layers of 128, T=64, batch 8",)
+RECORDED = (RESNET, GPT)
 PROCESSES = 3
 
 

@@ -26,7 +26,7 @@ from gradscope.runtime.op import (
     tensors,
     w,
 )
-from gradscope.runtime.ops.words import ONE, function_alias, zeros_like
+from gradscope.runtime.ops.words import MINUS_TWO, ONE, function_alias, zeros_like
 
 
 def _floats_only(name):
@@ -58,7 +58,7 @@ tanh_backward = op(
     ELEMENTWISE,
     INTERNAL,
     grad_output=lambda grad, output: w.tanh_backward(grad, output),
-    output=lambda grad, grad_output, output: grad * (output * grad_output * -2),
+    output=lambda grad, grad_output, output: grad * (output * MINUS_TWO[output.dtype] * grad_output),
 )
 sigmoid = op(
     "SigmoidBackward0",
@@ -73,7 +73,9 @@ sigmoid_backward = op(
     ELEMENTWISE,
     INTERNAL,
     grad_output=lambda grad, output: w.sigmoid_backward(grad, output),
-    output=lambda grad, grad_output, output: grad * grad_output * (1 - 2 * output),
+    output=lambda grad, grad_output, output: (
+        grad * grad_output * (output * MINUS_TWO[output.dtype] + ONE[output.dtype])
+    ),
 )
 
 

@@ -85,7 +85,7 @@ rsqrt = op(
 )
 
 sin = op("SinBackward0", np.sin, ELEMENTWISE, FLOATS, self=lambda grad, self: grad * w.cos(self))
-cos = op("CosBackward0", np.cos, ELEMENTWISE, FLOATS, self=lambda grad, self: -grad * w.sin(self))
+cos = op("CosBackward0", np.cos, ELEMENTWISE, FLOATS, self=lambda grad, self: grad * -w.sin(self))
 tan = op(
     "TanBackward0",
     np.tan,

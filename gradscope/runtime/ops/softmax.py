@@ -88,8 +88,8 @@ def _softmax_backward(grad_output, output, dim):
 
 
 def _softmax_curvature(grad, grad_output, output, dim):
-    spread = grad_output - (grad_output * output).sum(dim, keepdims=True)
-    return grad * spread - grad_output * (grad * output).sum(dim, keepdims=True)
+    whole = (output * grad_output).sum(dim, keepdims=True)
+    return grad_output * grad - whole * grad - grad_output * (output * grad).sum(dim, keepdims=True)
 
 
 def _softmax_backward_tangent(grad_output_t, output_t, grad_output, output, dim):
@@ -168,7 +168,7 @@ def _log_softmax_backward(grad_output, output, dim):
 
 
 def _log_softmax_curvature(grad, grad_output, output, dim):
-    return -(grad * w.exp(output)) * grad_output.sum(dim, keepdims=True)
+    return -grad_output.sum(dim, keepdims=True) * w.exp(output) * grad
 
 
 def _log_softmax_backward_tangent(grad_output_t, output_t, grad_output, output, dim):

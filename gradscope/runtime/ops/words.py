@@ -61,7 +61,7 @@ class Constant(dict[Any, Any]):
         return made
 
 
-ZERO, ONE, TWO = Constant(0), Constant(1), Constant(2)
+ZERO, ONE, TWO, MINUS_TWO = map(Constant, (0, 1, 2, -2))
 
 
 def on_arrays(value: Any) -> bool:
