@@ -62,6 +62,12 @@ torch.multiprocessing.get_sharing_strategy()
 torch.multiprocessing.set_sharing_strategy("x")
 torch.autograd.profiler.record_function("a")(len)([1])
 torch._dynamo.config.suppress_errors
+torch.nn.modules.utils._pair(3), torch.nn.modules.utils._triple([1, 2, 3])
+torch.nn.modules.utils._reverse_repeat_tuple((1, 2), 2)
+isinstance((1, 2), torch.nn.common_types._size_2_t.__args__[0])
+torch.nn.attention.SDPBackend(1).name
+torch.nn.attention.sdpa_kernel(3).__enter__()
+torch.backends.opt_einsum.is_available(), torch.backends.cusparselt.is_available()
 """
 
 
@@ -81,12 +87,22 @@ def test_it_says_what_pytorch_says(call: str) -> None:
     import torch as real
 
     importlib_all(real)
+    importlib_all(runtime())
     assert told(runtime(), call) == told(real, call)
 
 
 def importlib_all(torch: Any) -> None:
-    for name in ("_dynamo", "hub", "multiprocessing", "mps", "xpu", "cpu"):
-        __import__(f"torch.{name}")
+    for name in (
+        "_dynamo",
+        "nn.attention",
+        "nn.common_types",
+        "hub",
+        "multiprocessing",
+        "mps",
+        "xpu",
+        "cpu",
+    ):
+        __import__(f"{torch.__name__}.{name}")
 
 
 def test_what_is_not_compiled_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,12 +6,17 @@ from typing import Any
 
 from gradscope.runtime import missing
 from gradscope.runtime.backends import (
+    cpu as cpu,
     cuda as cuda,
     cudnn as cudnn,
+    cusparselt as cusparselt,
     mha as mha,
+    mkl as mkl,
     mkldnn as mkldnn,
     mps as mps,
+    nnpack as nnpack,
     openmp as openmp,
+    opt_einsum as opt_einsum,
 )
 
 

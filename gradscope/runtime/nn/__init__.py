@@ -6,6 +6,7 @@ from typing import Any
 
 from gradscope.runtime import missing
 from gradscope.runtime.nn import (
+    attention as attention,
     functional as functional,
     init as init,
     modules as modules,
@@ -14,6 +15,7 @@ from gradscope.runtime.nn import (
     utils as utils,
 )
 from gradscope.runtime.nn.modules import *  # noqa: F403 -- every module there is
+from gradscope.runtime.nn.modules import utils as _  # noqa: F401 -- named `nn.modules.utils`
 from gradscope.runtime.nn.parallel import DataParallel as DataParallel
 from gradscope.runtime.nn.parameter import (
     Buffer as Buffer,

@@ -1,0 +1,11 @@
+"""opt_einsum is not used."""
+
+from __future__ import annotations
+
+
+def is_available() -> bool:
+    return False
+
+
+enabled = False
+strategy = None
