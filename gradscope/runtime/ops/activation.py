@@ -58,7 +58,9 @@ tanh_backward = op(
     ELEMENTWISE,
     INTERNAL,
     grad_output=lambda grad, output: w.tanh_backward(grad, output),
-    output=lambda grad, grad_output, output: grad * (output * MINUS_TWO[output.dtype] * grad_output),
+    output=lambda grad, grad_output, output: (
+        grad * (output * MINUS_TWO[output.dtype] * grad_output)
+    ),
 )
 sigmoid = op(
     "SigmoidBackward0",
