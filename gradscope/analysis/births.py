@@ -28,6 +28,9 @@ WRITES_WHAT_IT_IS_TOLD = frozenset(
 )
 """Operations whose Inf is an argument of theirs."""
 
+HOLDS_LOGARITHMS_OF_ZERO = {"_ctc_loss": 1}
+"""Operations one of whose results, by its place, tells the impossible by −Inf, for backward."""
+
 
 @dataclass(frozen=True, slots=True)
 class Birth:
@@ -71,14 +74,15 @@ def births(trace: Trace) -> Births:
     found: list[Birth] = []
     propagated = 0
     lineage = Lineage(trace)
-    told = _told(trace)
+    told, logarithms = _told(trace), _logarithms(trace)
     for row in _in_time(trace):
         place = member(Place, row.place)
         if place is None:
             continue
         operands = lineage.operands(row, place)
         birth = _birth(row, place, operands)
-        if birth and not (birth.kind == "Inf" and birth.op in told):
+        meant = birth and (birth.op in told or logarithms.get(birth.op) == birth.index)
+        if birth and not (birth.kind == "Inf" and meant):
             found.append(birth)
         elif not birth and (row.nan or row.posinf or row.neginf):
             propagated += 1
@@ -96,6 +100,17 @@ def _told(trace: Trace) -> frozenset[int]:
         if trace.text(name).partition(".")[0].rstrip("_") in WRITES_WHAT_IT_IS_TOLD
     ]
     return frozenset(ops["id"][np.isin(names, told)].tolist())
+
+
+def _logarithms(trace: Trace) -> dict[int, int]:
+    """The calls one of whose results holds logarithms of zero, and which."""
+    ops = trace.table(Op)
+    found = {}
+    for name in distinct(ops["name"]).tolist():
+        place = HOLDS_LOGARITHMS_OF_ZERO.get(trace.text(name))
+        if place is not None:
+            found.update(dict.fromkeys(ops["id"][ops["name"] == name].tolist(), place))
+    return found
 
 
 def _in_time(trace: Trace) -> list[Value]:

@@ -299,3 +299,21 @@ def test_a_place_that_a_newer_gradscope_added_is_left_alone() -> None:
 def test_every_node_with_a_bad_value_is_known() -> None:
     """Node 2 bears an Inf, node 0 takes it and bears a NaN, and the leaf's node 1 takes that."""
     assert nonfinite_nodes(nan_in_backward()) == {0: "NaN, Inf", 1: "NaN", 2: "Inf"}
+
+
+def test_what_ctc_keeps_of_the_impossible_is_no_birth_but_an_infinite_loss_is() -> None:
+    values = Values()
+    trace = trace_of(
+        Op(0, "_ctc_loss", outputs=(0, 1)),
+        Op(1, "_ctc_loss", outputs=(2, 3)),
+        Tensor(0),
+        Tensor(1),
+        Tensor(2),
+        Tensor(3),
+        values.at(Place.OP_OUTPUT, FINITE, op=0, tensor=0, index=0, node=NONE),
+        values.at(Place.OP_OUTPUT, INF, op=0, tensor=1, index=1, node=NONE),
+        values.at(Place.OP_OUTPUT, INF, op=1, tensor=2, index=0, node=NONE),
+        values.at(Place.OP_OUTPUT, INF, op=1, tensor=3, index=1, node=NONE),
+    )
+
+    assert [(birth.op, birth.tensor) for birth in births(trace).births] == [(1, 2)]
