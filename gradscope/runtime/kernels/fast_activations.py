@@ -63,21 +63,30 @@ def _silu_backward(grad: Array, x: Array, out: Array) -> None:
 
 def _of_one(kernel: Any) -> Any:
     def function(x: Array) -> Array:
-        out = np.empty(x.shape, f32)
-        kernel(np.ascontiguousarray(x).reshape(-1), out.reshape(-1))
-        return out
+        out = np.empty(x.size, f32)
+        kernel(x.ravel("C" if 0 in x.strides else "K"), out)
+        return _laid_like(out, x)
 
     return function
 
 
 def _of_two(kernel: Any) -> Any:
     def function(grad: Array, x: Array) -> Array:
-        out = np.empty(x.shape, f32)
-        flat = [np.ascontiguousarray(a).reshape(-1) for a in (grad, x)]
-        kernel(*flat, out.reshape(-1))
-        return out
+        out = np.empty(x.size, f32)
+        if x.strides == grad.strides and 0 not in x.strides:
+            kernel(grad.ravel("K"), x.ravel("K"), out)
+            return _laid_like(out, x)
+        kernel(grad.ravel(), x.ravel(), out)
+        return out.reshape(x.shape)
 
     return function
+
+
+def _laid_like(flat: Array, x: Array) -> Array:
+    """Results in the order in which the inputs lie in memory, as an array laid out like them."""
+    if x.flags.c_contiguous or 0 in x.strides:
+        return flat.reshape(x.shape)
+    return np.lib.stride_tricks.as_strided(flat, x.shape, np.empty_like(x).strides)
 
 
 gelu, gelu_backward = _of_one(_gelu), _of_two(_gelu_backward)

@@ -116,7 +116,8 @@ def gelu(x: Array, approximate: str = "none") -> Array:
     if approximate == "tanh":
         y = np.tanh(_SQRT_TWO_OVER_PI * (x + _CUBIC * x * x * x))
     else:
-        y = erf(x * _number(_SQRT_HALF, x.dtype))
+        y = np.empty_like(x)  # laid out like x, which erf's result is not
+        y[...] = erf(x * _number(_SQRT_HALF, x.dtype))
     return (y + _number(1.0, x.dtype)) * x * _number(0.5, x.dtype)
 
 

@@ -23,6 +23,8 @@ from gradscope.runtime.op import (
 from gradscope.runtime.ops import FUNCTIONS, nn_function
 from gradscope.runtime.ops.standard import (
     curvature,
+    laid,
+    laid_like,
     like_inputs,
     moments,
     parameter_dtype,
@@ -67,7 +69,7 @@ def _batch_norm(
     """As PyTorch, the running statistics are written to without counting it as a write."""
     _check(input, weight, bias, running_mean, running_var, training)
     kind = parameter_dtype(input, weight, bias, running_mean, running_var)
-    x, scale, shift = wide(input, weight, bias)
+    x, scale, shift = wide(laid(input), weight, bias)
     if not training:
         mean, variance = wide(running_mean, running_var)
         made = norms.batch_norm(x, mean, _rstd(variance, eps), scale, shift)
@@ -107,7 +109,7 @@ def _batch_norm_gradients(
     eps=1e-5,
     output_mask=(True, True, True),
 ):
-    grad, x, scale = wide(grad_out, input, weight)
+    grad, x, scale = wide(laid(grad_out), laid(input), weight)
     if train:
         mean, rstd = wide(save_mean, save_invstd)
     else:
@@ -115,7 +117,7 @@ def _batch_norm_gradients(
         rstd = _rstd(variance, eps)
     made = norms.batch_norm_backward(grad, x, mean, rstd, scale, output_mask, train)
     like = input if weight is None else weight
-    return like_inputs(made, input, like, like)
+    return like_inputs((laid_like(made[0], x), *made[1:]), input, like, like)
 
 
 def _beside(vector, ndim):

@@ -8,6 +8,8 @@ from gradscope.runtime.op import FUNCTION_ONLY, family, joint, jvp, op, outputs,
 from gradscope.runtime.ops import FUNCTIONS, nn_function
 from gradscope.runtime.ops.batch_norm import several_values
 from gradscope.runtime.ops.standard import (
+    channels_last,
+    laid_like,
     like_inputs,
     moments,
     parameter_dtype,
@@ -25,7 +27,7 @@ def _group_norm(input, weight, bias, N, C, HxW, group, eps):
     x, scale, shift = wide(input.reshape(N, C, HxW), weight, bias)
     made, mean, rstd = norms.group_norm(x, group, scale, shift, eps)
     return (
-        made.reshape(input.shape).astype(input.dtype, copy=False),
+        laid_like(made.reshape(input.shape).astype(input.dtype, copy=False), input),
         mean.astype(kind, copy=False),
         rstd.astype(kind, copy=False),
     )
@@ -81,7 +83,7 @@ def _gradients(grad, input, weight, mean, rstd, N, C, HxW, group, needs):
         input.reshape(N, C, HxW), grad.reshape(N, C, HxW), weight, mean, rstd
     )
     to_x, *others = norms.group_norm_backward(incoming, x, mean, rstd, scale, group, needs)
-    to_input = None if to_x is None else to_x.reshape(input.shape)
+    to_input = None if to_x is None else laid_like(to_x.reshape(input.shape), input)
     like = input if weight is None else weight
     return like_inputs((to_input, *others), input, like, like)
 
@@ -130,9 +132,9 @@ def _top_group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_e
         num_groups,
     )
     size = array.size // max(1, samples * channels)
-    return native_group_norm(
-        input.contiguous(), weight, bias, samples, channels, size, num_groups, eps
-    )[0]
+    if array.ndim not in (4, 5) or not channels_last(array):
+        input = input.contiguous()
+    return native_group_norm(input, weight, bias, samples, channels, size, num_groups, eps)[0]
 
 
 FUNCTIONS["group_norm"] = _top_group_norm

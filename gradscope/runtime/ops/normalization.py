@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from gradscope.runtime import dtypes
 from gradscope.runtime.dims import text
 from gradscope.runtime.kernels import norms
@@ -35,7 +37,7 @@ from gradscope.runtime.ops.words import Scalar
 def _layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
     _check(input, normalized_shape, weight, bias)
     kind = parameter_dtype(input, weight, bias)
-    x, scale, shift = wide(input, weight, bias)
+    x, scale, shift = wide(np.ascontiguousarray(input), weight, bias)
     made, mean, rstd = norms.layer_norm(x, len(normalized_shape), scale, shift, eps)
     if made.dtype is input.dtype is kind:
         return made, mean, rstd
@@ -74,7 +76,9 @@ def _layer_norm_gradients(
     bias=None,
     output_mask=(True, True, True),
 ):
-    grad, x, mean, rstd, scale = wide(grad_out, input, mean, rstd, weight)
+    grad, x, mean, rstd, scale = wide(
+        np.ascontiguousarray(grad_out), np.ascontiguousarray(input), mean, rstd, weight
+    )
     made = norms.layer_norm_backward(grad, x, mean, rstd, scale, len(normalized_shape), output_mask)
     return like_inputs(made, input, weight, bias)
 
@@ -152,7 +156,8 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     made = values * (values.pow(2).mean(dims, True) + Scalar(eps)).rsqrt()
     if weight is not None:
         made = made * weight
-    return made if made.dtype is kind else made.to(kind)
+    made = made if made.dtype is kind else made.to(kind)
+    return made.contiguous()
 
 
 FUNCTIONS["rms_norm"] = rms_norm

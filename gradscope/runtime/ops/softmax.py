@@ -67,7 +67,7 @@ def _softmax(self, dim):
     if not self.size or not self.ndim:
         wrapped(dim, self.ndim)
         return np.asarray(np.exp(self - self))  # one, unless it is not finite
-    made = self - max_reduce(self, dim, None, None, True)
+    made = np.ascontiguousarray(self) - max_reduce(self, dim, None, None, True)
     np.exp(made, made)
     return np.divide(made, add_reduce(made, dim, None, None, True), made)
 
@@ -82,6 +82,7 @@ def _softmax_backward(grad_output, output, dim):
         wide = [x.astype(np.float32) for x in (grad_output, output)]
         made = (wide[0] - (wide[0] * wide[1]).sum(dim or None, keepdims=True)) * wide[1]
         return made.astype(output.dtype)
+    grad_output = np.ascontiguousarray(grad_output)
     made = grad_output * output
     np.subtract(grad_output, add_reduce(made, dim, None, None, True), made)
     return np.multiply(made, output, made)
@@ -148,7 +149,7 @@ def _log_softmax(self, dim):
     if not self.size or not self.ndim:
         wrapped(dim, self.ndim)
         return np.asarray(self - self)  # zero, unless it is not finite
-    made = self - max_reduce(self, dim, None, None, True)
+    made = np.ascontiguousarray(self) - max_reduce(self, dim, None, None, True)
     ones = square_of(self, dim)
     if ones is not None:
         return made - np.log(np.exp(made).dot(ones))
@@ -164,6 +165,8 @@ def _log_softmax_backward(grad_output, output, dim):
     ones = square_of(output, dim)
     if ones is not None:
         return grad_output - np.exp(output) * grad_output.dot(ones)
+    if output.ndim:
+        grad_output = np.ascontiguousarray(grad_output)
     return grad_output - np.exp(output) * add_reduce(grad_output, dim, None, None, True)
 
 

@@ -32,6 +32,26 @@ def wide(*arrays):
     return [a.astype(FLOAT32) if a is not None and a.dtype in HALVES else a for a in arrays]
 
 
+def laid(array):
+    """A batch laid out row by row, or with its channels last if it is so already, as PyTorch."""
+    if array.flags.c_contiguous or (array.ndim in (4, 5) and channels_last(array)):
+        return array
+    return np.ascontiguousarray(array)
+
+
+def laid_like(array, other):
+    """The same numbers, laid out like another array that `laid` has seen."""
+    if array is None or array.strides == other.strides:
+        return array
+    made = np.empty_like(other, dtype=array.dtype)
+    made[...] = array
+    return made
+
+
+def channels_last(array):
+    return np.moveaxis(array, 1, -1).flags.c_contiguous
+
+
 def like_inputs(grads, *inputs):
     """Gradients in the dtypes of what they belong to."""
     return tuple(

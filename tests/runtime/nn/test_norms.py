@@ -105,3 +105,33 @@ def test_statistics_of_a_first_version_are_counted_from_zero() -> None:
         counts.append(module.num_batches_tracked.item())
 
     assert counts[0] == counts[1]
+
+
+LAYOUTS = """F.layer_norm(x.transpose(0, 1), (5,))
+F.rms_norm(x.transpose(0, 1), (5,))
+F.softmax(x.transpose(0, 2), 1)
+F.log_softmax(x.transpose(0, 2), 1)
+F.batch_norm(x.transpose(1, 2), None, None, training=True)
+F.batch_norm(y.permute(0, 3, 1, 2), None, None, training=True)
+F.batch_norm(y.permute(1, 2, 3, 0), None, None, training=True)
+F.group_norm(x.transpose(1, 2), 1)
+F.group_norm(y.permute(0, 3, 1, 2), 1)
+F.gelu(x.transpose(0, 1))
+F.silu(x.transpose(0, 1))
+F.dropout(x.transpose(0, 1))
+F.dropout(x.permute(2, 0, 1)[:, 1:])
+F.dropout(x[:, :1].expand(3, 4, 5))"""
+
+
+@pytest.mark.parametrize("code", LAYOUTS.split("\n"))
+def test_results_lie_in_memory_as_pytorchs(code: str) -> None:
+    """Views and draws of random numbers further on depend on it, and so do their nodes."""
+    made = []
+    for engine in ENGINES:
+        engine.manual_seed(0)
+        x, y = (engine.ones(*size).requires_grad_() for size in ((3, 4, 5), (2, 3, 4, 5)))
+        out = eval(code, {"F": engine.nn.functional, "x": x, "y": y})
+        made.append((out.stride(), type(out.grad_fn).__name__, out.tolist()))
+
+    assert made[0][:2] == made[1][:2]
+    np.testing.assert_allclose(made[0][2], made[1][2], rtol=1e-4, atol=1e-5)
