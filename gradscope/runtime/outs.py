@@ -16,7 +16,7 @@ from gradscope.runtime.in_place import count_write
 from gradscope.runtime.tensor_geometry import c_name
 from gradscope.runtime.warned import warn
 
-EXACT = frozenset({"gather"})
+EXACT = frozenset({"aminmax", "gather"})
 """Functions whose `out` has to be of the very dtype of the result."""
 
 
@@ -53,6 +53,12 @@ def _check(name: str, made: Any, out: Any) -> None:
         raise out_with_tangent(name, out)
     if overlap.repeats(out._array):
         raise write_to_expanded(out)
+    if name in ("amax", "amin") and made.dtype is not out.dtype:
+        raise RuntimeError(
+            "Expected the dtype for input and out to match, but got "
+            f"{made.dtype.scalar_name} for input's dtype and {out.dtype.scalar_name} for out's "
+            "dtype."
+        )
     if name in EXACT and made.dtype is not out.dtype:
         raise RuntimeError(
             f"Expected out tensor to have dtype {c_name(made._array)}, but got "

@@ -325,4 +325,4 @@ def _fit(seed: Any, edge: tuple[Node, int], *, raw: bool) -> Any:
     _, dtype = edge[0].input_metadata[edge[1]]
     if raw:
         return seed._array if seed._array.dtype == dtype else seed._array.astype(dtype)
-    return seed
+    return seed if seed._array.dtype == dtype else seed.to(dtypes.from_numpy(dtype))

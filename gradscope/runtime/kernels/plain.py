@@ -31,6 +31,7 @@ __all__ = [
     "lgamma",
     "log_sigmoid",
     "log_softmax",
+    "logaddexp",
     "logsumexp",
     "nan_to_num",
     "nll_loss",
@@ -168,6 +169,19 @@ def nan_to_num(
     y[x == np.inf] = limits.max if posinf is None else posinf
     y[x == -np.inf] = limits.min if neginf is None else neginf
     return y
+
+
+@quiet
+def logaddexp(x: Array, y: Array) -> Array:
+    """Return log(exp(x) + exp(y)), of complex numbers on the branch of the greater one."""
+    if x.dtype in HALVES:
+        return logaddexp(x.astype(np.float32), y.astype(np.float32)).astype(x.dtype)
+    if x.dtype.kind != "c":
+        return np.asarray(np.logaddexp(x, y))
+    first = x.real >= y.real
+    most, least = np.where(first, x, y), np.where(first, y, x)
+    made = most + np.log1p(np.exp(least - most))
+    return np.where(np.isneginf(most.real), y, made)
 
 
 @elementwise

@@ -6,6 +6,7 @@ import numpy as np
 
 from gradscope.runtime import dtypes
 from gradscope.runtime.kernels.stepping import multiply_add
+from gradscope.runtime.kernels.support import HALVES
 from gradscope.runtime.op import (
     ELEMENTWISE,
     FLOATS,
@@ -254,6 +255,9 @@ div__Tensor_mode = op(
 
 
 def _addcmul(self, tensor1, tensor2, *, value=1):
+    if self.dtype in HALVES:
+        wide = [array.astype(np.float32) for array in (self, tensor1, tensor2)]
+        return _addcmul(*wide, value=value).astype(self.dtype)
     if value != 1:
         tensor1 = tensor1 * np.asarray(value).astype(tensor1.dtype)
     return multiply_add(tensor1, tensor2, self)
@@ -269,6 +273,9 @@ def _addcdiv(self, tensor1, tensor2, *, value=1):
             "tensor2) for float inputs. The future addcdiv behavior is just the latter "
             "implementation: (input + value * tensor1 / tensor2), for all dtypes."
         )
+    if self.dtype in HALVES:
+        wide = [array.astype(np.float32) for array in (self, tensor1, tensor2)]
+        return _addcdiv(*wide, value=value).astype(self.dtype)
     if value != 1:
         tensor1 = tensor1 * np.asarray(value).astype(tensor1.dtype)
     return self + tensor1 / tensor2

@@ -69,6 +69,9 @@ def _is_close(self, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     if self.dtype != other.dtype:
         one, two = (dtypes.from_numpy(array.dtype).scalar_name for array in (self, other))
         raise RuntimeError(f"{one} did not match {two}")
+    for name, given in (("rtol", rtol), ("atol", atol)):
+        if given < 0:
+            raise RuntimeError(f"{name} must be greater than or equal to zero, but got {given:g}")
     close = self == other
     if equal_nan and self.dtype.kind not in "iub":
         close |= np.isnan(self) & np.isnan(other)
@@ -100,7 +103,7 @@ signbit = op(
     lambda self: np.signbit(self) if self.dtype.kind in "fV" else self < 0,
     refuses("c", "signbit is not implemented for complex tensors."),
 )
-isclose = op(None, _is_close, tensors("other"))
+isclose = op(None, _is_close, tensors("other"), TENSORS_ONLY)
 
 bitwise_and_ = inplace(bitwise_and)
 bitwise_or_ = inplace(bitwise_or)

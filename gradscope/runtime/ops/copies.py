@@ -72,7 +72,7 @@ def _roll(self, shifts, dims=()):
             f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}"
         )
     if self.ndim == 0:
-        return self.copy()
+        raise IndexError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
     return np.roll(self, shifts, tuple(wrapped(dim, self.ndim) for dim in dims))
 
 

@@ -43,6 +43,10 @@ def _reduced(ufunc, name):
 
     def kernel(self, dim=(), keepdim=False):
         _not_empty(self, dim, name)
+        if not self.ndim or len(dim) > 1:
+            dim = wrapped_all(dim, self.ndim)
+        if not self.ndim:
+            return self.copy()
         return ufunc.reduce(self, axis=dim or None, keepdims=keepdim)
 
     return kernel
@@ -182,6 +186,15 @@ def _whole(self, ufunc, place, name):
 
 def _extremes(self, *, dim=None, keepdim=False):
     dims = () if dim is None else (dim,)
+    if not self.size and dim is None:
+        raise RuntimeError(
+            "aminmax(): cannot compute aminmax over an empty dimension as the operation has no "
+            "identity."
+        )
+    if self.ndim and dim is not None and not self.shape[wrapped(dim, self.ndim)]:
+        raise IndexError(
+            f"aminmax: Expected reduction dim {wrapped(dim, self.ndim)} to have non-zero size."
+        )
     return tuple(
         np.asarray(r(self, dims, keepdim))
         for r in (amin__default.op.kernel, amax__default.op.kernel)

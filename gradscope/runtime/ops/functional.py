@@ -122,6 +122,12 @@ def softsign(input):
 @both
 def prelu(input, weight):
     """Like leaky_relu, with slopes that are learned: one, or one per channel."""
+    if weight.dim() > 1:
+        raise RuntimeError(
+            f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.dim()}"
+        )
+    if not input.dim() and weight.numel() != 1:
+        raise RuntimeError("Not allow zero-dim input tensor.")
     channels = input.shape[1] if input.dim() > 1 else 1
     if weight.numel() != 1 and weight.numel() != channels:
         raise RuntimeError(

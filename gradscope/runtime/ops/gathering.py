@@ -22,6 +22,7 @@ from gradscope.runtime.op import (
 from gradscope.runtime.ops import both
 from gradscope.runtime.ops.broadcasting import broadcast_shape
 from gradscope.runtime.ops.words import on_arrays
+from gradscope.runtime.placement import wrapped_on
 
 
 def bounded(index, dim, size):
@@ -287,6 +288,12 @@ def zeros_of(grad, shape):
     return wrap(np.zeros(shape, grad._array.dtype))
 
 
+def _counted(indices, size):
+    """Indices below zero counted from the end."""
+    array = indices._array
+    return wrapped_on(np.where(array < 0, array + size, array), indices.device)
+
+
 @both
 def take_along_dim(input, indices, dim=None):
     """gather, with index and input broadcast against each other."""
@@ -307,4 +314,8 @@ def take_along_dim(input, indices, dim=None):
     shapes = tuple(input._array.shape), tuple(indices._array.shape)
     common = broadcast_shape([beside(shapes[1], shapes[0]), shapes[0]])
     places = broadcast_shape([beside(shapes[0], shapes[1]), shapes[1]])
+    size = common[dim]
+    array = indices._array
+    if array.size and array.min() < 0:
+        indices = _counted(indices, size)
     return gather(input.expand(common), dim, indices.expand(places))

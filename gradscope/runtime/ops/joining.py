@@ -179,6 +179,8 @@ family(globals())
 
 def _several(name, tensors):
     if isinstance(tensors, tuple | list):
+        if not tensors:
+            raise RuntimeError(f"{name} expects a non-empty TensorList")
         return tensors
     raise TypeError(
         f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not "
@@ -224,9 +226,7 @@ def stack(tensors, dim=0, *, axis=None, out=None):
 
 @function
 def hstack(tensors):
-    pieces = (
-        atleast_1d(*_several("hstack", tensors)) if len(tensors) > 1 else (atleast_1d(*tensors),)
-    )
+    pieces = [atleast_1d(t) for t in _several("hstack", tensors)]
     return cat(pieces, 0 if pieces[0].dim() == 1 else 1)
 
 

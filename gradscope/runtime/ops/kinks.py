@@ -15,6 +15,7 @@ from gradscope.runtime.op import (
     inplace,
     joint,
     op,
+    outputs,
     refuses,
     w,
 )
@@ -207,8 +208,37 @@ softshrink_backward = op(
 
 
 def _prelu_slopes(grad, self, weight):
+    return w._prelu_kernel_backward(grad, self, weight)
+
+
+def _prelu_slope_slopes(grads, grad_output, self, weight):
+    """The gradients of gradients: both of what came in, and of the pieces they were scaled by."""
     kept = self > 0
-    return w.where(kept, grad, grad * weight), w.where(kept, zeros_like(grad), grad * self)
+    first, second = grads
+    zero = zeros_like(first)
+    return (
+        w.where(kept, first, first * weight + second * self),
+        w.where(kept, zero, second * grad_output),
+        w.where(kept, zero, first * grad_output),
+    )
+
+
+def _prelu_pieces(grad_output, self, weight):
+    kept = self > 0
+    return (
+        np.where(kept, grad_output, grad_output * weight),
+        np.where(kept, ZERO[self.dtype], grad_output * self),
+    )
+
+
+_prelu_kernel_backward = op(
+    "PreluKernelBackwardBackward0",
+    _prelu_pieces,
+    ELEMENTWISE,
+    INTERNAL,
+    outputs("grad_self", "grad_weight"),
+    joint("grad_output", "self", "weight", by=_prelu_slope_slopes),
+)
 
 
 _prelu_kernel = op(

@@ -165,14 +165,14 @@ family(globals())
 
 
 @both
-def round(input, *, decimals=0):
+def round(input, *, decimals=None):
     """To the nearest whole number, halves to the even one."""
-    return round__decimals(input, decimals) if decimals else round__default(input)
+    return round__default(input) if decimals is None else round__decimals(input, decimals)
 
 
 @method
-def round_(self, *, decimals=0):
-    return round___decimals(self, decimals) if decimals else round___default(self)
+def round_(self, *, decimals=None):
+    return round___default(self) if decimals is None else round___decimals(self, decimals)
 
 
 alias(trunc, "fix")

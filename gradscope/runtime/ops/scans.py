@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from gradscope.runtime import return_types
@@ -25,7 +27,7 @@ from gradscope.runtime.op import (
 from gradscope.runtime.ops import both, method
 from gradscope.runtime.ops.sorting import IN_PLACES
 from gradscope.runtime.ops.sums import unreduced
-from gradscope.runtime.ops.words import zeros_like
+from gradscope.runtime.ops.words import on_arrays, zeros_like
 
 
 def _scan(step):
@@ -108,7 +110,7 @@ def _prod_dim(self, dim, keepdim=False, dtype=None):
     factors = _factors(self, dtype)
     if factors.dtype in HALVES:
         return np.asarray(_prod_dim(factors.astype(np.float32), dim, keepdim)).astype(factors.dtype)
-    return np.multiply.reduce(factors, axis=dim, keepdims=keepdim)
+    return np.multiply.reduce(factors, axis=dim, dtype=factors.dtype, keepdims=keepdim)
 
 
 def _others(self, dim):
@@ -182,17 +184,29 @@ def _logcumsumexp(self, dim):
         return self.copy()
     if self.dtype in HALVES:
         return _logcumsumexp(self.astype(np.float32), dim).astype(self.dtype)
+    if self.dtype.kind == "c":
+        made = self.copy()
+        steps = np.moveaxis(made, dim, 0)
+        for before, here in itertools.pairwise(range(len(steps))):
+            steps[here] = plain.logaddexp(steps[here], steps[before])
+        return made
     return np.logaddexp.accumulate(self, axis=dim)
 
 
 def _logcumsumexp_slope(grad, self, result, dim):
     """In logarithms, for positive and negative gradients apart, so that nothing overflows."""
+    if _is_complex(grad):
+        return _part(w.log(grad), self, result, dim)
     size = w.log(w.abs(grad))
     # Not minus infinity: what is not there would make NaN of what is, one derivative further on.
     nothing = finfo(result.dtype if hasattr(result, "_array") else from_numpy(result.dtype)).min
     return _part(w.where(grad > 0, size, nothing), self, result, dim) - _part(
         w.where(grad < 0, size, nothing), self, result, dim
     )
+
+
+def _is_complex(value):
+    return value.dtype.kind == "c" if on_arrays(value) else value.is_complex()
 
 
 def _part(size, self, result, dim):

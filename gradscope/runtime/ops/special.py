@@ -31,6 +31,7 @@ from gradscope.runtime.ops.words import (
     without,
     zeros_like,
 )
+from gradscope.runtime.refusals import invalid_combination
 
 ERF_SLOPE, ERFC_SLOPE = Constant(2 / math.sqrt(math.pi)), Constant(-2 / math.sqrt(math.pi))
 ERFINV_SLOPE = Constant(math.sqrt(math.pi) / 2)
@@ -168,7 +169,7 @@ hypot = op(
 )
 logaddexp = op(
     "LogaddexpBackward0",
-    np.logaddexp,
+    lambda self, other: plain.logaddexp(self, other),
     ELEMENTWISE,
     PROMOTES,
     refuses("biu", "\"logaddexp_cpu\" not implemented for '{kind}'"),
@@ -243,6 +244,8 @@ family(globals())
 def xlogy(input, other):
     """`input * log(other)`, and zero where `input` is zero."""
     if is_number(other):
+        if is_number(input):
+            raise invalid_combination("xlogy", (input, other))
         return xlogy__Scalar_Other(input, other)
     return (xlogy__Scalar_Self if is_number(input) else xlogy__Tensor)(input, other)
 

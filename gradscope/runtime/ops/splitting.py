@@ -16,8 +16,10 @@ from gradscope.runtime.op import (
 )
 from gradscope.runtime.ops import METHODS, both
 from gradscope.runtime.ops.slicing import FULL, slice__default
+from gradscope.runtime.refusals import invalid_combination
 from gradscope.runtime.state import local
 from gradscope.runtime.storage import VersionCounter
+from gradscope.runtime.tensor import Tensor
 
 
 def _cut(self, dim, ends):
@@ -186,9 +188,11 @@ def _along(name, dim, least):
     def split_along(input, indices_or_sections):
         if input.dim() < least:
             raise RuntimeError(
-                f"torch.{name} requires a tensor with at least {least} dimension"
-                f"{'s' if least > 1 else ''}, but got a tensor with {input.dim()} dimensions!"
+                f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor "
+                f"with {input.dim()} dimensions!"
             )
+        if not isinstance(indices_or_sections, int | tuple | list | Tensor):
+            raise invalid_combination(name, (input, indices_or_sections))
         at = 0 if name == "hsplit" and input.dim() == 1 else dim
         size = input._array.shape[at]
         sections = indices_or_sections

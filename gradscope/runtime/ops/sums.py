@@ -97,7 +97,7 @@ def accumulated(array, dim, keepdim):
     if array.size >= LARGE and dim == (0,) and array.flags.c_contiguous and array.ndim > 1:
         made = sum_columns(array.reshape(array.shape[0], -1)).reshape(array.shape[1:])
         return made[None] if keepdim else made
-    return add_reduce(array, axis=dim, keepdims=keepdim)
+    return add_reduce(array, axis=dim, dtype=array.dtype, keepdims=keepdim)
 
 
 def total(array):
@@ -227,7 +227,9 @@ nansum__default = op(
 )
 count_nonzero__default = op(
     None,
-    lambda self, dim: np.asarray(np.count_nonzero(self, axis=dim)).astype(INT64),
+    lambda self, dim: np.asarray(np.count_nonzero(self, axis=checked(dim, self.ndim))).astype(
+        INT64
+    ),
 )
 logsumexp__default = op(
     "LogsumexpBackward0",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -134,6 +134,8 @@ def _twin(made: Any) -> Callable[..., Any] | None:
         return None
     if isinstance(made, FunctionType) and made.__module__.startswith("torch.testing."):
         return rebound(made)
+    if isinstance(made, partial):  # a function of nn.functional with inplace=True
+        return partial(resolved(f"nn.functional.{made.func.__name__}"), **made.keywords)
     name = made.__name__
     found = getattr(runtime.Tensor, name, None)
     if found is None:

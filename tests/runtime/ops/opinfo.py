@@ -41,7 +41,7 @@ TOLERANCES = {
 
 OPEN = {
     "mode": ("dim", "keepdim"), "sort": ("dim",), "argsort": ("dim",), "topk": ("k", "dim"),
-    "msort": (),
+    "kthvalue": ("k", "dim", "keepdim"), "msort": (),
 }  # fmt: skip
 """What says where elements come from, of which any may be taken if several are equal."""
 
