@@ -13,7 +13,7 @@ import pytest
 
 import gradscope
 from gradscope import cli
-from gradscope.cli import views
+from gradscope.commands import views
 from gradscope.render import graphviz_program
 from gradscope.trace.build import trace_of
 from gradscope.trace.codec import save

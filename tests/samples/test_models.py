@@ -23,7 +23,7 @@ RELATIVE = {"float32": 1e-5, "float64": 1e-10}
 
 def test_there_is_a_model_of_every_kind() -> None:
     assert MODELS == [
-        "dqn", "gan", "gcn", "gpt", "lstm", "maml", "pinn", "resnet", "vae",
+        "dqn", "flow", "gan", "gcn", "gpt", "lstm", "maml", "pinn", "resnet", "vae",
     ]  # fmt: skip
 
 

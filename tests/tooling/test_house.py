@@ -23,7 +23,7 @@ LONG_FUNCTIONS: frozenset[str] = frozenset()
 # Where a user's own code runs, and whatever it raises has to be carried on to the one who called.
 CATCHES_EVERYTHING = frozenset(
     {
-        "cli/__init__.py",
+        "cli.py",
         "record/exits.py",  # what a script wants done at its end
         "record/run_script.py",  # the script itself
         "record/tracebacks.py",  # its excepthook
@@ -153,7 +153,7 @@ def test_only_the_command_line_prints_or_exits() -> None:
     places = [
         f"{name_of(path)}:{node.lineno}"
         for path in sources()
-        if name_of(path) not in {"cli/__init__.py", "__main__.py"}
+        if name_of(path) not in {"cli.py", "__main__.py"}
         for node in ast.walk(tree_of(path))
         if isinstance(node, ast.Call) and ast.unparse(node.func) in {"print", "sys.exit", "exit"}
     ]

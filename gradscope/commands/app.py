@@ -10,7 +10,7 @@ import typer
 
 from gradscope import __version__
 from gradscope.arguments import QuickGroup
-from gradscope.cli import running, views
+from gradscope.commands import running, views
 
 app = typer.Typer(
     name="gradscope",

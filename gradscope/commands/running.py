@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from gradscope.arguments import Plain
-from gradscope.cli.output import safe
+from gradscope.commands.output import safe
 
 
 def trace(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gradscope.arguments import Everything, Plain, Step, Task, TracePath, Width
-from gradscope.cli.output import load, terminal, write_bytes, write_picture
+from gradscope.commands.output import load, terminal, write_bytes, write_picture
 from gradscope.errors import UsageError
 from gradscope.scene.choices import ColorBy, GroupBy
 

@@ -11,8 +11,8 @@ from typing import NoReturn
 
 import typer
 
-from gradscope.cli.app import COMMAND_LINE_ERROR, app
-from gradscope.cli.output import safe
+from gradscope.commands.app import COMMAND_LINE_ERROR, app
+from gradscope.commands.output import safe
 from gradscope.errors import GradscopeError
 from gradscope.render import streams
 

@@ -1,0 +1,1 @@
+"""What `gradscope` can be told to do, a function each; `gradscope.cli` runs them."""
