@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from multiprocessing import spawn
 from pkgutil import iter_modules
@@ -21,7 +21,12 @@ from gradscope.runtime.missing import nearest
 ALIAS, RUNTIME = "torch", "gradscope.runtime"
 OWN = "(gradscope's runtime)"
 
-HOMES = {ALIAS: RUNTIME, "safetensors": f"{RUNTIME}.safetensors"}
+VISION = "torchvision"
+HOMES = {
+    ALIAS: RUNTIME,
+    "safetensors": f"{RUNTIME}.safetensors",
+    VISION: f"{RUNTIME}.vision",
+}
 """What a script calls a package, and which one it gets."""
 
 
@@ -40,7 +45,14 @@ class _SameModule(Loader):
 
 
 class TorchFinder(MetaPathFinder):
-    """Finds `torch.nn` where `gradscope.runtime.nn` is, and never anywhere else."""
+    """Finds `torch.nn` where `gradscope.runtime.nn` is, and never anywhere else.
+
+    Only torchvision is the real one where that is installed; where it is not, the script is told
+    once that a stand-in serves.
+    """
+
+    def __init__(self, *, tells: bool = True) -> None:
+        self._tells = tells
 
     def find_spec(
         self,
@@ -49,13 +61,31 @@ class TorchFinder(MetaPathFinder):
         target: ModuleType | None = None,
     ) -> ModuleSpec | None:
         root = fullname.partition(".")[0]
-        if root not in HOMES:
+        if root not in HOMES or (root == VISION and _is_installed(VISION)):
             return None
+        if fullname == VISION and self._tells:
+            self._tells = False
+            sys.stderr.write(f"{STAND_IN}\n")
         name = HOMES[root] + fullname.removeprefix(root)
         if not _is_offered(fullname) or find_spec(name) is None:
             raise ModuleNotFoundError(_no_module(fullname), name=fullname)
         module = importlib.import_module(name)
         return ModuleSpec(fullname, _SameModule(module), is_package=hasattr(module, "__path__"))
+
+
+STAND_IN = (
+    "gradscope: torchvision is not installed; a small stand-in serves instead: models.resnet18 and "
+    "its kin, the usual transforms, datasets.MNIST from files; nothing is downloaded"
+)
+NEEDS_PYTORCH = (
+    "torchvision, which is installed here, is made for PyTorch itself and asks more of it than "
+    "gradscope's runtime has; where torchvision is not installed, gradscope's small stand-in serves"
+)
+
+
+def _is_installed(name: str) -> bool:
+    """Whether there is such a package besides what is offered here."""
+    return PathFinder.find_spec(name) is not None
 
 
 @contextmanager
@@ -99,7 +129,7 @@ class _Aliases:
 
 
 def _install() -> None:
-    sys.meta_path.insert(0, TorchFinder())
+    sys.meta_path.insert(0, TorchFinder(tells=False))
 
 
 @contextmanager
@@ -122,6 +152,9 @@ def _told_to_children() -> Iterator[None]:
 
 def explain_missing(error: BaseException) -> None:
     """Say in the error itself, in the script's words, that gradscope's runtime lacks this."""
+    if _raised_in(error, VISION):
+        error.add_note(NEEDS_PYTORCH)
+        return
     match error:
         case ImportError(name=str(module), msg=str(message)) if _is_runtime(module):
             asked = re.match(r"cannot import name '(\w+)'", message)
@@ -132,6 +165,16 @@ def explain_missing(error: BaseException) -> None:
                 error.args = (f"module {_lacks(module, name, 'has no attribute')}",)
 
 
+def _raised_in(error: BaseException, package: str) -> bool:
+    """Whether the error came out of a package's own files."""
+    frame = error.__traceback__
+    while frame is not None:
+        if str(frame.tb_frame.f_globals.get("__name__")).partition(".")[0] == package:
+            return True
+        frame = frame.tb_next
+    return False
+
+
 def _is_runtime(module: str) -> bool:
     return module == RUNTIME or module.startswith(f"{RUNTIME}.")
 
@@ -139,7 +182,15 @@ def _is_runtime(module: str) -> bool:
 def _lacks(module: str, name: str, words: str = "") -> str:
     known = [each for each in dir(sys.modules[module]) if not each.startswith("_")]
     asked = f" {words} '{name}'" if words else ""
-    return f"'{ALIAS}{module.removeprefix(RUNTIME)}'{asked} {OWN}{nearest(name, known)}"
+    return f"'{_shown(module)}'{asked} {OWN}{nearest(name, known)}"
+
+
+def _shown(module: str) -> str:
+    """What a script calls a module of the runtime's."""
+    for alias, home in reversed(HOMES.items()):  # the longest first
+        if module == home or module.startswith(f"{home}."):
+            return alias + module.removeprefix(home)
+    return module
 
 
 def _no_module(name: str) -> str:
