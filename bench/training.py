@@ -79,7 +79,10 @@ def _time(model: Model, engine: Any) -> float:
 
 def _memory(model: Model, engine: Any) -> float:
     """By how much a process grows that makes a model and trains it, in MB; code does not count."""
-    model.step(engine)()  # what is loaded or compiled at the first step
+    warm = model.step(engine)
+    for _ in range(3):  # momentum, and what is compiled for it, comes with the second step
+        warm()
+    del warm
     gc.collect()
     with contextlib.suppress(AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
