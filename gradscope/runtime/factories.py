@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from gradscope.runtime import devices, dtypes
+from gradscope.runtime import devices, dtypes, settings
 from gradscope.runtime.call import fresh
 from gradscope.runtime.errors.leaves import integer_gradient
 from gradscope.runtime.lending import check_strides, lent
@@ -243,7 +244,17 @@ def empty(
     """Memory with whatever is in it."""
     where = devices.check(device)
     kind = _numpy_dtype(dtype, dtypes.get_default_dtype())
-    return _out(made(np.empty(_sizes(sizes, size), kind), requires_grad, where), out)
+    array = np.empty(_sizes(sizes, size), kind)
+    if settings.are_deterministic_algorithms_enabled() and settings.fills_memory():
+        array.fill(_unset(kind))
+    return _out(made(array, requires_grad, where), out)
+
+
+def _unset(kind: Any) -> Any:
+    """What fills memory nobody has written to, so that whoever reads it notices."""
+    if kind.kind in "fcV":
+        return math.nan
+    return True if kind.kind == "b" else np.iinfo(kind).max
 
 
 def full(

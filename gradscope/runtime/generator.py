@@ -16,6 +16,7 @@ from gradscope.runtime.forking import waited_for
 from gradscope.runtime.kernels import random, samplers
 from gradscope.runtime.kernels.support import HALVES, Array
 from gradscope.runtime.limits import finfo
+from gradscope.runtime.tensor_geometry import c_name
 
 DEFAULT_SEED: Final = 67280421310721  # PyTorch's, for a generator that was never seeded
 _FLOATS: Final = frozenset({random.FLOAT32, random.FLOAT64, *HALVES})
@@ -314,6 +315,9 @@ def _check_float(dtype: np.dtype[Any], kernel: str) -> None:
 
 
 def _check_bounds(low: float, high: float, dtype: np.dtype[Any]) -> None:
+    for end, bound in (("from", low), ("to", high)):
+        if not abs(bound) <= _LARGEST[dtype]:
+            raise RuntimeError(f"{end} is out of bounds for {c_name(np.empty(0, dtype))}")
     if low > high:
         raise RuntimeError(
             f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}"

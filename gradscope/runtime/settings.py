@@ -43,6 +43,7 @@ class _Settings:
     interop_threads: int = 1
     precision: str = "highest"
     deterministic: bool = False
+    fills_memory: bool = True
     warn_only: bool = False
 
 
@@ -94,6 +95,15 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
             f"{type(mode).__name__}"
         )
     _settings.deterministic, _settings.warn_only = mode, warn_only
+
+
+def fill_memory(mode: bool) -> None:
+    """Let `empty` fill its memory, or not, while deterministic algorithms are asked for."""
+    _settings.fills_memory = mode
+
+
+def fills_memory() -> bool:
+    return _settings.fills_memory
 
 
 def are_deterministic_algorithms_enabled() -> bool:

@@ -252,4 +252,5 @@ def _scan(step: np.ufunc, x: Array, dim: int, dtype: np.dtype[Any] | None) -> Ar
     values = x.astype(dtype, copy=False).astype(wide, copy=False)
     if x.ndim == 0:
         return values.astype(dtype)
-    return np.asarray(step.accumulate(values, axis=dim)).astype(dtype, copy=False)
+    made = np.empty(values.shape, wide)
+    return np.asarray(step.accumulate(values, axis=dim, out=made)).astype(dtype, copy=False)

@@ -66,10 +66,18 @@ def pairs(words: Array) -> Array:
     return np.asarray((words[0::2] << np.uint64(32)) | words[1::2])
 
 
+HUGE: Final = 2.0**960
+"""Numbers beyond are not split in two halves without overflow."""
+
+
 def between(unit: Array, low: float, high: float, dtype: np.dtype[Any]) -> Array:
     """Spread [0, 1) over [low, high). Where a half would round to `high`, it becomes `low`."""
     if dtype == FLOAT64:
-        return unit if (low, high) == (0.0, 1.0) else fused64(unit, high - low, low)
+        if (low, high) == (0.0, 1.0):
+            return unit
+        if high - low < HUGE:
+            return fused64(unit, high - low, low)
+        return fused64(unit, math.ldexp(high - low, -64), math.ldexp(low, -64)) * 2.0**64
     start, end = np.float32(low), np.float32(high)
     spread = unit
     if (low, high) != (0.0, 1.0):

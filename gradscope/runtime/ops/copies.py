@@ -82,7 +82,7 @@ def _rolled_back(grad, shifts, dims):
 
 def _flip(self, dims):
     axes = wrapped_all(dims, self.ndim)
-    return np.flip(self, axes).copy() if self.ndim else self.copy()
+    return np.flip(self, axes).copy("K") if self.ndim else self.copy()
 
 
 clone = op("CloneBackward0", _clone, LINEAR, self=lambda grad: grad)

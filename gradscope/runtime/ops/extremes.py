@@ -18,7 +18,7 @@ from gradscope.runtime.op import (
 from gradscope.runtime.ops import both
 from gradscope.runtime.ops.choice import maximum, minimum
 from gradscope.runtime.ops.sorting import CHOSEN, VALUES, order
-from gradscope.runtime.ops.sums import dims_of
+from gradscope.runtime.ops.sums import dims_of, in_rows
 from gradscope.runtime.ops.words import ZERO, is_number, on_arrays, zeros_like
 from gradscope.runtime.refusals import invalid_combination
 
@@ -47,7 +47,7 @@ def _reduced(ufunc, name):
             dim = wrapped_all(dim, self.ndim)
         if not self.ndim:
             return self.copy()
-        return ufunc.reduce(self, axis=dim or None, keepdims=keepdim)
+        return in_rows(ufunc.reduce(self, axis=dim or None, keepdims=keepdim))
 
     return kernel
 
@@ -98,7 +98,7 @@ def _best(ufunc, place, name):
         if not self.ndim:
             return self.copy(), np.zeros((), np.int64)
         _not_empty(self, (dim,), name)
-        values = ufunc.reduce(self, axis=dim, keepdims=keepdim)
+        values = in_rows(ufunc.reduce(self, axis=dim, keepdims=keepdim))
         return np.asarray(values), np.asarray(place(_ordered(self), axis=dim, keepdims=keepdim))
 
     return kernel
@@ -223,7 +223,7 @@ def _truth(ufunc):
         if dim is not None and not self.ndim:
             wrapped_all(dim, 0)
             dim = None
-        made = ufunc.reduce(self != 0, axis=dim, keepdims=keepdim)
+        made = in_rows(ufunc.reduce(self != 0, axis=dim, keepdims=keepdim))
         return made.astype(np.uint8) if self.dtype == np.uint8 else made
 
     return kernel

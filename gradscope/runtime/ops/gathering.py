@@ -13,6 +13,7 @@ from gradscope.runtime.kernels import plain
 from gradscope.runtime.op import (
     INTERNAL,
     LINEAR,
+    Memory,
     family,
     inplace,
     op,
@@ -259,7 +260,7 @@ masked_scatter = op(
     self=lambda grad, mask: w._unmasked(grad, mask),
     source=lambda grad, source_shape, mask: w._masked_source(grad, source_shape, mask),
 )
-masked_scatter_ = inplace(masked_scatter)
+masked_scatter_ = inplace(masked_scatter, memory=Memory(free=("source",)))
 _unmasked = op(
     "MaskedFillBackward0",
     _outside,

@@ -247,7 +247,8 @@ def dstack(tensors):
 
 @function
 def column_stack(tensors):
-    return cat([t if t.dim() > 1 else t.reshape(t.numel(), 1) for t in tensors], 1)
+    pieces = _several("column_stack", tensors)
+    return cat([t if t.dim() > 1 else t.reshape(t.numel(), 1) for t in pieces], 1)
 
 
 @function

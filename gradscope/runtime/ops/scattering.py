@@ -96,7 +96,7 @@ def _scatter_add_in(self, dim, index, src):
 
 scatter__src = op(
     "ScatterBackward0",
-    lambda self, dim, index, src: _scatter_in(np.array(self), dim, index, src),
+    lambda self, dim, index, src: _scatter_in(np.array(self, order="C"), dim, index, src),
     LINEAR,
     tensors("index"),
     self=lambda grad, dim, index: w._scattered_zero(grad, dim, index),
@@ -104,14 +104,14 @@ scatter__src = op(
 )
 scatter__value = op(
     "ScatterBackward1",
-    lambda self, dim, index, value: _scatter_value_in(np.array(self), dim, index, value),
+    lambda self, dim, index, value: _scatter_value_in(np.array(self, order="C"), dim, index, value),
     ELEMENTWISE,
     tensors("index"),
     self=lambda grad, dim, index: w._scattered_zero(grad, dim, index),
 )
 _scattered_zero = op(
     "ScatterBackward1",
-    lambda self, dim, index: _scatter_value_in(np.array(self), dim, index, 0),
+    lambda self, dim, index: _scatter_value_in(np.array(self, order="C"), dim, index, 0),
     LINEAR,
     INTERNAL,
     tensors("index"),
@@ -119,7 +119,7 @@ _scattered_zero = op(
 )
 scatter_add = op(
     "ScatterAddBackward0",
-    lambda self, dim, index, src: _scatter_add_in(np.array(self), dim, index, src),
+    lambda self, dim, index, src: _scatter_add_in(np.array(self, order="C"), dim, index, src),
     LINEAR,
     tensors("index"),
     self=lambda grad: grad,
@@ -206,7 +206,7 @@ def _times(grad, alpha):
 index_add__default = op(
     "IndexAddBackward0",
     lambda self, dim, index, source, alpha=1, source_dim=None: _index_add_in(
-        np.array(self), dim, index, source, alpha
+        np.array(self, order="C"), dim, index, source, alpha
     ),
     LINEAR,
     tensors("index"),
@@ -252,7 +252,7 @@ def _index_fill_in(self, dim, index, value):
 index_copy__default = op(
     "IndexCopyBackward0",
     lambda self, dim, index, source, source_dim=None: _index_copy_in(
-        np.array(self), dim, index, source
+        np.array(self, order="C"), dim, index, source
     ),
     LINEAR,
     tensors("index"),
@@ -262,7 +262,7 @@ index_copy__default = op(
 index_copy___default = inplace(index_copy__default, _index_copy_in, APART)
 _index_cleared = op(
     "IndexFillBackward0",
-    lambda self, dim, index: _index_fill_in(np.array(self), dim, index, 0),
+    lambda self, dim, index: _index_fill_in(np.array(self, order="C"), dim, index, 0),
     LINEAR,
     INTERNAL,
     tensors("index"),
@@ -270,7 +270,7 @@ _index_cleared = op(
 )
 index_fill__scalar = op(
     "IndexFillBackward0",
-    lambda self, dim, index, value: _index_fill_in(np.array(self), dim, index, value),
+    lambda self, dim, index, value: _index_fill_in(np.array(self, order="C"), dim, index, value),
     ELEMENTWISE,
     tensors("index"),
     overload("int_Scalar"),
@@ -278,7 +278,7 @@ index_fill__scalar = op(
 )
 index_fill__tensor = op(
     "IndexFillBackward1",
-    lambda self, dim, index, value: _index_fill_in(np.array(self), dim, index, value),
+    lambda self, dim, index, value: _index_fill_in(np.array(self, order="C"), dim, index, value),
     LINEAR,
     tensors("index"),
     overload("int_Tensor"),

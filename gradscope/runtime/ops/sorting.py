@@ -31,12 +31,21 @@ def order(array, dim, descending):
     return np.flip(array.shape[dim] - 1 - backwards, dim)
 
 
+def _laid_out(array, like):
+    """The array in the order in memory that another one has."""
+    if like.flags.c_contiguous:
+        return array
+    made = np.empty_like(like, array.dtype)
+    made[...] = array
+    return made
+
+
 def _sort(self, dim=-1, descending=False):
     dim = wrapped(dim, self.ndim)
     if not self.ndim:
         return self.copy(), np.zeros((), np.int64)
     indices = np.ascontiguousarray(order(self, dim, descending))
-    return np.take_along_axis(self, indices, dim), indices
+    return _laid_out(np.take_along_axis(self, indices, dim), self), _laid_out(indices, self)
 
 
 def _topk(self, k, dim=-1, largest=True, sorted=True):

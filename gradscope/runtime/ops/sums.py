@@ -97,7 +97,12 @@ def accumulated(array, dim, keepdim):
     if array.size >= LARGE and dim == (0,) and array.flags.c_contiguous and array.ndim > 1:
         made = sum_columns(array.reshape(array.shape[0], -1)).reshape(array.shape[1:])
         return made[None] if keepdim else made
-    return add_reduce(array, axis=dim, dtype=array.dtype, keepdims=keepdim)
+    return in_rows(add_reduce(array, axis=dim, dtype=array.dtype, keepdims=keepdim))
+
+
+def in_rows(reduced):
+    """What a reduction made, in row-major order, as PyTorch allocates it."""
+    return reduced if reduced.flags.c_contiguous else reduced.copy("C")
 
 
 def total(array):
@@ -133,7 +138,7 @@ def _sum_dim(self, dim, keepdim=False, dtype=None):
     if dtype is None and (kind is FLOAT32 or kind is FLOAT64) and self.size < LARGE:
         if not keepdim and dim is not None and self.shape[-1] <= FEW and is_last(dim, self):
             return self.dot(ONES[kind][self.shape[-1]])
-        return add_reduce(self, dim, None, None, keepdim)
+        return in_rows(add_reduce(self, dim, None, None, keepdim))
     return accumulated(_summands(self, dtype), dim, keepdim)
 
 

@@ -10,6 +10,7 @@ _MODULES = (
     "_pytree",
     "checkpoint",
     "data",
+    "deterministic",
     "dlpack",
     "hooks",
     "model_zoo",
