@@ -11,12 +11,12 @@ from typing import Any, ClassVar
 
 from gradscope.runtime import streams
 
-HERE = ("cpu", "sim")
+HERE = ("cpu", "sim", "meta")
 """The device types this runtime has."""
 
 ELSEWHERE = (
     "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia", "xla",
-    "lazy", "vulkan", "mps", "meta", "hpu", "mtia", "privateuseone",
+    "lazy", "vulkan", "mps", "hpu", "mtia", "privateuseone",
 )  # fmt: skip
 """Those that PyTorch knows of, too: they can be named, and no tensor can be there."""
 
@@ -86,6 +86,7 @@ class device:  # noqa: N801  (PyTorch's name)
 
 
 CPU = device("cpu")
+META = device("meta")  # tensors without numbers: only their shapes count
 
 
 class _Chosen:
@@ -112,6 +113,8 @@ def check(wanted: Any) -> device:
     found = device(wanted)
     if found.type == "cpu":
         return CPU
+    if found.type == "meta":
+        return META
     if found.type != "sim":
         raise not_here(found)
     number = found.index or 0
@@ -126,5 +129,5 @@ def not_here(wanted: device) -> Exception:
         return AssertionError(f"Torch not compiled with {kind} enabled")
     return NotImplementedError(
         f"Could not run 'aten::empty.memory_format' with arguments from the '{kind}' backend.\n"
-        "gradscope's runtime has the devices cpu and sim:N."
+        "gradscope's runtime has the devices cpu, meta and sim:N."
     )

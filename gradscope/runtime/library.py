@@ -308,7 +308,7 @@ def register_fake(
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for operator in _found(*_split(op.name() if isinstance(op, OpOverload) else op)):
-            operator.fake = function
+            operator.use_fake(function)
         return function
 
     return register if func is None else register(func)

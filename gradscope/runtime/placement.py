@@ -10,7 +10,11 @@ of the gradients it takes, and stands in its `Extra`; nodes without are the CPU'
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
+from functools import cache
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from gradscope.runtime import call, probe, streams
 from gradscope.runtime.devices import CPU, device
@@ -30,7 +34,7 @@ def device_of(node: Node) -> device | None:
 
 
 def stream_of(where: device) -> streams.Stream:
-    return streams.of(where.index or 0)
+    return streams.NOWHERE if where.type == "meta" else streams.of(where.index or 0)
 
 
 def wrapped_on(array: Any, where: device | None) -> Any:
@@ -94,6 +98,8 @@ def on_device(
 ) -> Any:
     """Run an operation as a kernel of a device."""
     stream_of(where).launch()
+    if where.type == "meta":
+        op = without_numbers(op)
     state = local.state
     before, state.device = state.device, where
     try:
@@ -109,5 +115,63 @@ def on_device(
 def read(tensor: Any) -> None:
     """A value leaves its device: wait until it is there."""
     storage = tensor._storage
-    if storage is not None and storage.device is not None:
-        stream_of(storage.device).synchronize()
+    if storage is None or storage.device is None:
+        return
+    if storage.device.type == "meta":
+        raise NotImplementedError(
+            "Cannot copy out of meta tensor; no data!\nUse torch.nn.Module.to_empty() to give the "
+            "parameters of a module memory on another device."
+        )
+    stream_of(storage.device).synchronize()
+
+
+DEPENDS_ON_NUMBERS = frozenset(
+    {"bincount", "histc", "index", "masked_select", "nonzero", "unique_dim", "_unique2"}
+)
+"""Operations whose results' shapes depend on numbers."""
+
+
+@cache
+def without_numbers(op: Operation) -> Operation:
+    """The operation on tensors without numbers.
+
+    Results get their shape from the kernel, run on memory that nobody has written to; a write in
+    place writes nothing.
+    """
+    if op.base_name in DEPENDS_ON_NUMBERS:
+        kernel: Any = _Refused(op.base_name, op.kernel)
+    elif op.plan.kind == "inplace":
+        kernel = _untouched
+    else:
+        return op
+    twin = copy(op)
+    scope = {**op.full.__globals__, "kernel": kernel}
+    twin.full = scope["unbuilt_full"].function(scope)
+    return twin
+
+
+def _untouched(target: Any, *rest: Any, **options: Any) -> Any:
+    return target
+
+
+class _Refused:
+    """A kernel that cannot know how large its result is."""
+
+    def __init__(self, name: str, kernel: Any) -> None:
+        self._name = name
+        self._kernel = kernel
+
+    def __call__(self, *arrays: Any, **options: Any) -> Any:
+        if self._name == "index" and not _picks_by_truth(arrays):
+            return self._kernel(*arrays, **options)
+        raise NotImplementedError(
+            f"The register_meta function for torch.{self._name}() raises unimplemented by default, "
+            "as a correct data-independent implementation does not exist."
+        )
+
+
+def _picks_by_truth(arrays: Sequence[Any]) -> bool:
+    """Whether one of the indices is a mask."""
+    flat = [a for each in arrays for a in (each if isinstance(each, list | tuple) else [each])]
+    known = [getattr(each, "_array", each) for each in flat[1:]]
+    return any(getattr(each, "dtype", None) == np.bool_ for each in known)

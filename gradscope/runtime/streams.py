@@ -80,6 +80,22 @@ class Stream:
 _streams: dict[int, Stream] = {}
 
 
+class NoStream(Stream):
+    """That of tensors without numbers: nothing is computed there."""
+
+    def launch(self) -> None:
+        pass
+
+    def wait_for(self, other: Stream) -> None:
+        pass
+
+    def synchronize(self) -> None:
+        pass
+
+
+NOWHERE = NoStream(-1)
+
+
 def of(number: int) -> Stream:
     """The stream of device `number`."""
     found = _streams.get(number)

@@ -96,8 +96,12 @@ class Geometry:
 
         return self.to(dtype_named(dtype))
 
+    @property
+    def is_meta(self) -> bool:
+        return bool(self.device.type == "meta")
+
     layout = "torch.strided"
-    is_sparse = is_quantized = is_meta = is_cuda = is_nested = is_mkldnn = is_mps = is_xpu = False
+    is_sparse = is_quantized = is_cuda = is_nested = is_mkldnn = is_mps = is_xpu = False
 
 
 def strides_of(array: np.ndarray[Any, Any]) -> tuple[int, ...]:

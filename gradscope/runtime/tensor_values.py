@@ -32,6 +32,8 @@ class Values:
                 f"a Tensor with {self._array.size} elements cannot be converted to Scalar"
             )
         if ThreadState.devices:
+            if self.device.type == "meta":
+                raise RuntimeError("Tensor.item() cannot be called on meta tensors")
             read(self)
         value = self._array.reshape(-1)[0].item()
         return float(value) if self._array.dtype.kind == "V" else value

@@ -249,7 +249,8 @@ def _meets_devices(task: GraphTask, root: Node) -> bool:
     """Whether other threads may run nodes of this task, or fill the queue while it runs."""
     if task.parent is not None:
         return True
-    return any(device_of(node) is not None for node in (root, *task.dependencies))
+    places = map(device_of, (root, *task.dependencies))
+    return any(where is not None and where.type != "meta" for where in places)
 
 
 def _raise_from(task: GraphTask) -> NoReturn:

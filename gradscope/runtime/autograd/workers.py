@@ -109,7 +109,7 @@ under_way: weakref.WeakSet[GraphTask] = weakref.WeakSet()
 def queue_for(task: GraphTask, node: Node) -> ReadyQueue:
     """Where a node of this graph task has to wait."""
     where = device_of(node)
-    if where is None or not task.state.multithreading:
+    if where is None or where.type == "meta" or not task.state.multithreading:
         return task.cpu_ready_queue
     worker = _workers.get(where.index or 0)
     if worker is None:

@@ -179,7 +179,7 @@ class CustomOpDef:
         """Use a function where only shapes count."""
 
         def register(function: Callable[..., Any]) -> Callable[..., Any]:
-            self._operator.fake = function
+            self._operator.use_fake(function)
             return function
 
         return register if fn is None else register(fn)

@@ -17,7 +17,7 @@ from gradscope.runtime.op import (
 )
 from gradscope.runtime.ops import both, function
 from gradscope.runtime.ops.words import alias
-from gradscope.runtime.placement import wrapped_on
+from gradscope.runtime.placement import read, wrapped_on
 
 
 def _ordered(name, ufunc):
@@ -132,6 +132,8 @@ def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
 @both
 def equal(input, other):
     """Whether two tensors have the same shape and the same elements."""
+    for each in (input, other):
+        read(each)
     return bool(np.array_equal(input._array, other._array))
 
 

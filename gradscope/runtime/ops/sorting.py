@@ -19,7 +19,7 @@ from gradscope.runtime.op import (
     w,
 )
 from gradscope.runtime.ops import METHODS, both, function
-from gradscope.runtime.placement import wrapped_on
+from gradscope.runtime.placement import read, wrapped_on
 
 
 def order(array, dim, descending):
@@ -160,6 +160,7 @@ def kthvalue(input, k, dim=-1, keepdim=False):
 @function
 def nonzero(input, *, as_tuple=False):
     """The places of all elements that are not zero: one row each, or one tensor per dim."""
+    read(input)
     array = input._array if input._array.ndim or not as_tuple else input._array.reshape(1)
     if as_tuple:
         return tuple(wrapped_on(found.copy(), input.device) for found in np.nonzero(array))

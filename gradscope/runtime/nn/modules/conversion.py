@@ -7,6 +7,8 @@ from typing import Any, Self
 
 from gradscope.runtime import dtypes
 from gradscope.runtime.autograd.grad_mode import no_grad
+from gradscope.runtime.factories import empty_like
+from gradscope.runtime.nn.parameter import Parameter
 from gradscope.runtime.ops.conversion import available
 from gradscope.runtime.tensor import Tensor
 
@@ -54,16 +56,20 @@ class Conversion:
                 grad.requires_grad_(False)
             grad.zero_()
 
-    def _apply(self, fn: Callable[[Any], Any]) -> Self:
+    def _apply(self, fn: Callable[[Any], Any], recurse: bool = True) -> Self:
         """Put what `fn` makes of them in the place of all parameters, gradients and buffers."""
         own = self.__dict__
-        for module in self.children():
+        for module in self.children() if recurse else ():
             module._apply(fn)
-        for param in own["_parameters"].values():
+        for name, param in own["_parameters"].items():
             if param is None:
                 continue
             with no_grad():
-                param.data = fn(param)
+                made = fn(param)
+                if made.is_meta != param.is_meta:  # one cannot become the other
+                    own["_parameters"][name] = Parameter(made, param.requires_grad)
+                    continue
+                param.data = made
                 if param.grad is not None:
                     kept = param.grad.requires_grad
                     param.grad = fn(param.grad).requires_grad_(kept)
@@ -90,6 +96,10 @@ class Conversion:
                 f"dtype={dtype}"
             )
         return self._apply(lambda t: t.to(where, dtype if _is_inexact(t) else None))
+
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
+        """All parts on this device, with memory that nobody has written to."""
+        return self._apply(lambda t: empty_like(t, device=device), recurse)
 
     def _cast(self, dtype: dtypes.dtype) -> Self:
         return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
