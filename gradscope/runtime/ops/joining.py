@@ -179,7 +179,7 @@ family(globals())
 
 def _several(name, tensors):
     if isinstance(tensors, tuple | list):
-        if not tensors:
+        if not tensors and name != "cat":
             raise RuntimeError(f"{name} expects a non-empty TensorList")
         return tensors
     raise TypeError(
