@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.runtime.kernels.compiled import compiled
+from gradscope.runtime.kernels.compiled import compiled, inner
 from gradscope.runtime.kernels.support import Array
 
 BLOCK = 128
+SPLIT = 134217729.0  # 2**27 + 1
 BILINEAR, NEAREST, BICUBIC = range(3)
 ZEROS, BORDER, REFLECTION = range(3)
 TAPS = (2, 1, 4)
@@ -34,7 +35,7 @@ def sample_backward(
     _sample_backward(grad, x, grid, mode, padding, align, flat, TAPS[mode], to[0], to[1])
 
 
-@compiled
+@inner
 def _placed(
     at: Any, size: int, mode: int, padding: int, align: bool, flat: bool
 ) -> tuple[Any, Any]:
@@ -45,16 +46,33 @@ def _placed(
     if align:
         at = (at + one) * step if flat else (at + one) / two * kind(size - 1)
     elif flat:
-        at = (at + one) * step - half
+        at = _rounded_once(at + one, step, half, kind(0))
     else:
-        at = ((at + one) * kind(size) - one) / two
+        at = _rounded_once(at + one, kind(size), one, kind(0)) / two
     if mode == BICUBIC:
         return at, step
     at, sign = _padded(at, size, padding, align)
     return at, sign * step
 
 
-@compiled
+@inner
+def _rounded_once(a: Any, b: Any, c: Any, nothing: Any) -> Any:
+    """A * b - c, rounded once; float32 by way of float64."""
+    kind = type(nothing)
+    high_a, high_b = _high(np.float64(a)), _high(np.float64(b))
+    low_a, low_b = a - high_a, b - high_b
+    product = np.float64(a) * np.float64(b)
+    lost = high_a * high_b - product + high_a * low_b + low_a * high_b + low_a * low_b
+    return kind((product - c) + lost)
+
+
+@inner
+def _high(x: float) -> float:
+    """The upper half of a number's digits."""
+    return x * SPLIT - (x * SPLIT - x)
+
+
+@inner
 def _padded(at: Any, size: int, padding: int, align: bool) -> tuple[Any, Any]:
     kind = type(at)
     sign = kind(1)
@@ -82,7 +100,7 @@ def _padded(at: Any, size: int, padding: int, align: bool) -> tuple[Any, Any]:
     return at, sign
 
 
-@compiled
+@inner
 def _axis(
     grid: Array,
     column: int,
@@ -124,7 +142,7 @@ def _axis(
                 places[t, p] = np.int64(there) if there >= 0 and there < size else -1
 
 
-@compiled
+@inner
 def _cubic(share: Any, step: Any, p: int, weights: Array, slopes: Array) -> None:
     kind = type(share)
     a, one, two = kind(-0.75), kind(1), kind(2)
@@ -139,7 +157,7 @@ def _cubic(share: Any, step: Any, p: int, weights: Array, slopes: Array) -> None
             slopes[t, p] = turn * ((kind(3) * (a + two) * x - two * (a + kind(3))) * x)
 
 
-@compiled
+@inner
 def _block(
     grid: Array,
     shape: tuple[int, int, int],
@@ -252,7 +270,7 @@ def _sample_backward(
                 _by_point(each, parts, taps, to_grid[n, begin:end])
 
 
-@compiled
+@inner
 def _by_point(each: tuple[Array, Array, Array], parts: Array, taps: int, to_grid: Array) -> None:
     """The derivative by the points: slopes in place of weights along each dim in turn."""
     _, factors, slopes = each

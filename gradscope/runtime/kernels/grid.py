@@ -62,9 +62,9 @@ def _axis(at: Array, size: int, mode: int, padding: int, align: bool, flat: bool
     elif align:
         at = (at + kind(1)) / kind(2) * kind(size - 1)
     elif flat:
-        at = (at + kind(1)) * step - kind(0.5)
+        at = rounded_once(at + kind(1), step, kind(0.5))
     else:
-        at = ((at + kind(1)) * kind(size) - kind(1)) / kind(2)
+        at = rounded_once(at + kind(1), kind(size), kind(1)) / kind(2)
     slope: Any = step
     if mode != BICUBIC:
         at, sign = _padded(at, size, padding, align)
@@ -88,6 +88,28 @@ def _axis(at: Array, size: int, mode: int, padding: int, align: bool, flat: bool
         cubic_curvatures(share, SHARPNESS) * step * step,
     )
     return Axis(size, _inside(_padded(places, size, padding, align)[0], size), factors)
+
+
+def rounded_once(a: Array, b: Any, c: Any) -> Array:
+    """A * b - c, rounded once, as PyTorch's compiler has it: points often lie just on a place, and
+    which side of it they are on decides about their gradients."""  # noqa: D205, D209
+    if a.dtype == np.float32:
+        return (a.astype(np.float64) * np.float64(b) - np.float64(c)).astype(np.float32)
+    if a.dtype != np.float64:
+        return np.asarray(a * b - c)
+    product = a * b
+    return np.asarray((product - c) + _lost(a, b, product))
+
+
+SPLIT = 134217729.0  # 2**27 + 1
+
+
+def _lost(a: Array, b: Any, product: Array) -> Array:
+    """What rounding took from the product (Dekker, 1971)."""
+    high_a, high_b = a * SPLIT - (a * SPLIT - a), b * SPLIT - (b * SPLIT - b)
+    low_a, low_b = a - high_a, b - high_b
+    rest = high_a * high_b - product + high_a * low_b + low_a * high_b
+    return np.asarray(rest + low_a * low_b)
 
 
 def _inside(places: Array, size: int) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gradscope.runtime.kernels.grid import rounded_once
 from gradscope.runtime.kernels.support import HALVES
 from gradscope.runtime.op import FUNCTION_ONLY, LINEAR, family, op
 from gradscope.runtime.ops import nn_function
@@ -21,8 +22,10 @@ def _steps(count, align, kind):
     """Where places lie between -1 and 1."""
     if count <= 1:
         return np.zeros(count, kind)
-    made = np.linspace(-1, 1, count, dtype=np.float64).astype(kind)
-    return made if align else made * kind.type((count - 1) / count)
+    places = np.arange(count).astype(kind)
+    low = rounded_once(places, kind.type(2) / kind.type(count - 1), kind.type(1))
+    made = np.where(places < count // 2, low, -low[::-1])
+    return made if align else made * kind.type(count - 1) / kind.type(count)
 
 
 def base_grid(size, align, kind):

@@ -109,3 +109,27 @@ def test_compiled_sampling_gives_what_plain_sampling_gives(
     back, to = grid.sample_backward_plain(grad, x, points, options, (True, True))
     np.testing.assert_allclose(to_x, back, **close)
     np.testing.assert_allclose(to_points[finite], to[finite], **close)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("size", [7, 10, 27, 28])
+def test_points_on_the_places_are_on_the_side_pytorch_has_them(size: int, kind: Any) -> None:
+    """A map that changes nothing puts all points on places, where the gradient has a kink."""
+    import torch
+
+    from gradscope import runtime
+
+    picture = np.square(np.arange(size, dtype=kind)) * np.ones((1, 1, size, 1), kind)
+    grads = []
+    for engine in (runtime, torch):
+        theta = engine.from_numpy(np.eye(2, 3, dtype=kind)[None].copy())
+        grid = engine.nn.functional.affine_grid(theta, (1, 1, size, size), align_corners=False)
+        grid = grid.detach().requires_grad_(True)
+        seen = engine.nn.functional.grid_sample(
+            engine.from_numpy(picture), grid, padding_mode="border", align_corners=False
+        )
+        seen.sum().backward()
+        grads.append(grid.grad.numpy()[0, 1:-1, 1:-1, 0])
+
+    np.testing.assert_allclose(grads[0], grads[1], rtol=1e-4)
