@@ -63,7 +63,7 @@ def _rounded_once(a: Any, b: Any, c: Any, nothing: Any) -> Any:
     low_a, low_b = a - high_a, b - high_b
     product = np.float64(a) * np.float64(b)
     lost = high_a * high_b - product + high_a * low_b + low_a * high_b + low_a * low_b
-    return kind((product - c) + lost)
+    return kind((product - c) + lost) if np.isfinite(lost) else kind(product - c)
 
 
 @inner

@@ -98,7 +98,8 @@ def rounded_once(a: Array, b: Any, c: Any) -> Array:
     if a.dtype != np.float64:
         return np.asarray(a * b - c)
     product = a * b
-    return np.asarray((product - c) + _lost(a, b, product))
+    lost = _lost(a, b, product)
+    return np.asarray((product - c) + np.where(np.isfinite(lost), lost, 0.0))
 
 
 SPLIT = 134217729.0  # 2**27 + 1
