@@ -40,3 +40,15 @@ wrong(
 )
 wrong("max", Wrong(lambda torch, x: torch.max(2, x), (3,)))
 wrong("add", Wrong(lambda torch, x: torch.eq(2, x), (3,)))
+
+for _name in ("j0", "j1", "y0", "y1"):
+    for _key in (f"special.bessel_{_name}", f"special_bessel_{_name}"):
+        samples(
+            _key,
+            Sample(
+                lambda torch, x, n=_name: getattr(torch.special, f"bessel_{n}")(x.abs() + 9),
+                (3,),
+                grad=False,
+                dtypes=("float32", "int64"),
+            ),
+        )
