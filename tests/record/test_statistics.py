@@ -99,3 +99,37 @@ def test_arrays_in_any_order_of_dims() -> None:
 
     assert statistics(array.T).bad == (5,)
     assert statistics(array).bad == (9,)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [1, 64, 2047, 2048, 2049, 70_000])
+def test_the_compiled_kernel_finds_what_its_plain_twin_finds(kind: type, size: int) -> None:
+    array = np.random.default_rng(size).normal(size=size).astype(kind)
+    array[::7] = 0
+    array[-1:] = -0.0
+
+    found = module._compiled(array, size)
+    plain = module._joined([module._of(array[i : i + 512]) for i in range(0, size, 512)])
+
+    assert found is not None
+    assert found[:7] == plain[:7]
+    np.testing.assert_allclose(found[7:10], plain[7:10], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("place", [0, 2048, 4999])
+def test_the_compiled_kernel_leaves_what_is_not_finite_to_its_twin(bad: float, place: int) -> None:
+    array = np.ones(5000, np.float32)
+    array[place] = bad
+
+    assert module._compiled(array, array.size) is None
+    assert statistics(array).bad == (place,)
+
+
+def test_the_compiled_kernel_takes_strided_arrays() -> None:
+    array = np.arange(20_000, dtype=np.float64).reshape(100, 200)[::2, ::3]
+
+    found = module._compiled(array, array.size)
+
+    assert found is not None
+    assert (found.min, found.max, found.zero) == (0.0, float(array.max()), 1)

@@ -1,19 +1,21 @@
 """Steps without calls of operations: all parameters at once, where nobody could tell.
 
 An optimizer's `_update` says in operations what happens to one parameter. Where a call would only
-be a call (nobody watches, no mode is on, gradients are off, the tensors are ordinary) the kernels
-do the same to all parameters in one go: the same arithmetic in the same order, and the same number
-of writes told to the counters. A recording sees the operations.
+be a call (no mode is on, gradients are off, the tensors are ordinary) the kernels do the same to
+all parameters in one go: the same arithmetic in the same order, and the same number of writes told
+to the counters. A watcher is told what was done, too: writes by one fused operation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from gradscope.runtime import probe
+from gradscope.runtime.autograd.function import CustomOperation
 from gradscope.runtime.in_place import count_write
 from gradscope.runtime.kernels import stepping
 from gradscope.runtime.nn.parameter import Parameter
@@ -36,8 +38,7 @@ def stepped(
     """Step them, if that can be done quickly; else nothing has happened."""
     state = local.state
     if (
-        probe.here is not None
-        or state.special
+        state.special
         or state.grad_enabled
         or state.keeper is not None
         or state.function_modes
@@ -50,16 +51,28 @@ def stepped(
     lists = _arrays([params, grads, *kept])
     if lists is None or len({id(param) for param in params}) != len(params):
         return False
+    here = probe.here
+    begin = 0 if here is None else here.clock()
     for options, places in optimizer.quick.options(group, states):
         if places is None:
             optimizer.quick.kernel(options, lists)
         else:
             optimizer.quick.kernel(options, [[row[i] for i in places] for row in lists])
+    fused = fused_operation(type(optimizer).__name__)
     for nr, writer in optimizer.quick.writes(group):
         operation = REGISTRY[writer]
-        for tensor in params if nr == 0 else kept[nr - 2]:
+        for tensor, grad in zip(params if nr == 0 else kept[nr - 2], grads, strict=True):
             count_write(tensor, operation)
+            if here is not None:
+                here.wrote(fused, (tensor, grad), tensor, None, begin, state)
+                begin = here.clock()
     return True
+
+
+@cache
+def fused_operation(optimizer: str) -> CustomOperation:
+    """How a step appears to a watcher. The first of its writes has all the time it took."""
+    return CustomOperation(f"_fused_{optimizer.lower()}_")
 
 
 def _arrays(rows: Sequence[Sequence[Any]]) -> list[list[Any]] | None:
@@ -95,6 +108,9 @@ def _counted(states: Sequence[dict[str, Any]]) -> dict[float, list[int]]:
         taken = float(array) + 1
         array[...] = taken
         count_write(step, operation)
+        if probe.here is not None:
+            begin = probe.here.clock()
+            probe.here.wrote(operation, (step,), step, None, begin, local.state)
         counts.setdefault(taken, []).append(place)
     return counts
 
