@@ -11,7 +11,7 @@ from gradscope.runtime import dtypes, overlap
 from gradscope.runtime.autograd.forward_grad import fw_grad
 from gradscope.runtime.errors.dual_tensors import out_with_tangent
 from gradscope.runtime.errors.in_place import write_to_expanded
-from gradscope.runtime.errors.leaves import out_with_grad
+from gradscope.runtime.errors.leaves import out_of_dtype, out_with_grad
 from gradscope.runtime.in_place import count_write
 from gradscope.runtime.tensor_geometry import c_name
 from gradscope.runtime.warned import warn
@@ -54,20 +54,23 @@ def _check(name: str, made: Any, out: Any) -> None:
     if overlap.repeats(out._array):
         raise write_to_expanded(out)
     if name in ("amax", "amin") and made.dtype is not out.dtype:
-        raise RuntimeError(
+        raise out_of_dtype(
             "Expected the dtype for input and out to match, but got "
             f"{made.dtype.scalar_name} for input's dtype and {out.dtype.scalar_name} for out's "
-            "dtype."
+            "dtype.",
+            out,
         )
     if name in EXACT and made.dtype is not out.dtype:
-        raise RuntimeError(
+        raise out_of_dtype(
             f"Expected out tensor to have dtype {c_name(made._array)}, but got "
-            f"{c_name(out._array)} instead"
+            f"{c_name(out._array)} instead",
+            out,
         )
     if not dtypes.can_cast(made.dtype, out.dtype):
-        raise RuntimeError(
+        raise out_of_dtype(
             f"result type {made.dtype.scalar_name} can't be cast to the desired output type "
-            f"{out.dtype.scalar_name}"
+            f"{out.dtype.scalar_name}",
+            out,
         )
 
 

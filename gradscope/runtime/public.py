@@ -33,18 +33,18 @@ UNSEEN = frozenset({
 
 IN_PYTHON = frozenset({
     "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_tensors",
-    "cartesian_prod", "chain_matmul", "einsum", "istft", "lu", "meshgrid", "norm", "split", "stft",
-    "tensordot", "unique", "unique_consecutive", "unravel_index",
+    "cartesian_prod", "cdist", "chain_matmul", "einsum", "istft", "lu", "meshgrid", "norm", "split",
+    "stft", "tensordot", "unique", "unique_consecutive", "unravel_index",
 })  # fmt: skip
 """Functions of the top module that are PyTorch's `torch.functional`."""
 
 NN_NATIVE = frozenset({
-    "adaptive_avg_pool1d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "celu_", "channel_shuffle",
-    "conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d",
-    "conv_transpose3d", "cosine_similarity", "elu_", "gelu", "hardshrink", "hardtanh_",
-    "leaky_relu_", "native_channel_shuffle", "pixel_shuffle", "pixel_unshuffle",
-    "linear", "logsigmoid", "one_hot", "pairwise_distance", "prelu", "relu_", "selu_",
-    "softplus", "softshrink", "threshold_",
+    "adaptive_avg_pool1d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "bilinear", "celu_",
+    "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d",
+    "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "elu_", "gelu", "hardshrink",
+    "hardtanh_", "leaky_relu_", "native_channel_shuffle", "pixel_shuffle", "pixel_unshuffle",
+    "linear", "logsigmoid", "one_hot", "pairwise_distance", "pdist", "prelu", "relu_",
+    "rrelu_", "selu_", "softplus", "softshrink", "threshold_",
 })  # fmt: skip
 """Functions of `nn.functional` that are not written in Python."""
 

@@ -220,6 +220,16 @@ def out_with_grad(name: str, tensor: Any) -> Case:
     )
 
 
+@engine_error("out-of-dtype", "Give `out` the dtype of the result, or leave it out.")
+def out_of_dtype(text: str, tensor: Any) -> Case:
+    """A result was to be written to a tensor given as `out`, whose dtype cannot hold it.
+
+    Example:
+        torch.add(torch.ones(3), 1, out=torch.empty(3, dtype=torch.int64))
+    """
+    return Case(RuntimeError, text, tensor=tensor)
+
+
 @engine_error("copy-of-node", "Copy the leaves, and compute again what was computed from them.")
 def copy_of_node(node: Any) -> Case:
     """`copy`, `deepcopy` or `pickle` met a node. It belongs to its graph, which is not copied.

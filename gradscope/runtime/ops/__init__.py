@@ -33,10 +33,10 @@ METHODS: dict[str, Any] = {}
 """What tensors offer by name."""
 
 ONE_OBJECT = frozenset({
-    "adaptive_avg_pool1d", "avg_pool1d", "celu_", "channel_shuffle", "conv1d", "conv2d", "conv3d",
-    "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_similarity",
-    "hardshrink", "native_channel_shuffle", "pairwise_distance", "pixel_shuffle",
-    "pixel_unshuffle", "prelu", "relu_", "selu_", "threshold_",
+    "adaptive_avg_pool1d", "avg_pool1d", "bilinear", "celu_", "channel_shuffle", "conv1d", "conv2d",
+    "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+    "cosine_similarity", "hardshrink", "native_channel_shuffle", "pairwise_distance", "pdist",
+    "pixel_shuffle", "pixel_unshuffle", "prelu", "relu_", "rrelu_", "selu_", "threshold_",
 })  # fmt: skip
 """What the top module and `nn.functional` share; all other functions are two, as in PyTorch."""
 

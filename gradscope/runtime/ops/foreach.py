@@ -49,10 +49,10 @@ def _on_each(name, tensors, *operands, **options):
 
 
 def _method_for(name, other, *, in_place):
-    """The method for numbers or tensors: a bound may be either."""
+    """The method for numbers or tensors: a bound may be either, and be written in place."""
     sample = other[0] if isinstance(other, list | tuple) and other else other
     plain = not hasattr(sample, "_array")
-    if name in WITH_NUMBER and plain:
+    if name in WITH_NUMBER and (plain or in_place):
         name = WITH_NUMBER[name]
     return name + "_" if in_place else name
 

@@ -14,6 +14,7 @@ from gradscope.runtime.op import (
     family,
     inplace,
     joint,
+    jvp,
     op,
     outputs,
     refuses,
@@ -231,10 +232,22 @@ def _prelu_pieces(grad_output, self, weight):
     )
 
 
+def _prelu_turns(grad_output_t, self_t, weight_t, grad_output, self, weight):
+    """How both pieces turn: each is a product of two of the three."""
+    kept, zero = self > 0, zeros_like(grad_output)
+    turned = zero if grad_output_t is None else grad_output_t
+    first, second = turned * weight, turned * self
+    if weight_t is not None:
+        first = first + grad_output * weight_t
+    if self_t is not None:
+        second = second + grad_output * self_t
+    return w.where(kept, turned, first), w.where(kept, zero, second)
+
+
 _prelu_kernel_backward = op(
     "PreluKernelBackwardBackward0",
     _prelu_pieces,
-    ELEMENTWISE,
+    jvp(_prelu_turns),
     INTERNAL,
     outputs("grad_self", "grad_weight"),
     joint("grad_output", "self", "weight", by=_prelu_slope_slopes),

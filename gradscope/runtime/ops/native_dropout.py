@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradscope.runtime.op import FUNCTION_ONLY, UNKNOWN, family, op, outputs, tensors, w
+from gradscope.runtime.op import FUNCTION_ONLY, INTERNAL, UNKNOWN, family, op, outputs, w
+from gradscope.runtime.ops.words import is_whole, on_arrays
 from gradscope.runtime.random import chosen
 
 
@@ -16,22 +17,40 @@ def _dropped(input, p, train):
     return input * kept * input.dtype.type(scale), kept
 
 
+def _slope(grads, result1, p, train):
+    scale = 1.0 if not train else 0.0 if p == 1 else 1 / (1 - p)
+    if on_arrays(grads[0]):
+        return w.native_dropout_backward(grads[0], result1, scale)
+    return grads[0] * (result1.to(grads[0].dtype) * scale)
+
+
 native_dropout = op(
     "NativeDropoutBackward0",
     _dropped,
     UNKNOWN,
     FUNCTION_ONLY,
     outputs("result0", "result1", without=("result1",)),
-    input=lambda grads, result1, p, train: w.native_dropout_backward(
-        grads[0], result1, 1.0 if not train else 0.0 if p == 1 else 1 / (1 - p)
-    ),
+    input=_slope,
 )
+
+
+def _unknown_mask(grad):
+    raise NotImplementedError(
+        "the derivative for 'native_dropout_backward: mask' is not implemented."
+    )
+
+
+def _scaled(grad_output, mask, scale):
+    kind = np.dtype(np.float32) if is_whole(grad_output) else grad_output.dtype
+    return grad_output.astype(kind, copy=False) * mask.astype(kind) * kind.type(scale)
+
+
 native_dropout_backward = op(
     "NativeDropoutBackwardBackward0",
-    lambda grad_output, mask, scale: grad_output * mask * grad_output.dtype.type(scale),
+    _scaled,
     UNKNOWN,
-    FUNCTION_ONLY,
-    tensors("mask"),
+    INTERNAL,
     grad_output=lambda grad, mask, scale: w.native_dropout_backward(grad, mask, scale),
+    mask=_unknown_mask,
 )
 family(globals())

@@ -82,6 +82,8 @@ def resolved(name: str) -> Any:
         if found is None and name in METHODS_ONLY:
             return None
         if found is None:
+            found = getattr(runtime.ops.aten, name, None)
+        if found is None:
             raise Absent(name) from None
     return found
 
@@ -179,6 +181,8 @@ def _carried(value: Any, tensor: Callable[[Any], Any], module: Any) -> Any:
         return {key: _carried(item, tensor, module) for key, item in value.items()}
     if isinstance(value, FunctionType) and module is runtime:
         return rebound(value)
+    if isinstance(value, torch.nn.Module):  # a distance, made without options
+        return getattr(module.nn, type(value).__name__)()
     return value
 
 

@@ -39,6 +39,8 @@ OTHER_NODES = frozenset(
     [
         "__getitem__",
         "__setitem__",
+        "_pack_padded_sequence",
+        "_pad_packed_sequence",
         "addbmm",
         "addmm",
         "addmv",
