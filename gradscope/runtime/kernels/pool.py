@@ -187,9 +187,9 @@ def _positions(spans: Spans, places: Sequence[Array], shape: tuple[int, ...]) ->
     for i, (span, place) in enumerate(zip(spans, places, strict=True)):
         following = (1,) * (len(spans) - 1 - i)
         made = made * span.size + place.reshape(len(place), *(1,) * i, span.out, *following)
-    if len(made) > 1:
-        return np.asarray(made.reshape(shape))
-    return np.asarray(made[0])
+    if len(made) == 1:
+        return np.asarray(made[0])
+    return np.asarray(made.reshape(shape))
 
 
 def _seen(x: Array, spans: Spans, outside: Any) -> Iterator[tuple[list[Array], Array]]:

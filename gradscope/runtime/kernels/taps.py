@@ -67,16 +67,25 @@ def nearest(size: int, out: int, scale: Scale, exact: bool, *, back: bool = Fals
 
 @lru_cache(512)
 def linear(
-    size: int, out: int, scale: Scale, align: bool, kind: Any, *, back: bool = False
+    size: int,
+    out: int,
+    scale: Scale,
+    align: bool,
+    kind: Any,
+    *,
+    back: bool = False,
+    kept_in: Any = None,
 ) -> Taps:
+    """`kept_in`: the weights are rounded to this dtype, as PyTorch's are in places."""
     if size == out:
         made = Taps(size, np.arange(out + 1), np.arange(out))
     else:
         at = np.maximum(_sources(size, out, scale, align, kind), 0)
         first = np.minimum(np.floor(at).astype(np.int64), size - 1)
-        share = np.clip(at - first.astype(kind), 0, 1).astype(kind)
+        share = np.clip(at - first.astype(kind), 0, 1).astype(kept_in or kind)
+        rest = (kind.type(1) - share.astype(kind)).astype(share.dtype)
         places = np.stack([first, np.minimum(first + 1, size - 1)], 1)
-        made = _regular(size, places, np.stack([1 - share, share], 1))
+        made = _regular(size, places, np.stack([rest, share], 1).astype(kind))
     return made.transposed() if back else made
 
 

@@ -31,10 +31,9 @@ from gradscope.runtime.ops.words import nn_alias, on_arrays
 def picked(grad, indices, dims):
     """What stands at positions in the planes of the last dims."""
     shape = tuple(indices.shape)
-    rows = flat_last(shape, dims)[:-1]
     if on_arrays(grad):
         flat = np.ascontiguousarray(grad).reshape(flat_last(grad.shape, dims))
-        return np.take_along_axis(flat, indices.reshape(*rows, -1), -1).reshape(shape)
+        return np.take_along_axis(flat, indices.reshape(flat_last(shape, dims)), -1).reshape(shape)
     flat = grad.contiguous().view(flat_last(tuple(grad.shape), dims))
     return flat.gather(-1, indices.view(flat_last(shape, dims))).view(shape)
 

@@ -67,8 +67,10 @@ def _tables(how, sizes, outs, rest, kind, *, back=False):
     """One table for each dim; `rest`: align_corners where there is such, and the scales."""
     scales = rest[-len(sizes) :]
     align = bool(rest[0]) if len(rest) > len(sizes) else False
-    kind = DOUBLE if kind == DOUBLE else SINGLE
     given = zip(sizes, outs, scales, strict=True)
+    if how == "linear" and kind in HALVES and len(sizes) != 2 and not back:
+        return [taps.linear(*one, align, SINGLE, kept_in=kind) for one in given]
+    kind = DOUBLE if kind == DOUBLE else SINGLE
     return [_table(how, size, out, align, scale, kind, back) for size, out, scale in given]
 
 
