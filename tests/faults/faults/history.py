@@ -69,7 +69,7 @@ SAVED: dict[str, Plant] = {
         "unpack_array(node, value, slot)\n        return value.view_as(value)",
     ),
     "a saved result without its history": line(
-        "saved.unpack_tensor", "_place_of_output(value, node) if node is not None else None", "None"
+        "saved.unpack_tensor", "made._edge = _history_of_output(value, node)", "made._edge = None"
     ),
     "a pack hook that is called twice": line(
         "saved.pack", "hooks[0](tensor)\n", "hooks[0](tensor) and hooks[0](tensor)\n"
