@@ -155,6 +155,7 @@ LATE = (
     "profiler",
     "return_types",
     "serialization",
+    "signal",
     "sim",
     "special",
     "testing",
@@ -189,6 +190,10 @@ LATE_FUNCTIONS = {
     "save": "serialization",
     "to_dlpack": "exchange",
     **dict.fromkeys(AUTOCAST, "amp.autocast_mode"),
+    **dict.fromkeys(
+        ("bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"),
+        "signal.classic",
+    ),
 }
 
 

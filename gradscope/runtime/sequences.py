@@ -97,7 +97,9 @@ def _steps(first: Any, last: Any, by: Any, kind: np.dtype[Any]) -> Any:
     if kind.kind in "iu":
         if int(by) == 0:
             raise ValueError("step must be nonzero")
-        return np.arange(int(first), int(last), int(by), dtype=np.int64).astype(kind)
+        ends = (int(first), int(last), int(by)) if kind == np.int64 else (first, last, by)
+        count = math.ceil((ends[1] - ends[0]) / ends[2])  # only int64 is counted in whole numbers
+        return (int(first) + np.arange(count) * int(by)).astype(kind)
     count = math.ceil((last - first) / by)
     return (first + np.arange(count, dtype=np.float64) * by).astype(kind)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 
@@ -55,7 +56,7 @@ def _pieces(x, dim):
 
 
 def _cumprod_slope(grad, self, result, dim):
-    if self.ndim == 0:
+    if self.ndim == 0 or math.prod(self.shape) == 1:
         return grad
     if self.shape[wrapped(dim, self.ndim)] and not bool((self == 0).any()):
         return reversed_cumsum(grad * result, dim) / self
@@ -195,6 +196,8 @@ def _logcumsumexp(self, dim):
 
 def _logcumsumexp_slope(grad, self, result, dim):
     """In logarithms, for positive and negative gradients apart, so that nothing overflows."""
+    if self.ndim == 0:
+        return grad
     if _is_complex(grad):
         return _part(w.log(grad), self, result, dim)
     size = w.log(w.abs(grad))

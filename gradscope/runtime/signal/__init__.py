@@ -1,0 +1,5 @@
+"""`torch.signal`: the windows signals are looked at through."""
+
+from gradscope.runtime.signal import windows as windows
+
+__all__ = ["windows"]
