@@ -10,6 +10,7 @@ import numpy as np
 from gradscope.runtime import devices, dtypes, settings
 from gradscope.runtime.call import fresh
 from gradscope.runtime.errors.leaves import integer_gradient
+from gradscope.runtime.legacy import LegacyType
 from gradscope.runtime.lending import check_strides, lent
 from gradscope.runtime.placement import place
 from gradscope.runtime.reals import fitting
@@ -53,6 +54,17 @@ def dtype_named(dtype: Any) -> Any:
         if found is not None:
             return found
     raise TypeError(f"dtype must be torch.dtype, not {type(dtype).__name__}")
+
+
+def dtype_of_type(kind: Any) -> Any:
+    """The dtype meant by what `Tensor.type` takes: also a legacy type, or the class of tensors."""
+    if kind is Tensor or kind == "torch.Tensor":
+        return dtypes.get_default_dtype()
+    if isinstance(kind, LegacyType):
+        return kind.dtype
+    if isinstance(kind, type) or (isinstance(kind, str) and not kind.endswith("Tensor")):
+        raise ValueError(f"invalid type: '{kind.__name__ if isinstance(kind, type) else kind}'")
+    return dtype_named(kind)
 
 
 def _sizes(size: tuple[Any, ...], named: Any = None) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ class LegacyType(type):
     """The type of tensors of one dtype."""
 
     dtype: dtypes.dtype
+    is_cuda = False
 
     def __call__(cls, *args: Any) -> Any:
         return Tensor(*args).to(cls.dtype)

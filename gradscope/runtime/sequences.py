@@ -9,6 +9,7 @@ import numpy as np
 
 from gradscope.runtime import devices, dtypes
 from gradscope.runtime.factories import dtype_named, made
+from gradscope.runtime.kernels.fused import multiply_add
 from gradscope.runtime.kernels.support import HALVES
 from gradscope.runtime.refusals import invalid_combination
 from gradscope.runtime.tensor import Tensor
@@ -123,7 +124,7 @@ def range(
     return _given(array, "range", device, requires_grad, out)
 
 
-def _spaced(name: str, start: Any, end: Any, steps: Any, kind: np.dtype[Any]) -> Any:
+def spaced(name: str, start: Any, end: Any, steps: Any, kind: np.dtype[Any]) -> Any:
     """Evenly spaced numbers, counted from the nearer end, in the precision PyTorch uses."""
     if kind.kind == "b":
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for 'Bool'")
@@ -139,7 +140,11 @@ def _spaced(name: str, start: Any, end: Any, steps: Any, kind: np.dtype[Any]) ->
     places = np.arange(steps).astype(wide)
     near_end = np.arange(steps) >= steps // 2
     with np.errstate(all="ignore"):
-        return np.where(near_end, last - step * places[::-1], first + step * places)
+        return np.where(
+            near_end,
+            multiply_add(-step, places[::-1], last),
+            multiply_add(step, places, first),
+        )
 
 
 def _ends(name: str, start: Any, end: Any, steps: Any) -> tuple[Any, Any]:
@@ -175,7 +180,7 @@ def linspace(
     """So many numbers, evenly spaced from start to end."""
     first, last = _ends("linspace", start, end, steps)
     kind = _kind(dtype, out, _usual(first, last))
-    array = _spaced("linspace", first, last, steps, kind).astype(kind)
+    array = spaced("linspace", first, last, steps, kind).astype(kind)
     return _given(array, "linspace", device, requires_grad, out)
 
 
@@ -195,7 +200,7 @@ def logspace(
     """Powers of `base` whose exponents are evenly spaced."""
     first, last = _ends("logspace", start, end, steps)
     kind = _kind(dtype, out, _usual(first, last))
-    exponents = _spaced("logspace", first, last, steps, kind)
+    exponents = spaced("logspace", first, last, steps, kind)
     with np.errstate(all="ignore"):
         array = np.power(np.asarray(base).astype(exponents.dtype), exponents).astype(kind)
     return _given(array, "logspace", device, requires_grad, out)

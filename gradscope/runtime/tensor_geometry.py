@@ -92,9 +92,9 @@ class Geometry:
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
         if dtype is None:
             return type_name(self._array)
-        from gradscope.runtime.factories import dtype_named
+        from gradscope.runtime.factories import dtype_of_type
 
-        return self.to(dtype_named(dtype))
+        return self.to(dtype_of_type(dtype))
 
     @property
     def is_meta(self) -> bool:

@@ -70,6 +70,17 @@ def test_the_legacy_types_make_and_recognise_tensors() -> None:
     assert not isinstance(made, torch.FloatTensor)
 
 
+def test_a_tensor_changes_to_a_legacy_type_as_to_its_dtype() -> None:
+    made = torch.ones(2)
+
+    assert made.type(torch.LongTensor).dtype is torch.int64
+    assert made.type(torch.FloatTensor) is made
+    assert torch.ones(2, dtype=torch.int64).type(torch.Tensor).dtype is torch.float32
+    assert torch.ones(2, dtype=torch.int64).type("torch.Tensor").dtype is torch.float32
+    with pytest.raises(ValueError, match="invalid type: 'int'"):
+        made.type(int)
+
+
 def test_there_is_no_gpu() -> None:
     assert not torch.cuda.is_available()
     assert torch.cuda.device_count() == 0

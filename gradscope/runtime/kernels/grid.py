@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from gradscope.runtime.kernels.fused import multiply_add
 from gradscope.runtime.kernels.pool import COMPILED
 from gradscope.runtime.kernels.support import LARGE, Array, quiet
 from gradscope.runtime.kernels.taps import cubic_curvatures, cubic_slopes, cubic_weights
@@ -62,9 +63,9 @@ def _axis(at: Array, size: int, mode: int, padding: int, align: bool, flat: bool
     elif align:
         at = (at + kind(1)) / kind(2) * kind(size - 1)
     elif flat:
-        at = rounded_once(at + kind(1), step, kind(0.5))
+        at = multiply_add(at + kind(1), step, kind(-0.5))
     else:
-        at = rounded_once(at + kind(1), kind(size), kind(1)) / kind(2)
+        at = multiply_add(at + kind(1), kind(size), kind(-1)) / kind(2)
     slope: Any = step
     if mode != BICUBIC:
         at, sign = _padded(at, size, padding, align)
@@ -88,29 +89,6 @@ def _axis(at: Array, size: int, mode: int, padding: int, align: bool, flat: bool
         cubic_curvatures(share, SHARPNESS) * step * step,
     )
     return Axis(size, _inside(_padded(places, size, padding, align)[0], size), factors)
-
-
-def rounded_once(a: Array, b: Any, c: Any) -> Array:
-    """A * b - c, rounded once, as PyTorch's compiler has it: points often lie just on a place, and
-    which side of it they are on decides about their gradients."""  # noqa: D205, D209
-    if a.dtype == np.float32:
-        return (a.astype(np.float64) * np.float64(b) - np.float64(c)).astype(np.float32)
-    if a.dtype != np.float64:
-        return np.asarray(a * b - c)
-    product = a * b
-    lost = _lost(a, b, product)
-    return np.asarray((product - c) + np.where(np.isfinite(lost), lost, 0.0))
-
-
-SPLIT = 134217729.0  # 2**27 + 1
-
-
-def _lost(a: Array, b: Any, product: Array) -> Array:
-    """What rounding took from the product (Dekker, 1971)."""
-    high_a, high_b = a * SPLIT - (a * SPLIT - a), b * SPLIT - (b * SPLIT - b)
-    low_a, low_b = a - high_a, b - high_b
-    rest = high_a * high_b - product + high_a * low_b + low_a * high_b
-    return np.asarray(rest + low_a * low_b)
 
 
 def _inside(places: Array, size: int) -> Array:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradscope.runtime.kernels.grid import rounded_once
 from gradscope.runtime.kernels.support import HALVES
 from gradscope.runtime.op import FUNCTION_ONLY, LINEAR, family, op
 from gradscope.runtime.ops import nn_function
@@ -12,6 +11,7 @@ from gradscope.runtime.ops.grid_sampling import grid_sampler
 from gradscope.runtime.ops.pool_arguments import refuse_dtype
 from gradscope.runtime.ops.words import on_arrays
 from gradscope.runtime.placement import wrapped_on
+from gradscope.runtime.sequences import spaced
 from gradscope.runtime.warned import warn
 
 MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
@@ -22,9 +22,7 @@ def _steps(count, align, kind):
     """Where places lie between -1 and 1."""
     if count <= 1:
         return np.zeros(count, kind)
-    places = np.arange(count).astype(kind)
-    low = rounded_once(places, kind.type(2) / kind.type(count - 1), kind.type(1))
-    made = np.where(places < count // 2, low, -low[::-1])
+    made = spaced("linspace", -1, 1, count, kind)
     return made if align else made * kind.type(count - 1) / kind.type(count)
 
 
