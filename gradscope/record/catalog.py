@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from threading import RLock
+from time import perf_counter_ns
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -304,6 +306,36 @@ class Catalog(TaskRows):
         if edge is not None:
             self.origins.append((written, number, self._number_of_made(edge[0], site), edge[1]))
         return number
+
+    def fused(
+        self, op: Any, inputs: Any, written: Any, begin: int, site: int, context: int,
+        frame: FrameType, look: Any,
+    ) -> None:  # fmt: skip
+        """One call that wrote to many tensors, to each as often as it is named."""
+        number, end = self._number(), perf_counter_ns()
+        self.recent.full_call(number, Made(op.name, site, _state().grad_enabled))
+        left = Counter(map(id, written))
+        targets = {id(each): each for each in written}
+        for target in targets.values():
+            if target.seen <= self.base:
+                self.tensor(target, frame, written=True)
+        taken = tuple(self._input(t, frame) for t in inputs)
+        numbers = tuple(self.number_of(target) for target in targets.values())
+        self.ops.append((
+            number, self._writer.intern(op.name), begin, end, taken, numbers, self.base, context,
+            site, why(op, None),
+        ))  # fmt: skip
+        t = end - self._contexts._start
+        for place, target in targets.items():
+            seen = self.number_of(target)
+            storage, last = self.storage_of(target, seen), version_of(target)
+            self.versions += [
+                (storage, seen, version - 1, version, number, site, context, t)
+                for version in range(last - left[place] + 1, last + 1)
+            ]
+            remember_write(target._versions, self.base, Write(last, op.name, site))
+            if look is not None:
+                look.wrote(number, target)
 
     def _number_of_made(self, node: Any, site: int) -> int:
         """The number of a node that a write has just made, as the new history of a tensor."""

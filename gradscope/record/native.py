@@ -240,6 +240,10 @@ class NativeProbe(ThreadNotes):
         if self.look is not None:
             self.look.wrote(number, target)
 
+    def fused(self, op: Any, inputs: Any, written: Any, begin: int, state: Any) -> None:
+        frame, context = _getframe(1), self.contexts.of(state)
+        self.catalog.fused(op, inputs, written, begin, self._site(frame), context, frame, self.look)
+
     def touched(self, tensor: Any) -> None:
         self.catalog.touched(tensor)
 

@@ -52,26 +52,29 @@ def stepped(
     if lists is None or len({id(param) for param in params}) != len(params):
         return False
     here = probe.here
+    written: list[Any] = []
     begin = 0 if here is None else here.clock()
     for options, places in optimizer.quick.options(group, states):
         if places is None:
             optimizer.quick.kernel(options, lists)
         else:
             optimizer.quick.kernel(options, [[row[i] for i in places] for row in lists])
-    fused = fused_operation(type(optimizer).__name__)
     for nr, writer in optimizer.quick.writes(group):
         operation = REGISTRY[writer]
-        for tensor, grad in zip(params if nr == 0 else kept[nr - 2], grads, strict=True):
+        tensors = params if nr == 0 else kept[nr - 2]
+        for tensor in tensors:
             count_write(tensor, operation)
-            if here is not None:
-                here.wrote(fused, (tensor, grad), tensor, None, begin, state)
-                begin = here.clock()
+        written += tensors
+    if here is not None:
+        written += [own["step"] for own in states if "step" in own]
+        fused = fused_operation(type(optimizer).__name__)
+        here.fused(fused, [*params, *grads], written, begin, state)
     return True
 
 
 @cache
 def fused_operation(optimizer: str) -> CustomOperation:
-    """How a step appears to a watcher. The first of its writes has all the time it took."""
+    """How a step appears to a watcher: as one operation that writes to many tensors."""
     return CustomOperation(f"_fused_{optimizer.lower()}_")
 
 
@@ -108,9 +111,6 @@ def _counted(states: Sequence[dict[str, Any]]) -> dict[float, list[int]]:
         taken = float(array) + 1
         array[...] = taken
         count_write(step, operation)
-        if probe.here is not None:
-            begin = probe.here.clock()
-            probe.here.wrote(operation, (step,), step, None, begin, local.state)
         counts.setdefault(taken, []).append(place)
     return counts
 
