@@ -48,6 +48,7 @@ for _name in ("j0", "j1", "y0", "y1"):
             Sample(
                 lambda torch, x, n=_name: getattr(torch.special, f"bessel_{n}")(x.abs() + 9),
                 (3,),
+                tolerance=100,  # PyTorch's j1 and y1 are off by 5e-9
                 grad=False,
                 dtypes=("float32", "int64"),
             ),
