@@ -12,7 +12,7 @@ from gradscope.runtime.autograd.forward_grad import fw_grad
 from gradscope.runtime.errors.dual_tensors import out_with_tangent
 from gradscope.runtime.errors.in_place import write_to_expanded
 from gradscope.runtime.errors.leaves import out_of_dtype, out_with_grad
-from gradscope.runtime.in_place import count_write
+from gradscope.runtime.in_place import count_told_write
 from gradscope.runtime.tensor_geometry import c_name
 from gradscope.runtime.warned import warn
 
@@ -31,7 +31,7 @@ def written(name: str, made: Any, out: Any) -> Any:
         np.copyto(out._array, made._array, casting="unsafe")
     else:
         _resize(out, made._array)
-    count_write(out, name)
+    count_told_write(out, name)
     return out
 
 

@@ -78,3 +78,27 @@ def test_it_does_the_same_as_unrecorded() -> None:
 
     assert torch.equal(alone, seen)
     assert first == second
+
+
+def test_a_write_to_out_is_counted_between_other_writes() -> None:
+    target = torch.zeros(3)
+    with record() as recording:
+        target.add_(1)
+        torch.add(torch.ones(3), torch.ones(3), out=target)
+        target.mul_(2)
+
+    trace = recording.trace()
+
+    assert check(trace) == []
+    assert [row.new for row in trace.rows(Version)] == [1, 2, 3]
+
+
+def test_a_step_of_adamax_writes_twice_to_its_greatest() -> None:
+    model = torch.nn.Linear(3, 2)
+    optimizer = torch.optim.Adamax(model.parameters())
+    with record() as recording:
+        for _ in range(2):
+            model(torch.ones(4, 3)).sum().backward()
+            optimizer.step()
+
+    assert check(recording.trace()) == []
