@@ -304,7 +304,8 @@ class Catalog(TaskRows):
             self.origins.append((base.seen, number, mark, above[1]))
         edge = target.gradient_edge()
         if edge is not None:
-            self.origins.append((written, number, self._number_of_made(edge[0], site), edge[1]))
+            since = number + 2 if told else number  # its own edge goes to what made it before
+            self.origins.append((written, since, self._number_of_made(edge[0], site), edge[1]))
         return number
 
     def fused(

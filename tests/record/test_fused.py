@@ -8,7 +8,7 @@ import pytest
 
 import gradscope.runtime as torch
 from gradscope.record.recorder import record
-from gradscope.trace.schema import Op, Value, Version
+from gradscope.trace.schema import Edge, Node, Op, Value, Version
 from gradscope.trace.spec import check
 
 STEPS = {
@@ -102,3 +102,18 @@ def test_a_step_of_adamax_writes_twice_to_its_greatest() -> None:
             optimizer.step()
 
     assert check(recording.trace()) == []
+
+
+def test_the_gradient_of_dims_changed_in_place_goes_to_what_made_the_tensor() -> None:
+    x = torch.ones(2, 5, requires_grad=True)
+    with record() as recording:
+        torch.stack([x, x]).unsqueeze_(0).transpose_(0, 1).sum().backward()
+
+    trace = recording.trace()
+    names = {node.id: node.name for node in trace.rows(Node)}
+
+    assert check(trace) == []
+    assert {(names[edge.node], names.get(edge.next)) for edge in trace.rows(Edge)} >= {
+        ("UnsqueezeBackward1", "StackBackward0"),
+        ("TransposeBackward1", "UnsqueezeBackward1"),
+    }
