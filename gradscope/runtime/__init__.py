@@ -182,6 +182,9 @@ AUTOCAST = (
     "set_autocast_enabled",
 )
 LATE_FUNCTIONS = {
+    "DispatchKey": "_C",
+    "DispatchKeySet": "_C",
+    "GradScaler": "amp",
     "vmap": "func",
     "from_dlpack": "exchange",
     "from_file": "exchange",
