@@ -85,6 +85,7 @@ def grad_and_value(
         try:
             with enable_grad():
                 inputs, spec, made = chosen_inputs(args, argnums)
+                _check_tensors(inputs)
                 result = func(*made, **kwargs)
                 value, aux = result if has_aux else (result, None)
                 _check_scalar(value)
@@ -98,6 +99,12 @@ def grad_and_value(
         return (gradients, (value, aux)) if has_aux else (gradients, value)
 
     return both
+
+
+def _check_tensors(inputs: list[Any]) -> None:
+    for each in inputs:
+        if not isinstance(each, Tensor):
+            raise ValueError(f"Thing passed to transform API must be Tensor, got {type(each)}")
 
 
 def _without_history(value: Any) -> Any:
@@ -158,6 +165,12 @@ def jvp(
     """What `func` returns, and the product of its jacobian with these tangents."""
     from gradscope.runtime.autograd import forward_ad
 
+    for name, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, tuple):
+            raise RuntimeError(
+                f"jvp(f, primals, tangents): Expected {name} to be a tuple. E.g. it should be "
+                "valid to call f(*primals)."
+            )
     with forward_ad.dual_level():
         duals = tree_map(forward_ad.make_dual, tuple(primals), tuple(tangents))
         result = func(*duals)

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from gradscope.runtime.ops import FUNCTIONS
+from gradscope.runtime.ops.comparison import equal
+from gradscope.runtime.random import get_rng_state, set_rng_state
 from gradscope.runtime.tensor import Tensor
 from gradscope.runtime.utils._pytree import tree_flatten, tree_unflatten
 
@@ -25,13 +27,29 @@ def vmap(
     def mapped(*args: Any, **kwargs: Any) -> Any:
         flat, spec = tree_flatten(args)
         dims = _dims(in_dims, args, flat)
+        for x, dim in zip(flat, dims, strict=True):
+            if dim is not None and not -x.dim() <= dim < x.dim():
+                raise ValueError(
+                    f"vmap({func}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for some "
+                    f"input, but that input is a Tensor of dimensionality {x.dim()} so expected "
+                    f"in_dim to satisfy -{x.dim()} <= in_dim < {x.dim()}."
+                )
         sizes = [x.size(d) for x, d in zip(flat, dims, strict=True) if d is not None]
         if len(set(sizes)) != 1:
             raise ValueError(_wrong_sizes(sizes, func))
         made = []
+        before = get_rng_state()
         for i in range(sizes[0]):
+            if randomness == "same":
+                set_rng_state(before)
             sample = [x if d is None else x.select(d, i) for x, d in zip(flat, dims, strict=True)]
             made.append(func(*tree_unflatten(sample, spec), **kwargs))
+            if randomness == "error" and not equal(get_rng_state(), before):
+                raise RuntimeError(
+                    "vmap: called random operation while in randomness error mode. Please either "
+                    "use the 'same' or 'different' randomness flags on vmap or perform the "
+                    "randomness operation out of vmap"
+                )
         if not made:
             raise ValueError("vmap: there is no sample, so nothing can be said of the result")
         return _stacked(made, out_dims)

@@ -21,12 +21,28 @@ def functional_call(
     strict: bool = False,
 ) -> Any:
     """What the module makes of `args` while these tensors stand where its own would."""
-    given = parameters_and_buffers
-    if isinstance(given, list | tuple):
-        given = {name: value for each in given for name, value in each.items()}
+    given = _joined(parameters_and_buffers)
     positional = args if isinstance(args, tuple) else () if args is None else (args,)
     with _replaced(module, given, tie_weights, strict):
         return module(*positional, **(kwargs or {}))
+
+
+def _joined(given: Any) -> Mapping[str, Any]:
+    """One dict of several, none of which may say the same."""
+    if isinstance(given, Mapping):
+        return given
+    if not (isinstance(given, list | tuple) and all(isinstance(d, Mapping) for d in given)):
+        raise ValueError(
+            "Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got "
+            f"{type(given)}"
+        )
+    names = [name for each in given for name in each]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(
+            f"{twice} appeared in multiple dictionaries; behavior of functional call is ambiguous"
+        )
+    return {name: value for each in given for name, value in each.items()}
 
 
 @contextmanager
