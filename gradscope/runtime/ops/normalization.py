@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradscope.runtime import dtypes
+from gradscope.runtime import dtypes, formats
 from gradscope.runtime.dims import text
 from gradscope.runtime.kernels import norms
 from gradscope.runtime.limits import finfo
@@ -157,7 +157,9 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     if weight is not None:
         made = made * weight
     made = made if made.dtype is kind else made.to(kind)
-    return made.contiguous()
+    if formats.is_ordered(array, formats.contiguous_format):
+        return made.contiguous()
+    return made.clone(memory_format=formats.contiguous_format)  # PyTorch's lies as its input does
 
 
 FUNCTIONS["rms_norm"] = rms_norm
