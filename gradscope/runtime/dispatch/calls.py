@@ -84,7 +84,7 @@ def run(operator: Operator, keys: DispatchKeySet, args: Any, kwargs: dict[str, A
             return _asked(operator, args, kwargs, state)
         kernel = operator.kernel(key)
         if kernel is None:
-            return _missing(operator, key, args, kwargs)
+            raise _no_kernel(operator, key)
         if kernel is not FALLTHROUGH:
             state.path = f"{state.path} {key.name}".strip()
             return kernel.run(operator, left, args, kwargs)
@@ -98,12 +98,6 @@ def _asked(operator: Operator, args: Any, kwargs: Any, state: ThreadState) -> An
 
     state.path = f"{state.path} Python".strip()
     return asked(operator.overload, args, kwargs, state)
-
-
-def _missing(operator: Operator, key: DispatchKey, args: Any, kwargs: Any) -> Any:
-    if key.name == "Meta" and operator.fake is not None:
-        return operator.fake(*args, **kwargs)
-    raise _no_kernel(operator, key)
 
 
 def _no_kernel(operator: Operator, key: DispatchKey) -> NotImplementedError:

@@ -141,7 +141,7 @@ def _given(
 
 def lowered(op: Operation, keys: DispatchKeySet) -> Kernel | None:
     """What a user has registered for the backend of a built-in operation."""
-    operator = _operators.get(op) or operator_of(op)
+    operator = operator_of(op)
     for key in keys:
         kernel = operator.kernel(key)
         if key.name in ("CPU", "Sim", "Meta") and not is_built_in(kernel):
