@@ -203,6 +203,7 @@ def test_a_composite_kernel_is_recorded_piece_by_piece(torch: Any, name: str) ->
     assert x.grad.item() == pytest.approx(2 * 7.389056, rel=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:Warning only once")  # said in whichever test is first
 def test_a_builtin_kernel_can_be_replaced_and_comes_back(torch: Any, name: str) -> None:
     x = torch.full((2,), 5.0, requires_grad=True)
     library = torch.library.Library("aten", "IMPL")
@@ -222,6 +223,7 @@ def test_a_builtin_kernel_can_be_replaced_and_comes_back(torch: Any, name: str) 
     assert len(calls) == 1
 
 
+@pytest.mark.filterwarnings("ignore:Warning only once")  # said in whichever test is first
 def test_autograd_of_a_builtin_can_be_replaced(torch: Any, name: str) -> None:
     library = torch.library.Library("aten", "IMPL")
     library.impl("sin", lambda x: x, "AutogradCPU")
