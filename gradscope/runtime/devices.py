@@ -20,6 +20,9 @@ ELSEWHERE = (
 )  # fmt: skip
 """Those that PyTorch knows of, too: they can be named, and no tensor can be there."""
 
+KNOWN = ", ".join(("cpu", *ELSEWHERE[:-3], "meta", *ELSEWHERE[-3:]))
+"""What PyTorch knows of, as it lists them."""
+
 NO_CUDA = "Torch not compiled with CUDA enabled"
 NO_ACCELERATOR = "Cannot access accelerator device when none is available."
 
@@ -44,8 +47,7 @@ class device:  # noqa: N801  (PyTorch's name)
         kind, _, number = str(type).partition(":")
         if kind not in HERE and kind not in ELSEWHERE:
             raise RuntimeError(
-                f"Expected one of {', '.join(['cpu', *ELSEWHERE])} device type at start of device "
-                f"string: {kind}"
+                f"Expected one of {KNOWN} device type at start of device string: {kind}"
             )
         if number:
             if index is not None:

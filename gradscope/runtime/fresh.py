@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import reduce
+from importlib import import_module
 from typing import Any
 
 from gradscope.runtime import devices, dtypes, printing, settings, streams, warned
 from gradscope.runtime.generator import DEFAULT_SEED
 from gradscope.runtime.random import default_generator
 from gradscope.runtime.state import ThreadState, local
+
+RUNTIME = "gradscope.runtime"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,24 +31,34 @@ _FIELDS = [
     _Field(owner, name, getattr(owner, name))
     for owner, name in [
         (ThreadState, "anomaly_mode"),
+        (ThreadState, "with_tangents"),
         (devices._Chosen, "default"),
         (printing._current, "options"),
         (streams.Settings, "ahead"),
         (streams.Settings, "devices"),
         (streams.Settings, "latency"),
         (warned.Always, "on"),
-        *((settings._settings, name) for name in vars(settings._Settings())),
+        *((settings._settings, name) for name in vars(settings._Settings()) if name != "threads"),
     ]
 ]
 
-_LATE = {
-    "hub": ("_Folder.chosen",),
-    "multiprocessing": ("_Strategy.name",),
-    "nn.modules.global_hooks": ("everywhere.backward_is_full",),
+_LATE: dict[str, dict[str, Any]] = {
+    "autograd.forward_ad": {"_current_level": -1},
+    "autograd.forward_grad": {"ForwardADLevel.open": None},
+    "backends.cuda": {
+        "matmul.allow_fp16_reduced_precision_reduction": True,
+        "matmul.allow_tf32": False,
+    },
+    "backends.cudnn": dict.fromkeys(("allow_tf32", "benchmark", "deterministic", "enabled"), False),
+    "backends.mha": {"_switch.enabled": True},
+    "backends.opt_einsum": {"enabled": False, "strategy": None},
+    "distributions.distribution": {"Distribution._validate_args": __debug__},
+    "hub": {"_Folder.chosen": None},
+    "multiprocessing": {"_Strategy.name": "file_descriptor"},
+    "nn.modules.global_hooks": {"everywhere.backward_is_full": None},
+    "nn.utils.parametrize": {"_Kept.depth": 0},
 }
-"""The same in modules that programs may do without."""
-
-_FIRST = {"_Folder.chosen": None, "_Strategy.name": "file_descriptor"}
+"""The same in modules that programs may do without, with what is there at first."""
 
 _CONTAINERS = {
     "devices": ("device._defaults",),
@@ -55,12 +69,24 @@ _CONTAINERS = {
 }
 """What programs fill, and is empty at first; or what holds such containers."""
 
+_REGISTRIES = {
+    "distributions.constraint_registry": ("biject_to._registry", "transform_to._registry"),
+    "distributions.kl": ("_KL_REGISTRY", "_KL_MEMOIZE"),
+}
+"""Functions by what they are for, the runtime's own among them."""
+
+_ROOMS = {"amp.autocast_mode": "amp.kept", "library": "dispatch.registered"}
+"""Modules with more to keep, and who does: `kept()` takes it, `put_back(None)` is as at first."""
+
 
 @contextmanager
 def fresh_state() -> Iterator[None]:
     """Inside, all is as when the runtime has just been imported; afterwards, as it was."""
     fields = [(field, getattr(field.owner, field.name)) for field in _fields()]
+    threads = settings.chosen_threads()
     contents = [(each, each.copy()) for each in _containers()]
+    registries = [(each, dict(each)) for each in _registries()]
+    rooms = {room: room.kept() for room in _rooms()}
     default, generator, thread = (
         dtypes.get_default_dtype(),
         default_generator.get_state(),
@@ -70,15 +96,26 @@ def fresh_state() -> Iterator[None]:
         setattr(field.owner, field.name, field.first)
     for container, _ in contents:
         container.clear()
+    _only_own(_registries())
+    settings.put_num_threads(None)
     dtypes.set_default_dtype(dtypes.float32)
     default_generator.manual_seed(DEFAULT_SEED)
     local.state = ThreadState()
+    for room in rooms:
+        room.put_back(None)
     try:
         yield
     finally:
         local.state = thread
+        for room in _rooms():
+            room.put_back(rooms.get(room))
+        _only_own(_registries())
+        for registry, content in registries:
+            registry.clear()
+            registry.update(content)
         default_generator.set_state(generator)
         dtypes.set_default_dtype(default)
+        settings.put_num_threads(threads)
         _put_back(fields, contents)
 
 
@@ -97,15 +134,17 @@ def _put_back(fields: list[tuple[_Field, Any]], contents: list[tuple[Any, Any]])
 
 
 def _fields() -> list[_Field]:
-    late = [
-        _Field(_reached(module, path.partition(".")[0]), path.partition(".")[2], _FIRST.get(path))
-        for module, path in _loaded(_LATE)
-    ]
+    late = []
+    for name, values in _LATE.items():
+        for module in _loaded([name]):
+            for path, first in values.items():
+                *owner, attribute = path.split(".")
+                late.append(_Field(_reached(module, owner), attribute, first))
     return [*_FIELDS, *late]
 
 
 def _containers() -> list[Any]:
-    found = [_reached(module, path) for module, path in _loaded(_CONTAINERS)]
+    found = _all(_CONTAINERS)
     inner = [
         each
         for holder in found
@@ -116,14 +155,37 @@ def _containers() -> list[Any]:
     return [each for each in found if hasattr(each, "clear")] + inner
 
 
-def _loaded(paths: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[Any, str]]:
-    for name, each in paths.items():
-        module = sys.modules.get(f"gradscope.runtime.{name}")
-        if module is not None:
-            yield from ((module, path) for path in each)
+def _registries() -> list[dict[Any, Any]]:
+    return _all(_REGISTRIES)
 
 
-def _reached(module: Any, path: str) -> Any:
-    for name in path.split("."):
-        module = getattr(module, name)
-    return module
+def _only_own(registries: list[dict[Any, Any]]) -> None:
+    """Take out what is not the runtime's own."""
+    for registry in registries:
+        for key, function in list(registry.items()):
+            if not getattr(function, "__module__", "").startswith(f"{RUNTIME}."):
+                del registry[key]
+
+
+def _rooms() -> list[Any]:
+    keepers = [keeper for name, keeper in _ROOMS.items() if _loaded([name])]
+    return [import_module(f"{RUNTIME}.{keeper}") for keeper in keepers]
+
+
+def _loaded(names: Iterable[str]) -> list[Any]:
+    found = [sys.modules.get(f"{RUNTIME}.{name}") for name in names]
+    return [module for module in found if module is not None]
+
+
+def _all(paths: Mapping[str, tuple[str, ...]]) -> list[Any]:
+    """What is at these paths in modules that are loaded."""
+    return [
+        _reached(module, path.split("."))
+        for name, inside in paths.items()
+        for module in _loaded([name])
+        for path in inside
+    ]
+
+
+def _reached(owner: Any, names: Iterable[str]) -> Any:
+    return reduce(getattr, names, owner)

@@ -84,7 +84,7 @@ class Library:
         self.dispatch_key = dispatch_key
         self._undo: list[Callable[[], None]] = []
         if kind == "DEF":
-            self._undo.append(partial(_unclaim, ns))
+            self._undo.append(partial(_unclaim, ns, where))
         weakref.finalize(self, _undo_all, self._undo)
 
     def __repr__(self) -> str:
@@ -202,8 +202,9 @@ def _claim(ns: str, where: str) -> None:
     _defined[ns] = where
 
 
-def _unclaim(ns: str) -> None:
-    _defined.pop(ns, None)
+def _unclaim(ns: str, where: str) -> None:
+    if _defined.get(ns) is where:
+        del _defined[ns]
 
 
 def _undo_all(undo: list[Callable[[], None]]) -> None:
@@ -212,8 +213,9 @@ def _undo_all(undo: list[Callable[[], None]]) -> None:
 
 
 def _forget(operator: Operator) -> None:
-    Operator.known.pop(operator.name, None)
-    withdraw(operator)
+    if Operator.known.get(operator.name) is operator:
+        del Operator.known[operator.name]
+        withdraw(operator)
 
 
 def _found(ns: str, name: str) -> list[Operator]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final, final
 
 from gradscope.runtime import devices, dtypes
@@ -50,11 +51,29 @@ class _Settings:
 _settings = _Settings()
 
 
+@cache
+def _by_itself() -> int:
+    """How many threads BLAS took before it was told; to be asked first before it is."""
+    return blas_threads()
+
+
 def set_num_threads(count: int) -> None:
     """Let products of matrices run in so many threads; everything else runs in the caller's."""
     _check_count("set_num_threads", count)
-    set_blas_threads(count)
-    _settings.threads = count
+    put_num_threads(count)
+
+
+def chosen_threads() -> int | None:
+    """How many threads the program asked for; None if it did not."""
+    return _settings.threads
+
+
+def put_num_threads(count: int | None) -> None:
+    """Use so many threads, or, for None, as many as BLAS took before anyone chose."""
+    if count != _settings.threads:
+        own = _by_itself()
+        set_blas_threads(own if count is None else count)
+        _settings.threads = count
 
 
 def get_num_threads() -> int:

@@ -66,7 +66,7 @@ def test_ci_runs_the_readmes_test_command_and_all_of_check() -> None:
 
 
 def test_ci_and_the_extra_pin_the_same_pytorch() -> None:
-    assert PROJECT["project"]["optional-dependencies"]["torch"] == ["torch==2.13.0"]
+    assert PROJECT["project"]["optional-dependencies"]["torch"][0] == "torch==2.13.0"
     assert "tools/venv.sh dev torch" in text_of(".ci/run")
 
 

@@ -12,15 +12,12 @@ import numpy as np
 
 from gradscope.runtime import dtypes
 from gradscope.runtime.amp import casting
+from gradscope.runtime.devices import KNOWN
 from gradscope.runtime.tensor import Tensor
 
 __all__ = ["autocast", "autocast_decorator", "custom_bwd", "custom_fwd", "is_autocast_available"]
 
 AVAILABLE = ("cpu", "cuda", "xpu", "mps", "hpu", "xla", "ipu", "maia", "mtia", "privateuseone")
-KNOWN = (
-    "cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, "
-    "mps, meta, hpu, mtia, privateuseone"
-)
 HALVES = (dtypes.bfloat16, dtypes.float16)
 
 

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-_enabled = [True]
+from dataclasses import dataclass
+
+
+@dataclass
+class _Switch:
+    enabled: bool = True
+
+
+_switch = _Switch()
 
 
 def get_fastpath_enabled() -> bool:
     """Whether the shorter way is allowed."""
-    return _enabled[0]
+    return _switch.enabled
 
 
 def set_fastpath_enabled(value: bool) -> None:
     """Allow the shorter way, or not."""
-    _enabled[0] = value
+    _switch.enabled = value
