@@ -1,4 +1,4 @@
-"""A script that registers operators, keys and formulas, and leaves blocks open, runs twice alike."""
+"""A script that registers operators and formulas, and leaves blocks open, runs twice alike."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ torch.set_num_threads(torch.get_num_threads() + 1)
 torch.backends.cudnn.benchmark = torch.backends.cuda.matmul.allow_tf32 = True
 torch.backends.mha.set_fastpath_enabled(False)
 distributions.Distribution.set_default_validate_args(False)
-open_blocks = [torch.autocast("cpu"), torch.inference_mode(), torch.autograd.forward_ad.dual_level()]
+dual = torch.autograd.forward_ad.dual_level()
+open_blocks = [torch.autocast("cpu"), torch.inference_mode(), dual]
 for block in open_blocks:
     block.__enter__()
 print(*found())
@@ -92,7 +93,8 @@ def test_what_a_script_registers_and_leaves_open_is_gone(house: House, host: str
     shown = ran.out.splitlines()
     assert len(shown) == 8
     first, grad, changed, end = shown[:4]
-    assert first.startswith("None [0.54") and first.endswith("-1 False False")
+    assert first.startswith("None [0.54")
+    assert first.endswith("-1 False False")
     assert grad == "[5.0, 5.0]"
     assert changed.startswith("7 [0.0, 0.0] torch.bfloat16 True")
     assert end == ("0 [6.0, 6.0]" if host else "0 ")
