@@ -197,6 +197,13 @@ def are_up() -> bool:
     return _are_up
 
 
+def behind(function: FunctionType) -> FunctionType:
+    """What stands behind a public function's gate; the function itself if it has none."""
+    if any(isinstance(each, Gate) for each in function.__code__.co_consts):
+        return function.__wrapped__  # type: ignore[attr-defined]
+    return function
+
+
 def _behind_a_gate(public: Public) -> FunctionType:
     """Give a public function the code of its gate. Returns the function as it was."""
     function = public.function

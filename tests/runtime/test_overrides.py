@@ -682,3 +682,20 @@ def test_a_debugger_sees_the_locals_of_every_frame_behind_a_gate() -> None:
         seen.append(set(frame.tb_frame.f_locals))
         frame = frame.tb_next
     assert any("gate" in names for names in seen)
+
+
+def test_a_mode_sees_functions_that_autocast_casts_as_a_whole(torch: Any, overrides: Any) -> None:
+    """Whichever of the two a program uses first: here modes, since tests before may have."""
+    F, x = torch.nn.functional, torch.ones(2, 2)
+    with logging(overrides):
+        F.linear(x, x)
+    with torch.autocast("cpu"):
+        F.linear(x, x)
+    log = logging(overrides)
+    with log, torch.autocast("cpu"):
+        made = [F.linear(x, x), torch.cat([x, x]), F.prelu(x, x[0, :1])]
+    assert [each.dtype for each in made] == [torch.bfloat16, torch.float32, torch.bfloat16]
+    assert log.names[-4:] == [
+        "torch.nn.functional.linear", "torch.cat", "torch.Tensor.__getitem__",
+        "torch.nn.functional.prelu",
+    ]  # fmt: skip

@@ -17,6 +17,7 @@ from typing import Any
 
 from gradscope.runtime import dtypes
 from gradscope.runtime.forking import renewed
+from gradscope.runtime.gates import behind
 from gradscope.runtime.operation import Operation
 from gradscope.runtime.ops import FUNCTIONS, METHODS, NN_FUNCTIONS
 from gradscope.runtime.state import local
@@ -183,7 +184,7 @@ def put_up() -> None:
                 plain = isinstance(function, FunctionType) and not hasattr(function, "op")
                 if plain and id(function) not in _put_up:
                     _put_up.add(id(function))
-                    _replace(name, function)
+                    _replace(name, behind(function))
 
 
 def _replace(name: str, function: FunctionType) -> None:
