@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from threading import RLock
-from time import perf_counter_ns
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from gradscope.record.contexts import Contexts
+from gradscope.record.fused import FusedWrites
 from gradscope.record.history import hooked, odd, present_edge, version_of
+from gradscope.record.kept_once import Shapes, Texts
 from gradscope.record.local_names import local_name
 from gradscope.record.operators import why
 from gradscope.record.recent import Made, Recent, Write, remember_write
 from gradscope.record.sites import Sites
 from gradscope.record.tasks import TaskRows
 from gradscope.record.threads import Places
-from gradscope.runtime import dtypes
 from gradscope.runtime.autograd.node import LAST, Node
 from gradscope.runtime.errors.places import last_writer
 from gradscope.runtime.saved import SavedVariable
 from gradscope.runtime.tensor import Tensor
-from gradscope.runtime.tensor_geometry import strides_of
 from gradscope.trace.schema import NONE
 
 if TYPE_CHECKING:
@@ -38,10 +36,11 @@ class Catalog(TaskRows):
         super().__init__()
         self.base = base
         self._lock = RLock()  # what two threads meet at once is described once
-        self._writer = writer
+        self.texts = Texts(writer.intern)
+        self._shapes = Shapes(self.texts)
         self._sites = sites
         self._contexts = contexts
-        self._number = number
+        self.next_number = number
         self.tensors: list[tuple[Any, ...]] = []
         self.storages: list[tuple[int, int, int, int]] = []  # number, bytes, born, device
         self.places = Places(writer)
@@ -56,20 +55,30 @@ class Catalog(TaskRows):
         self.on_tensor: Any = None  # told of tensors that no noted call made
         self._named: set[int] = set()
         self.recent = Recent()
+        self.fused = FusedWrites(self)
 
     # -- tensors and nodes that were there before -------------------------------------------------
 
-    def tensor(self, tensor: Any, frame: FrameType | None = None, *, written: bool = False) -> int:
+    def tensor(
+        self,
+        tensor: Any,
+        frame: FrameType | None = None,
+        *,
+        name: str | None = None,
+        written: bool = False,
+    ) -> int:
         """Describe a tensor that no noted call made. Returns its number, as `seen` has it.
 
-        What was in one that has just been `written` to, nobody saw.
+        What was in one that has just been `written` to, nobody saw. Its name is looked for in the
+        frame, if it is not given.
         """
         with self._lock:
             if tensor.seen > self.base:  # another thread was faster
                 return int(tensor.seen)
             born = self._contexts.now()  # before others see that it has a number
-            number = tensor.seen = self._number()
-            name = local_name(tensor, frame or sys._getframe(1))
+            number = tensor.seen = self.next_number()
+            if name is None:
+                name = local_name(tensor, frame or sys._getframe(1))
             self._describe(tensor, number, self.base, born, name)
             edge = present_edge(tensor)
             if edge is not None:
@@ -80,21 +89,29 @@ class Catalog(TaskRows):
 
     def _describe(self, tensor: Any, number: int, op: int, born: int, name: str = "") -> None:
         """One row for a tensor, and one for its storage if that is new."""
-        array = tensor._array
-        meta = tensor._meta
-        storage = self.storage_of(tensor, number)
-        place = self.places.of(tensor.device)
+        array, meta = tensor._array, tensor._meta
+        shape = self._shapes[array.shape, array.strides, array.dtype]
+        if tensor._storage is None:
+            storage, place, size = number, 0, array.nbytes
+        else:
+            storage, place = self.storage_of(tensor, number), self.places.of(tensor.device)
+            size = tensor._storage.nbytes()
         if storage == number:
-            size = array.nbytes if tensor._storage is None else tensor._storage.nbytes()
             self.storages.append((number, size, born, place))
-        label = name or (meta.name if meta is not None and meta.name else "")
+        if meta is None:
+            leaf = tensor._edge is None
+            requires_grad = not leaf
+        else:
+            leaf, requires_grad, name = (
+                tensor.is_leaf,
+                tensor.requires_grad,
+                name or meta.name or "",
+            )
         self.tensors.append((
-            number, array.shape, strides_of(array),
-            self._writer.intern(dtypes.from_numpy(array.dtype).name), storage,
-            array.nbytes, version_of(tensor), tensor.is_leaf, tensor.requires_grad,
-            self._writer.intern(label), op, place,
+            number, *shape, storage, array.nbytes, version_of(tensor), leaf, requires_grad,
+            self.texts[name], op, place,
         ))  # fmt: skip
-        if label:
+        if name:
             self._named.add(number)
 
     def storage_of(self, tensor: Any, number: int) -> int:
@@ -151,12 +168,12 @@ class Catalog(TaskRows):
 
     def _describe_node(self, node: Node, site: int = NONE) -> None:
         now = self._contexts.now()  # before others see that it has a number
-        node.seen = number = self._number()
+        node.seen = number = self.next_number()
         variable = getattr(node, "variable", None)
         inputs = (self.number_of(variable),) if isinstance(variable, Tensor) else ()
         context = self._contexts.of(_state())
         sequence = NONE if node.sequence_nr == LAST else node.sequence_nr
-        name = self._writer.intern(type(node).__name__)
+        name = self.texts[type(node).__name__]
         self.nodes.append((
             number, name, sequence, node.topological_nr, self.base, inputs, context, site, now,
         ))  # fmt: skip
@@ -165,9 +182,16 @@ class Catalog(TaskRows):
         self._keep(node, number, ())  # what it made, nobody was told
 
     def accumulator(self, node: Any) -> None:
-        """A leaf got the node that gathers its gradient."""
+        """A leaf got the node that gathers its gradient; no other thread knows the node yet."""
         leaf = self.number_of(node.variable)
-        self.origins.append((leaf, self.number_of_node(node), node.seen, 0))
+        if node.seen <= self.base:  # the leaf was known, else it has told of the node
+            state = _state()
+            node.seen = number = self.next_number()
+            self.nodes.append((
+                number, self.texts[type(node).__name__], NONE, node.topological_nr, self.base,
+                (leaf,), state.context or self._contexts.of(state), NONE, self._contexts.now(),
+            ))  # fmt: skip
+        self.origins.append((leaf, node.seen, node.seen, 0))
 
     # -- calls that need more than a note ---------------------------------------------------------
 
@@ -197,8 +221,10 @@ class Catalog(TaskRows):
 
     def _keep(self, node: Any, number: int, made: tuple[int, ...]) -> None:
         """The rows of what a node keeps; `made` are its outputs."""
+        if not node._saved:
+            return
         now = self._contexts.now()
-        for slot, value in zip(node.slots, node._saved or (), strict=False):
+        for slot, value in zip(node.slots, node._saved, strict=False):
             for each in value if isinstance(value, list) else (value,):
                 if isinstance(each, SavedVariable):
                     tensor = self._kept(each, made)
@@ -207,7 +233,7 @@ class Catalog(TaskRows):
                     tensor, version, hooked = self.number_of(each), 0, False
                 else:
                     continue
-                name = self._writer.intern(slot)
+                name = self.texts[slot]
                 self.saved.append((number, name, tensor, version, now, int(hooked)))
 
     def _kept(self, saved: SavedVariable, made: tuple[int, ...]) -> int:
@@ -224,18 +250,21 @@ class Catalog(TaskRows):
 
         What a custom function returns was mostly made by calls inside it, and keeps its number.
         """
-        number = self._number()
+        base, number = self.base, self.next_number()
         self.recent.full_call(number, Made(op.name, site, _state().grad_enabled))
         if node is not None:
             node.seen = number
-        taken = tuple(self._input(t, frame) for t in inputs if isinstance(t, Tensor))
-        for source in inputs:
-            if isinstance(source, Tensor):
-                self._own(source)
+        sources = [t for t in inputs if isinstance(t, Tensor)]
+        taken = tuple([
+            (t.seen if t.seen > base else self.tensor(t, frame)) & ~1 for t in sources
+        ])  # fmt: skip
+        for source in sources:
+            if source._storage is not None:
+                self.storage_of(source, source.seen & ~1)
         made = []
         for nr, one in enumerate(t for t in outputs if t is not None):
-            known = one.seen > self.base
-            each = one.seen & ~1 if known else number if nr == 0 else self._number()
+            known = one.seen > base
+            each = one.seen & ~1 if known else number if nr == 0 else self.next_number()
             one.seen = each
             if not known:
                 self._describe(one, each, number, self._contexts.now())
@@ -245,8 +274,8 @@ class Catalog(TaskRows):
             self.recent.output(each, number)
             made.append(each)
         self.ops.append((
-            number, self._writer.intern(op.name), begin, end, taken, tuple(made),
-            number if node is not None else self.base, context, site, why(op, node),
+            number, self.texts[op.name], begin, end, taken, tuple(made),
+            number if node is not None else base, context, site, why(op, node),
         ))  # fmt: skip
         if node is not None:
             self._full_node(node, number, tuple(made), context, site, end)
@@ -256,7 +285,7 @@ class Catalog(TaskRows):
         self, node: Any, number: int, made: tuple[int, ...], context: int, site: int, end: int
     ) -> None:
         self.nodes.append((
-            number, self._writer.intern(type(node).__name__), node.sequence_nr, node.topological_nr,
+            number, self.texts[type(node).__name__], node.sequence_nr, node.topological_nr,
             number, made, context, site, end - self._contexts._start,
         ))  # fmt: skip
         self._write_out(node, number, made)
@@ -270,7 +299,7 @@ class Catalog(TaskRows):
         Where only the dims change, the call has been told with its node.
         """
         told = node is not None and node.seen > self.base
-        number = node.seen & ~1 if told else self._number()
+        number = node.seen & ~1 if told else self.next_number()
         self.recent.full_call(number, Made(op.name, site, _state().grad_enabled))
         if node is not None and not told:
             node.seen = number
@@ -280,7 +309,7 @@ class Catalog(TaskRows):
         written = self.number_of(target)
         if not told:
             self.ops.append((
-                number, self._writer.intern(op.name), begin, end, taken, (written,),
+                number, self.texts[op.name], begin, end, taken, (written,),
                 number if node is not None else self.base, context, site, why(op, node),
             ))  # fmt: skip
         storage = self.storage_of(target, written)
@@ -307,36 +336,6 @@ class Catalog(TaskRows):
             since = number + 2 if told else number  # its own edge goes to what made it before
             self.origins.append((written, since, self._number_of_made(edge[0], site), edge[1]))
         return number
-
-    def fused(
-        self, op: Any, inputs: Any, written: Any, begin: int, site: int, context: int,
-        frame: FrameType, look: Any,
-    ) -> None:  # fmt: skip
-        """One call that wrote to many tensors, to each as often as it is named."""
-        number, end = self._number(), perf_counter_ns()
-        self.recent.full_call(number, Made(op.name, site, _state().grad_enabled))
-        left = Counter(map(id, written))
-        targets = {id(each): each for each in written}
-        for target in targets.values():
-            if target.seen <= self.base:
-                self.tensor(target, frame, written=True)
-        taken = tuple(self._input(t, frame) for t in inputs)
-        numbers = tuple(self.number_of(target) for target in targets.values())
-        self.ops.append((
-            number, self._writer.intern(op.name), begin, end, taken, numbers, self.base, context,
-            site, why(op, None),
-        ))  # fmt: skip
-        t = end - self._contexts._start
-        for place, target in targets.items():
-            seen = self.number_of(target)
-            storage, last = self.storage_of(target, seen), version_of(target)
-            self.versions += [
-                (storage, seen, version - 1, version, number, site, context, t)
-                for version in range(last - left[place] + 1, last + 1)
-            ]
-            remember_write(target._versions, self.base, Write(last, op.name, site))
-            if look is not None:
-                look.wrote(number, target)
 
     def _number_of_made(self, node: Any, site: int) -> int:
         """The number of a node that a write has just made, as the new history of a tensor."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gradscope.record.compiled.functions import Functions
 
-LONG = 1 << 15
+LONG = 1 << 14
 """So many records in one process are worth it."""
 
 

@@ -25,8 +25,7 @@ NOBODYS = _held_once()
 
 def local_name(tensor: Any, frame: FrameType | None) -> str:
     """The name of a leaf, where it is a variable of the function that called or of its module."""
-    while frame is not None and is_ours(frame.f_code):
-        frame = frame.f_back
+    frame = _of_user(frame)
     if frame is None or not tensor.is_leaf:
         return ""
     for scope in (_locals_of(frame), frame.f_globals):
@@ -34,6 +33,21 @@ def local_name(tensor: Any, frame: FrameType | None) -> str:
             if value is tensor:
                 return name
     return ""
+
+
+def names_in(frame: FrameType | None) -> dict[int, str]:
+    """The same for many: the names of all there is, by its id."""
+    frame = _of_user(frame)
+    if frame is None:
+        return {}
+    scopes = (frame.f_globals, _locals_of(frame))
+    return {id(value): name for scope in scopes for name, value in reversed(list(scope.items()))}
+
+
+def _of_user(frame: FrameType | None) -> FrameType | None:
+    while frame is not None and is_ours(frame.f_code):
+        frame = frame.f_back
+    return frame
 
 
 def _locals_of(frame: FrameType) -> dict[str, Any]:

@@ -1,18 +1,12 @@
 """The probe over gradscope's own runtime: notes what it is told, with as little as it can.
 
-# Note [Numbers]
-One counter numbers everything, in steps of two. A call with one result takes one number for the
-call, its node, its result and the result's storage. A tensor's `seen` is its number, plus one if
-its gradient goes to the node of that number: so that an input's number says where its gradient
-goes. Calls, which mostly have a node, are told the odd one of the two. Numbers start above those of
-earlier recordings (`base`), which is how a tensor last seen then is known to be new. In the trace
-they are halved and count from 0.
+See Note [Numbers] in numbers.py.
 """
 
 from __future__ import annotations
 
 from sys import _getframe
-from threading import RLock, get_ident
+from threading import get_ident
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +15,7 @@ import numpy as np
 from gradscope.record.catalog import Catalog
 from gradscope.record.history import odd
 from gradscope.record.log import Log
+from gradscope.record.numbers import Numbers
 from gradscope.record.sites import Sites
 from gradscope.record.threads import ThreadNotes
 from gradscope.runtime import probe
@@ -39,7 +34,7 @@ if TYPE_CHECKING:
 
     from gradscope.record.answers import Answers
     from gradscope.record.compiled.functions import Functions
-    from gradscope.record.compiled.parts import Counter, Follower
+    from gradscope.record.compiled.parts import Follower
     from gradscope.record.contexts import Contexts
     from gradscope.record.layouts import Layouts
     from gradscope.record.log import Ints
@@ -50,15 +45,8 @@ if TYPE_CHECKING:
 ) = range(16)  # fmt: skip
 """Codes of single events; see trace/shorthand/runs.CODES."""
 
-WINDOW = 1 << 9
-"""How many numbers are given out between two rests. See Note [Small lists] in log.py."""
-
-LONG_WINDOW = 1 << 12
-"""The same when there are no lists to be kept small."""
-
 PACE = 8_000_000
 """After so many nanoseconds of a backward there is a rest, too."""
-
 
 TAKEN, BEGUN, ENDED = "taken", "begun", "ended"
 """How far a node has come that a thread attends to."""
@@ -71,50 +59,6 @@ SLOTS = (
 """Where C functions look; see functions.py for the order."""
 
 FOLLOWED = ((Node, "seen"), (GraphTask, "seen"), (GraphTask, "told"))
-
-
-class Numbers:
-    """Gives out odd numbers, never the same twice in a process, a window at a time."""
-
-    _last = 0
-    _lock = RLock()
-
-    def __init__(self) -> None:
-        self.base = Numbers._last
-        self.next: Any = None
-        self._counter: Counter | None = None
-        self.renew()
-
-    def renew(self) -> None:
-        """Begin a new window."""
-        size = 2 * (WINDOW if self._counter is None else LONG_WINDOW)
-        with Numbers._lock:
-            first = Numbers._last + 2
-            Numbers._last += size
-        if self._counter is None:
-            self.next = iter(range(first + 1, first + size, 2)).__next__
-        else:
-            self._counter.renew(first + 1, first + size)
-
-    def compile(self, functions: Functions, *, unused: bool) -> Counter:
-        """From now on, give them out by a C function; `unused`: from the first on."""
-        from gradscope.record.compiled.parts import Counter
-
-        self._counter = Counter(functions)
-        if unused:
-            self._counter.renew(self.base + 3, self.base + 2 + 2 * WINDOW)
-        else:
-            self.renew()
-        self.next = self._counter.next
-        return self._counter
-
-    def take(self) -> int:
-        """The next number less one, whatever window it is in."""
-        while True:
-            try:
-                return int(self.next()) - 1
-            except StopIteration:
-                self.renew()
 
 
 class NativeProbe(ThreadNotes):
@@ -242,7 +186,11 @@ class NativeProbe(ThreadNotes):
 
     def fused(self, op: Any, inputs: Any, written: Any, begin: int, state: Any) -> None:
         frame, context = _getframe(1), self.contexts.of(state)
-        self.catalog.fused(op, inputs, written, begin, self._site(frame), context, frame, self.look)
+        site, enabled = self._site(frame), state.grad_enabled
+        note = self.catalog.fused.note
+        number, targets = note(op, inputs, written, begin, site, context, frame, enabled)
+        for target in targets if self.look is not None else ():
+            self.look.wrote(number, target)
 
     def touched(self, tensor: Any) -> None:
         self.catalog.touched(tensor)

@@ -17,7 +17,8 @@ from gradscope.record.contexts import Contexts
 from gradscope.record.layouts import Layouts
 from gradscope.record.log import taken
 from gradscope.record.modules import Modules
-from gradscope.record.native import NativeProbe, Numbers
+from gradscope.record.native import NativeProbe
+from gradscope.record.numbers import Numbers
 from gradscope.record.operators import Operators
 from gradscope.record.recent import called, released
 from gradscope.record.sites import Sites
@@ -310,6 +311,7 @@ class Session:
         calls = taken(catalog.ops)
         nodes = taken(catalog.nodes)
         written = taken(catalog.versions)
+        fused = catalog.fused.take(self.start)
         contexts = np.array(self.contexts.rows, np.int64)  # after what names them was taken
         if calls:
             number, name, begin, end, inputs, outputs, node, context, site, why = zip(
@@ -333,13 +335,19 @@ class Session:
                 "module": where[:, 1], "stack": site, "thread": where[:, 0], "step": where[:, 3],
                 "t": t,
             })  # fmt: skip
+        names = ("storage", "tensor", "old", "new", "op", "stack", "context", "t")
         if written:
-            storage, tensor, old, new, op, site, context, t = zip(*written, strict=True)
-            block(schema.Version, {
-                "storage": ids(storage), "tensor": ids(tensor), "old": old, "new": new,
-                "op": ids(op), "stack": site, "thread": contexts[list(context), 0], "t": t,
-            })  # fmt: skip
+            single = map(np.array, zip(*written, strict=True))
+            self._versions(dict(zip(names, single, strict=True)), contexts)
+        if fused is not None:
+            self._versions(fused, contexts)
         self._full_links()
+
+    def _versions(self, columns: dict[str, Any], contexts: Ints) -> None:
+        for name in ("storage", "tensor", "op"):
+            columns[name] = self.ids(columns[name])
+        columns["thread"] = contexts[columns.pop("context"), 0]
+        self.writer.block(schema.Version, columns)
 
     def _full_links(self) -> None:
         """Edges and saved tensors that were written out in full."""

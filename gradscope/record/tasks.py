@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gradscope.record.contexts import Contexts
+    from gradscope.record.kept_once import Texts
     from gradscope.record.log import Ints
     from gradscope.record.recent import Recent
     from gradscope.record.sites import Sites
-    from gradscope.trace.writer import Writer
 
 
 class TaskRows:
@@ -27,9 +27,9 @@ class TaskRows:
     recent: Recent
     number_of_node: Callable[[Any], int]
     _contexts: Contexts
-    _number: Any
+    next_number: Any
     _sites: Sites
-    _writer: Writer
+    texts: Texts
 
     def __init__(self) -> None:
         self.tasks: list[dict[str, Any]] = []
@@ -40,7 +40,7 @@ class TaskRows:
     def task_begin(self, probe: Any, task: Any, root: Any, length: int, state: Any) -> None:
         from gradscope.record.native import ENTER, PUSH, TASK_BEGIN
 
-        number = self._number()
+        number = self.next_number()
         parent = task.parent
         counts, info = task.dependencies, task.exec_info or {}
         nodes, remaining = probe.counted(counts)
@@ -84,7 +84,7 @@ class TaskRows:
         probe.note(TASK_END, task, None, int(error is not None), at=now)
         if task.parent is not None:
             probe.note(LEAVE, task, None, task.reentrant_depth, at=now)
-        shown = self._writer.intern(text)
+        shown = self.texts[text]
         self.ended_tasks.append((task.seen, now - self._contexts._start, shown))
         if task.parent is None:
             self.on_task_end()
@@ -92,11 +92,11 @@ class TaskRows:
     def failed(self, probe: Any, task: Any, node: Any, error: BaseException) -> None:
         from gradscope.record.native import ERROR
 
-        intern = self._writer.intern
+        texts = self.texts
         message = described(error).partition(": ")[2]
         probe.fail(task, node)
-        probe.note(ERROR, task, node, intern(type(error).__name__), intern(message))
+        probe.note(ERROR, task, node, texts[type(error).__name__], texts[message])
 
     def hook(self, hook: Any) -> tuple[int, int]:
         """Where a hook was written, and its name."""
-        return self._sites.of_function(hook), self._writer.intern(name_of(hook))
+        return self._sites.of_function(hook), self.texts[name_of(hook)]
