@@ -14,7 +14,7 @@ from gradscope.runtime import generator_state
 from gradscope.runtime.dtypes import from_numpy
 from gradscope.runtime.forking import waited_for
 from gradscope.runtime.kernels import random, samplers
-from gradscope.runtime.kernels.support import HALVES, Array
+from gradscope.runtime.kernels.support import HALVES, LARGE, Array
 from gradscope.runtime.limits import finfo
 from gradscope.runtime.tensor_geometry import c_name
 
@@ -115,14 +115,21 @@ class Generator:
     def _unit(self, count: int, dtype: np.dtype[Any]) -> Array:
         """Return numbers in [0, 1): of two words for float64, of one for any other dtype."""
         wide = dtype == random.FLOAT64
-        make = random.unit_float64 if wide else random.unit_float32
+        return self._made(count, dtype, np.float64 if wide else np.float32, np.asarray)
+
+    def _made(
+        self, count: int, drawn: np.dtype[Any], dtype: Any, make: Callable[[Array], Array]
+    ) -> Array:
+        """Make something of each of so many numbers in [0, 1), drawn as for a dtype."""
+        wide = drawn == random.FLOAT64
+        unit = random.unit_float64 if wide else random.unit_float32
         if count <= _CHUNK:
-            return make(self._words(count << wide))
-        unit = np.empty(count, np.float64 if wide else np.float32)
+            return make(unit(self._words(count << wide)))
+        made = np.empty(count, dtype)
         for start in range(0, count, _CHUNK):  # words stay in the cache
-            part = unit[start : start + _CHUNK]
-            part[:] = make(self._words(part.size << wide))
-        return unit
+            part = made[start : start + _CHUNK]
+            part[:] = make(unit(self._words(part.size << wide)))
+        return made
 
     # Numbers
 
@@ -135,8 +142,10 @@ class Generator:
         _check_float(dtype, "check_uniform_bounds")
         _check_bounds(low, high, dtype)
         with self._lock:
-            unit = self._unit(math.prod(shape), dtype)
-        return random.between(unit, low, high, dtype).reshape(shape)
+            made = self._made(
+                math.prod(shape), dtype, dtype, lambda u: random.between(u, low, high, dtype)
+            )
+        return made.reshape(shape)
 
     def normal(
         self,
@@ -178,12 +187,20 @@ class Generator:
         # For a half PyTorch draws the tail once, for other floats twice.
         unit = self._unit(whole if dtype in HALVES else count, dtype)
         if whole == count:
-            return random.scaled(random.normal_blocks(unit), mean, std)
+            return self._scaled_blocks(unit, mean, std)
         tail = self._unit(random.BLOCK, dtype)
         blocks = random.normal_blocks(np.concatenate([unit[:whole], tail]))
         overlap = whole + random.BLOCK - count
         values = np.concatenate([blocks[: whole - overlap], blocks[whole:]])
         return random.scaled(values, mean, std)
+
+    def _scaled_blocks(self, unit: Array, mean: float, std: float) -> Array:
+        """Turn uniform numbers into normal ones, where they are."""
+        many = unit.size >= LARGE
+        for start in range(0, unit.size, _CHUNK):
+            part = unit[start : start + _CHUNK]
+            part[:] = random.scaled(random.normal_blocks(part, many=many), mean, std)
+        return unit
 
     def normal_around(self, mean: Array, std: Array) -> Array:
         """Return one normal number for each mean and standard deviation of two equal shapes."""
@@ -242,8 +259,8 @@ class Generator:
             raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
         shape = () if shape is None else shape
         with self._lock:
-            unit = self._unit(math.prod(shape), random.FLOAT64)
-        return np.asarray(unit < p).reshape(shape)
+            made = self._made(math.prod(shape), random.FLOAT64, np.bool_, lambda u: u < p)
+        return made.reshape(shape)
 
     def exponential(self, shape: Shape, dtype: Any, rate: float = 1.0) -> Array:
         """Return waiting times for what happens `rate` times in a unit of time."""
@@ -252,8 +269,16 @@ class Generator:
         dtype = np.dtype(dtype)
         _check_float(dtype, "exponential_")
         with self._lock:
-            unit = self._unit(math.prod(shape), random.FLOAT64)
-        return random.exponential(unit, rate, dtype).reshape(shape)
+            if dtype == random.FLOAT64:
+                unit = self._unit(math.prod(shape), dtype)
+                return random.exponential(unit, rate, dtype).reshape(shape)
+            made = self._made(
+                math.prod(shape),
+                random.FLOAT64,
+                dtype,
+                lambda u: random.exponential(u, rate, dtype),
+            )
+        return made.reshape(shape)
 
     def gamma(self, shapes: Array) -> Array:
         """Return float64 gamma numbers, one of each shape."""

@@ -135,9 +135,12 @@ def normal_pairs(unit: Array) -> Array:
     return result
 
 
-def normal_blocks(unit: Array) -> Array:
-    """Return normal numbers in place of uniform ones, block by block: the path of many numbers."""
-    if unit.size >= LARGE:
+def normal_blocks(unit: Array, *, many: bool = False) -> Array:
+    """Return normal numbers in place of uniform ones, block by block: the path of many numbers.
+
+    These may be but some of `many`.
+    """
+    if many or unit.size >= LARGE:
         return np.asarray(fast().normal_blocks(unit))
     return plain_normal_blocks(unit)
 

@@ -63,12 +63,35 @@ class RMSpropOptions(NamedTuple):
     maximize: bool
 
 
+PART = 1 << 14
+"""How many numbers are widened at a time."""
+
+
 def multiply_add(x: Array, y: Any, z: Array) -> Array:
     """Return x * y + z, rounded once for float32. See Note [Rounded once]."""
     if x.dtype != np.float32:
         return np.asarray(x * y + z)
+    arrays = [x, z] if np.ndim(y) == 0 else [x, z, y]
+    alike = all(each.shape == x.shape and each.flags.c_contiguous for each in arrays)
+    if x.size > PART and alike:
+        return _multiply_add_by_parts(x, y, z)
     wide = np.multiply(x, y, dtype=np.float64)
     return np.asarray(wide + z).astype(np.float32)
+
+
+def _multiply_add_by_parts(x: Array, y: Any, z: Array) -> Array:
+    """The same without memory for all the wide numbers at once."""
+    made = np.empty_like(x)
+    flat, first, added = made.reshape(-1), x.reshape(-1), z.reshape(-1)
+    factors = y.reshape(-1) if np.ndim(y) else None
+    memory = np.empty(PART, np.float64)
+    for start in range(0, flat.size, PART):
+        part = slice(start, start + PART)
+        numbers = first[part]
+        factor = y if factors is None else factors[part]
+        wide = np.multiply(numbers, factor, out=memory[: numbers.size], dtype=np.float64)
+        flat[part] = np.add(wide, added[part], out=wide)
+    return made
 
 
 def between(start: Array, end: Array, weight: float) -> Array:
