@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradscope.runtime.kernels.support import Family
-
 SMALL = 4096
 """Arrays of at most so many elements are looked at in one piece."""
 
@@ -18,9 +16,6 @@ are too few for NumPy's library to start threads on."""
 
 # What methods of arrays call in the end.
 summed, minimum, maximum = np.add.reduce, np.minimum.reduce, np.maximum.reduce
-
-COMPILED = Family("fast_statistics", 1 << 6)
-"""Kernels for arrays of single and double precision whose elements lie one after the other."""
 
 FIRST = 8
 """How many bad elements are named."""
@@ -51,27 +46,10 @@ NOTHING = Statistics(0, 0, 0, 0, 0, nan, nan, nan, nan, nan, ())
 def statistics(array: Any) -> Statistics:
     """What an array holds. It is only read, and nothing of it is kept."""
     size = array.size
-    if array.dtype.char in "fd" and COMPILED.wins(size):
-        found = _compiled(array, size)
-        if found is not None:
-            return found
     if size <= SMALL:
         return _of(array.ravel()) if size else NOTHING
     flat = array.reshape(-1)
     return _joined([_of(flat[i : i + CHUNK]) for i in range(0, size, CHUNK)])
-
-
-def _compiled(array: Any, size: int) -> Statistics | None:
-    """The same by a compiled kernel, of elements that are all finite; None for others."""
-    flags = array.flags
-    if not (flags.c_contiguous or flags.f_contiguous):
-        array = np.ascontiguousarray(array)
-    flat = array.ravel("K")
-    finite, zero, low, high, total, squares = COMPILED.kernels.measured(flat)
-    if not (finite and isfinite(total) and isfinite(squares)):
-        return None
-    norm = sqrt(squares)
-    return Statistics(size, 0, 0, 0, zero, low, high, total / size, norm / sqrt(size), norm, ())
 
 
 def _of(flat: Any) -> Statistics:

@@ -21,8 +21,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import orjson
 
-from gradscope.record.log import taken
-from gradscope.record.statistics import Statistics, statistics
+from gradscope.record.history import version_of
+from gradscope.record.log import Log, taken
+from gradscope.record.measured import Measured, named
+from gradscope.record.statistics import Statistics
 from gradscope.runtime.autograd.engine import GraphRoot
 from gradscope.runtime.autograd.input_buffer import MADE
 from gradscope.runtime.state import local
@@ -31,7 +33,11 @@ from gradscope.trace.schema import NONE, Finding, Place, Value
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gradscope.record.log import Ints
     from gradscope.record.session import Session
+
+COUNTS, SIZES = Statistics._fields[:5], Statistics._fields[5:-1]
+ndarray = np.ndarray
 
 WHOLE = 256
 """Tensors of at most so many elements are kept whole, where values are wanted."""
@@ -68,7 +74,9 @@ class Look:
         self._session = session
         self._base = session.base
         self._whole = whole
-        self._notes: list[tuple[Any, ...]] = []
+        self._notes = Log(10)
+        self._note = self._notes.note
+        self._measured = Measured()
         self.paths: list[tuple[int, str]] = []  # the dispatch keys each call went through
         self._written = 0
         self._findings: list[tuple[Any, ...]] = []
@@ -85,38 +93,51 @@ class Look:
         call = number & ~1
         if self._whole:
             self.paths.append((call, state.path))
-        self._note(Place.OP_OUTPUT, made._array, call, self._base, 0, call, state.task)
+        self._result(call, 0, made._array, call, state.task)
 
     def called(self, number: int, outputs: Sequence[Any]) -> None:
         """The results of a call that was written out in full; those known before were looked at."""
-        task = local.state.task
+        state = local.state
         if self._whole:
-            self.paths.append((number, local.state.path))
+            self.paths.append((number, state.path))
         for index, made in enumerate(outputs):
             if made is not None and made.seen >= number:
-                tensor = made.seen & ~1
-                self._note(Place.OP_OUTPUT, made._array, number, self._base, index, tensor, task)
+                self._result(number, index, made._array, made.seen & ~1, state.task)
 
     def wrote(self, number: int, target: Any) -> None:
         """What a call wrote into a tensor."""
+        state = local.state
         if self._whole:
-            self.paths.append((number, local.state.path))
-        task, tensor = local.state.task, target.seen & ~1
-        self._note(Place.OP_OUTPUT, target._array, number, self._base, 0, tensor, task)
+            self.paths.append((number, state.path))
+        self._measured.forget()
+        self._result(number, 0, target._array, target.seen & ~1, state.task)
+
+    def _result(self, call: int, index: int, array: Any, tensor: int, task: Any) -> None:
+        row = self._measured.row(array)
+        nr = self._base if task is None else task.seen
+        self._row(Place.OP_OUTPUT, array, row, call, self._base, index, tensor, nr)
 
     def unknown(self, tensor: Any, number: int) -> None:
         """A tensor that no call made is used for the first time."""
-        node, nr, task = self._handing.now or (self._base, 0, self._base)
-        self._row(Place.LEAF, tensor._array, self._base, node, nr, number, task)
+        array = tensor._array
+        handing = self._handing.now
+        if handing is None:
+            row, node, nr, task = self._measured.row(array), self._base, 0, self._base
+        else:
+            node, nr, task = handing
+            row = self._measured.of_gradient(array)
+        self._row(Place.LEAF, array, row, self._base, node, nr, number, task)
 
     def seed(self, task: Any, node: Any, nr: int, grad: Any) -> None:
         """A gradient that backward starts from."""
+        self._measured.forget()
         self._at(Place.SEED, task, node, nr, grad)
 
     def inputs(self, task: Any, node: Any, grads: Sequence[Any]) -> None:
         """The gradients a node takes, just before it runs."""
         for nr, grad in enumerate(grads):
-            self._at(Place.NODE_INPUT, task, node, nr, grad)
+            if grad is not None:
+                self._at(Place.NODE_INPUT, task, node, nr, grad)
 
     def sent(
         self,
@@ -135,14 +156,12 @@ class Look:
         if node.__class__ is not GraphRoot and node not in self._sent:  # a root's are the seeds
             self._sent_on(task, node, index, grad)
         if how != MADE:
-            self._at(Place.BUFFER, task, following, nr, summed)
+            self._at(Place.BUFFER, task, following, nr, summed, written=True)
 
     def _sent_on(self, task: Any, node: Any, index: int, grad: Any) -> None:
-        returned = self._returned.get(node)
-        tensor = self._base if returned is None or index >= len(returned) else returned[index]
-        array = grad._array if hasattr(grad, "_array") else grad
-        number = self._session.catalog.number_of_node(node)
-        self._row(Place.NODE_OUTPUT, array, self._base, number, index, tensor, task.seen)
+        returned = self._returned.get(node, ())
+        tensor = returned[index] if index < len(returned) else None
+        self._at(Place.NODE_OUTPUT, task, node, index, grad, tensor)
 
     def outputs(self, task: Any, node: Any, grads: Sequence[Any]) -> None:
         """All gradients a node returned, where hooks are going to change them."""
@@ -158,12 +177,14 @@ class Look:
 
     def hooked(self, task: Any, node: Any, nr: int, grads: Sequence[Any]) -> None:
         """The gradients after a hook; `nr` is the first one's place."""
+        self._measured.forget()
         for place, grad in enumerate(grads):
             if grad is not None:
                 self._at(Place.HOOK, task, node, nr + place, grad, self._known(grad))
 
     def stepped(self, task: Any, node: Any, leaf: Any) -> None:
         """A leaf's `.grad` after a hook that is told of it."""
+        self._measured.forget()
         grad = leaf._meta.grad
         if grad is not None:
             self._at(Place.HOOK, task, node, 0, grad, self._session.catalog.number_of(leaf))
@@ -172,13 +193,19 @@ class Look:
         """A leaf's `.grad` after a gradient arrived in it."""
         catalog, grad = self._session.catalog, leaf._meta.grad
         number = catalog.number_of(leaf)
-        self._at(Place.GRAD, task, node, 0, grad, number)
+        written = version_of(grad) > 0  # else it is what arrived, or a copy
+        self._at(Place.GRAD, task, node, 0, grad._array, number, written=written)
         if self._grads.get(number) != grad.seen & ~1 or grad.seen <= self._base:
-            self.handed(node, (grad,), NONE)
+            self._hand(node, (grad,), NONE)
             self._grads[number] = grad.seen & ~1
+        self._measured.drop(grad._array)
 
     def handed(self, node: Any, grads: Sequence[Any], nr: int = 0) -> None:
         """Gradients that a user is about to see. See Note [Handed out]."""
+        self._hand(node, grads, nr)
+        self._measured.forget()
+
+    def _hand(self, node: Any, grads: Sequence[Any], nr: int) -> None:
         catalog, task = self._session.catalog, local.state.task
         from_node = catalog.number_of_node(node)
         for place, grad in enumerate(grads):
@@ -192,6 +219,7 @@ class Look:
 
     def returned(self, node: Any, grads: Sequence[Any]) -> None:
         """The gradients that a user's backward returned."""
+        self._measured.forget()
         self._returned[node] = [self._known(grad) for grad in grads]
 
     # -- notes ------------------------------------------------------------------------------------
@@ -202,42 +230,59 @@ class Look:
         return int(seen & ~1) if seen > self._base else self._base
 
     def _at(
-        self, place: Place, task: Any, node: Any, nr: int, grad: Any, tensor: int | None = None
+        self,
+        place: Place,
+        task: Any,
+        node: Any,
+        nr: int,
+        grad: Any,
+        tensor: int | None = None,
+        *,
+        written: bool = False,
     ) -> None:
         """A gradient, array or tensor, at an input or output of a node."""
-        if grad is None:
-            return
-        array = grad._array if hasattr(grad, "_array") else grad
-        number = self._session.catalog.number_of_node(node)
+        if grad.__class__ is ndarray:
+            array, row = grad, self._measured.of_gradient(grad, written=written)
+        else:
+            array = grad._array
+            row = self._measured.row(array)
+        number = node.seen
+        if number <= self._base:
+            number = self._session.catalog.number_of_node(node)
         known = self._base if tensor is None else tensor
-        self._row(place, array, self._base, number, nr, known, task.seen)
-
-    def _note(
-        self, place: Place, array: Any, op: int, node: int, index: int, tensor: int, task: Any
-    ) -> None:
-        self._row(place, array, op, node, index, tensor, self._base if task is None else task.seen)
+        self._row(place, array, row, self._base, number, nr, known, task.seen)
 
     def _row(
-        self, place: Place, array: Any, op: int, node: int, index: int, tensor: int, task: int
+        self,
+        place: Place,
+        array: Any,
+        row: tuple[int, bool],
+        op: int,
+        node: int,
+        index: int,
+        tensor: int,
+        task: int,
     ) -> None:
-        found = statistics(array)
         session = self._session
         now = perf_counter_ns() - session.start
-        data = _json(array) if self._whole and array.size <= WHOLE else ""
+        data = 0
+        if self._whole and array.size <= WHOLE:
+            data = session.writer.intern(_json(array))
         step = session.contexts.step
         task = max(task, self._base)  # one that began before the recording is unknown
-        self._notes.append((place, op, node, index, tensor, task, step, now, found, data))
-        if found.bad and self._missing:
-            self._found(place, op, node, now, found)
+        self._note(place, op, node, index, tensor, task, step, now, row[0], data)
+        if row[1] and self._missing:
+            self._found(place, op, node, now, row[0])
 
-    def _found(self, place: Place, op: int, node: int, now: int, found: Statistics) -> None:
+    def _found(self, place: Place, op: int, node: int, now: int, row: int) -> None:
         """The first NaN or Inf of the recording."""
         intern = self._session.writer.intern
-        for kind, count in (("nan", found.nan), ("inf", found.posinf + found.neginf)):
+        size, nans, infinite = self._measured.counts(row)
+        for kind, count in (("nan", nans), ("inf", infinite)):
             if count and kind in self._missing:
                 self._missing.discard(kind)
                 name = {"nan": "NaN", "inf": "Inf"}[kind]
-                message = f"the first {name} is {SHOWN[place]}: {count} of {found.size} elements"
+                message = f"the first {name} is {SHOWN[place]}: {count} of {size} elements"
                 stack = self._session.sites.here(2)
                 self._findings.append((
                     len(self._missing), intern(kind), intern(message), int(place), op, node, stack,
@@ -248,8 +293,8 @@ class Look:
 
     def flush(self) -> None:
         """Hand all notes so far to the writer."""
-        notes = taken(self._notes)
-        if notes:
+        notes = self._notes.take()
+        if notes.shape[1]:
             self._values(notes)
         findings = taken(self._findings)
         if findings:
@@ -260,20 +305,25 @@ class Look:
                 "node": ids(node), "seq": [NONE] * len(id), "stack": stack, "t": t,
             })  # fmt: skip
 
-    def _values(self, notes: list[tuple[Any, ...]]) -> None:
-        place, op, node, index, tensor, task, step, t, found, data = zip(*notes, strict=True)
-        first, self._written = self._written, self._written + len(notes)
-        ids, intern = self._session.ids, self._session.writer.intern
-        names = Statistics._fields
-        counts = dict(zip(names, map(list, zip(*found, strict=True)), strict=True))
-        self._session.writer.block(Value, {
-            "id": list(range(first, self._written)), "place": list(map(int, place)),
-            "op": ids(op), "node": ids(node), "index": list(index), "tensor": ids(tensor),
-            "task": ids(task), "step": list(step), "seq": [NONE] * len(notes), "t": list(t),
-            "count": counts["size"],
-            **{name: np.array(counts[name]) for name in names if name not in {"size", "bad"}},
-            "bad": counts["bad"], "data": [intern(text) if text else 0 for text in data],
-        })  # fmt: skip
+    def _values(self, notes: Ints) -> None:
+        place, op, node, index, tensor, task, step, t, row, data = notes
+        first, self._written = self._written, self._written + len(row)
+        ids = self._session.ids
+        cells = self._measured.read(row)
+        measured = dict(zip(Statistics._fields, np.ascontiguousarray(cells.T), strict=False))
+        counts = {name: measured[name].astype(np.int64) for name in COUNTS}
+        bad: list[tuple[int, ...]] = [()] * len(row)
+        for at in np.flatnonzero(counts["nan"] + counts["posinf"] + counts["neginf"]).tolist():
+            bad[at] = named(cells[at])
+        columns = {
+            "id": np.arange(first, self._written), "place": place, "op": ids(op),
+            "node": ids(node), "index": index, "tensor": ids(tensor), "task": ids(task),
+            "step": step, "seq": np.full(len(row), NONE), "t": t, "count": counts.pop("size"),
+            **counts, **{name: measured[name] for name in SIZES}, "data": data,
+        }  # fmt: skip
+        for column in columns.values():
+            column.flags.writeable = False  # nobody else holds it
+        self._session.writer.block(Value, {**columns, "bad": bad})
 
 
 def _json(array: Any) -> str:

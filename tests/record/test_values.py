@@ -12,6 +12,7 @@ import pytest
 
 import gradscope.runtime as torch
 from gradscope.analysis.births import births
+from gradscope.record.measured import Measured
 from gradscope.record.recorder import record
 from gradscope.trace.codec import load
 from gradscope.trace.run import Trace
@@ -328,6 +329,111 @@ def test_two_leaves_do_not_share_a_gradient_when_looked_at() -> None:
     x.grad.add_(100)
 
     assert y.grad.tolist() == [1.0, 1.0]
+
+
+# -- what is known again -----------------------------------------------------------------------
+
+
+def seen(program: Callable[[], object]) -> list[Any]:
+    """All that values say, without when."""
+    return [
+        (row.place, row.node, row.index, row.tensor, row.count, row.nan, row.posinf, row.zero,
+         row.min, row.max, pytest.approx(row.mean), pytest.approx(row.norm), row.bad)
+        for row in traced(program).rows(Value)
+    ]  # fmt: skip
+
+
+def assert_knowing_changes_nothing(
+    program: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = seen(program)
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            Measured, "of_gradient", lambda self, array, *, written=False: self.row(array)
+        )
+        assert found == seen(program)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_gradients_known_again_are_as_they_are(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(4):
+        assert_knowing_changes_nothing(lambda seed=seed: run(shape, seed, False), monkeypatch)
+
+
+def doubled_in_place(ctx: Any, grad: Any) -> Any:
+    grad.mul_(2)
+    return grad
+
+
+def doubled_by_numpy(ctx: Any, grad: Any) -> Any:
+    grad.numpy()[...] *= 2
+    return grad
+
+
+def shared_by_two(backward: Any) -> Callable[[], object]:
+    """Two branches get one gradient, and the one that runs first writes into it."""
+
+    def program() -> None:
+        mine = function(torch, lambda ctx, x: x * 1, backward)
+        x, y = leaf(1.0, 2.0), leaf(3.0, 4.0)
+        (mine.apply(x * 1) + mine.apply(y * 1)).sum().backward()
+
+    return program
+
+
+def hooked(hook: Callable[[Any], object]) -> Callable[[], object]:
+    def program() -> None:
+        x, y = leaf(1.0, 2.0), leaf(3.0, 4.0)
+        left, right = x * 1, y * 1
+        right.register_hook(hook)
+        (left + right.view(2, 1).view(2)).sum().backward()
+
+    return program
+
+
+def by_numpy(grad: Any) -> None:
+    grad.numpy()[...] *= 3
+
+
+def by_mul(grad: Any) -> None:
+    grad.mul_(3)
+
+
+def added_to_the_seed() -> None:
+    x, seed = leaf(1.0, 2.0), torch.tensor([3.0, 4.0])
+    x.grad = seed
+    (x + leaf(1.0, 1.0)).backward(seed)
+
+
+def leaves_with_one_gradient() -> None:
+    x, y = leaf(1.0, 2.0), leaf(1.0, 2.0)
+    x.grad = y.grad = torch.ones(2)
+    (x * 2 + y * 3).sum().backward()
+
+
+def stepping_in_a_hook() -> None:
+    x, y = leaf(1.0, 2.0), leaf(1.0, 2.0)
+    x.register_post_accumulate_grad_hook(lambda x: by_numpy(x.grad))
+    (x + y).sum().backward()
+    (x + y).sum().backward()
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        shared_by_two(doubled_in_place),
+        shared_by_two(doubled_by_numpy),
+        hooked(by_numpy),
+        hooked(by_mul),
+        added_to_the_seed,
+        leaves_with_one_gradient,
+        stepping_in_a_hook,
+    ],
+)
+def test_gradients_written_to_on_the_way_are_looked_at_again(
+    program: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert_knowing_changes_nothing(program, monkeypatch)
 
 
 # -- rows ------------------------------------------------------------------------------------------
