@@ -19,7 +19,7 @@ from gradscope.runtime.op import (
     refuses,
     shows,
 )
-from gradscope.runtime.ops import METHODS, both, method
+from gradscope.runtime.ops import both, method
 from gradscope.runtime.ops.words import alias, beside, with_number, zeros_like
 from gradscope.runtime.outs import written
 
@@ -370,8 +370,7 @@ def positive(input):
     return input
 
 
-alias(sub, "subtract")
-alias(mul, "multiply")
-alias(div, "divide", "true_divide")
-alias(neg, "negative")
-METHODS.update(subtract_=sub_, multiply_=mul_, divide_=div_, true_divide_=div_, negative_=neg_)
+alias(sub, "subtract", twin=sub_)
+alias(mul, "multiply", twin=mul_)
+alias(div, "divide", "true_divide", twin=div_)
+alias(neg, "negative", twin=neg_)

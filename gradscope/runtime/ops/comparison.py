@@ -145,8 +145,8 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False):
     return wrapped_on(found, getattr(elements, "device", None))
 
 
-alias(ne, "not_equal")
-alias(lt, "less")
-alias(le, "less_equal")
-alias(gt, "greater")
-alias(ge, "greater_equal")
+alias(ne, "not_equal", twin=ne_)
+alias(lt, "less", twin=lt_)
+alias(le, "less_equal", twin=le_)
+alias(gt, "greater", twin=gt_)
+alias(ge, "greater_equal", twin=ge_)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradscope.runtime import devices, dtypes, factories, formats
+from gradscope.runtime import creation, devices, dtypes, factories, formats
 from gradscope.runtime.autograd.forward_grad import fw_grad
 from gradscope.runtime.dims import sizes
 from gradscope.runtime.op import (
@@ -159,6 +159,19 @@ def _new(name, maker):
 _new("new_zeros", factories.zeros)
 _new("new_ones", factories.ones)
 _new("new_empty", factories.empty)
+
+
+@method
+def new_empty_strided(
+    self, size, stride, *, dtype=None, layout=None, device=None, requires_grad=False, **_
+):
+    return creation.empty_strided(
+        size,
+        stride,
+        dtype=dtype or self.dtype,
+        device=device or self.device,
+        requires_grad=requires_grad,
+    )
 
 
 @method

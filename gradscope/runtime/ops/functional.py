@@ -146,7 +146,9 @@ def _twin_functions():
     """What `nn.functional` calls relu_, elu_ and so on."""
     for name in ("celu", "elu", "hardtanh", "leaky_relu", "selu", "threshold"):
         plain = FUNCTIONS.get(name) or NN_FUNCTIONS[name]
-        NN_FUNCTIONS[f"{name}_"] = _in_place(f"{name}_", plain)
+        made = NN_FUNCTIONS[f"{name}_"] = _in_place(f"{name}_", plain)
+        if name in ("celu", "selu", "threshold"):
+            FUNCTIONS[f"{name}_"] = made
 
 
 def _in_place(name, plain):

@@ -313,6 +313,7 @@ addr = op(
     vec1=lambda grad, vec2, alpha: _times(w.mv(grad, vec2), alpha),
     vec2=lambda grad, vec1, alpha: _times(w.mv(w.t(grad), vec1), alpha),
 )
+addr_ = inplace(addr)
 trace = op(
     "TraceBackward0",
     lambda self: _trace(self),

@@ -256,6 +256,25 @@ def float_power(input, exponent):
     return pow__Tensor_Tensor(input.to(wide), exponent.to(wide))
 
 
+@method
+def float_power_(self, exponent):
+    wide = dtypes.float64
+    if self.is_complex() or isinstance(exponent, complex) or _is_complex(exponent):
+        wide = dtypes.complex128
+    if self.dtype is not wide:
+        raise RuntimeError(
+            f"the base given to float_power_ has dtype {self.dtype.scalar_name} but the "
+            f"operation's result requires dtype {wide.scalar_name}"
+        )
+    if is_number(exponent):
+        return pow___Tensor_Scalar(self, exponent)
+    return pow___Tensor_Tensor(self, exponent.to(wide))
+
+
+def _is_complex(given):
+    return not is_number(given) and given.is_complex()
+
+
 @both
 def remainder(input, other, *, out=None):
     """What is left of a division; it has the sign of `other`."""

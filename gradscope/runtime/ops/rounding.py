@@ -175,5 +175,5 @@ def round_(self, *, decimals=None):
     return round___default(self) if decimals is None else round___decimals(self, decimals)
 
 
-alias(trunc, "fix")
-alias(abs, "absolute")
+alias(trunc, "fix", twin=trunc_)
+alias(abs, "absolute", twin=abs_)

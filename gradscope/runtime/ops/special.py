@@ -20,7 +20,7 @@ from gradscope.runtime.op import (
     refuses,
     w,
 )
-from gradscope.runtime.ops import both, function, method
+from gradscope.runtime.ops import METHODS, both, function, method
 from gradscope.runtime.ops.words import (
     ONE,
     Constant,
@@ -261,7 +261,14 @@ def polygamma(n, input):
     return polygamma__n(input, n)
 
 
-alias(atan2, "arctan2")
+def _polygamma_method(self, n):
+    return polygamma__n(self, n)
+
+
+METHODS["polygamma"] = _polygamma_method
+
+
+alias(atan2, "arctan2", twin=atan2_)
 function_alias(lgamma, "special.gammaln")
 function_alias(digamma, "special.digamma", "special.psi")
 function_alias(polygamma, "special.polygamma")

@@ -130,10 +130,12 @@ def no_derivative(name: str) -> Any:
     return formula
 
 
-def alias(made: Any, *names: str) -> Any:
-    """Offer a function or row under other names too, wherever it is offered."""
+def alias(made: Any, *names: str, twin: Any = None) -> Any:
+    """Offer a function or row under other names too, wherever it is offered; `twin`: in place."""
     for name in names:
         FUNCTIONS[name] = METHODS[name] = made
+        if twin is not None:
+            METHODS[f"{name}_"] = twin
     return made
 
 

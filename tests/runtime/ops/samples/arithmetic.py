@@ -179,6 +179,16 @@ samples(
     Sample(lambda torch, x: 0**x, Real((3,), 1, 2), order=1, dtypes=("float32", "int64")),
 )
 samples("pow", Sample(lambda torch, x: torch.pow(x, 2), (3, 4)))
+samples(
+    "float_power_",
+    Sample(lambda torch, x: x.clone().double().float_power_(3), (3, 4)),
+    Sample(lambda torch, x, y: x.clone().double().float_power_(y), Real((3, 4), 0.2, 2), (4,)),
+)
+wrong(
+    "float_power_",
+    Wrong(lambda torch, x: x.float().float_power_(2), (3,)),
+    Wrong(lambda torch, x: x.clone().float_power_(2j), (3,)),
+)
 samples("pow_", Sample(lambda torch, x: x.clone().pow_(2), (3, 4)))
 samples("pow_.Tensor_Scalar", Sample(lambda torch, x: x.clone().pow_(3), (3, 4)))
 samples(

@@ -15,9 +15,7 @@ UNARY = {
     Real((3, 4), 1.2, 3): "acosh arccosh",
     Real((3, 4), 0.1, 0.9): "logit",
 }
-NO_TWIN = {"fix", "absolute", *["arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh"]}
-"""Aliases whose in-place form is not offered."""
-NO_TWIN_GRADIENT = {"asinh", "acosh", "atanh"}
+NO_TWIN_GRADIENT = {"asinh", "acosh", "atanh", "arcsinh", "arccosh", "arctanh"}
 """PyTorch has no derivative of their in-place form."""
 KINDS = ("float32", "float16", "bfloat16", "int64", "uint8", "bool", "complex128")
 REAL_KINDS = KINDS[:-1]
@@ -35,16 +33,15 @@ for _domain, _names in UNARY.items():
             ),
             Sample(lambda torch, x, name=_name: getattr(torch, name)(x), (2, 0, 3), dtypes=()),
         )
-        if _name not in NO_TWIN:
-            samples(
-                f"{_name}_",
-                Sample(
-                    lambda torch, x, name=_name: getattr(x.clone(), f"{name}_")(),
-                    _domain,
-                    dtypes=REAL_KINDS if _name == "abs" else KINDS,
-                    grad=_name not in NO_TWIN_GRADIENT,
-                ),
-            )
+        samples(
+            f"{_name}_",
+            Sample(
+                lambda torch, x, name=_name: getattr(x.clone(), f"{name}_")(),
+                _domain,
+                dtypes=REAL_KINDS if _name in {"abs", "absolute"} else KINDS,
+                grad=_name not in NO_TWIN_GRADIENT,
+            ),
+        )
 
 SPECIAL = Fixed([float("nan"), float("inf"), -float("inf"), -0.0, 0.0, 1.5, -2.5, 3.5, 1e300])
 for _name in [
@@ -94,7 +91,11 @@ samples(
     Sample(lambda torch, x: torch.polygamma(1, x), POSITIVE),
     Sample(lambda torch, x: torch.polygamma(2, x), POSITIVE),
 )
-samples("polygamma", Sample(lambda torch, x: torch.polygamma(1, x), POSITIVE))
+samples(
+    "polygamma",
+    Sample(lambda torch, x: torch.polygamma(1, x), POSITIVE),
+    Sample(lambda torch, x: x.polygamma(2), POSITIVE),
+)
 samples("special.polygamma", Sample(lambda torch, x: torch.special.polygamma(1, x), POSITIVE))
 
 for _name in ("atan2", "arctan2", "hypot", "logaddexp", "logaddexp2", "fmax", "fmin"):
@@ -110,7 +111,7 @@ for _name in ("atan2", "arctan2", "hypot", "logaddexp", "logaddexp2", "fmax", "f
             lambda torch, x, y, name=_name: getattr(torch, name)(x, y), (), (2,), dtypes=REAL_KINDS
         ),
     )
-for _name in ("atan2_", "hypot_"):
+for _name in ("atan2_", "arctan2_", "hypot_"):
     samples(
         _name, Sample(lambda torch, x, y, name=_name: getattr(x.clone(), name)(y), (3, 4), (4,))
     )
@@ -131,6 +132,16 @@ samples("xlogy_.Tensor", Sample(lambda torch, x, y: x.clone().xlogy_(y), (3, 4),
 samples("xlogy_.Scalar_Other", Sample(lambda torch, x: x.clone().xlogy_(2.5), (3, 4)))
 samples("xlogy_", Sample(lambda torch, x: x.clone().xlogy_(2.5), (3, 4)))
 
+for _name in ("not_equal", "less", "less_equal", "greater", "greater_equal"):
+    samples(
+        f"{_name}_",
+        Sample(
+            lambda torch, x, y, name=_name: getattr(x.clone(), f"{name}_")(y),
+            (3, 4),
+            (4,),
+            grad=False,
+        ),
+    )
 for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
     samples(
         _name,

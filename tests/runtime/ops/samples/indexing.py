@@ -484,4 +484,11 @@ cases(
     dtypes=("int64",),
     grad=False,
 )
+cases(
+    "new_empty_strided",
+    [SHAPE],
+    "x.new_empty_strided((2, 3), (1, 2)).zero_()",
+    dtypes=(),
+    grad=False,
+)
 cases("new_empty", [SHAPE], "x.new_empty(2, 3).zero_()", "x.new_empty((0,))", dtypes=(), grad=False)

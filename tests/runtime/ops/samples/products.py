@@ -76,6 +76,12 @@ cases(
     "x.addr(y, z, beta=2, alpha=3)",
     dtypes=("float32",),
 )
+cases(
+    "addr_",
+    [M, (2,), V],
+    "x.mul(1).addr_(y, z)",
+    dtypes=(),
+)
 cases("trace", [(3, 3)], "x.trace()", "torch.trace(x)", dtypes=("float32", "int64"))
 cases("trace", [M], "x.trace()", dtypes=())
 faults("trace", [V], "x.trace()")
