@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any, Final, final
 
 from gradscope.runtime import devices, dtypes
+from gradscope.runtime.kernels.spread import set_kernel_threads
 from gradscope.runtime.kernels.threads import blas_threads, set_blas_threads
 from gradscope.runtime.warned import warn_once
 
@@ -58,7 +59,7 @@ def _by_itself() -> int:
 
 
 def set_num_threads(count: int) -> None:
-    """Let products of matrices run in so many threads; everything else runs in the caller's."""
+    """Let products of matrices and compiled kernels of large arrays run in so many threads."""
     _check_count("set_num_threads", count)
     put_num_threads(count)
 
@@ -73,6 +74,7 @@ def put_num_threads(count: int | None) -> None:
     if count != _settings.threads:
         own = _by_itself()
         set_blas_threads(own if count is None else count)
+        set_kernel_threads(count)
         _settings.threads = count
 
 

@@ -32,6 +32,7 @@ CATCHES_EVERYTHING = frozenset(
         "runtime/autograd/function.py",
         "runtime/autograd/grad_mode.py",  # thrown into a decorated generator
         "runtime/kernels/compiled.py",  # whatever a spoilt file of the cache makes pickle raise
+        "runtime/kernels/spread.py",  # what a part of an array raised on another thread
         "runtime/multiprocessing/spawn.py",  # what a process ran, for who started it
         "runtime/nn/modules/calls.py",  # a hook after an error that is raised anyway
         "runtime/nn/modules/state.py",  # what copying a state into a parameter raised

@@ -13,9 +13,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from gradscope.runtime.kernels.support import Array, Family, quiet
+from gradscope.runtime.kernels.rows import COST, FAST
+from gradscope.runtime.kernels.spread import spread
+from gradscope.runtime.kernels.support import Array, quiet
 
-FAST: Final = Family("fast_rows", few=1 << 13)
 BLOCK: Final = 1 << 19
 """No block of weights has many more elements than this: it should stay in the cache."""
 FEWEST: Final = 64
@@ -171,8 +172,20 @@ def _compiled(weights: Array, block: _Block, how: How, mask: Array | None) -> Ar
     """The same by a compiled kernel."""
     left = _masked(weights, block, how, mask)
     logs = np.empty((*weights.shape[:-1], 1), weights.dtype)
-    FAST.kernels.attention(weights.reshape(-1, weights.shape[-1]), logs.reshape(-1), *left)
+    _of_rows(FAST.kernels.attention, weights, logs.reshape(-1), left=left)
     return logs
+
+
+def _of_rows(kernel: Any, weights: Array, *others: Array, left: tuple[Any, ...]) -> None:
+    """Call a kernel for all rows of weights: some heads here, some in other threads."""
+    width, queries = weights.shape[-1], weights.shape[-2]
+    flat = [weights.reshape(-1, width), *others]
+    spread(
+        lambda first, last: kernel(*[a[first:last] for a in flat], *left),
+        len(flat[0]),
+        width * COST,
+        multiple=queries,
+    )
 
 
 @quiet
@@ -191,9 +204,9 @@ def _softmax_backward(
         if mask is not None:  # the products are scaled; what comes back is to be
             slopes *= slopes.dtype.type(how.scale)
             along = along * along.dtype.type(how.scale)
-        flat = (a.reshape(-1, a.shape[-1]) for a in (weights, slopes))
+        flat = slopes.reshape(-1, slopes.shape[-1])
         sums = (np.ascontiguousarray(a).reshape(-1) for a in (logs, along))
-        FAST.kernels.attention_backward(*flat, *sums, *left)
+        _of_rows(FAST.kernels.attention_backward, weights, flat, *sums, left=left)
         return
     _prepare(weights, block, how, mask)
     weights -= logs

@@ -9,12 +9,16 @@ import numpy as np
 
 from gradscope.runtime.kernels.compiled import compiled
 from gradscope.runtime.kernels.fast_math import HALF, ONE, erf, exp, f32, tanh
+from gradscope.runtime.kernels.spread import spread
 from gradscope.runtime.kernels.support import Array
 
 SQRT_HALF = f32(math.sqrt(0.5))
 DENSITY = f32(1.0 / math.sqrt(2.0 * math.pi))  # of the normal distribution at zero
 SLOPE, CUBIC = f32(math.sqrt(2.0 / math.pi)), f32(0.044715)
 THREE_CUBIC = f32(3 * 0.044715)
+
+COST = 0.7
+"""Nanoseconds for one element."""
 
 
 @compiled
@@ -64,7 +68,8 @@ def _silu_backward(grad: Array, x: Array, out: Array) -> None:
 def _of_one(kernel: Any) -> Any:
     def function(x: Array) -> Array:
         out = np.empty(x.size, f32)
-        kernel(x.ravel("C" if 0 in x.strides else "K"), out)
+        flat = x.ravel("C" if 0 in x.strides else "K")
+        spread(lambda first, last: kernel(flat[first:last], out[first:last]), x.size, COST)
         return _laid_like(out, x)
 
     return function
@@ -73,11 +78,14 @@ def _of_one(kernel: Any) -> Any:
 def _of_two(kernel: Any) -> Any:
     def function(grad: Array, x: Array) -> Array:
         out = np.empty(x.size, f32)
-        if x.strides == grad.strides and 0 not in x.strides:
-            kernel(grad.ravel("K"), x.ravel("K"), out)
-            return _laid_like(out, x)
-        kernel(grad.ravel(), x.ravel(), out)
-        return out.reshape(x.shape)
+        alike = x.strides == grad.strides and 0 not in x.strides
+        one, other = (a.ravel("K" if alike else "C") for a in (grad, x))
+        spread(
+            lambda first, last: kernel(one[first:last], other[first:last], out[first:last]),
+            x.size,
+            COST,
+        )
+        return _laid_like(out, x) if alike else out.reshape(x.shape)
 
     return function
 

@@ -19,6 +19,7 @@ from gradscope.runtime.kernels.random import (
     QUARTER_PI,
     SIN_COEFFICIENTS,
 )
+from gradscope.runtime.kernels.spread import spread
 from gradscope.runtime.kernels.support import Array
 
 f32 = np.float32
@@ -117,10 +118,13 @@ def _blocks_float64(unit: Array, out: Array) -> None:
 def normal_blocks(unit: Array) -> Array:
     """Return normal numbers in place of uniform ones, block by block."""
     out = np.empty_like(unit)
-    if unit.dtype == f32:
-        _blocks_float32(unit, out)
-    else:
-        _blocks_float64(unit, out)
+    kernel, cost = (_blocks_float32, 1.5) if unit.dtype == f32 else (_blocks_float64, 15.0)
+    spread(
+        lambda first, last: kernel(unit[first:last], out[first:last]),
+        unit.size,
+        cost,
+        multiple=BLOCK,
+    )
     return out
 
 

@@ -1,5 +1,7 @@
 """Numba kernels of normalizations, float32 and float64. Their plain twins are in norms.py.
 
+Those of channels are for some of them: the first and the last, counted over all samples.
+
 Sums go over blocks in the arrays' own precision, and over the blocks in double precision.
 """
 
@@ -15,6 +17,8 @@ from gradscope.runtime.kernels.support import Array
 
 ANY_ORDER = {"reassoc", "contract", "nsz"}
 BLOCK = 1024
+ROWS = 128
+"""So many rows are added up in the arrays' own precision."""
 
 
 @inner(fastmath=ANY_ORDER)
@@ -75,13 +79,13 @@ def layer_norm(
 def layer_norm_backward(
     grad: Array, x: Array, means: Array, rstds: Array, weight: Array, out: Array, sums: Array
 ) -> None:
-    """The gradient of x; `sums` has a row for weight's and one for bias', in double precision."""
+    """The gradient of x; `sums` has a row for weight's and one for bias' for each block of rows."""
     count, width = x.shape
-    parts = np.empty((2, width), x.dtype)
-    for start in range(0, count, BLOCK):
-        parts[:] = 0
-        to_weight, to_bias = parts[0], parts[1]
-        for i in range(start, min(start + BLOCK, count)):
+    for start in range(0, count, ROWS):
+        to_weight, to_bias = sums[start // ROWS, 0], sums[start // ROWS, 1]
+        to_weight[:] = 0
+        to_bias[:] = 0
+        for i in range(start, min(start + ROWS, count)):
             g, row, made, mean, rstd = grad[i], x[i], out[i], means[i], rstds[i]
             first = row[0] * 0
             second = row[0] * 0
@@ -97,17 +101,14 @@ def layer_norm_backward(
             for j in range(width):
                 normal = (row[j] - mean) * rstd
                 made[j] = (g[j] * weight[j] - first - normal * second) * rstd
-        for j in range(width):
-            sums[0, j] += to_weight[j]
-            sums[1, j] += to_bias[j]
 
 
 @compiled(fastmath=ANY_ORDER)
-def batch_moments(x: Array, means: Array, variances: Array) -> None:
-    """Of each channel; x is (samples, channels, size)."""
-    samples, channels, size = x.shape
+def batch_moments(x: Array, means: Array, variances: Array, first: int, last: int) -> None:
+    """Of some channels; x is (samples, channels, size)."""
+    samples, _, size = x.shape
     count = samples * size
-    for c in range(channels):
+    for c in range(first, last):
         total = 0.0
         for n in range(samples):
             total += _sum(x[n, c])
@@ -120,41 +121,52 @@ def batch_moments(x: Array, means: Array, variances: Array) -> None:
 
 
 @compiled(fastmath=ANY_ORDER)
-def scale_channels(x: Array, scale: Array, shift: Array, out: Array) -> None:
+def scale_channels(x: Array, scale: Array, shift: Array, out: Array, first: int, last: int) -> None:
     """X * scale + shift; scale and shift have a number for each sample and channel, or channel."""
-    samples, channels, size = x.shape
+    _, channels, size = x.shape
     each = len(scale) > 1
-    for n in range(samples):
-        for c in range(channels):
-            a, b = scale[n if each else 0, c], shift[n if each else 0, c]
-            for j in range(size):
-                out[n, c, j] = x[n, c, j] * a + b
+    for plane in range(first, last):
+        n, c = plane // channels, plane % channels
+        a, b = scale[n if each else 0, c], shift[n if each else 0, c]
+        row, made = x[n, c], out[n, c]
+        for j in range(size):
+            made[j] = row[j] * a + b
 
 
 @compiled(fastmath=ANY_ORDER)
-def channel_sums(grad: Array, x: Array, means: Array, of_grad: Array, of_product: Array) -> None:
+def channel_sums(
+    grad: Array, x: Array, means: Array, of_grad: Array, of_product: Array, first: int, last: int
+) -> None:
     """Of each sample's channels: the sum of grad, and that of grad * (x - mean)."""
-    samples, channels = of_grad.shape
+    channels = of_grad.shape[1]
     each = len(means) > 1
-    for n in range(samples):
-        for c in range(channels):
-            of_grad[n, c] = _sum(grad[n, c])
-            of_product[n, c] = _product(grad[n, c], x[n, c], means[n if each else 0, c])
+    for plane in range(first, last):
+        n, c = plane // channels, plane % channels
+        of_grad[n, c] = _sum(grad[n, c])
+        of_product[n, c] = _product(grad[n, c], x[n, c], means[n if each else 0, c])
 
 
 @compiled(fastmath=ANY_ORDER)
 def mix_channels(
-    grad: Array, x: Array, of_grad: Array, of_x: Array, rest: Array, out: Array
+    grad: Array,
+    x: Array,
+    of_grad: Array,
+    of_x: Array,
+    rest: Array,
+    out: Array,
+    first: int,
+    last: int,
 ) -> None:
     """In `out`: grad * of_grad + x * of_x + rest, the numbers as in `scale_channels`."""
-    samples, channels, size = x.shape
+    _, channels, size = x.shape
     each = len(rest) > 1
-    for n in range(samples):
-        for c in range(channels):
-            k = n if each else 0
-            a, b, d = of_grad[k, c], of_x[k, c], rest[k, c]
-            for j in range(size):
-                out[n, c, j] = grad[n, c, j] * a + x[n, c, j] * b + d
+    for plane in range(first, last):
+        n, c = plane // channels, plane % channels
+        k = n if each else 0
+        a, b, d = of_grad[k, c], of_x[k, c], rest[k, c]
+        g, row, made = grad[n, c], x[n, c], out[n, c]
+        for j in range(size):
+            made[j] = g[j] * a + row[j] * b + d
 
 
 def warm() -> None:
@@ -163,14 +175,14 @@ def warm() -> None:
         x, vector = np.ones((2, 4), kind), np.ones(4, kind)
         of_rows = np.ones(2, kind)
         layer_norm(x, vector, vector, 1e-5, np.empty_like(x), of_rows.copy(), of_rows.copy())
-        sums = np.zeros((2, 4))
+        sums = np.empty((1, 2, 4), kind)
         layer_norm_backward(x, x, of_rows, of_rows, vector, np.empty_like(x), sums)
         batch, numbers, out = (
             np.ones((2, 2, 4), kind),
             np.ones((1, 2), kind),
             np.empty((2, 2, 4), kind),
         )
-        batch_moments(batch, of_rows.copy(), np.ones(2))
-        scale_channels(batch, numbers, numbers, out)
-        channel_sums(batch, batch, numbers, np.ones((2, 2)), np.ones((2, 2)))
-        mix_channels(batch, batch, numbers, numbers, numbers, out)
+        batch_moments(batch, of_rows.copy(), np.ones(2), 0, 2)
+        scale_channels(batch, numbers, numbers, out, 0, 4)
+        channel_sums(batch, batch, numbers, np.ones((2, 2)), np.ones((2, 2)), 0, 4)
+        mix_channels(batch, batch, numbers, numbers, numbers, out, 0, 4)

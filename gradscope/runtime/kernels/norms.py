@@ -7,16 +7,19 @@ gradient that is not needed is None.
 from __future__ import annotations
 
 import math
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from gradscope.runtime.kernels.spread import spread
 from gradscope.runtime.kernels.support import Array, Family, quiet
 
 Grads: TypeAlias = tuple[Array | None, Array | None, Array | None]
 Needs: TypeAlias = tuple[bool, ...]
 FAST: Final = Family("fast_norms", few=1 << 12)
 """Compiled kernels, for arrays that are worth them; what else is here are their plain twins."""
+COST: Final = 0.4
+"""Nanoseconds they take for one element."""
 
 
 def _pays(x: Array) -> bool:
@@ -104,8 +107,7 @@ def of_channels(vector: Array, ndim: int) -> Array:
 def batch_moments(x: Array, eps: float) -> tuple[Array, Array, Array]:
     """Return each channel's mean, rstd and variance."""
     if _has_planes(x):
-        mean, variance = np.empty(x.shape[1], x.dtype), np.empty(x.shape[1])
-        FAST.kernels.batch_moments(_planes(x), mean, variance)
+        mean, variance = _fast_moments(_planes(x))
         return mean, (1 / np.sqrt(variance + eps)).astype(x.dtype), variance.astype(x.dtype)
     dims = (0, *range(2, x.ndim))
     mean, _, variance = _moments(x, dims)
@@ -222,15 +224,16 @@ def _fast_layer_norm(
     lead, width = x.shape[: x.ndim - count], math.prod(x.shape[x.ndim - count :])
     out = np.empty(x.shape, x.dtype)
     mean, rstd = (np.empty((*lead, *(1 for _ in range(count))), x.dtype) for _ in range(2))
-    FAST.kernels.layer_norm(
-        np.ascontiguousarray(x).reshape(-1, width),
-        _beside(weight, 1, width, x),
-        _beside(bias, 0, width, x),
-        eps,
-        out.reshape(-1, width),
-        mean.reshape(-1),
-        rstd.reshape(-1),
-    )
+    rows, made = np.ascontiguousarray(x).reshape(-1, width), out.reshape(-1, width)
+    means, rstds = mean.reshape(-1), rstd.reshape(-1)
+    vectors = _beside(weight, 1, width, x), _beside(bias, 0, width, x)
+    kernel = FAST.kernels.layer_norm
+
+    def part(first: int, last: int) -> None:
+        some = slice(first, last)
+        kernel(rows[some], *vectors, eps, made[some], means[some], rstds[some])
+
+    spread(part, len(rows), width * COST)
     return out, mean, rstd
 
 
@@ -245,17 +248,21 @@ def _fast_layer_norm_backward(
 ) -> Grads:
     shape = x.shape[x.ndim - count :]
     width = math.prod(shape)
-    out, sums = np.empty(x.shape, x.dtype), np.zeros((2, width))
-    FAST.kernels.layer_norm_backward(
-        np.ascontiguousarray(grad).reshape(-1, width),
-        np.ascontiguousarray(x).reshape(-1, width),
-        np.ascontiguousarray(mean).reshape(-1),
-        np.ascontiguousarray(rstd).reshape(-1),
-        _beside(weight, 1, width, x),
-        out.reshape(-1, width),
-        sums,
-    )
-    to_weight, to_bias = (row.astype(x.dtype).reshape(shape) for row in sums)
+    out = np.empty(x.shape, x.dtype)
+    grads, rows, made = (np.ascontiguousarray(a).reshape(-1, width) for a in (grad, x, out))
+    means, rstds = (np.ascontiguousarray(a).reshape(-1) for a in (mean, rstd))
+    factors = _beside(weight, 1, width, x)
+    kernel, block = FAST.kernels.layer_norm_backward, FAST.kernels.ROWS
+    sums = np.empty((-(-len(rows) // block), 2, width), x.dtype)
+
+    def part(first: int, last: int) -> None:
+        some, blocks = slice(first, last), slice(first // block, -(-last // block))
+        arrays = (grads[some], rows[some], means[some], rstds[some])
+        kernel(*arrays, factors, made[some], sums[blocks])
+
+    spread(part, len(rows), 2 * width * COST, multiple=block)
+    whole = np.add.reduce(sums, axis=0, dtype=np.float64)
+    to_weight, to_bias = (row.astype(x.dtype).reshape(shape) for row in whole)
     return out, to_weight if needs[1] else None, to_bias if needs[2] else None
 
 
@@ -267,21 +274,39 @@ def _planes(x: Array) -> Array:
 def _scaled(x: Array, scale: Array, shift: Array) -> Array:
     out = np.empty(x.shape, x.dtype)
     kind = x.dtype
-    FAST.kernels.scale_channels(_planes(x), scale.astype(kind), shift.astype(kind), _planes(out))
+    arrays = (_planes(x), scale.astype(kind), shift.astype(kind), _planes(out))
+    _by_planes(FAST.kernels.scale_channels, arrays)
     return out
+
+
+def _by_planes(kernel: Any, arrays: tuple[Array, ...]) -> None:
+    """Call a kernel for all channels of all samples; the first array has all their elements."""
+    planes = arrays[0].shape[0] * arrays[0].shape[1]
+    cost = arrays[0].shape[2] * COST
+    spread(lambda first, last: kernel(*arrays, first, last), planes, cost)
+
+
+def _fast_moments(x: Array) -> tuple[Array, Array]:
+    """The mean of each channel, and its variance in double precision."""
+    samples, channels, size = x.shape
+    mean, variance = np.empty(channels, x.dtype), np.empty(channels)
+    kernel, cost = FAST.kernels.batch_moments, samples * size * COST
+    spread(lambda first, last: kernel(x, mean, variance, first, last), channels, cost)
+    return mean, variance
 
 
 def _sums(grad: Array, x: Array, means: Array) -> tuple[Array, Array]:
     """For each sample's channels the sums of grad and of grad * (x - mean), in double precision."""
     of_grad, of_product = (np.empty(x.shape[:2]) for _ in range(2))
-    FAST.kernels.channel_sums(_planes(grad), _planes(x), means.astype(x.dtype), of_grad, of_product)
+    arrays = (_planes(grad), _planes(x), means.astype(x.dtype), of_grad, of_product)
+    _by_planes(FAST.kernels.channel_sums, arrays)
     return of_grad, of_product
 
 
 def _mixed(grad: Array, x: Array, of_grad: Array, of_x: Array, rest: Array) -> Array:
     out, kind = np.empty(x.shape, x.dtype), x.dtype
     numbers = [np.ascontiguousarray(a.astype(kind)) for a in (of_grad, of_x, rest)]
-    FAST.kernels.mix_channels(_planes(grad), _planes(x), *numbers, _planes(out))
+    _by_planes(FAST.kernels.mix_channels, (_planes(grad), _planes(x), *numbers, _planes(out)))
     return out
 
 
@@ -321,10 +346,7 @@ def _fast_group_norm(
     x: Array, groups: int, weight: Array | None, bias: Array | None, eps: float
 ) -> tuple[Array, Array, Array]:
     samples, channels = x.shape[:2]
-    mean = np.empty(samples * groups, x.dtype)
-    variance = np.empty(samples * groups)
-    of_groups = np.ascontiguousarray(x).reshape(1, samples * groups, -1)
-    FAST.kernels.batch_moments(of_groups, mean, variance)
+    mean, variance = _fast_moments(np.ascontiguousarray(x).reshape(1, samples * groups, -1))
     mean = mean.reshape(samples, groups)
     rstd = (1 / np.sqrt(variance + eps)).reshape(samples, groups)
     scale = _by_channel(rstd, channels)
