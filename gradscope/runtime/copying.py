@@ -105,7 +105,7 @@ def rebuild_tensor(
     metadata: dict[str, bool] | None = None,
 ) -> Any:
     """A leaf from its parts. `metadata` says how PyTorch had left what it holds to be read."""
-    untyped = storage.untyped
+    untyped = storage.bare
     dtype = dtypes.uint8 if storage.dtype is None else storage.dtype
     array = strided(untyped, dtype.numpy, tuple(sizes), tuple(strides), offset)
     made = _on(untyped, array, Tensor)
@@ -133,7 +133,7 @@ def rebuild_of_dtype(
     metadata: dict[str, bool] | None = None,
 ) -> Any:
     """A leaf of a dtype that PyTorch has no storages of: there its storage holds bytes."""
-    typed = TypedStorage(storage.untyped, dtype)
+    typed = TypedStorage(storage.bare, dtype)
     return rebuild_tensor(typed, offset, sizes, strides, requires_grad, backward_hooks, metadata)
 
 

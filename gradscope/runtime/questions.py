@@ -44,7 +44,25 @@ def is_nonzero(input: Tensor) -> bool:
 
 
 def is_storage(obj: Any) -> bool:
-    return isinstance(obj, Storage)
+    from gradscope.runtime.typed_storage import TypedStorage
+
+    return isinstance(obj, Storage | TypedStorage)
+
+
+def is_signed(input: Tensor) -> bool:
+    return bool(input.dtype.is_signed)
+
+
+def is_conj(input: Tensor) -> bool:
+    return bool(input.is_conj())
+
+
+def is_neg(input: Tensor) -> bool:
+    return bool(input.is_neg())
+
+
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    return bool(input.shape == other.shape)
 
 
 def get_device(input: Tensor) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -92,6 +93,48 @@ class Storage:
 
     def data_ptr(self) -> int:
         return self.address()
+
+    def element_size(self) -> int:
+        return 1
+
+    def untyped(self) -> Storage:
+        return self
+
+    def elements(self) -> np.ndarray[Any, Any]:
+        """What indices are into: bytes."""
+        return self.bytes().view(np.uint8)
+
+    def __getitem__(self, index: Any) -> Any:
+        return at(self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.elements()[index] = value
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.tolist())
+
+    def tolist(self) -> list[Any]:
+        found: list[Any] = self.elements().tolist()
+        return found
+
+    def __repr__(self) -> str:
+        return shown(self, f"torch.storage.UntypedStorage(device={self.device or 'cpu'})")
+
+
+def at(storage: Any, index: Any) -> Any:
+    """An element of a storage as a number; several as a storage's elements."""
+    elements = storage.elements()
+    if isinstance(index, slice):
+        return elements[index].tolist()
+    if not -len(elements) <= index < len(elements):
+        raise IndexError(f"index {index} out of range for storage of size {len(elements)}")
+    return elements[index].item()
+
+
+def shown(storage: Any, name: str) -> str:
+    """A storage in full, one element a line."""
+    lines = [f" {each}\n" for each in storage.tolist()]
+    return f"{''.join(lines)}[{name} of size {len(storage)}]"
 
 
 def strided(

@@ -11,6 +11,7 @@ import numpy as np
 
 from gradscope.runtime.devices import NO_ACCELERATOR
 from gradscope.runtime.storage import Storage, elements, offset_of, root_of, strided
+from gradscope.runtime.warned import warn_once
 
 
 class DLDeviceType(IntEnum):
@@ -30,9 +31,22 @@ class Sharing:
     _array: Any
     _storage: Any
     device: Any
+    dtype: Any
     numpy: Any
     requires_grad: bool
     untyped_storage: Any
+
+    def storage(self) -> Any:
+        """The memory as numbers of this dtype, which PyTorch no longer recommends."""
+        from gradscope.runtime.typed_storage import TypedStorage
+
+        warn_once(
+            "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will "
+            "be the only storage class. This should only matter to you if you are using storages "
+            "directly.  To access UntypedStorage directly, use tensor.untyped_storage() instead of "
+            "tensor.storage()"
+        )
+        return TypedStorage(self.untyped_storage(), self.dtype)
 
     def __dlpack__(
         self,

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from gradscope.runtime import placement
+from gradscope.runtime.devices import CPU
 from gradscope.runtime.dtypes import dtype as dtype_type
 from gradscope.runtime.state import ThreadState
-from gradscope.runtime.storage import Storage
+from gradscope.runtime.storage import Storage, at, shown
+
+UntypedStorage = Storage
 
 
 class TypedStorage:
@@ -19,20 +23,67 @@ class TypedStorage:
     the storage; a pickle holds the bytes of all of it, however little of it the tensor shows.
     """
 
-    __slots__ = ("dtype", "untyped")
+    __slots__ = ("bare", "dtype")
 
     def __init__(self, untyped: Storage, dtype: dtype_type | None) -> None:
-        self.untyped = untyped
+        self.bare = untyped
         self.dtype = dtype
 
     def memory(self) -> memoryview:
         """The bytes, once its device has computed them."""
-        if self.untyped.device is not None:
-            placement.stream_of(self.untyped.device).synchronize()
-        return self.untyped.bytes().data
+        if self.bare.device is not None:
+            placement.stream_of(self.bare.device).synchronize()
+        return self.bare.bytes().data
+
+    def untyped(self) -> Storage:
+        return self.bare
+
+    @property
+    def device(self) -> Any:
+        return self.bare.device or CPU
+
+    def elements(self) -> np.ndarray[Any, Any]:
+        """What indices are into: numbers of the dtype."""
+        memory: np.ndarray[Any, Any] = self.bare.bytes()
+        return memory if self.dtype is None else memory.view(self.dtype.numpy)
+
+    def data_ptr(self) -> int:
+        return self.bare.data_ptr()
+
+    def nbytes(self) -> int:
+        return self.bare.nbytes()
+
+    def element_size(self) -> int:
+        return 1 if self.dtype is None else self.dtype.itemsize
+
+    def size(self) -> int:
+        return self.nbytes() // self.element_size()
+
+    __len__ = size
+
+    def tolist(self) -> list[Any]:
+        found: list[Any] = self.elements().tolist()
+        return found
+
+    def fill_(self, value: Any) -> TypedStorage:
+        self.elements()[...] = value
+        return self
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.tolist())
+
+    def __getitem__(self, index: Any) -> Any:
+        return at(self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.elements()[index] = value
+
+    def __repr__(self) -> str:
+        kind = f"torch.storage.TypedStorage(dtype={self.dtype}, device={self.device})"
+        return shown(self, kind)
 
     def __reduce__(self) -> Any:
-        return restored, (bytes(self.memory()), self.dtype, self.untyped.device)
+        return restored, (bytes(self.memory()), self.dtype, self.bare.device)
 
 
 def restored(memory: Any, dtype: dtype_type | None, device: Any) -> TypedStorage:

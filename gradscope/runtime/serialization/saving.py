@@ -51,7 +51,7 @@ class _Pickler(_PythonPickler):  # type: ignore[misc]
         if not isinstance(obj, TypedStorage):
             return None
         memory = obj.memory()
-        owner = id(obj.untyped.array)  # what is saved keeps it alive
+        owner = id(obj.bare.array)  # what is saved keeps it alive
         key = self._keys.setdefault(owner, str(len(self._keys)))
         self.storages[key] = memory
         if self._dtypes.setdefault(key, obj.dtype) is not obj.dtype:
@@ -60,7 +60,7 @@ class _Pickler(_PythonPickler):  # type: ignore[misc]
                 "types"
             )
         kind = storage_type(obj.dtype)
-        place = obj.untyped.device
+        place = obj.bare.device
         location = "cpu" if place is None else str(place)
         return ("storage", kind, key, location, len(memory) // kind.dtype.itemsize)
 
