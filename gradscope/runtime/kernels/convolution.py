@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from gradscope.runtime.kernels.spread import spread
 from gradscope.runtime.kernels.support import BFLOAT16, HALVES, Array
 from gradscope.runtime.kernels.windows import (
     Block,
@@ -27,6 +28,8 @@ from gradscope.runtime.kernels.windows import (
 
 TOGETHER: Final = 192
 """Images with fewer windows are multiplied side by side."""
+COST: Final = 0.15
+"""Nanoseconds for one product where every output channel sees one channel."""
 
 
 def forward(x: Array, weight: Array, w: Windows, groups: int) -> Array:
@@ -134,12 +137,17 @@ def _is_channel_by_channel(x: Array, weight: Array, w: Windows, groups: int) -> 
 def _each_channel(way: str, arrays: Sequence[Array], sizes: Any, many: int, w: Windows) -> None:
     """Let a kernel fill the last of three arrays; each channel has `many` of the output's."""
     flat = [np.ascontiguousarray(each).reshape(-1) for each in arrays]
-    if w.step_by_one:
-        kernel = getattr(depthwise(), f"framed{way}")
-        kernel(*flat, sizes, many, w.kernel, w.out, w.padding, w.dilation)
-    else:
-        kernel = getattr(depthwise(), f"each_channel{way}")
-        kernel(*flat, sizes, many, w.kernel, w.out, w.stride, w.padding, w.dilation)
+    framed = w.step_by_one
+    kernel = getattr(depthwise(), f"{'framed' if framed else 'each_channel'}{way}")
+    rest = (w.padding, w.dilation) if framed else (w.stride, w.padding, w.dilation)
+    count, together = sizes[0] * sizes[1], 1
+    if way == "_to_weight":  # which is a sum over all images
+        count, together = sizes[1], sizes[0]
+    spread(
+        lambda first, last: kernel(*flat, sizes, many, w.kernel, w.out, *rest, (first, last)),
+        count,
+        together * many * w.taps * w.count * COST,
+    )
 
 
 @cache

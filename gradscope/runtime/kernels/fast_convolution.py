@@ -65,17 +65,19 @@ def im2col(
     padding: Any,
     dilation: Any,
     lines: Any,
+    some: Any,
 ) -> None:
     """Write what each window sees into a column, for some lines of windows of some images.
 
     `sizes` are those of x: images, channels, depth, height, width. `lines` are the first and the
-    last of the lines of windows, counted over depth and height.
+    last of the lines of windows, counted over depth and height; `some` are the first and the last
+    of the channels that are to be done.
     """
     images, channels, depth, height, width = sizes
     first, last = lines
     tall, wide, step = out[1], out[2], stride[2]
-    start = 0
-    for channel in range(channels):
+    start = some[0] * kernel[0] * kernel[1] * kernel[2] * images * (last - first) * wide
+    for channel in range(some[0], some[1]):
         for a in range(kernel[0]):
             for b in range(kernel[1]):
                 up = b * dilation[1] - padding[1]
@@ -113,13 +115,14 @@ def col2im(
     padding: Any,
     dilation: Any,
     lines: Any,
+    some: Any,
 ) -> None:
     """Add every column to what its window sees: the transpose of im2col."""
     images, channels, depth, height, width = sizes
     first, last = lines
     tall, wide, step = out[1], out[2], stride[2]
-    start = 0
-    for channel in range(channels):
+    start = some[0] * kernel[0] * kernel[1] * kernel[2] * images * (last - first) * wide
+    for channel in range(some[0], some[1]):
         for a in range(kernel[0]):
             for b in range(kernel[1]):
                 up = b * dilation[1] - padding[1]
@@ -148,4 +151,4 @@ def warm() -> None:
     for kind in (np.float32, np.float64):
         numbers = np.ones(1, kind)
         for kernel in (im2col, col2im):
-            kernel(numbers, numbers, (1, 1, *one), one, one, one, (0, 0, 0), one, (0, 1))
+            kernel(numbers, numbers, (1, 1, *one), one, one, one, (0, 0, 0), one, (0, 1), (0, 1))

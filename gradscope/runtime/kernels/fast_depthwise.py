@@ -4,6 +4,9 @@ Where windows step by one, a channel is copied into a frame of zeros, and lines 
 thought as long as the lines of the frame. What a tap adds is then one long run over a whole image,
 a run that is shifted for the next tap; what stands between two lines of windows is left out when
 the run is copied back.
+
+`some` are the first and the last of the channels that a call does, counted over all images unless
+it makes the gradient of the weight.
 """
 
 from __future__ import annotations
@@ -67,36 +70,37 @@ def each_channel(
     stride: Any,
     padding: Any,
     dilation: Any,
+    some: Any,
 ) -> None:
     """Add to each output channel what its windows see of one input channel, times a weight."""
-    images, channels, depth, height, width = sizes
+    _, channels, depth, height, width = sizes
     deep, tall, wide = out
     step, count = stride[2], deep * tall * wide
     taps = kernel[0] * kernel[1] * kernel[2]
-    for image in range(images):
-        for made in range(channels * many):
-            plane = (image * channels + made // many) * depth
-            tap = made * taps
-            for a in range(kernel[0]):
-                for b in range(kernel[1]):
-                    for c in range(kernel[2]):
-                        shift = c * dilation[2] - padding[2]
-                        low, high = inside(shift, step, width, wide)
-                        start = (image * channels * many + made) * count
-                        by = weight[uint(tap)]
-                        for line in range(deep):
-                            z = line * stride[0] + a * dilation[0] - padding[0]
-                            if z < 0 or z >= depth:
-                                start += tall * wide
-                                continue
-                            y = b * dilation[1] - padding[1]
-                            for _ in range(tall):
-                                if y >= 0 and y < height:
-                                    seen = ((plane + z) * height + y) * width + shift
-                                    _scaled(made_of, start, x, seen, low, high, step, by)
-                                y += stride[1]
-                                start += wide
-                        tap += 1
+    for nr in range(some[0] * many, some[1] * many):
+        image, made = nr // (channels * many), nr % (channels * many)
+        plane = (image * channels + made // many) * depth
+        tap = made * taps
+        for a in range(kernel[0]):
+            for b in range(kernel[1]):
+                for c in range(kernel[2]):
+                    shift = c * dilation[2] - padding[2]
+                    low, high = inside(shift, step, width, wide)
+                    start = (image * channels * many + made) * count
+                    by = weight[uint(tap)]
+                    for line in range(deep):
+                        z = line * stride[0] + a * dilation[0] - padding[0]
+                        if z < 0 or z >= depth:
+                            start += tall * wide
+                            continue
+                        y = b * dilation[1] - padding[1]
+                        for _ in range(tall):
+                            if y >= 0 and y < height:
+                                seen = ((plane + z) * height + y) * width + shift
+                                _scaled(made_of, start, x, seen, low, high, step, by)
+                            y += stride[1]
+                            start += wide
+                    tap += 1
 
 
 @compiled
@@ -111,36 +115,37 @@ def each_channel_to_input(
     stride: Any,
     padding: Any,
     dilation: Any,
+    some: Any,
 ) -> None:
     """Add to the gradient of each channel what its windows pass on."""
-    images, channels, depth, height, width = sizes
+    _, channels, depth, height, width = sizes
     deep, tall, wide = out
     step, count = stride[2], deep * tall * wide
     taps = kernel[0] * kernel[1] * kernel[2]
-    for image in range(images):
-        for made in range(channels * many):
-            plane = (image * channels + made // many) * depth
-            tap = made * taps
-            for a in range(kernel[0]):
-                for b in range(kernel[1]):
-                    for c in range(kernel[2]):
-                        shift = c * dilation[2] - padding[2]
-                        low, high = inside(shift, step, width, wide)
-                        start = (image * channels * many + made) * count
-                        by = weight[uint(tap)]
-                        for line in range(deep):
-                            z = line * stride[0] + a * dilation[0] - padding[0]
-                            if z < 0 or z >= depth:
-                                start += tall * wide
-                                continue
-                            y = b * dilation[1] - padding[1]
-                            for _ in range(tall):
-                                if y >= 0 and y < height:
-                                    seen = ((plane + z) * height + y) * width + shift
-                                    _scaled_back(x, seen, grad, start, low, high, step, by)
-                                y += stride[1]
-                                start += wide
-                        tap += 1
+    for nr in range(some[0] * many, some[1] * many):
+        image, made = nr // (channels * many), nr % (channels * many)
+        plane = (image * channels + made // many) * depth
+        tap = made * taps
+        for a in range(kernel[0]):
+            for b in range(kernel[1]):
+                for c in range(kernel[2]):
+                    shift = c * dilation[2] - padding[2]
+                    low, high = inside(shift, step, width, wide)
+                    start = (image * channels * many + made) * count
+                    by = weight[uint(tap)]
+                    for line in range(deep):
+                        z = line * stride[0] + a * dilation[0] - padding[0]
+                        if z < 0 or z >= depth:
+                            start += tall * wide
+                            continue
+                        y = b * dilation[1] - padding[1]
+                        for _ in range(tall):
+                            if y >= 0 and y < height:
+                                seen = ((plane + z) * height + y) * width + shift
+                                _scaled_back(x, seen, grad, start, low, high, step, by)
+                            y += stride[1]
+                            start += wide
+                    tap += 1
 
 
 @compiled
@@ -155,6 +160,7 @@ def each_channel_to_weight(
     stride: Any,
     padding: Any,
     dilation: Any,
+    some: Any,
 ) -> None:
     """Add to the gradient of each weight the products that it stood in."""
     images, channels, depth, height, width = sizes
@@ -162,7 +168,7 @@ def each_channel_to_weight(
     step, count = stride[2], deep * tall * wide
     taps = kernel[0] * kernel[1] * kernel[2]
     for image in range(images):
-        for made in range(channels * many):
+        for made in range(some[0] * many, some[1] * many):
             plane = (image * channels + made // many) * depth
             tap = made * taps
             for a in range(kernel[0]):
@@ -241,6 +247,7 @@ def framed(
     out: Any,
     padding: Any,
     dilation: Any,
+    some: Any,
 ) -> None:
     """Write what the windows see of each channel, times its weight."""
     frame = _frame(sizes, padding)
@@ -253,22 +260,22 @@ def framed(
     padded = np.zeros(frame[0] * frame[1] * frame[2], x.dtype)
     run = np.zeros(count, x.dtype)
     taps = kernel[0] * kernel[1] * kernel[2]
-    for nr in range(sizes[0]):
-        for channel in range(sizes[1]):
-            start = (nr * sizes[1] + channel) * sizes[2] * image
-            _copy(x, start, padded, corner, lines, line, into)
-            for one in range(many):
-                run[:] = 0
-                tap = (channel * many + one) * taps
-                for a in range(kernel[0]):
-                    for b in range(kernel[1]):
-                        shift = (a * dilation[0] * frame[1] + b * dilation[1]) * frame[2]
-                        for c in range(kernel[2]):
-                            at = shift + c * dilation[2]
-                            _add_run(run, 0, padded, at, count, weight[uint(tap)])
-                            tap += 1
-                made = ((nr * sizes[1] + channel) * many + one) * out[0] * apart[1]
-                _copy(run, 0, images, made, (out[0], out[1]), out[2], together)
+    for plane in range(some[0], some[1]):
+        channel = plane % sizes[1]
+        start = plane * sizes[2] * image
+        _copy(x, start, padded, corner, lines, line, into)
+        for one in range(many):
+            run[:] = 0
+            tap = (channel * many + one) * taps
+            for a in range(kernel[0]):
+                for b in range(kernel[1]):
+                    shift = (a * dilation[0] * frame[1] + b * dilation[1]) * frame[2]
+                    for c in range(kernel[2]):
+                        at = shift + c * dilation[2]
+                        _add_run(run, 0, padded, at, count, weight[uint(tap)])
+                        tap += 1
+            made = (plane * many + one) * out[0] * apart[1]
+            _copy(run, 0, images, made, (out[0], out[1]), out[2], together)
 
 
 @compiled
@@ -282,6 +289,7 @@ def framed_to_input(
     out: Any,
     padding: Any,
     dilation: Any,
+    some: Any,
 ) -> None:
     """Write the gradient of each channel."""
     frame = _frame(sizes, padding)
@@ -293,23 +301,23 @@ def framed_to_input(
     padded = np.zeros(frame[0] * frame[1] * frame[2], grad.dtype)
     run = np.zeros(count, grad.dtype)
     taps = kernel[0] * kernel[1] * kernel[2]
-    for nr in range(sizes[0]):
-        for channel in range(sizes[1]):
-            padded[:] = 0
-            for one in range(many):
-                made = ((nr * sizes[1] + channel) * many + one) * out[0] * apart[1]
-                _copy(grad, made, run, 0, (out[0], out[1]), out[2], apart)
-                tap = (channel * many + one) * taps
-                for a in range(kernel[0]):
-                    for b in range(kernel[1]):
-                        shift = (a * dilation[0] * frame[1] + b * dilation[1]) * frame[2]
-                        for c in range(kernel[2]):
-                            at = shift + c * dilation[2]
-                            _add_run(padded, at, run, 0, count, weight[uint(tap)])
-                            tap += 1
-            start = (nr * sizes[1] + channel) * sizes[2] * image
-            back = (into[2], into[3], into[0], into[1])
-            _copy(padded, corner, x, start, lines, line, back)
+    for plane in range(some[0], some[1]):
+        channel = plane % sizes[1]
+        padded[:] = 0
+        for one in range(many):
+            made = (plane * many + one) * out[0] * apart[1]
+            _copy(grad, made, run, 0, (out[0], out[1]), out[2], apart)
+            tap = (channel * many + one) * taps
+            for a in range(kernel[0]):
+                for b in range(kernel[1]):
+                    shift = (a * dilation[0] * frame[1] + b * dilation[1]) * frame[2]
+                    for c in range(kernel[2]):
+                        at = shift + c * dilation[2]
+                        _add_run(padded, at, run, 0, count, weight[uint(tap)])
+                        tap += 1
+        start = plane * sizes[2] * image
+        back = (into[2], into[3], into[0], into[1])
+        _copy(padded, corner, x, start, lines, line, back)
 
 
 @compiled
@@ -323,6 +331,7 @@ def framed_to_weight(
     out: Any,
     padding: Any,
     dilation: Any,
+    some: Any,
 ) -> None:
     """Add to the gradient of each weight the products that it stood in."""
     frame = _frame(sizes, padding)
@@ -335,7 +344,7 @@ def framed_to_weight(
     run = np.zeros(count, grad.dtype)
     taps = kernel[0] * kernel[1] * kernel[2]
     for nr in range(sizes[0]):
-        for channel in range(sizes[1]):
+        for channel in range(some[0], some[1]):
             start = (nr * sizes[1] + channel) * sizes[2] * image
             _copy(x, start, padded, corner, lines, line, into)
             for one in range(many):
@@ -357,6 +366,6 @@ def warm() -> None:
     for kind in (np.float32, np.float64):
         x = np.ones(1, kind)
         for kernel in (each_channel, each_channel_to_input, each_channel_to_weight):
-            kernel(x, x, x, (1, 1, *one), 1, one, one, one, nothing, one)
+            kernel(x, x, x, (1, 1, *one), 1, one, one, one, nothing, one, (0, 1))
         for kernel in (framed, framed_to_input, framed_to_weight):
-            kernel(x, x, x, (1, 1, *one), 1, one, one, nothing, one)
+            kernel(x, x, x, (1, 1, *one), 1, one, one, nothing, one, (0, 1))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime.kernels.compiled import compiled, inner
+from gradscope.runtime.kernels.spread import spread
 from gradscope.runtime.kernels.support import Array
 
 BLOCK = 128
@@ -19,11 +20,23 @@ SPLIT = 134217729.0  # 2**27 + 1
 BILINEAR, NEAREST, BICUBIC = range(3)
 ZEROS, BORDER, REFLECTION = range(3)
 TAPS = (2, 1, 4)
+COST = 1.0
+"""Nanoseconds for one tap of one point and channel."""
 
 
 def sample(x: Array, grid: Array, mode: int, padding: int, align: bool, made: Array) -> None:
     """`x`: batch × channels × depth × height × width, `grid`: batch × points × dims."""
-    _sample(x, grid, mode, padding, align, grid.shape[2] == 2, TAPS[mode], made)
+    arrays = (x, grid, mode, padding, align, grid.shape[2] == 2, TAPS[mode], made)
+    spread(
+        lambda first, last: _sample(*arrays, first, last),
+        len(made) * -(-made.shape[2] // BLOCK),
+        BLOCK * _cost(made, grid, mode),
+    )
+
+
+def _cost(made: Array, grid: Array, mode: int) -> float:
+    """Nanoseconds for one point."""
+    return made.shape[1] * TAPS[mode] ** grid.shape[2] * COST
 
 
 def sample_backward(
@@ -32,7 +45,13 @@ def sample_backward(
     """Add to the gradients of `x` and `grid` in `to`; an empty array is one nobody wants."""
     mode, padding, align = options
     flat = grid.shape[2] == 2
-    _sample_backward(grad, x, grid, mode, padding, align, flat, TAPS[mode], to[0], to[1])
+
+    def part(first: int, last: int) -> None:
+        some = slice(first, last)
+        rest = (mode, padding, align, flat, TAPS[mode], to[0][some], to[1][some])
+        _sample_backward(grad[some], x[some], grid[some], *rest)
+
+    spread(part, len(grad), 2 * grad.shape[2] * _cost(grad, grid, mode))
 
 
 @inner
@@ -196,9 +215,20 @@ def _block(
 
 @compiled
 def _sample(
-    x: Array, grid: Array, mode: int, padding: int, align: bool, flat: bool, taps: int, made: Array
+    x: Array,
+    grid: Array,
+    mode: int,
+    padding: int,
+    align: bool,
+    flat: bool,
+    taps: int,
+    made: Array,
+    first: int,
+    last: int,
 ) -> None:
-    batch, channels, points = made.shape
+    """Some of the blocks of points, counted over all pictures."""
+    _, channels, points = made.shape
+    of_picture = (points + BLOCK - 1) // BLOCK
     shape = x.shape[2], x.shape[3], x.shape[4]
     rows = taps * taps * (1 if flat else taps)
     at, weights = np.empty((rows, BLOCK), np.int64), np.empty((rows, BLOCK), x.dtype)
@@ -207,20 +237,20 @@ def _sample(
         np.empty((3, taps, BLOCK), x.dtype),
         np.empty((3, taps, BLOCK), x.dtype),
     )
-    for n in range(batch):
-        for begin in range(0, points, BLOCK):
-            end = min(begin + BLOCK, points)
-            some = grid[n, begin:end]
-            _block(some, shape, mode, padding, align, flat, taps, each, at, weights)
-            for c in range(channels):
-                plane, row = x[n, c].reshape(-1), made[n, c, begin:end]
-                for p in range(end - begin):
-                    total = x.dtype.type(0)
-                    for k in range(rows):
-                        place = at[k, p]
-                        if place >= 0:
-                            total += weights[k, p] * plane[place]
-                    row[p] = total
+    for block in range(first, last):
+        n, begin = block // of_picture, block % of_picture * BLOCK
+        end = min(begin + BLOCK, points)
+        some = grid[n, begin:end]
+        _block(some, shape, mode, padding, align, flat, taps, each, at, weights)
+        for c in range(channels):
+            plane, row = x[n, c].reshape(-1), made[n, c, begin:end]
+            for p in range(end - begin):
+                total = x.dtype.type(0)
+                for k in range(rows):
+                    place = at[k, p]
+                    if place >= 0:
+                        total += weights[k, p] * plane[place]
+                row[p] = total
 
 
 @compiled

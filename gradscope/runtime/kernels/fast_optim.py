@@ -17,8 +17,11 @@ from numba import carray, types
 from numba.extending import intrinsic
 
 from gradscope.runtime.kernels.compiled import compiled, inner
-from gradscope.runtime.kernels.support import Array
+from gradscope.runtime.kernels.spread import spread
+from gradscope.runtime.kernels.support import LARGE, Array
 
+COST = 1.0
+"""Nanoseconds for one element."""
 DATA_OFFSET = 16
 """Where in an array object the address of its elements is."""
 
@@ -212,8 +215,32 @@ def stepped(name: str, options: Any, lists: Sequence[Sequence[Array]]) -> bool:
     kernel, numbers = KERNELS[name]
     sizes = np.array([param.size for param in lists[0]])
     constants = np.array(numbers(options, lists, dtype.type), dtype)
-    kernel(addresses(lists), sizes, constants, np.empty(0, dtype), dtype == np.float32)
+    table, like, single = addresses(lists), np.empty(0, dtype), dtype == np.float32
+    ends = sizes.cumsum()
+    total = int(ends[-1])
+
+    def part(first: int, last: int) -> None:
+        whole = last - first == total
+        some = (table, sizes) if whole else _some(table, ends - sizes, ends, (first, last), like)
+        kernel(*some, constants, like, single)
+
+    spread(part, total, COST if total >= LARGE and not _has_doubles(table) else 0.0)
     return True
+
+
+def _has_doubles(table: Array) -> bool:
+    """Whether a parameter is to be stepped several times, one after the other."""
+    return len(set(table[0].tolist())) < table.shape[1]
+
+
+def _some(
+    table: Array, starts: Array, ends: Array, limits: tuple[int, int], like: Array
+) -> tuple[Array, Array]:
+    """Table and sizes of the elements between these, counted as if arrays were laid end to end."""
+    low, high = np.maximum(starts, limits[0]), np.minimum(ends, limits[1])
+    there = high > low
+    skipped = ((low - starts)[there] * like.itemsize).astype(np.uint64)
+    return np.compress(there, table, 1) + skipped, (high - low)[there]
 
 
 def warm() -> None:

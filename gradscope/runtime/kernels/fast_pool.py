@@ -1,17 +1,31 @@
 """Numba kernels of pooling. Their plain twins are in pool.py; the windows are those of spans.py.
 
-All of them work on planes of three dims, of which the first may have size one.
+All of them work on planes of three dims, of which the first may have size one, and on some of the
+planes: the first and the last are told.
 """
 
 from __future__ import annotations
+
+import math
+from typing import Any
 
 import numpy as np
 
 from gradscope.runtime.kernels.compiled import compiled
 from gradscope.runtime.kernels.spans import WHOLE, Span, regular
+from gradscope.runtime.kernels.spread import spread
 from gradscope.runtime.kernels.support import Array
 
 Spans = tuple[Span, ...]
+
+COST = 1.0
+"""Nanoseconds for one place of one window."""
+
+
+def _by_planes(kernel: Any, arrays: tuple[Any, ...], spans: Spans) -> None:
+    """Call a kernel for all planes; the first array has one for each of its rows."""
+    cost = COST * math.prod(span.out * span.taps for span in spans)
+    spread(lambda first, last: kernel(*arrays, first, last), len(arrays[0]), cost)
 
 
 def max_pool(x: Array, values: Array, where: Array, spans: Spans) -> None:
@@ -19,12 +33,11 @@ def max_pool(x: Array, values: Array, where: Array, spans: Spans) -> None:
     limits = [limit for span in spans for limit in (span.starts, span.ends)]
     steps = [span.step for span in spans]
     shape = (len(x), *(span.out for span in spans))
+    arrays = x, values.reshape(shape), where.reshape(shape)
     if _quarters(spans):
-        _max_of_four(x[:, 0], values.reshape(shape)[:, 0], where.reshape(shape)[:, 0])
-    elif steps == [1, 1, 1]:
-        _max_pool(x, values.reshape(shape), where.reshape(shape), *limits, 1, 1, 1)
+        _by_planes(_max_of_four, tuple(a[:, 0] for a in arrays), spans)
     else:
-        _max_pool(x, values.reshape(shape), where.reshape(shape), *limits, *steps)
+        _by_planes(_max_pool, (*arrays, *limits, *steps), spans)
 
 
 def _quarters(spans: Spans) -> bool:
@@ -39,10 +52,10 @@ def _quarters(spans: Spans) -> bool:
 
 
 @compiled
-def _max_of_four(x: Array, values: Array, where: Array) -> None:
-    planes, rows, columns = values.shape
+def _max_of_four(x: Array, values: Array, where: Array, first: int, last: int) -> None:
+    _, rows, columns = values.shape
     width = x.shape[2]
-    for p in range(planes):
+    for p in range(first, last):
         for i in range(rows):
             upper, lower = x[p, 2 * i], x[p, 2 * i + 1]
             made, found = values[p, i], where[p, i]
@@ -76,10 +89,12 @@ def _max_pool(
     d_step: int,
     h_step: int,
     w_step: int,
+    first: int,
+    last: int,
 ) -> None:
-    planes, depths, rows, columns = values.shape
+    _, depths, rows, columns = values.shape
     height, width = x.shape[2], x.shape[3]
-    for p in range(planes):
+    for p in range(first, last):
         own = p if len(w_starts) > 1 else 0
         whole = p if len(d_starts) > 1 else 0  # a dim that is not there has one row
         for d in range(depths):
@@ -101,11 +116,19 @@ def _max_pool(
                     where[p, d, i, j] = at
 
 
-@compiled
 def add_in_planes(out: Array, where: Array, values: Array) -> None:
     """Add values[p, i] at place where[p, i] of out[p]."""
-    planes, count = where.shape
-    for p in range(planes):
+    spread(
+        lambda first, last: _add_in_planes(out, where, values, first, last),
+        len(out),
+        where.shape[1] * COST,
+    )
+
+
+@compiled
+def _add_in_planes(out: Array, where: Array, values: Array, first: int, last: int) -> None:
+    count = where.shape[1]
+    for p in range(first, last):
         plane = out[p]
         for i in range(count):
             plane[where[p, i]] += values[p, i]
@@ -115,7 +138,7 @@ def avg_pool(x: Array, made: Array, spans: Spans, divisor: int) -> None:
     """Put the means of all windows of the planes `x` in `made`; sums by `divisor`, if not zero."""
     limits = [limit[0] for span in spans for limit in (span.starts, span.ends, span.counts)]
     shape = (len(x), *(span.out for span in spans))
-    _avg_pool(x, made.reshape(shape), *limits, divisor)
+    _by_planes(_avg_pool, (x, made.reshape(shape), *limits, divisor), spans)
 
 
 @compiled
@@ -132,10 +155,12 @@ def _avg_pool(
     w_ends: Array,
     w_counts: Array,
     divisor: int,
+    first: int,
+    last: int,
 ) -> None:
-    planes, depths, rows, columns = made.shape
+    _, depths, rows, columns = made.shape
     nothing = x.dtype.type(0)
-    for p in range(planes):
+    for p in range(first, last):
         for d in range(depths):
             for i in range(rows):
                 for j in range(columns):
@@ -154,7 +179,7 @@ def avg_pool_backward(grad: Array, made: Array, spans: Spans, divisor: int) -> N
     limits = [limit[0] for span in spans for limit in (span.starts, span.ends, span.counts)]
     planes = made.reshape(-1, *(span.size for span in spans))
     shape = (len(planes), *(span.out for span in spans))
-    _avg_pool_backward(grad.reshape(shape), planes, *limits, divisor)
+    _by_planes(_avg_pool_backward, (grad.reshape(shape), planes, *limits, divisor), spans)
 
 
 @compiled
@@ -171,9 +196,11 @@ def _avg_pool_backward(
     w_ends: Array,
     w_counts: Array,
     divisor: int,
+    first: int,
+    last: int,
 ) -> None:
-    planes, depths, rows, columns = grad.shape
-    for p in range(planes):
+    _, depths, rows, columns = grad.shape
+    for p in range(first, last):
         for d in range(depths):
             for i in range(rows):
                 for j in range(columns):

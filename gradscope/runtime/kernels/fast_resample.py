@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from gradscope.runtime.kernels.compiled import compiled
+from gradscope.runtime.kernels.spread import spread
 from gradscope.runtime.kernels.support import Array
 from gradscope.runtime.kernels.taps import Taps
+
+COST = 0.7
+"""Nanoseconds for one weight of one place."""
 
 
 def along(x: Array, made: Array, table: Taps) -> None:
     """Put the middle dim of `x` through the table, into `made`."""
     weights = table.weights
     given = np.ones(len(table.places), x.dtype) if weights is None else weights.astype(x.dtype)
+    arrays: tuple[Array, Array] = (x[:, :, 0], made[:, :, 0])
     if x.shape[2] > 1:
-        _rows(x, made, table.starts, table.places, given)
+        _by_rows(_rows, (x, made), table.starts, table.places, given)
     elif weights is None and table.each == 1:
-        _copied(x[:, :, 0], made[:, :, 0], table.places)
+        _by_rows(_copied, arrays, table.places)
     elif table.each == 2:
-        _pairs(x[:, :, 0], made[:, :, 0], table.places, given)
+        _by_rows(_pairs, arrays, table.places, given)
     else:
-        _elements(x[:, :, 0], made[:, :, 0], table.starts, table.places, given)
+        _by_rows(_elements, arrays, table.starts, table.places, given)
+
+
+def _by_rows(kernel: Any, arrays: tuple[Array, Array], *table: Array) -> None:
+    """Call a kernel for the planes or rows of `x` and `made`."""
+    x, made = arrays
+    cost = len(table[-1]) * (x.shape[2] if x.ndim == 3 else 1) * COST
+    spread(lambda first, last: kernel(x[first:last], made[first:last], *table), len(x), cost)
 
 
 @compiled

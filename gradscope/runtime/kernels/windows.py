@@ -10,12 +10,15 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from gradscope.runtime.kernels.spread import spread
 from gradscope.runtime.kernels.support import LARGE, Array
 
 Sizes: TypeAlias = tuple[int, ...]
 
 SCRATCH: Final = 1 << 20
 """Columns are made for so many numbers at a time: what a cache holds, and memory can spare."""
+COST: Final = 0.3
+"""Nanoseconds for one number of a column."""
 
 
 @cache
@@ -164,17 +167,7 @@ def columns(x: Array, w: Windows, block: Block, out: Array) -> None:
     if not _is_large(x, w):
         plain_columns(part, w, block.lines, out)
         return
-    fast().im2col(
-        part.reshape(-1),
-        out.reshape(-1),
-        part.shape,
-        w.kernel,
-        w.out,
-        w.stride,
-        w.padding,
-        w.dilation,
-        block.lines,
-    )
+    _by_channels(fast().im2col, (part.reshape(-1), out.reshape(-1)), part.shape, w, block)
 
 
 def add_columns(x: Array, w: Windows, block: Block, made: Array) -> None:
@@ -183,17 +176,16 @@ def add_columns(x: Array, w: Windows, block: Block, made: Array) -> None:
     if not _is_large(x, w):
         plain_add_columns(part, w, block.lines, made)
         return
-    fast().col2im(
-        made.reshape(-1),
-        part.reshape(-1),
-        part.shape,
-        w.kernel,
-        w.out,
-        w.stride,
-        w.padding,
-        w.dilation,
-        block.lines,
-    )
+    _by_channels(fast().col2im, (made.reshape(-1), part.reshape(-1)), part.shape, w, block)
+
+
+def _by_channels(
+    kernel: Any, arrays: tuple[Array, Array], sizes: Sizes, w: Windows, block: Block
+) -> None:
+    """Call a kernel for a block's columns and all channels."""
+    rest = (sizes, w.kernel, w.out, w.stride, w.padding, w.dilation, block.lines)
+    of_channel = sizes[0] * w.taps * (block.lines[1] - block.lines[0]) * w.out[2]
+    spread(lambda first, last: kernel(*arrays, *rest, (first, last)), sizes[1], of_channel * COST)
 
 
 def unfolded(x: Array, w: Windows) -> Array:

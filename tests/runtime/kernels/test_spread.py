@@ -12,9 +12,25 @@ import numpy as np
 import pytest
 
 from gradscope.runtime import settings
-from gradscope.runtime.kernels import attention, norms, plain, random, rows, special, spread
+from gradscope.runtime.kernels import (
+    attention,
+    convolution,
+    grid,
+    norms,
+    plain,
+    pool,
+    random,
+    resample,
+    rows,
+    special,
+    spread,
+    stepping,
+    taps,
+)
+from gradscope.runtime.kernels.spans import regular
 from gradscope.runtime.kernels.spread import set_kernel_threads
 from gradscope.runtime.kernels.support import fast
+from gradscope.runtime.kernels.windows import windows
 
 DEAR = float(spread.LEAST)
 """Nanoseconds for which a thread is woken."""
@@ -201,9 +217,77 @@ def of_elements() -> Iterator[Callable[[], Any]]:
     yield lambda: fast().log1p_float64(unit)
 
 
+def of_windows(kind: Any) -> Iterator[Callable[[], Any]]:
+    x = numbers(3, 6, 57, 71, dtype=kind)
+    pooled = [
+        (regular(57, 2, 2), regular(71, 2, 2)),
+        (regular(57, 3, 2, 1), regular(71, 3, 2, 1)),
+        (regular(57, 3, 1, 1, 2), regular(71, 3, 1, 1, 2)),
+    ]
+    for spans in pooled:
+        values, where = pool.max_pool(x, spans)
+        yield lambda spans=spans: pool.max_pool(x, spans)
+        yield lambda values=values, where=where: pool.max_pool_backward(values, where, x.shape, 2)
+    values = pool.avg_pool(x, pooled[1])
+    yield lambda: pool.avg_pool(x, pooled[1])
+    yield lambda: pool.avg_pool_backward(values, x.shape, pooled[1])
+    for stride, out in ((1, (57, 71)), (2, (29, 36))):
+        w = windows((57, 71), (3, 3), out, (stride,) * 2, (1, 1), (1, 1))
+        for groups, weight in ((1, (8, 6, 3, 3)), (6, (12, 1, 3, 3))):
+            arrays = numbers(*weight, dtype=kind), numbers(3, weight[0], *out, dtype=kind)
+            yield from of_convolutions(x, *arrays, w, groups)
+
+
+def of_convolutions(
+    x: Any, weight: Any, grad: Any, w: Any, groups: int
+) -> Iterator[Callable[[], Any]]:
+    yield lambda: convolution.forward(x, weight, w, groups)
+    yield lambda: convolution.to_input(grad, weight, w, groups)
+    yield lambda: convolution.to_weight(grad, x, w, groups)
+
+
+def of_places(kind: Any) -> Iterator[Callable[[], Any]]:
+    x = numbers(3, 6, 57, 71, dtype=kind)
+    at = np.random.default_rng(0).uniform(-1.1, 1.1, (3, 40, 31, 2)).astype(kind)
+    grad = numbers(3, 6, 40 * 31, dtype=kind)
+    for mode in (grid.BILINEAR, grid.BICUBIC):
+        options = (mode, grid.REFLECTION, False)
+        yield lambda options=options: grid.sample(x, at, options)
+        yield lambda options=options: grid.sample_backward(grad, x, at, options, (True, True))
+    for tables in (
+        [taps.nearest(57, 80, None, False), taps.nearest(71, 90, None, False)],
+        [taps.linear(n, m, None, False, np.dtype(kind)) for n, m in ((57, 80), (71, 90))],
+        [taps.cubic(n, m, None, False, np.dtype(kind)) for n, m in ((57, 80), (71, 90))],
+    ):
+        yield lambda tables=tables: resample.resample(x, tables)
+
+
+def of_optimizers(kind: Any) -> Iterator[Callable[[], Any]]:
+    """Arrays of which some are cut: by whole ones the parts would be too unlike."""
+
+    def step(name: str, options: Any, states: int) -> Any:
+        sizes = (3, 70_001, 1, 5, 20_000, 17)
+        lists = [[np.abs(numbers(n, dtype=kind, seed=k)) for n in sizes] for k in range(states)]
+        getattr(stepping, name)(options, lists)
+        return [array for arrays in lists for array in arrays]
+
+    sgd = stepping.SGDOptions(0.1, 0.01, 0.9, 0, True, False)
+    adam = stepping.AdamOptions(0.99, 0.1, 0.1, 0.9, 0.1, 1, 1e-8, 0.1, False)
+    rmsprop = stepping.RMSpropOptions(0.1, 0.9, 1e-8, 0.1, 0.9, True, False)
+    yield lambda: step("sgd", sgd, 3)
+    yield lambda: step("adam", adam, 5)
+    yield lambda: step("rmsprop", rmsprop, 5)
+
+
 FAMILIES: dict[str, Callable[[], Iterator[Callable[[], Any]]]] = {
     "norms, float32": lambda: of_norms(np.float32),
     "norms, float64": lambda: of_norms(np.float64),
+    "windows, float32": lambda: of_windows(np.float32),
+    "windows, float64": lambda: of_windows(np.float64),
+    "places, float32": lambda: of_places(np.float32),
+    "places, float64": lambda: of_places(np.float64),
+    "optimizers, float32": lambda: of_optimizers(np.float32),
+    "optimizers, float64": lambda: of_optimizers(np.float64),
     "rows": of_rows,
     "elements": of_elements,
 }
@@ -230,3 +314,17 @@ def test_results_have_the_same_bits_in_any_number_of_threads(
             found.append(bits(function()))
             assert (threads in runs) is (threads > 1), (nr, threads, runs)
         assert found[0] == found[1] == found[2], nr
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_parameter_that_is_there_twice_is_stepped_once_after_the_other() -> None:
+    options = stepping.SGDOptions(0.1, 0, 0, 0, False, False)
+    found = []
+    for threads in (1, 2):
+        set_kernel_threads(threads)
+        param, grad = np.zeros(70_000, np.float32), np.ones(70_000, np.float32)
+        stepping.sgd(options, [[param, param], [grad, grad]])
+        found.append(param.tolist())
+
+    assert found[0] == found[1]
+    assert found[0][0] == pytest.approx(-0.2)
