@@ -6,6 +6,8 @@ takes it, and it becomes `.grad`; or a node only lays it out anew. Between these
 the engine's own code runs, which writes into a gradient only where it tells of a sum. So a finite
 array is known again, by itself or as all of the array that owns its memory, as long as that lives,
 until users' code may have run. It is not kept for that: the engine looks at who holds an array.
+Likewise the result of a call is known in its views, until something is written or the program gets
+hold of its memory (`lent`).
 """
 
 from __future__ import annotations
@@ -64,23 +66,43 @@ class Measured:
         """What was looked at may have changed. See Note [Measured once]."""
         self._known.clear()
 
-    def drop(self, array: Any) -> None:
-        """The same of one array."""
-        self._known.pop(id(_whole(array)), None)
+    def lent(self, array: Any) -> None:
+        """The same of one array, and of all that shares its memory."""
+        self._known.pop(id(array), None)
+        self._known.pop(id(array.base), None)
 
     def row(self, array: Any) -> tuple[int, bool]:
         """The row of an array, and whether something is not finite in it."""
         rows, place = self._place()
         return rows.first + place, self._fill(array, rows.cells, place)
 
-    def of_gradient(self, array: Any, *, written: bool = False) -> tuple[int, bool]:
-        """The same of an array that only the engine sees; `written`: it has just changed."""
+    def of_gradient(self, array: Any) -> tuple[int, bool]:
+        """The same of an array that only the engine sees."""
         whole = _whole(array)
+        found = self._again(whole)
+        return self._kept(array, whole) if found is None else (found, False)
+
+    def of_made(self, array: Any) -> tuple[int, bool]:
+        """The same of one that was just made, or written to by the engine."""
+        return self._kept(array, _whole(array))
+
+    def of_view(self, array: Any) -> tuple[int, bool]:
+        """The same of a view of what nobody has written to."""
+        found = self._again(_whole(array))
+        return self.row(array) if found is None else (found, False)
+
+    def _again(self, whole: Any) -> int | None:
+        """A row like that of something known; None if it is not."""
         known = self._known.get(id(whole))
+        if known is None or known[0]() is not whole:
+            return None
         rows, place = self._place()
-        if known is not None and not written and known[0]() is whole:
-            rows.cells[place] = known[1]
-            return rows.first + place, False
+        rows.cells[place] = known[1]
+        return rows.first + place
+
+    def _kept(self, array: Any, whole: Any) -> tuple[int, bool]:
+        """A row by which an array will be known, if it is finite."""
+        rows, place = self._place()
         bad = self._fill(array, rows.cells, place)
         if bad:
             self._known.pop(id(whole), None)
@@ -111,6 +133,7 @@ class Measured:
         rows = self._rows
         place = rows.next()
         while place >= ROWS:  # whichever thread comes first makes others
+            self.forget()  # which may be arrays that are no more
             made = Rows(rows.first + ROWS)
             rows = self._rows = self._all.setdefault(made.first // ROWS, made)
             place = rows.next()

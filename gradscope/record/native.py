@@ -22,6 +22,7 @@ from gradscope.runtime import probe
 from gradscope.runtime.autograd.accumulate_grad import IN_PLACE
 from gradscope.runtime.autograd.graph_task import GraphTask
 from gradscope.runtime.autograd.node import Node
+from gradscope.runtime.operation import Operation
 from gradscope.runtime.state import ThreadState, local
 from gradscope.runtime.storage import VersionCounter
 from gradscope.runtime.tensor import Tensor
@@ -140,7 +141,7 @@ class NativeProbe(ThreadNotes):
             context = self.contexts.of(state)
             number = catalog.call(op, inputs, (made,), node, begin, end, site, context, frame)
             if self.look is not None:
-                self.look.called(number, (made,))
+                self.look.called(number, (made,), fresh=False)
             return
         taken = [t.seen if t.seen > base else catalog.tensor(t, frame) for t in inputs]
         try:
@@ -172,7 +173,7 @@ class NativeProbe(ThreadNotes):
             self._site(frame), self.contexts.of(state), frame,
         )  # fmt: skip
         if self.look is not None:
-            self.look.called(number, outputs)
+            self.look.called(number, outputs, fresh=op.__class__ is Operation)
 
     def wrote(self, op: Any, inputs: Any, target: Any, node: Any, begin: int, state: Any) -> None:
         end = perf_counter_ns()

@@ -196,6 +196,8 @@ class Recording:
         if not self._paused:
             self._paused = True
             session.flush()
+            if session.probe.look is not None:
+                session.probe.look.forget()
             probe.watch(Paused(session.probe), calls=False)
 
     def _meta(self, start: int) -> None:

@@ -25,6 +25,7 @@ from gradscope.record.history import version_of
 from gradscope.record.log import Log, taken
 from gradscope.record.measured import Measured, named
 from gradscope.record.statistics import Statistics
+from gradscope.runtime.autograd.accumulate_grad import owns
 from gradscope.runtime.autograd.engine import GraphRoot
 from gradscope.runtime.autograd.input_buffer import MADE
 from gradscope.runtime.state import local
@@ -93,16 +94,20 @@ class Look:
         call = number & ~1
         if self._whole:
             self.paths.append((call, state.path))
-        self._result(call, 0, made._array, call, state.task)
+        self._result(call, 0, made, self._row_of(made), call, state.task)
 
-    def called(self, number: int, outputs: Sequence[Any]) -> None:
-        """The results of a call that was written out in full; those known before were looked at."""
+    def called(self, number: int, outputs: Sequence[Any], *, fresh: bool) -> None:
+        """The results of a call that was written out in full; those known before were looked at.
+
+        `fresh`: they are ours, not what users' functions made.
+        """
         state = local.state
         if self._whole:
             self.paths.append((number, state.path))
         for index, made in enumerate(outputs):
             if made is not None and made.seen >= number:
-                self._result(number, index, made._array, made.seen & ~1, state.task)
+                row = self._row_of(made) if fresh else self._measured.row(made._array)
+                self._result(number, index, made, row, made.seen & ~1, state.task)
 
     def wrote(self, number: int, target: Any) -> None:
         """What a call wrote into a tensor."""
@@ -110,12 +115,32 @@ class Look:
         if self._whole:
             self.paths.append((number, state.path))
         self._measured.forget()
-        self._result(number, 0, target._array, target.seen & ~1, state.task)
+        row = self._measured.row(target._array)
+        self._result(number, 0, target, row, target.seen & ~1, state.task)
 
-    def _result(self, call: int, index: int, array: Any, tensor: int, task: Any) -> None:
-        row = self._measured.row(array)
+    def _row_of(self, made: Any) -> tuple[int, bool]:
+        """The row of what an operation of ours made."""
+        array, storage = made._array, made._storage
+        if storage is None:
+            return self._measured.of_made(array) if owns(array) else self._measured.row(array)
+        versions = made._versions
+        if storage.device is not None or (versions is not None and versions.value):
+            return self._measured.row(array)
+        return self._measured.of_view(array)
+
+    def _result(
+        self, call: int, index: int, made: Any, row: tuple[int, bool], tensor: int, task: Any
+    ) -> None:
         nr = self._base if task is None else task.seen
-        self._row(Place.OP_OUTPUT, array, row, call, self._base, index, tensor, nr)
+        self._row(Place.OP_OUTPUT, made._array, row, call, self._base, index, tensor, nr)
+
+    def lent(self, array: Any) -> None:
+        """The program gets hold of memory."""
+        self._measured.lent(array)
+
+    def forget(self) -> None:
+        """What comes now is not looked at."""
+        self._measured.forget()
 
     def unknown(self, tensor: Any, number: int) -> None:
         """A tensor that no call made is used for the first time."""
@@ -198,7 +223,7 @@ class Look:
         if self._grads.get(number) != grad.seen & ~1 or grad.seen <= self._base:
             self._hand(node, (grad,), NONE)
             self._grads[number] = grad.seen & ~1
-        self._measured.drop(grad._array)
+        self._measured.lent(grad._array)
 
     def handed(self, node: Any, grads: Sequence[Any], nr: int = 0) -> None:
         """Gradients that a user is about to see. See Note [Handed out]."""
@@ -242,7 +267,8 @@ class Look:
     ) -> None:
         """A gradient, array or tensor, at an input or output of a node."""
         if grad.__class__ is ndarray:
-            array, row = grad, self._measured.of_gradient(grad, written=written)
+            array, look = grad, self._measured
+            row = look.of_made(array) if written else look.of_gradient(array)
         else:
             array = grad._array
             row = self._measured.row(array)

@@ -43,9 +43,10 @@ class Look(Protocol):
     def stepped(self, task: Any, node: Any, leaf: Any) -> None: ...
     def grad(self, task: Any, node: Any, leaf: Any) -> None: ...
 
-    # what users get to see, and what their backward returned
+    # what users get to see, what their backward returned, and memory they may write to untold
     def handed(self, node: Any, grads: Sequence[Any], nr: int = 0) -> None: ...
     def returned(self, node: Any, grads: Sequence[Any]) -> None: ...
+    def lent(self, array: Any) -> None: ...
 
 
 class Probe(Protocol):
@@ -155,6 +156,12 @@ def take_callables(watcher: Any) -> None:
     global noted, call, ran, sent
     if watcher is not None:
         noted, call, ran, sent = watcher.noted, watcher.call, watcher.ran, watcher.sent
+
+
+def lend(array: Any) -> None:
+    """The program gets hold of a tensor's memory."""
+    if here is not None and here.look is not None:
+        here.look.lent(array)
 
 
 @contextmanager

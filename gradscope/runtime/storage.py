@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gradscope.runtime.errors.inference import inference_in_place
+from gradscope.runtime.probe import lend
 from gradscope.runtime.state import local
 
 
@@ -85,6 +86,7 @@ class Storage:
 
     def bytes(self) -> np.ndarray[Any, Any]:
         """The memory as one row of bytes."""
+        lend(self.array)
         return _flat_bytes(self.array)
 
     def address(self) -> int:
@@ -92,6 +94,7 @@ class Storage:
         return int(np.lib.array_utils.byte_bounds(self.array)[0])
 
     def data_ptr(self) -> int:
+        lend(self.array)
         return self.address()
 
     def element_size(self) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 
 from gradscope.runtime import dtypes
 from gradscope.runtime.devices import CPU, device
+from gradscope.runtime.probe import lend
 from gradscope.runtime.size import Size
 from gradscope.runtime.storage import Storage, elements, offset_of
 
@@ -72,6 +73,7 @@ class Geometry:
         return offset_of(self._array, self.untyped_storage())
 
     def data_ptr(self) -> int:
+        lend(self._array)
         return int(self._array.__array_interface__["data"][0]) if self._array.size else 0
 
     def is_contiguous(self, memory_format: Any = None) -> bool:

@@ -11,6 +11,7 @@ from gradscope.runtime.devices import CPU
 from gradscope.runtime.errors.devices import numpy_on_device
 from gradscope.runtime.errors.leaves import numpy_with_grad
 from gradscope.runtime.placement import read
+from gradscope.runtime.probe import lend
 from gradscope.runtime.state import ThreadState
 
 
@@ -54,6 +55,7 @@ class Values:
             raise numpy_with_grad(self)
         if self._array.dtype.kind == "V":
             raise TypeError(f"Got unsupported ScalarType {self.dtype.scalar_name}")
+        lend(self._array)
         return self._array
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:

@@ -270,8 +270,8 @@ def test_a_gradient_is_measured_again_when_it_may_have_changed() -> None:
     looked = times_looked(made)
 
     made.of_gradient(grad)
-    made.of_gradient(grad, written=True)
-    made.drop(grad.reshape(2, 2))
+    made.of_made(grad)
+    made.lent(grad.reshape(2, 2))
     made.of_gradient(grad)
     made.forget()
     made.of_gradient(grad)

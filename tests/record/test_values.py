@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from random import Random
 from typing import Any
@@ -348,9 +349,8 @@ def assert_knowing_changes_nothing(
 ) -> None:
     found = seen(program)
     with monkeypatch.context() as patch:
-        patch.setattr(
-            Measured, "of_gradient", lambda self, array, *, written=False: self.row(array)
-        )
+        patch.setattr(Measured, "of_gradient", Measured.row)
+        patch.setattr(Measured, "of_view", Measured.row)
         assert found == seen(program)
 
 
@@ -399,6 +399,52 @@ def by_mul(grad: Any) -> None:
     grad.mul_(3)
 
 
+def by_address(tensor: Any) -> None:
+    (ctypes.c_float * 2).from_address(tensor.data_ptr())[1] = 9.0
+
+
+def by_storage(tensor: Any) -> None:
+    (ctypes.c_float * 2).from_address(tensor.untyped_storage().data_ptr())[1] = 9.0
+
+
+WRITES: tuple[Callable[[Any], object], ...] = (
+    by_numpy,
+    by_mul,
+    by_address,
+    by_storage,
+    lambda y: y.untyped_storage().__setitem__(3, 64),
+    lambda y: y.untyped_storage().bytes().fill(64),
+    lambda y: y[1:].add_(3),
+    lambda y: by_numpy(y[1:]),
+    lambda y: y.data.fill_(4),
+    lambda y: y.copy_(torch.zeros(2)),
+    lambda y: y.__setitem__(0, 5.0),
+    lambda y: np.asarray(y).fill(3),
+    lambda y: torch.add(y, 1, out=y),
+    lambda y: torch.from_dlpack(y).zero_(),
+    lambda y: setattr(y, "data", torch.zeros(2)),
+)
+
+
+def written_before_a_view(write: Callable[[Any], object]) -> Callable[[], object]:
+    def program() -> None:
+        y = torch.ones(2) + 1
+        y.view(2, 1)
+        write(y)
+        y.view(2, 1)
+        y[:].unsqueeze(1).t()
+
+    return program
+
+
+def handing_on_memory_of_its_own() -> None:
+    memory = np.ones(2, np.float32)
+    mine = function(torch, lambda ctx, x: torch.from_numpy(memory), lambda ctx, grad: grad)
+    y = mine.apply(leaf(1.0, 2.0))
+    memory[0] = 8
+    y.detach().view(2, 1)
+
+
 def added_to_the_seed() -> None:
     x, seed = leaf(1.0, 2.0), torch.tensor([3.0, 4.0])
     x.grad = seed
@@ -421,6 +467,8 @@ def stepping_in_a_hook() -> None:
 @pytest.mark.parametrize(
     "program",
     [
+        *map(written_before_a_view, WRITES),
+        handing_on_memory_of_its_own,
         shared_by_two(doubled_in_place),
         shared_by_two(doubled_by_numpy),
         hooked(by_numpy),
@@ -430,10 +478,41 @@ def stepping_in_a_hook() -> None:
         stepping_in_a_hook,
     ],
 )
-def test_gradients_written_to_on_the_way_are_looked_at_again(
+def test_what_is_written_to_on_the_way_is_looked_at_again(
     program: Callable[[], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert_knowing_changes_nothing(program, monkeypatch)
+
+
+def test_a_result_is_measured_once_for_all_its_views(monkeypatch: pytest.MonkeyPatch) -> None:
+    def program() -> None:
+        y = torch.ones(2, 6) + 1
+        y.view(3, 4).t().unsqueeze(0)
+        torch.addmm(y, y, torch.ones(6, 6)).reshape(-1)
+
+    assert_knowing_changes_nothing(program, monkeypatch)
+    looked: list[Any] = []
+    fill = Measured._fill
+    monkeypatch.setattr(
+        Measured,
+        "_fill",
+        lambda self, array, *rest: (looked.append(0), fill(self, array, *rest))[1],
+    )
+    assert len(places(traced(program))) == len(looked) + 4
+
+
+def test_what_a_pause_left_out_is_looked_at() -> None:
+    """Nobody told of what was written meanwhile."""
+    numbers = torch.ones(3) + 1
+    with record(level="values", steps=(1, 1)) as recording:
+        recording.step(1)
+        y = numbers + 1
+        recording.step(2)
+        y.add_(5)
+        recording.step(1)
+        y.view(3, 1)
+
+    assert [row.max for row in recording.trace().rows(Value)][-1] == 8
 
 
 # -- rows ------------------------------------------------------------------------------------------
