@@ -326,14 +326,33 @@ def full_like(
     return made(np.full_like(input._array, filled, dtype=kind, subok=False), requires_grad, where)
 
 
-def legacy_new(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """`torch.Tensor(2, 3)`, `torch.Tensor([1, 2])`, and the constructor of subclasses."""
+def legacy_new(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], dtype: Any = None) -> Any:
+    """`torch.Tensor(2, 3)`, `torch.Tensor([1, 2])`, and the constructor of subclasses.
+
+    A tensor keeps its dtype; all else becomes `dtype`, which is the default one if none is given.
+    """
+    if not args and "data" in kwargs:
+        args = (kwargs["data"],)
     if len(args) == 1 and isinstance(args[0], Tensor):
         return alias_of(args[0], cls)
-    if len(args) == 1 and isinstance(args[0], Size):
-        array = np.empty(tuple(args[0]), dtypes.get_default_dtype().numpy)
-    elif len(args) == 1 and isinstance(args[0], list | tuple | np.ndarray):
-        array = array_of(args[0], dtypes.get_default_dtype()).copy()
+    wanted = dtype or dtypes.get_default_dtype()
+    if len(args) != 1 or isinstance(args[0], Size):
+        array = np.empty(_sizes(args) if args else (0,), wanted.numpy)
+    elif _is_sequence(args[0]):
+        array = array_of(args[0], wanted).copy()
+    elif hasattr(args[0], "__index__") and not isinstance(args[0], bool):
+        array = np.empty(_sizes(args), wanted.numpy)
+    elif isinstance(args[0], str | bytes):
+        raise TypeError(f"new(): invalid data type '{type(args[0]).__name__}'")
     else:
-        array = np.empty(_sizes(args) if args else (0,), dtypes.get_default_dtype().numpy)
+        raise TypeError(f"new(): data must be a sequence (got {_full_name(type(args[0]))})")
     return alias_of(fresh(array), cls)
+
+
+def _is_sequence(data: Any) -> bool:
+    """Whether its elements can be asked for by number."""
+    return hasattr(data, "__getitem__") and not isinstance(data, dict | str | bytes | np.generic)
+
+
+def _full_name(cls: type) -> str:
+    return cls.__name__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__name__}"

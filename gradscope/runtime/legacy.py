@@ -14,8 +14,10 @@ class LegacyType(type):
     dtype: dtypes.dtype
     is_cuda = False
 
-    def __call__(cls, *args: Any) -> Any:
-        return Tensor(*args).to(cls.dtype)
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        from gradscope.runtime.factories import legacy_new
+
+        return legacy_new(Tensor, args, kwargs, cls.dtype).to(cls.dtype)
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, Tensor) and instance.dtype is cls.dtype

@@ -5,9 +5,13 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
+SPARSE = "; here all tensors are dense, so a sparse matrix is to be made as a dense one"
+
 
 def nearest(name: str, known: list[str]) -> str:
     """'; the nearest there is: …' or nothing."""
+    if "sparse" in name:
+        return SPARSE
     found = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
     return f"; the nearest there is: {', '.join(found)}" if found else ""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from array import array
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,49 @@ def test_the_legacy_types_make_and_recognise_tensors() -> None:
     assert made.dtype is torch.int64
     assert isinstance(made, torch.LongTensor)
     assert not isinstance(made, torch.FloatTensor)
+
+
+@pytest.mark.parametrize(
+    ("given", "values"),
+    [
+        (range(3), [0, 1, 2]),
+        ([2**53 + 1], [2**53 + 1]),
+        (np.arange(2.0), [0, 1]),
+        (array("f", [1, 2]), [1, 2]),
+        ((), []),
+    ],
+)
+def test_the_legacy_types_take_any_sequence_in_their_own_precision(
+    given: object, values: list[int]
+) -> None:
+    assert torch.LongTensor(given).tolist() == values
+    assert torch.LongTensor([0]).new(given).tolist() == values
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (3.0, r"new\(\): data must be a sequence \(got float\)"),
+        ({1, 2}, r"new\(\): data must be a sequence \(got set\)"),
+        (np.float32(3), r"new\(\): data must be a sequence \(got numpy.float32\)"),
+        ("ab", r"new\(\): invalid data type 'str'"),
+    ],
+)
+def test_the_legacy_types_refuse_what_is_no_sequence(given: object, said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        torch.Tensor(given)
+
+
+def test_sizes_make_room_in_a_legacy_type() -> None:
+    assert torch.LongTensor(2, 3).shape == (2, 3)
+    assert torch.LongTensor(np.int64(2)).shape == (2,)
+    assert torch.FloatTensor().shape == (0,)
+
+
+def test_what_is_sparse_is_refused_with_a_way_out() -> None:
+    for ask in (lambda: torch.sparse_coo_tensor, lambda: torch.ones(2).to_sparse):
+        with pytest.raises(AttributeError, match="here all tensors are dense"):
+            ask()
 
 
 def test_a_tensor_changes_to_a_legacy_type_as_to_its_dtype() -> None:

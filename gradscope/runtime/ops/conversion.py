@@ -188,4 +188,4 @@ def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=F
 @method
 def new(self, *given):
     """The legacy constructor, in this tensor's dtype."""
-    return Tensor(*given).to(self.device, self.dtype)
+    return factories.legacy_new(Tensor, given, {}, self.dtype).to(self.device, self.dtype)

@@ -130,6 +130,13 @@ addbmm = op(
 )
 addbmm_ = inplace(addbmm)
 
+
+@function
+def spmm(input, mat2):
+    """What programs call for a matrix that may be sparse; here all are dense."""
+    return mm(input, mat2)
+
+
 # -- matrix_exp ----------------------------------------------------------------------------------
 
 
