@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -71,11 +72,25 @@ def _sizes(size: tuple[Any, ...], named: Any = None) -> tuple[int, ...]:
     size = size if named is None else (named,)
     if len(size) == 1 and isinstance(size[0], list | tuple):
         size = tuple(size[0])
+    for number, each in enumerate(size):
+        if not hasattr(each, "__index__"):
+            raise TypeError(_no_size(each, number, len(size), sys._getframe(1).f_code.co_name))
     sizes = tuple(int(s) for s in size)
     bad = next((s for s in sizes if s < 0), None)
     if bad is not None:
         raise RuntimeError(f"Trying to create tensor with negative dimension {bad}: {list(sizes)}")
     return sizes
+
+
+def _no_size(given: Any, place: int, count: int, function: str) -> str:
+    said = f"{function}(): argument 'size'"
+    name = type(given).__name__
+    if count == 1:
+        return f"{said} (position 1) must be tuple of ints, not {name}"
+    return (
+        f"{said} failed to unpack the object at pos {place + 1} with error "
+        f'"type must be tuple of ints,but got {name}"'
+    )
 
 
 def tensor(
@@ -159,7 +174,9 @@ def _leaves(data: Any) -> list[Any]:
         return list(data.reshape(-1))
     if isinstance(data, bool | int | float | complex | np.generic):
         return [data]
-    if isinstance(data, list | tuple) or hasattr(data, "__len__"):
+    if isinstance(data, str | bytes):
+        raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
+    if isinstance(data, list | tuple) or (hasattr(data, "__len__") and _is_sequence(data)):
         return [leaf for item in data for leaf in _leaves(item)]
     if hasattr(data, "__float__"):
         return [float(data)]

@@ -81,10 +81,10 @@ class Values:
         return bool(self)
 
     def __float__(self) -> float:
-        return float(self.item())
+        return float(_only(self))
 
     def __int__(self) -> int:
-        return int(self.item())
+        return int(_only(self))
 
     def __index__(self) -> int:
         if self._array.size != 1 or self._array.dtype.kind not in "iub":
@@ -111,3 +111,9 @@ class Values:
         if self._array.ndim == 0 and self._array.dtype.kind != "c":
             return self.item().__format__(spec)
         return object.__format__(self, spec) if spec else repr(self)
+
+
+def _only(tensor: Any) -> Any:
+    if tensor._array.size != 1:
+        raise ValueError("only one element tensors can be converted to Python scalars")
+    return tensor.item()

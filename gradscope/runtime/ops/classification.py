@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gradscope.runtime import dtypes
 from gradscope.runtime.kernels import losses
 from gradscope.runtime.op import (
     ELEMENTWISE,
@@ -28,7 +29,7 @@ def _rows(self, target, weight, ignore_index):
     """Where in a matrix of classes the targets are, if no class is left out or has a weight."""
     if self.ndim != 2 or weight is not None or not target.size or ignore_index >= 0:
         return None
-    if target.dtype != np.int64 or not target.flags.c_contiguous:
+    if target.dtype != np.int64 or target.ndim != 1 or not target.flags.c_contiguous:
         return None
     # A negative class, such as the one to ignore, is a great number without its sign.
     if np.maximum.reduce(target.view(np.uint64)) >= self.shape[1]:
@@ -39,9 +40,42 @@ def _rows(self, target, weight, ignore_index):
 ROWS = np.arange(256)
 
 
+def _check_classes(self, target, weight):
+    """Complain of targets that are not one class for each row, or pixel, of scores."""
+    classes = self.shape[1 if self.ndim > 1 else 0]
+    rows = self.ndim < 3
+    if rows and target.ndim > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if not rows and target.ndim != 3:
+        raise RuntimeError(
+            "only batches of spatial targets supported (3D tensors) but got targets of dimension: "
+            f"{target.ndim}"
+        )
+    if weight is not None and (weight.size != classes or (rows and weight.ndim != 1)):
+        raise RuntimeError(
+            f"weight tensor should be defined either for all {classes} classes or no classes but "
+            f"got weight tensor of shape: {list(weight.shape)}"
+            if rows
+            else "weight tensor should be defined either for all or no classes"
+        )
+    if target.dtype not in (np.int64, np.uint8):
+        raise RuntimeError(
+            f"expected target dtype to be Long or Byte, but got {_scalar_name(target)}"
+        )
+    if weight is not None and weight.dtype != self.dtype:
+        raise RuntimeError(
+            f"expected scalar type {_scalar_name(self)} but found {_scalar_name(weight)}"
+        )
+
+
+def _scalar_name(array):
+    return dtypes.from_numpy(array.dtype).scalar_name
+
+
 def _nll(self, target, weight=None, reduction=MEAN, ignore_index=-100):
     rows = _rows(self, target, weight, ignore_index)
     if rows is None:
+        _check_classes(self, target, weight)
         made, total = losses.nll_loss(self, target, weight, NAMES[reduction], ignore_index)
         return made, total if reduction else np.zeros((), self.dtype)
     picked = np.negative(self[rows, target])
@@ -104,6 +138,8 @@ nll_loss2d_forward, nll_loss2d_backward = _nll_rows("NllLoss2D", "nll_loss2d")
 def _bce(self, target, weight=None, reduction=MEAN):
     if self.size and (self.min() < 0 or self.max() > 1):
         raise RuntimeError("all elements of input should be between 0 and 1")
+    if target.dtype != self.dtype:
+        raise RuntimeError(f"Found dtype {_scalar_name(target)} but expected {_scalar_name(self)}")
     floor = self.dtype.type(-100)
     losses = (target - 1) * np.maximum(np.log1p(-self), floor) - target * np.maximum(
         np.log(self), floor

@@ -27,6 +27,7 @@ from gradscope.runtime.ops.words import on_arrays
 from gradscope.runtime.outs import written
 from gradscope.runtime.placement import wrapped_on
 from gradscope.runtime.tensor import Tensor
+from gradscope.runtime.warned import warn_once
 
 
 def _cat(tensors, dim=0):
@@ -264,6 +265,11 @@ def meshgrid(*tensors, indexing=None):
     if indexing not in (None, "ij", "xy"):
         raise RuntimeError(
             f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}'
+        )
+    if indexing is None:
+        warn_once(
+            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing "
+            "argument."
         )
     places = list(range(len(tensors)))
     if indexing == "xy" and len(tensors) > 1:

@@ -13,6 +13,7 @@ from gradscope.runtime.ops.classification import (
 from gradscope.runtime.ops.reduction import MEAN, NONE, reduced_tensor, reduction_number
 from gradscope.runtime.ops.softmax import _log_softmax__default
 from gradscope.runtime.ops.special import xlogy__Tensor
+from gradscope.runtime.tensor import Tensor
 from gradscope.runtime.warned import warn
 
 
@@ -73,11 +74,23 @@ def cross_entropy(
 ):
     """How surprising the target is to the scores; targets are classes, or a probability of each."""
     kind = reduction_number(reduction, size_average, reduce)
+    if target.__class__ is not Tensor and not isinstance(target, Tensor):
+        raise TypeError(
+            "cross_entropy_loss(): argument 'target' (position 2) must be Tensor, not "
+            f"{type(target).__name__}"
+        )
+    if label_smoothing > 1:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
     dim = 0 if input.dim() == 1 else 1
+    if input.shape == target.shape and not target.is_floating_point():
+        raise RuntimeError(
+            "Expected floating point type for target with class probabilities, got "
+            f"{target.dtype.scalar_name}"
+        )
     scores = _log_softmax__default(input, dim)
     if input.shape == target.shape:
         return _of_probabilities(scores, target, weight, kind, label_smoothing, dim)
-    if label_smoothing:
+    if label_smoothing > 0:
         return _smoothed(scores, target, weight, kind, ignore_index, label_smoothing, dim)
     return _likelihood(scores, target, weight, kind, ignore_index)
 
@@ -150,7 +163,21 @@ def binary_cross_entropy_with_logits(
         raise ValueError(
             f"Target size ({target.shape}) must be the same as input size ({input.shape})"
         )
+    if not target.is_floating_point():
+        raise RuntimeError(_no_probabilities(input, target))
     return binary_cross_entropy_with_logits__default(input, target, weight, pos_weight, kind)
+
+
+def _no_probabilities(input, target):
+    if target.dtype.scalar_name == "Bool":
+        return (
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+            "`logical_xor()` operator instead."
+        )
+    return (
+        f"result type {input.dtype.scalar_name} can't be cast to the desired output type "
+        f"{target.dtype.scalar_name}"
+    )
 
 
 @nn_function

@@ -247,9 +247,20 @@ def _outer(vec1, vec2):
     return w.unsqueeze(vec1, 1) * vec2
 
 
+def _addmm(self, mat1, mat2, *, beta=1, alpha=1):
+    if mat1.dtype is not mat2.dtype or self.dtype is not mat2.dtype:
+        for name, array in (("self", self), ("mat1", mat1)):
+            if array.dtype != mat2.dtype:
+                names = [dtypes.from_numpy(a.dtype).scalar_name for a in (array, mat2)]
+                raise RuntimeError(
+                    f"{name} and mat2 must have the same dtype, but got {' and '.join(names)}"
+                )
+    return _added_once(_mm, self, mat1, mat2, beta, alpha)
+
+
 addmm = op(
     "AddmmBackward0",
-    lambda self, mat1, mat2, *, beta=1, alpha=1: _added_once(_mm, self, mat1, mat2, beta, alpha),
+    _addmm,
     jvp(
         lambda self_t, mat1_t, mat2_t, mat1, mat2, beta, alpha: _added_tangent(
             w.mm, self_t, (mat1_t, mat2), (mat1, mat2_t), beta, alpha

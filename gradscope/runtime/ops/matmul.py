@@ -108,9 +108,16 @@ def linear(input, weight, bias=None, *, out=None):
     """Multiplied with the transposed weight, and the bias added."""
     if out is not None:
         return written("linear", linear(input, weight, bias), out)
+    try:
+        ndim = input._array.ndim
+    except AttributeError:
+        kind = type(input)
+        home = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+        raise TypeError(
+            f"linear(): argument 'input' (position 1) must be Tensor, not {home}{kind.__name__}"
+        ) from None
     if bias is None:
         return matmul(input, t(weight))
-    ndim = input._array.ndim
     if ndim == 2:
         return addmm(bias, input, t(weight))
     if input._array.flags.c_contiguous and weight._array.ndim == 2 and bias._array.ndim == 1:
