@@ -3,6 +3,12 @@
 Only results that do not depend on each other are made in different threads, so that every one of
 them has the same bits however many there are. Threads are Python's own: a kernel runs without
 Python's lock, and needs no other library. They start when the first array comes that is worth it.
+
+# Note [Cores that are not there]
+Whether a second thread helps is not known before: other programs may have the other cores, a
+container may be granted fewer than it sees, and for a while after a product of matrices BLAS's own
+threads keep them busy with waiting. So it is looked at afterwards. Where several threads took about
+as long as one would have, the next few arrays are left to the caller, twice as many each time.
 """
 
 from __future__ import annotations
@@ -11,6 +17,7 @@ import os
 from _thread import allocate_lock, start_new_thread
 from collections.abc import Callable
 from queue import SimpleQueue
+from time import perf_counter_ns, thread_time_ns
 from typing import Final, TypeAlias
 
 from gradscope.runtime.kernels.threads import blas_threads
@@ -22,6 +29,10 @@ Piece: TypeAlias = tuple[Part, int, int, Done]
 
 LEAST: Final = 100_000
 """Nanoseconds of work that a thread is woken for."""
+WORTH: Final = 0.85
+"""What share of the time that one thread would have taken is worth to do it again."""
+MOST_LEFT: Final = 64
+"""So many arrays are left to the caller at most before several threads are tried again."""
 
 
 class _Pool:
@@ -45,11 +56,14 @@ class _State:
 
     threads: int | None = None
     pool = _Pool()
+    left = 0  # arrays to leave to the caller; see Note [Cores that are not there]
+    next_left = 1
 
 
 def set_kernel_threads(count: int | None) -> None:
     """Let kernels run in so many threads; None: as many as BLAS."""
     _State.threads = count
+    _State.left, _State.next_left = 0, 1
 
 
 def spread(part: Part, count: int, cost: float, multiple: int = 1) -> None:
@@ -69,6 +83,9 @@ def _spread(part: Part, count: int, cost: float, multiple: int) -> None:
     units = -(-count // multiple)
     pieces = min(_State.threads, units, int(count * cost / LEAST))
     pool = _State.pool
+    if pieces > 1 and _State.left > 0:
+        _State.left -= 1
+        pieces = 1
     if pieces < 2 or not pool.taken.acquire(blocking=False):
         part(0, count)
         return
@@ -82,14 +99,26 @@ def _spread(part: Part, count: int, cost: float, multiple: int) -> None:
 def _run(part: Part, ends: list[int], queues: list[SimpleQueue[Piece]]) -> None:
     """Do the first piece here and the others there; come back when all are done."""
     done: Done = SimpleQueue()
+    begin, begin_here = perf_counter_ns(), thread_time_ns()
     for queue, first, last in zip(queues, ends, ends[1:], strict=False):
         queue.put((part, first, last, done))
     try:
         part(0, ends[0])
+        here = thread_time_ns() - begin_here
     finally:
         errors = [error for _ in queues if (error := done.get()) is not None]
     if errors:
         raise errors[0]
+    _look_at(perf_counter_ns() - begin, here * len(ends))
+
+
+def _look_at(taken: int, by_one: int) -> None:
+    """See whether it was worth it: it took so long, and one thread would have taken so long."""
+    if taken <= by_one * WORTH:
+        _State.next_left = 1
+    else:
+        _State.left = _State.next_left
+        _State.next_left = min(2 * _State.next_left, MOST_LEFT)
 
 
 def _work(queue: SimpleQueue[Piece]) -> None:

@@ -17,7 +17,7 @@ Sizes: TypeAlias = tuple[int, ...]
 
 SCRATCH: Final = 1 << 20
 """Columns are made for so many numbers at a time: what a cache holds, and memory can spare."""
-COST: Final = 0.3
+COST: Final = 0.4
 """Nanoseconds for one number of a column."""
 
 

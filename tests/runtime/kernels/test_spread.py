@@ -37,7 +37,9 @@ DEAR = float(spread.LEAST)
 
 
 @pytest.fixture(autouse=True)
-def _threads() -> Iterator[None]:
+def _threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Several threads are always worth it here, whatever else the machine does."""
+    monkeypatch.setattr(spread, "WORTH", float("inf"))
     before = spread._State.threads
     yield
     set_kernel_threads(before)
@@ -93,6 +95,32 @@ def test_one_thread_or_little_to_do_is_one_call_here() -> None:
 def test_after_several_threads_one_is_one_again() -> None:
     assert len(spread_in(2, 10).threads) == 2
     assert spread_in(1, 10).threads == {get_ident()}
+
+
+def test_where_several_threads_do_not_help_the_caller_goes_on_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(spread, "WORTH", -1.0)
+    set_kernel_threads(2)
+    parts = []
+    for _ in range(9):
+        seen = Seen()
+        spread.spread(seen, 2, DEAR)
+        parts.append(len(seen.parts))
+
+    assert parts == [2, 1, 2, 1, 1, 2, 1, 1, 1]
+
+
+@pytest.mark.parametrize(("taken", "left"), [(50, 0), (84, 0), (86, 1), (200, 1)])
+def test_help_is_what_takes_less_time_than_one_thread(
+    taken: int, left: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spread, "WORTH", 0.85)
+    set_kernel_threads(2)
+
+    spread._look_at(taken, by_one=100)
+
+    assert spread._State.left == left
 
 
 def test_the_program_says_how_many() -> None:
