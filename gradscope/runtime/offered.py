@@ -71,3 +71,12 @@ IN_PLACE = _names(
     """
 )
 """Methods that write to their tensor and are functions of the top module, too."""
+
+WITH_AXIS = _names(
+    """
+    aminmax argmax argmin argsort chunk count_nonzero cross cummax cummin cumprod cumsum diff
+    kthvalue log_softmax logcumsumexp logsumexp median mode nanmean nanmedian nanquantile nansum
+    quantile softmax sort squeeze take_along_dim tensor_split topk unbind unsqueeze
+    """
+)
+"""Functions and methods that take `axis=` for `dim=`, besides those that say so themselves."""

@@ -80,6 +80,7 @@ def load() -> None:
             FUNCTIONS.setdefault(operation.name, operation.road)
         if FUNCTION_ONLY not in operation.traits:
             METHODS.setdefault(operation.name, operation.road)
+    _offer_axis()
     _offer_variants()
     taken: set[int] = set()
     for table in (METHODS, FUNCTIONS, NN_FUNCTIONS):
@@ -108,6 +109,16 @@ def _offer_variants() -> None:
             NN_FUNCTIONS[name] = FUNCTIONS[name]
     for name in NN_WITH_OUT:
         NN_FUNCTIONS[name] = taking_out(name, NN_FUNCTIONS[name])
+
+
+def _offer_axis() -> None:
+    """The names NumPy has for `dim` and `keepdim`, where programs use them."""
+    from gradscope.runtime.axis_names import taking_axis
+    from gradscope.runtime.offered import WITH_AXIS
+
+    for table in (METHODS, FUNCTIONS):
+        for name in WITH_AXIS & table.keys():
+            table[name] = taking_axis(name, table[name])
 
 
 def _own_name(name: str, made: Any) -> bool:

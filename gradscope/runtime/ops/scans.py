@@ -240,7 +240,7 @@ family(globals())
 
 
 @both
-def cumsum(input, dim, *, dtype=None, axis=None):
+def cumsum(input, dim, *, dtype=None):
     """Running sums along a dim."""
     return cumsum__default(input, dim, dtype)
 
@@ -251,7 +251,7 @@ def cumsum_(self, dim, *, dtype=None):
 
 
 @both
-def cumprod(input, dim, *, dtype=None, axis=None):
+def cumprod(input, dim, *, dtype=None):
     """Running products along a dim."""
     return cumprod__default(input, dim, dtype)
 

@@ -372,9 +372,9 @@ def count_nonzero(input, dim=None):
 
 
 @both
-def logsumexp(input, dim, keepdim=False, *, axis=None, keepdims=False):
+def logsumexp(input, dim, keepdim=False):
     """The logarithm of the sum of exponentials, which never overflows."""
-    return logsumexp__default(input, dims_of(dim), keepdim or keepdims)
+    return logsumexp__default(input, dims_of(dim), keepdim)
 
 
 var = both(
