@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from operator import index as whole
 from typing import Any
@@ -27,11 +28,40 @@ def wrapped_all(dims: Iterable[Any], ndim: int) -> tuple[int, ...]:
     return found
 
 
-def sizes(given: tuple[Any, ...]) -> tuple[int, ...]:
-    """The sizes of `view(2, 3)`, `view((2, 3))` and `view(torch.Size([2, 3]))`."""
+def sizes(given: tuple[Any, ...], function: str = "") -> tuple[int, ...]:
+    """The sizes of `view(2, 3)`, `view((2, 3))` and `view(torch.Size([2, 3]))`.
+
+    The function that wants them is named in what refuses them; it is the caller, if not said.
+    """
     if len(given) == 1 and isinstance(given[0], tuple | list):
         given = tuple(given[0])
-    return tuple(map(whole, given))
+    try:
+        return tuple(map(whole, given))
+    except TypeError:
+        raise no_sizes(given, function or sys._getframe(1).f_code.co_name) from None
+
+
+SIZE_NAMES = {"permute": "dims", "repeat": "repeats", "reshape": "shape"}
+
+
+def no_sizes(given: tuple[Any, ...], function: str) -> TypeError:
+    """What is raised when one of these is no whole number."""
+    place, wrong = next(x for x in enumerate(given, 1) if not hasattr(x[1], "__index__"))
+    name, said = (
+        type(wrong).__name__,
+        f"{function}(): argument '{SIZE_NAMES.get(function, 'size')}'",
+    )
+    if len(given) == 1 and function == "view":
+        return TypeError(
+            f"view() received an invalid combination of arguments - got ({name}), but expected one "
+            "of:\n * (torch.dtype dtype)\n * (tuple of ints size)"
+        )
+    if len(given) == 1:
+        return TypeError(f"{said} (position 1) must be tuple of ints, not {name}")
+    return TypeError(
+        f"{said} failed to unpack the object at pos {place} with error "
+        f'"type must be tuple of ints,but got {name}"'
+    )
 
 
 def text(numbers: Sequence[int]) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from gradscope.runtime import devices, dtypes, settings
 from gradscope.runtime.call import fresh
+from gradscope.runtime.dims import no_sizes
 from gradscope.runtime.errors.leaves import integer_gradient
 from gradscope.runtime.legacy import LegacyType
 from gradscope.runtime.lending import check_strides, lent
@@ -72,25 +73,13 @@ def _sizes(size: tuple[Any, ...], named: Any = None) -> tuple[int, ...]:
     size = size if named is None else (named,)
     if len(size) == 1 and isinstance(size[0], list | tuple):
         size = tuple(size[0])
-    for number, each in enumerate(size):
-        if not hasattr(each, "__index__"):
-            raise TypeError(_no_size(each, number, len(size), sys._getframe(1).f_code.co_name))
+    if not all(hasattr(each, "__index__") for each in size):
+        raise no_sizes(size, sys._getframe(1).f_code.co_name)
     sizes = tuple(int(s) for s in size)
     bad = next((s for s in sizes if s < 0), None)
     if bad is not None:
         raise RuntimeError(f"Trying to create tensor with negative dimension {bad}: {list(sizes)}")
     return sizes
-
-
-def _no_size(given: Any, place: int, count: int, function: str) -> str:
-    said = f"{function}(): argument 'size'"
-    name = type(given).__name__
-    if count == 1:
-        return f"{said} (position 1) must be tuple of ints, not {name}"
-    return (
-        f"{said} failed to unpack the object at pos {place + 1} with error "
-        f'"type must be tuple of ints,but got {name}"'
-    )
 
 
 def tensor(
@@ -297,6 +286,9 @@ def full(
     out: Any = None,
 ) -> Any:
     where = devices.check(device)
+    if not isinstance(size, list | tuple):
+        given = type(size).__name__
+        raise TypeError(f"full(): argument 'size' (position 1) must be tuple of ints, not {given}")
     value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
     kind = _numpy_dtype(dtype, dtypes.number_dtype(value))
     return _out(made(np.full(_sizes((size,)), value, kind), requires_grad, where), out)

@@ -81,7 +81,8 @@ def typename(obj: Any) -> str:
     if isinstance(obj, Tensor):
         return str(obj.type())
     cls = obj if isinstance(obj, type) else type(obj)
-    return cls.__name__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__name__}"
+    module = cls.__module__.replace("gradscope.runtime", "torch", 1)
+    return cls.__name__ if module == "builtins" else f"{module}.{cls.__name__}"
 
 
 def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:

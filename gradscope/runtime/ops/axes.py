@@ -69,7 +69,7 @@ def permute(input, dims):
 def _permute_method(self, *dims):
     if not dims:
         raise TypeError('permute() missing 1 required positional arguments: "dims"')
-    return permute__default(self, sizes(dims))
+    return permute__default(self, sizes(dims, "permute"))
 
 
 METHODS["permute"] = _permute_method

@@ -31,6 +31,7 @@ from gradscope.runtime.ops.words import (
 )
 from gradscope.runtime.outs import written
 from gradscope.runtime.refusals import invalid_combination
+from gradscope.runtime.tensor_geometry import c_name
 
 
 def _where(condition, self, other):
@@ -56,8 +57,7 @@ where__default = op(
 def _fill(self, mask, value):
     if mask.dtype.kind != "b":
         raise RuntimeError(
-            "masked_fill only supports boolean masks, but got mask with dtype "
-            f"{dtypes.from_numpy(mask.dtype)}"
+            f"masked_fill_ only supports boolean masks, but got mask with dtype {c_name(mask)}"
         )
     if self.dtype.kind in "iu" and value.__class__ is float and not value.is_integer():
         raise RuntimeError(

@@ -122,7 +122,7 @@ def tile(input, dims):
     return repeat__default(input, dims)
 
 
-METHODS["tile"] = lambda self, *dims: tile(self, sizes(dims))
+METHODS["tile"] = lambda self, *dims: tile(self, sizes(dims, "tile"))
 
 
 @both
@@ -139,7 +139,9 @@ def flip(input, dims):
     return flip__default(input, (dims,) if isinstance(dims, int) else tuple(dims))
 
 
-METHODS["flip"] = lambda self, *dims, **named: flip__default(self, sizes(dims or named["dims"]))
+METHODS["flip"] = lambda self, *dims, **named: flip__default(
+    self, sizes(dims or named["dims"], "flip")
+)
 
 
 @both

@@ -122,6 +122,9 @@ def _bmm(self, mat2):
             f"Expected size for first two dimensions of batch2 tensor to be: {wanted} but got: "
             f"{text(mat2.shape[:2])}."
         )
+    if self.dtype != mat2.dtype:
+        kinds = [dtypes.from_numpy(each.dtype).scalar_name for each in (self, mat2)]
+        raise RuntimeError(f"expected scalar type {kinds[0]} but found {kinds[1]}")
     _same_dtype(self, mat2)
     return _product(self, mat2)
 

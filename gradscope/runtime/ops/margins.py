@@ -28,6 +28,7 @@ from gradscope.runtime.ops.norms import linalg_vector_norm, norm_kernel, norm_sl
 from gradscope.runtime.ops.reduction import reduced, reduced_tensor, reduction_number
 from gradscope.runtime.ops.sums import sum__dim
 from gradscope.runtime.ops.words import nn_alias, zeros_like
+from gradscope.runtime.refusals import mismatch
 
 norm__ScalarOpt_dim = op(
     "NormBackward1",
@@ -145,6 +146,9 @@ family(globals())
 @function
 def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     """The cosine of the angle between two vectors."""
+    misfit = mismatch((x1.shape, x2.shape))
+    if misfit:
+        raise RuntimeError(misfit)
     shape = np.broadcast_shapes(x1.shape, x2.shape)
     if x1.shape != x2.shape:
         x1, x2 = x1.expand(shape), x2.expand(shape)

@@ -19,6 +19,7 @@ from gradscope.runtime.ops import METHODS, both, function
 from gradscope.runtime.ops.words import zeros_like
 from gradscope.runtime.outs import written
 from gradscope.runtime.random import chosen
+from gradscope.runtime.refusals import invalid_combination
 from gradscope.runtime.tensor import Tensor
 
 
@@ -116,8 +117,8 @@ METHODS.update(
 )
 
 
-def _shape(size):
-    shape = sizes(size)
+def _shape(size, function):
+    shape = sizes(size, function)
     bad = next((s for s in shape if s < 0), None)
     if bad is not None:
         raise RuntimeError(f"Trying to create tensor with negative dimension {bad}: {list(shape)}")
@@ -142,7 +143,7 @@ def rand(
 ):
     """Numbers spread evenly over [0, 1)."""
     where = devices.check(device)
-    array = chosen(generator).uniform(_shape(named.get("size", size)), _dtype(dtype))
+    array = chosen(generator).uniform(_shape(named.get("size", size), "rand"), _dtype(dtype))
     return written("rand", made(array, requires_grad, where), out)
 
 
@@ -160,7 +161,7 @@ def randn(
 ):
     """Numbers of the standard normal distribution."""
     where = devices.check(device)
-    array = chosen(generator).normal(_shape(named.get("size", size)), _dtype(dtype))
+    array = chosen(generator).normal(_shape(named.get("size", size), "randn"), _dtype(dtype))
     return written("randn", made(array, requires_grad, where), out)
 
 
@@ -184,13 +185,21 @@ def randint(
     """Whole numbers of [low, high)."""
     where = devices.check(device)
     given = list(args)
+    wanted = (size is None) + (high is None)
+    if not wanted <= len(given) <= wanted + 1:
+        raise invalid_combination("randint", args)
     if size is None:
         size = given.pop()
+        if not isinstance(size, list | tuple):
+            raise TypeError(
+                f"randint(): argument 'size' (position {len(args)}) must be tuple of ints, not "
+                f"{type(size).__name__}"
+            )
     if high is None:
         high = given.pop()
     if given:
         low = given.pop()
-    array = _whole_numbers(low, high, _shape((size,)), dtype, generator)
+    array = _whole_numbers(low, high, _shape((size,), "randint"), dtype, generator)
     return written("randint", made(array, requires_grad, where), out)
 
 
@@ -259,7 +268,7 @@ def normal(
     where = devices.check(device)
     source = chosen(generator)
     if size is not None:
-        array = source.normal(_shape((size,)), _dtype(dtype), float(mean), float(std))
+        array = source.normal(_shape((size,), "normal"), _dtype(dtype), float(mean), float(std))
         return written("normal", made(array, requires_grad, where), out)
     means, stds = (t._array if isinstance(t, Tensor) else t for t in (mean, std))
     if isinstance(std, Tensor):

@@ -23,6 +23,7 @@ from gradscope.runtime.nn.modules.global_hooks import (
 )
 from gradscope.runtime.nn.modules.state import StateDict
 from gradscope.runtime.nn.parameter import Buffer, Parameter
+from gradscope.runtime.questions import typename
 from gradscope.runtime.tensor import Tensor
 from gradscope.runtime.tensor_geometry import type_name
 
@@ -121,7 +122,8 @@ class Module(hooks.Hooked, traversal.Traversal, conversion.Conversion, StateDict
     def add_module(self, name: str, module: Any) -> None:
         """Add a module under this name."""
         if module is not None and not isinstance(module, Module):
-            raise TypeError(f"{_type_name(module)} is not a Module subclass")
+            kind = typename(module) if isinstance(module, type) else _type_name(module)
+            raise TypeError(f"{kind} is not a Module subclass")
         self._check_name("module", name, self._modules)
         self._modules[name] = replaced(everywhere.module_registration, self, name, module)
 
