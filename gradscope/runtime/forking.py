@@ -8,12 +8,13 @@ import threading
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any, TypeVar
-from weakref import WeakSet
+
+from gradscope.runtime.alive import Alive
 
 L = TypeVar("L")
 
-_renewed: WeakSet[Any] = WeakSet()
-_waited_for: WeakSet[Any] = WeakSet()
+_renewed: Alive[Any] = Alive()
+_waited_for: Alive[Any] = Alive()
 _held: list[Any] = []
 PATIENCE = 1.0
 """Seconds to wait for a lock; the forking thread may hold it itself."""

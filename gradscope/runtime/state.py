@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import threading
-import weakref
 from copy import copy
 from typing import Any, ClassVar
 
 import numpy as np
+
+from gradscope.runtime.alive import Alive
 
 
 class ThreadState:
@@ -23,7 +24,7 @@ class ThreadState:
     devices: ClassVar[bool] = False  # whether there are tensors elsewhere than on the CPU
     with_tangents: ClassVar[Any] = None  # who runs calls while a dual level is open, on any thread
     routes: ClassVar[Any] = None  # who looks at every call's keys, see dispatch/rows.py
-    all: ClassVar[weakref.WeakSet[ThreadState]] = weakref.WeakSet()
+    all: ClassVar[Alive[ThreadState]] = Alive()
 
     __slots__ = (
         "__weakref__",

@@ -9,11 +9,11 @@ own when it is next asked. What `make_dual` and `unpack_dual` return is a view f
 
 from __future__ import annotations
 
-import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradscope.runtime.alive import Alive
 from gradscope.runtime.call import wrap
 from gradscope.runtime.errors import dual_tensors as errors
 from gradscope.runtime.meta import AutogradMeta, DualMeta, ViewMeta
@@ -41,7 +41,7 @@ class ForwardADLevel:
     open: ForwardADLevel | None = None
 
     def __init__(self) -> None:
-        self.held: weakref.WeakSet[ForwardGrad] = weakref.WeakSet()
+        self.held: Alive[ForwardGrad] = Alive()
 
     def enter(self) -> None:
         """From now on every call of every thread looks for tangents."""

@@ -14,11 +14,11 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-import weakref
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from gradscope.runtime import probe, streams, views
+from gradscope.runtime.alive import Alive
 from gradscope.runtime.autograd import accumulate_grad
 from gradscope.runtime.autograd.ready_queue import ReadyQueue
 from gradscope.runtime.placement import device_of
@@ -102,7 +102,7 @@ class Pool:
 _workers: dict[int, Worker] = {}
 _starting = threading.Lock()
 pool = Pool()
-under_way: weakref.WeakSet[GraphTask] = weakref.WeakSet()
+under_way: Alive[GraphTask] = Alive()
 """The graph tasks that several threads may be running."""
 
 

@@ -214,14 +214,41 @@ def test_recordings_come_and_go_while_threads_train() -> None:
     for thread in threads:
         thread.start()
     violations = []
-    for _ in range(25):
-        with record() as recording:
-            for _ in range(20):
-                leaf(torch, 1.0).exp().sum().backward()
-        violations += check(recording.trace())
-    go.set()
-    for thread in threads:
-        thread.join()
+    try:
+        for _ in range(25):
+            with record() as recording:
+                for _ in range(20):
+                    leaf(torch, 1.0).exp().sum().backward()
+            violations += check(recording.trace())
+    finally:
+        go.set()
+        for thread in threads:
+            thread.join()
 
     assert violations == []
     assert set(done) == {0, 1, 2}
+
+
+@pytest.mark.slow
+def test_all_states_are_found_while_threads_come_and_go() -> None:
+    from gradscope.runtime.state import ThreadState
+
+    torch, go = runtime(), threading.Event()
+
+    def come_and_go() -> None:
+        while not go.is_set():
+            thread = threading.Thread(target=torch.is_grad_enabled)
+            thread.start()
+            thread.join()
+
+    threads = [threading.Thread(target=come_and_go) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        found = [list(ThreadState.all) for _ in range(20_000)]
+    finally:
+        go.set()
+        for thread in threads:
+            thread.join()
+
+    assert all(each is not None for states in found for each in states)

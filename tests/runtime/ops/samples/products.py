@@ -18,6 +18,7 @@ cases(
     dtypes=SOME,
 )
 cases("mm", [M, (4, 3)], "x.mm(y.t())", "x.mm(y.t().contiguous())", dtypes=("float32",))
+cases("spmm", [M, N], "torch.spmm(x, y)", "torch.spmm(x, y * 2)", dtypes=("float32",))
 cases("mm", [(0, 3), N], "x.mm(y)", dtypes=())
 cases("mm", [(2, 0), (0, 3)], "x.mm(y)", dtypes=())
 faults(
