@@ -14,11 +14,22 @@ from gradscope.record.tracebacks import make_the_scripts
 Wish = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 
 
+INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+
+
+def is_beside(file: object, folder: str | None) -> bool:
+    """Whether a file is of the program in this folder, and not of a package installed below it."""
+    name = str(file)
+    if folder is None or not name.startswith(os.path.join(folder, "")):  # noqa: PTH118
+        return False
+    return not any(part in name[len(folder) :] for part in INSTALLED)
+
+
 class Exits:
     """The wishes of a script. Those of other code wait for the end of the process."""
 
     def __init__(self, folder: str | None) -> None:
-        self._inside = None if folder is None else os.path.join(folder, "")  # noqa: PTH118
+        self._folder = folder
         self._wishes: list[Wish] = []
 
     @contextmanager
@@ -46,7 +57,7 @@ class Exits:
     def _is_scripts(self, scope: dict[str, Any]) -> bool:
         if scope.get("__name__") == "__main__":
             return True
-        return self._inside is not None and str(scope.get("__file__")).startswith(self._inside)
+        return is_beside(scope.get("__file__"), self._folder)
 
     def fulfil(self) -> None:
         """Do it, the last first; what fails is said, and the others are done."""

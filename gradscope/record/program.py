@@ -17,6 +17,7 @@ from types import CodeType, ModuleType
 from typing import Any, TextIO
 
 from gradscope.errors import UsageError
+from gradscope.record.exits import is_beside
 from gradscope.record.sites import working_directory
 from gradscope.trace.text import quoted, quoted_path
 
@@ -193,8 +194,7 @@ def _forget_modules(before: Mapping[str, ModuleType], folder: str | None) -> Non
         if name in before or name == "gradscope" or name.startswith("gradscope."):
             continue
         file = getattr(module, "__file__", None)
-        beside = folder is not None and str(file).startswith(os.path.join(folder, ""))  # noqa: PTH118
-        if beside or _took_from_runtime(module):
+        if is_beside(file, folder) or _took_from_runtime(module):
             del sys.modules[name]
 
 

@@ -1,0 +1,33 @@
+"""Whose wishes for the end of a process are the script's own."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from gradscope.record.exits import is_beside
+
+HERE = f"{os.sep}home{os.sep}me{os.sep}project"
+
+
+@pytest.mark.parametrize(
+    ("path", "beside"),
+    [
+        ("helper.py", True),
+        ("package/module.py", True),
+        (".venv/lib/python3.12/site-packages/gradscope/trace/file_writer.py", False),
+        ("venv/lib/python3/dist-packages/numpy/__init__.py", False),
+    ],
+)
+def test_what_is_installed_below_a_script_is_not_its_own(path: str, beside: bool) -> None:
+    assert is_beside(os.path.join(HERE, *path.split("/")), HERE) is beside  # noqa: PTH118
+    assert not is_beside(f"{HERE}s{os.sep}helper.py", HERE)
+    assert not is_beside(None, HERE)
+    assert not is_beside(f"{HERE}{os.sep}helper.py", None)
+
+
+def test_a_script_in_site_packages_is_its_own() -> None:
+    folder = os.path.join(HERE, "site-packages", "tool")  # noqa: PTH118
+
+    assert is_beside(os.path.join(folder, "part.py"), folder)  # noqa: PTH118
