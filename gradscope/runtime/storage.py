@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -66,7 +66,33 @@ def root_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         array = base
 
 
-class Storage:
+class Indexed:
+    """What storages of bytes and of numbers share: their elements, one by one."""
+
+    __slots__ = ()
+
+    elements: Callable[[], np.ndarray[Any, Any]]
+
+    def __getitem__(self, index: Any) -> Any:
+        elements = self.elements()
+        if isinstance(index, slice):
+            return elements[index].tolist()
+        if not -len(elements) <= index < len(elements):
+            raise IndexError(f"index {index} out of range for storage of size {len(elements)}")
+        return elements[index].item()
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.elements()[index] = value
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.tolist())
+
+    def tolist(self) -> list[Any]:
+        found: list[Any] = self.elements().tolist()
+        return found
+
+
+class Storage(Indexed):
     """The memory under a tensor and all its views.
 
     `array` is the array that owns the memory or was handed in by the user; views keep it alive.
@@ -107,31 +133,8 @@ class Storage:
         """What indices are into: bytes."""
         return self.bytes().view(np.uint8)
 
-    def __getitem__(self, index: Any) -> Any:
-        return at(self, index)
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        self.elements()[index] = value
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.tolist())
-
-    def tolist(self) -> list[Any]:
-        found: list[Any] = self.elements().tolist()
-        return found
-
     def __repr__(self) -> str:
         return shown(self, f"torch.storage.UntypedStorage(device={self.device or 'cpu'})")
-
-
-def at(storage: Any, index: Any) -> Any:
-    """An element of a storage as a number; several as a storage's elements."""
-    elements = storage.elements()
-    if isinstance(index, slice):
-        return elements[index].tolist()
-    if not -len(elements) <= index < len(elements):
-        raise IndexError(f"index {index} out of range for storage of size {len(elements)}")
-    return elements[index].item()
 
 
 def shown(storage: Any, name: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,12 +10,12 @@ from gradscope.runtime import placement
 from gradscope.runtime.devices import CPU
 from gradscope.runtime.dtypes import dtype as dtype_type
 from gradscope.runtime.state import ThreadState
-from gradscope.runtime.storage import Storage, at, shown
+from gradscope.runtime.storage import Indexed, Storage, shown
 
 UntypedStorage = Storage
 
 
-class TypedStorage:
+class TypedStorage(Indexed):
     """A storage and the dtype of its elements, or None where a pickle says that apart.
 
     A tensor is taken apart into one of these, its sizes and its strides. A copy of the parts shares
@@ -61,22 +60,9 @@ class TypedStorage:
 
     __len__ = size
 
-    def tolist(self) -> list[Any]:
-        found: list[Any] = self.elements().tolist()
-        return found
-
     def fill_(self, value: Any) -> TypedStorage:
         self.elements()[...] = value
         return self
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.tolist())
-
-    def __getitem__(self, index: Any) -> Any:
-        return at(self, index)
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        self.elements()[index] = value
 
     def __repr__(self) -> str:
         kind = f"torch.storage.TypedStorage(dtype={self.dtype}, device={self.device})"
