@@ -387,4 +387,7 @@ class Session:
     def close(self) -> None:
         """Write what is left."""
         self.contexts.finish()
-        self.flush()
+        try:
+            self.flush()
+        finally:
+            self.numbers.retire()
