@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from gradscope.runtime.autograd.forward_grad import fw_grad, set_fw_grad
 from gradscope.runtime.autograd.grad_mode import enable_grad
 from gradscope.runtime.autograd.roots import grad as gradients_of
 from gradscope.runtime.factories import zeros_like
@@ -24,7 +25,17 @@ def variable(tensor: Any) -> Any:
     if not isinstance(tensor, Tensor):
         return tensor
     made: Any = tensor
-    return made.view_as(made) if made.requires_grad else made.detach().requires_grad_(True)
+    if made.requires_grad:
+        return made.view_as(made)
+    return with_tangent_of(made, made.detach().requires_grad_(True))
+
+
+def with_tangent_of(tensor: Any, plain: Any) -> Any:
+    """`plain`, which moves as `tensor` does: a `jvp` goes through the gradients taken inside."""
+    tangent = fw_grad(tensor)
+    if tangent is not None:
+        set_fw_grad(plain, tangent)
+    return plain
 
 
 def differentiated(
@@ -47,6 +58,9 @@ def differentiated(
 
 def leads_elsewhere(outputs: list[Any], inputs: list[Any]) -> bool:
     """Whether anything but these inputs would get a gradient: then the result has a history."""
+    tangents = [fw_grad(x) for x in inputs]
+    if any(t is not None and t.requires_grad for t in tangents):
+        return True
     own, seen = {id(x) for x in inputs}, set()
     pending = [y.grad_fn for y in outputs if y.grad_fn is not None]
     while pending:
@@ -94,7 +108,7 @@ def grad_and_value(
         finally:
             _Depth.now -= 1
         if not graph:
-            value, aux = tree_map(_without_history, (value, aux))
+            value, aux = tree_map(without_history, (value, aux))
         gradients = tree_unflatten(found, spec)
         return (gradients, (value, aux)) if has_aux else (gradients, value)
 
@@ -107,8 +121,15 @@ def _check_tensors(inputs: list[Any]) -> None:
             raise ValueError(f"Thing passed to transform API must be Tensor, got {type(each)}")
 
 
-def _without_history(value: Any) -> Any:
-    return value.detach() if isinstance(value, Tensor) else value
+def without_history(value: Any) -> Any:
+    """A tensor that backward knows nothing of; where forward mode takes it stays known."""
+    if not isinstance(value, Tensor):
+        return value
+    found: Any = value.detach()
+    tangent = fw_grad(value)
+    if tangent is not None:
+        set_fw_grad(found, tangent.detach())
+    return found
 
 
 def _check_scalar(value: Any) -> None:
@@ -150,7 +171,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
             found = differentiated(outputs, inputs, given, graph=create_graph)
         return tree_unflatten(found, spec)
 
-    shown = tree_unflatten([y if graph else y.detach() for y in outputs], shape)
+    shown = tree_unflatten([y if graph else without_history(y) for y in outputs], shape)
     return (shown, product, aux) if has_aux else (shown, product)
 
 

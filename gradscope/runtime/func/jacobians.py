@@ -8,7 +8,13 @@ from typing import Any
 
 from gradscope.runtime.autograd.grad_mode import enable_grad
 from gradscope.runtime.factories import zeros_like
-from gradscope.runtime.func.gradients import _Depth, chosen_inputs, differentiated, leads_elsewhere
+from gradscope.runtime.func.gradients import (
+    _Depth,
+    chosen_inputs,
+    differentiated,
+    leads_elsewhere,
+    without_history,
+)
 from gradscope.runtime.ops import FUNCTIONS
 from gradscope.runtime.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
@@ -32,13 +38,9 @@ def jacrev(
         finally:
             _Depth.now -= 1
         blocks = tree_unflatten(found, shape)
-        return (blocks, tree_map(_detached, aux)) if has_aux else blocks
+        return (blocks, tree_map(without_history, aux)) if has_aux else blocks
 
     return jacobian
-
-
-def _detached(value: Any) -> Any:
-    return value.detach() if hasattr(value, "detach") else value
 
 
 def _rows(output: Any, inputs: list[Any], graph: bool) -> list[Any]:

@@ -56,6 +56,13 @@ F.vmap(pair, in_dims=(0, None))(batch, x)
 F.vmap(F.vmap(lambda a, b: a * b, (None, 0)), (0, None))(x, x)
 torch.vmap(lambda x: x.sum())(batch)
 F.jacrev(energy)(x).requires_grad
+F.jvp(F.grad(lambda x: cube(x) * x.sin().sum()), (x,), (torch.ones(3),))
+F.jvp(F.grad_and_value(lambda x: (cube(x), x.sin()), has_aux=True), (x,), (x,))
+F.jvp(lambda x: F.vjp(wave, x)[1](torch.ones(2)), (x,), (torch.ones(3),))
+F.jvp(F.jacrev(wave), (x,), (x,))
+F.jvp(F.grad(cube), (x,), (x.clone().requires_grad_(),))[1].requires_grad
+F.jvp(F.grad(cube), (x,), (x,))[1].requires_grad
+F.vmap(lambda x: F.jvp(F.grad(energy), (x,), (torch.ones(3),))[1])(batch)
 F.grad(cube)(x).requires_grad
 F.grad(energy)(x).grad_fn is None
 F.functional_call(net, {'0.weight': torch.ones(4, 3)}, x)
