@@ -64,7 +64,6 @@ from gradscope.runtime.questions import (
     is_tensor as is_tensor,
     numel as numel,
     result_type as result_type,
-    typename as typename,
 )
 from gradscope.runtime.random import (
     Generator as Generator,
@@ -97,6 +96,7 @@ from gradscope.runtime.settings import (
 )
 from gradscope.runtime.size import Size as Size
 from gradscope.runtime.tensor import Tensor as Tensor
+from gradscope.runtime.type_names import typename as typename
 from gradscope.runtime.version import __version__ as __version__
 from gradscope.runtime.warned import (
     is_warn_always_enabled as is_warn_always_enabled,

@@ -32,6 +32,7 @@ from gradscope.runtime.saved import (
 )
 from gradscope.runtime.state import ThreadState, local
 from gradscope.runtime.traits import FLOATS, Refused
+from gradscope.runtime.type_names import scalar_name
 from gradscope.runtime.views import attach_view, attach_views, edge_of, rebase_history
 
 FLOAT32 = np.dtype(np.float32)
@@ -357,7 +358,7 @@ def _refuse(refusals: Sequence[Refused], arrays: Sequence[Any], *, given: bool) 
     for trait in refusals:
         for array in arrays if trait.given is given else ():
             if isinstance(array, np.ndarray) and array.dtype.kind in trait.kinds:
-                kind = dtypes.from_numpy(array.dtype).scalar_name
+                kind = scalar_name(array)
                 raise trait.error(trait.text.format(kind=kind))
 
 

@@ -18,6 +18,7 @@ from gradscope.runtime.placement import place
 from gradscope.runtime.reals import fitting
 from gradscope.runtime.size import Size
 from gradscope.runtime.tensor import Tensor, alias_of
+from gradscope.runtime.type_names import tp_name
 from gradscope.runtime.warned import warn
 
 
@@ -354,14 +355,10 @@ def legacy_new(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], dtype: A
     elif isinstance(args[0], str | bytes):
         raise TypeError(f"new(): invalid data type '{type(args[0]).__name__}'")
     else:
-        raise TypeError(f"new(): data must be a sequence (got {_full_name(type(args[0]))})")
+        raise TypeError(f"new(): data must be a sequence (got {tp_name(args[0])})")
     return alias_of(fresh(array), cls)
 
 
 def _is_sequence(data: Any) -> bool:
     """Whether its elements can be asked for by number."""
     return hasattr(data, "__getitem__") and not isinstance(data, dict | str | bytes | np.generic)
-
-
-def _full_name(cls: type) -> str:
-    return cls.__name__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__name__}"

@@ -16,7 +16,7 @@ from gradscope.runtime.forking import waited_for
 from gradscope.runtime.kernels import random, samplers
 from gradscope.runtime.kernels.support import HALVES, LARGE, Array
 from gradscope.runtime.limits import finfo
-from gradscope.runtime.tensor_geometry import c_name
+from gradscope.runtime.type_names import c_name, scalar_name
 
 DEFAULT_SEED: Final = 67280421310721  # PyTorch's, for a generator that was never seeded
 _FLOATS: Final = frozenset({random.FLOAT32, random.FLOAT64, *HALVES})
@@ -359,7 +359,7 @@ def _check_weights(weights: Array, count: int, *, replacement: bool) -> None:
     if weights.ndim not in (1, 2) or weights.size == 0:
         raise RuntimeError("prob_dist must be 1 or 2 dim")
     if weights.dtype not in _FLOATS:
-        name = from_numpy(weights.dtype).scalar_name
+        name = scalar_name(weights)
         raise RuntimeError(
             f"multinomial only supports floating-point dtypes for input, got: {name}"
         )

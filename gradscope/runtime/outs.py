@@ -13,7 +13,7 @@ from gradscope.runtime.errors.dual_tensors import out_with_tangent
 from gradscope.runtime.errors.in_place import write_to_expanded
 from gradscope.runtime.errors.leaves import out_of_dtype, out_with_grad
 from gradscope.runtime.in_place import count_told_write
-from gradscope.runtime.tensor_geometry import c_name
+from gradscope.runtime.type_names import c_name
 from gradscope.runtime.warned import warn
 
 EXACT = frozenset({"aminmax", "gather"})

@@ -76,15 +76,6 @@ def get_device_module(device: Any = None) -> Any:
     return import_module(f"gradscope.runtime.{kind}")
 
 
-def typename(obj: Any) -> str:
-    """The name of a type, or of a tensor's kind."""
-    if isinstance(obj, Tensor):
-        return str(obj.type())
-    cls = obj if isinstance(obj, type) else type(obj)
-    module = cls.__module__.replace("gradscope.runtime", "torch", 1)
-    return cls.__name__ if module == "builtins" else f"{module}.{cls.__name__}"
-
-
 def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
     """The dtype in which an operation on both would compute."""
     return dtypes.result_type(_operand(tensor1), _operand(tensor2))

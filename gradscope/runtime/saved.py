@@ -12,7 +12,7 @@ from gradscope.runtime.errors import saved_values as errors
 from gradscope.runtime.inference import refuse_saving
 from gradscope.runtime.state import local
 from gradscope.runtime.storage import Storage, VersionCounter
-from gradscope.runtime.tensor_geometry import error_name
+from gradscope.runtime.type_names import error_name
 
 if TYPE_CHECKING:
     from gradscope.runtime.state import ThreadState

@@ -11,6 +11,7 @@ from gradscope.runtime.devices import CPU, device
 from gradscope.runtime.probe import lend
 from gradscope.runtime.size import Size
 from gradscope.runtime.storage import Storage, elements, offset_of
+from gradscope.runtime.type_names import type_name
 
 
 class Geometry:
@@ -116,36 +117,3 @@ def strides_of(array: np.ndarray[Any, Any]) -> tuple[int, ...]:
         steps.append(step)
         step *= max(size, 1)
     return tuple(reversed(steps))
-
-
-def type_name(array: np.ndarray[Any, Any]) -> str:
-    """The legacy name of a tensor type: torch.FloatTensor."""
-    return f"torch.{dtypes.from_numpy(array.dtype).scalar_name}Tensor"
-
-
-def error_name(array: np.ndarray[Any, Any]) -> str:
-    """What some of PyTorch's messages call a tensor type; not all have a legacy name."""
-    kind = dtypes.from_numpy(array.dtype)
-    if kind.is_complex or kind is dtypes.bfloat16:
-        return f"CPU{kind.scalar_name}Type"
-    return type_name(array)
-
-
-C_NAMES = {
-    "float64": "double",
-    "float32": "float",
-    "float16": "c10::Half",
-    "bfloat16": "c10::BFloat16",
-    "int64": "long int",
-    "int16": "short int",
-    "int8": "signed char",
-    "uint8": "unsigned char",
-    "complex64": "c10::complex<float>",
-    "complex128": "c10::complex<double>",
-}
-
-
-def c_name(array: np.ndarray[Any, Any]) -> str:
-    """What some of PyTorch's messages call a dtype."""
-    name = dtypes.from_numpy(array.dtype).name
-    return C_NAMES.get(name, name)

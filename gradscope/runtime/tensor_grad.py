@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradscope.runtime.errors import leaves as errors
-from gradscope.runtime.tensor_geometry import c_name
+from gradscope.runtime.type_names import c_name
 
 
 def check_grad(tensor: Any, value: Any) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from gradscope.runtime.questions import typename
 from gradscope.runtime.tensor import Tensor
+from gradscope.runtime.type_names import typename
 
 
 def _unknown(value: Any, accepted: str) -> ValueError:

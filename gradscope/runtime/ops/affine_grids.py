@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from gradscope.runtime.dtype_errors import unknown_dtype
 from gradscope.runtime.kernels.support import HALVES
 from gradscope.runtime.op import FUNCTION_ONLY, LINEAR, family, op
 from gradscope.runtime.ops import nn_function
 from gradscope.runtime.ops.grid_sampling import grid_sampler
-from gradscope.runtime.ops.pool_arguments import refuse_dtype
 from gradscope.runtime.ops.words import on_arrays
 from gradscope.runtime.placement import wrapped_on
 from gradscope.runtime.sequences import spaced
@@ -42,7 +42,7 @@ def _affine_grid(theta, size, align_corners):
         raise RuntimeError("AffineGridGenerator needs 4d (spatial) or 5d (volumetric) inputs.")
     wide = theta.astype(np.float32) if theta.dtype in HALVES else theta
     if wide is not theta and min(size[2:]) <= 1:
-        refuse_dtype(theta, "tensor_cpu")
+        raise unknown_dtype("tensor_cpu", theta)
     if theta.shape[0] != size[0]:
         raise RuntimeError(
             "Expected size for first two dimensions of batch2 tensor to be: "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradscope.runtime import dtypes, formats, probe
+from gradscope.runtime import formats, probe
 from gradscope.runtime.call import wrap
 from gradscope.runtime.inference import is_inference, take_data
 from gradscope.runtime.op import (
@@ -22,6 +22,7 @@ from gradscope.runtime.ops import METHODS, both, function, method
 from gradscope.runtime.ops.writing import copy_, wrapped_value
 from gradscope.runtime.state import local
 from gradscope.runtime.storage import Storage, elements, offset_of
+from gradscope.runtime.type_names import scalar_name
 from gradscope.runtime.views import share
 
 _COMPLEX = {"f": "F", "d": "D"}
@@ -45,7 +46,7 @@ def _as_complex(self):
     if self.dtype.char not in _COMPLEX:
         raise RuntimeError(
             "view_as_complex is only supported for half, float and double tensors, but got a "
-            f"tensor of scalar type: {dtypes.from_numpy(self.dtype).scalar_name}"
+            f"tensor of scalar type: {scalar_name(self)}"
         )
     if self.ndim == 0:
         raise RuntimeError("Input tensor must have one or more dimensions")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradscope.runtime import dtypes
+from gradscope.runtime.dtype_errors import unknown_dtype
 from gradscope.runtime.kernels.stepping import multiply_add
 from gradscope.runtime.kernels.support import HALVES
 from gradscope.runtime.op import (
@@ -225,8 +225,7 @@ def _divide(self, other, rounding_mode):
     if rounding_mode is None:
         return np.true_divide(self, other)
     if self.dtype.kind in "bc" and rounding_mode in ("floor", "trunc"):
-        kind = dtypes.from_numpy(self.dtype).scalar_name
-        raise NotImplementedError(f"\"div_{rounding_mode}_cpu\" not implemented for '{kind}'")
+        raise unknown_dtype(f"div_{rounding_mode}_cpu", self)
     if rounding_mode == "floor":
         return floor_divided(self, other)
     if rounding_mode != "trunc":

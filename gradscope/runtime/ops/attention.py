@@ -26,6 +26,7 @@ from gradscope.runtime.ops.softmax import _safe_softmax
 from gradscope.runtime.ops.standard import wide
 from gradscope.runtime.ops.words import Scalar
 from gradscope.runtime.placement import wrapped_on
+from gradscope.runtime.type_names import c_name
 
 HALVES = (dtypes.float16, dtypes.bfloat16)
 
@@ -146,9 +147,9 @@ def scaled_dot_product_attention(
 
 
 def _check(query, key, value, mask):
-    kinds = [dtypes.from_numpy(t._array.dtype) for t in (query, key, value)]
-    if len(set(kinds)) > 1:
-        names = [_c_name(kind) for kind in kinds]
+    kinds = {t._array.dtype for t in (query, key, value)}
+    if len(kinds) > 1:
+        names = [c_name(t._array) for t in (query, key, value)]
         raise RuntimeError(
             f"Expected query, key, and value to have the same dtype, but got query.dtype: "
             f"{names[0]} key.dtype: {names[1]} and value.dtype: {names[2]} instead."
@@ -159,17 +160,12 @@ def _check(query, key, value, mask):
             "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: "
             f"{dims[0]} key.dim: {dims[1]} and value.dim: {dims[2]} instead."
         )
-    if mask is not None and mask.dtype not in (dtypes.bool_, dtypes.float32, kinds[0]):
+    if mask is not None and mask._array.dtype not in (np.bool_, np.float32, *kinds):
         raise RuntimeError(
             "Expected attn_mask dtype to be bool or float or to match query dtype, but got "
-            f"attn_mask.dtype: {_c_name(mask.dtype)} and  query.dtype: {_c_name(kinds[0])} instead."
+            f"attn_mask.dtype: {c_name(mask._array)} and  query.dtype: {c_name(query._array)} "
+            "instead."
         )
-
-
-def _c_name(dtype):
-    """A dtype as C++ writes it."""
-    name = dtype.scalar_name
-    return {"Half": "c10::Half", "BFloat16": "c10::BFloat16"}.get(name, name.lower())
 
 
 def _of_nothing(query, key, value):

@@ -7,6 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from gradscope.runtime.dims import wrapped
+from gradscope.runtime.dtype_errors import unknown_dtype
 from gradscope.runtime.kernels import pool
 from gradscope.runtime.kernels.support import HALVES
 from gradscope.runtime.op import INTERNAL, LINEAR, family, op, w
@@ -22,7 +23,6 @@ from gradscope.runtime.ops.pool_arguments import (
     known_dtype,
     one_int,
     pooled_spans,
-    refuse_dtype,
     spread,
     stride_ints,
 )
@@ -82,7 +82,7 @@ def _avg_pool(count):
         found = _windows(self.shape, count, *options)
         known_dtype(self, unknown, "i", WHOLE_NUMBERS)
         if count == 3 and self.dtype in HALVES:
-            refuse_dtype(self, unknown)
+            raise unknown_dtype(unknown, self)
         return pool.avg_pool(self, found, divisor_override)
 
     return kernel

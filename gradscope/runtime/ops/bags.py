@@ -19,7 +19,7 @@ from gradscope.runtime.op import (
 from gradscope.runtime.ops import FUNCTIONS, nn_function
 from gradscope.runtime.placement import wrapped_on
 from gradscope.runtime.sequences import arange
-from gradscope.runtime.tensor_geometry import type_name
+from gradscope.runtime.type_names import type_name
 from gradscope.runtime.warned import warn
 
 SUM, MEAN, MAX = 0, 1, 2

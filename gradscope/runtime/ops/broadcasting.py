@@ -8,7 +8,7 @@ from gradscope.runtime.dims import sizes, text
 from gradscope.runtime.op import METHOD_ONLY, family, view
 from gradscope.runtime.ops import both, function, method
 from gradscope.runtime.size import Size
-from gradscope.runtime.tensor_geometry import error_name
+from gradscope.runtime.type_names import error_name
 
 
 def _expand(self, size):

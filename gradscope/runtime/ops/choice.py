@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradscope.runtime import dtypes
+from gradscope.runtime.dtype_errors import overflow
 from gradscope.runtime.op import (
     ELEMENTWISE,
     LINEAR,
@@ -31,12 +31,12 @@ from gradscope.runtime.ops.words import (
 )
 from gradscope.runtime.outs import written
 from gradscope.runtime.refusals import invalid_combination
-from gradscope.runtime.tensor_geometry import c_name
+from gradscope.runtime.type_names import c_name, scalar_name
 
 
 def _where(condition, self, other):
     if condition.dtype.kind != "b":
-        kind = dtypes.from_numpy(condition.dtype).scalar_name
+        kind = scalar_name(condition)
         raise RuntimeError(
             f"where expected condition to be a boolean tensor, but got a tensor with dtype {kind}"
         )
@@ -60,14 +60,8 @@ def _fill(self, mask, value):
             f"masked_fill_ only supports boolean masks, but got mask with dtype {c_name(mask)}"
         )
     if self.dtype.kind in "iu" and value.__class__ is float and not value.is_integer():
-        raise RuntimeError(
-            f"value cannot be converted to type {_c_name(self.dtype)} without overflow"
-        )
+        raise overflow(self)
     return np.where(mask, np.asarray(value).astype(self.dtype), self)
-
-
-def _c_name(kind):
-    return {"b": "bool", "u": "uint8_t"}.get(kind.kind, f"int{kind.itemsize * 8}_t")
 
 
 masked_fill__Scalar = op(

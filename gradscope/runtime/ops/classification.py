@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradscope.runtime import dtypes
+from gradscope.runtime.dtype_errors import other_dtype
 from gradscope.runtime.kernels import losses
 from gradscope.runtime.op import (
     ELEMENTWISE,
@@ -21,6 +21,7 @@ from gradscope.runtime.op import (
 from gradscope.runtime.ops.losses import share
 from gradscope.runtime.ops.reduction import MEAN, NAMES, reduced
 from gradscope.runtime.ops.words import Scalar, beside, on_arrays, zeros_like
+from gradscope.runtime.type_names import scalar_name
 
 LOSS = outputs("output", "total_weight", without=("total_weight",))
 
@@ -60,16 +61,10 @@ def _check_classes(self, target, weight):
         )
     if target.dtype not in (np.int64, np.uint8):
         raise RuntimeError(
-            f"expected target dtype to be Long or Byte, but got {_scalar_name(target)}"
+            f"expected target dtype to be Long or Byte, but got {scalar_name(target)}"
         )
     if weight is not None and weight.dtype != self.dtype:
-        raise RuntimeError(
-            f"expected scalar type {_scalar_name(self)} but found {_scalar_name(weight)}"
-        )
-
-
-def _scalar_name(array):
-    return dtypes.from_numpy(array.dtype).scalar_name
+        raise other_dtype(scalar_name(self), weight)
 
 
 def _nll(self, target, weight=None, reduction=MEAN, ignore_index=-100):
@@ -139,7 +134,7 @@ def _bce(self, target, weight=None, reduction=MEAN):
     if self.size and (self.min() < 0 or self.max() > 1):
         raise RuntimeError("all elements of input should be between 0 and 1")
     if target.dtype != self.dtype:
-        raise RuntimeError(f"Found dtype {_scalar_name(target)} but expected {_scalar_name(self)}")
+        raise RuntimeError(f"Found dtype {scalar_name(target)} but expected {scalar_name(self)}")
     floor = self.dtype.type(-100)
     losses = (target - 1) * np.maximum(np.log1p(-self), floor) - target * np.maximum(
         np.log(self), floor

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradscope.runtime import dtypes
 from gradscope.runtime.op import (
     COMPARES,
     PROMOTES,
@@ -18,6 +17,7 @@ from gradscope.runtime.op import (
 from gradscope.runtime.ops import both, function
 from gradscope.runtime.ops.words import alias
 from gradscope.runtime.placement import read, wrapped_on
+from gradscope.runtime.type_names import scalar_name
 
 
 def _ordered(name, ufunc):
@@ -67,7 +67,7 @@ def _is_finite(self):
 
 def _is_close(self, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     if self.dtype != other.dtype:
-        one, two = (dtypes.from_numpy(array.dtype).scalar_name for array in (self, other))
+        one, two = (scalar_name(array) for array in (self, other))
         raise RuntimeError(f"{one} did not match {two}")
     for name, given in (("rtol", rtol), ("atol", atol)):
         if given < 0:

@@ -22,6 +22,7 @@ from gradscope.runtime.op import (
 )
 from gradscope.runtime.ops import both
 from gradscope.runtime.ops.words import ZERO, beside, on_arrays, zeros_like
+from gradscope.runtime.type_names import scalar_name
 
 
 def is_complex(value):
@@ -29,7 +30,7 @@ def is_complex(value):
 
 
 def _check_parts(first, second):
-    names = [dtypes.from_numpy(a.dtype).scalar_name for a in (first, second)]
+    names = [scalar_name(a) for a in (first, second)]
     if first.dtype.char not in "fde" or second.dtype.char not in "fde":
         raise RuntimeError(
             "Expected both inputs to be Half, Float or Double tensors but got "

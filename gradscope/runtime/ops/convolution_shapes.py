@@ -6,8 +6,9 @@ from functools import lru_cache
 
 from gradscope.runtime import dtypes
 from gradscope.runtime.dims import text
+from gradscope.runtime.dtype_errors import other_dtype, unknown_dtype
 from gradscope.runtime.kernels.windows import windows
-from gradscope.runtime.tensor_geometry import c_name, error_name
+from gradscope.runtime.type_names import c_name, error_name
 
 PER_DIM = {1: ("width",), 2: ("height", "width"), 3: ("depth", "height", "width")}
 
@@ -22,7 +23,7 @@ def check_dtypes(input, weight, bias, dilation, transposed):
         _check_whole(input, dilation, transposed)
     if weight.dtype == input.dtype:
         return
-    kind, other = (dtypes.from_numpy(array.dtype) for array in (input, weight))
+    kind = dtypes.from_numpy(input.dtype)
     shared = f"Input type ({error_name(input)}) and weight type ({error_name(weight)})"
     if kind.is_complex:
         raise RuntimeError(f"{shared} should be the same")
@@ -31,7 +32,7 @@ def check_dtypes(input, weight, bias, dilation, transposed):
             f"{shared} should be the same or input should be a MKLDNN tensor and weight is a "
             "dense tensor"
         )
-    raise RuntimeError(f"expected scalar type {kind.scalar_name} but found {other.scalar_name}")
+    raise other_dtype(kind.scalar_name, weight)
 
 
 def _check_whole(input, dilation, transposed):
@@ -47,7 +48,7 @@ def _check_whole(input, dilation, transposed):
         name = "slow_conv_dilated<>"
     else:
         name = "slow_conv2d_cpu" if dims == 2 else "compute_columns3d"
-    raise NotImplementedError(f"\"{name}\" not implemented for '{kind.scalar_name}'")
+    raise unknown_dtype(name, input)
 
 
 @lru_cache(4096)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradscope.runtime import dtypes
 from gradscope.runtime.dims import text
+from gradscope.runtime.dtype_errors import unlike_dtypes
 from gradscope.runtime.op import INTERNAL, family, joint, jvp, op, w
 from gradscope.runtime.ops import FUNCTIONS, NN_FUNCTIONS
 from gradscope.runtime.ops.convolution import _convolution
@@ -32,8 +32,7 @@ def _checked(self, weight, bias, pad):
         sizes = text((long, self.shape[1], bias.shape[0]))
         raise RuntimeError(f"Trying to create tensor with negative dimension {long}: {sizes}")
     if self.dtype != weight.dtype:
-        kind, other = (dtypes.from_numpy(array.dtype).scalar_name for array in (self, weight))
-        raise RuntimeError(f"self and mat2 must have the same dtype, but got {kind} and {other}")
+        raise unlike_dtypes("self", self, weight)
 
 
 def _forward(self, weight, bias, pad=0):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradscope.runtime import dtypes, formats
+from gradscope.runtime import formats
 from gradscope.runtime.dims import sizes, wrapped, wrapped_all
+from gradscope.runtime.dtype_errors import unknown_dtype
 from gradscope.runtime.op import (
     LINEAR,
     METHOD_ONLY,
@@ -190,8 +191,7 @@ def _interleaved_places(repeats):
         raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
     counts = repeats._array
     if counts.dtype.kind not in "iu":
-        kind = dtypes.from_numpy(counts.dtype).scalar_name
-        raise NotImplementedError(f"\"repeat_interleave_cpu\" not implemented for '{kind}'")
+        raise unknown_dtype("repeat_interleave_cpu", counts)
     if counts.size and counts.min() < 0:
         raise RuntimeError("repeats can not be negative")
     return wrapped_on(np.repeat(np.arange(counts.size), counts), repeats.device)

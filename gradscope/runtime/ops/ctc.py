@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradscope.runtime import dtypes
+from gradscope.runtime.dtype_errors import unknown_dtype
 from gradscope.runtime.factories import tensor, zeros
 from gradscope.runtime.kernels import ctc
 from gradscope.runtime.kernels.support import HALVES
@@ -75,8 +75,7 @@ def _check(log_probs, targets, input_lengths, target_lengths, blank):
 
 def _loss(log_probs, targets, input_lengths, target_lengths, blank=0, zero_infinity=False):
     if log_probs.dtype in HALVES:
-        kind = dtypes.from_numpy(log_probs.dtype).scalar_name
-        raise NotImplementedError(f"\"ctc_loss_cpu\" not implemented for '{kind}'")
+        raise unknown_dtype("ctc_loss_cpu", log_probs)
     _check(log_probs, targets, input_lengths, target_lengths, blank)
     states = _states(log_probs, targets, input_lengths, target_lengths, blank)
     return ctc.forward(log_probs, states)

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from gradscope.runtime import dtypes
 from gradscope.runtime.op import (
     INTERNAL,
     UNKNOWN,
@@ -17,6 +16,7 @@ from gradscope.runtime.op import (
 from gradscope.runtime.ops import function
 from gradscope.runtime.ops.linalg import _same_dtype
 from gradscope.runtime.ops.words import nn_alias, on_arrays
+from gradscope.runtime.type_names import scalar_name
 
 BLOCK = 1 << 22
 """So many differences are looked at at once."""
@@ -242,7 +242,7 @@ def _check_cdist(x1, x2, p):
         )
     for name, x in (("X1", x1), ("X2", x2)):
         if not x.is_floating_point():
-            kind = dtypes.from_numpy(x._array.dtype).scalar_name
+            kind = scalar_name(x._array)
             raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {kind}")
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")

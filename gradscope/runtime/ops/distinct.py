@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradscope.runtime import dtypes, return_types
+from gradscope.runtime import return_types
 from gradscope.runtime.dims import wrapped
+from gradscope.runtime.dtype_errors import unknown_dtype
 from gradscope.runtime.kernels.support import BFLOAT16
 from gradscope.runtime.op import INTERNAL, UNKNOWN, family, op, outputs, refuses, w
 from gradscope.runtime.ops import both
@@ -152,8 +153,7 @@ mode__default = op(
 
 def _bincount(self, weights=None, minlength=0):
     if self.dtype.kind not in "iu":
-        kind = dtypes.from_numpy(self.dtype).scalar_name
-        raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{kind}'")
+        raise unknown_dtype("bincount_cpu", self)
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
     if self.ndim == 1 and not self.size:

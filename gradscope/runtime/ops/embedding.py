@@ -16,7 +16,7 @@ from gradscope.runtime.op import (
 from gradscope.runtime.ops import FUNCTIONS, nn_function
 from gradscope.runtime.ops.bags import shorten
 from gradscope.runtime.placement import wrapped_on
-from gradscope.runtime.tensor_geometry import type_name
+from gradscope.runtime.type_names import type_name
 
 
 def _embedding(

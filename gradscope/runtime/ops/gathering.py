@@ -6,7 +6,6 @@ from math import prod
 
 import numpy as np
 
-from gradscope.runtime import dtypes
 from gradscope.runtime.call import wrap
 from gradscope.runtime.dims import text, wrapped
 from gradscope.runtime.kernels import plain
@@ -24,6 +23,7 @@ from gradscope.runtime.ops import both
 from gradscope.runtime.ops.broadcasting import broadcast_shape
 from gradscope.runtime.ops.words import on_arrays
 from gradscope.runtime.placement import wrapped_on
+from gradscope.runtime.type_names import scalar_name
 
 
 def bounded(index, dim, size):
@@ -222,12 +222,12 @@ masked_select_backward = op(
 
 def _masked_scatter(self, mask, source):
     if mask.dtype.kind != "b":
-        kind = dtypes.from_numpy(mask.dtype).scalar_name
+        kind = scalar_name(mask)
         raise RuntimeError(
             f"masked_scatter_ only supports boolean masks, but got mask with dtype {kind}"
         )
     if self.dtype != source.dtype:
-        kinds = [dtypes.from_numpy(a.dtype).scalar_name for a in (self, source)]
+        kinds = [scalar_name(a) for a in (self, source)]
         raise RuntimeError(
             "masked_scatter: expected self and source to have same dtypes but got"
             f"{' and '.join(kinds)}"

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.runtime import dtypes
 from gradscope.runtime.dims import text
+from gradscope.runtime.dtype_errors import other_dtype, unknown_dtype
 from gradscope.runtime.kernels import grid as kernels
 from gradscope.runtime.kernels.support import HALVES
 from gradscope.runtime.op import INTERNAL, TRANSPOSED, family, joint, op, outputs, w
 from gradscope.runtime.ops import function
-from gradscope.runtime.ops.pool_arguments import refuse_dtype
+from gradscope.runtime.type_names import scalar_name
 
 
 def _check(input, grid):
@@ -48,10 +48,9 @@ def _check_dims(input, grid, mode, dims):
 
 def _check_dtypes(input, grid, dims):
     if input.dtype.kind not in "fV":
-        refuse_dtype(input, f"grid_sampler_{dims}d_cpu" + "_kernel_impl" * (dims == 2))
+        raise unknown_dtype(f"grid_sampler_{dims}d_cpu" + "_kernel_impl" * (dims == 2), input)
     if input.dtype != grid.dtype:
-        names = [dtypes.from_numpy(array.dtype).scalar_name for array in (input, grid)]
-        raise RuntimeError(f"expected scalar type {names[0]} but found {names[1]}")
+        raise other_dtype(scalar_name(input), grid)
 
 
 def _wide(*arrays: Any) -> list[Any]:

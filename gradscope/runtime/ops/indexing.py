@@ -23,6 +23,7 @@ from gradscope.runtime.ops import method
 from gradscope.runtime.ops.slicing import FULL
 from gradscope.runtime.ops.words import on_arrays
 from gradscope.runtime.tensor import Tensor
+from gradscope.runtime.type_names import scalar_name
 
 
 def places(indices):
@@ -155,7 +156,7 @@ def _put(self, indices, values, accumulate=False):
 
 def _put_in(self, indices, values, accumulate=False):
     if self.dtype != values.dtype:
-        kinds = [dtypes.from_numpy(a.dtype).scalar_name for a in (self, values)]
+        kinds = [scalar_name(a) for a in (self, values)]
         raise RuntimeError(
             "Index put requires the source and destination dtypes match, got "
             f"{kinds[0]} for the destination and {kinds[1]} for the source."

@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 
+from gradscope.runtime.dtype_errors import other_dtype
 from gradscope.runtime.op import INTERNAL, UNKNOWN, family, op, outputs, refuses, tensors, w
 from gradscope.runtime.ops import FUNCTIONS, nn_function
 from gradscope.runtime.ops.losses import share
@@ -34,7 +35,7 @@ def _rows(self, target):
             f"inconsistent target size: {list(target.shape)} for input of size: {list(self.shape)}"
         )
     if target.dtype != np.int64:
-        raise RuntimeError("expected scalar type Long but found Float")
+        raise other_dtype("Long", target)
     shape = self.shape if self.ndim == 2 else (1, self.size)
     if target.size and target.max() >= shape[1]:
         raise RuntimeError("argument #2 'target' is out of range")

@@ -21,9 +21,10 @@ from gradscope.runtime.op import (
     w,
 )
 from gradscope.runtime.ops import FUNCTIONS, both
-from gradscope.runtime.ops.matrices import as_matrix, as_vector, check_square, mH, named
+from gradscope.runtime.ops.matrices import as_matrix, as_vector, check_square, mH
 from gradscope.runtime.ops.matrix_norms import check_tolerance, tolerances
 from gradscope.runtime.ops.solving import is_vector
+from gradscope.runtime.type_names import scalar_name
 
 
 def _pseudo_inverse(self, atol, rtol, hermitian=False):
@@ -87,7 +88,7 @@ def _checked_system(self, b):
     if self.dtype != b.dtype:
         raise RuntimeError(
             f"{name}: Expected input and other to have the same dtype, but got input's dtype "
-            f"{named(self)} and other's dtype {named(b)}"
+            f"{scalar_name(self)} and other's dtype {scalar_name(b)}"
         )
     return vector
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradscope.runtime import dtypes
 from gradscope.runtime.dims import text
+from gradscope.runtime.dtype_errors import other_dtype, unknown_dtype, unlike_dtypes
 from gradscope.runtime.kernels.support import HALVES
 from gradscope.runtime.op import (
     BY_HAND,
@@ -26,21 +26,9 @@ from gradscope.runtime.op import (
 from gradscope.runtime.ops import both
 from gradscope.runtime.ops.broadcasting import not_expandable
 from gradscope.runtime.ops.words import total
+from gradscope.runtime.type_names import c_name, scalar_name
 
 FLOAT32 = np.dtype(np.float32)
-C_NAMES = {
-    "float32": "float",
-    "float64": "double",
-    "int64": "long int",
-    "int32": "int",
-    "int16": "short int",
-    "int8": "signed char",
-    "uint8": "unsigned char",
-    "float16": "c10::Half",
-    "bfloat16": "c10::BFloat16",
-    "complex64": "c10::complex<float>",
-    "complex128": "c10::complex<double>",
-}
 
 
 def _product(left, right):
@@ -52,13 +40,11 @@ def _product(left, right):
 
 def _same_dtype(left, right):
     if left.dtype != right.dtype:
-        names = [dtypes.from_numpy(a.dtype).name for a in (left, right)]
         raise RuntimeError(
-            "expected m1 and m2 to have the same dtype, but got: "
-            f"{' != '.join(C_NAMES.get(name, name) for name in names)}"
+            f"expected m1 and m2 to have the same dtype, but got: {c_name(left)} != {c_name(right)}"
         )
     if left.dtype.kind == "b":
-        raise NotImplementedError("\"addmm_impl_cpu_\" not implemented for 'Bool'")
+        raise unknown_dtype("addmm_impl_cpu_", left)
 
 
 def _mm(self, mat2):
@@ -123,8 +109,7 @@ def _bmm(self, mat2):
             f"{text(mat2.shape[:2])}."
         )
     if self.dtype != mat2.dtype:
-        kinds = [dtypes.from_numpy(each.dtype).scalar_name for each in (self, mat2)]
-        raise RuntimeError(f"expected scalar type {kinds[0]} but found {kinds[1]}")
+        raise other_dtype(scalar_name(self), mat2)
     _same_dtype(self, mat2)
     return _product(self, mat2)
 
@@ -163,7 +148,7 @@ def _check_vectors(self, tensor):
     if self.ndim != 1 or tensor.ndim != 1:
         raise RuntimeError(f"1D tensors expected, but got {self.ndim}D and {tensor.ndim}D tensors")
     if self.dtype != tensor.dtype:
-        kinds = [dtypes.from_numpy(a.dtype).scalar_name for a in (self, tensor)]
+        kinds = [scalar_name(a) for a in (self, tensor)]
         raise RuntimeError(
             f"dot : expected both vectors to have same dtype, but found {kinds[0]} and {kinds[1]}"
         )
@@ -227,14 +212,9 @@ def _added(self, product, beta, alpha):
                 not_expandable(self, product.shape, product.ndim - self.ndim)
             ) from None
         return product
-    raise RuntimeError(_misfit(self, product))
-
-
-def _misfit(self, product):
     if self.ndim > product.ndim:
-        return not_expandable(self, product.shape, product.ndim - self.ndim)
-    names = [dtypes.from_numpy(a.dtype).scalar_name for a in (self, product)]
-    return f"self and mat2 must have the same dtype, but got {names[0]} and {names[1]}"
+        raise RuntimeError(not_expandable(self, product.shape, product.ndim - self.ndim))
+    raise unlike_dtypes("self", self, product)
 
 
 def _added_tangent(multiply, self_t, first, second, beta, alpha):
@@ -254,10 +234,7 @@ def _addmm(self, mat1, mat2, *, beta=1, alpha=1):
     if mat1.dtype is not mat2.dtype or self.dtype is not mat2.dtype:
         for name, array in (("self", self), ("mat1", mat1)):
             if array.dtype != mat2.dtype:
-                names = [dtypes.from_numpy(a.dtype).scalar_name for a in (array, mat2)]
-                raise RuntimeError(
-                    f"{name} and mat2 must have the same dtype, but got {' and '.join(names)}"
-                )
+                raise unlike_dtypes(name, array, mat2)
     return _added_once(_mm, self, mat1, mat2, beta, alpha)
 
 

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from gradscope.runtime import dtypes
 from gradscope.runtime.autograd.grad_mode import no_grad
 from gradscope.runtime.call import wrapped_number
+from gradscope.runtime.dtype_errors import other_dtype
 from gradscope.runtime.op import (
     INTERNAL,
     REDUCES,
@@ -79,8 +79,7 @@ def _check_classes(self, target, weight):
             f"inconsistent weight size, expected {classes} but got {list(weight.shape)}"
         )
     if target.dtype != np.int64:
-        kind = dtypes.from_numpy(target.dtype).scalar_name
-        raise RuntimeError(f"expected scalar type Long but found {kind}")
+        raise other_dtype("Long", target)
     if target.size and not (target.min() >= 0 and target.max() < classes):
         raise RuntimeError("target out of range")
 

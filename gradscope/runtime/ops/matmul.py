@@ -13,6 +13,7 @@ from gradscope.runtime.ops.reshaping import squeeze_
 from gradscope.runtime.ops.shape import _unsafe_view as unsafe_view, reshape
 from gradscope.runtime.outs import written
 from gradscope.runtime.storage import elements
+from gradscope.runtime.type_names import tp_name
 
 
 @both
@@ -111,10 +112,8 @@ def linear(input, weight, bias=None, *, out=None):
     try:
         ndim = input._array.ndim
     except AttributeError:
-        kind = type(input)
-        home = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
         raise TypeError(
-            f"linear(): argument 'input' (position 1) must be Tensor, not {home}{kind.__name__}"
+            f"linear(): argument 'input' (position 1) must be Tensor, not {tp_name(input)}"
         ) from None
     if bias is None:
         return matmul(input, t(weight))

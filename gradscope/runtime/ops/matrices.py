@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradscope.runtime import dtypes
+from gradscope.runtime.dtype_errors import unknown_dtype
 from gradscope.runtime.kernels.support import HALVES
 from gradscope.runtime.op import w
 from gradscope.runtime.ops.complexes import is_complex
 from gradscope.runtime.ops.words import on_arrays
 from gradscope.runtime.outs import written
+from gradscope.runtime.type_names import scalar_name
 
 
 class LinAlgError(RuntimeError):
@@ -21,11 +22,6 @@ LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"
 
 
 # -- checks --------------------------------------------------------------------------------------
-
-
-def named(matrix):
-    """What errors call the dtype of an array."""
-    return dtypes.from_numpy(matrix.dtype).scalar_name
 
 
 def check_matrix(name, matrix, what="A"):
@@ -47,7 +43,8 @@ def check_floating(name, matrix):
     """Whether the numbers have fractions at all."""
     if matrix.dtype.kind not in "fcV":
         raise RuntimeError(
-            f"{name}: Expected a floating point or complex tensor as input. Got {named(matrix)}"
+            f"{name}: Expected a floating point or complex tensor as input. "
+            f"Got {scalar_name(matrix)}"
         )
 
 
@@ -55,19 +52,19 @@ def check_precise(name, matrix):
     """Whether they are no halves either."""
     check_floating(name, matrix)
     if matrix.dtype in HALVES:
-        raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {named(matrix)}")
+        raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {scalar_name(matrix)}")
 
 
 def check_kernel(name, matrix):
     """Whether LAPACK knows the dtype."""
     if matrix.dtype.char not in "fdFD":
-        raise NotImplementedError(f"\"{name}\" not implemented for '{named(matrix)}'")
+        raise unknown_dtype(name, matrix)
 
 
 def check_together(name, a, b, left=True, names=("A", "B")):
     """Whether A X = B (or X A = B) is an equation."""
     if a.dtype != b.dtype:
-        kinds = [f"{n} of type {named(m)}" for n, m in zip(names, (a, b), strict=True)]
+        kinds = [f"{n} of type {scalar_name(m)}" for n, m in zip(names, (a, b), strict=True)]
         raise RuntimeError(
             f"{name}: Expected {names[0]} and {names[1]} to have the same dtype, but found "
             f"{kinds[0]} and {kinds[1]} instead"
@@ -89,8 +86,8 @@ def check_pair(name, b, a):
         )
     if a.dtype != b.dtype:
         raise RuntimeError(
-            f"Expected b and A to have the same dtype, but found b of type {named(b)} and A of "
-            f"type {named(a)} instead."
+            f"Expected b and A to have the same dtype, but found b of type {scalar_name(b)} "
+            f"and A of type {scalar_name(a)} instead."
         )
     if a.shape[-1] != b.shape[-2]:
         raise RuntimeError(

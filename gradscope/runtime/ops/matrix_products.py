@@ -8,16 +8,18 @@ import numpy as np
 
 from gradscope.runtime import dtypes, factories
 from gradscope.runtime.dims import text, wrapped
+from gradscope.runtime.dtype_errors import other_dtype
 from gradscope.runtime.kernels import linalg as kernels
 from gradscope.runtime.kernels.support import HALVES
 from gradscope.runtime.op import BY_HAND, INTERNAL, PRODUCT, family, inplace, jvp, op, w
 from gradscope.runtime.ops import FUNCTIONS, both, function
 from gradscope.runtime.ops.broadcasting import broadcast_shape, not_expandable
-from gradscope.runtime.ops.linalg import C_NAMES, addmm, mm, vdot
+from gradscope.runtime.ops.linalg import addmm, mm, vdot
 from gradscope.runtime.ops.lu import side_by_side
-from gradscope.runtime.ops.matrices import check_floating, check_square, conjugate, mH, named
+from gradscope.runtime.ops.matrices import check_floating, check_square, conjugate, mH
 from gradscope.runtime.ops.shape import _unsafe_view as unsafe_view
 from gradscope.runtime.ops.words import on_arrays, total
+from gradscope.runtime.type_names import c_name, scalar_name
 from gradscope.runtime.warned import warn
 
 # -- cross ---------------------------------------------------------------------------------------
@@ -34,7 +36,7 @@ def _cross(self, other, dim=-1):
             f"{sizes[1]}"
         )
     if self.dtype != other.dtype:
-        raise RuntimeError(f"expected scalar type {named(self)} but found {named(other)}")
+        raise other_dtype(scalar_name(self), other)
     broadcast_shape([self.shape, other.shape])
     first, second = (np.moveaxis(x, place, 0) for x in (self, other))
     parts = [
@@ -258,10 +260,9 @@ def _checked_chain(tensors):
             raise RuntimeError(f"multi_dot(): tensor {place} must be 2D but got {one.dim()}D")
     for place, one in enumerate(given):
         if one.dtype is not given[0].dtype:
-            names = [C_NAMES.get(t.dtype.name, t.dtype.name) for t in (given[0], one)]
             raise RuntimeError(
                 "multi_dot(): all tensors must have be the same dtype but tensor 0 is "
-                f"{names[0]} and tensor {place} {names[1]}"
+                f"{c_name(given[0]._array)} and tensor {place} {c_name(one._array)}"
             )
     return given
 

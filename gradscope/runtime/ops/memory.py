@@ -10,7 +10,7 @@ from math import prod
 
 import numpy as np
 
-from gradscope.runtime import dtypes, probe
+from gradscope.runtime import probe
 from gradscope.runtime.autograd.forward_grad import fw_grad
 from gradscope.runtime.autograd.making import prepare
 from gradscope.runtime.autograd.node import NOWHERE, Node, new
@@ -23,6 +23,7 @@ from gradscope.runtime.ops import method
 from gradscope.runtime.state import local
 from gradscope.runtime.storage import Storage, strided
 from gradscope.runtime.tensor import Tensor
+from gradscope.runtime.type_names import c_name
 from gradscope.runtime.views import edge_of, rebase_history
 
 resize___default = op(None, lambda self: self, METHOD_ONLY)
@@ -95,10 +96,9 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
     edges = [edge_of(tensor) for tensor in joined]
     if isinstance(source, Tensor):
         if source._array.dtype != self._array.dtype:
-            kinds = [dtypes.from_numpy(t._array.dtype).name for t in (source, self)]
             raise RuntimeError(
-                f"Could not set tensor of type {C_NAMES.get(kinds[0], kinds[0])} to a tensor of "
-                f"type {C_NAMES.get(kinds[1], kinds[1])}"
+                f"Could not set tensor of type {c_name(source._array)} to a tensor of type "
+                f"{c_name(self._array)}"
             )
         _set(self, source, storage_offset, size, stride)
     elif source is None:
@@ -122,9 +122,6 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
         given = (self, source) if isinstance(source, Tensor) else (self,)
         here.wrote(set___default.op, given, self, node, begin, state)
     return self
-
-
-C_NAMES = {"float32": "float", "float64": "double", "int64": "long", "int32": "int"}
 
 
 def _set(self, source, offset, size, stride):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from gradscope.runtime.dims import text
+from gradscope.runtime.dtype_errors import unknown_dtype
 from gradscope.runtime.kernels import resample, taps
 from gradscope.runtime.op import INTERNAL, LINEAR, family, op, w
 from gradscope.runtime.ops.gathering import zeros_of
-from gradscope.runtime.ops.pool_arguments import ints, refuse_dtype
+from gradscope.runtime.ops.pool_arguments import ints
 
 TABLES = {"reflection": taps.mirrored, "replication": taps.repeated}
 TOO_SMALL = {
@@ -63,7 +64,7 @@ def _rows(kind, dims):
         padding = ints(padding, 2 * dims, name, "padding", 2)
         _check(self.shape, padding, kind, dims)
         if self.dtype.kind == "b":
-            refuse_dtype(self, name)
+            raise unknown_dtype(name, self)
         return resample.resample(self, _tables(self.shape, padding, kind))
 
     def backward(grad_output, self, padding):

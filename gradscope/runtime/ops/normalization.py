@@ -6,6 +6,7 @@ import numpy as np
 
 from gradscope.runtime import dtypes, formats
 from gradscope.runtime.dims import text
+from gradscope.runtime.dtype_errors import unknown_dtype
 from gradscope.runtime.kernels import norms
 from gradscope.runtime.limits import finfo
 from gradscope.runtime.op import (
@@ -146,8 +147,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     array = input._array
     _check(array, shape, None if weight is None else weight._array, None, star="*")
     if array.dtype.kind in "biu":
-        kind = dtypes.from_numpy(array.dtype).scalar_name
-        raise NotImplementedError(f"\"rms_norm\" not implemented for '{kind}'")
+        raise unknown_dtype("rms_norm", array)
     kind = input.dtype
     own = dtypes.float32 if kind in (dtypes.float16, dtypes.bfloat16) else kind
     eps = finfo(own).eps if eps is None else eps

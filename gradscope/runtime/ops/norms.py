@@ -23,11 +23,12 @@ from gradscope.runtime.ops.arithmetic import div
 from gradscope.runtime.ops.sums import accumulated, checked, dims_of, unreduced
 from gradscope.runtime.ops.words import without
 from gradscope.runtime.outs import written
+from gradscope.runtime.type_names import scalar_name
 
 
 def norm_kernel(self, ord=2, dim=None, keepdim=False):
     if self.dtype.kind in "biu":
-        kind = dtypes.from_numpy(self.dtype).scalar_name
+        kind = scalar_name(self)
         raise RuntimeError(
             f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {kind}"
         )

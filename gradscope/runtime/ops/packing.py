@@ -17,7 +17,7 @@ from gradscope.runtime.op import (
 from gradscope.runtime.ops import function
 from gradscope.runtime.ops.words import on_arrays
 from gradscope.runtime.placement import wrapped_on
-from gradscope.runtime.tensor_geometry import type_name
+from gradscope.runtime.type_names import type_name
 
 
 def _blocks(sizes):

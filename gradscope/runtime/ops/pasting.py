@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradscope.runtime import dtypes
 from gradscope.runtime.dims import text, wrapped
 from gradscope.runtime.kernels import plain
 from gradscope.runtime.kernels.support import HALVES
@@ -32,6 +31,7 @@ from gradscope.runtime.ops.slicing import (
 from gradscope.runtime.ops.words import beside
 from gradscope.runtime.placement import wrapped_on
 from gradscope.runtime.storage import elements
+from gradscope.runtime.type_names import scalar_name
 
 
 def _pasted(view, name):
@@ -136,10 +136,10 @@ contiguous_window = op(
 
 def _put(self, index, source, accumulate=False):
     if index.dtype != np.int64:
-        kind = dtypes.from_numpy(index.dtype).scalar_name
+        kind = scalar_name(index)
         raise RuntimeError(f"put_(): Expected a long tensor for index, but got {kind}")
     if self.dtype != source.dtype:
-        kinds = [dtypes.from_numpy(a.dtype).scalar_name for a in (self, source)]
+        kinds = [scalar_name(a) for a in (self, source)]
         raise RuntimeError(
             "put_(): self and source expected to have the same dtype, but got self.dtype = "
             f"{kinds[0]} and source.dtype = {kinds[1]}"
@@ -215,7 +215,7 @@ def _renorm(self, p, dim, maxnorm):
     if maxnorm < 0:
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm:g}")
     if self.dtype.kind in "biu":
-        kind = dtypes.from_numpy(self.dtype).scalar_name
+        kind = scalar_name(self)
         raise RuntimeError(
             f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {kind}"
         )

@@ -9,6 +9,7 @@ import numpy as np
 from gradscope.runtime import dtypes, return_types
 from gradscope.runtime.call import wrapped_number
 from gradscope.runtime.dims import text
+from gradscope.runtime.dtype_errors import unknown_dtype
 from gradscope.runtime.kernels.support import BFLOAT16
 from gradscope.runtime.op import INTERNAL, UNKNOWN, family, op, outputs, tensors
 from gradscope.runtime.ops import both, function
@@ -42,10 +43,9 @@ _searchsorted = op(None, _searched, INTERNAL, tensors("sorted_sequence", "sorter
 
 def _histc(self, bins=100, min=0, max=0):
     if self.dtype.kind not in "fV":
-        kind = dtypes.from_numpy(self.dtype).scalar_name
         automatic = min == max and self.dtype.kind == "c"
         name = "aminmax_cpu" if automatic else "histogram_cpu"
-        raise NotImplementedError(f"\"{name}\" not implemented for '{kind}'")
+        raise unknown_dtype(name, self)
     if bins <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
     low, high = _range(self, min, max, "torch.histc")
@@ -109,8 +109,7 @@ histogram__bins = op(
 
 def _histogrammed(self, bins, range, weight, density):
     if self.dtype.char not in "fd":
-        kind = dtypes.from_numpy(self.dtype).scalar_name
-        raise NotImplementedError(f"\"histogramdd\" not implemented for '{kind}'")
+        raise unknown_dtype("histogramdd", self)
     edges = bins if isinstance(bins, np.ndarray) else _edges(self.reshape(-1), bins, range)
     return _histogram(self.reshape(-1, 1), [edges], weight, density), edges.astype(self.dtype)
 

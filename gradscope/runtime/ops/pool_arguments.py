@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
-from gradscope.runtime import dtypes
 from gradscope.runtime.dims import text
+from gradscope.runtime.dtype_errors import unknown_dtype
 from gradscope.runtime.kernels import spans
 
 WORDS = {1: "one int", 2: "two ints", 3: "three ints"}
@@ -61,12 +61,7 @@ def known_dtype(array, name, kinds="fiu", only=None):
     """Refuse a dtype the kernel does not know."""
     if array.dtype.kind in "fV" or (array.dtype.kind in kinds and only in (None, array.dtype)):
         return
-    refuse_dtype(array, name)
-
-
-def refuse_dtype(array, name):
-    kind = dtypes.from_numpy(array.dtype).scalar_name
-    raise NotImplementedError(f"\"{name}\" not implemented for '{kind}'")
+    raise unknown_dtype(name, array)
 
 
 def pooled_spans(shape, sizes, ceil_mode, count_include_pad=True):

@@ -21,6 +21,7 @@ from gradscope.runtime.outs import written
 from gradscope.runtime.random import chosen
 from gradscope.runtime.refusals import invalid_combination
 from gradscope.runtime.tensor import Tensor
+from gradscope.runtime.type_names import c_name
 
 
 def as_it_lies(array):
@@ -63,17 +64,14 @@ def _exponential(self, lambd=1.0, *, generator=None):
     return self
 
 
-C_NAMES = {"uint8": "unsigned char", "int8": "signed char", "int16": "short", "int32": "int"}
-
-
 def _whole(self, from_=None, to=None, *, generator=None):
     source, target = chosen(generator), as_it_lies(self)
     if from_ is None:
         target[...] = source.full_range(target.shape, self.dtype)
         return self
     low, high = (0, from_) if to is None else (from_, to)
-    if low < high and self.dtype.name in C_NAMES:
-        reach, name = np.iinfo(self.dtype), C_NAMES[self.dtype.name]
+    if low < high and self.dtype.kind in "iu" and self.dtype != np.int64:
+        reach, name = np.iinfo(self.dtype), c_name(self)
         for what, bound in (("from", low), ("to - 1", high - 1)):
             if not reach.min <= bound <= reach.max:
                 raise RuntimeError(f"{what} is out of bounds for {name}")

@@ -27,9 +27,9 @@ from gradscope.runtime.ops.matrices import (
     conjugate,
     constant,
     mH,
-    named,
 )
 from gradscope.runtime.ops.words import no_derivative, on_arrays, zeros_like
+from gradscope.runtime.type_names import scalar_name
 
 # -- formulas of reflections ---------------------------------------------------------------------
 
@@ -112,7 +112,7 @@ def _householder(input, tau):
         )
     if input.dtype != tau.dtype:
         raise RuntimeError(
-            f"{name}: tau dtype {named(tau)} does not match input dtype {named(input)}"
+            f"{name}: tau dtype {scalar_name(tau)} does not match input dtype {scalar_name(input)}"
         )
     check_kernel("orgqr_cpu", input)
     return kernels.householder(input, tau)
@@ -151,7 +151,7 @@ def _ormqr(self, input2, input3, left=True, transpose=False):
         if self.dtype != other.dtype:
             raise RuntimeError(
                 f"{name}: Expected input and {what} to have the same dtype, but input has dtype"
-                f"{named(self)} and {what} has dtype {named(other)}"
+                f"{scalar_name(self)} and {what} has dtype {scalar_name(other)}"
             )
     check_kernel("ormqr_cpu", self)
     if left:
@@ -229,8 +229,8 @@ def _ldl_solved(LD, pivots, B, hermitian=False):
         )
     if LD.dtype != B.dtype:
         raise RuntimeError(
-            f"Expected b and A to have the same dtype, but found b of type {named(B)} and A of "
-            f"type {named(LD)} instead."
+            f"Expected b and A to have the same dtype, but found b of type {scalar_name(B)} "
+            f"and A of type {scalar_name(LD)} instead."
         )
     if LD.shape[-1] != B.shape[-2]:
         size = LD.shape[-1]
@@ -244,7 +244,7 @@ def _ldl_solved(LD, pivots, B, hermitian=False):
             f"shape {list(pivots.shape)} instead"
         )
     if pivots.dtype.kind not in "iu":
-        raise RuntimeError(f"{name}: Expected pivots to be integers. Got {named(pivots)}")
+        raise RuntimeError(f"{name}: Expected pivots to be integers. Got {scalar_name(pivots)}")
     check_kernel("ldl_solve_kernel_cpu", LD)
     broadcast_shape([LD.shape[:-2], B.shape[:-2]])
     return ldl.ldl_solve(LD, pivots, B, hermitian and LD.dtype.kind == "c")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradscope.runtime import dtypes
 from gradscope.runtime.dims import text, wrapped
 from gradscope.runtime.kernels import plain
 from gradscope.runtime.op import (
@@ -24,6 +23,7 @@ from gradscope.runtime.ops import both, method
 from gradscope.runtime.ops.gathering import bounded, reach
 from gradscope.runtime.ops.words import no_derivative
 from gradscope.runtime.tensor import Tensor
+from gradscope.runtime.type_names import scalar_name
 
 
 def checked(self, dim, index, src, name):
@@ -168,7 +168,7 @@ def check_rows(self, dim, index, source, name):
     if index.dtype.char not in "lqi":
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index but got: Float")
     if self.dtype != source.dtype:
-        kinds = [dtypes.from_numpy(a.dtype).scalar_name for a in (self, source)]
+        kinds = [scalar_name(a) for a in (self, source)]
         raise RuntimeError(
             f"{name}(): self ({kinds[0]}) and source ({kinds[1]}) must have the same scalar type"
         )

@@ -8,6 +8,7 @@ import numpy as np
 
 from gradscope.runtime import dtypes
 from gradscope.runtime.call import wrapped_number
+from gradscope.runtime.dtype_errors import unknown_dtype
 from gradscope.runtime.kernels import bessel, plain, tails
 from gradscope.runtime.kernels.polynomials import POLYNOMIALS
 from gradscope.runtime.op import (
@@ -198,8 +199,7 @@ def _mvlgamma(self, p):
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
     if self.dtype.kind == "c":
-        kind = dtypes.from_numpy(self.dtype).scalar_name
-        raise NotImplementedError(f"\"arange_cpu\" not implemented for '{kind}'")
+        raise unknown_dtype("arange_cpu", self)
     made = np.full(self.shape, p * (p - 1) / 4 * math.log(math.pi))
     for j in range(p):
         made = made + plain.lgamma(self.astype(np.float64) - j / 2)

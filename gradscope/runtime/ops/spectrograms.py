@@ -20,16 +20,12 @@ from gradscope.runtime.ops.slicing import slice__default as slice_of
 from gradscope.runtime.warned import warn, warn_once
 
 
-def _kind(tensor):
-    return f"torch.{tensor.dtype.scalar_name}Tensor"
-
-
 def _flag(value):
     return "None" if value is None else int(value)
 
 
 def _shown_window(window):
-    return "None" if window is None else f"{_kind(window)}{{{text(window.shape)}}}"
+    return "None" if window is None else f"{window.type()}{{{text(window.shape)}}}"
 
 
 def _padded_window(window, win_length, n_fft, like):
@@ -84,7 +80,7 @@ def stft(
             "return format."
         )
     call = (
-        f"stft({_kind(signal)}{text(signal.shape)}, n_fft={n_fft}, hop_length={hop}, "
+        f"stft({signal.type()}{text(signal.shape)}, n_fft={n_fft}, hop_length={hop}, "
         f"win_length={length}, window={_shown_window(window)}, normalized={int(normalized)}, "
         f"onesided={_flag(onesided)}, return_complex={_flag(return_complex)}, "
         f"align_to_window={_flag(align_to_window)}) "

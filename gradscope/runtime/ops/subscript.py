@@ -18,6 +18,7 @@ from gradscope.runtime.ops.shape import unsqueeze
 from gradscope.runtime.ops.slicing import select, slice__default
 from gradscope.runtime.ops.writing import copy_, fill_, wrapped_value
 from gradscope.runtime.tensor import Tensor
+from gradscope.runtime.type_names import tp_name
 
 LAST = 2**63 - 1
 LISTED_INDICES = 32
@@ -192,13 +193,8 @@ def _plain(item):
         return whole(item)
     raise IndexError(
         "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "
-        f"indices (got {_name(item)})"
+        f"indices (got {tp_name(item)})"
     )
-
-
-def _name(item):
-    cls = type(item)
-    return cls.__name__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__name__}"
 
 
 def _listed(items):

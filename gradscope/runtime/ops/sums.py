@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.runtime import dtypes
 from gradscope.runtime.dims import wrapped_all
 from gradscope.runtime.factories import dtype_named
 from gradscope.runtime.kernels import plain
@@ -37,6 +36,7 @@ from gradscope.runtime.ops.words import (
     without,
 )
 from gradscope.runtime.outs import written
+from gradscope.runtime.type_names import scalar_name
 
 add_reduce: Any = np.add.reduce
 FLOAT32, FLOAT64, INT64 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int64)
@@ -171,7 +171,7 @@ def _addends(self, dtype):
     if self.dtype.kind in "biu":
         raise RuntimeError(
             "mean(): could not infer output dtype. Input dtype must be either a floating point or "
-            f"complex dtype. Got: {dtypes.from_numpy(self.dtype).scalar_name}"
+            f"complex dtype. Got: {scalar_name(self)}"
         )
     return self
 

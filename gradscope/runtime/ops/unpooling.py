@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradscope.runtime import dtypes
 from gradscope.runtime.dims import text, wrapped
 from gradscope.runtime.kernels import pool, spans
 from gradscope.runtime.op import INTERNAL, LINEAR, family, op, outputs, tensors, w
@@ -12,11 +11,12 @@ from gradscope.runtime.ops import FUNCTIONS, nn_function
 from gradscope.runtime.ops.max_pooling import max_backward_row, picked, picked_tangent
 from gradscope.runtime.ops.pool_arguments import flat_last, known_dtype
 from gradscope.runtime.ops.words import nn_alias
+from gradscope.runtime.type_names import scalar_name
 
 
 def _check_unpooling(array, indices, count):
     if indices.dtype != np.int64:
-        given = f" but got: {dtypes.from_numpy(indices.dtype).scalar_name}" if count == 2 else ""
+        given = f" but got: {scalar_name(indices)}" if count == 2 else ""
         raise RuntimeError(f"elements in indices should be type int64{given}")
     if array.ndim not in (count + 1, count + 2):
         raise RuntimeError(

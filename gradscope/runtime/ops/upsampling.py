@@ -7,10 +7,10 @@ from inspect import Parameter, Signature
 import numpy as np
 
 from gradscope.runtime.dims import text
+from gradscope.runtime.dtype_errors import unknown_dtype
 from gradscope.runtime.kernels import resample, taps
 from gradscope.runtime.kernels.support import HALVES
 from gradscope.runtime.op import INTERNAL, LINEAR, family, op, w
-from gradscope.runtime.ops.pool_arguments import refuse_dtype
 
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 SCALES = {1: ("scales",), 2: ("scales_h", "scales_w"), 3: ("scales_d", "scales_h", "scales_w")}
@@ -102,9 +102,9 @@ def _check(shape, outs, count):
 
 def _resized(x, how, count, outs, rest):
     if x.dtype.kind not in "fV" and not (x.dtype == np.uint8 and count in BYTES[how]):
-        refuse_dtype(x, UNKNOWN_TO[how, count])
+        raise unknown_dtype(UNKNOWN_TO[how, count], x)
     if how in taps.FILTERS and x.dtype in HALVES:
-        refuse_dtype(x, UNKNOWN_TO[how, count])
+        raise unknown_dtype(UNKNOWN_TO[how, count], x)
     if x.dtype == np.uint8 and how not in ("nearest", "exact"):
         return resample.resample_bytes(x, _tables(how, x.shape[2:], outs, rest, DOUBLE))
     tables = _tables(how, x.shape[2:], outs, rest, x.dtype)

@@ -7,6 +7,7 @@ import numpy as np
 from gradscope.runtime import dtypes
 from gradscope.runtime.call import wrap
 from gradscope.runtime.dims import text
+from gradscope.runtime.dtype_errors import overflow
 from gradscope.runtime.op import (
     ELEMENTWISE,
     FUNCTION_ONLY,
@@ -24,6 +25,7 @@ from gradscope.runtime.ops.broadcasting import disagreement
 from gradscope.runtime.ops.words import on_arrays, zeros_like
 from gradscope.runtime.reals import fitting
 from gradscope.runtime.tensor import Tensor
+from gradscope.runtime.type_names import tp_name
 
 
 def _copy_into(self, src, non_blocking=False):
@@ -55,19 +57,8 @@ def _fill_in(self, value):
     try:
         self[...] = value
     except OverflowError:
-        kind = dtypes.from_numpy(self.dtype).name
-        raise RuntimeError(f"value cannot be converted to type {kind}_t without overflow") from None
+        raise overflow(self) from None
     return self
-
-
-C_NAMES = {"float32": "float", "float64": "double", "int32": "int", "bool": "bool"}
-
-
-def overflow(dtype):
-    """The error for a number that an array of this dtype cannot hold."""
-    name = dtypes.from_numpy(dtype).name
-    kind = C_NAMES.get(name, f"{name}_t")
-    return RuntimeError(f"value cannot be converted to type {kind} without overflow")
 
 
 def _fill_in_tensor(self, value):
@@ -149,11 +140,6 @@ def wrapped_value(self, value):
     if isinstance(value, bool | int | float | complex | np.integer):
         kind = self._array.dtype
         if isinstance(value, complex) and kind.kind != "c":
-            raise overflow(kind)
+            raise overflow(self._array)
         return wrap(np.array(value).astype(kind))
-    raise TypeError(f"can't assign a {_full_name(value)} to a {self.type()}")
-
-
-def _full_name(value):
-    cls = type(value)
-    return cls.__name__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__name__}"
+    raise TypeError(f"can't assign a {tp_name(value)} to a {self.type()}")

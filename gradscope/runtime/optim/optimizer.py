@@ -16,8 +16,8 @@ from gradscope.runtime.optim.hooks import (
 )
 from gradscope.runtime.optim.options import Group
 from gradscope.runtime.optim.saving import Saved
-from gradscope.runtime.questions import typename
 from gradscope.runtime.tensor import Tensor
+from gradscope.runtime.type_names import typename
 
 __all__ = [
     "Optimizer",

@@ -23,9 +23,8 @@ from gradscope.runtime.nn.modules.global_hooks import (
 )
 from gradscope.runtime.nn.modules.state import StateDict
 from gradscope.runtime.nn.parameter import Buffer, Parameter
-from gradscope.runtime.questions import typename
 from gradscope.runtime.tensor import Tensor
-from gradscope.runtime.tensor_geometry import type_name
+from gradscope.runtime.type_names import typename
 
 __all__ = [
     "Module",
@@ -92,7 +91,7 @@ class Module(hooks.Hooked, traversal.Traversal, conversion.Conversion, StateDict
         self._check_name("parameter", name, self._parameters)
         if param is not None and not isinstance(param, Parameter):
             raise TypeError(
-                f"cannot assign '{_type_name(param)}' object to parameter '{name}' "
+                f"cannot assign '{typename(param)}' object to parameter '{name}' "
                 "(torch.nn.Parameter or None required)"
             )
         if param is not None and param.grad_fn is not None:
@@ -112,7 +111,7 @@ class Module(hooks.Hooked, traversal.Traversal, conversion.Conversion, StateDict
         self._check_name("buffer", name, self._buffers)
         if not _may_be_buffer(tensor):
             raise TypeError(
-                f"cannot assign '{_type_name(tensor)}' object to buffer '{name}' "
+                f"cannot assign '{typename(tensor)}' object to buffer '{name}' "
                 "(torch Tensor or None required)"
             )
         self._buffers[name] = replaced(everywhere.buffer_registration, self, name, tensor)
@@ -122,8 +121,7 @@ class Module(hooks.Hooked, traversal.Traversal, conversion.Conversion, StateDict
     def add_module(self, name: str, module: Any) -> None:
         """Add a module under this name."""
         if module is not None and not isinstance(module, Module):
-            kind = typename(module) if isinstance(module, type) else _type_name(module)
-            raise TypeError(f"{kind} is not a Module subclass")
+            raise TypeError(f"{typename(module)} is not a Module subclass")
         self._check_name("module", name, self._modules)
         self._modules[name] = replaced(everywhere.module_registration, self, name, module)
 
@@ -132,7 +130,7 @@ class Module(hooks.Hooked, traversal.Traversal, conversion.Conversion, StateDict
 
     def _check_name(self, kind: str, name: Any, known: dict[str, Any]) -> None:
         if not isinstance(name, str):
-            raise TypeError(f"{kind} name should be a string. Got {_type_name(name)}")
+            raise TypeError(f"{kind} name should be a string. Got {typename(name)}")
         if hasattr(self, name) and name not in known:
             raise KeyError(f"attribute '{name}' already exists")
         if "." in name:
@@ -186,21 +184,21 @@ class Module(hooks.Hooked, traversal.Traversal, conversion.Conversion, StateDict
         if name in own.get("_parameters", ()):
             if value is not None:
                 raise TypeError(
-                    f"cannot assign '{_type_name(value)}' as parameter '{name}' "
+                    f"cannot assign '{typename(value)}' as parameter '{name}' "
                     "(torch.nn.Parameter or None expected)"
                 )
             self.register_parameter(name, value)
         elif name in own.get("_modules", ()):
             if value is not None:
                 raise TypeError(
-                    f"cannot assign '{_type_name(value)}' as child module '{name}' "
+                    f"cannot assign '{typename(value)}' as child module '{name}' "
                     "(torch.nn.Module or None expected)"
                 )
             self._modules[name] = replaced(everywhere.module_registration, self, name, value)
         elif name in own.get("_buffers", ()):
             if not _may_be_buffer(value):
                 raise TypeError(
-                    f"cannot assign '{_type_name(value)}' as buffer '{name}' "
+                    f"cannot assign '{typename(value)}' as buffer '{name}' "
                     "(torch.nn.Buffer, torch.Tensor or None expected)"
                 )
             persistent = name not in self._non_persistent_buffers_set
@@ -281,10 +279,3 @@ def _refuse_arguments(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 def _may_be_buffer(value: Any) -> bool:
     return value is None or isinstance(value, Tensor) or hasattr(value, "__torch_function__")
-
-
-def _type_name(value: Any) -> str:
-    if isinstance(value, Tensor):
-        return type_name(value._array)
-    cls = type(value)
-    return cls.__name__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__name__}"
