@@ -21,6 +21,7 @@ from gradscope.record.recent import WRITES, Recent
 from gradscope.record.recorder import record
 from gradscope.trace.run import Trace
 from gradscope.trace.spec import check
+from tests.record.running import House
 from tests.runtime.autograd.both import runtime
 
 FILE = "train.py"
@@ -356,3 +357,23 @@ def test_inference_mode_is_recorded_as_it_runs() -> None:
 
     assert made.tolist() == [1.0, 2.0, 2.0]
     assert check(recording.trace()) == []
+
+
+ANOMALY = """
+import torch
+torch.autograd.set_detect_anomaly(True)
+def root(x): return torch.sqrt(x * 0)
+x = torch.ones(1, requires_grad=True)
+try:
+    (root(x) * 0).backward()
+except RuntimeError as error:
+    print(error)
+"""
+
+
+def test_the_stack_of_anomaly_mode_is_the_scripts(house: House) -> None:
+    house.write(ANOMALY)
+    told = house.trace("script.py").err
+
+    shown = re.findall(r'File "(?:.*/)?(.*)", line (\d+), in (.*)', told)
+    assert shown == [("script.py", "7", "<module>"), ("script.py", "4", "root")]

@@ -14,6 +14,9 @@ from gradscope.runtime.state import ThreadState
 TRACEBACK, PARENT = "traceback_", "parent_"
 """Where anomaly mode writes into a node's metadata, under PyTorch's names."""
 
+RUNS_SCRIPTS = "gradscope.record.run_script"
+"""The module below which no frame is the script's."""
+
 
 def prepare(node: Node, edges: Sequence[tuple[Any, int]], state: ThreadState) -> None:
     """Fill in the fields every node has, for nodes that no generated road makes."""
@@ -50,9 +53,19 @@ def finish(node: Node, state: ThreadState) -> None:
 def remember(node: Node, state: ThreadState) -> None:
     """Keep the stack of the call that makes a node, and the node being run, if any."""
     metadata = node.extra().metadata
-    metadata[TRACEBACK] = traceback.format_stack(outside(sys._getframe(1)))
+    metadata[TRACEBACK] = scripts_stack(outside(sys._getframe(1)))
     if state.node is not None:
         metadata[PARENT] = state.node
+
+
+def scripts_stack(innermost: FrameType | None) -> list[str]:
+    """The calls that led to this frame, without those that ran the script for a recording."""
+    frames = []
+    for frame, line in traceback.walk_stack(innermost):
+        if frame.f_globals.get("__name__") == RUNS_SCRIPTS:
+            break
+        frames.append((frame, line))
+    return traceback.StackSummary.extract(reversed(frames)).format()
 
 
 def outside(frame: FrameType | None) -> FrameType | None:

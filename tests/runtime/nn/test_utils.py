@@ -37,6 +37,37 @@ def once(module):
 sym = Z.register_parametrization(nn.Linear(3, 3), 'weight', Symmetric())
 two = Z.register_parametrization(nn.Linear(3, 3), 'weight', Symmetric())
 Z.register_parametrization(two, 'weight', Doubled())
+import torch.nn.utils.prune as _
+R = nn.utils.prune
+def pruned(prune, *args, times=1, **options):
+    module = nn.Conv1d(4, 3, 2)
+    for _ in range(times):
+        prune(module, 'weight', *args, **options)
+    module(torch.ones(1, 4, 5)).sum().backward()
+    names = [name for name, _ in module.named_parameters()], [*module._forward_pre_hooks]
+    return module.state_dict(), module.weight_orig.grad, names, R.is_pruned(module)
+def unpruned(module):
+    R.l1_unstructured(module, 'weight', 0.5)
+    R.remove(module, 'weight')
+    return module.state_dict(), [*module._forward_pre_hooks], R.is_pruned(module)
+def together(method, **options):
+    net = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
+    R.l1_unstructured(net[1], 'bias', 1)
+    at = [(net[0], 'weight'), (net[1], 'weight'), (net[1], 'bias')]
+    R.global_unstructured(at, pruning_method=method, **options)
+    return net.state_dict()
+class EveryOther(R.BasePruningMethod):
+    PRUNING_TYPE = 'unstructured'
+    def compute_mask(self, t, default_mask):
+        mask = default_mask.clone(); mask.view(-1)[::2] = 0
+        return mask
+class Fails(EveryOther):
+    def compute_mask(self, t, default_mask): raise ValueError(t.shape)
+def failed(module):
+    try: Fails.apply(module, 'weight')
+    except ValueError as error:
+        return str(error), list(module.state_dict()), [*module._forward_pre_hooks]
+mask = torch.tensor([[1.0, 0, 1], [0, 1, 1]])
 p = nn.Parameter(torch.ones(3)); p.grad = torch.full((3,), 10.0)
 """
 
@@ -70,6 +101,32 @@ Z.remove_parametrizations(nn.Linear(3, 3), 'weight')
 __import__('copy').deepcopy(two).weight
 __import__('pickle').dumps(sym)
 Z.type_before_parametrizations(sym).__name__, type(sym).__name__
+pruned(R.identity)
+pruned(R.random_unstructured, 0.4)
+pruned(R.l1_unstructured, 5)
+pruned(R.l1_unstructured, amount=0.4, times=3)
+pruned(R.l1_unstructured, 0, times=2)
+pruned(R.random_structured, 0.5, dim=1)
+pruned(R.ln_structured, amount=1, n=2, dim=0, times=2)
+pruned(R.ln_structured, amount=0.5, n=float('-inf'), dim=-1)
+pruned(R.l1_unstructured, 2, importance_scores=torch.arange(24.0).view(3, 4, 2))
+pruned(R.l1_unstructured, 2, importance_scores=torch.ones(2))
+pruned(EveryOther.apply, times=2)
+pruned(R.l1_unstructured, 25)
+pruned(R.l1_unstructured, 1.5)
+pruned(R.l1_unstructured, -1)
+pruned(R.random_structured, 0.5, dim=3)
+R.random_structured(nn.Linear(3, 2), 'bias', 0.5, dim=0)
+R.custom_from_mask(nn.Linear(3, 2), 'weight', mask).weight
+R.custom_from_mask(nn.Linear(2, 2), 'weight', mask)
+R.L1Unstructured(2).prune(mask + 0.5, default_mask=mask)
+unpruned(nn.Linear(3, 2))
+R.remove(nn.Linear(3, 2), 'weight')
+failed(nn.Linear(3, 2))
+together(R.L1Unstructured, amount=0.4)
+together(R.RandomUnstructured, amount=5)
+together(R.RandomStructured, amount=0.5)
+__import__('copy').deepcopy(R.l1_unstructured(nn.Linear(3, 2), 'weight', 2)).state_dict()
 U.skip_init(nn.Linear, 3, 4).weight.shape
 U.parameters_to_vector(nn.Linear(2, 2).parameters())
 U.clip_grad_norm_([p], 1.0), p.grad
@@ -91,8 +148,16 @@ def answer(engine: Any, code: str) -> Any:
     exec(SETUP, scope)
     try:
         value = eval(code, scope)
-    except (RuntimeError, ValueError, TypeError, AttributeError, KeyError) as error:
-        return type(error).__name__, str(error).split("\n")[0]
+    except (
+        RuntimeError,
+        ValueError,
+        TypeError,
+        LookupError,
+        AttributeError,
+        AssertionError,
+    ) as error:
+        first = str(error).split("\n")[0]
+        return type(error).__name__, first.replace("gradscope.runtime", "torch")
     nodes = graph([value]) if getattr(value, "grad_fn", None) is not None else []
     return nodes, plain(value)
 

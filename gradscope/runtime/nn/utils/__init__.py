@@ -8,6 +8,7 @@ from gradscope.runtime import missing
 from gradscope.runtime.nn.utils import (
     parametrizations as parametrizations,
     parametrize as parametrize,
+    prune as prune,
     rnn as rnn,
     stateless as stateless,
 )
