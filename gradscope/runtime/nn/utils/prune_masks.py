@@ -13,8 +13,8 @@ def asked_amount(amount: Any) -> Any:
     """How much is to be pruned, if that is a count or a share."""
     if not isinstance(amount, numbers.Real):
         raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
-    whole = isinstance(amount, numbers.Integral)
-    if amount < 0 or (not whole and amount > 1):
+    most = float("inf") if isinstance(amount, numbers.Integral) else 1
+    if not 0 <= float(amount) <= most:
         raise ValueError(
             f"amount={amount} should either be a float in the range [0, 1] or a non-negative "
             "integer"
@@ -26,7 +26,7 @@ def wanted_count(amount: Any, size: int) -> int:
     """An amount as a count of `size` things."""
     if not isinstance(amount, numbers.Integral):
         return round(amount * size)
-    if amount > size:
+    if int(amount) > size:
         raise ValueError(
             f"amount={amount} should be smaller than the number of parameters to prune={size}"
         )
