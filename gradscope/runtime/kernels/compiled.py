@@ -56,14 +56,16 @@ def inner(function: Callable[..., Any] | None = None, **options: Any) -> Any:
 
 def source_stamp(function: Callable[..., Any]) -> str:
     """A hash of the file a kernel is in, and of those that its parts are in: it is made of all."""
-    files: set[str] = set()
+    made_of: set[Any] = set()
     waiting: list[Any] = [function]
     while waiting:
         one = waiting.pop()
-        files.add(one.__code__.co_filename)
+        if one in made_of:
+            continue
+        made_of.add(one)
         used = (one.__globals__.get(name) for name in one.__code__.co_names)
-        parts = [part.py_func for part in used if hasattr(part, "py_func")]
-        waiting += [part for part in parts if part.__code__.co_filename not in files]
+        waiting += [part.py_func for part in used if hasattr(part, "py_func")]
+    files = {one.__code__.co_filename for one in made_of}
     return sha256(b"".join(Path(file).read_bytes() for file in sorted(files))).hexdigest()
 
 

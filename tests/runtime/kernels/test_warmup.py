@@ -123,13 +123,14 @@ def test_a_kernel_is_known_by_all_files_its_parts_are_in(tmp_path: Path) -> None
 
     part, whole = tmp_path / "part.py", tmp_path / "whole.py"
     part.write_text("def part(x):\n    return x + 1\n")
-    whole.write_text("def whole(x):\n    return part(x)\n")
+    whole.write_text("def near(x):\n    return part(x)\ndef whole(x):\n    return near(x)\n")
 
     def stamp() -> str:
         scope: dict[str, object] = {}
         for file in (part, whole):
             exec(compile(file.read_text(), str(file), "exec"), scope)
-        scope["part"] = SimpleNamespace(py_func=scope["part"])
+        for name in ("part", "near"):
+            scope[name] = SimpleNamespace(py_func=scope[name])
         return source_stamp(scope["whole"])  # type: ignore[arg-type]
 
     before = stamp()
