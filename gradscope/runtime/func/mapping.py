@@ -30,9 +30,9 @@ def vmap(
         for x, dim in zip(flat, dims, strict=True):
             if dim is not None and not -x.dim() <= dim < x.dim():
                 raise ValueError(
-                    f"vmap({func}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for some "
-                    f"input, but that input is a Tensor of dimensionality {x.dim()} so expected "
-                    f"in_dim to satisfy -{x.dim()} <= in_dim < {x.dim()}."
+                    f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for "
+                    f"some input, but that input is a Tensor of dimensionality {x.dim()} so "
+                    f"expected in_dim to satisfy -{x.dim()} <= in_dim < {x.dim()}."
                 )
         sizes = [x.size(d) for x, d in zip(flat, dims, strict=True) if d is not None]
         if len(set(sizes)) != 1:
@@ -58,13 +58,20 @@ def vmap(
 
 
 def _wrong_sizes(sizes: Any, func: Any) -> str:
-    name = getattr(func, "__name__", repr(func))
     if not sizes:
-        return f"vmap({name}, in_dims, ...)(<inputs>): at least one input must be mapped over"
+        return (
+            f"vmap({_name(func)}, in_dims, ...)(<inputs>): at least one input must be mapped over"
+        )
     return (
         "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
         f"{sizes} for the mapped dimension"
     )
+
+
+def _name(func: Any) -> str:
+    if isinstance(func, functools.partial):
+        return f"functools.partial({_name(func.func)}, ...)"
+    return getattr(func, "__name__", repr(func))
 
 
 def _dims(in_dims: Any, args: tuple[Any, ...], flat: list[Any]) -> list[Any]:
