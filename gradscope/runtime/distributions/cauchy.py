@@ -6,30 +6,17 @@ import math
 from typing import Any
 
 import gradscope.runtime as torch
-from gradscope.runtime.distributions import constraints
-from gradscope.runtime.distributions.distribution import Distribution
+from gradscope.runtime.distributions.distribution import ByLocation
 
 
-class Cauchy(Distribution):
+class Cauchy(ByLocation):
     """Numbers around `loc`, so far off that they have no mean."""
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}  # noqa: RUF012
-    support = constraints.real
-    has_rsample = True
     batched = ("loc", "scale")
-    loc: Any
-    scale: Any
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        super().__init__(self._take(loc=loc, scale=scale), validate_args=validate_args)
 
     @property
     def mean(self) -> Any:
         return self._constant(math.nan, self.loc)
-
-    @property
-    def mode(self) -> Any:
-        return self.loc
 
     @property
     def variance(self) -> Any:

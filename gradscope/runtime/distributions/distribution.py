@@ -267,3 +267,24 @@ class ByProbs(Distribution):
     @property
     def param_shape(self) -> Any:
         return self._param.size()
+
+
+class ByLocation(Distribution):
+    """Numbers on both sides of `loc`, as far off as `scale` says; a subclass is batched by both."""
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}  # noqa: RUF012
+    support = constraints.real
+    has_rsample = True
+    loc: Any
+    scale: Any
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        super().__init__(self._take(loc=loc, scale=scale), validate_args=validate_args)
+
+    @property
+    def mean(self) -> Any:
+        return self.loc
+
+    @property
+    def mode(self) -> Any:
+        return self.loc

@@ -5,30 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import gradscope.runtime as torch
-from gradscope.runtime.distributions import constraints
-from gradscope.runtime.distributions.distribution import Distribution
+from gradscope.runtime.distributions.distribution import ByLocation
 
 
-class Laplace(Distribution):
+class Laplace(ByLocation):
     """Numbers around `loc`, further off than normal ones."""
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}  # noqa: RUF012
-    support = constraints.real
-    has_rsample = True
     batched = ("loc", "scale")
-    loc: Any
-    scale: Any
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        super().__init__(self._take(loc=loc, scale=scale), validate_args=validate_args)
-
-    @property
-    def mean(self) -> Any:
-        return self.loc
-
-    @property
-    def mode(self) -> Any:
-        return self.loc
 
     @property
     def variance(self) -> Any:

@@ -6,32 +6,16 @@ import math
 from typing import Any
 
 import gradscope.runtime as torch
-from gradscope.runtime.distributions import constraints
+from gradscope.runtime.distributions.distribution import ByLocation
 from gradscope.runtime.distributions.exp_family import ExponentialFamily
 from gradscope.runtime.distributions.utils import standard_normal
 
 
-class Normal(ExponentialFamily):
+class Normal(ByLocation, ExponentialFamily):
     """Numbers around `loc`, with a standard deviation of `scale`."""
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}  # noqa: RUF012
-    support = constraints.real
-    has_rsample = True
     batched = ("loc", "scale")
     _mean_carrier_measure = 0
-    loc: Any
-    scale: Any
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        super().__init__(self._take(loc=loc, scale=scale), validate_args=validate_args)
-
-    @property
-    def mean(self) -> Any:
-        return self.loc
-
-    @property
-    def mode(self) -> Any:
-        return self.loc
 
     @property
     def stddev(self) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import gradscope.runtime as torch
 from gradscope.runtime.distributions import constraints
 from gradscope.runtime.distributions.distribution import ByProbs
-from gradscope.runtime.distributions.transformed_distribution import TransformedDistribution
+from gradscope.runtime.distributions.relaxed import Relaxed
 from gradscope.runtime.distributions.transforms import SigmoidTransform
 from gradscope.runtime.distributions.utils import broadcast_all, clamp_probs
 
@@ -50,7 +50,7 @@ class LogitRelaxedBernoulli(ByProbs):
         return self.temperature.log() + apart - 2 * apart.exp().log1p()
 
 
-class RelaxedBernoulli(TransformedDistribution):
+class RelaxedBernoulli(Relaxed):
     """Numbers near 0 or 1; the nearer the colder."""
 
     arg_constraints = {  # noqa: RUF012
@@ -58,7 +58,6 @@ class RelaxedBernoulli(TransformedDistribution):
         "logits": constraints.real,
     }
     support = constraints.unit_interval
-    has_rsample = True
     batched = ()
 
     def __init__(
@@ -70,15 +69,3 @@ class RelaxedBernoulli(TransformedDistribution):
     ) -> None:
         base = LogitRelaxedBernoulli(temperature, probs, logits)
         super().__init__(base, SigmoidTransform(), validate_args=validate_args)
-
-    @property
-    def temperature(self) -> Any:
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Any:
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Any:
-        return self.base_dist.probs

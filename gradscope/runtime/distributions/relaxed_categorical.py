@@ -8,7 +8,7 @@ import gradscope.runtime as torch
 from gradscope.runtime.distributions import constraints
 from gradscope.runtime.distributions.categorical import Categorical
 from gradscope.runtime.distributions.distribution import Distribution
-from gradscope.runtime.distributions.transformed_distribution import TransformedDistribution
+from gradscope.runtime.distributions.relaxed import Relaxed
 from gradscope.runtime.distributions.transforms import ExpTransform
 from gradscope.runtime.distributions.utils import broadcast_all, clamp_probs
 
@@ -68,12 +68,11 @@ class ExpRelaxedCategorical(Distribution):
         return (score - score.logsumexp(dim=-1, keepdim=True)).sum(-1) + whole
 
 
-class RelaxedOneHotCategorical(TransformedDistribution):
+class RelaxedOneHotCategorical(Relaxed):
     """Shares of a whole, near a corner; the nearer the colder."""
 
     arg_constraints = CONSTRAINTS
     support = constraints.simplex
-    has_rsample = True
     batched = ()
 
     def __init__(
@@ -85,15 +84,3 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     ) -> None:
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
-
-    @property
-    def temperature(self) -> Any:
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Any:
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Any:
-        return self.base_dist.probs
