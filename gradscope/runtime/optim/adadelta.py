@@ -6,19 +6,14 @@ from typing import Any
 
 from gradscope.runtime.factories import zeros_like
 from gradscope.runtime.optim.optimizer import SUPPORTED, Optimizer
-from gradscope.runtime.optim.options import Group, checked, count, number, scalar
+from gradscope.runtime.optim.options import WAYS, Group, checked, count, number, scalar
 
 
 class Adadelta(Optimizer):
     """Against the gradient, times the root mean square of past steps over that of gradients."""
 
     capturable_devices = SUPPORTED[:-1]
-    added_since = {  # noqa: RUF012
-        "foreach": None,
-        "maximize": False,
-        "differentiable": False,
-        "capturable": False,
-    }
+    added_since = WAYS
 
     def __init__(
         self,

@@ -8,19 +8,22 @@ from gradscope.runtime.factories import zeros_like
 from gradscope.runtime.ops.choice import maximum
 from gradscope.runtime.ops.joining import cat
 from gradscope.runtime.optim.optimizer import Optimizer
-from gradscope.runtime.optim.options import Group, betas_checked, checked, count, number, scalar
+from gradscope.runtime.optim.options import (
+    WAYS,
+    Group,
+    betas_checked,
+    checked,
+    count,
+    number,
+    scalar,
+)
 from gradscope.runtime.outs import written
 
 
 class Adamax(Optimizer):
     """Against a moving mean of the gradient, over its greatest size, which fades."""
 
-    added_since = {  # noqa: RUF012
-        "foreach": None,
-        "maximize": False,
-        "differentiable": False,
-        "capturable": False,
-    }
+    added_since = WAYS
 
     def __init__(
         self,

@@ -6,7 +6,7 @@ from typing import Any
 
 from gradscope.runtime.factories import as_tensor, zeros_like
 from gradscope.runtime.optim.optimizer import Optimizer
-from gradscope.runtime.optim.options import Group, checked, count, number, scalar
+from gradscope.runtime.optim.options import WAYS, Group, checked, count, number, scalar
 
 
 class ASGD(Optimizer):
@@ -14,12 +14,7 @@ class ASGD(Optimizer):
 
     captured = "params, mus, etas, and state_steps"
     counts = ("step", "eta", "mu")
-    added_since = {  # noqa: RUF012
-        "foreach": None,
-        "maximize": False,
-        "differentiable": False,
-        "capturable": False,
-    }
+    added_since = WAYS
 
     def __init__(
         self,

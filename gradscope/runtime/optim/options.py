@@ -11,6 +11,9 @@ from gradscope.runtime.tensor import Tensor
 
 Group = dict[str, Any]
 
+WAYS = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
+"""Options that most optimizers had not at first, with what they did instead."""
+
 WORDS = {
     "lr": "learning rate",
     "eps": "epsilon value",

@@ -6,7 +6,7 @@ from typing import Any
 
 from gradscope.runtime.factories import zeros_like
 from gradscope.runtime.optim.optimizer import Optimizer
-from gradscope.runtime.optim.options import Group, checked, count, number, scalar
+from gradscope.runtime.optim.options import WAYS, Group, checked, count, number, scalar
 from gradscope.runtime.optim.quick import QuickRMSprop
 
 
@@ -17,10 +17,7 @@ class RMSprop(Optimizer):
     added_since = {  # noqa: RUF012
         "momentum": 0,
         "centered": False,
-        "foreach": None,
-        "maximize": False,
-        "differentiable": False,
-        "capturable": False,
+        **WAYS,
     }
 
     def __init__(

@@ -6,18 +6,13 @@ from typing import Any
 
 from gradscope.runtime.factories import full_like, zeros_like
 from gradscope.runtime.optim.optimizer import Optimizer
-from gradscope.runtime.optim.options import Group, checked, count, number
+from gradscope.runtime.optim.options import WAYS, Group, checked, count, number
 
 
 class Rprop(Optimizer):
     """By a step that grows while the gradient keeps its sign, and shrinks when it turns."""
 
-    added_since = {  # noqa: RUF012
-        "foreach": None,
-        "maximize": False,
-        "differentiable": False,
-        "capturable": False,
-    }
+    added_since = WAYS
 
     def __init__(
         self,

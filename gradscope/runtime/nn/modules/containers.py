@@ -12,68 +12,6 @@ from gradscope.runtime.nn.parameter import Parameter
 from gradscope.runtime.tensor import Tensor
 
 
-class Sequential(Module):
-    """Modules called one after the other."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__()
-        parts = args[0] if len(args) == 1 and isinstance(args[0], OrderedDict) else None
-        named = enumerate(args) if parts is None else parts.items()
-        for name, module in named:
-            self.add_module(str(name), module)
-
-    def _name(self, index: int) -> str:
-        return _name_at(self._modules, index)
-
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return type(self)(OrderedDict(list(self._modules.items())[index]))
-        return self._modules[self._name(index)]
-
-    def __setitem__(self, index: int, module: Module) -> None:
-        setattr(self, self._name(index), module)
-
-    def __delitem__(self, index: Any) -> None:
-        names = list(self._modules)[index] if isinstance(index, slice) else [self._name(index)]
-        for name in names:
-            delattr(self, name)
-        _renumber(self._modules)
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
-    def __iter__(self) -> Iterator[Module]:
-        return iter(self._modules.values())
-
-    def __add__(self, other: Sequential) -> Sequential:
-        return Sequential(*self, *other)
-
-    def append(self, module: Module) -> Self:
-        self.add_module(str(len(self)), module)
-        return self
-
-    def insert(self, index: int, module: Module) -> Self:
-        parts = list(self._modules.values())
-        parts.insert(index, module)
-        _refill(self._modules, parts)
-        return self
-
-    def extend(self, modules: Iterable[Module]) -> Self:
-        for module in modules:
-            self.append(module)
-        return self
-
-    def pop(self, key: int) -> Module:
-        module: Module = self[key]
-        del self[key]
-        return module
-
-    def forward(self, input: Any) -> Any:
-        for module in self._modules.values():
-            input = module(input)
-        return input
-
-
 def _name_at(parts: Mapping[str, Any], index: Any) -> str:
     place = operator.index(index)
     if not -len(parts) <= place < len(parts):
@@ -92,26 +30,19 @@ def _renumber(parts: dict[str, Any]) -> None:
         _refill(parts, list(parts.values()))
 
 
-class ModuleList(Module):
-    """Modules in order, called by whoever holds the list."""
+class _InOrder(Module):
+    """Modules that are named by their places."""
 
-    def __init__(self, modules: Iterable[Module] | None = None) -> None:
-        super().__init__()
-        self.extend(modules or ())
-
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return type(self)(list(self._modules.values())[index])
-        return self._modules[_name_at(self._modules, index)]
+    __getitem__: Any
 
     def __setitem__(self, index: int, module: Module) -> None:
         setattr(self, _name_at(self._modules, index), module)
 
     def __delitem__(self, index: Any) -> None:
-        names = list(self._modules)
-        for name in names[index] if isinstance(index, slice) else [names[index]]:
+        parts = self._modules
+        for name in list(parts)[index] if isinstance(index, slice) else [_name_at(parts, index)]:
             delattr(self, name)
-        _renumber(self._modules)
+        _renumber(parts)
 
     def __len__(self) -> int:
         return len(self._modules)
@@ -119,17 +50,11 @@ class ModuleList(Module):
     def __iter__(self) -> Iterator[Module]:
         return iter(self._modules.values())
 
-    def __iadd__(self, modules: Iterable[Module]) -> Self:
-        return self.extend(modules)
-
-    def __add__(self, other: Iterable[Module]) -> ModuleList:
-        return ModuleList([*self, *other])
-
     def append(self, module: Module) -> Self:
         self.add_module(str(len(self)), module)
         return self
 
-    def insert(self, index: int, module: Module) -> None:
+    def insert(self, index: int, module: Module) -> Any:
         parts = list(self._modules.values())
         parts.insert(index, module)
         _refill(self._modules, parts)
@@ -143,6 +68,53 @@ class ModuleList(Module):
         module: Module = self[key]
         del self[key]
         return module
+
+
+class Sequential(_InOrder):
+    """Modules called one after the other."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__()
+        parts = args[0] if len(args) == 1 and isinstance(args[0], OrderedDict) else None
+        named = enumerate(args) if parts is None else parts.items()
+        for name, module in named:
+            self.add_module(str(name), module)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return type(self)(OrderedDict(list(self._modules.items())[index]))
+        return self._modules[_name_at(self._modules, index)]
+
+    def __add__(self, other: Sequential) -> Sequential:
+        return Sequential(*self, *other)
+
+    def insert(self, index: int, module: Module) -> Self:
+        super().insert(index, module)
+        return self
+
+    def forward(self, input: Any) -> Any:
+        for module in self._modules.values():
+            input = module(input)
+        return input
+
+
+class ModuleList(_InOrder):
+    """Modules in order, called by whoever holds the list."""
+
+    def __init__(self, modules: Iterable[Module] | None = None) -> None:
+        super().__init__()
+        self.extend(modules or ())
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return type(self)(list(self._modules.values())[index])
+        return self._modules[_name_at(self._modules, index)]
+
+    def __iadd__(self, modules: Iterable[Module]) -> Self:
+        return self.extend(modules)
+
+    def __add__(self, other: Iterable[Module]) -> ModuleList:
+        return ModuleList([*self, *other])
 
     def __repr__(self) -> str:
         runs: list[tuple[int, int, str]] = []

@@ -11,7 +11,17 @@ from gradscope.runtime.nn.modules.module import Module
 from gradscope.runtime.nn.parameter import Parameter
 
 
-class Embedding(Module):
+class _Table(Module):
+    """Normal numbers in rows; that of `padding_idx` holds zeros."""
+
+    def reset_parameters(self) -> None:
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with no_grad():
+                self.weight[self.padding_idx].fill_(0)
+
+
+class Embedding(_Table):
     """Rows of a table by their number."""
 
     def __init__(
@@ -59,12 +69,6 @@ class Embedding(Module):
             rows, columns, padding_idx=padding_idx, _weight=embeddings, _freeze=freeze, **options
         )
 
-    def reset_parameters(self) -> None:
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            with no_grad():
-                self.weight[self.padding_idx].fill_(0)
-
     def forward(self, input: Any) -> Any:
         return functional.embedding(
             input,
@@ -91,7 +95,7 @@ class Embedding(Module):
         return ", ".join(parts)
 
 
-class EmbeddingBag(Module):
+class EmbeddingBag(_Table):
     """The rows that a bag of numbers names, summed, averaged or compared."""
 
     def __init__(
@@ -147,12 +151,6 @@ class EmbeddingBag(Module):
         made = cls(rows, columns, _weight=embeddings, **options)
         made.weight.requires_grad = not freeze
         return made
-
-    def reset_parameters(self) -> None:
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            with no_grad():
-                self.weight[self.padding_idx].fill_(0)
 
     def forward(self, input: Any, offsets: Any = None, per_sample_weights: Any = None) -> Any:
         return functional.embedding_bag(
