@@ -204,19 +204,25 @@ def behind(function: FunctionType) -> FunctionType:
     return function
 
 
-def _behind_a_gate(public: Public) -> FunctionType:
-    """Give a public function the code of its gate. Returns the function as it was."""
-    function = public.function
-    moved = FunctionType(
+def as_it_is(function: FunctionType) -> FunctionType:
+    """Another function that does the same, whatever code this one will get."""
+    made = FunctionType(
         function.__code__,
         function.__globals__,
         function.__name__,
         function.__defaults__,
         function.__closure__,
     )
-    moved.__kwdefaults__ = function.__kwdefaults__
-    moved.__module__ = function.__module__
-    moved.__dict__.update(function.__dict__)
+    made.__kwdefaults__ = function.__kwdefaults__
+    made.__module__ = function.__module__
+    made.__dict__.update(function.__dict__)
+    return made
+
+
+def _behind_a_gate(public: Public) -> FunctionType:
+    """Give a public function the code of its gate. Returns the function as it was."""
+    function = public.function
+    moved = as_it_is(function)
     unbuilt = function.__globals__.get("unbuilt_fast")
     if unbuilt is not None:
         unbuilt.replace(function, moved)

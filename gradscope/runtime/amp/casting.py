@@ -17,7 +17,7 @@ from typing import Any
 
 from gradscope.runtime import dtypes
 from gradscope.runtime.forking import renewed
-from gradscope.runtime.gates import behind
+from gradscope.runtime.gates import as_it_is, behind
 from gradscope.runtime.operation import Operation
 from gradscope.runtime.ops import FUNCTIONS, METHODS, NN_FUNCTIONS
 from gradscope.runtime.state import local
@@ -188,15 +188,7 @@ def put_up() -> None:
 
 
 def _replace(name: str, function: FunctionType) -> None:
-    moved = FunctionType(
-        function.__code__,
-        function.__globals__,
-        function.__name__,
-        function.__defaults__,
-        function.__closure__,
-    )
-    moved.__kwdefaults__ = function.__kwdefaults__
-    moved.__dict__.update(function.__dict__)
+    moved = as_it_is(function)
     whole = _Whole(name, moved)
     code = _stand_in.__code__
     function.__code__ = code.replace(

@@ -19,6 +19,7 @@ from gradscope.runtime.ops.matrices import (
     check_matrix,
     check_square,
     constant,
+    depends_on_phase,
     is_nothing,
     line_of,
     mH,
@@ -173,8 +174,12 @@ def _svd_slope(grads, S, S_sym_argsize_minus_1, U, Vh, full_matrices):
         return (u * w.unsqueeze(of_s, -2)) @ vh
     of_u, of_vh = of_u[..., :count], of_vh[..., :count, :]
     turned_u, turned_v = mH(u) @ of_u, vh @ mH(of_vh)
-    if is_complex(u):
-        _check_phase("svd_backward", line_of(turned_u) + line_of(turned_v))
+    if is_complex(u) and depends_on_phase(line_of(turned_u) + line_of(turned_v)):
+        raise RuntimeError(
+            "svd_backward: The singular vectors in the complex case are specified up to "
+            "multiplication by e^{i phi}. The specified loss function depends on this phase term, "
+            "making it ill-defined."
+        )
     inner = _svd_inner(skew(turned_u), of_s, skew(turned_v), S)
     made = u @ inner @ vh
     line = w.unsqueeze(S, -2)
@@ -196,18 +201,6 @@ def _svd_inner(turned_u, of_s, turned_v, S):
     if is_complex(turned_u):
         made = made + w.diag_embed(line_of(turned_u) / (S * 2))
     return made + w.diag_embed(of_s)
-
-
-def _check_phase(name, line):
-    """What depends on the angles of complex vectors, which mean nothing, has no gradient."""
-    array = getattr(line, "_array", line)
-    off = np.abs(array.imag).max(initial=0)
-    if off > 1e-2 * max(1.0, float(np.abs(array).max(initial=0))):
-        raise RuntimeError(
-            f"{name}: The singular vectors in the complex case are specified up to multiplication "
-            "by e^{i phi}. The specified loss function depends on this phase term, making it "
-            "ill-defined."
-        )
 
 
 _linalg_svd = op(

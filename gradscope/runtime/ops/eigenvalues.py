@@ -15,6 +15,7 @@ from gradscope.runtime.ops.matrices import (
     check_kernel,
     check_square,
     constant,
+    depends_on_phase,
     is_nothing,
     line_of,
     mH,
@@ -58,9 +59,7 @@ def _eigh_slope(grads, eigenvalues, eigenvectors):
 
 
 def _check_phase(name, line):
-    array = getattr(line, "_array", line)
-    off = np.abs(array.imag).max(initial=0)
-    if off > 1e-2 * max(1.0, float(np.abs(array).max(initial=0))):
+    if depends_on_phase(line):
         raise RuntimeError(
             f"{name}: The eigenvectors in the complex case are specified up to multiplication by "
             "e^{i phi}. The specified loss function depends on this quantity, so it is "

@@ -144,6 +144,13 @@ def line_of(x):
     return w.diagonal(x, 0, -2, -1)
 
 
+def depends_on_phase(line):
+    """Whether gradients on the diagonal tell of the angles of complex vectors, which are free."""
+    array = getattr(line, "_array", line)
+    off = np.abs(array.imag).max(initial=0)
+    return off > 1e-2 * max(1.0, float(np.abs(array).max(initial=0)))
+
+
 def with_line(x, line):
     """The matrices with something else on their diagonals."""
     size = x.shape[-1]
