@@ -44,7 +44,8 @@ def pruned(prune, *args, times=1, **options):
     for _ in range(times):
         prune(module, 'weight', *args, **options)
     module(torch.ones(1, 4, 5)).sum().backward()
-    names = [name for name, _ in module.named_parameters()], [type(h).__name__ for h in module._forward_pre_hooks.values()]
+    hooks = [type(hook).__name__ for hook in module._forward_pre_hooks.values()]
+    names = [name for name, _ in module.named_parameters()], hooks
     return module.state_dict(), module.weight_orig.grad, names, R.is_pruned(module)
 def unpruned(module):
     R.l1_unstructured(module, 'weight', 0.5)
