@@ -53,7 +53,7 @@ def values(torch: Any) -> list[Any]:
 
 
 def refusals(torch: Any) -> list[str]:
-    x, module = torch.zeros(3), torch.nn.Linear(1, 1)
+    x, module, norm = torch.zeros(3), torch.nn.Linear(1, 1), torch.nn.BatchNorm1d(1)
     messages = []
     for value in values(torch)[:-2]:
         for call in (
@@ -61,6 +61,8 @@ def refusals(torch: Any) -> list[str]:
             lambda value: x.__setitem__(0, value),
             lambda value: torch.nn.functional.linear(value, x),
             lambda value: module.register_parameter("added", value),
+            lambda value: setattr(module, "weight", value),
+            lambda value: setattr(norm, "running_mean", value),
             lambda value: module.add_module(value, module),
             torch.nn.Sequential,
             lambda value: torch.optim.SGD([value]),

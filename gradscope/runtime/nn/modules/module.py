@@ -163,13 +163,20 @@ class Module(hooks.Hooked, traversal.Traversal, conversion.Conversion, StateDict
         elif isinstance(value, Module):
             if "_modules" not in own:
                 raise AttributeError("cannot assign module before Module.__init__() call")
-            self._forget(name, "_parameters", "_buffers")
+            if name in own["_parameters"]:
+                raise _misplaced(value, "parameter", name, "torch.nn.Parameter or None")
+            self._forget(name, "_buffers")
             self._modules[name] = replaced(everywhere.module_registration, self, name, value)
-        elif isinstance(value, Buffer):
-            self._forget(name, "_parameters", "_modules")
+        elif isinstance(value, Buffer) and not self._has_part(name):
+            self._forget(name)
             self._assign_buffer(name, value, persistent=value.persistent)
         else:
             self._set_other(name, value)
+
+    def _has_part(self, name: str) -> bool:
+        """Whether a parameter or a module has this name."""
+        own = self.__dict__
+        return name in own["_parameters"] or name in own["_modules"]
 
     def _forget(self, name: str, *kinds: str) -> None:
         own = self.__dict__
@@ -183,24 +190,16 @@ class Module(hooks.Hooked, traversal.Traversal, conversion.Conversion, StateDict
         own = self.__dict__
         if name in own.get("_parameters", ()):
             if value is not None:
-                raise TypeError(
-                    f"cannot assign '{typename(value)}' as parameter '{name}' "
-                    "(torch.nn.Parameter or None expected)"
-                )
+                raise _misplaced(value, "parameter", name, "torch.nn.Parameter or None")
             self.register_parameter(name, value)
         elif name in own.get("_modules", ()):
             if value is not None:
-                raise TypeError(
-                    f"cannot assign '{typename(value)}' as child module '{name}' "
-                    "(torch.nn.Module or None expected)"
-                )
+                raise _misplaced(value, "child module", name, "torch.nn.Module or None")
             self._modules[name] = replaced(everywhere.module_registration, self, name, value)
         elif name in own.get("_buffers", ()):
             if not _may_be_buffer(value):
-                raise TypeError(
-                    f"cannot assign '{typename(value)}' as buffer '{name}' "
-                    "(torch.nn.Buffer, torch.Tensor or None expected)"
-                )
+                wanted = "torch.nn.Buffer, torch.Tensor or None"
+                raise _misplaced(value, "buffer", name, wanted)
             persistent = name not in self._non_persistent_buffers_set
             self._assign_buffer(name, value, persistent=persistent)
         else:
@@ -279,3 +278,7 @@ def _refuse_arguments(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 def _may_be_buffer(value: Any) -> bool:
     return value is None or isinstance(value, Tensor) or hasattr(value, "__torch_function__")
+
+
+def _misplaced(value: Any, part: str, name: str, wanted: str) -> TypeError:
+    return TypeError(f"cannot assign '{typename(value)}' as {part} '{name}' ({wanted} expected)")
