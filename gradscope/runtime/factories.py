@@ -18,6 +18,7 @@ from gradscope.runtime.placement import place
 from gradscope.runtime.reals import fitting
 from gradscope.runtime.size import Size
 from gradscope.runtime.tensor import Tensor, alias_of
+from gradscope.runtime.tensor_values import told
 from gradscope.runtime.type_names import tp_name
 from gradscope.runtime.warned import warn
 
@@ -159,7 +160,7 @@ def _rank(kind: Any) -> int:
 
 def _leaves(data: Any) -> list[Any]:
     if isinstance(data, Tensor):
-        return list(data._array.reshape(-1))
+        return list(told(data)._array.reshape(-1))
     if isinstance(data, np.ndarray):
         return list(data.reshape(-1))
     if isinstance(data, bool | int | float | complex | np.generic):

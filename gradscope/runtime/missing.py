@@ -7,10 +7,12 @@ from typing import Any
 
 SPARSE = "; here all tensors are dense, so a sparse matrix is to be made as a dense one"
 
+OF_SPARSE = ("coalesce", "is_coalesced", "dense_dim", "indices", "values", "hspmm", "sspaddmm")
+
 
 def nearest(name: str, known: list[str]) -> str:
     """'; the nearest there is: …' or nothing."""
-    if "sparse" in name:
+    if "sparse" in name or name in OF_SPARSE:
         return SPARSE
     found = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
     return f"; the nearest there is: {', '.join(found)}" if found else ""

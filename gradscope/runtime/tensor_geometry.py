@@ -103,6 +103,10 @@ class Geometry:
     def is_meta(self) -> bool:
         return bool(self.device.type == "meta")
 
+    def to_dense(self, dtype: Any = None, *, masked_grad: bool | None = None) -> Any:
+        """The tensor itself, since none is sparse."""
+        return self if dtype is None else self.to(dtype)
+
     layout = "torch.strided"
     is_sparse = is_quantized = is_cuda = is_nested = is_mkldnn = is_mps = is_xpu = False
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from gradscope.runtime.devices import CPU
 from gradscope.runtime.errors.devices import numpy_on_device
-from gradscope.runtime.errors.leaves import numpy_with_grad
+from gradscope.runtime.errors.leaves import number_of_history, numpy_with_grad
 from gradscope.runtime.placement import read
 from gradscope.runtime.probe import lend
-from gradscope.runtime.state import ThreadState
+from gradscope.runtime.state import ThreadState, local
 
 
 class Values:
@@ -81,7 +81,7 @@ class Values:
         return bool(self)
 
     def __float__(self) -> float:
-        return float(_only(self))
+        return float(_only(told(self)))
 
     def __int__(self) -> int:
         return int(_only(self))
@@ -92,7 +92,7 @@ class Values:
         return int(self.item())
 
     def __complex__(self) -> complex:
-        return complex(self.item())
+        return complex(told(self).item())
 
     def __len__(self) -> int:
         if self._array.ndim == 0:
@@ -117,3 +117,10 @@ def _only(tensor: Any) -> Any:
     if tensor._array.size != 1:
         raise ValueError("only one element tensors can be converted to Python scalars")
     return tensor.item()
+
+
+def told(value: Any) -> Any:
+    """The same, after a word of warning if it is a tensor whose history ends here."""
+    if isinstance(value, Values) and value.requires_grad and local.state.grad_enabled:
+        number_of_history(value)
+    return value

@@ -280,3 +280,22 @@ def grad_of_non_leaf(tensor: Any) -> Case:
         "instead. See github.com/pytorch/pytorch/pull/30531 for more information.",
         tensor=tensor,
     )
+
+
+@engine_warning("number-of-history", "Ask the detached tensor: `float(x.detach())`.", once=True)
+def number_of_history(tensor: Any) -> Case:
+    """A tensor that requires grad was made a Python number, which no gradient comes back through.
+
+    It is said once in a process, and where history is recorded only; `x.item()` says the same
+    number without it.
+
+    Example:
+        y = torch.ones(1, requires_grad=True) * 2  # named below
+        float(y)
+    """
+    return Case(
+        UserWarning,
+        "Converting a tensor with requires_grad=True to a scalar may lead to unexpected "
+        "behavior.\nConsider using tensor.detach() first.",
+        tensor=tensor,
+    )

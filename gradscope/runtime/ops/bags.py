@@ -19,6 +19,7 @@ from gradscope.runtime.op import (
 from gradscope.runtime.ops import FUNCTIONS, nn_function
 from gradscope.runtime.placement import wrapped_on
 from gradscope.runtime.sequences import arange
+from gradscope.runtime.sparse_tables import looked_up
 from gradscope.runtime.type_names import type_name
 from gradscope.runtime.warned import warn
 
@@ -252,6 +253,8 @@ def _of_table(
 ):
     """Rows of a table, summed, averaged or compared bag by bag."""
     rows = weight.size(0)
+    if sparse:
+        looked_up(weight)
     if padding_idx is None:
         padding_idx = -1
     elif not -rows <= padding_idx < rows:

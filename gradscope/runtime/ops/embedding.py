@@ -16,6 +16,7 @@ from gradscope.runtime.op import (
 from gradscope.runtime.ops import FUNCTIONS, nn_function
 from gradscope.runtime.ops.bags import shorten
 from gradscope.runtime.placement import wrapped_on
+from gradscope.runtime.sparse_tables import looked_up
 from gradscope.runtime.type_names import type_name
 
 
@@ -94,6 +95,8 @@ family(globals())
 
 
 def _of_table(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
+    if sparse:
+        looked_up(weight)
     rows = weight._array.shape[0] if weight._array.ndim else 0
     return embedding__default(weight, indices, padding_idx, scale_grad_by_freq, sparse, rows)
 

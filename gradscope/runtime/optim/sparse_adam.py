@@ -1,16 +1,22 @@
-"""SparseAdam, which needs sparse gradients; this runtime makes none."""
+"""SparseAdam: Adam for tables, where only the rows that have a gradient are changed."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+from gradscope.runtime.factories import zeros_like
 from gradscope.runtime.optim.optimizer import Optimizer
 from gradscope.runtime.optim.options import Group, betas_checked, number
+from gradscope.runtime.sparse_tables import has_sparse_gradient
 from gradscope.runtime.tensor import Tensor
 
 
 class SparseAdam(Optimizer):
-    """Adam for gradients of which few rows are there. A dense one is refused, as in PyTorch."""
+    """Adam for tables looked up with `sparse=True`; others are refused, as in PyTorch.
+
+    A row has a gradient here if any number in it is not zero.
+    """
 
     counts = ()
 
@@ -43,9 +49,34 @@ class SparseAdam(Optimizer):
             )
 
     def _state(self, param: Any, group: Group) -> dict[str, Any]:
-        raise RuntimeError(
-            "SparseAdam does not support dense gradients, please consider Adam instead"
-        )
+        if not has_sparse_gradient(param):
+            raise RuntimeError(
+                "SparseAdam does not support dense gradients, please consider Adam instead"
+            )
+        return super()._state(param, group)
+
+    def _begin(self, state: dict[str, Any], param: Any, group: Group) -> None:
+        state["step"] = 0
+        state["exp_avg"] = zeros_like(param)
+        state["exp_avg_sq"] = zeros_like(param)
 
     def _update(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
-        self._state(param, group)
+        state["step"] += 1
+        mean, square = group["betas"]
+        rows = grad.ne(0).any(1).nonzero().squeeze(1)
+        if not rows.numel():
+            return
+        there = grad[rows]
+        averaged = _averaged(state["exp_avg"], rows, there, mean)
+        squared = _averaged(state["exp_avg_sq"], rows, there * there, square)
+        size = number(group["lr"]) * math.sqrt(1 - square ** state["step"])
+        size /= 1 - mean ** state["step"]
+        param.index_add_(0, rows, averaged.div_(squared.sqrt_().add_(group["eps"])).mul_(-size))
+
+
+def _averaged(average: Any, rows: Any, new: Any, keep: float) -> Any:
+    """A running average's rows, after these came to it."""
+    before = average[rows]
+    moved = new.sub(before).mul_(1 - keep)
+    average.index_add_(0, rows, moved)
+    return moved.add_(before)

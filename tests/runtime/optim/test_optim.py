@@ -104,6 +104,32 @@ def test_an_optimizer_takes_pytorchs_steps(code: str, theirs: Any) -> None:
 
 
 @pytest.mark.torch
+@pytest.mark.parametrize("maximize", [False, True])
+def test_sparse_adam_changes_the_rows_that_were_looked_up(maximize: bool, theirs: Any) -> None:
+    results = []
+    for engine in (ours, theirs):
+        engine.manual_seed(1)
+        table = engine.nn.Embedding(6, 3, sparse=True, padding_idx=1)
+        bags = engine.nn.EmbeddingBag(6, 3, sparse=True, mode="sum")
+        params = [table.weight, bags.weight]
+        optimizer = engine.optim.SparseAdam(params, lr=0.1, maximize=maximize)
+        for i in range(4):
+            optimizer.zero_grad()
+            looked_up = table(engine.tensor([0, 2, 2, i]))
+            summed = bags(engine.tensor([[i, 5]]))
+            (looked_up.pow(2).sum() + summed.exp().sum()).backward()
+            optimizer.step()
+        state = optimizer.state_dict()["state"]
+        found = [*params, *(p.grad.to_dense() for p in params)]
+        found += [state[nr][name] for nr in state for name in ("exp_avg", "exp_avg_sq")]
+        values = [v for each in found for v in each.detach().view(-1).tolist()]
+        results.append((values, [p._version for p in params], [state[nr]["step"] for nr in state]))
+
+    assert results[0][0] == pytest.approx(results[1][0], rel=1e-5, abs=1e-6)
+    assert results[0][1:] == results[1][1:]
+
+
+@pytest.mark.torch
 @pytest.mark.parametrize("code", REFUSED.split("\n"))
 def test_an_optimizer_refuses_in_pytorchs_words(code: str, theirs: Any) -> None:
     words = []
