@@ -62,6 +62,7 @@ _LATE: dict[str, dict[str, Any]] = {
 
 _CONTAINERS = {
     "devices": ("device._defaults",),
+    "errors.declare": ("TOLD",),
     "nn.modules.global_hooks": ("EVERYWHERE", "everywhere"),
     "optim.hooks": ("_before_every", "_after_every"),
     "serialization.safe_globals": ("_allowed",),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, final
@@ -37,6 +38,10 @@ def layout_named(name: str) -> layout:
     return strided
 
 
+ATTENTION: Final = frozenset({"flash", "math", "mem_efficient", "cudnn", "overrideable"})
+"""The ways PyTorch computes attention; on the CPU there are the first two."""
+
+
 @dataclass
 class _Settings:
     """What the program asked for."""
@@ -47,6 +52,7 @@ class _Settings:
     deterministic: bool = False
     fills_memory: bool = True
     warn_only: bool = False
+    attention: frozenset[str] = ATTENTION
 
 
 _settings = _Settings()
@@ -155,6 +161,30 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 
 def get_deterministic_debug_mode() -> int:
     return int(_settings.deterministic) * (1 if _settings.warn_only else 2)
+
+
+def attention_allows(way: str) -> bool:
+    """Whether attention may be computed in this way."""
+    return way in _settings.attention
+
+
+def allow_attention(way: str, enabled: bool) -> None:
+    """Let attention be computed in this way, or not."""
+    if not isinstance(enabled, bool):
+        raise RuntimeError(f"set_sdp_use_{way} expects a bool, but got {type(enabled).__name__}")
+    others = _settings.attention - {way}
+    _settings.attention = others | {way} if enabled else others
+
+
+@contextmanager
+def attention_by(ways: Iterable[str]) -> Iterator[None]:
+    """Inside, attention is computed in these ways only."""
+    before = _settings.attention
+    _settings.attention = frozenset(ways)
+    try:
+        yield
+    finally:
+        _settings.attention = before
 
 
 def set_flush_denormal(mode: bool) -> bool:

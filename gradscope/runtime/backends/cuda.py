@@ -1,8 +1,14 @@
-"""CUDA is not here, so none of its switches changes anything."""
+"""CUDA is not here, so of its switches only those of attention change anything."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
+
+from gradscope.runtime import settings
+from gradscope.runtime.warned import warn
 
 
 @dataclass
@@ -18,3 +24,65 @@ matmul = _Matmul()
 
 def is_built() -> bool:
     return False
+
+
+def is_flash_attention_available() -> bool:
+    return False
+
+
+def flash_sdp_enabled() -> bool:
+    """Whether attention may be one operation: the only such kernel the CPU has."""
+    return settings.attention_allows("flash")
+
+
+def enable_flash_sdp(enabled: bool) -> None:
+    settings.allow_attention("flash", enabled)
+
+
+def math_sdp_enabled() -> bool:
+    """Whether attention may be made of products and a softmax."""
+    return settings.attention_allows("math")
+
+
+def enable_math_sdp(enabled: bool) -> None:
+    settings.allow_attention("math", enabled)
+
+
+def mem_efficient_sdp_enabled() -> bool:
+    return settings.attention_allows("mem_efficient")
+
+
+def enable_mem_efficient_sdp(enabled: bool) -> None:
+    settings.allow_attention("mem_efficient", enabled)
+
+
+def cudnn_sdp_enabled() -> bool:
+    return settings.attention_allows("cudnn")
+
+
+def enable_cudnn_sdp(enabled: bool) -> None:
+    settings.allow_attention("cudnn", enabled)
+
+
+@contextmanager
+def sdp_kernel(
+    enable_flash: bool = True,
+    enable_math: bool = True,
+    enable_mem_efficient: bool = True,
+    enable_cudnn: bool = True,
+) -> Iterator[Any]:
+    """Inside, attention may be computed by these kernels only."""
+    warn(
+        "`torch.backends.cuda.sdp_kernel()` is deprecated. In the future, this context manager "
+        "will be removed. Please see `torch.nn.attention.sdpa_kernel()` for the new context "
+        "manager, with updated signature.",
+        FutureWarning,
+    )
+    asked = {
+        "flash": enable_flash,
+        "math": enable_math,
+        "mem_efficient": enable_mem_efficient,
+        "cudnn": enable_cudnn,
+    }
+    with settings.attention_by({name for name, wanted in asked.items() if wanted}):
+        yield {}

@@ -26,6 +26,7 @@ from gradscope.runtime.ops.softmax import _safe_softmax
 from gradscope.runtime.ops.standard import wide
 from gradscope.runtime.ops.words import Scalar
 from gradscope.runtime.placement import wrapped_on
+from gradscope.runtime.settings import attention_allows
 from gradscope.runtime.type_names import c_name
 
 HALVES = (dtypes.float16, dtypes.bfloat16)
@@ -137,7 +138,7 @@ def scaled_dot_product_attention(
         return _of_nothing(query, key, value)
     if attn_mask is not None and attn_mask.dtype is dtypes.bool_:
         attn_mask = _as_numbers(attn_mask, query)
-    if _in_one(query, key, value, attn_mask, dropout_p, enable_gqa):
+    if _chosen_way(query, key, value, attn_mask, dropout_p, enable_gqa) == "flash":
         return _scaled_dot_product_flash_attention_for_cpu(
             query, key, value, float(dropout_p), is_causal, attn_mask=attn_mask, scale=scale
         )[0]
@@ -180,6 +181,21 @@ def _as_numbers(mask, like):
     kind = like._array.dtype
     return wrapped_on(
         np.where(mask._array, np.zeros((), kind), np.array(-np.inf, kind)), like.device
+    )
+
+
+def _chosen_way(*call):
+    """How attention is computed: in one operation where that can be, and the program allows it."""
+    flash, several = attention_allows("flash"), attention_allows("math")
+    if flash and _in_one(*call):
+        return "flash"
+    if several:
+        return "math"
+    raise RuntimeError(
+        "No available kernel.  Aborting execution."
+        if flash
+        else "No viable backend for scaled_dot_product_attention was found. This is likely due to "
+        "turning off both the math kernel and the fused kernels."
     )
 
 

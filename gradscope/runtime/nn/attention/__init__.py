@@ -1,4 +1,4 @@
-"""`torch.nn.attention`: which kernel attention would use on a GPU; on the CPU there is one."""
+"""`torch.nn.attention`: in which ways attention may be computed; on the CPU there are two."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from enum import IntEnum
 from typing import Any
 
-from gradscope.runtime import missing
+from gradscope.runtime import missing, settings
 
 __all__ = ["SDPBackend", "sdpa_kernel"]
 
@@ -22,17 +22,29 @@ class SDPBackend(IntEnum):
     CUDNN_ATTENTION = 3
     OVERRIDEABLE = 4
 
+    __str__ = __format__ = lambda self, _="": f"SDPBackend.{self.name}"
+
+
+_WAYS = {
+    SDPBackend.MATH: "math",
+    SDPBackend.FLASH_ATTENTION: "flash",
+    SDPBackend.EFFICIENT_ATTENTION: "mem_efficient",
+    SDPBackend.CUDNN_ATTENTION: "cudnn",
+    SDPBackend.OVERRIDEABLE: "overrideable",
+}
+
 
 @contextmanager
-def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
-    """Inside, PyTorch would choose among these."""
-    asked = backends if isinstance(backends, list | tuple) else [backends]
-    if not all(isinstance(each, SDPBackend) for each in asked):
+def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[Any]:
+    """Inside, attention is computed by one of these: in one operation, or (MATH) in several."""
+    asked = [backends] if isinstance(backends, SDPBackend) else backends
+    if not isinstance(asked, list):
         raise AssertionError(
             "Backend must be an instance of SDPBackend or a list of SDPBackend instances, got "
             f"{type(backends).__name__}"
         )
-    yield
+    with settings.attention_by(_WAYS[each] for each in asked if each in _WAYS):
+        yield {}
 
 
 def __getattr__(name: str) -> Any:
