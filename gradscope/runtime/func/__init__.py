@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradscope.runtime import missing
-from gradscope.runtime.func.gradients import grad, grad_and_value, jvp, vjp
+from gradscope.runtime.func.gradients import grad, grad_and_value, jvp, linearize, vjp
 from gradscope.runtime.func.jacobians import hessian, jacfwd, jacrev
 from gradscope.runtime.func.mapping import stack_module_state, vmap
 from gradscope.runtime.nn.utils.stateless import functional_call
@@ -22,6 +22,7 @@ __all__ = [
     "jacfwd",
     "jacrev",
     "jvp",
+    "linearize",
     "stack_module_state",
     "vjp",
     "vmap",

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from gradscope.runtime.autograd.forward_grad import fw_grad, set_fw_grad
+from gradscope.runtime.autograd.forward_grad import ForwardADLevel, fw_grad, set_fw_grad
 from gradscope.runtime.autograd.grad_mode import enable_grad
 from gradscope.runtime.autograd.roots import grad as gradients_of
 from gradscope.runtime.factories import zeros_like
@@ -172,6 +172,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
         return tree_unflatten(found, spec)
 
     shown = tree_unflatten([y if graph else without_history(y) for y in outputs], shape)
+    aux = aux if graph else tree_map(without_history, aux)
     return (shown, product, aux) if has_aux else (shown, product)
 
 
@@ -192,6 +193,8 @@ def jvp(
                 f"jvp(f, primals, tangents): Expected {name} to be a tuple. E.g. it should be "
                 "valid to call f(*primals)."
             )
+    if ForwardADLevel.open is not None:
+        return _jvp_backwards(func, primals, tangents, has_aux=has_aux)
     with forward_ad.dual_level():
         duals = tree_map(forward_ad.make_dual, tuple(primals), tuple(tangents))
         result = func(*duals)
@@ -202,3 +205,36 @@ def jvp(
         moved = [zeros_like(p.primal) if p.tangent is None else p.tangent for p in parts]
     made = tree_unflatten(moved, spec)
     return (values, made, aux) if has_aux else (values, made)
+
+
+def _jvp_backwards(
+    func: Callable[..., Any], primals: Any, tangents: Any, *, has_aux: Any
+) -> tuple[Any, ...]:
+    """The same inside another `jvp`, whose level is the only one there is.
+
+    A gradient of `func` is linear in what backward is given. Differentiated by that, and times the
+    tangents, it is the product with the jacobian.
+    """
+    with enable_grad():
+        inputs, _, made = chosen_inputs(primals, tuple(range(len(primals))))
+        result = func(*made)
+        value, aux = result if has_aux else (result, None)
+        outputs, spec = tree_flatten(value)
+        given = [zeros_like(y).requires_grad_(True) for y in outputs]
+        pulled = differentiated(outputs, inputs, given, graph=True)
+        moved = differentiated(pulled, given, tree_leaves(tangents), graph=True)
+        graph = _Depth.now > 0 or leads_elsewhere(outputs, inputs)
+        graph = graph or any(t.requires_grad for t in tree_leaves(tangents))
+    if not graph:
+        outputs, moved, aux = tree_map(without_history, (outputs, moved, aux))
+    values, found = tree_unflatten(outputs, spec), tree_unflatten(moved, spec)
+    return (values, found, aux) if has_aux else (values, found)
+
+
+def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+    """What `func` returns, and a function from tangents to their products with its jacobian."""
+
+    def product(*tangents: Any) -> Any:
+        return jvp(func, primals, tangents)[1]
+
+    return func(*primals), product

@@ -63,6 +63,15 @@ F.jvp(F.jacrev(wave), (x,), (x,))
 F.jvp(F.grad(cube), (x,), (x.clone().requires_grad_(),))[1].requires_grad
 F.jvp(F.grad(cube), (x,), (x,))[1].requires_grad
 F.vmap(lambda x: F.jvp(F.grad(energy), (x,), (torch.ones(3),))[1])(batch)
+F.jvp(lambda s: F.jvp(wave, (s,), (s * s,)), (x,), (torch.ones(3),))
+F.jvp(lambda s: F.jvp(lambda r: F.jvp(cube, (r,), (x,))[1], (s,), (x,))[1], (x,), (x,))
+F.jvp(F.grad(lambda s: F.jvp(cube, (s,), (x,))[1]), (x,), (torch.ones(3),))
+F.jvp(lambda t: F.jvp(wave, (x,), (t,))[1], (x,), (torch.ones(3),))
+F.jvp(lambda s: F.jvp(pair, (s, x), (x, s), has_aux=True), (x,), (x,), has_aux=False)
+F.jvp(lambda s: F.jvp(wave, (s,), (s,))[1], (x,), (x,))[1].requires_grad
+F.linearize(wave, x)[0], F.linearize(wave, x)[1](torch.ones(3))
+F.linearize(lambda a, b: {'s': a * b, 't': a.sin()}, x, x + 1)[1](x, x)
+F.vjp(lambda s: (wave(s), s * 2), x, has_aux=True)[2].requires_grad
 F.grad(cube)(x).requires_grad
 F.grad(energy)(x).grad_fn is None
 F.functional_call(net, {'0.weight': torch.ones(4, 3)}, x)
