@@ -6,8 +6,12 @@ import inspect
 from types import CodeType, FunctionType
 from typing import Any
 
+from gradscope.runtime.misuse.blame import blame_the_call
+
 REQUIRED: Any = object()
 """Stands for a `dim` that has no default."""
+
+_SCOPE = {"REQUIRED": REQUIRED, "blame_the_call": blame_the_call}
 
 
 def taking_axis(name: str, made: FunctionType) -> FunctionType:
@@ -27,11 +31,15 @@ def taking_axis(name: str, made: FunctionType) -> FunctionType:
     text += (
         "    if dim is REQUIRED:\n"
         f"        raise TypeError('{name}() missing 1 required positional arguments: \"dim\"')\n"
-        f"    return inner({', '.join(passed)})\n"
+        "    try:\n"
+        f"        return inner({', '.join(passed)})\n"
+        "    except Exception:\n"
+        "        blame_the_call()\n"
+        "        raise\n"
     )
     module = compile(text, f"<road of {name}>", "exec")
     code = next(c for c in module.co_consts if isinstance(c, CodeType))
-    function = FunctionType(code, {"inner": made, "REQUIRED": REQUIRED}, name)
+    function = FunctionType(code, {**_SCOPE, "inner": made}, name)
     defaults = [_default(p) for p in before]
     function.__defaults__ = tuple(d for d in defaults if d is not inspect.Parameter.empty)
     function.__kwdefaults__ = dict.fromkeys(extra) | {

@@ -20,6 +20,7 @@ from gradscope.runtime.autograd.node import NOWHERE, Node, new
 from gradscope.runtime.errors.places import remember_writer
 from gradscope.runtime.in_place import before_write, check_inplace, count_write, write
 from gradscope.runtime.inference import mark
+from gradscope.runtime.misuse.blame import blame_the_call
 from gradscope.runtime.operation import Operation
 from gradscope.runtime.override_protocol import overrides
 from gradscope.runtime.refusals import invalid_combination, refused
@@ -206,10 +207,14 @@ def call(op: Operation, arguments: tuple[Any, ...]) -> Any:
             raise TypeError(str(stranger)) from None
         return public.offered(op, arguments)
     except NoOverload:
+        blame_the_call()
         given = list(arguments)
         while given and op.plan.parameters[len(given) - 1].has_default:
             given.pop()
         raise invalid_combination(op.base_name, given) from None
+    except Exception:
+        blame_the_call()
+        raise
 
 
 class NotTaken(TypeError):  # noqa: N818

@@ -8,6 +8,7 @@ import numpy as np
 
 from gradscope.runtime import devices, dtypes
 from gradscope.runtime.factories import array_of, as_tensor, made
+from gradscope.runtime.misuse.judged import judged
 from gradscope.runtime.placement import wrapped_on
 
 
@@ -26,6 +27,7 @@ def asarray(
     return tensor.requires_grad_(True) if requires_grad else tensor
 
 
+@judged
 def scalar_tensor(
     s: Any,
     *,
@@ -39,6 +41,7 @@ def scalar_tensor(
     return made(array_of(s, dtype or dtypes.get_default_dtype()), requires_grad, where)
 
 
+@judged
 def empty_strided(
     size: Any,
     stride: Any,

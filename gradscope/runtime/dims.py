@@ -7,12 +7,18 @@ from collections.abc import Iterable, Sequence
 from operator import index as whole
 from typing import Any
 
+from gradscope.runtime.misuse.blame import blame_the_call
+
 
 def wrapped(dim: Any, ndim: int) -> int:
     """The dimension counted from the first. A tensor without dimensions counts as having one."""
     reach = ndim or 1
-    if -reach <= dim < reach:
-        return int(dim + reach if dim < 0 else dim)
+    try:
+        if -reach <= dim < reach:
+            return int(dim + reach if dim < 0 else dim)
+    except TypeError:
+        blame_the_call()
+        raise
     raise IndexError(
         f"Dimension out of range (expected to be in range of [{-reach}, {reach - 1}], "
         f"but got {dim})"
@@ -38,6 +44,7 @@ def sizes(given: tuple[Any, ...], function: str = "") -> tuple[int, ...]:
     try:
         return tuple(map(whole, given))
     except TypeError:
+        blame_the_call()
         raise no_sizes(given, function or sys._getframe(1).f_code.co_name) from None
 
 

@@ -14,6 +14,7 @@ from gradscope.runtime.dims import no_sizes
 from gradscope.runtime.errors.leaves import integer_gradient
 from gradscope.runtime.legacy import LegacyType
 from gradscope.runtime.lending import check_strides, lent
+from gradscope.runtime.misuse.judged import judged
 from gradscope.runtime.placement import place
 from gradscope.runtime.reals import fitting
 from gradscope.runtime.size import Size
@@ -212,6 +213,7 @@ def from_numpy(array: Any) -> Any:
     return made(_supported(array))
 
 
+@judged
 def zeros(
     *sizes: Any,
     size: Any = None,
@@ -227,6 +229,7 @@ def zeros(
     return _out(made(np.zeros(_sizes(sizes, size), kind), requires_grad, where), out)
 
 
+@judged
 def ones(
     *sizes: Any,
     size: Any = None,
@@ -250,6 +253,7 @@ def _out(result: Any, out: Any) -> Any:
     return out
 
 
+@judged
 def empty(
     *sizes: Any,
     size: Any = None,
@@ -277,6 +281,7 @@ def _unset(kind: Any) -> Any:
     return True if kind.kind == "b" else np.iinfo(kind).max
 
 
+@judged
 def full(
     size: Any,
     fill_value: Any,
@@ -314,12 +319,13 @@ def like(name: str) -> Any:
         return made(maker(input._array, dtype=kind, subok=False), requires_grad, where)
 
     factory.__name__ = name
-    return factory
+    return judged(factory)
 
 
 zeros_like, ones_like, empty_like = like("zeros_like"), like("ones_like"), like("empty_like")
 
 
+@judged
 def full_like(
     input: Tensor,
     fill_value: Any,

@@ -8,6 +8,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from gradscope.runtime import road
+from gradscope.runtime.misuse.blame import blame_the_call
 from gradscope.runtime.op import node_class
 from gradscope.runtime.operation import Operation
 from gradscope.runtime.outs import written
@@ -60,12 +61,16 @@ def _function_taking_out(name: str, made: FunctionType) -> FunctionType:
     given += ["out=None"] if starred else ["*", "out=None"]
     text = (
         f"def {short}({', '.join(given)}):\n"
-        f"    made = inner({', '.join(passed)})\n"
+        "    try:\n"
+        f"        made = inner({', '.join(passed)})\n"
+        "    except Exception:\n"
+        "        blame_the_call()\n"
+        "        raise\n"
         f"    return made if out is None else written({short!r}, made, out)\n"
     )
     module = compile(text, f"<road of {name}>", "exec")
     code = next(c for c in module.co_consts if isinstance(c, CodeType))
-    scope = {"inner": made, "written": written}
+    scope = {"inner": made, "written": written, "blame_the_call": blame_the_call}
     function = FunctionType(code, scope, short, made.__defaults__)
     function.__kwdefaults__ = {**(made.__kwdefaults__ or {}), "out": None}
     function.__module__, function.__doc__ = made.__module__, made.__doc__

@@ -14,12 +14,14 @@ import numpy as np
 
 from gradscope.runtime import dtypes
 from gradscope.runtime.errors.in_place import write_wrong_shape
+from gradscope.runtime.misuse.blame import blame_the_call
 from gradscope.runtime.operation import Operation
 from gradscope.runtime.traits import Refused
 
 
 def refused(op: Operation, error: Exception, arrays: Sequence[Any]) -> None:
     """Raise PyTorch's error for one of NumPy's, if it is known; return if it is not."""
+    blame_the_call()
     if isinstance(error, np.exceptions.AxisError):
         raise IndexError(out_of_range(error.axis, error.ndim)) from None
     given = [a for a in arrays if isinstance(a, np.ndarray)]

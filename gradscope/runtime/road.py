@@ -208,7 +208,7 @@ def _computed(plan: Plan, into: str = "") -> list[str]:
     return [
         "    try:",
         f"        result = kernel({arguments})",
-        "    except (ValueError, TypeError) as error:",
+        "    except Exception as error:",
         f"        refused(op, error, ({''.join(f'a_{p.name}, ' for p in plan.tensors)}))",
         "        raise",
     ]

@@ -11,10 +11,12 @@ from gradscope.runtime import devices, dtypes
 from gradscope.runtime.factories import dtype_named, made
 from gradscope.runtime.kernels.fused import multiply_add
 from gradscope.runtime.kernels.support import HALVES
+from gradscope.runtime.misuse.judged import judged
 from gradscope.runtime.refusals import invalid_combination
 from gradscope.runtime.tensor import Tensor
 
 
+@judged
 def eye(
     n: int,
     m: int | None = None,
@@ -58,6 +60,7 @@ def _number(value: Any) -> Any:
     return value.item() if isinstance(value, Tensor) else value
 
 
+@judged
 def arange(
     *bounds: Any,
     start: Any = None,
@@ -105,6 +108,7 @@ def _steps(first: Any, last: Any, by: Any, kind: np.dtype[Any]) -> Any:
     return (first + np.arange(count, dtype=np.float64) * by).astype(kind)
 
 
+@judged
 def range(
     start: Any = 0,
     end: Any = None,
@@ -165,6 +169,7 @@ def _usual(*numbers: Any) -> Any:
     return dtypes.default_complex_dtype() if is_complex else dtypes.get_default_dtype()
 
 
+@judged
 def linspace(
     start: Any,
     end: Any,
@@ -184,6 +189,7 @@ def linspace(
     return _given(array, "linspace", device, requires_grad, out)
 
 
+@judged
 def logspace(
     start: Any,
     end: Any,

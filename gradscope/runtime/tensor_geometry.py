@@ -8,6 +8,7 @@ import numpy as np
 
 from gradscope.runtime import dtypes
 from gradscope.runtime.devices import CPU, device
+from gradscope.runtime.misuse.blame import blame_the_call
 from gradscope.runtime.probe import lend
 from gradscope.runtime.size import Size
 from gradscope.runtime.storage import Storage, elements, offset_of
@@ -29,7 +30,7 @@ class Geometry:
         return Size(self._array.shape)
 
     def size(self, dim: int | None = None) -> Any:
-        return Size(self._array.shape) if dim is None else self.shape[dim]
+        return Size(self._array.shape) if dim is None else _at(self.shape, dim)
 
     @property
     def dtype(self) -> dtypes.dtype:
@@ -68,7 +69,7 @@ class Geometry:
 
     def stride(self, dim: int | None = None) -> Any:
         steps = strides_of(self._array)
-        return steps if dim is None else steps[dim]
+        return steps if dim is None else _at(steps, dim)
 
     def storage_offset(self) -> int:
         return offset_of(self._array, self.untyped_storage())
@@ -109,6 +110,14 @@ class Geometry:
 
     layout = "torch.strided"
     is_sparse = is_quantized = is_cuda = is_nested = is_mkldnn = is_mps = is_xpu = False
+
+
+def _at(numbers: tuple[int, ...], dim: Any) -> Any:
+    try:
+        return numbers[dim]
+    except TypeError:
+        blame_the_call()
+        raise
 
 
 def strides_of(array: np.ndarray[Any, Any]) -> tuple[int, ...]:
