@@ -111,7 +111,9 @@ JIT_KINDS = {
     "float": "float", "List[int]": "ints", "List[Tensor]": "Tensors",
 }  # fmt: skip
 
-PASSED_ON = frozenset({"elu", "glu", "hardtanh", "leaky_relu"})
+PASSED_ON = frozenset({
+    "batch_norm", "elu", "glu", "group_norm", "hardtanh", "layer_norm", "leaky_relu", "pad",
+})  # fmt: skip
 """Functions written in Python that pass their arguments on before they look at any."""
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from gradscope.runtime import streams
+from gradscope.runtime.misuse.blame import blame_the_call
 
 HERE = ("cpu", "sim", "meta")
 """The device types this runtime has."""
@@ -46,6 +47,7 @@ class device:  # noqa: N801  (PyTorch's name)
             )
         kind, _, number = str(type).partition(":")
         if kind not in HERE and kind not in ELSEWHERE:
+            blame_the_call()
             raise RuntimeError(
                 f"Expected one of {KNOWN} device type at start of device string: {kind}"
             )

@@ -14,6 +14,7 @@ from gradscope.runtime.dims import no_sizes
 from gradscope.runtime.errors.leaves import integer_gradient
 from gradscope.runtime.legacy import LegacyType
 from gradscope.runtime.lending import check_strides, lent
+from gradscope.runtime.misuse.blame import blame_the_call
 from gradscope.runtime.misuse.judged import judged
 from gradscope.runtime.placement import place
 from gradscope.runtime.reals import fitting
@@ -58,6 +59,7 @@ def dtype_named(dtype: Any) -> Any:
         found = next((kind for kind in dtypes.ALL if kind.scalar_name == scalar), None)
         if found is not None:
             return found
+    blame_the_call()
     raise TypeError(f"dtype must be torch.dtype, not {type(dtype).__name__}")
 
 
@@ -213,7 +215,6 @@ def from_numpy(array: Any) -> Any:
     return made(_supported(array))
 
 
-@judged
 def zeros(
     *sizes: Any,
     size: Any = None,
@@ -229,7 +230,6 @@ def zeros(
     return _out(made(np.zeros(_sizes(sizes, size), kind), requires_grad, where), out)
 
 
-@judged
 def ones(
     *sizes: Any,
     size: Any = None,
@@ -253,7 +253,6 @@ def _out(result: Any, out: Any) -> Any:
     return out
 
 
-@judged
 def empty(
     *sizes: Any,
     size: Any = None,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from inspect import CO_VARARGS
 from types import FunctionType
 from typing import Any
 
@@ -136,11 +137,17 @@ def _offer_judged() -> None:
             table[name] = around[id(made)]
 
 
+_OPERANDS = frozenset({"self", "input", "other", "exponent", "alpha", "rounding_mode"})
+"""What the long way round looks at anyway."""
+
+
 def _is_judged(name: str, made: FunctionType) -> bool:
+    """Whether a function is written out and takes more than operands, or sizes one by one."""
     code = made.__code__
-    written_out = not code.co_filename.startswith("<road")
-    many = code.co_argcount + code.co_kwonlyargcount > 1
-    return written_out and many and name[0] != "_"
+    if code.co_filename.startswith("<road") or code.co_flags & CO_VARARGS or name[0] == "_":
+        return False
+    taken = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return len(taken) > 1 and not _OPERANDS.issuperset(taken)
 
 
 def _own_name(name: str, made: Any) -> bool:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from operator import index as whole
+
 import numpy as np
 
 from gradscope.runtime import devices, dtypes
 from gradscope.runtime.dims import sizes
-from gradscope.runtime.factories import made
+from gradscope.runtime.factories import dtype_named, made
 from gradscope.runtime.formats import copied, preserve_format
+from gradscope.runtime.misuse.judged import judged
 from gradscope.runtime.op import (
     ELEMENTWISE,
     INTERNAL,
@@ -124,7 +127,7 @@ def _shape(size, function):
 
 
 def _dtype(dtype):
-    return (dtype or dtypes.get_default_dtype()).numpy
+    return (dtypes.get_default_dtype() if dtype is None else dtype_named(dtype)).numpy
 
 
 @function
@@ -164,10 +167,11 @@ def randn(
 
 
 def _whole_numbers(low, high, shape, dtype, generator):
-    return chosen(generator).integers(int(low), int(high), shape, (dtype or dtypes.int64).numpy)
+    return chosen(generator).integers(whole(low), whole(high), shape, (dtype or dtypes.int64).numpy)
 
 
 @function
+@judged
 def randint(
     *args,
     low=0,
