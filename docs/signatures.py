@@ -208,7 +208,7 @@ def _is_named(node: ast.FunctionDef) -> bool:
 
 def _is_old(way: tuple[Taken, ...]) -> bool:
     """Whether a way to call is one of those that PyTorch takes but does not speak of any more."""
-    return any(taken.name == "self" for taken in way) or (
+    return any(taken[:2] == ("self", "Tensor") for taken in way) or (
         len(way) > 1 and way[0].name in {"alpha", "beta"}
     )
 
