@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.runtime import dtypes
+from gradscope.runtime.dtype_errors import unknown_dtype
 from gradscope.runtime.errors.in_place import write_wrong_shape
 from gradscope.runtime.misuse.blame import blame_the_call
 from gradscope.runtime.operation import Operation
 from gradscope.runtime.traits import Refused
+from gradscope.runtime.type_names import scalar_name, tp_name
 
 
 def refused(op: Operation, error: Exception, arrays: Sequence[Any]) -> None:
@@ -64,21 +65,16 @@ def mismatch(shapes: Sequence[tuple[int, ...]]) -> str | None:
 
 def not_implemented(op: Operation, arrays: Sequence[Any]) -> Exception:
     """What is said of an operation that does not know a dtype."""
-    kind = dtypes.from_numpy(arrays[0].dtype).scalar_name
     for trait in op.traits:
         if isinstance(trait, Refused) and arrays[0].dtype.kind in trait.kinds:
-            return trait.error(trait.text.format(kind=kind))
-    return NotImplementedError(f"\"{op.base_name.rstrip('_')}_cpu\" not implemented for '{kind}'")
+            return trait.error(trait.text.format(kind=scalar_name(arrays[0])))
+    return unknown_dtype(f"{op.base_name.rstrip('_')}_cpu", arrays[0])
 
 
 def invalid_combination(name: str, arguments: Sequence[Any]) -> TypeError:
     """What PyTorch says when none of a function's overloads takes these arguments."""
-    given = ", ".join(map(_type_of, arguments))
+    given = ", ".join(map(tp_name, arguments))
     return TypeError(
         f"{name}() received an invalid combination of arguments - got ({given}), but expected one "
         "of:"
     )
-
-
-def _type_of(value: Any) -> str:
-    return "Tensor" if hasattr(value, "_array") else type(value).__name__

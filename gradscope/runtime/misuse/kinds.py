@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from gradscope.runtime.type_names import tp_name
+
 UNKNOWN: Any = object()
 """Stands for a value that is not known any more; it is of every kind."""
 
@@ -37,15 +39,7 @@ def is_tensor(value: Any) -> bool:
 
 def type_name(value: Any) -> str:
     """A value's class, as PyTorch's errors name it."""
-    if value is UNKNOWN:
-        return UNTOLD
-    if is_tensor(value):
-        return "Parameter" if type(value).__name__ == "Parameter" else "Tensor"
-    kind = type(value)
-    home = kind.__module__.partition(".")[0]
-    if home == "numpy":
-        return f"numpy.{kind.__name__}"
-    return f"torch.{kind.__name__}" if home == "gradscope" else kind.__name__
+    return UNTOLD if value is UNKNOWN else tp_name(value)
 
 
 def _single(tensor: Any) -> bool:
