@@ -189,6 +189,7 @@ LATE_FUNCTIONS = {
     "DispatchKey": "_C",
     "DispatchKeySet": "_C",
     "GradScaler": "amp",
+    "OutOfMemoryError": "cuda",
     "TypedStorage": "typed_storage",
     "UntypedStorage": "typed_storage",
     "vmap": "func",

@@ -55,6 +55,14 @@ torch.set_deterministic_debug_mode("x")
 torch.use_deterministic_algorithms(1)
 torch.set_default_tensor_type(torch.FloatTensor)
 torch.hub.get_dir()
+torch.OutOfMemoryError is torch.cuda.OutOfMemoryError, torch.OutOfMemoryError.__base__
+torch.index_put(torch.zeros(2, 2), (torch.tensor([1]),), torch.tensor(9.0))
+torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Tanh()) * 2
+2 * torch.nn.Sequential(torch.nn.ReLU())
+torch.nn.Sequential(torch.nn.ReLU()).__imul__(3).append(torch.nn.Tanh())
+torch.nn.Sequential(torch.nn.ReLU()).__iadd__(torch.nn.Sequential(torch.nn.Tanh()))
+torch.nn.Sequential(torch.nn.ReLU()) + [torch.nn.Tanh()]
+type(torch.nn.Sequential(torch.nn.ReLU()) * True).__name__
 torch.nn.DataParallel(torch.nn.Linear(2, 2))
 list(torch.nn.DataParallel(torch.nn.Linear(2, 2)).state_dict())
 torch.nn.DataParallel(torch.nn.Linear(2, 2))(torch.ones(3, 2)).shape

@@ -19,7 +19,7 @@ from gradscope.runtime.op import (
     op,
     w,
 )
-from gradscope.runtime.ops import method
+from gradscope.runtime.ops import both, method
 from gradscope.runtime.ops.slicing import FULL
 from gradscope.runtime.ops.words import on_arrays
 from gradscope.runtime.tensor import Tensor
@@ -229,7 +229,7 @@ def checked(indices):
     return tuple(indices)
 
 
-@method
+@both
 def index_put(self, indices, values, accumulate=False):
     return index_put__default(self, checked(indices), values, accumulate)
 

@@ -86,7 +86,18 @@ class Sequential(_InOrder):
         return self._modules[_name_at(self._modules, index)]
 
     def __add__(self, other: Sequential) -> Sequential:
-        return Sequential(*self, *other)
+        return Sequential(*self, *_added(other))
+
+    def __iadd__(self, other: Sequential) -> Self:
+        return self.extend(list(_added(other)))
+
+    def __mul__(self, other: int) -> Sequential:
+        return Sequential(*list(self) * _times(self, other))
+
+    __rmul__ = __mul__
+
+    def __imul__(self, other: int) -> Self:
+        return self.extend(list(self) * (_times(self, other) - 1))
 
     def insert(self, index: int, module: Module) -> Self:
         super().insert(index, module)
@@ -96,6 +107,23 @@ class Sequential(_InOrder):
         for module in self._modules.values():
             input = module(input)
         return input
+
+
+def _added(other: Any) -> Sequential:
+    if not isinstance(other, Sequential):
+        raise ValueError(
+            f"add operator supports only objects of Sequential class, but {type(other)} is given."
+        )
+    return other
+
+
+def _times(parts: Sequential, count: Any) -> int:
+    """How often the same modules are to come again, if that can be."""
+    if not isinstance(count, int):
+        raise TypeError(f"unsupported operand type(s) for *: {type(parts)} and {type(count)}")
+    if count <= 0:
+        raise ValueError(f"Non-positive multiplication factor {count} for {type(parts)}")
+    return count
 
 
 class ModuleList(_InOrder):
