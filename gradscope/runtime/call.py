@@ -308,10 +308,15 @@ def _as_tensor(op: Operation, p: Any, value: Any) -> Any:
     if p.many and isinstance(value, list | tuple):
         return [_as_tensor_or_raise(op, p, item) for item in value]
     if isinstance(value, bool | int | float | complex | np.number | np.bool_):
-        if p.name == op.plan.parameters[0].name or not op.plan.numbers:
+        first = p.name == op.plan.parameters[0].name
+        if (first and op.base_name not in TAKE_NUMBERS) or not op.plan.numbers:
             _wrong_type(op, p, value)
         return wrapped_number(value)
     return _as_tensor_or_raise(op, p, value)
+
+
+TAKE_NUMBERS = frozenset({"add", "sub", "mul", "div", "floor_divide"})
+"""Functions that take a number as their first operand, too."""
 
 
 def _as_tensor_or_raise(op: Operation, p: Any, value: Any) -> Any:

@@ -25,6 +25,12 @@ def unlike_dtypes(name: str, array: np.ndarray[Any, Any], mat2: Any) -> RuntimeE
     return RuntimeError(f"{name} and mat2 must have the same dtype, but got {kinds}")
 
 
+def unlike_three(array: np.ndarray[Any, Any], mat: Any, vec: Any) -> RuntimeError:
+    """What is added, the matrix and the vector have to have one dtype."""
+    kinds = f"{scalar_name(array)}, {scalar_name(mat)}, and {scalar_name(vec)}"
+    return RuntimeError(f"addmv input tensors must have the same dtype, but got {kinds}")
+
+
 def overflow(array: np.ndarray[Any, Any]) -> RuntimeError:
     """No element of the array can be this number."""
     return RuntimeError(f"value cannot be converted to type {c_type(array)} without overflow")

@@ -8,10 +8,16 @@ from gradscope.runtime.kernels.stepping import multiply_add
 from gradscope.runtime.op import ELEMENTWISE, family, inplace, op, refuses
 from gradscope.runtime.ops import both, method
 from gradscope.runtime.ops.words import beside
+from gradscope.runtime.type_names import c_name
 
 
 def _lerp(self, end, weight):
     """From the nearer end, as PyTorch: `end` itself for weight 1."""
+    for name, array in (("end", end), ("weight", weight)):
+        if isinstance(array, np.ndarray) and array.dtype != self.dtype:
+            raise RuntimeError(
+                f"expected dtype {c_name(self)} for `{name}` but got dtype {c_name(array)}"
+            )
     weight = np.asarray(weight, self.dtype)
     if weight.ndim == 0:
         if abs(weight) < 0.5:

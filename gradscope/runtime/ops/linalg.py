@@ -11,7 +11,12 @@ from __future__ import annotations
 import numpy as np
 
 from gradscope.runtime.dims import text
-from gradscope.runtime.dtype_errors import other_dtype, unknown_dtype, unlike_dtypes
+from gradscope.runtime.dtype_errors import (
+    other_dtype,
+    unknown_dtype,
+    unlike_dtypes,
+    unlike_three,
+)
 from gradscope.runtime.kernels.support import HALVES
 from gradscope.runtime.op import (
     BY_HAND,
@@ -131,6 +136,8 @@ def _mv(self, vec):
             f"size mismatch, got input ({self.shape[0]}), mat ({self.shape[0]}x{self.shape[1]}), "
             f"vec ({vec.shape[0]})"
         )
+    if self.dtype != vec.dtype:
+        raise unlike_three(vec, self, vec)
     _same_dtype(self, vec)
     return _product(self, vec)
 
@@ -255,9 +262,17 @@ addmm = op(
     ),
 )
 addmm_ = inplace(addmm)
+
+
+def _addmv(self, mat, vec, *, beta=1, alpha=1):
+    if self.dtype != mat.dtype or mat.dtype != vec.dtype:
+        raise unlike_three(self, mat, vec)
+    return _added(self, _mv(mat, vec), beta, alpha)
+
+
 addmv = op(
     "AddmvBackward0",
-    lambda self, mat, vec, *, beta=1, alpha=1: _added(self, _mv(mat, vec), beta, alpha),
+    _addmv,
     jvp(
         lambda self_t, mat_t, vec_t, mat, vec, beta, alpha: _added_tangent(
             w.mv, self_t, (mat_t, vec), (mat, vec_t), beta, alpha
@@ -268,11 +283,20 @@ addmv = op(
     vec=lambda grad, mat, alpha: _times(w.mv(w.t(mat), grad), alpha),
 )
 addmv_ = inplace(addmv)
+
+
+def _baddbmm(self, batch1, batch2, *, beta=1, alpha=1):
+    if self.dtype != batch1.dtype:  # what batch2 should be, the product says
+        raise RuntimeError(
+            f"Input dtypes must be the same, got: input {c_name(self)}, batch1: {c_name(batch1)}, "
+            f"batch2: {c_name(batch2)}"
+        )
+    return _added_once(_bmm, self, batch1, batch2, beta, alpha)
+
+
 baddbmm = op(
     "BaddbmmBackward0",
-    lambda self, batch1, batch2, *, beta=1, alpha=1: _added_once(
-        _bmm, self, batch1, batch2, beta, alpha
-    ),
+    _baddbmm,
     jvp(
         lambda self_t, batch1_t, batch2_t, batch1, batch2, beta, alpha: _added_tangent(
             w.bmm, self_t, (batch1_t, batch2), (batch1, batch2_t), beta, alpha

@@ -6,6 +6,7 @@ from typing import Any
 
 from gradscope.runtime.factories import full
 from gradscope.runtime.nn import functional
+from gradscope.runtime.nn.modules.constructors import with_own_constructor
 from gradscope.runtime.nn.modules.module import Module
 from gradscope.runtime.nn.parameter import Parameter
 
@@ -25,26 +26,31 @@ def _and_in_place(text: str, inplace: bool) -> str:
     return f"{text}, inplace=True" if inplace else text
 
 
+@with_own_constructor
 class ReLU(_InPlace):
     def forward(self, input: Any) -> Any:
         return functional.relu(input, inplace=self.inplace)
 
 
+@with_own_constructor
 class SiLU(_InPlace):
     def forward(self, input: Any) -> Any:
         return functional.silu(input, inplace=self.inplace)
 
 
+@with_own_constructor
 class Mish(_InPlace):
     def forward(self, input: Any) -> Any:
         return functional.mish(input, inplace=self.inplace)
 
 
+@with_own_constructor
 class SELU(_InPlace):
     def forward(self, input: Any) -> Any:
         return functional.selu(input, self.inplace)
 
 
+@with_own_constructor
 class Hardswish(_InPlace):
     def forward(self, input: Any) -> Any:
         return functional.hardswish(input, self.inplace)
@@ -53,6 +59,7 @@ class Hardswish(_InPlace):
         return ""
 
 
+@with_own_constructor
 class Hardsigmoid(_InPlace):
     def forward(self, input: Any) -> Any:
         return functional.hardsigmoid(input, self.inplace)

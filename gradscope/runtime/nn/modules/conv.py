@@ -9,6 +9,7 @@ from gradscope.runtime.autograd.grad_mode import no_grad
 from gradscope.runtime.factories import empty, empty_like
 from gradscope.runtime.formats import contiguous_format
 from gradscope.runtime.nn import functional, init
+from gradscope.runtime.nn.modules.constructors import with_own_constructor
 from gradscope.runtime.nn.modules.lazy import LazyModuleMixin
 from gradscope.runtime.nn.modules.module import Module
 from gradscope.runtime.nn.parameter import Parameter, UninitializedParameter, is_lazy
@@ -175,14 +176,17 @@ class _Conv(_ConvNd):
         )
 
 
+@with_own_constructor
 class Conv1d(_Conv):
     dims = 1
 
 
+@with_own_constructor
 class Conv2d(_Conv):
     dims = 2
 
 
+@with_own_constructor
 class Conv3d(_Conv):
     dims = 3
 
@@ -270,14 +274,17 @@ class _ConvTransposeNd(_ConvNd):
         return tuple(n - a for n, a in zip(wanted, least, strict=True))
 
 
+@with_own_constructor
 class ConvTranspose1d(_ConvTransposeNd):
     dims = 1
 
 
+@with_own_constructor
 class ConvTranspose2d(_ConvTransposeNd):
     dims = 2
 
 
+@with_own_constructor
 class ConvTranspose3d(_ConvTransposeNd):
     dims = 3
 
