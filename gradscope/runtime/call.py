@@ -87,6 +87,7 @@ def scope_of(op: Operation) -> dict[str, Any]:
         "finish": finish,
         "getframe": getframe,
         "kernel": op.kernel,
+        "last_meta": [((None, None),)],  # of the last call: mostly it is this one's, too
         "local": local,
         "ndarray": np.ndarray,
         "new": new,

@@ -46,7 +46,14 @@ def node_lines(plan: Plan, saving: str) -> list[str]:
         "node.seen = 0",
     ]
     if plan.outputs == 1:
-        lines += ["dtype = result.dtype", "node.input_metadata = ((result.shape, dtype),)"]
+        lines += [
+            "dtype = result.dtype",
+            "made_shape = result.shape",
+            "meta = last_meta[0]",
+            "if meta[0][1] is not dtype or meta[0][0] != made_shape:",
+            "    last_meta[0] = meta = ((made_shape, dtype),)",
+            "node.input_metadata = meta",
+        ]
         lines += ["made._edge = (node, 0)"] if plan.kind != "view" else []
     else:
         lines += [f"connect(node, made, {plan.nondifferentiable_outputs})"]

@@ -37,6 +37,12 @@ def _tanh_backward(grad_output, output):
     return (ONE[output.dtype] - output * output) * grad_output
 
 
+def _through_tanh(grad, result):
+    if grad.__class__ is np.ndarray:  # what the word would come to, in fewer steps
+        return (ONE[result.dtype] - result * result) * grad
+    return w.tanh_backward(grad, result)
+
+
 def _sigmoid(self):
     return np.reciprocal(np.exp(np.negative(self)) + ONE[self.dtype])
 
@@ -50,7 +56,7 @@ tanh = op(
     np.tanh,
     ELEMENTWISE,
     FLOATS,
-    self=lambda grad, result: w.tanh_backward(grad, result),
+    self=_through_tanh,
 )
 tanh_backward = op(
     "TanhBackwardBackward0",

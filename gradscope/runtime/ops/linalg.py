@@ -53,14 +53,12 @@ def _same_dtype(left, right):
 
 
 def _mm(self, mat2):
-    dtype = self.dtype
-    if dtype is not mat2.dtype or dtype.kind not in "fc":
+    plain = self.dtype is FLOAT32 is mat2.dtype
+    if not plain and (self.dtype is not mat2.dtype or self.dtype.kind not in "fc"):
         _same_dtype(self, mat2)
-    if self.ndim == mat2.ndim == 2:
+    if self.ndim == 2 == mat2.ndim:
         try:
-            if dtype is FLOAT32:
-                return self.dot(mat2)
-            return _product(self, mat2)
+            return self.dot(mat2) if plain else _product(self, mat2)
         except ValueError:
             raise RuntimeError(
                 "mat1 and mat2 shapes cannot be multiplied "
@@ -74,20 +72,24 @@ def _columns_first(shape, strides, itemsize):
     return strides[0] == itemsize and strides[1] == shape[0] * itemsize
 
 
-def _left(grad, mat2, shape, strides):
-    if strides[0] == grad.itemsize and _columns_first(shape, strides, grad.itemsize):
+def _left(grad, mat2, self_shape, self_strides):
+    """The gradient of the left matrix of a product."""
+    itemsize = grad.itemsize
+    if self_strides[0] == itemsize and _columns_first(self_shape, self_strides, itemsize):
         return w.t(w.mm(mat2, w.t(grad)))
     if grad.__class__ is np.ndarray:
         return grad.dot(mat2.T) if grad.dtype is FLOAT32 else _product(grad, mat2.T)
     return w.mm(grad, w.t(mat2))
 
 
-def _right(grad, mat1, shape, strides):
-    if strides[0] == grad.itemsize and _columns_first(shape, strides, grad.itemsize):
-        return w.t(w.mm(w.t(grad), mat1))
+def _right(grad, self, mat2_shape, mat2_strides):
+    """The gradient of the right one; `self` is the left one."""
+    itemsize = grad.itemsize
+    if mat2_strides[0] == itemsize and _columns_first(mat2_shape, mat2_strides, itemsize):
+        return w.t(w.mm(w.t(grad), self))
     if grad.__class__ is np.ndarray:
-        return mat1.T.dot(grad) if grad.dtype is FLOAT32 else _product(mat1.T, grad)
-    return w.mm(w.t(mat1), grad)
+        return self.T.dot(grad) if grad.dtype is FLOAT32 else _product(self.T, grad)
+    return w.mm(w.t(self), grad)
 
 
 def _times(grad, factor):
@@ -98,8 +100,8 @@ mm = op(
     "MmBackward0",
     _mm,
     PRODUCT,
-    self=lambda grad, mat2, self_shape, self_strides: _left(grad, mat2, self_shape, self_strides),
-    mat2=lambda grad, self, mat2_shape, mat2_strides: _right(grad, self, mat2_shape, mat2_strides),
+    self=_left,
+    mat2=_right,
 )
 
 
