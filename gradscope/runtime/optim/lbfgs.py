@@ -199,7 +199,8 @@ class _Run:
             self.optimizer._move(self.size, self.direction)
             if not last:
                 with enable_grad():
-                    self.loss = float(self.closure())
+                    loss = self.closure()
+                self.loss = float(loss)
                 self.grad = self.optimizer._flat_grad()
                 used = 1
         elif name != "strong_wolfe":
