@@ -119,6 +119,7 @@ def attach_view(
         return
     if parent is not None and parent.is_view:
         base = parent.base  # type: ignore[attr-defined]
+        made._versions = base._versions  # the source may have been given another
         chain = (*parent.chain, (op, options, nr))  # type: ignore[attr-defined]
         inherited, again = parent.creation, parent.again  # type: ignore[attr-defined]
     else:

@@ -13,6 +13,7 @@ from itertools import islice
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
+from gradscope.runtime.gate_frames import is_gate
 from gradscope.runtime.misuse.kinds import UNKNOWN, UNTOLD
 from gradscope.runtime.misuse.refusal import refusal
 from gradscope.runtime.misuse.ways import Way, table
@@ -30,8 +31,10 @@ def wrong_call(is_inside: Callable[[FrameType], bool]) -> TypeError | None:
     `is_inside` tells the frames of our functions from those of their users.
     """
     called: FrameType | None = None
+    behind: FrameType | None = None  # the same, behind its gate
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and (_is_road(frame.f_code) or is_inside(frame)):
+        behind = behind if is_gate(frame) else frame
         called, frame = frame, frame.f_back
     if called is None or frame is None:
         return None
@@ -43,7 +46,7 @@ def wrong_call(is_inside: Callable[[FrameType], bool]) -> TypeError | None:
     if ways is not None:
         given = _given(called, call)
     elif call.home == FUNCTIONAL and (ways := known.get(f"~{call.name}")):
-        given = _passed_on(called, ways[0])
+        given = _passed_on(behind or called, ways[0])
     if ways is None or given is None:
         return None
     said = refusal(call.name, ways, *given)

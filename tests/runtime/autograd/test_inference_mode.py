@@ -172,3 +172,15 @@ def test_a_parameter_of_one_cannot_want_a_gradient_outside(torch: Any) -> None:
         "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
     )
     assert inside.requires_grad_(False) is inside
+
+
+def test_views_of_unsafe_pieces_count_with_the_tensor_they_are_pieces_of(torch: Any) -> None:
+    v = torch.ones(2, 3, requires_grad=True)
+    with torch.no_grad():
+        v += v
+    with torch.inference_mode():
+        piece = v.unsafe_chunk(2)[0]
+    with torch.no_grad():
+        seen = piece[...]
+
+    assert [each._version for each in (v, piece, seen)] == [1, 0, 1]

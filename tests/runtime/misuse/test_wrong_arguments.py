@@ -13,6 +13,7 @@ import pytest
 
 from gradscope import runtime
 from gradscope.record.recorder import record
+from gradscope.runtime import public
 from gradscope.runtime.misuse.kinds import _FITS
 from gradscope.runtime.misuse.refusal import refusal
 from gradscope.runtime.misuse.ways import table
@@ -153,6 +154,18 @@ def test_wrong_arguments_are_refused_in_pytorchs_words(text: str) -> None:
     import torch
 
     assert said(text, runtime) == said(text, torch)
+
+
+@pytest.mark.torch
+def test_they_are_refused_so_behind_gates() -> None:
+    """Once somebody in this process overrides functions, each call goes through a gate."""
+    import torch
+
+    public.put_up_gates()
+
+    assert [said(text, runtime) for text in CALLS.splitlines()] == [
+        said(text, torch) for text in CALLS.splitlines()
+    ]
 
 
 @pytest.mark.parametrize("level", ["engine", "full"])
