@@ -6,7 +6,6 @@ import ast
 import dis
 import linecache
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import CO_VARARGS, CO_VARKEYWORDS
 from itertools import islice
@@ -14,6 +13,7 @@ from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 from gradscope.runtime.gate_frames import is_gate
+from gradscope.runtime.gates import is_inside
 from gradscope.runtime.misuse.kinds import UNKNOWN, UNTOLD
 from gradscope.runtime.misuse.refusal import refusal
 from gradscope.runtime.misuse.ways import Way, table
@@ -25,11 +25,8 @@ PREFIXES = frozenset({"fft", "linalg", "special"})
 """Modules whose functions are told apart from others by the module's name."""
 
 
-def wrong_call(is_inside: Callable[[FrameType], bool]) -> TypeError | None:
-    """The error of the call that has led here, if its arguments are of the wrong kinds.
-
-    `is_inside` tells the frames of our functions from those of their users.
-    """
+def wrong_call() -> TypeError | None:
+    """The error of the call that has led here, if its arguments are of the wrong kinds."""
     called: FrameType | None = None
     behind: FrameType | None = None  # the same, behind its gate
     frame: FrameType | None = sys._getframe(1)

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 def blame_the_call() -> None:
     """Raise what PyTorch says of the arguments the user has given, if these are the fault."""
-    from gradscope.runtime.gates import is_inside
     from gradscope.runtime.misuse.asked import wrong_call
 
-    error = wrong_call(is_inside)
+    error = wrong_call()
     if error is not None:
         raise error from None

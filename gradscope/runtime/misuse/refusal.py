@@ -59,13 +59,11 @@ def _against(name: str, way: Way, args: Sequence[Any], kwargs: Mapping[str, Any]
     if len(args) > way.by_place:
         return _said(_too_many(name, way, len(args)))
     later = None
-    taken = 0
     for place, parameter in enumerate(way.parameters):
         if place < len(args):
             value, at = args[place], f" (position {place + 1})"
         elif parameter.name in kwargs:
             value, at = kwargs[parameter.name], ""
-            taken += 1
         elif parameter.default is None:
             return _said(_missing(name, way, place, kwargs))
         else:
@@ -81,11 +79,10 @@ def _against(name: str, way: Way, args: Sequence[Any], kwargs: Mapping[str, Any]
                 f'{bad + 1} with error "type must be {parameter.shown},but got '
                 f'{type_name(value[bad])}"'
             )
-    if taken < len(kwargs):
-        known = {p.name for p in way.parameters}
-        unknown = next((key for key in kwargs if key not in known), None)
-        if unknown is not None:
-            return _said(f"{name}() got an unexpected keyword argument '{unknown}'")
+    known = {p.name for p in way.parameters}
+    unknown = next((key for key in kwargs if key not in known), None)
+    if unknown is not None:
+        return _said(f"{name}() got an unexpected keyword argument '{unknown}'")
     return None if later is None else _said(later, unpacked=True)
 
 
