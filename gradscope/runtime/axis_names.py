@@ -6,7 +6,7 @@ import inspect
 from types import CodeType, FunctionType
 from typing import Any
 
-from gradscope.runtime.misuse.blame import blame_the_call
+from gradscope.runtime.misuse.blame import OR_BLAME, blame_the_call
 
 REQUIRED: Any = object()
 """Stands for a `dim` that has no default."""
@@ -33,9 +33,7 @@ def taking_axis(name: str, made: FunctionType) -> FunctionType:
         f"        raise TypeError('{name}() missing 1 required positional arguments: \"dim\"')\n"
         "    try:\n"
         f"        return inner({', '.join(passed)})\n"
-        "    except Exception:\n"
-        "        blame_the_call()\n"
-        "        raise\n"
+        f"{OR_BLAME}"
     )
     module = compile(text, f"<road of {name}>", "exec")
     code = next(c for c in module.co_consts if isinstance(c, CodeType))

@@ -8,7 +8,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from gradscope.runtime import road
-from gradscope.runtime.misuse.blame import blame_the_call
+from gradscope.runtime.misuse.blame import OR_BLAME, blame_the_call
 from gradscope.runtime.op import node_class
 from gradscope.runtime.operation import Operation
 from gradscope.runtime.outs import written
@@ -63,9 +63,7 @@ def _function_taking_out(name: str, made: FunctionType) -> FunctionType:
         f"def {short}({', '.join(given)}):\n"
         "    try:\n"
         f"        made = inner({', '.join(passed)})\n"
-        "    except Exception:\n"
-        "        blame_the_call()\n"
-        "        raise\n"
+        f"{OR_BLAME}"
         f"    return made if out is None else written({short!r}, made, out)\n"
     )
     module = compile(text, f"<road of {name}>", "exec")

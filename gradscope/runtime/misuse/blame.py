@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+OR_BLAME = """\
+    except Exception:
+        blame_the_call()
+        raise
+"""
+"""The end of a `try` in functions that are written as text."""
+
 
 def blame_the_call() -> None:
     """Raise what PyTorch says of the arguments the user has given, if these are the fault."""

@@ -10,7 +10,7 @@ from inspect import CO_VARARGS, CO_VARKEYWORDS
 from types import CodeType, FunctionType
 from typing import TypeVar, cast
 
-from gradscope.runtime.misuse.blame import blame_the_call
+from gradscope.runtime.misuse.blame import OR_BLAME, blame_the_call
 
 Made = TypeVar("Made")
 
@@ -62,7 +62,5 @@ def _text(code: CodeType) -> str:
         f"def road({', '.join(given)}):\n"
         "    try:\n"
         f"        return inner({', '.join(passed)})\n"
-        "    except Exception:\n"
-        "        blame_the_call()\n"
-        "        raise\n"
+        f"{OR_BLAME}"
     )
