@@ -11,9 +11,8 @@ import gradscope.runtime as ours
 from gradscope.record.recorder import record
 from gradscope.trace.spec import check
 from tests.programs import Program, outcome, programs
-from tests.runtime.test_random_programs import same
+from tests.runtime.engines import same, torch
 
-torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
 EXAMPLES = int(os.environ.get("GRADSCOPE_DEVICE_PROGRAMS", "150"))

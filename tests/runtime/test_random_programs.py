@@ -2,39 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import os
-from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
 
 import gradscope.runtime as ours
 from tests.programs import Program, outcome, programs
+from tests.runtime.engines import same, torch
 
-torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 EXAMPLES = int(os.environ.get("GRADSCOPE_PROGRAMS", "300"))
-
-
-def same(found: Any, wanted: Any) -> bool:
-    """Equal, where numbers may differ in their last digits."""
-    if isinstance(wanted, float):
-        return isinstance(found, float) and (
-            found == wanted
-            or (math.isnan(found) and math.isnan(wanted))
-            or math.isclose(found, wanted, rel_tol=1e-9, abs_tol=1e-12)
-        )
-    if isinstance(wanted, list | tuple):
-        return (
-            type(found) is type(wanted)
-            and len(found) == len(wanted)
-            and all(same(a, b) for a, b in zip(found, wanted, strict=True))
-        )
-    if isinstance(wanted, dict):
-        return found.keys() == wanted.keys() and all(same(found[k], wanted[k]) for k in wanted)
-    return bool(found == wanted)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 
 import gradscope.runtime as ours
+from tests.runtime.engines import torch
 from tests.view_programs import Program, alike, at_fault, outcome, programs
 
-torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 EXAMPLES = int(os.environ.get("GRADSCOPE_PROGRAMS", "300"))

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 
 import gradscope.runtime as ours
+from tests.runtime.engines import torch
 
-torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
 SHAPES = st.lists(st.integers(0, 4), max_size=4).map(tuple)

@@ -2,46 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
-import gradscope.runtime as ours
+from tests.runtime.engines import ENGINES, both, plain
 
-torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
-ENGINES = (ours, torch)
-
-
-def both(code: str, **names: Any) -> list[Any]:
-    """What an expression gives on both engines, or how they refuse it."""
-    results = []
-    for engine in ENGINES:
-        engine.manual_seed(0)
-        scope = {"torch": engine, "nn": engine.nn, "F": engine.nn.functional, **names}
-        try:
-            results.append(plain(eval(code, scope)))
-        except (
-            RuntimeError,
-            TypeError,
-            ValueError,
-            KeyError,
-            IndexError,
-            AttributeError,
-            AssertionError,
-            NotImplementedError,
-        ) as error:
-            results.append((type(error).__name__, str(error).split("\n")[0]))
-    return results
-
-
-def plain(value: Any) -> Any:
-    if hasattr(value, "detach"):
-        return value.detach().tolist()
-    if isinstance(value, tuple | list):
-        return [plain(item) for item in value]
-    return str(value)
 
 
 MODULES = """nn.Linear(3, 4)

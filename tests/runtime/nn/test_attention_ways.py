@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import gradscope.runtime as ours
+from tests.runtime.engines import torch
 
-torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
 SETUP = """

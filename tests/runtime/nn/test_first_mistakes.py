@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.runtime.nn.test_against_pytorch import both
+from tests.runtime.engines import both
 
 MISTAKES = """
 F.cross_entropy(torch.ones(4, 3), torch.ones(4))

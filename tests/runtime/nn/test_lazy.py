@@ -7,7 +7,7 @@ import copy
 import pytest
 
 import gradscope.runtime as ours
-from tests.runtime.nn.test_against_pytorch import both
+from tests.runtime.engines import both
 
 nn = ours.nn
 

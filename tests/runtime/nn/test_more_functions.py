@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 import gradscope.runtime as ours
-from tests.runtime.nn.test_against_pytorch import both
-from tests.runtime.nn.test_rnn import graph, rounded
+from tests.runtime.engines import both, graph, rounded, torch
 
-torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
 LENGTHS = "[6, 5, 3], [3, 1, 2]"

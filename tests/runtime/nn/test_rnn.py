@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 
 import gradscope.runtime as ours
-from tests.runtime.nn.test_against_pytorch import both
+from tests.runtime.engines import ENGINES, both, graph, rounded, torch
 
-torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
-ENGINES = (ours, torch)
 
 NETWORKS = (
     "nn.LSTM(3, 4)",
@@ -33,22 +31,6 @@ def tensors(value: Any) -> list[Any]:
     if isinstance(value, tuple | list):
         return [one for item in value for one in tensors(item)]
     return [] if value is None else [value]
-
-
-def graph(starts: list[Any]) -> list[str]:
-    """Every node reached, with its edges, in one order; a node met again by its number."""
-    lines: list[str] = []
-    numbers: dict[Any, int] = {}
-    waiting = [t.grad_fn for t in reversed(starts)]
-    while waiting:
-        node = waiting.pop()
-        if node is None or node in numbers:
-            lines.append("nothing" if node is None else f"again {numbers[node]}")
-            continue
-        numbers[node] = len(numbers)
-        lines.append(f"{type(node).__name__} {[nr for _, nr in node.next_functions]}")
-        waiting += [following for following, _ in reversed(node.next_functions)]
-    return lines
 
 
 def trained(engine: Any, code: str, feed: str, dtype: str) -> tuple[list[str], list[Any]]:
@@ -146,12 +128,6 @@ rnn.pack_padded_sequence(torch.ones(3, 2), [3])
 rnn.pad_packed_sequence(rnn.pack_sequence([torch.arange(3), torch.arange(2)]), True, -1, 5)
 rnn.pad_packed_sequence(rnn.pack_sequence([torch.arange(3), torch.arange(2)]), total_length=2)
 rnn.pack_sequence([torch.arange(3)]).double().data.dtype"""
-
-
-def rounded(value: Any) -> Any:
-    if isinstance(value, tuple | list):
-        return [rounded(item) for item in value]
-    return round(value, 6) if isinstance(value, float) else value
 
 
 @pytest.mark.parametrize("code", QUESTIONS.split("\n"))

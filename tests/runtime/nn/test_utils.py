@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 import gradscope.runtime as ours
-from tests.runtime.nn.test_rnn import graph, rounded
+from tests.runtime.engines import graph, rounded, torch
 
-torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
 SETUP = """

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import gradscope.runtime as ours
+from tests.runtime.engines import torch
 
-torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
 LINE, IMAGE, VOLUME = (2, 4, 8), (2, 4, 6, 8), (2, 4, 4, 6, 4)

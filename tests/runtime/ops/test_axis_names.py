@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.runtime.nn.test_against_pytorch import both
+from tests.runtime.engines import both
 
 X = "torch.arange(6.).reshape(2, 3)"
 CALLS = [
