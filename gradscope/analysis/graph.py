@@ -15,6 +15,7 @@ from gradscope.analysis.names import NodeNames, node_names
 from gradscope.analysis.selection import step_numbers
 from gradscope.analysis.sites import Site, site_of
 from gradscope.analysis.timing import Runs, node_runs
+from gradscope.analysis.took_part import Parts, took_part
 from gradscope.trace.arrays import distinct
 from gradscope.trace.run import Trace
 from gradscope.trace.schema import NONE, Edge, GraphTask, Module, Node, Saved, Tensor
@@ -27,6 +28,7 @@ class Run:
     """One execution of a node."""
 
     task: int
+    backward: int  # its number
     position: int  # 1 for the first node the graph task ran
     ns: int  # NONE when it did not end
     self_ns: int  # without the nodes run inside it
@@ -67,6 +69,9 @@ class GraphNode:
     sequence_nr: int
     root: bool  # a graph task starts here
     runs: tuple[Run, ...]
+    backwards: tuple[int, ...]  # the numbers of those it took part in
+    captured: bool  # its gradient was asked for by `inputs=`
+    inside: int  # the CopySlices that ran it, or NONE
     saved: tuple[SavedValue, ...]
     hidden_edges: int  # to or from nodes that are not in this graph
 
@@ -99,7 +104,9 @@ def graph(trace: Trace, ids: Iterable[int], tasks: Collection[int] | None = None
     metas = _metas_of(trace, order)
     runs = node_runs(trace)
     edges, hidden = _edges(trace, rows, metas)
-    build = _Build(trace, order, metas, _runs_of(runs, order, tasks))
+    build = _Build(
+        trace, order, metas, _runs_of(trace, runs, order, tasks), took_part(trace, tasks)
+    )
     nodes = tuple(build.node(row, hidden.get(row.id, 0)) for row in rows)
     return Graph(nodes, edges, len(runs.node) > 0)
 
@@ -113,6 +120,7 @@ class _Build:
         order: list[int],
         metas: Mapping[int, Meta],
         runs: Mapping[int, list[Run]],
+        parts: Parts,
     ) -> None:
         self.trace = trace
         self.metas = metas
@@ -123,6 +131,7 @@ class _Build:
         self.modules = {module.id: module.path for module in trace.rows(Module)}
         self.roots = {root for task in trace.rows(GraphTask) for root in task.roots}
         self.runs = runs
+        self.parts = parts
         self.saved = _saved_of(trace, order, metas)
 
     def node(self, row: Node, hidden: int) -> GraphNode:
@@ -139,6 +148,9 @@ class _Build:
             sequence_nr=row.sequence_nr,
             root=row.id in self.roots,
             runs=tuple(self.runs.get(row.id, ())),
+            backwards=self.parts.backwards.get(row.id, ()),
+            captured=row.id in self.parts.captured,
+            inside=self.parts.inside.get(row.id, NONE),
             saved=tuple(self.saved[row.id]),
             hidden_edges=hidden,
         )
@@ -157,7 +169,10 @@ def _metas_of(trace: Trace, order: list[int]) -> dict[int, Meta]:
     return dict(zip(ids[known].tolist(), map(Meta, shapes, dtypes), strict=True))
 
 
-def _runs_of(runs: Runs, order: list[int], tasks: Collection[int] | None) -> dict[int, list[Run]]:
+def _runs_of(
+    trace: Trace, runs: Runs, order: list[int], tasks: Collection[int] | None
+) -> dict[int, list[Run]]:
+    numbers = backward_numbers(trace)
     found: dict[int, list[Run]] = defaultdict(list)
     mask = np.isin(runs.node, order)
     if tasks is not None:
@@ -166,7 +181,7 @@ def _runs_of(runs: Runs, order: list[int], tasks: Collection[int] | None) -> dic
     for node, task, position, ns, self_ns in zip(
         *(column[mask].tolist() for column in columns), strict=True
     ):
-        found[node].append(Run(task, position, ns, self_ns))
+        found[node].append(Run(task, numbers.get(task, NONE), position, ns, self_ns))
     return found
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from html import escape
 
 from gradscope.render.text import visible
-from gradscope.render.theme import ALARMS, GLYPHS, Colour, Theme, heat_colour
+from gradscope.render.theme import ALARMS, GLYPHS, Colour, Theme, backward_colour, heat_colour
 from gradscope.scene.choices import ColorBy
-from gradscope.scene.picture import Box, Form, GraphScene, Line, Mark, Tone
+from gradscope.scene.picture import BackwardEntry, Box, Form, GraphScene, Line, Mark, Tone
+from gradscope.trace.schema import NONE
 
 TABLE = '<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="1">'
 MONO = "Menlo,Consolas,DejaVu Sans Mono,monospace"
@@ -47,8 +48,14 @@ def _line(line: Line, theme: Theme) -> str:
             return _font(text, theme.accent, 9)
         case Tone.ALARM:
             return _font(f"<B>{text}</B>", theme.alarm, 9)
+        case Tone.PLAIN if line.backward != NONE:
+            return _of_backward(text, line.backward, theme)
         case Tone.PLAIN:
             return _font(text, theme.soft, 9)
+
+
+def _of_backward(text: str, number: int, theme: Theme) -> str:
+    return f"{_font('■', backward_colour(theme, number), 9)} {_font(text, theme.soft, 9)}"
 
 
 def _font(text: str, colour: Colour, size: int) -> str:
@@ -67,6 +74,7 @@ def caption(scene: GraphScene, theme: Theme) -> str:
     rows = [_row(f'<FONT POINT-SIZE="15"><B>{escaped(scene.title)}</B></FONT>')]
     rows += [_row(_font(escaped(note), theme.accent, 10)) for note in scene.notes]
     rows += [_row(_GAP.join(entries)) for entries in _legend(scene, theme)]
+    rows += [_row(_backward(entry, theme)) for entry in scene.backwards]
     rows.append('<TR><TD HEIGHT="8"></TD></TR>')
     return f"<{TABLE}{''.join(rows)}</TABLE>>"
 
@@ -84,6 +92,14 @@ def _legend(scene: GraphScene, theme: Theme) -> list[list[str]]:
     if Form.LEAF in scene.forms:
         words.append(_font("□ square corners: a leaf, with .grad", theme.soft, 9))
     return [_colours(scene, theme), words]
+
+
+def _backward(entry: BackwardEntry, theme: Theme) -> str:
+    """Its colour, where it was called, and the text of that line."""
+    swatch = _font("■→", backward_colour(theme, entry.number), 11)
+    call = f'<FONT FACE="{MONO}" COLOR="{theme.code}" POINT-SIZE="9">{escaped(entry.call)}</FONT>'
+    title = f"{swatch} {_font(escaped(entry.title), theme.ink, 9)}"
+    return f"{title} {call}" if entry.call else title
 
 
 def _colours(scene: GraphScene, theme: Theme) -> list[str]:

@@ -38,6 +38,7 @@ class Theme:
     forms: Mapping[Form, Paint]  # for forms whose colour tells no kind
     heat: tuple[Colour, ...]  # from cold to hot; ink is legible on each
     unknown: Paint  # where there is no number to be warm by
+    backwards: tuple[Colour, ...]  # of several in one picture, by their numbers, over and over
 
 
 LIGHT = Theme(
@@ -71,6 +72,7 @@ LIGHT = Theme(
     },
     heat=("#fff8ee", "#fde8c8", "#fcd29b", "#fabb7a", "#f7a868"),
     unknown=Paint("#ffffff", "#8c959f"),
+    backwards=("#1660b8", "#c2410c", "#14753a", "#7a28cb", "#8f5a00", "#b81d63"),
 )
 
 DARK = Theme(
@@ -104,6 +106,7 @@ DARK = Theme(
     },
     heat=("#1a1917", "#2f2318", "#472e18", "#5f3917", "#784516"),
     unknown=Paint("#0d1117", "#7d8791"),
+    backwards=("#6cb0ff", "#ff9b6a", "#5fd38d", "#c59bff", "#e3b341", "#ff8ac0"),
 )
 
 THEMES = {theme.name: theme for theme in (LIGHT, DARK)}
@@ -116,6 +119,8 @@ GLYPHS: Mapping[Mark, str] = {
     Mark.NON_FINITE: "△",
     Mark.FAILED: "✖",
     Mark.NOT_RUN: "○",
+    Mark.CAPTURED: "◆",
+    Mark.INSIDE: "◇",
     Mark.HOOKED: "⚑",
 }
 
@@ -129,6 +134,11 @@ def heat_colour(theme: Theme, heat: float) -> Colour:
     place = min(max(heat, 0.0), 1.0) * last
     index = min(int(place), last - 1)
     return _between(theme.heat[index], theme.heat[index + 1], place - index)
+
+
+def backward_colour(theme: Theme, number: int) -> Colour:
+    """The colour of a backward's arrows, in a picture of several."""
+    return theme.backwards[number % len(theme.backwards)]
 
 
 def _between(low: Colour, high: Colour, share: float) -> Colour:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from gradscope.analysis.graph import Graph, GraphNode, Meta, Run, SavedValue
 from gradscope.analysis.leaves import Leaf
@@ -17,20 +17,35 @@ from gradscope.trace.schema import NONE
 CODE_LENGTH = 44
 """How much of a source line fits into a box."""
 
+MOST_BACKWARDS = 3
+"""How many backwards a box names one by one."""
+
 
 class BoxMaker:
     """Makes the boxes of one picture."""
 
-    def __init__(self, options: GraphOptions, graph: Graph, marks: Marks, heat: Heat) -> None:
+    def __init__(
+        self,
+        options: GraphOptions,
+        graph: Graph,
+        marks: Marks,
+        heat: Heat,
+        hidden: Mapping[str, int],
+        *,
+        several: bool,
+    ) -> None:
         self._options = options
         self._engine_recorded = graph.engine_recorded
+        self._names = {node.id: node.unique for node in graph.nodes}
         self._heat = heat
         self._marks = marks
+        self._hidden = hidden  # by box: edges that are not drawn
+        self._several = several  # backwards
 
     def node(self, id: str, node: GraphNode, group: str) -> Box:
         """The box of a node; of a leaf, the one that stands for all its uses."""
         if node.leaf:
-            return self.leaf(id, node, node.leaf, (), group)
+            return self.leaf(id, node, node.leaf, (), group, node.backwards)
         name, ordinal_mark, number = node.unique.rpartition("#")
         numbered = ordinal_mark and name == node.name
         return Box(
@@ -39,16 +54,24 @@ class BoxMaker:
             title=node.name,
             ordinal=f"#{number}" if numbered else "",
             kind=kind_of(node.name),
-            lines=(*self._marks.lines(node.id), *self._source(node), *self._facts(node)),
+            lines=(*self._marks.lines(node.id), *self._source(node), *self._facts(id, node)),
             marks=self._node_marks(node),
-            heat=self._heat.of.get(node.id),
+            heat=self._heat.of.get(id),
             group=group,
             tooltip=_tooltip(node),
             nodes=(node.id,),
         )
 
-    def leaf(self, id: str, node: GraphNode, leaf: Leaf, extra: Sequence[Line], group: str) -> Box:
-        """The box of a leaf, or of one use of it."""
+    def leaf(
+        self,
+        id: str,
+        node: GraphNode,
+        leaf: Leaf,
+        extra: Sequence[Line],
+        group: str,
+        backwards: Sequence[int],
+    ) -> Box:
+        """The box of a leaf, or of one use of it, which takes part in these backwards."""
         known = leaf.tensor != NONE
         kind = [Line(f"{shape(leaf.shape)} {leaf.dtype}".strip())] if known else []
         return Box(
@@ -57,9 +80,9 @@ class BoxMaker:
             title=leaf.title,
             ordinal="",
             kind=Kind.LEAF,
-            lines=(*self._marks.lines(node.id), *kind, *extra, *self._facts(node)),
+            lines=(*self._marks.lines(node.id), *kind, *extra, *self._facts(id, node, backwards)),
             marks=self._node_marks(node),
-            heat=self._heat.of.get(node.id),
+            heat=self._heat.of.get(id),
             group=group,
             tooltip=_tooltip(node),
             nodes=(node.id,),
@@ -94,8 +117,10 @@ class BoxMaker:
         lines = [Line(contents)]
         if spent:
             lines.append(Line(f"ran {duration(spent)}"))
+        if self._several:
+            lines += _in_backwards(sorted({each for node in inside for each in node.backwards}))
+        lines += self._measured(id)
         marks = {mark for node in inside for mark in self._node_marks(node)}
-        warmth = [self._heat.of[node.id] for node in inside if node.id in self._heat.of]
         return Box(
             id=id,
             form=Form.FOLDED,
@@ -104,7 +129,7 @@ class BoxMaker:
             kind=Kind.OTHER,
             lines=tuple(lines),
             marks=tuple(mark for mark in Mark if mark in marks and mark is not Mark.NOT_RUN),
-            heat=max(warmth, default=None),
+            heat=self._heat.of.get(id),
             group=group,
             tooltip=tuple(node.unique for node in inside[:12]) + ("…",) * (len(inside) > 12),
             nodes=tuple(node.id for node in inside),
@@ -116,23 +141,36 @@ class BoxMaker:
             lines.append(Line(shorten(node.site.text, CODE_LENGTH), Tone.CODE))
         return lines
 
-    def _facts(self, node: GraphNode) -> list[Line]:
+    def _facts(
+        self, id: str, node: GraphNode, backwards: Sequence[int] | None = None
+    ) -> list[Line]:
         lines = []
         if self._options.tensors:
             lines += [_meta_line(meta) for meta in node.inputs if meta and not node.leaf]
-        if node.runs:
+        if node.inside != NONE:
+            lines.append(Line(f"runs inside {self._names.get(node.inside, 'CopySlices')}"))
+        if self._several:
+            lines += _ran_in(node, node.backwards if backwards is None else backwards)
+        elif node.runs:
             lines.append(Line(_ran(node.runs)))
-        if node.id in self._heat.words and self._heat.words[node.id].startswith("grad"):
-            lines.append(Line(self._heat.words[node.id]))
-        if node.hidden_edges and not node.leaf:
-            lines.append(Line(f"⋯ {plural(node.hidden_edges, 'edge')} to nodes not shown"))
+        return [*lines, *self._measured(id)]
+
+    def _measured(self, id: str) -> list[Line]:
+        """What the colour says, where it is no time; and what the arrows do not say."""
+        lines = [Line(self._heat.words[id])] if id in self._heat.words else []
+        if self._hidden.get(id):
+            lines.append(Line(f"⋯ {plural(self._hidden[id], 'edge')} to nodes not shown"))
         return lines
 
     def _node_marks(self, node: GraphNode) -> tuple[Mark, ...]:
         marks = {*self._marks.of(node.id)}
         if node.root:
             marks.add(Mark.ROOT)
-        if self._engine_recorded and not node.runs:
+        if node.captured:
+            marks.add(Mark.CAPTURED)
+        if node.inside != NONE:
+            marks.add(Mark.INSIDE)
+        if self._engine_recorded and not (node.runs or node.captured or node.inside != NONE):
             marks.add(Mark.NOT_RUN)
         return tuple(mark for mark in Mark if mark in marks)
 
@@ -143,6 +181,24 @@ def _ran(runs: tuple[Run, ...]) -> str:
     if len(runs) == 1:
         return f"ran {ordinal(runs[0].position)}, {spent}"
     return f"ran {len(runs)} times, {spent}"
+
+
+def _ran_in(node: GraphNode, backwards: Sequence[int]) -> list[Line]:
+    """One line for each backward, as in "backward 1: ran 3rd, 12.4 µs"."""
+    if len(backwards) > MOST_BACKWARDS:
+        ran = [_ran(node.runs)] if node.runs else []
+        return [Line(", ".join([f"in {len(backwards)} backwards", *ran]))]
+    runs = {run.backward: run for run in node.runs}
+    return [
+        Line(f"backward {each}{f': {_ran((runs[each],))}' if each in runs else ''}", backward=each)
+        for each in backwards
+    ]
+
+
+def _in_backwards(backwards: Sequence[int]) -> list[Line]:
+    if len(backwards) > MOST_BACKWARDS:
+        return [Line(f"in {len(backwards)} backwards")]
+    return [Line(f"backward {each}", backward=each) for each in backwards]
 
 
 def _meta_line(meta: Meta) -> Line:

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from gradscope.scene.choices import ColorBy
 from gradscope.scene.kinds import Kind
+from gradscope.trace.schema import NONE
 
 
 class Form(StrEnum):
@@ -28,6 +29,8 @@ class Mark(StrEnum):
     NON_FINITE = "not finite"
     FAILED = "raised"
     NOT_RUN = "not run"
+    CAPTURED = "gradient handed out (inputs=)"
+    INSIDE = "ran inside another node"
     HOOKED = "has hooks"
 
 
@@ -46,6 +49,7 @@ class Line:
 
     text: str
     tone: Tone = Tone.PLAIN
+    backward: int = NONE  # the number of the backward it is about, where there are several
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,7 @@ class Arrow:
     head: str
     label: str
     form: Form  # FUNCTION: a gradient flows; SAVED: a value is kept
+    backwards: tuple[int, ...] = ()  # in which it flowed, where there are several
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +99,15 @@ class Scale:
 
 
 @dataclass(frozen=True, slots=True)
+class BackwardEntry:
+    """One backward in the legend of a picture that has several."""
+
+    number: int
+    title: str  # "backward 1 at gan.py:9"
+    call: str  # the text of the line that called it
+
+
+@dataclass(frozen=True, slots=True)
 class GraphScene:
     """One picture of a backward graph."""
 
@@ -107,3 +121,4 @@ class GraphScene:
     kinds: tuple[Kind, ...]  # those that occur, in their fixed order: for the legend
     forms: tuple[Form, ...]
     marks: tuple[Mark, ...]
+    backwards: tuple[BackwardEntry, ...] = ()  # when there are several

@@ -14,6 +14,7 @@ from gradscope.analysis.schedule import Execution, HookCall, Schedule, schedule
 from gradscope.analysis.selection import step_ids
 from gradscope.analysis.sites import Site, site_of
 from gradscope.errors import EmptyTraceError
+from gradscope.scene.backwards import title_of
 from gradscope.scene.kinds import Kind, kind_of
 from gradscope.scene.words import count, duration, plural
 from gradscope.trace.run import Trace
@@ -151,7 +152,7 @@ def _timeline(
         notes.append(f"showing the first {len(shown)} of {total} nodes; --rows N for more")
     return TaskTimeline(
         number=numbers[facts.task.id],
-        title=_title(facts, numbers),
+        title=title_of(trace, facts.task, numbers),
         call=facts.site.text,
         facts=_facts(facts),
         begin=facts.begin,
@@ -161,13 +162,6 @@ def _timeline(
         notes=tuple(notes),
         errors=tuple(f"raised {error.type}: {error.message}" for error in facts.errors),
     )
-
-
-def _title(facts: Schedule, numbers: Mapping[int, int]) -> str:
-    at = f" at {facts.site}" if facts.site.place else ""
-    parent = numbers.get(facts.task.parent)
-    inside = f", inside backward {parent}" if parent is not None else ""
-    return f"backward {numbers[facts.task.id]}{at}{inside}"
 
 
 def _facts(facts: Schedule) -> str:

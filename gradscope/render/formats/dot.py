@@ -10,11 +10,13 @@ import graphviz
 from gradscope.render.formats import Format
 from gradscope.render.html_label import box_label, caption, escaped
 from gradscope.render.text import visible
-from gradscope.render.theme import ALARMS, BIRTHS, Paint, Theme, heat_colour
+from gradscope.render.theme import ALARMS, BIRTHS, Paint, Theme, backward_colour, heat_colour
 from gradscope.scene.choices import ColorBy
 from gradscope.scene.picture import Arrow, Box, Form, GraphScene, Group, Mark
 
 FONT = "Helvetica,Arial,sans-serif"
+MOST_LINES = 3
+"""How many backwards an arrow has a line of its own colour for."""
 
 
 def write(scene: GraphScene, theme: Theme) -> bytes:
@@ -182,6 +184,9 @@ def _emphasis(box: Box, theme: Theme) -> dict[str, str]:
 
 def _arrow(arrow: Arrow, theme: Theme) -> dict[str, str]:
     attributes = {}
+    if arrow.backwards:  # parallel lines, one for each
+        colours = [backward_colour(theme, number) for number in arrow.backwards[:MOST_LINES]]
+        attributes["color"] = ":".join(colours)
     if arrow.label:
         attributes["label"] = f"<{escaped(f' {arrow.label} ')}>"
     if arrow.form is Form.SAVED:
