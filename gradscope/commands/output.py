@@ -33,27 +33,28 @@ def write_picture(scene: "GraphScene", theme: "Theme", target: "Target") -> None
     from gradscope.render.pictures import put
 
     if target.path is None:
-        write_bytes(target.format.write(scene, theme))
-        _say_notes(scene)
+        drawn = target.format.write(scene, theme)
+        write_bytes(drawn.content)
+        _say((*scene.notes, *drawn.notes))
         return
     try:
-        content = target.format.write(scene, theme)
+        drawn = target.format.write(scene, theme)
     except (MissingProgramError, RenderingError) as error:
         if not target.format.needs_dot:
             raise
         instead = target.path.with_suffix(".dot")
-        put(instead, format_called("dot").write(scene, theme))
+        put(instead, format_called("dot").write(scene, theme).content)
         raise type(error)(f"{error}; wrote {_shown(instead)} instead") from None
-    put(target.path, content)
+    put(target.path, drawn.content)
     boxes = f"{len(scene.boxes):,} {'box' if len(scene.boxes) == 1 else 'boxes'}"
     sys.stdout.write(f"wrote {_shown(target.path)}: {boxes}\n")
     if not target.asked_for and not target.format.needs_dot:
         sys.stderr.write(f"gradscope: DOT, since Graphviz's dot is not installed ({INSTALL})\n")
-    _say_notes(scene)
+    _say((*scene.notes, *drawn.notes))
 
 
-def _say_notes(scene: "GraphScene") -> None:
-    for note in scene.notes:
+def _say(notes: tuple[str, ...]) -> None:
+    for note in notes:
         sys.stderr.write(f"gradscope: {safe(note)}\n")
 
 

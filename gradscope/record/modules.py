@@ -26,6 +26,7 @@ class Modules:
         self._ids = itertools.count()
         self._rows: list[dict[str, Any]] = []
         self._names: list[tuple[int, int]] = []
+        self._named_before: set[int] = set()
 
     def id(self, module: Any, parent: int) -> int:
         """The id of a module that runs inside `parent`."""
@@ -38,8 +39,8 @@ class Modules:
 
     def _family(self, root: Any, parent: int) -> None:
         pending = [(root, "", parent)]
-        while pending:
-            module, path, above = pending.pop(0)
+        while pending:  # in the order of named_parameters(), so that the same name is the first
+            module, path, above = pending.pop()
             if module in self._known:
                 continue
             number = self._known[module] = next(self._ids)
@@ -52,13 +53,19 @@ class Modules:
                     if parameter is not None
                 ],
             })  # fmt: skip
-            for name, child in getattr(module, "_modules", {}).items():
-                if child is not None:
-                    pending.append((child, _below(path, name), number))
+            children = getattr(module, "_modules", {}).items()
+            pending += [
+                (child, _below(path, name), number)
+                for name, child in reversed(children)
+                if child is not None
+            ]
 
     def _named(self, parameter: Any, name: str) -> int:
+        """The number of a parameter. One that several modules share has the first of its names."""
         number = self._number_of(parameter)
-        self._names.append((number, self._writer.intern(name)))
+        if number not in self._named_before:
+            self._named_before.add(number)
+            self._names.append((number, self._writer.intern(name)))
         return number
 
     def flush(self, ids: Callable[[Any], Any]) -> None:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 
 from gradscope.errors import MissingProgramError, RenderingError
-from gradscope.render.formats.dot import write
+from gradscope.render.formats import Drawn
+from gradscope.render.formats.dot import source_of
 from gradscope.render.theme import Theme
 from gradscope.scene.picture import GraphScene
 
 TIMEOUT_SECONDS = 60
+
+PNG = b"\x89PNG"
+SCALED = re.compile(r"too large.*[Ss]caling by ([0-9.]*[0-9]) to fit")
+"""What Graphviz says of a bitmap larger than 32,767 pixels."""
 
 INSTALL = "apt-get install graphviz, brew install graphviz or winget install graphviz"
 
@@ -20,7 +27,7 @@ def has_dot() -> bool:
     return shutil.which("dot") is not None
 
 
-def draw(scene: GraphScene, theme: Theme, output: str) -> bytes:
+def draw(scene: GraphScene, theme: Theme, output: str) -> Drawn:
     """The picture in one of dot's output formats: "svg", "png", "pdf"."""
     program = shutil.which("dot")
     if program is None:
@@ -31,7 +38,7 @@ def draw(scene: GraphScene, theme: Theme, output: str) -> bytes:
     try:
         done = subprocess.run(  # noqa: S603  a fixed program with fixed arguments
             [program, f"-T{output}"],
-            input=write(scene, theme),
+            input=source_of(scene, theme),
             capture_output=True,
             timeout=TIMEOUT_SECONDS,
             check=False,
@@ -47,4 +54,17 @@ def draw(scene: GraphScene, theme: Theme, output: str) -> bytes:
     if done.returncode:
         message = done.stderr.decode(errors="replace").strip().partition("\n")[0]
         raise RenderingError(f"dot failed: {message or f'exit code {done.returncode}'}")
-    return done.stdout
+    return Drawn(done.stdout, tuple(_shrunk(done.stdout, done.stderr.decode(errors="replace"))))
+
+
+def _shrunk(picture: bytes, said: str) -> Iterator[str]:
+    """What to say of a bitmap that Graphviz made smaller than it should be, to make it at all."""
+    scale = SCALED.search(said)
+    if scale and picture.startswith(PNG):
+        size = [int.from_bytes(picture[at : at + 4], "big") for at in (16, 20)]
+        whole = [round(pixels / float(scale[1])) for pixels in size]
+        yield (
+            f"Graphviz shrank the PNG to {float(scale[1]):.0%} of its size, to {size[0]:,} × "
+            f"{size[1]:,} pixels instead of {whole[0]:,} × {whole[1]:,}; for text that can be "
+            "read, write an SVG or draw less of it (--around NODE, --step N, a smaller --limit)"
+        )

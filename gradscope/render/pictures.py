@@ -25,6 +25,7 @@ class Written:
 
     path: Path
     scene: GraphScene
+    notes: tuple[str, ...] = ()  # what is not shown, or not as large as it should be
 
 
 def render(
@@ -53,8 +54,9 @@ def render(
     given = {key: value for key, value in chosen.items() if value is not None}
     selection = replace(options.selection, **given)  # type: ignore[arg-type]
     scene = graph_scene(trace, replace(options, selection=selection))
-    put(target, format_called(name).write(scene, THEMES[theme]))
-    return Written(target, scene)
+    drawn = format_called(name).write(scene, THEMES[theme])
+    put(target, drawn.content)
+    return Written(target, scene, (*scene.notes, *drawn.notes))
 
 
 def _no_format(path: Path) -> str:

@@ -79,8 +79,8 @@ def test_any_trace_is_drawn_or_refused(trace: Trace, options: GraphOptions) -> N
     assert len(set(ids)) == len(ids)
     assert {end for arrow in scene.arrows for end in (arrow.tail, arrow.head)} <= set(ids)
     assert {box.group for box in scene.boxes} <= {"", *(group.id for group in scene.groups)}
-    assert json.loads(format_called("json").write(scene, LIGHT))
-    assert format_called("dot").write(scene, LIGHT).startswith(b"digraph")
+    assert json.loads(format_called("json").write(scene, LIGHT).content)
+    assert format_called("dot").write(scene, LIGHT).content.startswith(b"digraph")
 
 
 @given(traces() | together)

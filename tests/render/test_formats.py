@@ -36,11 +36,11 @@ ALL_DETAILS = GraphOptions(saved=True, tensors=True)
 
 
 def dot_of(trace: Trace, options: GraphOptions | None = None) -> str:
-    return format_called("dot").write(graph_scene(trace, options), LIGHT).decode()
+    return format_called("dot").write(graph_scene(trace, options), LIGHT).content.decode()
 
 
 def svg_of(scene: GraphScene) -> bytes:
-    return format_called("svg").write(scene, LIGHT)
+    return format_called("svg").write(scene, LIGHT).content
 
 
 # The registry --------------------------------------------------------------------------------
@@ -186,8 +186,8 @@ def test_the_same_trace_gives_the_same_bytes() -> None:
 def test_png_and_pdf_are_what_they_say() -> None:
     scene = graph_scene(mean_of_squares())
 
-    assert format_called("png").write(scene, DARK).startswith(b"\x89PNG")
-    assert format_called("pdf").write(scene, LIGHT).startswith(b"%PDF")
+    assert format_called("png").write(scene, DARK).content.startswith(b"\x89PNG")
+    assert format_called("pdf").write(scene, LIGHT).content.startswith(b"%PDF")
 
 
 # JSON ----------------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ def test_whatever_a_program_names_json_says_it(name: str) -> None:
     trace = named(name)
     scene = graph_scene(trace, ALL_DETAILS)
 
-    document = json.loads(format_called("json").write(scene, LIGHT))
+    document = json.loads(format_called("json").write(scene, LIGHT).content)
 
     assert document["boxes"][0]["title"] == scene.boxes[0].title
     assert [box["id"] for box in document["boxes"]] == [box.id for box in scene.boxes]
@@ -229,7 +229,7 @@ def test_a_picture_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPat
 
 @needs_dot
 def test_what_graphviz_refuses_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graphviz_program, "write", lambda *_: b"digraph { oops")
+    monkeypatch.setattr(graphviz_program, "source_of", lambda *_: b"digraph { oops")
 
     with pytest.raises(RenderingError, match=r"^dot failed: Error: .*syntax error in line 1.*$"):
         svg_of(graph_scene(mean_of_squares()))

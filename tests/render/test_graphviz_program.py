@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from gradscope.render.pictures import render
 from gradscope.render.theme import THEMES
 from gradscope.scene.graph import graph_scene
 from gradscope.scene.options import GraphOptions
+from gradscope.trace.build import trace_of
+from gradscope.trace.schema import Edge, Node
 from tests.example_traces import mean_of_squares
 
 
@@ -52,3 +55,35 @@ def test_an_svg_that_cannot_be_written_is_called_by_its_own_name(
         render(mean_of_squares(), picture)
 
     assert str(told.value) == f"cannot write {picture}: No such file or directory"
+
+
+def test_a_png_that_graphviz_shrank_is_said_with_both_sizes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    header = r"\211PNG\r\n\032\n\000\000\000\rIHDR\000\000\004\000\000\000\200\000"
+    complaint = "dot: graph is too large for cairo-renderer bitmaps. Scaling by 0.25 to fit"
+    pretend(
+        tmp_path, monkeypatch, f"#!/bin/sh\ncat >&-\nprintf '{header}'\necho '{complaint}' >&2\n"
+    )
+
+    written = render(mean_of_squares(), tmp_path / "a.png")
+
+    (note,) = written.notes
+    assert note.startswith(
+        "Graphviz shrank the PNG to 25% of its size, to 1,024 × 32,768 pixels instead of 4,096 × "
+        "131,072; for text that can be read, write an SVG"
+    )
+
+
+@pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz's dot is not installed")
+def test_what_graphviz_itself_says_of_a_png_too_large_is_understood() -> None:
+    chain = trace_of(
+        *(Node(id, "A") for id in range(600)), *(Edge(id, 0, id + 1) for id in range(599))
+    )
+    scene = graph_scene(chain, GraphOptions(everything=True))
+
+    drawn = draw(scene, THEMES["light"], "png")
+
+    assert len(drawn.notes) == 1
+    assert "32,767 pixels instead of" in drawn.notes[0]
+    assert draw(scene, THEMES["light"], "svg").notes == ()

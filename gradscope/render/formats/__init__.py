@@ -13,13 +13,21 @@ from gradscope.scene.picture import GraphScene
 
 
 @dataclass(frozen=True, slots=True)
+class Drawn:
+    """A picture written down, and what there is to say of it."""
+
+    content: bytes
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Format:
     """One way to write a picture down."""
 
     name: str
     extension: str
     description: str
-    write: Callable[[GraphScene, Theme], bytes]
+    write: Callable[[GraphScene, Theme], Drawn]
     needs_dot: bool = False  # the program of Graphviz
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 import graphviz
 
-from gradscope.render.formats import Format
+from gradscope.render.formats import Drawn, Format
 from gradscope.render.html_label import box_label, caption, escaped
 from gradscope.render.text import visible
 from gradscope.render.theme import ALARMS, BIRTHS, Paint, Theme, backward_colour, heat_colour
@@ -19,8 +19,13 @@ MOST_LINES = 3
 """How many backwards an arrow has a line of its own colour for."""
 
 
-def write(scene: GraphScene, theme: Theme) -> bytes:
+def write(scene: GraphScene, theme: Theme) -> Drawn:
     """The picture as DOT source."""
+    return Drawn(source_of(scene, theme))
+
+
+def source_of(scene: GraphScene, theme: Theme) -> bytes:
+    """What Graphviz reads, to draw the picture."""
     names = {box.id: f"b{number}" for number, box in enumerate(scene.boxes)}
     graph = graphviz.Digraph(
         "gradscope",

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import orjson
 
-from gradscope.render.formats import Format
+from gradscope.render.formats import Drawn, Format
 from gradscope.render.text import visible_json
 from gradscope.render.theme import Theme
 from gradscope.scene.picture import GraphScene
 
 
-def write(scene: GraphScene, theme: Theme) -> bytes:  # noqa: ARG001  JSON has no colours
+def write(scene: GraphScene, theme: Theme) -> Drawn:  # noqa: ARG001  JSON has no colours
     """The scene as it is, field by field."""
-    return visible_json(orjson.dumps(scene, option=orjson.OPT_INDENT_2).decode()).encode()
+    text = orjson.dumps(scene, option=orjson.OPT_INDENT_2).decode()
+    return Drawn(visible_json(text).encode())
 
 
 FORMAT = Format("json", ".json", "the picture as data, for other programs", write)

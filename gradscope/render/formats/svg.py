@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from gradscope.render.formats import Format
+from gradscope.render.formats import Drawn, Format
 from gradscope.render.graphviz_program import draw
 from gradscope.render.theme import Theme
 from gradscope.scene.picture import GraphScene
 
 
-def write(scene: GraphScene, theme: Theme) -> bytes:
+def write(scene: GraphScene, theme: Theme) -> Drawn:
     """The picture as svg, drawn by Graphviz."""
     return draw(scene, theme, "svg")
 
