@@ -45,10 +45,10 @@ def took_part(trace: Trace, tasks: Collection[int] | None = None) -> Parts:
             found[node] |= found[around]
     else:  # what leads where is all there is to go by
         onward, _ = adjacency(trace)
-        for task in backwards(trace):
-            if tasks is None or task.id in tasks:
-                for node in reach(task.roots, onward):
-                    found[node].add(numbers[task.id])
+        for each in backwards(trace):
+            if tasks is None or each.id in tasks:
+                for node in reach(each.roots, onward):
+                    found[node].add(numbers[each.id])
     return Parts(
         backwards={node: tuple(sorted(each)) for node, each in found.items()},
         captured=frozenset(node for node, _ in _of_tasks(trace, Capture, tasks)),
