@@ -8,7 +8,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from gradscope.record.log import taken
+from gradscope.record.hot.log import taken
 from gradscope.trace.schema import Module, Tensor
 
 if TYPE_CHECKING:
