@@ -8,8 +8,9 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from gradscope.record.hot.log import taken
 from gradscope.trace.schema import Module, Tensor
+
+from .log import taken
 
 if TYPE_CHECKING:
     from gradscope.trace.writer import Writer
