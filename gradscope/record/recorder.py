@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import socket
 import sys
@@ -90,6 +91,7 @@ class Recording:
             watch_paths(self, on=True)
         self._before = _current()
         _set_current(self)
+        atexit.register(self.stop)  # if nobody does: the writer is closed then, too, but later
         self._on_step(0)
         return self
 
@@ -101,6 +103,7 @@ class Recording:
         if session is None:
             return
         self.session = None
+        atexit.unregister(self.stop)
         stop_watching(session.probe)
         if self.options.level == "full":
             watch_paths(self, on=False)

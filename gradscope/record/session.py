@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradscope.errors import RecordingError
 from gradscope.record.answers import Answers
 from gradscope.record.catalog import Catalog
 from gradscope.record.compiling import Compiling
@@ -71,6 +72,7 @@ class Session:
         self._calm = SOON
         self._lock = threading.RLock()
         self._flushing = False
+        self._closed = False
         self._compiled = level not in COMPILED  # or needs no compiling
         self._records = 0  # written since that was last considered
         self._compile(unused=True)
@@ -79,7 +81,7 @@ class Session:
         """Flush when the last time was long ago, so that little is lost if the program dies."""
         if time.perf_counter_ns() - self._flushed > self._calm:
             self._calm = min(2 * self._calm, CALM)
-            self.flush()
+            self._flush_if_open()
 
     def rest(self) -> None:
         """Clear the probe's lists; flush when there is much to write, or it is time."""
@@ -88,7 +90,7 @@ class Session:
                 return
             waiting = self.probe.clear()
         if waiting >= MANY:
-            self.flush()
+            self._flush_if_open()
         else:
             self.flush_if_due()
         self._compile()
@@ -109,8 +111,14 @@ class Session:
 
     def flush(self) -> None:
         """Hand all notes so far to the writer."""
+        if self._closed:
+            raise RecordingError("this recording has ended, and its notes are written")
+        self._flush_if_open()
+
+    def _flush_if_open(self) -> None:
+        """The same; after the end threads may still run that the program left behind."""
         with self._alone(wait=True) as alone:
-            if alone:
+            if alone and not self._closed:
                 self._flush()
                 self.writer.commit()
                 self._flushed = time.perf_counter_ns()
@@ -385,9 +393,10 @@ class Session:
             self.writer.block(schema.GraphTask, columns, amend=True)
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write what is left; nothing can be written after it."""
         self.contexts.finish()
         try:
             self.flush()
         finally:
+            self._closed = True
             self.numbers.retire()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import orjson
 
-from gradscope.errors import RecordingError
+from gradscope.errors import LateBlockError, RecordingError
 from gradscope.trace.assemble import Block
 from gradscope.trace.compression import packer
 from gradscope.trace.index import Entry, closing, entry
@@ -89,7 +89,7 @@ class FileWriter:
         self._written = self._before = Written()
         self._failure: OSError | None = None
         self._producer_dropped: Mapping[str, int] = {}
-        self._closed = self._stopping = False
+        self._ending = self._closed = self._stopping = False
         self._filling: Final = RLock()
         self._writing: Final = RLock()
         self._changed: Final = Condition()
@@ -119,9 +119,11 @@ class FileWriter:
 
     def block(self, row: type[Row], columns: Mapping[str, Values], amend: bool = False) -> None:  # noqa: FBT001, FBT002
         block = prepared(row, columns, amend=amend, texts=len(self._texts))
-        if block is None or self._idle():
+        if block is None or self._process != os.getpid():
             return
         with self._filling:
+            if self._ending:
+                raise LateBlockError(f"{quoted_path(self.path)} is closed", row)
             self._windows[-1].blocks.append(block)
 
     def commit(self) -> None:
@@ -149,6 +151,8 @@ class FileWriter:
     def close(self) -> None:
         if self._idle():
             return
+        with self._filling:
+            self._ending = True  # first: what comes after what is written now is never written
         self.commit()
         if self._thread is not None:
             with self._changed:
@@ -160,6 +164,7 @@ class FileWriter:
             self._finish()
         self._has_failed()
         self._closed = True
+        self._pen.close()
         os.close(self._file)
         atexit.unregister(self.close)
         if self._failure is not None:
