@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradscope.errors import RecordingError
+from gradscope.record.alone import Alone
 from gradscope.record.answers import Answers
 from gradscope.record.catalog import Catalog
 from gradscope.record.compiling import Compiling
@@ -70,8 +68,7 @@ class Session:
         self._contexts_written = 0
         self._flushed = start
         self._calm = SOON
-        self._lock = threading.RLock()
-        self._flushing = False
+        self._alone = Alone()
         self._closed = False
         self._compiled = level not in COMPILED  # or needs no compiling
         self._records = 0  # written since that was last considered
@@ -132,28 +129,6 @@ class Session:
                 recent.calls.waiting = [called(log.so_far()) for log in logs]
                 runs, singles = probe.runs.so_far(), probe.events.so_far()
                 recent.released.waiting = [released(runs, singles)]
-
-    @contextmanager
-    def _alone(self, *, wait: bool) -> Iterator[bool]:
-        """Keep others from the notes, if they are free.
-
-        They are not while another thread is at them and this one does not `wait`, or while this
-        thread is, further up: a hook, a finaliser or a signal handler interrupted it.
-        """
-        if not self._lock.acquire(blocking=wait):
-            yield False
-            return
-        try:
-            if self._flushing:
-                yield False
-                return
-            self._flushing = True
-            try:
-                yield True
-            finally:
-                self._flushing = False
-        finally:
-            self._lock.release()
 
     def _flush(self) -> None:
         """What names others goes first: threads may be noting both, and a name needs its row."""
