@@ -34,9 +34,9 @@ MANY = 1 << 16
 COMPILED = ("graph", "engine")
 """At other levels values are looked at, which takes far longer than noting."""
 
-SOON, CALM = 50_000_000, 1_000_000_000
+SOON, CALM = 50_000_000, 750_000_000
 """After so many nanoseconds notes are flushed at the next occasion, however few there are: soon at
-first, since a program may not live long; then after twice as many each time, up to the second."""
+first, since a program may not live long; then after twice as many each time, up to CALM."""
 
 
 class Session:
@@ -74,11 +74,11 @@ class Session:
         self._records = 0  # written since that was last considered
         self._compile(unused=True)
 
-    def flush_if_due(self) -> None:
+    def flush_if_due(self, *, wait: bool = True) -> None:
         """Flush when the last time was long ago, so that little is lost if the program dies."""
         if time.perf_counter_ns() - self._flushed > self._calm:
             self._calm = min(2 * self._calm, CALM)
-            self._flush_if_open()
+            self._flush_if_open(wait=wait)
 
     def rest(self) -> None:
         """Clear the probe's lists; flush when there is much to write, or it is time."""
@@ -106,19 +106,21 @@ class Session:
         probe = self.probe
         return 4 * len(probe.runs) + 3 * len(probe.moves) + len(probe.events)
 
-    def flush(self) -> None:
-        """Hand all notes so far to the writer."""
+    def flush(self) -> bool:
+        """Hand all notes so far to the writer; False if that was interrupted for this."""
         if self._closed:
             raise RecordingError("this recording has ended, and its notes are written")
-        self._flush_if_open()
+        return self._flush_if_open()
 
-    def _flush_if_open(self) -> None:
+    def _flush_if_open(self, *, wait: bool = True) -> bool:
         """The same; after the end threads may still run that the program left behind."""
-        with self._alone(wait=True) as alone:
-            if alone and not self._closed:
-                self._flush()
-                self.writer.commit()
-                self._flushed = time.perf_counter_ns()
+        with self._alone(wait=wait) as alone:
+            if not alone or self._closed:
+                return False
+            self._flush()
+            self.writer.commit()
+            self._flushed = time.perf_counter_ns()
+            return True
 
     def look_back(self) -> None:
         """Let errors be told of what has not been flushed, too."""

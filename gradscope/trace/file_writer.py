@@ -86,7 +86,7 @@ class FileWriter:
         self._texts = Texts()
         self._windows = deque([Window(1)])  # the last one is open; those before wait to be written
         self._entries: list[Entry] = []
-        self._written = self._before = Written()
+        self._written = self._before = self._unsealed = Written()
         self._failure: OSError | None = None
         self._producer_dropped: Mapping[str, int] = {}
         self._ending = self._closed = self._stopping = False
@@ -147,6 +147,25 @@ class FileWriter:
         if not self._idle():
             self._drain()
             self._has_failed()
+
+    def seal(self) -> None:
+        """Close the file as it is, for the case that the process ends here; then `unseal`."""
+        self.commit()
+        self.settle()
+        self._writing.acquire()
+        self._drain()
+        self._unsealed = self._written
+        if not self._has_failed():
+            self._finish()
+            if not self._has_failed():  # what a signal handler interrupted may reach further
+                os.ftruncate(self._file, self._written.size)
+
+    def unseal(self) -> None:
+        """It did not end: what comes now stands in the place of the end."""
+        if not self._has_failed():
+            self._written = self._unsealed
+            os.ftruncate(self._file, self._written.size)
+        self._writing.release()
 
     def close(self) -> None:
         if self._idle():
@@ -233,6 +252,19 @@ class FileWriter:
         text = closing(self._entries[: self._written.lines], end, self._written.text)
         self._append(text, self._pack(text), self._written)
 
+    def _say_why_it_ends(self, failure: OSError) -> None:
+        """`meta.cut`, in the room that what could not be written has left."""
+        texts = [
+            self._texts.intern(text) for text in ("cut", orjson.dumps(failure.strerror).decode())
+        ]
+        new = [id for id in texts if id >= self._written.strings and id not in self._written.extra]
+        row = dict(zip(("key", "value"), ([id] for id in texts), strict=True))
+        said = prepared(Meta, row, amend=False, texts=len(self._texts))
+        blocks = [*self._texts.block(new), *([said] if said else [])]
+        lines = [block_line(completed(block)) + b",\n" for block in blocks]
+        text = b"".join([*lines, window_line(self._written.windows + 1, len(blocks))])
+        self._pen.write_last(self._written.size, self._pack(text))
+
     def _confession(self, dropped: Mapping[str, int]) -> Block:
         """`meta.dropped`: what the producer left out, and what the budget did."""
         total = Counter(self._producer_dropped) + Counter(dropped)
@@ -292,6 +324,8 @@ class FileWriter:
         self._pen.wait()
         if self._failure is None and self._pen.failure is not None:
             self._failure, self._written = self._pen.failure, self._before
+            if self._written.size:
+                self._say_why_it_ends(self._failure)
         return self._failure is not None
 
 

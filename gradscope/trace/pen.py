@@ -66,15 +66,22 @@ class Pen:
             self._write(*piece)
             self._done += 1
 
+    def write_last(self, at: int, data: bytes) -> None:
+        """Write this after a failure, if there is room for it."""
+        self._put(at, data)
+
     def _write(self, at: int, data: bytes) -> None:
-        if self.failure is not None:
-            return
-        start, left = at, memoryview(data)
+        if self.failure is None:
+            self.failure = self._put(at, data)
+
+    def _put(self, start: int, data: bytes) -> OSError | None:
+        at, left = start, memoryview(data)
         try:
             while left:
                 count = os.pwrite(self._file, left, at)
                 at, left = at + count, left[count:]
         except OSError as error:
-            self.failure = error
             with suppress(OSError):
                 os.ftruncate(self._file, start)
+            return error
+        return None
