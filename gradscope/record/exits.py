@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from gradscope.record.sites import PACKAGE
-from gradscope.record.tracebacks import make_the_scripts
+from gradscope.record.hot.sites import PACKAGE
+from gradscope.record.script.tracebacks import make_the_scripts
 
 Wish = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 

@@ -18,15 +18,15 @@ import numpy as np
 import orjson
 
 from gradscope.errors import RecordingError, UsageError
-from gradscope.record.native import NativeProbe
+from gradscope.record.hot.native import NativeProbe
+from gradscope.record.hot.sites import is_ours, working_directory
 from gradscope.record.paused import Paused, is_watched, stop_watching
 from gradscope.record.process.pulse import PERIOD, Pulse
 from gradscope.record.process.sudden_ends import SuddenEnds
+from gradscope.record.script.tracebacks import described
 from gradscope.record.session import CALM, Session
-from gradscope.record.sites import is_ours, working_directory
-from gradscope.record.tracebacks import described
-from gradscope.runtime import probe
-from gradscope.runtime.dispatch.rows import watch_paths
+from gradscope.runtime.core import probe
+from gradscope.runtime.core.dispatch.operators.rows import watch_paths
 from gradscope.trace import schema
 from gradscope.trace.text import clean
 from gradscope.trace.writer import FileWriter, MemoryWriter, Writer
@@ -88,7 +88,7 @@ class Recording:
         self.session.contexts.on_step = self._on_step
         self.session.catalog.on_task_end = self._on_task_end
         if self.options.level in ("values", "full"):
-            from gradscope.record.values import watch_values
+            from gradscope.record.seen_values.look import watch_values
 
             watch_values(self.session, whole=self.options.level == "full")
         self.writer.commit()  # whatever becomes of the program, what it was is known

@@ -9,23 +9,23 @@ import numpy as np
 
 from gradscope.errors import RecordingError
 from gradscope.record.alone import Alone
-from gradscope.record.answers import Answers
-from gradscope.record.catalog import Catalog
-from gradscope.record.compiling import Compiling
-from gradscope.record.contexts import Contexts
-from gradscope.record.layouts import Layouts
-from gradscope.record.log import taken
-from gradscope.record.modules import Modules
-from gradscope.record.native import NativeProbe
-from gradscope.record.numbers import Numbers
-from gradscope.record.operators import Operators
-from gradscope.record.recent import called, released
-from gradscope.record.sites import Sites
+from gradscope.record.blame.answers import Answers
+from gradscope.record.blame.recent import called, released
+from gradscope.record.cold.catalog import Catalog
+from gradscope.record.cold.modules import Modules
+from gradscope.record.cold.operators import Operators
+from gradscope.record.hot.compiling import Compiling
+from gradscope.record.hot.contexts import Contexts
+from gradscope.record.hot.layouts import Layouts
+from gradscope.record.hot.log import taken
+from gradscope.record.hot.native import NativeProbe
+from gradscope.record.hot.numbers import Numbers
+from gradscope.record.hot.sites import Sites
 from gradscope.trace import schema
 from gradscope.trace.shorthand import tables as short
 
 if TYPE_CHECKING:
-    from gradscope.record.log import Ints, Log
+    from gradscope.record.hot.log import Ints, Log
     from gradscope.trace.writer import Writer
 
 MANY = 1 << 16

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 import pytest
+from gradscope.record.script.exits import is_beside
 
 import gradscope
-from gradscope.record.exits import is_beside
 
 HERE = f"{os.sep}home{os.sep}me{os.sep}project"
 
