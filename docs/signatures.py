@@ -1,4 +1,4 @@
-"""Write gradscope/runtime/misuse/signatures.txt: which arguments PyTorch's functions take.
+"""Write the signatures.txt of core/errors/arguments: which arguments PyTorch's functions take.
 
     python docs/signatures.py            # write it, from the stubs of the installed PyTorch
     python docs/signatures.py --check    # say whether it is up to date
@@ -18,7 +18,8 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, NamedTuple
 
-HERE = Path(__file__).resolve().parents[1] / "gradscope" / "runtime" / "misuse"
+CORE = Path(__file__).resolve().parents[1] / "gradscope" / "runtime" / "core"
+HERE = CORE / "errors" / "arguments"
 TABLE = HERE / "signatures.txt"
 
 KINDS = {

@@ -64,7 +64,7 @@ def pytest_runtest_makereport(
 def short_road() -> Generator[None]:
     """Whatever devices and modes a test used, the next one begins on the short road."""
     yield
-    state = sys.modules.get("gradscope.runtime.state")
+    state = sys.modules.get("gradscope.runtime.core.state.thread")
     if state is None:
         return
     threads = state.ThreadState

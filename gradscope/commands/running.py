@@ -31,7 +31,7 @@ def trace(
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Only the script speaks.")] = False,
 ) -> None:
     """Run a script and record its trace."""
-    from gradscope.record.run_script import TraceOptions, run_script
+    from gradscope.record.script.run_script import TraceOptions, run_script
 
     if not gc.isenabled():
         gc.freeze()  # what is there before the script need not be looked through again and again
@@ -55,7 +55,7 @@ def trace(
 def warmup(plain: Plain = False) -> None:
     """Compile all kernels now, rather than when a program first needs them."""
     from gradscope.render.waiting import waiting
-    from gradscope.runtime.kernels.warmup import warm_up
+    from gradscope.runtime.core.kernels.running.warmup import warm_up
 
     with waiting(sys.stderr, "compiling kernels", plain=plain) as tell:
         warmed = warm_up(lambda kernel: tell(f"compiling {kernel}"))

@@ -8,13 +8,14 @@ import typer
 
 from gradscope.arguments import Everything, Plain, Step, Task, TracePath, Width
 from gradscope.commands.output import load, terminal, write_bytes, write_picture
-from gradscope.errors import ExitCode, UsageError
+from gradscope.errors import UsageError
 from gradscope.scene.choices import ColorBy, GroupBy
 
 if TYPE_CHECKING:
     from gradscope.render.terminal import Terminal
 
 
+FOUND = 1
 """The exit code of a command that looked for something amiss, and found it."""
 
 
@@ -152,7 +153,7 @@ def inspect(
     else:
         out.show(report_lines(report, out.width, out.charset, 0 if everything else rows))
     if fail_on is not FailOn.NEVER and report.at_least(Severity[fail_on.name]):
-        raise typer.Exit(ExitCode.FOUND)
+        raise typer.Exit(FOUND)
 
 
 def check(trace: TracePath, plain: Plain = False, width: Width = None) -> None:
@@ -164,7 +165,7 @@ def check(trace: TracePath, plain: Plain = False, width: Width = None) -> None:
     found = violations_of(load(trace))
     out.show(violation_lines(found, out.width, out.charset))
     if found:
-        raise typer.Exit(ExitCode.FOUND)
+        raise typer.Exit(FOUND)
 
 
 def info(trace: TracePath, plain: Plain = False, width: Width = None) -> None:

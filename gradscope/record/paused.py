@@ -6,10 +6,10 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from gradscope.runtime import probe
+from gradscope.runtime.core import probe
 
 if TYPE_CHECKING:
-    from gradscope.record.native import NativeProbe
+    from gradscope.record.hot.native import NativeProbe
 
 # Note [In the middle of a call]
 # Another thread may be in the middle of a call when the recording pauses or stops. Such a call has

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradscope.runtime import missing
-from gradscope.runtime.dispatch.calls import (
+from gradscope.runtime.core.dispatch.operators.calls import (
     excluded,
     included as _IncludeDispatchKeyGuard,
     keys_of_tensor as _dispatch_keys,
     left_out as _ExcludeDispatchKeyGuard,
 )
-from gradscope.runtime.dispatch.generated import below_autograd as _AutoDispatchBelowAutograd
-from gradscope.runtime.dispatch.keys import (
+from gradscope.runtime.core.dispatch.operators.generated import (
+    below_autograd as _AutoDispatchBelowAutograd,
+)
+from gradscope.runtime.core.dispatch.operators.keys import (
     DispatchKeySet,
     Keys as DispatchKey,
     after_autograd,
 )
-from gradscope.runtime.dispatch.operator import Operator
-from gradscope.runtime.dispatch.schema import parse_schema
-from gradscope.runtime.override_protocol import (
+from gradscope.runtime.core.dispatch.operators.operator import Operator
+from gradscope.runtime.core.dispatch.operators.schema import parse_schema
+from gradscope.runtime.core.errors import missing
+from gradscope.runtime.core.state.thread import local
+from gradscope.runtime.core.tensors.tensor.overriding import (
     all_disabled as DisableTorchFunction,
     disabled as DisableTorchFunctionSubclass,
     leave_alone as _disabled_torch_function_impl,
 )
-from gradscope.runtime.state import local
 
 __all__ = [
     "DisableTorchFunction",
@@ -70,8 +72,8 @@ def _dispatch_has_kernel_for_dispatch_key(name: str, key: Any) -> bool:
 
 def _operator(name: str) -> Operator:
     if name.startswith("aten::"):
-        from gradscope.runtime.aten import aten
-        from gradscope.runtime.dispatch.rows import operator_of
+        from gradscope.runtime.core.dispatch.modes.aten import aten
+        from gradscope.runtime.core.dispatch.operators.rows import operator_of
 
         base, _, overload = name.removeprefix("aten::").partition(".")
         return operator_of(getattr(getattr(aten, base), overload or "default").rows[0])

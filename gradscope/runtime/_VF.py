@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradscope.runtime import missing
-from gradscope.runtime.ops import FUNCTIONS
+from gradscope.runtime.core.errors import missing
+from gradscope.runtime.core.ops import FUNCTIONS
 
 
 def __getattr__(name: str) -> Any:

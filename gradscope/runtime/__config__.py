@@ -6,7 +6,7 @@ import platform
 
 import numpy as np
 
-from gradscope.runtime.settings import get_num_interop_threads, get_num_threads
+from gradscope.runtime.core.state.settings import get_num_interop_threads, get_num_threads
 from gradscope.runtime.version import __version__
 
 

@@ -1,7 +1,7 @@
 """A tensor library in PyTorch's shape, on NumPy: `import gradscope.runtime as torch`.
 
-What operations there are is said in `ops`; their functions are offered here under their own names.
-What is not here says so, in the words of the line that asked for it.
+What operations there are is said in `core.ops`; their functions are offered here under their own
+names. What is not here says so, in the words of the line that asked for it.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from gradscope.runtime import autograd as autograd, missing, ops, random as random
-from gradscope.runtime.autograd.anomaly_mode import (
+from gradscope.runtime import autograd as autograd, random as random
+from gradscope.runtime.core import ops as _tables
+from gradscope.runtime.core.autograd.modes.anomaly_mode import (
     is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled,
     is_anomaly_enabled as is_anomaly_enabled,
     set_anomaly_enabled as set_anomaly_enabled,
 )
-from gradscope.runtime.autograd.grad_mode import (
+from gradscope.runtime.core.autograd.modes.grad_mode import (
     enable_grad as enable_grad,
     inference_mode as inference_mode,
     is_grad_enabled as is_grad_enabled,
@@ -25,13 +26,8 @@ from gradscope.runtime.autograd.grad_mode import (
     no_grad as no_grad,
     set_grad_enabled as set_grad_enabled,
 )
-from gradscope.runtime.creation import (
-    asarray as asarray,
-    empty_strided as empty_strided,
-    scalar_tensor as scalar_tensor,
-)
-from gradscope.runtime.devices import device as device
-from gradscope.runtime.dtypes import (
+from gradscope.runtime.core.devices.devices import device as device
+from gradscope.runtime.core.dtypes.dtypes import (
     NAMES,
     can_cast as can_cast,
     dtype as dtype,
@@ -39,33 +35,17 @@ from gradscope.runtime.dtypes import (
     promote_types as promote_types,
     set_default_dtype as set_default_dtype,
 )
-from gradscope.runtime.formats import (
+from gradscope.runtime.core.dtypes.limits import finfo as finfo, iinfo as iinfo
+from gradscope.runtime.core.dtypes.memory_formats import (
     channels_last as channels_last,
     channels_last_3d as channels_last_3d,
     contiguous_format as contiguous_format,
     memory_format as memory_format,
     preserve_format as preserve_format,
 )
-from gradscope.runtime.legacy import LEGACY_TYPES
-from gradscope.runtime.limits import finfo as finfo, iinfo as iinfo
-from gradscope.runtime.printing import set_printoptions as set_printoptions
-from gradscope.runtime.questions import (
-    get_device as get_device,
-    get_device_module as get_device_module,
-    is_complex as is_complex,
-    is_conj as is_conj,
-    is_floating_point as is_floating_point,
-    is_inference as is_inference,
-    is_neg as is_neg,
-    is_nonzero as is_nonzero,
-    is_same_size as is_same_size,
-    is_signed as is_signed,
-    is_storage as is_storage,
-    is_tensor as is_tensor,
-    numel as numel,
-    result_type as result_type,
-)
-from gradscope.runtime.random import (
+from gradscope.runtime.core.dtypes.names import typename as typename
+from gradscope.runtime.core.errors import missing
+from gradscope.runtime.core.state.default_generator import (
     Generator as Generator,
     default_generator as default_generator,
     get_rng_state as get_rng_state,
@@ -74,7 +54,7 @@ from gradscope.runtime.random import (
     seed as seed,
     set_rng_state as set_rng_state,
 )
-from gradscope.runtime.settings import (
+from gradscope.runtime.core.state.settings import (
     are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
     compile as compile,
     get_default_device as get_default_device,
@@ -94,19 +74,41 @@ from gradscope.runtime.settings import (
     strided as strided,
     use_deterministic_algorithms as use_deterministic_algorithms,
 )
-from gradscope.runtime.size import Size as Size
-from gradscope.runtime.tensor import Tensor as Tensor
-from gradscope.runtime.type_names import typename as typename
-from gradscope.runtime.version import __version__ as __version__
-from gradscope.runtime.warned import (
+from gradscope.runtime.core.state.warned import (
     is_warn_always_enabled as is_warn_always_enabled,
     set_warn_always as set_warn_always,
 )
+from gradscope.runtime.core.tensors.making.legacy import LEGACY_TYPES
+from gradscope.runtime.core.tensors.making.more_factories import (
+    asarray as asarray,
+    empty_strided as empty_strided,
+    scalar_tensor as scalar_tensor,
+)
+from gradscope.runtime.core.tensors.printing import set_printoptions as set_printoptions
+from gradscope.runtime.core.tensors.questions import (
+    get_device as get_device,
+    get_device_module as get_device_module,
+    is_complex as is_complex,
+    is_conj as is_conj,
+    is_floating_point as is_floating_point,
+    is_inference as is_inference,
+    is_neg as is_neg,
+    is_nonzero as is_nonzero,
+    is_same_size as is_same_size,
+    is_signed as is_signed,
+    is_storage as is_storage,
+    is_tensor as is_tensor,
+    numel as numel,
+    result_type as result_type,
+)
+from gradscope.runtime.core.tensors.size import Size as Size
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor as Tensor
+from gradscope.runtime.version import __version__ as __version__
 
-ops.load()
-globals().update(NAMES, **LEGACY_TYPES, **ops.offered(""))
+_tables.load()
+globals().update(NAMES, **LEGACY_TYPES, **_tables.offered(""))
 
-from gradscope.runtime.factories import (  # noqa: E402 -- after the module `tensor`, whose name it takes
+from gradscope.runtime.core.tensors.making.factories import (  # noqa: E402 -- after the module `tensor`, whose name it takes
     as_tensor as as_tensor,
     empty as empty,
     empty_like as empty_like,
@@ -119,7 +121,7 @@ from gradscope.runtime.factories import (  # noqa: E402 -- after the module `ten
     zeros as zeros,
     zeros_like as zeros_like,
 )
-from gradscope.runtime.sequences import (  # noqa: E402
+from gradscope.runtime.core.tensors.making.sequences import (  # noqa: E402
     arange as arange,
     eye as eye,
     linspace as linspace,
@@ -154,6 +156,7 @@ LATE = (
     "mps",
     "multiprocessing",
     "nn",
+    "ops",
     "optim",
     "overrides",
     "profiler",
@@ -185,20 +188,21 @@ AUTOCAST = (
     "set_autocast_dtype",
     "set_autocast_enabled",
 )
+_MEMORY = "core.tensors.memory"
 LATE_FUNCTIONS = {
     "DispatchKey": "_C",
     "DispatchKeySet": "_C",
     "GradScaler": "amp",
     "OutOfMemoryError": "cuda",
-    "TypedStorage": "typed_storage",
-    "UntypedStorage": "typed_storage",
+    "TypedStorage": f"{_MEMORY}.typed_storage",
+    "UntypedStorage": f"{_MEMORY}.typed_storage",
     "vmap": "func",
-    "from_dlpack": "exchange",
-    "from_file": "exchange",
-    "frombuffer": "exchange",
+    "from_dlpack": f"{_MEMORY}.exchange",
+    "from_file": f"{_MEMORY}.exchange",
+    "frombuffer": f"{_MEMORY}.exchange",
     "load": "serialization",
     "save": "serialization",
-    "to_dlpack": "exchange",
+    "to_dlpack": f"{_MEMORY}.exchange",
     **dict.fromkeys(AUTOCAST, "amp.autocast_mode"),
     **dict.fromkeys(
         ("bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"),
@@ -217,4 +221,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     own = {name for name, value in globals().items() if isinstance(value, ModuleType)}
-    return sorted(({*globals()} - own) | {*LATE, *LATE_FUNCTIONS, "autograd", "ops", "random"})
+    return sorted(({*globals()} - own) | {*LATE, *LATE_FUNCTIONS, "autograd", "random"})

@@ -5,7 +5,6 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from gradscope.runtime import missing
 from gradscope.runtime.compiler import (
     allow_in_graph,
     disable,
@@ -13,6 +12,7 @@ from gradscope.runtime.compiler import (
     list_backends,
     reset,
 )
+from gradscope.runtime.core.errors import missing
 
 __all__ = [
     "allow_in_graph",

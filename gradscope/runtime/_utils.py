@@ -7,7 +7,7 @@ import sys
 import traceback
 from typing import Any
 
-from gradscope.runtime import missing
+from gradscope.runtime.core.errors import missing
 
 
 class KeyErrorMessage(str):

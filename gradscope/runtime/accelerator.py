@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from gradscope.runtime import missing
-from gradscope.runtime.devices import NO_ACCELERATOR
+from gradscope.runtime.core.devices.devices import NO_ACCELERATOR
+from gradscope.runtime.core.errors import missing
 
 
 def is_available() -> bool:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from gradscope.runtime import missing
-from gradscope.runtime.settings import compile
+from gradscope.runtime.core.errors import missing
+from gradscope.runtime.core.state.settings import compile
 
 __all__ = [
     "allow_in_graph",

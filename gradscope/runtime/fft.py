@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradscope.runtime import missing, ops
+from gradscope.runtime.core import ops
+from gradscope.runtime.core.errors import missing
 
 globals().update(ops.offered("fft"))
 

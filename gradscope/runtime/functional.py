@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradscope.runtime import missing
-from gradscope.runtime.ops import FUNCTIONS
-from gradscope.runtime.public import IN_PYTHON
+from gradscope.runtime.core.dispatch.overrides.public import IN_PYTHON
+from gradscope.runtime.core.errors import missing
+from gradscope.runtime.core.ops import FUNCTIONS
 
 globals().update({name: FUNCTIONS[name] for name in IN_PYTHON if name in FUNCTIONS})
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import urlparse
 
-from gradscope.runtime import missing
+from gradscope.runtime.core.errors import missing
 
 
 class _Folder:

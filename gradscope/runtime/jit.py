@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NoReturn
 
-from gradscope.runtime import missing
+from gradscope.runtime.core.errors import missing
+from gradscope.runtime.core.state.warned import warn_once
 from gradscope.runtime.nn.modules.module import Module as ScriptModule
-from gradscope.runtime.warned import warn_once
 
 __all__ = [
     "Attribute",

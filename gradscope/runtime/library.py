@@ -13,23 +13,23 @@ from functools import partial
 from types import FrameType
 from typing import Any
 
-from gradscope.runtime import missing
-from gradscope.runtime.aten import OpOverload, aten
-from gradscope.runtime.dispatch.calls import included, left_out
-from gradscope.runtime.dispatch.custom_op import CustomOpDef, custom_op, opdef_of
-from gradscope.runtime.dispatch.infer import infer_schema
-from gradscope.runtime.dispatch.keys import DispatchKey, define_key, key_of
-from gradscope.runtime.dispatch.operator import (
+from gradscope.runtime.core.dispatch.modes.aten import OpOverload, aten
+from gradscope.runtime.core.dispatch.operators.calls import included, left_out
+from gradscope.runtime.core.dispatch.operators.custom_op import CustomOpDef, custom_op, opdef_of
+from gradscope.runtime.core.dispatch.operators.infer import infer_schema
+from gradscope.runtime.core.dispatch.operators.keys import DispatchKey, define_key, key_of
+from gradscope.runtime.core.dispatch.operators.operator import (
     FALLTHROUGH,
     Kernel,
     Operator,
     registered_fallback,
     removed_fallback,
 )
-from gradscope.runtime.dispatch.overloads import offer, withdraw
-from gradscope.runtime.dispatch.rows import is_built_in, operator_of, refresh
-from gradscope.runtime.dispatch.schema import parse_schema
-from gradscope.runtime.warned import warn_once
+from gradscope.runtime.core.dispatch.operators.overloads import offer, withdraw
+from gradscope.runtime.core.dispatch.operators.rows import is_built_in, operator_of, refresh
+from gradscope.runtime.core.dispatch.operators.schema import parse_schema
+from gradscope.runtime.core.errors import missing
+from gradscope.runtime.core.state.warned import warn_once
 
 __all__ = [
     "CustomOpDef",
@@ -193,7 +193,7 @@ def _claim(ns: str, where: str) -> None:
             "way, you can use TORCH_LIBRARY_FRAGMENT to explicitly indicate this.  Previous "
             f"registration of TORCH_LIBRARY was {_defined[ns]}; latest registration was {where}"
         )
-    from gradscope.runtime import ops
+    from gradscope.runtime.core import ops
 
     if hasattr(sys.modules.get(f"{ops.__name__}.{ns}"), "__file__"):
         raise RuntimeError(
@@ -329,7 +329,7 @@ def register_autograd(
     if found is not None:
         found.register_autograd(backward, setup_context=setup_context)
         return
-    from gradscope.runtime.dispatch.generated import autograd_kernel
+    from gradscope.runtime.core.dispatch.operators.generated import autograd_kernel
 
     ns, name = _split(op.name() if isinstance(op, OpOverload) else op)
     for operator in _found(ns, name):

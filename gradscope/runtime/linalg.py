@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradscope.runtime import missing, ops
-from gradscope.runtime.ops.matrices import LinAlgError
+from gradscope.runtime.core import ops
+from gradscope.runtime.core.errors import missing
+from gradscope.runtime.core.ops.matrix.matrices import LinAlgError
 
 __all__ = ["LinAlgError"]
 

@@ -9,11 +9,22 @@ from contextlib import contextmanager
 from functools import cache, wraps
 from typing import Any, Self
 
-from gradscope.runtime import override_protocol
-from gradscope.runtime.override_protocol import ALL, SKIP, overriders, overrides, skipped
-from gradscope.runtime.public import IN_PYTHON, members, publics, put_up_gates
-from gradscope.runtime.state import local
-from gradscope.runtime.tensor import Tensor
+from gradscope.runtime.core.dispatch.overrides.public import (
+    IN_PYTHON,
+    members,
+    publics,
+    put_up_gates,
+)
+from gradscope.runtime.core.state.thread import local
+from gradscope.runtime.core.tensors.tensor import overriding as override_protocol
+from gradscope.runtime.core.tensors.tensor.overriding import (
+    ALL,
+    SKIP,
+    overriders,
+    overrides,
+    skipped,
+)
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 __all__ = [
     "BaseTorchFunctionMode",
@@ -137,7 +148,7 @@ def _enable_torch_function() -> Iterator[None]:
 @contextmanager
 def enable_reentrant_dispatch() -> Iterator[None]:
     """Inside a dispatch mode, let calls be recorded and seen as outside of it."""
-    from gradscope.runtime.dispatch_protocol import from_the_top
+    from gradscope.runtime.core.dispatch.modes.protocol import from_the_top
 
     with from_the_top():
         yield

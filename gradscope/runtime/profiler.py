@@ -7,7 +7,8 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, NoReturn
 
-from gradscope.runtime import missing, probe
+from gradscope.runtime.core import probe
+from gradscope.runtime.core.errors import missing
 
 __all__ = ["ProfilerActivity", "profile", "record_function", "schedule"]
 

@@ -1,90 +1,25 @@
-"""The state of random numbers: seeds, and the generator calls use when they are given none."""
+"""`torch.random`: the state of random numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from gradscope.runtime.core.state.default_generator import (
+    Generator,
+    default_generator,
+    fork_rng,
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    seed,
+    set_rng_state,
+)
 
-from gradscope.runtime import devices, generator
-from gradscope.runtime.call import wrap
-
-
-class Generator(generator.Generator):
-    """A source of random numbers a program holds itself: `torch.Generator`."""
-
-    def __init__(self, device: Any = "cpu") -> None:
-        super().__init__()
-        self.device = devices.check(device)
-
-    def get_state(self) -> Any:
-        """The state as a tensor of bytes."""
-        return wrap(super().get_state())
-
-    def set_state(self, state: Any) -> Any:
-        return super().set_state(getattr(state, "_array", state))
-
-    def clone_state(self) -> Any:
-        """Another generator that will give the same numbers."""
-        return _restored(self.device, self.get_state())
-
-    def __reduce__(self) -> Any:
-        return _restored, (self.device, self.get_state())
-
-    def __repr__(self) -> str:
-        return "<torch._C.Generator object>"
-
-
-def _restored(device: Any, state: Any) -> Generator:
-    made = Generator(device)
-    made.set_state(state)
-    return made
-
-
-default_generator = Generator()
-
-
-def chosen(given: Any) -> Any:
-    """The generator a call draws from."""
-    return default_generator if given is None else given
-
-
-def manual_seed(seed: int) -> Any:
-    """Start the default generator's sequence that belongs to this seed."""
-    return default_generator.manual_seed(int(seed))
-
-
-def seed() -> int:
-    """Start a sequence nobody can foresee."""
-    return default_generator.seed()
-
-
-def initial_seed() -> int:
-    return default_generator.initial_seed()
-
-
-def get_rng_state() -> Any:
-    return default_generator.get_state()
-
-
-def set_rng_state(new_state: Any) -> None:
-    default_generator.set_state(new_state)
-
-
-@contextmanager
-def fork_rng(
-    devices: Any = None,
-    enabled: bool = True,
-    _caller: str = "fork_rng",
-    _devices_kw: str = "devices",
-    device_type: str | None = None,
-) -> Iterator[None]:
-    """Draw inside without moving on outside. All devices here draw from one generator."""
-    if not enabled:
-        yield
-        return
-    before = get_rng_state()
-    try:
-        yield
-    finally:
-        set_rng_state(before)
+__all__ = [
+    "Generator",
+    "default_generator",
+    "fork_rng",
+    "get_rng_state",
+    "initial_seed",
+    "manual_seed",
+    "seed",
+    "set_rng_state",
+]

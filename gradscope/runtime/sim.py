@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradscope.runtime import devices as _devices, streams as _streams
-from gradscope.runtime.streams import Latency, Settings
+from gradscope.runtime.core.devices import devices as _devices, streams as _streams
+from gradscope.runtime.core.devices.streams import Latency, Settings
 
 
 def set(

@@ -6,12 +6,12 @@ import os
 from collections.abc import Sequence
 from typing import IO, Any, TypeAlias
 
-from gradscope.runtime.devices import device as _device
-from gradscope.runtime.dtypes import dtype as _dtype
-from gradscope.runtime.settings import layout as _layout
-from gradscope.runtime.size import Size
-from gradscope.runtime.storage import Storage
-from gradscope.runtime.tensor import Tensor
+from gradscope.runtime.core.devices.devices import device as _device
+from gradscope.runtime.core.dtypes.dtypes import dtype as _dtype
+from gradscope.runtime.core.state.settings import layout as _layout
+from gradscope.runtime.core.tensors.memory.storage import Storage
+from gradscope.runtime.core.tensors.size import Size
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 Number: TypeAlias = int | float | bool
 Device: TypeAlias = _device | str | int | None

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import gradscope.runtime
-from gradscope.runtime import probe
-from gradscope.runtime.operation import REGISTRY
+from gradscope.runtime.core import probe
+from gradscope.runtime.core.rows.operation import REGISTRY
 
 HOME = Path(gradscope.runtime.__file__).parent
 Plant = Callable[[pytest.MonkeyPatch], None]

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import gradscope.runtime as torch
-from gradscope.record.compiled.functions import Functions
-from gradscope.record.compiled.language import Compiled
-from gradscope.record.compiled.parts import Buffer, Counter, Table, offset
-from gradscope.record.compiling import Compiling
-from gradscope.record.log import Log
+from gradscope.record.hot.compiled.functions import Functions
+from gradscope.record.hot.compiled.language import Compiled
+from gradscope.record.hot.compiled.parts import Buffer, Counter, Table, offset
+from gradscope.record.hot.compiling import Compiling
+from gradscope.record.hot.log import Log
+from gradscope.record.hot.sites import OURS
 from gradscope.record.recorder import record
-from gradscope.record.sites import OURS
-from gradscope.runtime.tensor import Tensor
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.trace.run import Trace
 from gradscope.trace.schema import Edge, Node, Op, Saved
 from gradscope.trace.spec import check

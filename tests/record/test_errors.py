@@ -16,8 +16,8 @@ import pytest
 
 from gradscope.analysis.findings import Finding
 from gradscope.analysis.report import inspect
-from gradscope.record.compiling import Compiling
-from gradscope.record.recent import WRITES, Recent
+from gradscope.record.blame.recent import WRITES, Recent
+from gradscope.record.hot.compiling import Compiling
 from gradscope.record.recorder import record
 from gradscope.trace.run import Trace
 from gradscope.trace.spec import check
@@ -276,7 +276,7 @@ def test_errors_stay_plain_and_can_be_sent_to_another_process() -> None:
 
 
 def test_what_is_kept_of_the_past_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gradscope.record.recent.MOST", 100)
+    monkeypatch.setattr("gradscope.record.blame.recent.MOST", 100)
     text = f"""{LEAF}for i in range(400):
     y = x.exp()
     y.add_(1)

@@ -66,7 +66,7 @@ print(*found())
 TWICE = """
 import sys
 from pathlib import Path
-from gradscope.record.run_script import TraceOptions, run_script
+from gradscope.record.script.run_script import TraceOptions, run_script
 HOST
 for number in range(2):
     code = run_script(TraceOptions("script.py", output=Path(f"{number}.json"))).code

@@ -113,7 +113,7 @@ def test_pytorch_of_this_process_comes_back_after_a_script(house: House) -> None
     house.write(
         "import sys\nfrom pathlib import Path\nimport torch, torch.nn\n"
         "before = {n: m for n, m in sys.modules.items() if n.startswith('torch')}\n"
-        "from gradscope.record.run_script import TraceOptions, run_script\n"
+        "from gradscope.record.script.run_script import TraceOptions, run_script\n"
         "run_script(TraceOptions('scripts/script.py', output=Path('trace.json')))\n"
         "print(before == {n: m for n, m in sys.modules.items() if n.startswith('torch')})\n",
         "looks.py",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import gradscope.runtime as torch
-from gradscope.record.compiled.functions import Functions
-from gradscope.record.numbers import LONG_WINDOW, Numbers
+from gradscope.record.hot.compiled.functions import Functions
+from gradscope.record.hot.numbers import LONG_WINDOW, Numbers
 from gradscope.record.recorder import record
-from gradscope.runtime import probe
+from gradscope.runtime.core import probe
 from gradscope.trace.schema import Op
 from gradscope.trace.spec import check
 

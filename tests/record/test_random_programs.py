@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 
 import gradscope.runtime as torch
-from gradscope.record.compiled.functions import Functions
-from gradscope.record.compiling import Compiling
+from gradscope.record.hot.compiled.functions import Functions
+from gradscope.record.hot.compiling import Compiling
 from gradscope.record.recorder import record
 from gradscope.trace import schema
 from gradscope.trace.codec import load, save

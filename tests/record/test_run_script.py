@@ -146,7 +146,7 @@ def test_a_script_begins_with_the_runtime_as_it_is_at_first(house: House) -> Non
     house.write("import torch; print(torch.ones(1).dtype, torch.rand(1).item())")
     house.write(
         "from pathlib import Path\nimport gradscope.runtime as torch\n"
-        "from gradscope.record.run_script import TraceOptions, run_script\n"
+        "from gradscope.record.script.run_script import TraceOptions, run_script\n"
         "torch.set_default_dtype(torch.float64)\n"
         "for i in range(2):\n"
         "    torch.manual_seed(i)\n"
@@ -487,7 +487,7 @@ import numpy as np
 import gradscope.runtime as runtime
 import gradscope.runtime.nn, gradscope.runtime.serialization
 from pathlib import Path
-from gradscope.record.run_script import TraceOptions, run_script
+from gradscope.record.script.run_script import TraceOptions, run_script
 import torch_before as torch
 sys.modules["torch"] = torch
 state = lambda: (

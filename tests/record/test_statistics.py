@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 
-from gradscope.record import measured, statistics as module
-from gradscope.record.measured import Measured
-from gradscope.record.statistics import FIRST, NOTHING, Statistics, statistics
-from gradscope.runtime.kernels.fast_statistics import BAD, FINITE, MEASURES, TOO_LARGE
-from gradscope.runtime.kernels.support import LARGE
+from gradscope.record.seen_values import measured, statistics as module
+from gradscope.record.seen_values.measured import Measured
+from gradscope.record.seen_values.statistics import FIRST, NOTHING, Statistics, statistics
+from gradscope.runtime.core.kernels.arrays.fast_statistics import BAD, FINITE, MEASURES, TOO_LARGE
+from gradscope.runtime.core.kernels.running.support import LARGE
 
 
 def plainly(array: Any) -> tuple[Any, ...]:

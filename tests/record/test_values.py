@@ -13,8 +13,8 @@ import pytest
 
 import gradscope.runtime as torch
 from gradscope.analysis.births import births
-from gradscope.record.measured import Measured
 from gradscope.record.recorder import record
+from gradscope.record.seen_values.measured import Measured
 from gradscope.trace.codec import load
 from gradscope.trace.run import Trace
 from gradscope.trace.schema import (

@@ -17,9 +17,9 @@ import pytest
 
 import gradscope.runtime as torch
 from gradscope.record.recorder import record
-from gradscope.runtime import probe
-from gradscope.runtime.autograd import workers
-from gradscope.runtime.streams import Settings
+from gradscope.runtime.core import probe
+from gradscope.runtime.core.autograd.engine import workers
+from gradscope.runtime.core.devices.streams import Settings
 from gradscope.trace import schema
 from gradscope.trace.run import Trace
 from gradscope.trace.spec import check

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradscope.runtime import dtypes
-from gradscope.runtime.dtypes import DIMENSIONED, NUMBER, ZERO_DIM, dtype
-from gradscope.runtime.limits import finfo, iinfo
+from gradscope.runtime.core.dtypes import dtypes
+from gradscope.runtime.core.dtypes.dtypes import DIMENSIONED, NUMBER, ZERO_DIM, dtype
+from gradscope.runtime.core.dtypes.limits import finfo, iinfo
 
 KINDS = sorted(dtypes.ALL, key=str)
 PAIRS = list(product(KINDS, KINDS))

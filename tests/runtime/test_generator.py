@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from gradscope.runtime.generator import Generator
-from gradscope.runtime.kernels import random
-from gradscope.runtime.kernels.support import LARGE, fast
+from gradscope.runtime.core.kernels.random import random
+from gradscope.runtime.core.kernels.running.support import LARGE, fast
+from gradscope.runtime.core.state.generator import Generator
 
 FLOATS = ["float32", "float64", "float16", "bfloat16"]
 SIZES = [0, 1, 7, 15, 16, 17, 31, 32, 1000]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gradscope.runtime.idx import FILES, read_idx, read_mnist
+from gradscope.standins.torchvision.datasets.idx import FILES, read_idx, read_mnist
 from tests.runtime.autograd.both import raises
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gradscope.runtime import warned
+from gradscope.runtime.core.state import warned
 from tests.runtime.autograd.both import raises, runtime
 
 CALLS = """

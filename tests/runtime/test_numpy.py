@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradscope.runtime import warned
+from gradscope.runtime.core.state import warned
 from tests.runtime.autograd.both import raises, runtime
 
 CALLS = """

@@ -656,7 +656,7 @@ def test_calls_are_not_asked_about_before_somebody_overrides() -> None:
     script = (
         "import gradscope.runtime as torch\n"
         "import gradscope.runtime.overrides, gradscope.runtime.utils.checkpoint\n"
-        "from gradscope.runtime import gates\n"
+        "from gradscope.runtime.core.dispatch.overrides import gates\n"
         "before = gates.are_up(), torch.add.__code__.co_filename.endswith('gate>')\n"
         "class Mine(torch.Tensor): pass\n"
         "print(before, gates.are_up(), torch.add.__code__.co_filename.endswith('gate>'))\n"

@@ -10,8 +10,14 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as npst
 
-from gradscope.runtime import dtypes, printing
-from gradscope.runtime.printing import PROFILES, format_tensor, get_printoptions, printoptions
+from gradscope.runtime.core.dtypes import dtypes
+from gradscope.runtime.core.tensors import printing
+from gradscope.runtime.core.tensors.printing import (
+    PROFILES,
+    format_tensor,
+    get_printoptions,
+    printoptions,
+)
 
 INF, NAN = float("inf"), float("nan")
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradscope.runtime.safetensors import SafetensorError, safe_open
-from gradscope.runtime.safetensors.torch import (
+from gradscope.standins.safetensors import SafetensorError, safe_open
+from gradscope.standins.safetensors.torch import (
     load,
     load_file,
     load_model,

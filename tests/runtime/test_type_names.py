@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gradscope import runtime
-from gradscope.runtime.dtypes import ALL
+from gradscope.runtime.core.dtypes.dtypes import ALL
 from tests.runtime.autograd.both import raises
 
 

@@ -5,9 +5,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from gradscope.runtime.core.rows.operation import REGISTRY
 
 import gradscope.runtime
+from gradscope.runtime.core.rows.operation import REGISTRY
 from gradscope.scene.kinds import KIND_OF, MEMBERS, Kind, kind_of, operation_of
 
 NODE_CLASS = re.compile(r"^class (\w+)\(Node\):", re.MULTILINE)

@@ -14,7 +14,7 @@ from gradscope.trace.schema import NONE, Error, Finding, GraphTask, Node
 
 EXCEPTION = "exception"
 PAGE = "docs/engine-errors.md#"
-"""In the last line of what the engine's errors say: see runtime/errors/declare.py."""
+"""In the last line of what the engine's errors say: see runtime/core/errors/declare.py."""
 
 
 @rule("GS301", "exception", Severity.ERROR)

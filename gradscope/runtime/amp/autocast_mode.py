@@ -10,10 +10,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from gradscope.runtime import dtypes
 from gradscope.runtime.amp import casting
-from gradscope.runtime.devices import KNOWN
-from gradscope.runtime.tensor import Tensor
+from gradscope.runtime.core.devices.devices import KNOWN
+from gradscope.runtime.core.dtypes import dtypes
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 __all__ = ["autocast", "autocast_decorator", "custom_bwd", "custom_fwd", "is_autocast_available"]
 

@@ -15,13 +15,13 @@ from threading import RLock
 from types import FunctionType
 from typing import Any
 
-from gradscope.runtime import dtypes
-from gradscope.runtime.forking import renewed
-from gradscope.runtime.gates import as_it_is, behind
-from gradscope.runtime.operation import Operation
-from gradscope.runtime.ops import FUNCTIONS, METHODS, NN_FUNCTIONS
-from gradscope.runtime.state import local
-from gradscope.runtime.tensor import Tensor
+from gradscope.runtime.core.dispatch.overrides.gates import as_it_is, behind
+from gradscope.runtime.core.dtypes import dtypes
+from gradscope.runtime.core.ops import FUNCTIONS, METHODS, NN_FUNCTIONS
+from gradscope.runtime.core.rows.operation import Operation
+from gradscope.runtime.core.state.forking import renewed
+from gradscope.runtime.core.state.thread import local
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 LOWER = frozenset({
     "_addmm_activation", "_convolution", "addbmm", "addmm", "baddbmm", "bmm", "conv1d", "conv2d",

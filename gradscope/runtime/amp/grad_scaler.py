@@ -8,10 +8,10 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from gradscope.runtime import dtypes
-from gradscope.runtime.autograd.grad_mode import no_grad
-from gradscope.runtime.factories import full
-from gradscope.runtime.tensor import Tensor
+from gradscope.runtime.core.autograd.modes.grad_mode import no_grad
+from gradscope.runtime.core.dtypes import dtypes
+from gradscope.runtime.core.tensors.making.factories import full
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 NO_SCALE = (
     "This may indicate your script did not use scaler.scale(loss or outputs) earlier in the "

@@ -1,7 +1,7 @@
-"""`torch.autograd`: the engine and everything around it, laid out part by part as PyTorch's.
+"""`torch.autograd`: the names users know of the engine and of everything around it.
 
-Tensors are built on parts of this package and other parts are built on tensors, so the names users
-know are looked up when they are first asked for.
+Tensors are built on the engine and parts of this package are built on tensors, so names are looked
+up when they are first asked for.
 """
 
 from __future__ import annotations
@@ -11,34 +11,36 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+_CORE = "gradscope.runtime.core.autograd"
 _HOMES = {
-    "_force_original_view_tracking": "grad_mode",
-    "_unsafe_preserve_version_counter": "grad_mode",
-    "BackwardCFunction": "function",
-    "Function": "function",
-    "FunctionCtx": "function",
-    "InplaceFunction": "function",
-    "NestedIOFunction": "function",
-    "Variable": "variable",
-    "backward": "roots",
-    "detect_anomaly": "anomaly_mode",
-    "enable_grad": "grad_mode",
+    "_force_original_view_tracking": f"{__name__}.grad_mode",
+    "_unsafe_preserve_version_counter": f"{__name__}.grad_mode",
+    "BackwardCFunction": f"{__name__}.function",
+    "Function": f"{__name__}.function",
+    "FunctionCtx": f"{__name__}.function",
+    "InplaceFunction": f"{__name__}.function",
+    "NestedIOFunction": f"{__name__}.function",
+    "Variable": f"{__name__}.variable",
+    "backward": f"{_CORE}.engine.roots",
+    "detect_anomaly": f"{__name__}.anomaly_mode",
+    "enable_grad": f"{__name__}.grad_mode",
+    "anomaly_mode": "",
     "function": "",
     "forward_ad": "",
     "functional": "",
-    "grad": "roots",
+    "grad": f"{_CORE}.engine.roots",
     "grad_mode": "",
-    "gradcheck": "gradcheck",
-    "gradgradcheck": "gradcheck",
+    "gradcheck": f"{__name__}.gradcheck",
+    "gradgradcheck": f"{__name__}.gradcheck",
     "graph": "",
-    "inference_mode": "grad_mode",
-    "is_grad_enabled": "grad_mode",
-    "is_multithreading_enabled": "grad_mode",
-    "no_grad": "grad_mode",
+    "inference_mode": f"{__name__}.grad_mode",
+    "is_grad_enabled": f"{_CORE}.modes.grad_mode",
+    "is_multithreading_enabled": f"{_CORE}.modes.grad_mode",
+    "no_grad": f"{__name__}.grad_mode",
     "profiler": "",
-    "set_detect_anomaly": "anomaly_mode",
-    "set_grad_enabled": "grad_mode",
-    "set_multithreading_enabled": "grad_mode",
+    "set_detect_anomaly": f"{__name__}.anomaly_mode",
+    "set_grad_enabled": f"{__name__}.grad_mode",
+    "set_multithreading_enabled": f"{__name__}.grad_mode",
     "variable": "",
 }
 
@@ -48,10 +50,10 @@ __all__ = sorted(name for name in _HOMES if not name.startswith("_"))  # noqa: P
 def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
-        from gradscope.runtime.missing import no_module_attribute
+        from gradscope.runtime.core.errors.missing import no_module_attribute
 
         raise no_module_attribute("torch.autograd", name, __dir__())
-    found = import_module(f"{__name__}.{home or name}")
+    found = import_module(home or f"{__name__}.{name}")
     value = getattr(found, name) if home else found
     globals()[name] = value
     return value

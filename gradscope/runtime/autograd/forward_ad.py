@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from gradscope.runtime.autograd import forward_grad
-from gradscope.runtime.autograd.forward_grad import ForwardADLevel
-from gradscope.runtime.autograd.grad_mode import Decorating
-from gradscope.runtime.errors import dual_tensors as errors
-from gradscope.runtime.state import local
+from gradscope.runtime.core.autograd.forward import forward_grad
+from gradscope.runtime.core.autograd.forward.forward_grad import ForwardADLevel
+from gradscope.runtime.core.autograd.modes.grad_mode import Decorating
+from gradscope.runtime.core.errors.engine import dual_tensors as errors
+from gradscope.runtime.core.state.thread import local
 
 __all__ = [
     "UnpackedDualTensor",

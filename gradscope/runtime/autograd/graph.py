@@ -6,22 +6,22 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from gradscope.runtime.autograd.custom_node import BackwardCFunction
-from gradscope.runtime.autograd.grad_mode import enable_grad
-from gradscope.runtime.autograd.multi_grad import node_of, register_multi_grad_hook
-from gradscope.runtime.autograd.mutation import allow_mutation_on_saved_tensors
-from gradscope.runtime.autograd.node import Node
-from gradscope.runtime.autograd.saving import (
+from gradscope.runtime.core.autograd.custom.custom_node import BackwardCFunction
+from gradscope.runtime.core.autograd.hooks.multi_grad import node_of, register_multi_grad_hook
+from gradscope.runtime.core.autograd.hooks.mutation import allow_mutation_on_saved_tensors
+from gradscope.runtime.core.autograd.hooks.saving import (
     disable_saved_tensors_hooks,
     save_on_cpu,
     saved_tensors_hooks,
 )
-from gradscope.runtime.errors.in_place import not_tensors
-from gradscope.runtime.errors.starting import edge_without_grad
-from gradscope.runtime.in_place import count_told_write
-from gradscope.runtime.inference import is_inference
-from gradscope.runtime.state import local
-from gradscope.runtime.tensor import Tensor
+from gradscope.runtime.core.autograd.modes.grad_mode import enable_grad
+from gradscope.runtime.core.errors.engine.in_place import not_tensors
+from gradscope.runtime.core.errors.engine.starting import edge_without_grad
+from gradscope.runtime.core.graph.node import Node
+from gradscope.runtime.core.state.thread import local
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+from gradscope.runtime.core.tensors.views.in_place import count_told_write
+from gradscope.runtime.core.tensors.views.inference import is_inference
 
 __all__ = [
     "GradientEdge",

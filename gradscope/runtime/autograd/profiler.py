@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradscope.runtime import missing, profiler
+from gradscope.runtime import profiler
+from gradscope.runtime.core.errors import missing
 from gradscope.runtime.profiler import profile, record_function
 
 __all__ = [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradscope.runtime.autograd.engine import engine
-from gradscope.runtime.tensor import Tensor
+from gradscope.runtime.core.autograd.engine.engine import engine
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 
 class VariableMeta(type):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradscope.runtime import missing
 from gradscope.runtime.backends import (
     cpu as cpu,
     cuda as cuda,
@@ -18,6 +17,7 @@ from gradscope.runtime.backends import (
     openmp as openmp,
     opt_einsum as opt_einsum,
 )
+from gradscope.runtime.core.errors import missing
 
 
 def __getattr__(name: str) -> Any:

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from gradscope.runtime import settings
-from gradscope.runtime.warned import warn
+from gradscope.runtime.core.state import settings
+from gradscope.runtime.core.state.warned import warn
 
 
 @dataclass

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gradscope.runtime import dtypes
 from gradscope.runtime.amp.legacy import autocast_of, scaler_of
+from gradscope.runtime.core.dtypes import dtypes
 
 __all__ = ["GradScaler", "autocast"]
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NoReturn
 
-from gradscope.runtime import missing
-from gradscope.runtime.devices import NO_CUDA
-from gradscope.runtime.warned import warn
+from gradscope.runtime.core.devices.devices import NO_CUDA
+from gradscope.runtime.core.errors import missing
+from gradscope.runtime.core.state.warned import warn
 
 
 def is_available() -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from gradscope.runtime import missing
+from gradscope.runtime.core.errors import missing
 
 HOMES = {
     "Bernoulli": "bernoulli", "Beta": "beta", "Binomial": "binomial",

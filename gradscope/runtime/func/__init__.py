@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradscope.runtime import missing
+from gradscope.runtime.core.errors import missing
 from gradscope.runtime.func.gradients import grad, grad_and_value, jvp, linearize, vjp
 from gradscope.runtime.func.jacobians import hessian, jacfwd, jacrev
 from gradscope.runtime.func.mapping import stack_module_state, vmap

@@ -6,11 +6,15 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from gradscope.runtime.autograd.forward_grad import ForwardADLevel, fw_grad, set_fw_grad
-from gradscope.runtime.autograd.grad_mode import enable_grad
-from gradscope.runtime.autograd.roots import grad as gradients_of
-from gradscope.runtime.factories import zeros_like
-from gradscope.runtime.tensor import Tensor
+from gradscope.runtime.core.autograd.engine.roots import grad as gradients_of
+from gradscope.runtime.core.autograd.forward.forward_grad import (
+    ForwardADLevel,
+    fw_grad,
+    set_fw_grad,
+)
+from gradscope.runtime.core.autograd.modes.grad_mode import enable_grad
+from gradscope.runtime.core.tensors.making.factories import zeros_like
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 

@@ -6,8 +6,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from gradscope.runtime.autograd.grad_mode import enable_grad
-from gradscope.runtime.factories import zeros_like
+from gradscope.runtime.core.autograd.modes.grad_mode import enable_grad
+from gradscope.runtime.core.ops import FUNCTIONS
+from gradscope.runtime.core.tensors.making.factories import zeros_like
 from gradscope.runtime.func.gradients import (
     _Depth,
     chosen_inputs,
@@ -15,7 +16,6 @@ from gradscope.runtime.func.gradients import (
     leads_elsewhere,
     without_history,
 )
-from gradscope.runtime.ops import FUNCTIONS
 from gradscope.runtime.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
-from gradscope.runtime import copying
+from gradscope.runtime.core.state.thread import ThreadState
+from gradscope.runtime.core.tensors import copying
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.nn.parameter import Parameter
-from gradscope.runtime.state import ThreadState
-from gradscope.runtime.tensor import Tensor
 
 
 def _sent(tensor: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradscope.runtime import missing
+from gradscope.runtime.core.errors import missing
 from gradscope.runtime.nn import (
     attention as attention,
     functional as functional,

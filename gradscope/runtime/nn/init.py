@@ -6,11 +6,11 @@ import math
 import warnings
 from typing import Any
 
-from gradscope.runtime.autograd.grad_mode import no_grad
-from gradscope.runtime.factories import empty_like
-from gradscope.runtime.ops import FUNCTIONS
-from gradscope.runtime.ops.choice import where
-from gradscope.runtime.ops.random import randperm
+from gradscope.runtime.core.autograd.modes.grad_mode import no_grad
+from gradscope.runtime.core.ops import FUNCTIONS
+from gradscope.runtime.core.ops.pointwise.choice import where
+from gradscope.runtime.core.ops.random.random import randperm
+from gradscope.runtime.core.tensors.making.factories import empty_like
 
 _GAINS = {
     "linear": 1.0,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradscope.runtime import copying
-from gradscope.runtime.call import wrap
-from gradscope.runtime.errors.leaves import integer_gradient
-from gradscope.runtime.factories import empty
+from gradscope.runtime.core.errors.engine.leaves import integer_gradient
+from gradscope.runtime.core.tensors import copying
+from gradscope.runtime.core.tensors.making.factories import empty
+from gradscope.runtime.core.tensors.tensor.overriding import leave_alone
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor, alias_of
+from gradscope.runtime.core.tensors.wrapping import wrap
 from gradscope.runtime.nn.uninitialized import Uninitialized, is_lazy
-from gradscope.runtime.override_protocol import leave_alone
-from gradscope.runtime.tensor import Tensor, alias_of
 
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]
 

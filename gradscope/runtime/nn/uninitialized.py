@@ -6,10 +6,10 @@ import sys
 from types import FrameType
 from typing import Any
 
-from gradscope.runtime.factories import empty
-from gradscope.runtime.gates import is_inside
-from gradscope.runtime.public import OPERATORS
-from gradscope.runtime.tensor import Tensor, alias_of
+from gradscope.runtime.core.dispatch.overrides.gates import is_inside
+from gradscope.runtime.core.dispatch.overrides.public import OPERATORS
+from gradscope.runtime.core.tensors.making.factories import empty
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor, alias_of
 
 ALLOWED = frozenset({
     "__hash__", "char", "copy_", "cpu", "cuda", "double", "float", "get_device", "half", "int",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from gradscope.runtime import missing
+from gradscope.runtime.core.errors import missing
 from gradscope.runtime.optim import lr_scheduler as lr_scheduler
 from gradscope.runtime.optim.adadelta import Adadelta as Adadelta
 from gradscope.runtime.optim.adafactor import Adafactor as Adafactor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradscope.runtime.factories import zeros_like
+from gradscope.runtime.core.tensors.making.factories import zeros_like
 from gradscope.runtime.optim.optimizer import SUPPORTED, Optimizer
 from gradscope.runtime.optim.options import WAYS, Group, checked, count, number, scalar
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradscope.runtime.factories import zeros_like
-from gradscope.runtime.limits import finfo
+from gradscope.runtime.core.dtypes.limits import finfo
+from gradscope.runtime.core.tensors.making.factories import zeros_like
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.optim.optimizer import Optimizer
 from gradscope.runtime.optim.options import Group, count, number, scalar
-from gradscope.runtime.tensor import Tensor
 
 
 class Adafactor(Optimizer):

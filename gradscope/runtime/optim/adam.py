@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradscope.runtime.factories import zeros_like
+from gradscope.runtime.core.tensors.making.factories import zeros_like
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.optim.optimizer import Optimizer
 from gradscope.runtime.optim.options import (
     Group,
@@ -17,7 +18,6 @@ from gradscope.runtime.optim.options import (
     tensors_checked,
 )
 from gradscope.runtime.optim.quick import QuickAdam
-from gradscope.runtime.tensor import Tensor
 
 
 class Adam(Optimizer):

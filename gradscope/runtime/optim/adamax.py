@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradscope.runtime.factories import zeros_like
-from gradscope.runtime.ops.choice import maximum
-from gradscope.runtime.ops.joining import cat
+from gradscope.runtime.core.calls.offered.out import written
+from gradscope.runtime.core.ops.pointwise.choice import maximum
+from gradscope.runtime.core.ops.shape.joining import cat
+from gradscope.runtime.core.tensors.making.factories import zeros_like
 from gradscope.runtime.optim.optimizer import Optimizer
 from gradscope.runtime.optim.options import (
     WAYS,
@@ -17,7 +18,6 @@ from gradscope.runtime.optim.options import (
     number,
     scalar,
 )
-from gradscope.runtime.outs import written
 
 
 class Adamax(Optimizer):

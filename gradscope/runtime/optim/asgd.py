@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradscope.runtime.factories import as_tensor, zeros_like
+from gradscope.runtime.core.tensors.making.factories import as_tensor, zeros_like
 from gradscope.runtime.optim.optimizer import Optimizer
 from gradscope.runtime.optim.options import WAYS, Group, checked, count, number, scalar
 

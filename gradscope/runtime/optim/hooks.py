@@ -8,8 +8,8 @@ from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
-from gradscope.runtime import probe
-from gradscope.runtime.removable import RemovableHandle
+from gradscope.runtime.core import probe
+from gradscope.runtime.core.state.handles import RemovableHandle
 
 _before_every: OrderedDict[int, Any] = OrderedDict()
 _after_every: OrderedDict[int, Any] = OrderedDict()

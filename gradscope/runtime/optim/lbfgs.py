@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gradscope.runtime.autograd.grad_mode import enable_grad, no_grad
-from gradscope.runtime.ops.joining import cat
+from gradscope.runtime.core.autograd.modes.grad_mode import enable_grad, no_grad
+from gradscope.runtime.core.ops.shape.joining import cat
 from gradscope.runtime.optim.line_search import Point, Search
 from gradscope.runtime.optim.optimizer import Optimizer
 from gradscope.runtime.optim.options import checked, scalar

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from gradscope.runtime.optim.optimizer import Optimizer
-from gradscope.runtime.optim.plateau import ReduceLROnPlateau
-from gradscope.runtime.optim.schedule import LRScheduler
-from gradscope.runtime.optim.schedule_cycles import (
+from gradscope.runtime.optim.schedules.cycles import (
     CosineAnnealingWarmRestarts,
     CyclicLR,
     OneCycleLR,
 )
-from gradscope.runtime.optim.schedule_several import ChainedScheduler, SequentialLR
+from gradscope.runtime.optim.schedules.plateau import ReduceLROnPlateau
+from gradscope.runtime.optim.schedules.schedule import LRScheduler
+from gradscope.runtime.optim.schedules.several import ChainedScheduler, SequentialLR
 
 __all__ = [
     "ChainedScheduler",

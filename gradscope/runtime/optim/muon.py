@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gradscope.runtime.factories import zeros_like
-from gradscope.runtime.ops.linalg import addmm
+from gradscope.runtime.core.ops.products.linalg import addmm
+from gradscope.runtime.core.tensors.making.factories import zeros_like
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.optim.optimizer import Optimizer
 from gradscope.runtime.optim.options import Group, number, scalar
-from gradscope.runtime.tensor import Tensor
 
 QUINTIC = (3.4445, -4.775, 2.0315)
 """Coefficients of a polynomial that brings singular values between 0.5 and 1.5 in a few rounds."""

@@ -7,7 +7,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from gradscope.runtime.autograd.grad_mode import enable_grad, set_grad_enabled
+from gradscope.runtime.core.autograd.modes.grad_mode import enable_grad, set_grad_enabled
+from gradscope.runtime.core.dtypes.names import typename
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.optim import quick
 from gradscope.runtime.optim.hooks import (
     register_optimizer_step_post_hook,
@@ -16,8 +18,6 @@ from gradscope.runtime.optim.hooks import (
 )
 from gradscope.runtime.optim.options import Group
 from gradscope.runtime.optim.saving import Saved
-from gradscope.runtime.tensor import Tensor
-from gradscope.runtime.type_names import typename
 
 __all__ = [
     "Optimizer",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from gradscope.runtime.dtypes import float32, float64, get_default_dtype
-from gradscope.runtime.factories import full
-from gradscope.runtime.tensor import Tensor
+from gradscope.runtime.core.dtypes.dtypes import float32, float64, get_default_dtype
+from gradscope.runtime.core.tensors.making.factories import full
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 Group = dict[str, Any]
 

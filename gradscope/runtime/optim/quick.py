@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.runtime import probe
-from gradscope.runtime.autograd.function import CustomOperation
-from gradscope.runtime.in_place import count_write
-from gradscope.runtime.kernels import stepping
+from gradscope.runtime.core import probe
+from gradscope.runtime.core.autograd.custom.function import CustomOperation
+from gradscope.runtime.core.kernels.arrays import stepping
+from gradscope.runtime.core.rows.operation import REGISTRY
+from gradscope.runtime.core.state.thread import local
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+from gradscope.runtime.core.tensors.views.in_place import count_write
 from gradscope.runtime.nn.parameter import Parameter
-from gradscope.runtime.operation import REGISTRY
 from gradscope.runtime.optim.options import Group
-from gradscope.runtime.state import local
-from gradscope.runtime.tensor import Tensor
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 ORDINARY = (Tensor, Parameter)

@@ -8,10 +8,10 @@ from copy import deepcopy
 from itertools import chain
 from typing import Any
 
-from gradscope.runtime.dtypes import float32
+from gradscope.runtime.core.dtypes.dtypes import float32
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.optim.hooks import KINDS, Hooked
 from gradscope.runtime.optim.options import Group, count
-from gradscope.runtime.tensor import Tensor
 
 
 class Saved(Hooked):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.optim.optimizer import Optimizer
 from gradscope.runtime.optim.options import Group, checked, fused_checked, number, scalar
 from gradscope.runtime.optim.quick import QuickSGD
-from gradscope.runtime.tensor import Tensor
 
 
 class SGD(Optimizer):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gradscope.runtime.factories import zeros_like
+from gradscope.runtime.core.ops.index.sparse_tables import has_sparse_gradient
+from gradscope.runtime.core.tensors.making.factories import zeros_like
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.optim.optimizer import Optimizer
 from gradscope.runtime.optim.options import Group, betas_checked, number
-from gradscope.runtime.sparse_tables import has_sparse_gradient
-from gradscope.runtime.tensor import Tensor
 
 
 class SparseAdam(Optimizer):

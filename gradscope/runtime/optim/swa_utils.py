@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable
 from copy import deepcopy
 from typing import Any
 
-from gradscope.runtime import dtypes
-from gradscope.runtime.autograd.grad_mode import no_grad
-from gradscope.runtime.factories import tensor
+from gradscope.runtime.core.autograd.modes.grad_mode import no_grad
+from gradscope.runtime.core.dtypes import dtypes
+from gradscope.runtime.core.ops import FUNCTIONS
+from gradscope.runtime.core.tensors.making.factories import tensor
 from gradscope.runtime.nn.modules.batchnorm import _BatchNorm
 from gradscope.runtime.nn.modules.module import Module
-from gradscope.runtime.ops import FUNCTIONS
 from gradscope.runtime.optim.options import number
-from gradscope.runtime.optim.schedule import LRScheduler, for_each_group
+from gradscope.runtime.optim.schedules.schedule import LRScheduler, for_each_group
 
 __all__ = [
     "SWALR",

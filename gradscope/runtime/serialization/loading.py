@@ -11,12 +11,12 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from gradscope.runtime.core.tensors.memory.storage import Storage
+from gradscope.runtime.core.tensors.memory.typed_storage import TypedStorage
 from gradscope.runtime.serialization import safe_globals
 from gradscope.runtime.serialization.archive import Archive, is_path, opened
 from gradscope.runtime.serialization.locations import Restore, restoring
 from gradscope.runtime.serialization.names import NAMES, PLAIN, StorageType
-from gradscope.runtime.storage import Storage
-from gradscope.runtime.typed_storage import TypedStorage
 
 _BLOCKED: Final = frozenset({"nt", "os", "posix", "sys"})
 _DAMAGES: Final = (EOFError, IndexError, KeyError, UnicodeDecodeError)

@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from gradscope.runtime.devices import check, device
-from gradscope.runtime.state import ThreadState
-from gradscope.runtime.storage import Storage
+from gradscope.runtime.core.devices.devices import check, device
+from gradscope.runtime.core.state.thread import ThreadState
+from gradscope.runtime.core.tensors.memory.storage import Storage
 
 Restore = Callable[[Storage, str], Storage]
 

@@ -8,10 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gradscope.runtime import copying, devices, dtypes, settings
+from gradscope.runtime.core.devices import devices
+from gradscope.runtime.core.dtypes import dtypes
+from gradscope.runtime.core.state import settings
+from gradscope.runtime.core.tensors import copying
+from gradscope.runtime.core.tensors.size import Size
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.nn.parameter import Parameter
-from gradscope.runtime.size import Size
-from gradscope.runtime.tensor import Tensor
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ import pickle
 from types import FunctionType
 from typing import Any, ClassVar
 
-from gradscope.runtime.dtypes import dtype
+from gradscope.runtime.core.dtypes.dtypes import dtype
+from gradscope.runtime.core.tensors.memory.typed_storage import TypedStorage
 from gradscope.runtime.serialization import archive
 from gradscope.runtime.serialization.names import PYTORCHS, StorageType, storage_type
-from gradscope.runtime.typed_storage import TypedStorage
 
 
 def save(

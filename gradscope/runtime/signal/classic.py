@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradscope.runtime import dtypes
+from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.signal import windows
 
 

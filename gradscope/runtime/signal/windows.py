@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.runtime import devices, dtypes
-from gradscope.runtime.factories import made
-from gradscope.runtime.kernels import bessel
-from gradscope.runtime.settings import strided
+from gradscope.runtime.core.devices import devices
+from gradscope.runtime.core.dtypes import dtypes
+from gradscope.runtime.core.kernels.special import bessel
+from gradscope.runtime.core.state.settings import strided
+from gradscope.runtime.core.tensors.making.factories import made
 
 __all__ = [
     "bartlett",

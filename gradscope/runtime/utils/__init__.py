@@ -23,7 +23,7 @@ __all__ = list(_MODULES)
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(f"{__name__}.{name}")
-    from gradscope.runtime.missing import no_module_attribute
+    from gradscope.runtime.core.errors.missing import no_module_attribute
 
     raise no_module_attribute("torch.utils", name, __dir__())
 

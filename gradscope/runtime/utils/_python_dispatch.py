@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Self
 
-from gradscope.runtime.public import put_up_gates
-from gradscope.runtime.state import local
+from gradscope.runtime.core.dispatch.overrides.public import put_up_gates
+from gradscope.runtime.core.state.thread import local
 
 __all__ = [
     "TorchDispatchMode",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from gradscope.runtime import missing
+from gradscope.runtime.core.errors import missing
 
 PyTree = Any
 

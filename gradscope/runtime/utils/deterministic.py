@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
-from gradscope.runtime import settings
+from gradscope.runtime.core.state import settings
 
 
 class _Deterministic(ModuleType):

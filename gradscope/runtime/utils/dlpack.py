@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradscope.runtime.exchange import from_dlpack, to_dlpack
-from gradscope.runtime.tensor_sharing import DLDeviceType
+from gradscope.runtime.core.tensors.memory.exchange import from_dlpack, to_dlpack
+from gradscope.runtime.core.tensors.tensor.sharing import DLDeviceType
 
 __all__ = ["DLDeviceType", "from_dlpack", "to_dlpack"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from gradscope.runtime.copying import warn_if_has_hooks
-from gradscope.runtime.nn.modules.backward_hook import BackwardHook
-from gradscope.runtime.removable import RemovableHandle
+from gradscope.runtime.core.state.handles import RemovableHandle
+from gradscope.runtime.core.tensors.copying import warn_if_has_hooks
+from gradscope.runtime.nn.modules.module_parts.backward_hook import BackwardHook
 
 __all__ = ["BackwardHook", "RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
 

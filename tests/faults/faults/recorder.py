@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from gradscope.record import catalog, native, session
+from gradscope.record import session
+from gradscope.record.cold import catalog
+from gradscope.record.hot import native
 from gradscope.trace.shorthand import runs
 from tests.faults.planting import Plant
 

@@ -6,13 +6,9 @@ from typing import Any
 
 import pytest
 
-from gradscope.runtime.autograd import (
-    accumulate_grad,
-    evaluate,
-    graph_task,
-    input_buffer,
-)
-from gradscope.runtime.autograd.engine import Engine
+from gradscope.runtime.core.autograd.engine import accumulate_grad, evaluate, graph_task
+from gradscope.runtime.core.autograd.engine.engine import Engine
+from gradscope.runtime.core.graph import input_buffer
 from tests.faults.planting import Plant, line
 
 
@@ -61,66 +57,72 @@ def forgetting_post_hooks(monkeypatch: pytest.MonkeyPatch) -> None:
 ORDER: dict[str, Plant] = {
     "a count off by one": counting_off_by_one,
     "the oldest node first": line(
-        "autograd.evaluate.evaluate_function",
+        "core.autograd.engine.evaluate.evaluate_function",
         "task.base_key - following.sequence_nr",
         "task.base_key + following.sequence_nr",
     ),
     "leaves that run last": line(
-        "autograd.accumulate_grad.AccumulateGrad.__init__",
+        "core.autograd.engine.accumulate_grad.AccumulateGrad.__init__",
         "self.sequence_nr = LAST",
         "self.sequence_nr = 0",
     ),
     "an inner backward that is not deeper": line(
-        "autograd.engine.Engine.execute",
+        "core.autograd.engine.engine.Engine.execute",
         "state.task.reentrant_depth + 1",
-        "state.task.reentrant_depth",
+        "core.state.thread.task.reentrant_depth",
     ),
     "roots and their gradients mixed up": line(
-        "autograd.engine._root", "root.outputs = tuple(grads)", "root.outputs = tuple(grads)[::-1]"
+        "core.autograd.engine.engine._root",
+        "root.outputs = tuple(grads)",
+        "root.outputs = tuple(grads)[::-1]",
     ),
     "a seed that is two": line(
-        "autograd.roots._implicit", "np.ones(shape, dtype)", "np.ones(shape, dtype) * 2"
+        "core.autograd.engine.roots._implicit", "np.ones(shape, dtype)", "np.ones(shape, dtype) * 2"
     ),
 }
 
 ASKED: dict[str, Plant] = {
     "nodes that nobody needs run": line(
-        "autograd.engine.Engine.execute", "if outputs:", "if outputs and accumulate_grad:"
+        "core.autograd.engine.engine.Engine.execute",
+        "if outputs:",
+        "if outputs and accumulate_grad:",
     ),
     "a need that is not passed on": line(
-        "autograd.engine.Engine.init_to_execute",
+        "core.autograd.engine.engine.Engine.init_to_execute",
         "info[child].should_execute()",
         "info[child].needed",
     ),
     "a graph that is cut off one level too early": line(
-        "autograd.engine.Engine.compute_dependencies",
+        "core.autograd.engine.engine.Engine.compute_dependencies",
         "node.topological_nr < lowest",
         "node.topological_nr <= lowest + 1",
     ),
     "captures that all have the same place": line(
-        "autograd.engine.Engine.init_to_execute", "Capture(nr, index)", "Capture(nr, 0)"
+        "core.autograd.engine.engine.Engine.init_to_execute", "Capture(nr, index)", "Capture(nr, 0)"
     ),
     "a capture of the first output only": line(
-        "autograd.engine.Engine.init_to_execute", "Capture(nr, index)", "Capture(0, index)"
+        "core.autograd.engine.engine.Engine.init_to_execute",
+        "Capture(nr, index)",
+        "Capture(0, index)",
     ),
     "a captured gradient that has been through the hooks": line(
-        "autograd.evaluate.evaluate_attended",
+        "core.autograd.engine.evaluate.evaluate_attended",
         "None if entry is None or not entry.needed else list(inputs)",
         "None",
     ),
     "an unused input that nobody mentions": line(
-        "autograd.roots._refuse_unused", "if gradient is None:", "if False:"
+        "core.autograd.engine.roots._refuse_unused", "if gradient is None:", "if False:"
     ),
     "no place for an input that was never reached": line(
-        "autograd.roots._wanted_edge",
+        "core.autograd.engine.roots._wanted_edge",
         "made = Identity()",
         "raise RuntimeError('not have been used')",
     ),
     "inputs of `backward` that get no gradient": line(
-        "autograd.roots._run", "tensor.retain_grad()", "pass"
+        "core.autograd.engine.roots._run", "tensor.retain_grad()", "pass"
     ),
     "nothing asked for, which is taken for everything": line(
-        "autograd.roots._inputs", "if not wanted:", "if False:"
+        "core.autograd.engine.roots._inputs", "if not wanted:", "if False:"
     ),
 }
 
@@ -128,17 +130,17 @@ KEPT: dict[str, Plant] = {
     "nothing is released": keeps(True),
     "everything is released at once": keeps(False),
     "a graph that is kept unless it is wanted": line(
-        "autograd.roots.run_backward",
+        "core.autograd.engine.roots.run_backward",
         "create_graph if retain_graph is None else retain_graph",
         "create_graph if retain_graph is None else not retain_graph",
     ),
     "a gradient's graph that is not kept": line(
-        "autograd.roots.grad",
+        "core.autograd.engine.roots.grad",
         "create_graph if retain_graph is None",
         "False if retain_graph is None",
     ),
     "a node that releases before it runs": line(
-        "autograd.evaluate.evaluate_function",
+        "core.autograd.engine.evaluate.evaluate_function",
         "outputs = node.run_arrays(inputs) if raw",
         "node._saved = node._saved if task.keep_graph else None\n"
         "        outputs = node.run_arrays(inputs) if raw",
@@ -149,32 +151,34 @@ SUMS: dict[str, Plant] = {
     "a gradient that is not cloned": not_cloning,
     "a sum into memory others see": summing_in_place,
     "a sum that forgets what was there": line(
-        "autograd.input_buffer.add", "buffer[nr] = before + grad", "buffer[nr] = grad"
+        "core.graph.input_buffer.add", "buffer[nr] = before + grad", "buffer[nr] = grad"
     ),
     "an undefined gradient that wipes out another": line(
-        "autograd.input_buffer.add",
+        "core.graph.input_buffer.add",
         "if grad is None:\n",
         "if grad is None:\n        buffer[nr] = None\n",
     ),
     "a sum over the wrong dims": line(
-        "autograd.validate.sum_to_shape",
+        "core.autograd.engine.validate.sum_to_shape",
         "tuple(range(lead))",
         "tuple(range(array.ndim - lead, array.ndim))",
     ),
     "a mean over the dims": line(
-        "autograd.validate.sum_to_shape",
+        "core.autograd.engine.validate.sum_to_shape",
         "array.sum(axis=axes, keepdims=True)",
         "array.mean(axis=axes, keepdims=True)",
     ),
     "a gradient sent to the wrong input": line(
-        "autograd.evaluate.wide_buffer", "buffer[nr] = grad", "buffer[0] = grad"
+        "core.autograd.engine.evaluate.wide_buffer", "buffer[nr] = grad", "buffer[0] = grad"
     ),
-    "a dtype that is not cast": line("autograd.validate.fitted", "if kind != dtype:", "if False:"),
+    "a dtype that is not cast": line(
+        "core.autograd.engine.validate.fitted", "if kind != dtype:", "if False:"
+    ),
     "any shape will do": line(
-        "autograd.validate.fitted", "if not expandable(shape, found):", "if False:"
+        "core.autograd.engine.validate.fitted", "if not expandable(shape, found):", "if False:"
     ),
     "a conjugate that is forgotten": line(
-        "autograd.validate.apply",
+        "core.autograd.engine.validate.apply",
         "[_conj(g) for g in run(node, [_conj(g) for g in grads], raw=raw)]",
         "run(node, grads, raw=raw)",
     ),
@@ -182,48 +186,52 @@ SUMS: dict[str, Plant] = {
 
 LEAVES: dict[str, Plant] = {
     "an old gradient that is overwritten": line(
-        "autograd.accumulate_grad.AccumulateGrad._accumulate_array",
+        "core.autograd.engine.accumulate_grad.AccumulateGrad._accumulate_array",
         "np.add(target, grad, out=target)",
         "target[...] = grad",
     ),
     "a gradient that is added out of place": line(
-        "autograd.accumulate_grad.AccumulateGrad._accumulate_array",
+        "core.autograd.engine.accumulate_grad.AccumulateGrad._accumulate_array",
         "np.add(target, grad, out=target)",
         "before._array = np.add(target, grad)",
     ),
     "a sum in `.grad` that nobody counts": line(
-        "autograd.accumulate_grad.AccumulateGrad._accumulate_array",
+        "core.autograd.engine.accumulate_grad.AccumulateGrad._accumulate_array",
         'count_write(before, "AccumulateGrad")',
         "pass",
     ),
     "a gradient with a graph that is added in place": line(
-        "autograd.accumulate_grad.AccumulateGrad._accumulate_tensor",
+        "core.autograd.engine.accumulate_grad.AccumulateGrad._accumulate_tensor",
         "meta.grad = meta.grad + grad",
         "meta.grad.data += grad",
     ),
     "a gradient with a graph that is not copied": line(
-        "autograd.accumulate_grad.AccumulateGrad._accumulate_tensor",
+        "core.autograd.engine.accumulate_grad.AccumulateGrad._accumulate_tensor",
         "meta.grad = self._copied(grad)",
         "meta.grad = grad",
     ),
     "a first gradient that two leaves share": line(
-        "autograd.accumulate_grad.AccumulateGrad._accumulate_array",
+        "core.autograd.engine.accumulate_grad.AccumulateGrad._accumulate_array",
         "if alone and owns(grad)",
         "if owns(grad)",
     ),
     "a gradient laid out as it came": line(
-        "autograd.accumulate_grad.AccumulateGrad._accumulate_array", "and self._fits(grad)", ""
+        "core.autograd.engine.accumulate_grad.AccumulateGrad._accumulate_array",
+        "and self._fits(grad)",
+        "",
     ),
     "a copy that is not laid out as the leaf": line(
-        "autograd.accumulate_grad.AccumulateGrad._laid_out", "if dense(leaf)", "if not dense(leaf)"
+        "core.autograd.engine.accumulate_grad.AccumulateGrad._laid_out",
+        "if dense(leaf)",
+        "if not dense(leaf)",
     ),
     "an undefined gradient that becomes zeros": line(
-        "autograd.accumulate_grad.AccumulateGrad.run_arrays",
+        "core.autograd.engine.accumulate_grad.AccumulateGrad.run_arrays",
         "grad = grads[0]",
         "grad = np.zeros_like(self.variable._array) if grads[0] is None else grads[0]",
     ),
     "hooks before the gradient is there": line(
-        "autograd.accumulate_grad.AccumulateGrad.run_arrays",
+        "core.autograd.engine.accumulate_grad.AccumulateGrad.run_arrays",
         "grad = grads[0]\n",
         "grad = grads[0]\n    if self.variable._meta.post_accumulate_hooks:\n"
         "        self._run_hooks(self.variable._meta.post_accumulate_hooks)\n",
@@ -237,29 +245,31 @@ HEARD: dict[str, Plant] = {
 
 ENDS: dict[str, Plant] = {
     "a mode that a failed backward leaves behind": line(
-        "autograd.engine.Engine.thread_main",
+        "core.autograd.engine.engine.Engine.thread_main",
         "state.task, state.node, state.grad_enabled = before",
         "state.task, state.node, _ = before",
     ),
     "gradients are on in every backward": line(
-        "autograd.engine.Engine.thread_main", "owner.create_graph, 0", "True, 0"
+        "core.autograd.engine.engine.Engine.thread_main", "owner.create_graph, 0", "True, 0"
     ),
-    "an error that is lost": line("autograd.engine.Engine.execute", "_raise_from(task)", "pass"),
+    "an error that is lost": line(
+        "core.autograd.engine.engine.Engine.execute", "_raise_from(task)", "pass"
+    ),
     "a failed backward that goes on": line(
-        "autograd.engine.Engine.thread_main", "if owner.error is None:", "if True:"
+        "core.autograd.engine.engine.Engine.thread_main", "if owner.error is None:", "if True:"
     ),
     "a callback that is run twice": line(
-        "autograd.engine.Engine.complete",
+        "core.autograd.engine.engine.Engine.complete",
         "function()\n",
         "function()\n                function()\n",
     ),
     "callbacks that may not queue more": line(
-        "autograd.engine.Engine.complete",
+        "core.autograd.engine.engine.Engine.complete",
         "while done < len(task.final_callbacks):",
         "if task.final_callbacks:",
     ),
     "a callback of the outer backward": line(
-        "autograd.engine.Engine.queue_callback",
+        "core.autograd.engine.engine.Engine.queue_callback",
         "task = local.state.task",
         "task = local.state.task and (local.state.task.parent or local.state.task)",
     ),

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from tests.faults.planting import Plant, line
 
-TAKE = "autograd.workers._take_and_run"
-HAND_ON = "autograd.evaluate_shared._hand_on"
+TAKE = "core.autograd.engine.workers._take_and_run"
+HAND_ON = "core.autograd.engine.evaluate_shared._hand_on"
 
 THREADS: dict[str, Plant] = {
     "a device's nodes that the caller runs": line(
-        "autograd.workers.queue_for", "return queue", "return task.cpu_ready_queue"
+        "core.autograd.engine.workers.queue_for", "return queue", "return task.cpu_ready_queue"
     ),
     "one worker for all devices": line(
-        "autograd.workers.queue_for",
+        "core.autograd.engine.workers.queue_for",
         "worker = _workers[where.index or 0] = Worker(engine, where.index or 0)",
         "worker = _workers[where.index or 0] = next(iter(_workers.values()), None) or "
         "Worker(engine, 0)",
     ),
     "a worker without the modes of the caller": line(TAKE, "state.carry(task.modes)", "pass"),
     "a worker that keeps the modes of the caller": line(
-        "autograd.workers.serve", "state.put_back(modes)", "pass"
+        "core.autograd.engine.workers.serve", "state.put_back(modes)", "pass"
     ),
     "a worker in which gradients are always on": line(
         TAKE, "state.grad_enabled, state.node = task.create_graph, node", "state.node = node"
@@ -29,7 +29,7 @@ THREADS: dict[str, Plant] = {
     "a count of nodes that is lost": line(TAKE, "task.outstanding_tasks -= 1", "pass"),
     "an owner that nobody wakes": line(TAKE, "task.cpu_ready_queue.put_empty(task)", "pass"),
     "a nested backward that is no deeper on a queue": line(
-        "autograd.ready_queue.ReadyQueue.put", "task.base_key - node", "-node"
+        "core.autograd.engine.ready_queue.ReadyQueue.put", "task.base_key - node", "-node"
     ),
     "a node that waits for one gradient less": line(
         HAND_ON, "task.dependencies[following] - 1", "task.dependencies[following] - 2"
@@ -41,10 +41,12 @@ THREADS: dict[str, Plant] = {
         HAND_ON, "how = add(buffer, nr, grad, task.raw)", "buffer[nr] = grad"
     ),
     "an anomaly that no worker looks for": line(
-        "autograd.evaluate_shared.evaluate_shared", "if task.state.anomaly:", "if False:"
+        "core.autograd.engine.evaluate_shared.evaluate_shared",
+        "if task.state.anomaly:",
+        "if False:",
     ),
     "what a worker returned, unseen": line(
-        "autograd.evaluate_shared.evaluate_shared",
+        "core.autograd.engine.evaluate_shared.evaluate_shared",
         "validate_outputs(node, outputs, raw=task.raw)",
         "list(outputs)",
     ),

@@ -11,136 +11,164 @@ SEND, THROW = (
 
 HOOKS: dict[str, Plant] = {
     "a hook that is called twice": line(
-        "autograd.hooks.run_tensor_hooks",
+        "core.autograd.hooks.hooks.run_tensor_hooks",
         "made = hook(grad)",
         "made = hook(grad)\n        made = hook(grad)",
     ),
     "a replaced gradient that is ignored": line(
-        "autograd.hooks.run_tensor_hooks",
+        "core.autograd.hooks.hooks.run_tensor_hooks",
         "grad = checked(made, grad, hook)",
         "checked(made, grad, hook)",
     ),
     "the newest hook first": line(
-        "autograd.hooks.run_tensor_hooks", "list(hooks.values())", "list(hooks.values())[::-1]"
+        "core.autograd.hooks.hooks.run_tensor_hooks",
+        "list(hooks.values())",
+        "list(hooks.values())[::-1]",
     ),
     "hooks that may not be removed while they run": line(
-        "autograd.hooks.run_tensor_hooks", "list(hooks.values())", "hooks.values()"
+        "core.autograd.hooks.hooks.run_tensor_hooks", "list(hooks.values())", "hooks.values()"
     ),
     "a hook that cannot be removed": line(
-        "removable.RemovableHandle.remove", "found.pop(self.id, None)", "pass"
+        "core.state.handles.RemovableHandle.remove", "found.pop(self.id, None)", "pass"
     ),
     "a pre-hook that sees what the one before it saw": line(
-        "autograd.hooks.run_pre_hooks", "made = hook(grads)", "made = hook(_wrapped(values, raw))"
+        "core.autograd.hooks.hooks.run_pre_hooks",
+        "made = hook(grads)",
+        "made = hook(_wrapped(values, raw))",
     ),
     "a post-hook given its gradients the wrong way round": line(
-        "autograd.hooks.run_post_hooks", "hook(results, sources)", "hook(sources, results)"
+        "core.autograd.hooks.hooks.run_post_hooks",
+        "hook(results, sources)",
+        "hook(sources, results)",
     ),
     "a post-hook that replaces nothing": line(
-        "autograd.hooks.run_post_hooks", "results = _replaced(made, results, hook)", "pass"
+        "core.autograd.hooks.hooks.run_post_hooks",
+        "results = _replaced(made, results, hook)",
+        "pass",
     ),
     "a hook that may change the size": line(
-        "autograd.hooks.checked", "if made._array.shape != before._array.shape:", "if False:"
+        "core.autograd.hooks.hooks.checked",
+        "if made._array.shape != before._array.shape:",
+        "if False:",
     ),
     "a hook that may change the type": line(
-        "autograd.hooks.checked", "if made._array.dtype != before._array.dtype:", "if False:"
+        "core.autograd.hooks.hooks.checked",
+        "if made._array.dtype != before._array.dtype:",
+        "if False:",
     ),
     "a hook that may return anything": line(
-        "autograd.hooks.checked", "if not isinstance(made, Tensor):", "if False:"
+        "core.autograd.hooks.hooks.checked", "if not isinstance(made, Tensor):", "if False:"
     ),
     "any number of values from a hook": line(
-        "autograd.hooks._replaced", "if len(made) != len(before):", "if False:"
+        "core.autograd.hooks.hooks._replaced", "if len(made) != len(before):", "if False:"
     ),
     "a hook where no gradient will come": line(
-        "autograd.hooks.register_hook", "if not tensor.requires_grad:", "if False:"
+        "core.autograd.hooks.hooks.register_hook", "if not tensor.requires_grad:", "if False:"
     ),
     "one list of hooks for all outputs": line(
-        "autograd.hooks.hooks_of", "append((nr, meta.hooks))", "append((0, meta.hooks))"
+        "core.autograd.hooks.hooks.hooks_of", "append((nr, meta.hooks))", "append((0, meta.hooks))"
     ),
     "a kept gradient that keeps its tensor alive": line(
-        "autograd.hooks.retain_grad", "weakref.ref(tensor)", "lambda: tensor"
+        "core.autograd.hooks.hooks.retain_grad", "weakref.ref(tensor)", "lambda: tensor"
     ),
     "a kept gradient that somebody else holds": line(
-        "autograd.hooks.retain_grad", "grad.clone() if", "grad if"
+        "core.autograd.hooks.hooks.retain_grad", "grad.clone() if", "grad if"
     ),
     "a kept gradient that does not add up": line(
-        "autograd.hooks.retain_grad", "fields.grad + grad", "grad"
+        "core.autograd.hooks.hooks.retain_grad", "fields.grad + grad", "grad"
     ),
     "a hook on many tensors that fires early": line(
-        "autograd.multi_grad._on_all", "counts[task] == expected[task]", "counts[task] == 1"
+        "core.autograd.hooks.multi_grad._on_all",
+        "counts[task] == expected[task]",
+        "counts[task] == 1",
     ),
     "a hook on many tensors that waits for those that never come": line(
-        "autograd.multi_grad._on_all", "sum(_will_run(task, node) for node in nodes)", "len(nodes)"
+        "core.autograd.hooks.multi_grad._on_all",
+        "sum(_will_run(task, node) for node in nodes)",
+        "len(nodes)",
     ),
     "a hook on any tensor that fires for each": line(
-        "autograd.multi_grad._on_first", "if not known:", "if True:"
+        "core.autograd.hooks.multi_grad._on_first", "if not known:", "if True:"
     ),
 }
 
 FUNCTIONS: dict[str, Plant] = {
     "a forward that records": line(
-        "autograd.function.Function.apply",
+        "core.autograd.custom.function.Function.apply",
         "with untracked() if dual else no_grad():",
         "if True:",
     ),
     "gradients that are made up although nobody wants them": line(
-        "autograd.function.BackwardCFunction.run_tensors",
+        "core.autograd.custom.function.BackwardCFunction.run_tensors",
         "if self._materialize_grads else grads",
         "if True else grads",
     ),
     "gradients that are not made up": line(
-        "autograd.function.BackwardCFunction._materialized",
+        "core.autograd.custom.function.BackwardCFunction._materialized",
         "if grad is None and info is not None",
         "if False",
     ),
     "needs of gradients that are all true": line(
-        "autograd.function._context", "and v.requires_grad for v in args", "for v in args"
+        "core.autograd.custom.function._context",
+        "and v.requires_grad for v in args",
+        "for v in args",
     ),
     "a ctx that keeps its tensors": line(
-        "autograd.function.BackwardCFunction.release_variables", "self._saved = None", "pass"
+        "core.autograd.custom.function.BackwardCFunction.release_variables",
+        "self._saved = None",
+        "pass",
     ),
     "a saved output that holds its own node": line(
-        "autograd.function._kept", "if edge is not None and edge[0] is ctx:", "if False:"
+        "core.autograd.custom.function._kept",
+        "if edge is not None and edge[0] is ctx:",
+        "if False:",
     ),
     "too many gradients from a backward": line(
-        "autograd.function.BackwardCFunction._checked",
+        "core.autograd.custom.function.BackwardCFunction._checked",
         "if len(results) != wanted:",
         "if len(results) < wanted:",
     ),
     "surplus Nones that are counted": line(
-        "autograd.function.BackwardCFunction._checked", "results = results[:wanted]", "pass"
+        "core.autograd.custom.function.BackwardCFunction._checked",
+        "results = results[:wanted]",
+        "pass",
     ),
     "an input that is returned and is the same object": line(
-        "autograd.returned._Output.differentiable",
+        "core.autograd.custom.returned._Output.differentiable",
         "alias(tensor) if self.is_input else tensor",
         "tensor",
     ),
     "a written input that is returned as another object": line(
-        "autograd.returned._Output.differentiable", "return tensor\n", "return alias(tensor)\n"
+        "core.autograd.custom.returned._Output.differentiable",
+        "return tensor\n",
+        "return alias(tensor)\n",
     ),
     "a write that a custom function made and nobody counts": line(
-        "autograd.returned._written", "count_told_write(tensor, writer)", "pass"
+        "core.autograd.custom.returned._written", "count_told_write(tensor, writer)", "pass"
     ),
     "a written input that need not be returned": line(
-        "autograd.returned.record_history",
+        "core.autograd.custom.returned.record_history",
         "if not dirty <= {id(value) for value in outputs}:",
         "if False:",
     ),
     "a leaf that a custom function may write to": line(
-        "autograd.returned._Output._rewritten",
+        "core.autograd.custom.returned._Output._rewritten",
         "if tensor.is_leaf_so_far() and tensor.requires_grad:",
         "if False:",
     ),
     "a view from a custom function that may be written to": line(
-        "autograd.returned._views", "value._meta.creation = creation", "pass"
+        "core.autograd.custom.returned._views", "value._meta.creation = creation", "pass"
     ),
     "a result with a gradient that was to have none": line(
-        "autograd.returned.record_history", "id(value) not in constant and", ""
+        "core.autograd.custom.returned.record_history", "id(value) not in constant and", ""
     ),
     "a once differentiable backward that records": line(
-        "autograd.once_differentiable.once_differentiable", "with no_grad():", "if True:"
+        "core.autograd.custom.once_differentiable.once_differentiable",
+        "with no_grad():",
+        "if True:",
     ),
     "a once differentiable backward that is differentiated": line(
-        "autograd.once_differentiable.once_differentiable",
+        "core.autograd.custom.once_differentiable.once_differentiable",
         "return _undifferentiable(results, local.state, ctx.name())",
         "return made",
     ),
@@ -148,41 +176,45 @@ FUNCTIONS: dict[str, Plant] = {
 
 MODES: dict[str, Plant] = {
     "a grad mode that is not restored": line(
-        "autograd.grad_mode._GradMode.__exit__",
+        "core.autograd.modes.grad_mode._GradMode.__exit__",
         "state.grad_enabled, state.grad_wanted = self.before",
         "pass",
     ),
     "a generator that leaks its mode": line(
-        "autograd.grad_mode._decorated_generator",
+        "core.autograd.modes.grad_mode._decorated_generator",
         SEND,
         SEND.replace("with mode.clone():", "if mode.__enter__() is None:"),
     ),
     "a generator that is thrown at outside its mode": line(
-        "autograd.grad_mode._decorated_generator",
+        "core.autograd.modes.grad_mode._decorated_generator",
         THROW,
         THROW.replace("with mode.clone():", "if True:"),
     ),
     "a decorator that switches where it stands": line(
-        "autograd.grad_mode.set_grad_enabled.__call__",
+        "core.autograd.modes.grad_mode.set_grad_enabled.__call__",
         "self.__exit__()",
         "pass",
     ),
     "NaN that is looked for although nobody asked": line(
-        "autograd.anomaly_mode.check_outputs", "if not local.state.check_nan:", "if False:"
+        "core.autograd.modes.anomaly_mode.check_outputs",
+        "if not local.state.check_nan:",
+        "if False:",
     ),
     "NaN that is not looked for": line(
-        "autograd.anomaly_mode.check_outputs",
+        "core.autograd.modes.anomaly_mode.check_outputs",
         "and np.isnan(array).any()",
         "and np.isinf(array).any()",
     ),
     "a node that forgets whose backward made it": line(
-        "autograd.making.remember", "metadata[PARENT] = state.node", "pass"
+        "core.graph.making.remember", "metadata[PARENT] = state.node", "pass"
     ),
     "a chain of parents that ends at once": line(
-        "autograd.anomaly_mode.tell", "while parent is not None:", "while False:"
+        "core.autograd.modes.anomaly_mode.tell", "while parent is not None:", "while False:"
     ),
     "anomaly mode that is not switched back": line(
-        "autograd.anomaly_mode.detect_anomaly.__exit__", "set_anomaly_enabled(*self.before)", "pass"
+        "core.autograd.modes.anomaly_mode.detect_anomaly.__exit__",
+        "set_anomaly_enabled(*self.before)",
+        "pass",
     ),
 }
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from gradscope.record.recorder import record
-from gradscope.runtime import probe
-from gradscope.runtime.operation import REGISTRY
-from gradscope.runtime.state import local
-from gradscope.runtime.unbuilt import Unbuilt
+from gradscope.runtime.core import probe
+from gradscope.runtime.core.calls.road.first_call import Unbuilt
+from gradscope.runtime.core.rows.operation import REGISTRY
+from gradscope.runtime.core.state.thread import local
 from gradscope.trace.spec import check
 from tests.runtime.autograd.both import function, leaf, runtime
 

@@ -231,7 +231,7 @@ def test_recordings_come_and_go_while_threads_train() -> None:
 
 @pytest.mark.slow
 def test_all_states_are_found_while_threads_come_and_go() -> None:
-    from gradscope.runtime.state import ThreadState
+    from gradscope.runtime.core.state.thread import ThreadState
 
     torch, go = runtime(), threading.Event()
 

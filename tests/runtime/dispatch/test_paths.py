@@ -8,9 +8,9 @@ import pytest
 
 import gradscope.runtime as torch
 from gradscope.record.recorder import record
-from gradscope.runtime.dispatch.keys import DispatchKey
-from gradscope.runtime.dispatch.schema import parse_schema
-from gradscope.runtime.state import ThreadState
+from gradscope.runtime.core.dispatch.operators.keys import DispatchKey
+from gradscope.runtime.core.dispatch.operators.schema import parse_schema
+from gradscope.runtime.core.state.thread import ThreadState
 from gradscope.trace import schema
 from gradscope.trace.spec import check
 

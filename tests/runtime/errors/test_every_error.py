@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from gradscope.record.aliases import torch_is_gradscope
 from gradscope.record.recorder import record
-from gradscope.runtime.errors.declare import PAGE, EngineError
-from gradscope.runtime.errors.topics import TOPICS, declared
+from gradscope.record.script.aliases import torch_is_gradscope
+from gradscope.runtime.core.errors.declare import PAGE, EngineError
+from gradscope.runtime.core.errors.topics import TOPICS, declared
 from gradscope.trace.spec import check
 from tests.runtime.autograd.both import runtime
 
@@ -117,26 +117,35 @@ def test_it_has_a_page_with_what_it_means_and_what_to_do(error: EngineError) -> 
 
 
 def test_every_module_of_errors_is_a_topic() -> None:
-    room = HOUSE / "gradscope" / "runtime" / "errors"
-    others = {"__init__", "declare", "places", "topics"}
-    written = {path.stem for path in room.glob("*.py")} - others
+    room = HOUSE / "gradscope" / "runtime" / "core" / "errors" / "engine"
+    written = {path.stem for path in room.glob("*.py")} - {"__init__"}
 
     assert written == {topic.__name__.rpartition(".")[2] for topic in TOPICS}
-    assert all(name in sys.modules for name in (f"gradscope.runtime.errors.{n}" for n in written))
+    assert all(
+        name in sys.modules
+        for name in (f"gradscope.runtime.core.errors.engine.{n}" for n in written)
+    )
 
 
 ENGINE = (
     "autograd/*.py",
     "autograd/functional/*.py",
-    "nn/modules/*hook*.py",
-    *(f"{name}.py" for name in ("call", "in_place", "outs", "overlap", "placement", "saved")),
-    *(f"{name}.py" for name in ("tensor", "views")),
+    "core/autograd/**/*.py",
+    "core/calls/long_way.py",
+    "core/calls/offered/out.py",
+    "core/devices/placement.py",
+    "core/graph/*.py",
+    "core/tensors/memory/overlap.py",
+    "core/tensors/saved/saved_variable.py",
+    "core/tensors/tensor/tensor.py",
+    "core/tensors/views/*.py",
+    "nn/modules/module_parts/*hook*.py",
 )
 """Where the engine raises: there RuntimeErrors are declared ones, which explain themselves."""
 
 WITHOUT_A_PAGE = {
     "autograd/graph.py",  # what is about torch.compile and CUDA alone
-    "nn/modules/hooks.py",  # the hook of a module that has died
+    "nn/modules/module_parts/hooks.py",  # the hook of a module that has died
 }
 
 
@@ -150,4 +159,4 @@ def test_the_engine_raises_only_errors_that_have_a_page() -> None:
     }
 
     assert len(files) > 30
-    assert bare <= WITHOUT_A_PAGE, "declare it in gradscope/runtime/errors (see CONTRIBUTING.md)"
+    assert bare <= WITHOUT_A_PAGE, "declare it in core/errors/engine (see CONTRIBUTING.md)"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gradscope.runtime.errors.declare import RECORD
+from gradscope.runtime.core.errors.declare import RECORD
 from tests.runtime.autograd.both import runtime
 
 FILE = "plain.py"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradscope.runtime.kernels import attention as kernels
+from gradscope.runtime.core.kernels.layers import attention as kernels
 
 CASES = [
     (batch, heads, groups, length, keys, causal, masked)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gradscope.runtime.kernels import bessel
+from gradscope.runtime.core.kernels.special import bessel
 
 
 def test_j_and_y_satisfy_their_wronskian() -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradscope.runtime.kernels import convolution, windows as w
-from gradscope.runtime.kernels.convolution import forward, to_bias, to_input, to_weight
+from gradscope.runtime.core.kernels.windows import convolution, windows as w
+from gradscope.runtime.core.kernels.windows.convolution import forward, to_bias, to_input, to_weight
 
 GEOMETRIES = [
     # size, kernel, stride, padding, dilation, groups, channels, out channels

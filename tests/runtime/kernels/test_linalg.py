@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradscope.runtime.kernels import fast_linalg, ldl, linalg
+from gradscope.runtime.core.kernels.linalg import fast_linalg, ldl, linalg
 
 SHAPES = [
     (3, 3),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradscope.runtime.kernels.losses import nll_loss, nll_loss_backward
+from gradscope.runtime.core.kernels.layers.losses import nll_loss, nll_loss_backward
 
 CASES = list(product(["none", "mean", "sum"], [False, True], [(6, 4), (2, 4, 3, 5), (4,)]))
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradscope.runtime.kernels import fast_lstm, lstm
-from gradscope.runtime.kernels.support import Array
+from gradscope.runtime.core.kernels.layers import fast_lstm, lstm
+from gradscope.runtime.core.kernels.running.support import Array
 
 BATCH, WIDTH = 3, 19
 

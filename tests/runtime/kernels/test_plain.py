@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as npst
 
-from gradscope.runtime.kernels import plain
+from gradscope.runtime.core.kernels.arrays import plain
 from tests.runtime.kernels.distance import samples, ulps
 
 TOLERANCE = {np.float32: 3e-6, np.float64: 1e-14}

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from gradscope.runtime.kernels import pool, spans
-from gradscope.runtime.kernels.support import LARGE
+from gradscope.runtime.core.kernels.running.support import LARGE
+from gradscope.runtime.core.kernels.windows import pool, spans
 
 sizes = st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(0, 1), st.integers(1, 2))
 DTYPES = [np.float32, np.float64]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as npst
 
-from gradscope.runtime.kernels.reduce import BLOCK, sum_columns, sum_to_size
+from gradscope.runtime.core.kernels.arrays.reduce import BLOCK, sum_columns, sum_to_size
 
 
 @given(npst.mutually_broadcastable_shapes(num_shapes=2, min_side=0, max_dims=4), st.data())

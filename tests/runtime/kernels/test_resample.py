@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradscope.runtime.kernels import grid, resample, taps
-from gradscope.runtime.kernels.support import LARGE
+from gradscope.runtime.core.kernels.running.support import LARGE
+from gradscope.runtime.core.kernels.windows import grid, resample, taps
 
 SINGLE = np.dtype(np.float32)
 KINDS = [SINGLE, np.dtype(np.float64)]

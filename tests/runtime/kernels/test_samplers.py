@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import gradscope.runtime as ours
-from gradscope.runtime import generator
-from gradscope.runtime.kernels import fast_samplers, samplers
+from gradscope.runtime.core.kernels.random import fast_samplers, samplers
+from gradscope.runtime.core.state import generator
 
 DRAWS = {
     "gamma": lambda e, x: e._standard_gamma(x * 3),

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from gradscope.runtime.kernels import scatter
-from gradscope.runtime.kernels.support import LARGE, fast
+from gradscope.runtime.core.kernels.arrays import scatter
+from gradscope.runtime.core.kernels.running.support import LARGE, fast
 
 DTYPES = [np.float16, np.float32, np.float64, np.int64, np.int32, np.complex64]
 

@@ -11,26 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradscope.runtime import settings
-from gradscope.runtime.kernels import (
-    attention,
-    convolution,
-    grid,
-    norms,
-    plain,
-    pool,
-    random,
-    resample,
-    rows,
-    special,
-    spread,
-    stepping,
-    taps,
-)
-from gradscope.runtime.kernels.spans import regular
-from gradscope.runtime.kernels.spread import set_kernel_threads
-from gradscope.runtime.kernels.support import fast
-from gradscope.runtime.kernels.windows import windows
+from gradscope.runtime.core.kernels.arrays import plain, stepping
+from gradscope.runtime.core.kernels.layers import attention, norms, rows
+from gradscope.runtime.core.kernels.random import random
+from gradscope.runtime.core.kernels.running import spread
+from gradscope.runtime.core.kernels.running.spread import set_kernel_threads
+from gradscope.runtime.core.kernels.running.support import fast
+from gradscope.runtime.core.kernels.special import special
+from gradscope.runtime.core.kernels.windows import convolution, grid, pool, resample, taps
+from gradscope.runtime.core.kernels.windows.spans import regular
+from gradscope.runtime.core.kernels.windows.windows import windows
+from gradscope.runtime.core.state import settings
 
 DEAR = float(spread.LEAST)
 """Nanoseconds for which a thread is woken."""

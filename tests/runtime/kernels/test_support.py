@@ -8,9 +8,9 @@ import sys
 SCRIPT = """
 import sys
 import numpy as np
-from gradscope.runtime import printing
-from gradscope.runtime.generator import Generator
-from gradscope.runtime.kernels import plain
+from gradscope.runtime.core.tensors import printing
+from gradscope.runtime.core.state.generator import Generator
+from gradscope.runtime.core.kernels import plain
 x = Generator().normal((64, 64), np.float32)
 plain.gelu(plain.softmax(x, 1))
 plain.index_add(x, 0, np.array([1, 1]), x[:2].copy())

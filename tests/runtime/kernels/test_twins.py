@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradscope.runtime.kernels import attention, norms, plain, rows
-from gradscope.runtime.kernels.support import Family
-from gradscope.runtime.ops import softmax as softmaxes
+from gradscope.runtime.core.kernels.arrays import plain
+from gradscope.runtime.core.kernels.layers import attention, norms, rows
+from gradscope.runtime.core.kernels.running.support import Family
+from gradscope.runtime.core.ops.layers import softmax as softmaxes
 
 TOLERANCE = {np.float32: 2e-5, np.float64: 1e-11}
 

@@ -12,12 +12,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from gradscope.runtime.kernels import warmup
+from gradscope.runtime.core.kernels.running import warmup
 
 SWAP = """
 import numpy as np
-from gradscope.runtime.kernels import fast
-from gradscope.runtime.kernels.cache_folder import cache_folder
+from gradscope.runtime.core.kernels import fast
+from gradscope.runtime.core.kernels.running.cache_folder import cache_folder
 order = np.arange(4)
 fast.swap_forward(order, np.array([2, 1]))
 stats = fast.swap_forward.stats
@@ -48,7 +48,7 @@ def test_every_kernel_of_a_file_is_compiled_by_its_warm_up(name: str) -> None:
 
     family.warm()
 
-    from gradscope.runtime.kernels.compiled import INNER, KERNELS
+    from gradscope.runtime.core.kernels.running.compiled import INNER, KERNELS
 
     kernels = [value for value in vars(family).values() if hasattr(value, "py_func")]
     here = [kernel for kernel in kernels if kernel.__module__ == family.__name__]
@@ -119,7 +119,7 @@ def test_a_terminal_sees_what_the_wait_is_for(tmp_path: Path) -> None:
 
 
 def test_a_kernel_is_known_by_all_files_its_parts_are_in(tmp_path: Path) -> None:
-    from gradscope.runtime.kernels.compiled import source_stamp
+    from gradscope.runtime.core.kernels.running.compiled import source_stamp
 
     part, whole = tmp_path / "part.py", tmp_path / "whole.py"
     part.write_text("def part(x):\n    return x + 1\n")

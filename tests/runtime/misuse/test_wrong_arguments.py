@@ -13,10 +13,10 @@ import pytest
 
 from gradscope import runtime
 from gradscope.record.recorder import record
-from gradscope.runtime import public
-from gradscope.runtime.misuse.kinds import _FITS
-from gradscope.runtime.misuse.refusal import refusal
-from gradscope.runtime.misuse.ways import table
+from gradscope.runtime.core.dispatch.overrides import public
+from gradscope.runtime.core.errors.arguments.kinds import _FITS
+from gradscope.runtime.core.errors.arguments.refusal import refusal
+from gradscope.runtime.core.errors.arguments.ways import table
 
 HOUSE = Path(__file__).parents[3]
 

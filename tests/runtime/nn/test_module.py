@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import gradscope.runtime as torch
-from gradscope.runtime import nn, probe
+from gradscope.runtime import nn
+from gradscope.runtime.core import probe
 
 
 class Small(nn.Module):

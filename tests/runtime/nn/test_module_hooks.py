@@ -56,7 +56,7 @@ def no_global_hooks(torch: Any) -> Any:
     if torch.__name__ == "torch":
         torch.nn.modules.module._global_is_full_backward_hook = None
     else:
-        from gradscope.runtime.nn.modules.global_hooks import everywhere
+        from gradscope.runtime.nn.modules.module_parts.global_hooks import everywhere
 
         everywhere.backward_is_full = None
         assert not everywhere.any()

@@ -371,9 +371,9 @@ def first_line(error: BaseException) -> str:
 
 
 def test_every_operation_users_see_has_samples() -> None:
-    from gradscope.runtime.operation import REGISTRY
-    from gradscope.runtime.ops import FUNCTIONS, METHODS, NN_FUNCTIONS
-    from gradscope.runtime.traits import INTERNAL
+    from gradscope.runtime.core.ops import FUNCTIONS, METHODS, NN_FUNCTIONS
+    from gradscope.runtime.core.rows.operation import REGISTRY
+    from gradscope.runtime.core.rows.traits import INTERNAL
 
     offered = {name for name, op in REGISTRY.items() if INTERNAL not in op.traits}
     offered |= {n for group in (FUNCTIONS, METHODS, NN_FUNCTIONS) for n in group}

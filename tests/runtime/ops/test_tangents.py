@@ -245,8 +245,8 @@ def reverse_over_forward(engine: Engine, sample: Sample, arrays: list[Any]) -> l
 
 
 def test_every_operation_says_how_its_tangent_is_made() -> None:
-    from gradscope.runtime.autograd.jvp_rules import rule_of
-    from gradscope.runtime.operation import REGISTRY
+    from gradscope.runtime.core.autograd.forward.jvp_rules import rule_of
+    from gradscope.runtime.core.rows.operation import REGISTRY
 
     unclassified = []
     for operation in REGISTRY.values():

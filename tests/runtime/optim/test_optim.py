@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import gradscope.runtime as ours
-from gradscope.runtime import probe
+from gradscope.runtime.core import probe
 
 OPTIMIZERS = """SGD(p, 0.1)
 SGD(p, 0.1, momentum=0.9)

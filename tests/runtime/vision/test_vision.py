@@ -11,7 +11,7 @@ import pytest
 
 import gradscope.runtime as torch
 from gradscope.runtime.utils.data import DataLoader
-from gradscope.runtime.vision import datasets, models, transforms as T
+from gradscope.standins.torchvision import datasets, models, transforms as T
 
 # What torchvision 0.29 has after torch.manual_seed(0), with num_classes=10.
 FIRST = {

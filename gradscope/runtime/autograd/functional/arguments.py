@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gradscope.runtime.errors import functional as errors
-from gradscope.runtime.tensor import Tensor
+from gradscope.runtime.core.errors.engine import functional as errors
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 OUTPUTS = "outputs of the user-provided function"
 

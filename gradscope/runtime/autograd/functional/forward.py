@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradscope.runtime.autograd import forward_ad
-from gradscope.runtime.autograd.batched import one_by_one
 from gradscope.runtime.autograd.functional.arguments import table_as_given, tupled, unit_vectors
-from gradscope.runtime.errors import functional as errors
-from gradscope.runtime.factories import zeros_like
+from gradscope.runtime.core.autograd.batched import one_by_one
+from gradscope.runtime.core.errors.engine import functional as errors
+from gradscope.runtime.core.tensors.making.factories import zeros_like
 
 
 def jacobian_forward(

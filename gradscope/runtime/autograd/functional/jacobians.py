@@ -21,10 +21,10 @@ from gradscope.runtime.autograd.functional.strictness import (
     gradients,
     require_grads,
 )
-from gradscope.runtime.autograd.grad_mode import enable_grad
-from gradscope.runtime.errors import functional as errors
-from gradscope.runtime.factories import zeros_like
-from gradscope.runtime.ops import FUNCTIONS
+from gradscope.runtime.core.autograd.modes.grad_mode import enable_grad
+from gradscope.runtime.core.errors.engine import functional as errors
+from gradscope.runtime.core.ops import FUNCTIONS
+from gradscope.runtime.core.tensors.making.factories import zeros_like
 
 STRATEGIES = ("forward-mode", "reverse-mode")
 NAME = "torch.autograd.functional.jacobian"

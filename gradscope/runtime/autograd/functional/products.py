@@ -26,9 +26,13 @@ from gradscope.runtime.autograd.functional.strictness import (
     gradients,
     require_grads,
 )
-from gradscope.runtime.autograd.grad_mode import enable_grad, is_grad_enabled, set_grad_enabled
-from gradscope.runtime.errors import functional as errors
-from gradscope.runtime.factories import zeros_like
+from gradscope.runtime.core.autograd.modes.grad_mode import (
+    enable_grad,
+    is_grad_enabled,
+    set_grad_enabled,
+)
+from gradscope.runtime.core.errors.engine import functional as errors
+from gradscope.runtime.core.tensors.making.factories import zeros_like
 
 
 def vjp(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gradscope.runtime.autograd.roots import grad
-from gradscope.runtime.errors import functional as errors
-from gradscope.runtime.factories import zeros_like
+from gradscope.runtime.core.autograd.engine.roots import grad
+from gradscope.runtime.core.errors.engine import functional as errors
+from gradscope.runtime.core.tensors.making.factories import zeros_like
 
 OUTPUT = (
     "Output {i} of the user-provided function does not require gradients. The outputs must be "

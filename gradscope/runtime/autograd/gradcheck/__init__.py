@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from gradscope.runtime import dtypes
 from gradscope.runtime.autograd.gradcheck import analytical, comparing, numerical, properties
 from gradscope.runtime.autograd.gradcheck.case import (
     GradcheckError,
@@ -21,8 +20,9 @@ from gradscope.runtime.autograd.gradcheck.numerical import (
     jacobian_of_one as get_numerical_jacobian_wrt_specific_input,
 )
 from gradscope.runtime.autograd.gradcheck.words import NOTHING_TO_CHECK, not_double, overlapping
-from gradscope.runtime.autograd.roots import grad
-from gradscope.runtime.made_tensors import make_tensor
+from gradscope.runtime.core.autograd.engine.roots import grad
+from gradscope.runtime.core.dtypes import dtypes
+from gradscope.runtime.testing._creation import make_tensor
 
 __all__ = [
     "GradcheckError",

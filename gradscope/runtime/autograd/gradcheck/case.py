@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from gradscope.runtime.tensor import Tensor
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 
 class GradcheckError(RuntimeError):

@@ -15,9 +15,9 @@ from gradscope.runtime.autograd.gradcheck.case import (
     positions,
 )
 from gradscope.runtime.autograd.gradcheck.words import NOT_ZERO, in_slow_mode, not_close
-from gradscope.runtime.dtypes import promote_types
-from gradscope.runtime.generator import Generator
-from gradscope.runtime.ops import FUNCTIONS
+from gradscope.runtime.core.dtypes.dtypes import promote_types
+from gradscope.runtime.core.ops import FUNCTIONS
+from gradscope.runtime.core.state.generator import Generator
 
 
 def slow(case: Case, options: Options) -> None:

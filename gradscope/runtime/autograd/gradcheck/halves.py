@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from gradscope.runtime.autograd.gradcheck.case import Case, as_tuple, differentiable_outputs
-from gradscope.runtime.tensor import Tensor
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 
 def backward_cases(

@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradscope.runtime.autograd import forward_ad
-from gradscope.runtime.autograd.batched import one_by_one
-from gradscope.runtime.autograd.function import Function
 from gradscope.runtime.autograd.gradcheck.case import (
     Case,
     GradcheckError,
@@ -27,9 +25,11 @@ from gradscope.runtime.autograd.gradcheck.words import (
     UNDEFINED_WARNING,
     batched_differs,
 )
-from gradscope.runtime.autograd.roots import grad
-from gradscope.runtime.ops import FUNCTIONS
-from gradscope.runtime.tensor import Tensor
+from gradscope.runtime.core.autograd.batched import one_by_one
+from gradscope.runtime.core.autograd.custom.function import Function
+from gradscope.runtime.core.autograd.engine.roots import grad
+from gradscope.runtime.core.ops import FUNCTIONS
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 
 class UndefinedGrad(Function):

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from enum import IntEnum
 from typing import Any
 
-from gradscope.runtime import missing, settings
+from gradscope.runtime.core.errors import missing
+from gradscope.runtime.core.state import settings
 
 __all__ = ["SDPBackend", "sdpa_kernel"]
 

@@ -40,7 +40,7 @@ from gradscope.runtime.nn.modules.batchnorm import (
     LazyBatchNorm2d,
     LazyBatchNorm3d,
 )
-from gradscope.runtime.nn.modules.containers import (
+from gradscope.runtime.nn.modules.container import (
     ModuleDict,
     ModuleList,
     ParameterDict,

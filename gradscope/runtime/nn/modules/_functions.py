@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradscope.runtime.autograd.function import Function
-from gradscope.runtime.ops.joining import stack
+from gradscope.runtime.core.autograd.custom.function import Function
+from gradscope.runtime.core.ops.shape.joining import stack
 
 
 class BackwardHookFunction(Function):

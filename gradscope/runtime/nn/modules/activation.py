@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradscope.runtime.factories import full
+from gradscope.runtime.core.tensors.making.factories import full
 from gradscope.runtime.nn import functional
-from gradscope.runtime.nn.modules.constructors import with_own_constructor
 from gradscope.runtime.nn.modules.module import Module
+from gradscope.runtime.nn.modules.module_parts.constructors import with_own_constructor
 from gradscope.runtime.nn.parameter import Parameter
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from gradscope.runtime.nn import functional
-from gradscope.runtime.nn.modules.containers import ModuleList, Sequential
+from gradscope.runtime.nn.modules.container import ModuleList, Sequential
 from gradscope.runtime.nn.modules.linear import Linear
 from gradscope.runtime.nn.modules.module import Module
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradscope.runtime.dtypes import int64
-from gradscope.runtime.factories import empty, ones, tensor, zeros
+from gradscope.runtime.core.dtypes.dtypes import int64
+from gradscope.runtime.core.tensors.making.factories import empty, ones, tensor, zeros
 from gradscope.runtime.nn import functional, init
 from gradscope.runtime.nn.modules.lazy import LazyModuleMixin
 from gradscope.runtime.nn.modules.module import Module

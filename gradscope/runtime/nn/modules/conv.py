@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gradscope.runtime.autograd.grad_mode import no_grad
-from gradscope.runtime.factories import empty, empty_like
-from gradscope.runtime.formats import contiguous_format
+from gradscope.runtime.core.autograd.modes.grad_mode import no_grad
+from gradscope.runtime.core.dtypes.memory_formats import contiguous_format
+from gradscope.runtime.core.tensors.making.factories import empty, empty_like
 from gradscope.runtime.nn import functional, init
-from gradscope.runtime.nn.modules.constructors import with_own_constructor
 from gradscope.runtime.nn.modules.lazy import LazyModuleMixin
 from gradscope.runtime.nn.modules.module import Module
+from gradscope.runtime.nn.modules.module_parts.constructors import with_own_constructor
 from gradscope.runtime.nn.parameter import Parameter, UninitializedParameter, is_lazy
 
 MODES = {"zeros", "reflect", "replicate", "circular"}

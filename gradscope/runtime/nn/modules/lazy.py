@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradscope.runtime.autograd.grad_mode import no_grad
+from gradscope.runtime.core.autograd.modes.grad_mode import no_grad
 from gradscope.runtime.nn.parameter import is_lazy
 
 

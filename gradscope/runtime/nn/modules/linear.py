@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gradscope.runtime.autograd.grad_mode import no_grad
-from gradscope.runtime.factories import empty
+from gradscope.runtime.core.autograd.modes.grad_mode import no_grad
+from gradscope.runtime.core.tensors.making.factories import empty
 from gradscope.runtime.nn import functional, init
 from gradscope.runtime.nn.modules.lazy import LazyModuleMixin
 from gradscope.runtime.nn.modules.module import Module

@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from gradscope.runtime.core.state.warned import warn
 from gradscope.runtime.nn import functional
 from gradscope.runtime.nn.modules.distance import PairwiseDistance
 from gradscope.runtime.nn.modules.linear import Linear
 from gradscope.runtime.nn.modules.loss import NLLLoss, _Loss, _WeightedLoss
-from gradscope.runtime.warned import warn
 
 
 class PoissonNLLLoss(_Loss):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from gradscope.runtime import probe
-from gradscope.runtime.nn.modules import conversion, hooks, traversal
-from gradscope.runtime.nn.modules.calls import attended
-from gradscope.runtime.nn.modules.global_hooks import (
+from gradscope.runtime.core import probe
+from gradscope.runtime.core.dtypes.names import typename
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+from gradscope.runtime.nn.modules.module_parts import conversion, hooks, traversal
+from gradscope.runtime.nn.modules.module_parts.calls import attended
+from gradscope.runtime.nn.modules.module_parts.global_hooks import (
     EVERYWHERE,
     everywhere,
     register_module_backward_hook,
@@ -21,10 +23,8 @@ from gradscope.runtime.nn.modules.global_hooks import (
     register_module_parameter_registration_hook,
     replaced,
 )
-from gradscope.runtime.nn.modules.state import StateDict
+from gradscope.runtime.nn.modules.module_parts.state import StateDict
 from gradscope.runtime.nn.parameter import Buffer, Parameter
-from gradscope.runtime.tensor import Tensor
-from gradscope.runtime.type_names import typename
 
 __all__ = [
     "Module",

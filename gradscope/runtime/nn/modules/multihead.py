@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradscope.runtime.autograd.grad_mode import is_grad_enabled
 from gradscope.runtime.backends import mha
-from gradscope.runtime.factories import empty
+from gradscope.runtime.core.autograd.modes.grad_mode import is_grad_enabled
+from gradscope.runtime.core.ops.layers.multihead import canonical_mask, dtype_of
+from gradscope.runtime.core.tensors.making.factories import empty
 from gradscope.runtime.nn import functional
 from gradscope.runtime.nn.init import constant_, xavier_normal_, xavier_uniform_
 from gradscope.runtime.nn.modules.linear import NonDynamicallyQuantizableLinear
 from gradscope.runtime.nn.modules.module import Module
 from gradscope.runtime.nn.parameter import Parameter
-from gradscope.runtime.ops.multihead import canonical_mask, dtype_of
 
 
 class MultiheadAttention(Module):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradscope.runtime.factories import empty
+from gradscope.runtime.core.tensors.making.factories import empty
 from gradscope.runtime.nn import functional, init
 from gradscope.runtime.nn.modules._functions import CrossMapLRN2d as Damped
 from gradscope.runtime.nn.modules.module import Module

@@ -7,12 +7,12 @@ import numbers
 import warnings
 from typing import Any
 
-from gradscope.runtime.factories import empty, zeros
+from gradscope.runtime.core.ops import FUNCTIONS
+from gradscope.runtime.core.tensors.making.factories import empty, zeros
 from gradscope.runtime.nn import init
 from gradscope.runtime.nn.modules.module import Module
 from gradscope.runtime.nn.parameter import Parameter
 from gradscope.runtime.nn.utils.rnn import PackedSequence
-from gradscope.runtime.ops import FUNCTIONS
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gradscope.runtime.factories import empty, zeros
+from gradscope.runtime.core.ops import FUNCTIONS
+from gradscope.runtime.core.tensors.making.factories import empty, zeros
 from gradscope.runtime.nn import init
 from gradscope.runtime.nn.modules.module import Module
 from gradscope.runtime.nn.parameter import Parameter
-from gradscope.runtime.ops import FUNCTIONS
 
 
 class RNNCellBase(Module):

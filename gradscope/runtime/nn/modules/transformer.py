@@ -6,12 +6,14 @@ import copy
 import warnings
 from typing import Any
 
-from gradscope.runtime.autograd.grad_mode import is_grad_enabled
 from gradscope.runtime.backends import mha
-from gradscope.runtime.factories import full
+from gradscope.runtime.core.autograd.modes.grad_mode import is_grad_enabled
+from gradscope.runtime.core.ops.layers.multihead import canonical_mask, dtype_of
+from gradscope.runtime.core.ops.matrix.triangles import triu
+from gradscope.runtime.core.tensors.making.factories import full
 from gradscope.runtime.nn import functional
 from gradscope.runtime.nn.init import xavier_uniform_
-from gradscope.runtime.nn.modules.containers import ModuleList
+from gradscope.runtime.nn.modules.container import ModuleList
 from gradscope.runtime.nn.modules.module import Module
 from gradscope.runtime.nn.modules.normalization import LayerNorm
 from gradscope.runtime.nn.modules.transformer_layers import (
@@ -19,8 +21,6 @@ from gradscope.runtime.nn.modules.transformer_layers import (
     TransformerDecoderLayer,
     TransformerEncoderLayer,
 )
-from gradscope.runtime.ops.multihead import canonical_mask, dtype_of
-from gradscope.runtime.ops.triangles import triu
 
 
 def _subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from gradscope.runtime.core.ops.layers.multihead import canonical_mask, dtype_of
 from gradscope.runtime.nn import functional
 from gradscope.runtime.nn.modules.activation import GELU, ReLU
 from gradscope.runtime.nn.modules.dropout import Dropout
@@ -12,7 +13,6 @@ from gradscope.runtime.nn.modules.linear import Linear
 from gradscope.runtime.nn.modules.module import Module
 from gradscope.runtime.nn.modules.multihead import MultiheadAttention
 from gradscope.runtime.nn.modules.normalization import LayerNorm
-from gradscope.runtime.ops.multihead import canonical_mask, dtype_of
 
 Activation = str | Callable[[Any], Any]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from gradscope.runtime import missing
+from gradscope.runtime.core.errors import missing
 from gradscope.runtime.nn.modules.module import Module
 
 __all__ = ["DataParallel", "DistributedDataParallel"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradscope.runtime import missing
+from gradscope.runtime.core.errors import missing
 from gradscope.runtime.nn.utils import (
     parametrizations as parametrizations,
     parametrize as parametrize,

@@ -7,11 +7,11 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
-from gradscope.runtime.autograd.grad_mode import no_grad
-from gradscope.runtime.factories import tensor
-from gradscope.runtime.ops import FUNCTIONS
-from gradscope.runtime.ops.joining import stack
-from gradscope.runtime.tensor import Tensor
+from gradscope.runtime.core.autograd.modes.grad_mode import no_grad
+from gradscope.runtime.core.ops import FUNCTIONS
+from gradscope.runtime.core.ops.shape.joining import stack
+from gradscope.runtime.core.tensors.making.factories import tensor
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 
 def _length(tensor: Any, norm_type: float) -> Any:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from gradscope.runtime.ops.joining import cat
-from gradscope.runtime.tensor import Tensor
+from gradscope.runtime.core.ops.shape.joining import cat
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 
 def parameters_to_vector(parameters: Iterable[Any]) -> Any:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
-from gradscope.runtime import factories
+from gradscope.runtime.core.ops import FUNCTIONS
+from gradscope.runtime.core.tensors.making import factories
 from gradscope.runtime.nn.parameter import Parameter
-from gradscope.runtime.ops import FUNCTIONS
 
 __all__ = [
     "fuse_conv_bn_eval",

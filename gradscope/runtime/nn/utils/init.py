@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+from gradscope.runtime.core.state.default_generator import fork_rng
 from gradscope.runtime.nn.modules.module import Module
-from gradscope.runtime.random import fork_rng
 
 __all__ = ["skip_init"]
 

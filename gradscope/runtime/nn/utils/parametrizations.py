@@ -5,15 +5,15 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Any
 
-from gradscope.runtime import factories, sequences
-from gradscope.runtime.autograd.grad_mode import no_grad
-from gradscope.runtime.limits import finfo
+from gradscope.runtime.core.autograd.modes.grad_mode import no_grad
+from gradscope.runtime.core.dtypes.limits import finfo
+from gradscope.runtime.core.ops import FUNCTIONS
+from gradscope.runtime.core.tensors.making import factories, sequences
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.nn import functional
 from gradscope.runtime.nn.modules.module import Module
 from gradscope.runtime.nn.utils import parametrize
 from gradscope.runtime.nn.utils.transposed import output_dim
-from gradscope.runtime.ops import FUNCTIONS
-from gradscope.runtime.tensor import Tensor
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 

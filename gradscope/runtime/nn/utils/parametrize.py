@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any, ClassVar
 
-from gradscope.runtime.autograd.grad_mode import no_grad
-from gradscope.runtime.nn.modules.containers import ModuleDict, ModuleList
+from gradscope.runtime.core.autograd.modes.grad_mode import no_grad
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+from gradscope.runtime.nn.modules.container import ModuleDict, ModuleList
 from gradscope.runtime.nn.modules.module import Module
 from gradscope.runtime.nn.parameter import Parameter
-from gradscope.runtime.tensor import Tensor
 
 __all__ = [
     "ParametrizationList",

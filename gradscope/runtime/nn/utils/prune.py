@@ -11,7 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from gradscope.runtime.factories import ones_like
+from gradscope.runtime.core.ops import FUNCTIONS
+from gradscope.runtime.core.tensors.making.factories import ones_like
 from gradscope.runtime.nn.utils.convert_parameters import parameters_to_vector
 from gradscope.runtime.nn.utils.prune_masks import (
     asked_amount,
@@ -21,7 +22,6 @@ from gradscope.runtime.nn.utils.prune_masks import (
     strongest_channels,
     wanted_count,
 )
-from gradscope.runtime.ops import FUNCTIONS
 
 
 class BasePruningMethod(ABC):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numbers
 from typing import Any
 
-from gradscope.runtime.factories import zeros_like
-from gradscope.runtime.ops import FUNCTIONS
+from gradscope.runtime.core.ops import FUNCTIONS
+from gradscope.runtime.core.tensors.making.factories import zeros_like
 
 
 def asked_amount(amount: Any) -> Any:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Self
 
-from gradscope.runtime.factories import as_tensor, empty_like, tensor
-from gradscope.runtime.ops import FUNCTIONS, packing
-from gradscope.runtime.sequences import arange
-from gradscope.runtime.tensor import Tensor
+from gradscope.runtime.core.ops import FUNCTIONS
+from gradscope.runtime.core.ops.layers import packing
+from gradscope.runtime.core.tensors.making.factories import as_tensor, empty_like, tensor
+from gradscope.runtime.core.tensors.making.sequences import arange
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 __all__ = [
     "PackedSequence",
@@ -124,7 +125,7 @@ class PackedSequence(PackedSequence_):
 
 
 def _dtype(name: str) -> Any:
-    from gradscope.runtime.dtypes import NAMES
+    from gradscope.runtime.core.dtypes.dtypes import NAMES
 
     return NAMES[name]
 

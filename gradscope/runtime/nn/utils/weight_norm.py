@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradscope.runtime.core.ops import FUNCTIONS
+from gradscope.runtime.core.state.warned import warn
 from gradscope.runtime.nn.parameter import Parameter, is_lazy
-from gradscope.runtime.ops import FUNCTIONS
-from gradscope.runtime.warned import warn
 
 __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
 

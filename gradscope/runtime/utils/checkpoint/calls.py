@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.nn import Sequential
-from gradscope.runtime.state import local
 from gradscope.runtime.utils.checkpoint.debug import Logs
 from gradscope.runtime.utils.checkpoint.reentrant import CheckpointFunction
 from gradscope.runtime.utils.checkpoint.region import CHECKS, How, Region

@@ -8,8 +8,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final, Self
 
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.overrides import TorchFunctionMode
-from gradscope.runtime.tensor import Tensor
 from gradscope.runtime.utils.checkpoint.region import CheckpointError
 
 _OURS: Final = (str(Path(__file__).absolute().parents[2]), "<road ")

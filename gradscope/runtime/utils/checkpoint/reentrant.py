@@ -6,12 +6,12 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from gradscope.runtime.autograd.engine import engine
-from gradscope.runtime.autograd.function import Function
-from gradscope.runtime.autograd.grad_mode import enable_grad, no_grad
-from gradscope.runtime.autograd.roots import backward
-from gradscope.runtime.errors.checkpoints import partial, without_gradient
-from gradscope.runtime.tensor import Tensor
+from gradscope.runtime.core.autograd.custom.function import Function
+from gradscope.runtime.core.autograd.engine.engine import engine
+from gradscope.runtime.core.autograd.engine.roots import backward
+from gradscope.runtime.core.autograd.modes.grad_mode import enable_grad, no_grad
+from gradscope.runtime.core.errors.engine.checkpoints import partial, without_gradient
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.utils.checkpoint.random_state import RandomState
 
 

@@ -21,12 +21,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
-from gradscope.runtime.autograd.grad_mode import enable_grad, no_grad
 from gradscope.runtime.autograd.graph import saved_tensors_hooks
-from gradscope.runtime.errors import checkpoints as errors
-from gradscope.runtime.saved import save_input, unpack_tensor
-from gradscope.runtime.state import local
-from gradscope.runtime.tensor import Tensor
+from gradscope.runtime.core.autograd.modes.grad_mode import enable_grad, no_grad
+from gradscope.runtime.core.errors.engine import checkpoints as errors
+from gradscope.runtime.core.state.thread import local
+from gradscope.runtime.core.tensors.saved.saved_variable import save_input, unpack_tensor
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.utils.checkpoint.random_state import RandomState
 from gradscope.runtime.utils.checkpoint.switches import GraphExecGroup
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradscope.runtime.missing import no_module_attribute
+from gradscope.runtime.core.errors.missing import no_module_attribute
 from gradscope.runtime.utils.data.dataloader import (
     DataLoader,
     _DatasetKind,

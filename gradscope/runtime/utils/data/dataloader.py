@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, Generic, TypeVar
 
 from gradscope.runtime._utils import cpu_count
+from gradscope.runtime.core.state.warned import warn
 from gradscope.runtime.utils.data._utils.collate import default_collate, default_convert
 from gradscope.runtime.utils.data._utils.worker import get_worker_info
 from gradscope.runtime.utils.data.dataset import IterableDataset
@@ -22,7 +23,6 @@ from gradscope.runtime.utils.data.sampler import (
     Sampler,
     SequentialSampler,
 )
-from gradscope.runtime.warned import warn
 
 __all__ = ["DataLoader", "_DatasetKind", "default_collate", "default_convert", "get_worker_info"]
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from gradscope.runtime import multiprocessing
 from gradscope.runtime._utils import ExceptionWrapper
+from gradscope.runtime.core.state.warned import warn
 from gradscope.runtime.utils.data._utils.fetch import fetcher
 from gradscope.runtime.utils.data._utils.worker import Ended, Job, Resume
 from gradscope.runtime.utils.data._utils.workers import Worker, Workers
 from gradscope.runtime.utils.data.sampler import drawn_seed
-from gradscope.runtime.warned import warn
 
 _NO_ACCELERATOR = (
     "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory "

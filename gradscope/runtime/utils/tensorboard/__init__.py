@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from gradscope.runtime import missing
-from gradscope.runtime.warned import warn_once
+from gradscope.runtime.core.errors import missing
+from gradscope.runtime.core.state.warned import warn_once
 
 __all__ = ["FileWriter", "SummaryWriter"]
 

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from gradscope.runtime.dtypes import float64
-from gradscope.runtime.factories import as_tensor, tensor
-from gradscope.runtime.ops import FUNCTIONS
-from gradscope.runtime.tensor import Tensor
+from gradscope.runtime.core.dtypes.dtypes import float64
+from gradscope.runtime.core.ops import FUNCTIONS
+from gradscope.runtime.core.tensors.making.factories import as_tensor, tensor
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 default_collate_err_msg_format = (
     "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"

@@ -1,0 +1,102 @@
+"""What is written out of graph tasks: what each was asked, how it ended, what raised in it."""
+
+from __future__ import annotations
+
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradscope.record.cold.functions import name_of
+from gradscope.record.script.tracebacks import described
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gradscope.record.blame.recent import Recent
+    from gradscope.record.cold.kept_once import Texts
+    from gradscope.record.hot.contexts import Contexts
+    from gradscope.record.hot.log import Ints
+    from gradscope.record.hot.sites import Sites
+
+
+class TaskRows:
+    """The part of the catalog that knows graph tasks."""
+
+    base: int
+    recent: Recent
+    number_of_node: Callable[[Any], int]
+    _contexts: Contexts
+    next_number: Any
+    _sites: Sites
+    texts: Texts
+
+    def __init__(self) -> None:
+        self.tasks: list[dict[str, Any]] = []
+        self.ended_tasks: list[tuple[int, int, int]] = []
+        self.dependencies: list[tuple[int, int, Ints, Ints]] = []
+        self.on_task_end: Any = None
+
+    def task_begin(self, probe: Any, task: Any, root: Any, length: int, state: Any) -> None:
+        from gradscope.record.hot.native import ENTER, PUSH, TASK_BEGIN
+
+        number = self.next_number()
+        parent = task.parent
+        counts, info = task.dependencies, task.exec_info or {}
+        nodes, remaining = probe.counted(counts)
+        if len(nodes) and nodes.min() <= self.base:
+            nodes = np.array([self.number_of_node(node) for node in counts])
+        self.number_of_node(root)
+        roots = [self.number_of_node(n) for n in task.graph_roots]
+        inputs = [self.number_of_node(n) for n, _ in task.inputs]
+        needed = [self.number_of_node(n) for n, e in info.items() if e.needed]
+        captured = [self.number_of_node(n) for n, e in info.items() if e.captures]
+        now = perf_counter_ns()  # after all nodes that were made before the recording are described
+        called = self._sites.here(2)
+        self.recent.task(number, called)
+        # The row first: another thread may be writing down what has been noted so far.
+        self.tasks.append({
+            "id": number,
+            "roots": roots, "inputs": inputs, "needed": needed, "captured": captured,
+            "keep_graph": task.keep_graph, "create_graph": task.create_graph,
+            "accumulate_grad": task.accumulate_grad, "depth": task.reentrant_depth,
+            "parent": self.base if parent is None else max(parent.seen, self.base),
+            "thread": self._contexts.thread(), "stack": called,
+            "step": self._contexts.step,
+            "begin": now - self._contexts._start,
+        })  # fmt: skip
+        task.seen = number
+        if parent is not None:
+            probe.note(ENTER, task, task.parent_node, task.reentrant_depth, at=now)
+        probe.note(TASK_BEGIN, task, None, at=now)
+        self.dependencies.append((now, task.seen, nodes, remaining))
+        if length >= 0:  # else the queue tells it
+            probe.note(PUSH, task, root, task.reentrant_depth, length)
+
+    def task_end(self, probe: Any, task: Any) -> None:
+        from gradscope.record.hot.native import LEAVE, TASK_END
+
+        if task.seen <= self.base:  # it began before the recording did
+            return
+        error = task.error
+        text = "" if error is None else described(error)
+        now = perf_counter_ns()
+        probe.note(TASK_END, task, None, int(error is not None), at=now)
+        if task.parent is not None:
+            probe.note(LEAVE, task, None, task.reentrant_depth, at=now)
+        shown = self.texts[text]
+        self.ended_tasks.append((task.seen, now - self._contexts._start, shown))
+        if task.parent is None:
+            self.on_task_end()
+
+    def failed(self, probe: Any, task: Any, node: Any, error: BaseException) -> None:
+        from gradscope.record.hot.native import ERROR
+
+        texts = self.texts
+        message = described(error).partition(": ")[2]
+        probe.fail(task, node)
+        probe.note(ERROR, task, node, texts[type(error).__name__], texts[message])
+
+    def hook(self, hook: Any) -> tuple[int, int]:
+        """Where a hook was written, and its name."""
+        return self._sites.of_function(hook), self.texts[name_of(hook)]

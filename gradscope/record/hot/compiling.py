@@ -1,0 +1,41 @@
+"""When noting is left to C functions: from when on compiling them pays."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gradscope.record.hot.compiled.functions import Functions
+
+LONG = 1 << 14
+"""So many records in one process are worth it."""
+
+
+class Compiling:
+    """Counts what a process records, and knows its C functions, once it has them."""
+
+    functions: Functions | None = None
+    _records = 0
+    _tried = False
+
+    @classmethod
+    def counted(cls, records: int) -> Functions | None:
+        """So many more records were noted: the functions, if there is reason to have them."""
+        cls._records += records
+        if cls._records >= LONG and not cls._tried:
+            cls._tried = True
+            if not _possible():
+                return None
+            with suppress(Exception):  # whatever is wrong with llvmlite here: Python serves
+                from gradscope.record.hot.compiled.functions import Functions
+
+                cls.functions = Functions()
+        return cls.functions
+
+
+def _possible() -> bool:
+    """Whether words are 64 bits, and one thread runs at a time."""
+    with_lock = getattr(sys, "_is_gil_enabled", lambda: True)
+    return sys.maxsize > 1 << 32 and with_lock()

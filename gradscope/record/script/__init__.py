@@ -1,0 +1,1 @@
+"""Running a script as `python` would, with the runtime for its `torch`."""

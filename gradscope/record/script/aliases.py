@@ -1,0 +1,198 @@
+"""Under `gradscope trace`, `import torch` in the script is gradscope's own runtime."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import find_spec
+from multiprocessing import spawn
+from pkgutil import iter_modules
+from types import ModuleType
+from typing import Any
+
+from gradscope.runtime.core.errors.missing import nearest
+
+ALIAS, RUNTIME = "torch", "gradscope.runtime"
+OWN = "(gradscope's runtime)"
+
+VISION = "torchvision"
+HOMES = {
+    ALIAS: RUNTIME,
+    "safetensors": "gradscope.standins.safetensors",
+    VISION: "gradscope.standins.torchvision",
+}
+"""What a script calls a package, and which one it gets."""
+
+
+class _SameModule(Loader):
+    """Gives a module that is there under another name, untouched."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self._module = module
+        self._spec = module.__spec__
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return self._module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self._spec  # the import system has just put the alias's there
+
+
+class TorchFinder(MetaPathFinder):
+    """Finds `torch.nn` where `gradscope.runtime.nn` is, and never anywhere else.
+
+    Only torchvision is the real one where that is installed; where it is not, the script is told
+    once that a stand-in serves.
+    """
+
+    def __init__(self, *, tells: bool = True) -> None:
+        self._tells = tells
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None = None,
+        target: ModuleType | None = None,
+    ) -> ModuleSpec | None:
+        root = fullname.partition(".")[0]
+        if root not in HOMES or (root == VISION and _is_installed(VISION)):
+            return None
+        if fullname == VISION and self._tells:
+            self._tells = False
+            sys.stderr.write(f"{STAND_IN}\n")
+        name = HOMES[root] + fullname.removeprefix(root)
+        if not _is_offered(fullname) or find_spec(name) is None:
+            raise ModuleNotFoundError(_no_module(fullname), name=fullname)
+        module = importlib.import_module(name)
+        return ModuleSpec(fullname, _SameModule(module), is_package=hasattr(module, "__path__"))
+
+
+STAND_IN = (
+    "gradscope: torchvision is not installed; a small stand-in serves instead: models.resnet18 and "
+    "its kin, the usual transforms, datasets.MNIST from files; nothing is downloaded"
+)
+NEEDS_PYTORCH = (
+    "torchvision, which is installed here, is made for PyTorch itself and asks more of it than "
+    "gradscope's runtime has; where torchvision is not installed, gradscope's small stand-in serves"
+)
+
+
+def _is_installed(name: str) -> bool:
+    """Whether there is such a package besides what is offered here."""
+    return PathFinder.find_spec(name) is not None
+
+
+@contextmanager
+def torch_is_gradscope() -> Iterator[None]:
+    """Inside, `import torch` gives gradscope's runtime; PyTorch, if it is installed, stays out."""
+    before = _aliased_modules()
+    for name in before:
+        del sys.modules[name]
+    finder = TorchFinder()
+    sys.meta_path.insert(0, finder)
+    try:
+        with _told_to_children():
+            yield
+    finally:
+        sys.meta_path.remove(finder)
+        for name in _aliased_modules():
+            del sys.modules[name]
+        sys.modules.update(before)
+
+
+def _aliased_modules() -> dict[str, ModuleType]:
+    return {name: m for name, m in sys.modules.items() if name.partition(".")[0] in HOMES}
+
+
+def _is_offered(name: str) -> bool:
+    """Whether scripts may know of this module: what PyTorch's names are made of is our affair."""
+    return name != f"{ALIAS}.core" and not name.startswith(f"{ALIAS}.core.")
+
+
+# Processes that begin with a fresh Python ------------------------------------------------------
+
+
+class _Aliases:
+    """Part of what such a process is told first; taking it out of its pickle is all it is for."""
+
+    def __reduce__(self) -> tuple[Callable[[], None], tuple[()]]:
+        return _install, ()
+
+
+def _install() -> None:
+    sys.meta_path.insert(0, TorchFinder(tells=False))
+
+
+@contextmanager
+def _told_to_children() -> Iterator[None]:
+    """Inside, `import torch` gives the runtime in processes that are spawned, too."""
+    prepared: Any = spawn.get_preparation_data
+
+    def with_aliases(name: str) -> dict[str, Any]:
+        return {"gradscope": _Aliases(), **prepared(name)}
+
+    spawn.get_preparation_data = with_aliases
+    try:
+        yield
+    finally:
+        spawn.get_preparation_data = prepared
+
+
+# What is missing -----------------------------------------------------------------------------
+
+
+def explain_missing(error: BaseException) -> None:
+    """Say in the error itself, in the script's words, that gradscope's runtime lacks this."""
+    if _raised_in(error, VISION):
+        error.add_note(NEEDS_PYTORCH)
+        return
+    match error:
+        case ImportError(name=str(module), msg=str(message)) if _is_runtime(module):
+            asked = re.match(r"cannot import name '(\w+)'", message)
+            if asked:
+                error.msg = f"cannot import name '{asked[1]}' from {_lacks(module, asked[1])}"
+        case AttributeError(name=str(name), obj=ModuleType(__name__=module)) if _is_runtime(module):
+            if OWN not in str(error):
+                error.args = (f"module {_lacks(module, name, 'has no attribute')}",)
+
+
+def _raised_in(error: BaseException, package: str) -> bool:
+    """Whether the error came out of a package's own files."""
+    frame = error.__traceback__
+    while frame is not None:
+        if str(frame.tb_frame.f_globals.get("__name__")).partition(".")[0] == package:
+            return True
+        frame = frame.tb_next
+    return False
+
+
+def _is_runtime(module: str) -> bool:
+    return any(module == home or module.startswith(f"{home}.") for home in HOMES.values())
+
+
+def _lacks(module: str, name: str, words: str = "") -> str:
+    known = [each for each in dir(sys.modules[module]) if not each.startswith("_")]
+    asked = f" {words} '{name}'" if words else ""
+    return f"'{_shown(module)}'{asked} {OWN}{nearest(name, known)}"
+
+
+def _shown(module: str) -> str:
+    """What a script calls a module of the runtime's."""
+    for alias, home in HOMES.items():
+        if module == home or module.startswith(f"{home}."):
+            return alias + module.removeprefix(home)
+    return module
+
+
+def _no_module(name: str) -> str:
+    parent, _, child = name.rpartition(".")
+    root = name.partition(".")[0]
+    package = sys.modules[HOMES[root] + parent.removeprefix(root)]
+    found = (each.name for each in iter_modules(getattr(package, "__path__", ())))
+    known = [each for each in found if _is_offered(f"{parent}.{each}")]
+    return f"No module named '{name}' {OWN}{nearest(child, known)}"

@@ -1,0 +1,71 @@
+"""What a script wants done when it ends: it is done then, and not when the process ends."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from gradscope.record.script.tracebacks import make_the_scripts
+
+Wish = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
+
+
+INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+
+
+def is_beside(file: object, folder: str | None) -> bool:
+    """Whether a file is of the program in this folder, and not of a package installed below it."""
+    name = str(file)
+    if folder is None or not name.startswith(os.path.join(folder, "")):  # noqa: PTH118
+        return False
+    return not any(part in name[len(folder) :] for part in INSTALLED)
+
+
+class Exits:
+    """The wishes of a script. Those of other code wait for the end of the process."""
+
+    def __init__(self, folder: str | None) -> None:
+        self._folder = folder
+        self._wishes: list[Wish] = []
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        """Inside, `atexit.register` called by the script is noted here."""
+        module: Any = atexit
+        register, unregister = module.register, module.unregister
+
+        def noted(func: Any, /, *args: Any, **kwargs: Any) -> Any:
+            if not self._is_scripts(sys._getframe(1).f_globals):
+                return register(func, *args, **kwargs)
+            self._wishes.append((func, args, kwargs))
+            return func
+
+        def forgotten(func: Any, /) -> None:
+            self._wishes = [each for each in self._wishes if each[0] != func]
+            unregister(func)
+
+        module.register, module.unregister = noted, forgotten
+        try:
+            yield
+        finally:
+            module.register, module.unregister = register, unregister
+
+    def _is_scripts(self, scope: dict[str, Any]) -> bool:
+        if scope.get("__name__") == "__main__":
+            return True
+        return is_beside(scope.get("__file__"), self._folder)
+
+    def fulfil(self) -> None:
+        """Do it, the last first; what fails is said, and the others are done."""
+        while self._wishes:
+            func, args, kwargs = self._wishes.pop()
+            try:
+                func(*args, **kwargs)
+            except BaseException as error:  # noqa: BLE001  whatever the script raises
+                make_the_scripts(error)
+                sys.stderr.write(f"Exception ignored in atexit callback: {func!r}\n")
+                sys.__excepthook__(type(error), error, error.__traceback__)

@@ -1,0 +1,207 @@
+"""The program to run: a script or a module, found and compiled as `python` would."""
+
+from __future__ import annotations
+
+import builtins
+import importlib.util
+import os
+import re
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any, TextIO
+
+from gradscope.errors import UsageError
+from gradscope.record.hot.sites import working_directory
+from gradscope.record.script.aliases import HOMES
+from gradscope.record.script.exits import is_beside
+from gradscope.trace.text import quoted, quoted_path
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What `__main__` will be."""
+
+    code: CodeType
+    name: str  # what the program finds in sys.argv[0]
+    attributes: Mapping[str, Any]  # of the module `__main__`
+
+
+def from_script(script: str) -> Program:
+    """The program in a file. Raises SyntaxError for what is no Python."""
+    path = Path(script)
+    place = os.path.join(working_directory(), script)  # noqa: PTH118  Path would make it shorter
+    loader = SourceFileLoader("__main__", place)
+    attributes = {"__file__": place, "__cached__": None, "__loader__": loader}
+    return Program(_compiled(_source(path), place), script, attributes)
+
+
+def from_module(name: str) -> Program:
+    """The program `python -m name` would run. What its packages raise on import goes through."""
+    spec = _spec(name)
+    loader: Any = spec.loader
+    code = loader.get_code(spec.name) if hasattr(loader, "get_code") else None
+    if code is None:
+        raise UsageError(f"the module {quoted(name)} is not written in Python, so it cannot be run")
+    attributes = {
+        "__file__": spec.origin,
+        "__cached__": spec.cached,
+        "__loader__": loader,
+        "__package__": spec.parent,
+        "__spec__": spec,
+    }
+    return Program(code, spec.origin or name, attributes)
+
+
+# A script ------------------------------------------------------------------------------------
+
+
+def _source(path: Path) -> bytes:
+    shown = quoted_path(path)
+    try:
+        if path.is_dir():
+            inside = path / "__main__.py"
+            hint = f"; did you mean {quoted_path(inside)}?" if inside.exists() else ""
+            raise UsageError(f"{shown} is a directory, not a script{hint}")
+        return path.read_bytes()
+    except FileNotFoundError:
+        hint = _is_module(str(path))
+        raise UsageError(f"there is no script {shown}{hint}") from None
+    except OSError as error:
+        raise UsageError(f"cannot read the script {shown}: {error.strerror}") from None
+    except ValueError:  # a path with a NUL in it
+        raise UsageError(f"there is no script {shown}") from None
+
+
+def _is_module(name: str) -> str:
+    top = name.partition(".")[0]
+    if not top.isidentifier() or name.endswith(".py") or importlib.util.find_spec(top) is None:
+        return ""
+    return f"; for the module of that name: gradscope trace -m {name}"
+
+
+def _compiled(source: bytes, place: str) -> CodeType:
+    try:
+        return compile(source, place, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        undecodable = _undecodable(source, place)
+        if undecodable is None or not str(error).startswith("(unicode error)"):
+            raise
+        raise undecodable from None
+    except ValueError as error:  # a NUL byte, which later Pythons call a SyntaxError
+        raise SyntaxError(str(error)) from None
+
+
+def _undecodable(source: bytes, place: str) -> SyntaxError | None:
+    """What Python says of a file whose text is not in the encoding it declares, or in none."""
+    head = b"\n".join(source.split(b"\n", 2)[:2])
+    if re.search(rb"^[ \t\f]*#.*?coding[:=]", head, re.MULTILINE):
+        return None
+    try:
+        source.decode()
+    except UnicodeDecodeError as error:
+        line = source.count(b"\n", 0, error.start) + 1
+        return SyntaxError(
+            f"Non-UTF-8 code starting with '\\x{source[error.start]:02x}' in file {place} on line "
+            f"{line}, but no encoding declared; see https://peps.python.org/pep-0263/ for details"
+        )
+    return None
+
+
+# A module ------------------------------------------------------------------------------------
+
+
+def _spec(name: str) -> ModuleSpec:
+    if name.endswith(".py"):
+        module = name.removesuffix(".py")
+        raise UsageError(f"-m takes the name of a module: gradscope trace -m {module}")
+    if name.startswith("."):
+        raise UsageError(f"-m takes no relative name: {quoted(name)}")
+    spec = _found(name)
+    if spec is None:
+        raise UsageError(f"there is no module named {quoted(name)}")
+    if spec.submodule_search_locations is None:
+        return spec
+    inside = _found(f"{name}.__main__")
+    if inside is None:
+        raise UsageError(f"{quoted(name)} is a package without a __main__, so it cannot be run")
+    return inside
+
+
+def _found(name: str) -> ModuleSpec | None:
+    package = name.rpartition(".")[0]
+    try:
+        if package:
+            __import__(package)  # import_module would be seen in tracebacks
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise
+        return None
+    try:
+        return importlib.util.find_spec(name)
+    except (ModuleNotFoundError, ValueError):  # its package is none, it has no spec, or no name
+        return None
+
+
+# The stage -----------------------------------------------------------------------------------
+
+
+@contextmanager
+def stage(folder: str | None, argv: list[str]) -> Iterator[ModuleType]:
+    """A fresh `__main__`, with `sys` as its program expects it; afterwards all is as it was.
+
+    `folder` comes first in `sys.path`, unless Python was told to be safe from what lies there.
+    """
+    before = sys.argv, list(sys.path), sys.excepthook, sys.stdin, sys.stdout, sys.stderr
+    modules = dict(sys.modules)
+    main = ModuleType("__main__")
+    main.__dict__["__builtins__"] = builtins
+    if sys.version_info < (3, 14):
+        main.__annotations__ = {}
+    sys.argv = argv
+    if folder is not None and not sys.flags.safe_path:
+        sys.path[: _first_is_ours(before[0])] = [folder]
+    sys.modules["__main__"] = main
+    try:
+        with warnings.catch_warnings():
+            yield main
+    finally:
+        sys.argv, sys.path[:], sys.excepthook = before[:3]
+        sys.stdin, *streams = before[3:]
+        sys.stdout, sys.stderr = map(_open, streams)
+        _forget_modules(modules, folder)
+        sys.modules["__main__"] = modules["__main__"]
+
+
+def _open(stream: TextIO | None) -> TextIO:
+    """The stream, or nowhere if the program has closed it."""
+    return Path(os.devnull).open("w") if stream is None or stream.closed else stream
+
+
+def _first_is_ours(argv: list[str]) -> int:
+    """1 if `sys.path` begins with the folder of what was started, which is gradscope; or 0."""
+    started = os.path.dirname(os.path.realpath(argv[0]))  # noqa: PTH120
+    return int(bool(sys.path) and sys.path[0] in {started, working_directory(), ""})
+
+
+def _forget_modules(before: Mapping[str, ModuleType], folder: str | None) -> None:
+    """Forget the script's own modules, and those that hold what was called torch for a while."""
+    for name, module in list(sys.modules.items()):
+        if name in before or name == "gradscope" or name.startswith("gradscope."):
+            continue
+        file = getattr(module, "__file__", None)
+        if is_beside(file, folder) or _took_from_runtime(module):
+            del sys.modules[name]
+
+
+def _took_from_runtime(module: ModuleType) -> bool:
+    return any(
+        str(getattr(value, "__module__", None) or value.__name__).startswith(tuple(HOMES.values()))
+        for value in list(getattr(module, "__dict__", {}).values())
+        if isinstance(value, ModuleType | type)
+    )

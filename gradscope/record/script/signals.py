@@ -1,0 +1,155 @@
+"""What Ctrl-C and a request to terminate do while a script is recorded."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Any, ClassVar
+
+from gradscope.record.hot.sites import PACKAGE
+from gradscope.record.script.tracebacks import is_below
+
+# Note [When an interruption is convenient]
+# A signal arrives between any two steps of the program. In the middle of the recorder, half of what
+# it was told would be lost, and what is written later would not fit; in the middle of the engine,
+# half of what it did would not have been told. So the signal is sent once more a millisecond later,
+# until it finds the script's own code at work, or one of its hooks. A backward that takes longer is
+# interrupted between two steps of the function of a node, which the engine knows how to fail.
+AGAIN, SOON, AT_LAST = 0.001, 0.1, 2.0
+"""Seconds: between two tries; until a node may be interrupted; until anything of the engine may."""
+
+TERMINATING = tuple(
+    getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
+
+RUNS = ("run_arrays", "run_tensors")
+_RECORDER = tuple(os.path.join(PACKAGE, room, "") for room in ("record", "trace"))  # noqa: PTH118
+_EVALUATE = os.path.join(PACKAGE, "runtime", "autograd", "evaluate.py")  # noqa: PTH118
+_ENGINE = (os.path.join(PACKAGE, "runtime", ""), "<road of")  # noqa: PTH118
+
+
+class Signals:
+    """Handles the signals that end programs; `bottom` is the file whose frames run the script."""
+
+    def __init__(self, bottom: str, finish: Callable[[signal.Signals], None]) -> None:
+        self.finishing = False  # the trace is being finished: whatever comes now is too late
+        self._bottom = bottom
+        self._finish = finish
+        self._process = os.getpid()
+        self._since: float | None = None  # when the signal came that is being sent again
+
+    def interrupt(self, number: int, frame: FrameType | None) -> None:
+        """Ctrl-C: KeyboardInterrupt, as ever."""
+        if os.getpid() == self._process and (self.finishing or self._later(number, frame)):
+            return
+        raise KeyboardInterrupt
+
+    def terminate(self, number: int, frame: FrameType | None) -> None:
+        """Leave a readable trace, then end as the signal asks for."""
+        if os.getpid() != self._process:  # a child, which ends as it always did
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+            return
+        if self.finishing or self._later(number, frame):
+            return
+        self.finishing = True
+        try:
+            self._finish(signal.Signals(number))
+            for stream in (sys.stdout, sys.stderr):
+                with suppress(OSError, RuntimeError, ValueError, AttributeError):
+                    stream.flush()
+        finally:
+            os._exit(128 + number)
+
+    def _later(self, number: int, frame: FrameType | None) -> bool:
+        """Whether this is no good moment; then the signal will come again (see the Note above)."""
+        now = time.monotonic()
+        since = self._since or now
+        if not convenient(frame, self._bottom, now - since):
+            self._since = since
+            timer = threading.Timer(AGAIN, _send, (number,))
+            timer.daemon = True
+            timer.start()
+            return True
+        self._since = None
+        return False
+
+
+def convenient(frame: FrameType | None, bottom: str, waited: float) -> bool:
+    """Whether a signal that finds the program here may interrupt it, after so many seconds."""
+    engine = in_node = False
+    innermost, called = True, ""
+    while frame is not None:
+        code = frame.f_code
+        if code.co_filename == bottom:
+            break
+        if code.co_filename.startswith(_RECORDER):
+            return False
+        if innermost and code.co_filename.startswith(_ENGINE):
+            engine = True
+            in_node = in_node or (code.co_filename == _EVALUATE and called in RUNS)
+        elif not is_below(code):
+            innermost = False
+        called = code.co_name
+        frame = frame.f_back
+    return not engine or waited > AT_LAST or (in_node and waited > SOON)
+
+
+def _send(number: int) -> None:
+    main = threading.main_thread().ident
+    if hasattr(signal, "pthread_kill") and main is not None:
+        signal.pthread_kill(main, number)
+    else:
+        signal.raise_signal(number)
+
+
+@contextmanager
+def handled(signals: Signals) -> Iterator[None]:
+    """Inside, the signals nobody else handles are handled here."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before: dict[signal.Signals, Any] = {}
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        before[signal.SIGINT] = signal.signal(signal.SIGINT, signals.interrupt)
+    for number in TERMINATING:
+        if signal.getsignal(number) == signal.SIG_DFL:
+            before[number] = signal.signal(number, signals.terminate)
+    _Handled.before = before
+    _Handled.watch_forks()
+    try:
+        yield
+    finally:
+        _Handled.before = {}
+        for number, usual in before.items():
+            signal.signal(number, usual)
+
+
+class _Handled:
+    """The signals that are handled here now, and what was done about them before.
+
+    A forked child handles them as ever, from its first moment on. It must not learn so from our
+    handler: Python runs one when the interpreter's loop comes around, and a child that waits for
+    its parent may never get there.
+    """
+
+    before: ClassVar[dict[signal.Signals, Any]] = {}
+    watching = False
+
+    @classmethod
+    def watch_forks(cls) -> None:
+        if not cls.watching and hasattr(os, "register_at_fork"):
+            cls.watching = True
+            os.register_at_fork(after_in_child=cls.in_child)
+
+    @classmethod
+    def in_child(cls) -> None:
+        for number, usual in cls.before.items():
+            if isinstance(getattr(signal.getsignal(number), "__self__", None), Signals):
+                signal.signal(number, usual)  # else the script handles it by now

@@ -1,0 +1,115 @@
+"""Tracebacks of the script alone: without the frames of the machinery that ran it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+import threading
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import CodeType, TracebackType
+
+import numpy as np
+
+from gradscope.record.hot.sites import PACKAGE, is_ours
+from gradscope.record.script.aliases import explain_missing
+
+PACKAGES = Path(np.__file__).parents[1]
+FOUNDATIONS = (
+    "<frozen ",
+    "<__array_function__",
+    *(os.path.join(PACKAGES, name, "") for name in ("numpy", "numba", "llvmlite", "ml_dtypes")),  # noqa: PTH118
+)
+STANDARD = os.path.join(sysconfig.get_path("stdlib"), "")  # noqa: PTH118
+
+
+def show(error: BaseException) -> None:
+    """Show an exception nobody caught, as Python does, through the script's own excepthook."""
+    make_the_scripts(error)
+    try:
+        sys.excepthook(type(error), error, error.__traceback__)
+    except Exception as another:  # noqa: BLE001  the script's hook may raise anything
+        make_the_scripts(another)
+        sys.stderr.write("Error in sys.excepthook:\n")
+        sys.__excepthook__(type(another), another, another.__traceback__)
+        sys.stderr.write("\nOriginal exception was:\n")
+        sys.__excepthook__(type(error), error, error.__traceback__)
+
+
+def described(error: BaseException) -> str:
+    """The exception in words, even if its own `__str__` raises."""
+    return "".join(traceback.format_exception_only(error)).strip()
+
+
+def raised_at(error: BaseException) -> str:
+    """Where in gradscope itself it was raised: for the report of a fault. "": elsewhere."""
+    frames = traceback.extract_tb(error.__traceback__)
+    if not frames or not frames[-1].filename.startswith(PACKAGE):
+        return ""
+    return f"{frames[-1].filename.removeprefix(PACKAGE)}:{frames[-1].lineno}"
+
+
+def make_the_scripts(error: BaseException) -> None:
+    """Take the machinery's frames out of an exception, and out of all that led to it."""
+    explain_missing(error)
+    pending, seen = [error], {id(error)}
+    while pending:
+        each = pending.pop()
+        each.__traceback__ = _scripts_part(each.__traceback__)
+        while each.__context__ is not None and _is_internal(each.__context__):
+            each.__context__ = each.__context__.__context__
+        grouped = each.exceptions if isinstance(each, BaseExceptionGroup) else ()
+        for other in (each.__cause__, each.__context__, *grouped):
+            if other is not None and id(other) not in seen:
+                seen.add(id(other))
+                pending.append(other)
+
+
+def _is_internal(error: BaseException) -> bool:
+    """Whether it was raised and caught without leaving gradscope."""
+    return error.__traceback__ is not None and _scripts_part(error.__traceback__) is None
+
+
+def _scripts_part(whole: TracebackType | None) -> TracebackType | None:
+    kept = []
+    below = False
+    while whole is not None:
+        code = whole.tb_frame.f_code
+        below = is_ours(code) or (below and is_below(code))
+        if not below:
+            kept.append(whole)
+        whole = whole.tb_next
+    part: TracebackType | None = None
+    for each in reversed(kept):
+        each.tb_next = part
+        part = each
+    return part
+
+
+def is_below(code: CodeType) -> bool:
+    """Whether this is of what gradscope stands on: NumPy, Numba, the standard library."""
+    file = code.co_filename
+    standard = file.startswith(STANDARD) and "-packages" not in file.removeprefix(STANDARD)
+    return standard or file.startswith(FOUNDATIONS)
+
+
+@contextmanager
+def thread_tracebacks() -> Iterator[None]:
+    """Inside, exceptions that end a thread are shown without the machinery's frames, too."""
+    before = threading.excepthook
+
+    def shown(args: threading.ExceptHookArgs) -> None:
+        error = args.exc_value
+        if error is not None:
+            make_the_scripts(error)
+            args = threading.ExceptHookArgs((type(error), error, error.__traceback__, args.thread))
+        before(args)
+
+    threading.excepthook = shown
+    try:
+        yield
+    finally:
+        threading.excepthook = before

@@ -1,0 +1,1 @@
+"""Level `values`: what is noted of the numbers in tensors and gradients."""

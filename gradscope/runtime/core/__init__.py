@@ -1,0 +1,1 @@
+"""What PyTorch's names are made of: tensors, operations, the engine. Scripts never see it."""

@@ -1,0 +1,1 @@
+"""Derivatives: the engine that runs graphs, hooks, custom functions, tangents, modes."""

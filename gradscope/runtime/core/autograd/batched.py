@@ -1,0 +1,62 @@
+"""A function for each row of some tensors, its results stacked: what vmap gives, by a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gradscope.runtime.core.ops import FUNCTIONS
+from gradscope.runtime.core.tensors.making.factories import zeros_like
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+
+
+def one_by_one(
+    function: Callable[..., Sequence[Any]], given: Sequence[Any], name: str
+) -> tuple[Any, ...]:
+    """`function(*rows)` for the first, second … row of all of `given`, result by result.
+
+    A result that is None for every row stays None. Without any row the function is asked once,
+    about zeros, what its results look like. `name` is what errors call the function.
+    """
+    count = _count(given, name)
+    if count == 0:
+        rows = [tensor.new_zeros(tensor.shape[1:]) for tensor in given]
+        return tuple(None if r is None else _stack([r])[:0] for r in function(*rows))
+    results = [function(*[tensor[i] for tensor in given]) for i in range(count)]
+    return tuple(_column(column) for column in zip(*results, strict=True))
+
+
+def _count(given: Sequence[Any], name: str) -> int:
+    """How many rows there are."""
+    for tensor in given:
+        if not isinstance(tensor, Tensor):
+            raise ValueError(
+                f"vmap({name}, in_dims=0, ...)(<inputs>): Got in_dim=0 for an input but the input "
+                f"is of type {type(tensor)}. We cannot vmap over non-Tensor arguments, please use "
+                "None as the respective in_dim"
+            )
+        if tensor.dim() == 0:
+            raise ValueError(
+                f"vmap({name}, in_dims=0, ...)(<inputs>): Got in_dim=0 for some input, but that "
+                "input is a Tensor of dimensionality 0 so expected in_dim to satisfy "
+                "0 <= in_dim < 0."
+            )
+    counts = [len(tensor) for tensor in given]
+    if any(count != counts[0] for count in counts):
+        raise ValueError(
+            "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
+            f"{counts} for the mapped dimension"
+        )
+    return counts[0]
+
+
+def _column(results: Sequence[Any]) -> Any:
+    """The results of all rows in one tensor; where only some are None, they count as zeros."""
+    known = next((result for result in results if result is not None), None)
+    if known is None:
+        return None
+    return _stack([zeros_like(known) if result is None else result for result in results])
+
+
+def _stack(results: Sequence[Any]) -> Any:
+    return FUNCTIONS["stack"](results)

@@ -1,0 +1,1 @@
+"""`autograd.Function`: operations that users write themselves."""

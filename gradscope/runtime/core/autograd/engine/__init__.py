@@ -1,0 +1,1 @@
+"""Running a backward: from its roots, node by node, to the leaves."""

@@ -1,0 +1,190 @@
+"""The leaf's node: where a gradient arrives in `.grad`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from sys import getrefcount
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradscope.runtime.core import probe
+from gradscope.runtime.core.autograd.forward.forward_grad import fw_grad, plainly, set_fw_grad
+from gradscope.runtime.core.autograd.hooks.hooks import POST_ACCUMULATE, Hooks, checked
+from gradscope.runtime.core.devices.placement import device_of, mark, wrapped_on
+from gradscope.runtime.core.errors.engine import hooks as errors
+from gradscope.runtime.core.errors.engine.leaves import grad_does_not_fit, leaf_with_history
+from gradscope.runtime.core.errors.numpy import mismatch
+from gradscope.runtime.core.graph.input_buffer import ALONE
+from gradscope.runtime.core.graph.making import remember
+from gradscope.runtime.core.graph.node import LAST, Extra, Node
+from gradscope.runtime.core.state.thread import local
+from gradscope.runtime.core.tensors.memory.storage import dense
+from gradscope.runtime.core.tensors.views.in_place import count_write
+
+if TYPE_CHECKING:
+    from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+
+STOLEN, CLONED, IN_PLACE, OUT_OF_PLACE = range(4)
+
+_lock = threading.RLock()
+
+
+def renew_lock() -> None:
+    """In a forked child: whoever held it is not there."""
+    global _lock  # noqa: PLW0603
+    _lock = threading.RLock()
+
+
+class AccumulateGrad(Node):
+    """Adds what arrives to the `.grad` of a leaf."""
+
+    __slots__ = ("variable",)
+    variable: Tensor
+
+    def __init__(self, variable: Tensor) -> None:
+        self.variable = variable
+        self.next_functions = ()
+        self.sequence_nr = LAST
+        self.topological_nr = 0
+        self._saved = ()
+        self._extra = Extra()
+        self.seen = 0
+        self.input_metadata = ((variable._array.shape, variable._array.dtype),)
+        mark(self, variable)
+        if local.state.anomaly:
+            remember(self, local.state)
+
+    def run_arrays(self, grads: Sequence[Any]) -> Sequence[Any]:
+        grad = grads[0]
+        if grad is not None and self._wanted():
+            alone = getrefcount(grad) <= ALONE
+            with _lock:
+                how = self._accumulate_array(grad, alone=alone)
+                self._tell(how)
+        meta = self.variable._meta
+        if meta is not None and meta.post_accumulate_hooks:
+            self._run_hooks(meta.post_accumulate_hooks)
+        return ()
+
+    def run_tensors(self, grads: Sequence[Any]) -> Sequence[Any]:
+        grad = grads[0]
+        if grad is not None and self._wanted():
+            with _lock:
+                how = self._accumulate_tensor(grad)
+                self._tell(how)
+        meta = self.variable._meta
+        if meta is not None and meta.post_accumulate_hooks:
+            self._run_hooks(meta.post_accumulate_hooks)
+        return ()
+
+    def _wanted(self) -> bool:
+        """Whether the leaf still wants a gradient, and is a leaf."""
+        meta = self.variable._meta
+        if self.variable._edge is not None or (meta and meta.is_view and self.variable.history()):
+            raise leaf_with_history(self.variable)
+        return meta is not None and meta.requires_grad
+
+    def _accumulate_tensor(self, grad: Any) -> int:
+        meta = self.variable.meta()
+        if not local.state.grad_enabled:
+            if local.state.dispatch_modes and meta.grad is not None:
+                meta.grad.add_(grad)  # the modes see it
+                return IN_PLACE
+            how = self._accumulate_array(grad._array, alone=False)
+            if how == IN_PLACE:
+                _add_tangent(meta.grad, fw_grad(grad))
+            return how
+        if meta.grad is None:
+            meta.grad = self._copied(grad)
+            return CLONED
+        meta.grad = meta.grad + grad
+        return OUT_OF_PLACE
+
+    def _copied(self, grad: Any) -> Any:
+        """A copy that has the gradient as its history, laid out as the leaf."""
+        if not dense(self.variable._array):
+            return grad.clone()
+        return wrapped_on(np.empty_like(self.variable._array, subok=False), device_of(self)).copy_(
+            grad
+        )
+
+    def _accumulate_array(self, grad: Any, *, alone: bool) -> int:
+        meta = self.variable._meta
+        assert meta is not None
+        before = meta.grad
+        if before is None:
+            if alone and owns(grad) and self._fits(grad):
+                meta.grad = wrapped_on(grad, device_of(self))
+                return STOLEN
+            meta.grad = wrapped_on(self._laid_out(grad), device_of(self))
+            return CLONED
+        target = before._array
+        try:
+            np.add(target, grad, out=target)
+        except ValueError:  # the leaf was given other data
+            text = mismatch((target.shape, grad.shape))
+            raise grad_does_not_fit(str(text), self.variable) from None
+        count_write(before, "AccumulateGrad")
+        return IN_PLACE
+
+    def _fits(self, grad: Any) -> bool:
+        """Whether the gradient is laid out as `.grad` should be: as the leaf, if that is dense."""
+        leaf = self.variable._array
+        if grad.strides == leaf.strides:
+            return True
+        return bool(grad.flags.c_contiguous and not dense(leaf))
+
+    def _laid_out(self, grad: Any) -> Any:
+        leaf = self.variable._array
+        if dense(leaf) and leaf.shape == grad.shape:
+            made = np.empty_like(leaf, subok=False)
+            made[...] = grad
+            return made
+        return np.array(grad, order="C")
+
+    def _tell(self, how: int) -> None:
+        here = probe.here
+        if here is not None:
+            task = local.state.task
+            here.accumulate(task, self, self.variable, how)
+            if here.look is not None:
+                here.look.grad(task, self, self.variable)
+
+    def _run_hooks(self, hooks: Hooks) -> None:
+        """Call them; each gets what the one before returned, though none should return anything."""
+        task, here, given, returning = local.state.task, probe.here, self.variable, None
+        for index, hook in enumerate(list(hooks.values())):
+            if here is not None:
+                here.hook_begin(task, self, POST_ACCUMULATE, index, hook)
+            made = hook(given)
+            if made is not None and made is not given:
+                given, returning = checked(made, given, hook), hook
+            if here is not None:
+                here.hook_end(task, self, POST_ACCUMULATE, index, False, (self.variable._grad,))
+                if here.look is not None:
+                    here.look.stepped(task, self, self.variable)
+        if given is not self.variable:
+            raise errors.accumulate_hook_result(returning)
+
+
+def _add_tangent(grad: Any, tangent: Any) -> None:
+    """What is added to a gradient in place brings its tangent with it."""
+    if tangent is None:
+        return
+    before = fw_grad(grad)
+    with plainly():
+        if before is not None:
+            before.add_(tangent)
+            return
+        tangent = tangent.clone()
+    set_fw_grad(grad, tangent, written=True)
+
+
+def owns(array: Any) -> bool:
+    """Whether nobody else can reach this array's memory."""
+    base = array.base
+    return base is None or (
+        isinstance(base, np.ndarray) and base.base is None and getrefcount(base) <= ALONE
+    )

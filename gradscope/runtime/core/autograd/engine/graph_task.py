@@ -1,0 +1,141 @@
+"""One backward: what it was asked, what it still has to do, what it found."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from gradscope.runtime.core.state.thread import ThreadState, local
+
+if TYPE_CHECKING:
+    from gradscope.runtime.core.autograd.engine.ready_queue import ReadyQueue
+    from gradscope.runtime.core.graph.node import Node
+
+
+DEPTH = 1 << 65
+"""Above every sequence number, so that the deeper of two graph tasks goes first."""
+
+
+class Capture:
+    """A gradient asked for: input `input_nr` of a node, kept as result `output_idx`."""
+
+    __slots__ = ("hooks", "input_nr", "output_idx")
+
+    def __init__(self, input_nr: int, output_idx: int) -> None:
+        self.input_nr = input_nr
+        self.output_idx = output_idx
+        self.hooks: list[Callable[..., Any]] = []
+
+
+class ExecInfo:
+    """Whether a node runs when only some gradients were asked for, and what is kept there."""
+
+    __slots__ = ("captures", "needed")
+
+    def __init__(self) -> None:
+        self.needed = False
+        self.captures: list[Capture] | None = None
+
+    def should_execute(self) -> bool:
+        return self.needed or self.captures is not None
+
+
+def on_arrays(*, create_graph: bool) -> bool:
+    """Whether a backward runs on bare arrays: nobody wants its graph, a tangent, or its calls."""
+    return not (
+        create_graph
+        or local.state.dispatch_modes
+        or (ThreadState.with_tangents is not None and local.state.fw_grad_enabled)
+    )
+
+
+class GraphTask:
+    """The state of one call of the engine."""
+
+    __slots__ = (
+        "__weakref__",
+        "accumulate_grad",
+        "base_key",
+        "captured_vars",
+        "completed",
+        "cpu_ready_queue",
+        "create_graph",
+        "dependencies",
+        "error",
+        "exec_info",
+        "final_callbacks",
+        "graph_roots",
+        "inputs",
+        "keep_graph",
+        "lock",
+        "modes",
+        "not_ready",
+        "outstanding_tasks",
+        "owner",
+        "parent",
+        "parent_node",
+        "raw",
+        "reentrant_depth",
+        "released",
+        "seen",
+        "state",
+        "taken",
+        "told",
+    )
+
+    def __init__(
+        self,
+        *,
+        keep_graph: bool,
+        create_graph: bool,
+        accumulate_grad: bool,
+        reentrant_depth: int,
+        cpu_ready_queue: ReadyQueue,
+    ) -> None:
+        self.keep_graph = keep_graph
+        self.create_graph = create_graph
+        self.accumulate_grad = accumulate_grad
+        self.raw = on_arrays(create_graph=create_graph)
+        self.reentrant_depth = reentrant_depth
+        self.base_key = -reentrant_depth * DEPTH
+        self.cpu_ready_queue = cpu_ready_queue
+        self.outstanding_tasks = 0
+        self.dependencies: dict[Node, int] = {}
+        self.not_ready: dict[Node, list[Any]] = {}
+        self.exec_info: dict[Node, ExecInfo] | None = None
+        self.captured_vars: list[Any] = []
+        self.graph_roots: tuple[Node, ...] = ()
+        self.inputs: tuple[Any, ...] = ()
+        self.final_callbacks: list[Callable[[], None]] = []
+        self.error: BaseException | None = None
+        self.completed = False
+        self.released = False  # whether its owner may leave
+        self.modes: tuple[Any, ...] = ()  # what it takes along to other threads
+        self.owner = threading.get_ident()
+        self.parent: GraphTask | None = None
+        self.parent_node: Node | None = None
+        self.lock = threading.RLock()
+        self.seen = 0
+        self.taken: Any = (0, 0, None)  # likewise: when, how long the queue was, and which node
+        self.told = 0  # for a watcher: what it has seen the last node as whose run it was told
+        self.state: Any = None
+
+    def forget(self) -> None:
+        """Let go of the graph, which may end before the last thread that ran a part of it."""
+        self.not_ready.clear()
+        self.dependencies.clear()
+        self.exec_info = None
+        self.graph_roots = self.inputs = ()
+
+    @property
+    def grad_mode(self) -> bool:
+        return self.create_graph
+
+    @property
+    def has_error(self) -> bool:
+        return self.error is not None
+
+    @property
+    def nodes_in_graph(self) -> set[Node]:
+        return set(self.dependencies)

@@ -1,0 +1,22 @@
+"""Running one node by hand: `grad_fn(grad)`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradscope.runtime.core.graph.node import Node
+
+
+def call_node(node: Node, grads: tuple[Any, ...]) -> Any:
+    """What the node returns for these gradients, hooks included."""
+    from gradscope.runtime.core.autograd.engine.validate import apply
+    from gradscope.runtime.core.autograd.hooks.hooks import run_post_hooks, run_pre_hooks
+
+    extra = node._extra
+    values: Any = list(grads)
+    if extra is not None and extra.pre_hooks:
+        values = run_pre_hooks(None, node, extra.pre_hooks, values, False)
+    results: Any = tuple(apply(node, values, raw=False))
+    if extra is not None and extra.post_hooks:
+        results = run_post_hooks(None, node, extra.post_hooks, results, values, False)
+    return results[0] if len(results) == 1 else tuple(results)

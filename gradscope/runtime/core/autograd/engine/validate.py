@@ -1,0 +1,121 @@
+"""Makes a gradient fit the place it goes to, or says why it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradscope.runtime.core.devices.placement import device_of, stream_of
+from gradscope.runtime.core.errors.engine import returned as errors
+from gradscope.runtime.core.graph.node import Node
+from gradscope.runtime.core.rows.traits import BY_HAND
+from gradscope.runtime.core.state.thread import ThreadState, local
+
+
+def validate_count(node: Node, outputs: Sequence[Any]) -> Sequence[Any]:
+    """A node may return more gradients than asked for if the surplus is None."""
+    wanted = len(node.next_functions)
+    if len(outputs) < wanted or any(extra is not None for extra in outputs[wanted:]):
+        raise errors.node_gradient_count(node, wanted, len(outputs))
+    return outputs[:wanted]
+
+
+def validate_outputs(node: Node, outputs: Sequence[Any], *, raw: bool) -> list[Any]:
+    """What a node returned, each gradient made to fit where it goes."""
+    return [
+        grad
+        if grad is None or following is None
+        else fitted(node, index, grad, *following.input_metadata[nr], raw=raw)
+        for index, (grad, (following, nr)) in enumerate(
+            zip(validate_count(node, outputs), node.next_functions, strict=True)
+        )
+    ]
+
+
+def fitted(node: Node, index: int, grad: Any, shape: Any, dtype: Any, *, raw: bool) -> Any:
+    """The gradient summed to the shape and cast to the dtype of what it belongs to."""
+    if raw and not isinstance(grad, np.ndarray):
+        grad = np.asarray(grad)
+    found = grad.shape if raw else grad._array.shape
+    if tuple(found) != tuple(shape):
+        if not expandable(shape, found):
+            raise errors.gradient_shape(node, index, found, shape)
+        grad = sum_to_shape(grad, shape) if raw else grad.sum_to_size(*shape)
+    kind = grad.dtype if raw else grad._array.dtype
+    if kind != dtype:
+        unlike = (kind.kind == "c") != (dtype.kind == "c")
+        if unlike and kind.kind not in "fV" and not hasattr(node, "op"):
+            raise errors.gradient_dtype(node, index, _dtype(kind), _dtype(dtype))
+        if kind.kind == "c" and dtype.kind != "c":
+            grad = grad.real
+        grad = grad.astype(dtype) if raw else grad.to(_dtype(dtype))
+    return grad
+
+
+def _dtype(dtype: Any) -> Any:
+    from gradscope.runtime.core.dtypes.dtypes import from_numpy
+
+    return from_numpy(dtype)
+
+
+def expandable(shape: Sequence[int], target: Sequence[int]) -> bool:
+    """Whether `shape` could have been broadcast to `target`."""
+    if len(shape) > len(target):
+        return False
+    pairs = zip(reversed(shape), reversed(target), strict=False)
+    return all(size in (1, wanted) for size, wanted in pairs)
+
+
+def sum_to_shape(array: Any, shape: Sequence[int]) -> Any:
+    """Undo a broadcast: sum over what it repeated."""
+    lead = array.ndim - len(shape)
+    if lead:
+        array = array.sum(axis=tuple(range(lead)))
+    axes = tuple(i for i, size in enumerate(shape) if size == 1 and array.shape[i] != 1)
+    return np.asarray(array.sum(axis=axes, keepdims=True) if axes else array)
+
+
+def apply(node: Node, grads: Sequence[Any], *, raw: bool) -> Sequence[Any]:
+    """Run a node's function; one whose formula is written for real numbers also on complex ones.
+
+    # Note [Complex gradients]
+    For a holomorphic function the gradient PyTorch defines is conj(f'(z)) times the incoming one,
+    which is conj of the real formula at the conjugate of the incoming gradient. Operations that are
+    not holomorphic (abs, real, conj) have formulas written out, and say so with BY_HAND. A view's
+    formula only moves numbers, and needs no conjugates either.
+    """
+    if node._extra is None or not node._extra.conjugates:
+        return run(node, grads, raw=raw)
+    op = getattr(node, "op", None)
+    if op is None or BY_HAND in op.traits or op.plan.kind == "view":
+        return run(node, grads, raw=raw)
+    return [_conj(g) for g in run(node, [_conj(g) for g in grads], raw=raw)]
+
+
+def run(node: Node, grads: Sequence[Any], *, raw: bool) -> Sequence[Any]:
+    """Run a node's function: on arrays as one kernel of its device, on tensors as several.
+
+    On tensors, a formula's own constants go to whatever device it runs on.
+    """
+    if not ThreadState.devices or node.written_by_user:
+        return node.run_arrays(grads) if raw else node.run_tensors(grads)
+    if raw:
+        where = device_of(node)
+        if where is not None:
+            stream_of(where).launch()
+        return node.run_arrays(grads)
+    state = local.state
+    before, state.formula = state.formula, True
+    try:
+        return node.run_tensors(grads)
+    finally:
+        state.formula = before
+
+
+def _conj(grad: Any) -> Any:
+    if grad is None:
+        return None
+    array = grad if isinstance(grad, np.ndarray | np.generic) else grad._array
+    return grad.conj() if array.dtype.kind == "c" else grad

@@ -1,0 +1,1 @@
+"""Derivatives that travel forward with the values."""

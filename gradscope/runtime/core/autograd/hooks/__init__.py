@@ -1,0 +1,1 @@
+"""Functions users attach to tensors, to nodes, and to what is saved."""

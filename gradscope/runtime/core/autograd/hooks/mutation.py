@@ -1,0 +1,98 @@
+"""`allow_mutation_on_saved_tensors`: what is saved is copied before it is written to."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from weakref import WeakSet
+
+from gradscope.runtime.core.autograd.hooks.saving import saved_tensors_hooks
+from gradscope.runtime.core.errors.engine import saved_values as errors
+from gradscope.runtime.core.state.thread import local
+from gradscope.runtime.core.tensors.memory.storage import root_of
+from gradscope.runtime.core.tensors.saved.saved_variable import version_of
+from gradscope.runtime.core.tensors.wrapping import wrap
+
+
+class _Handle:
+    """A saved tensor, and the copy that was made when it was first written to."""
+
+    __slots__ = ("__weakref__", "array", "copy", "tensor", "version")
+
+    def __init__(self, tensor: Any) -> None:
+        self.array = tensor._array
+        self.version = version_of(tensor)
+        self.tensor: Any = tensor.detach()  # the tensor itself would hold its own node
+        self.copy: Any = None
+
+
+class _AllowMutationOnSavedContext:
+    """What was saved inside, and copies of what was written to since.
+
+    Every write to the memory of a saved tensor counts, whichever window it goes through.
+    """
+
+    def __init__(self) -> None:
+        self._saved: defaultdict[int, WeakSet[_Handle]] = defaultdict(WeakSet)
+        self._open = True
+
+    @property
+    def original(self) -> dict[_Handle, Any]:
+        """What has not been written to."""
+        return {handle: handle.tensor for handle in self._handles() if handle.copy is None}
+
+    @property
+    def cloned(self) -> dict[_Handle, Any]:
+        """Copies of what has."""
+        return {handle: handle.copy for handle in self._handles() if handle.copy is not None}
+
+    def _handles(self) -> list[_Handle]:
+        return [handle for handles in self._saved.values() for handle in handles]
+
+    def pack(self, tensor: Any) -> _Handle:
+        known = self._saved[_memory(tensor)]
+        version = version_of(tensor)
+        for handle in known:
+            if handle.array is tensor._array and handle.version == version:
+                return handle
+        made = _Handle(tensor)
+        known.add(made)
+        return made
+
+    def unpack(self, handle: _Handle) -> Any:
+        if not self._open:
+            raise errors.mutation_outside()
+        return handle.tensor if handle.copy is None else handle.copy
+
+    def before_write(self, target: Any) -> None:
+        """Copy what was saved in the memory that is about to be written to."""
+        for handle in self._saved.get(_memory(target), ()):
+            if handle.copy is None:
+                handle.copy = wrap(handle.array.copy())
+
+    def clear(self) -> None:
+        self._saved.clear()
+
+
+def _memory(tensor: Any) -> int:
+    """Which memory a tensor lies in; a saved tensor keeps it alive."""
+    return id(root_of(tensor._array))
+
+
+@contextmanager
+def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutationOnSavedContext]:
+    """Let what is saved inside be written to: backward sees it as it was when it was saved."""
+    state = local.state
+    context = _AllowMutationOnSavedContext()
+    with saved_tensors_hooks(context.pack, context.unpack):
+        if state.keeper is not None:
+            raise errors.mutation_nested()
+        state.keeper = context
+        try:
+            yield context
+        finally:
+            state.keeper = None
+            context._open = False
+            context.clear()

@@ -1,0 +1,68 @@
+"""Hooks on everything that is saved for backward inside a block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from gradscope.runtime.core.errors.engine import saved_values as errors
+from gradscope.runtime.core.state.thread import local
+from gradscope.runtime.core.tensors.making.factories import empty
+
+
+class saved_tensors_hooks:  # noqa: N801  (PyTorch's names, here and below)
+    """What is saved for backward inside goes through `pack_hook`, and out by `unpack_hook`."""
+
+    def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
+        self.pack_hook = pack_hook
+        self.unpack_hook = unpack_hook
+
+    def __enter__(self) -> None:
+        state = local.state
+        if state.disabled_saved_hooks is not None:
+            raise errors.saved_hooks_disabled(state.disabled_saved_hooks)
+        state.saved_hooks.append((self.pack_hook, self.unpack_hook))
+        state.refresh()
+
+    def __exit__(self, *error: object) -> None:
+        state = local.state
+        state.saved_hooks.pop()
+        state.refresh()
+
+
+class save_on_cpu(saved_tensors_hooks):  # noqa: N801
+    """Keep what is saved in host memory; what lies there already is kept as it is."""
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        def pack(tensor: Any) -> Any:
+            if not pin_memory:
+                return tensor.device, tensor.cpu()
+            copied = empty(tensor.size(), dtype=tensor.dtype)
+            copied.copy_(tensor)
+            return tensor.device, copied
+
+        def unpack(packed: Any) -> Any:
+            device, tensor = packed
+            return tensor.to(device)
+
+        super().__init__(pack, unpack)
+
+
+@contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+    """Refuse saved-tensor hooks inside, with this message."""
+    if not isinstance(error_message, str):
+        raise TypeError(
+            "_saved_tensors_hooks_disable(): incompatible function arguments. The following "
+            "argument types are supported:\n    (error_message: str)"
+        )
+    state = local.state
+    if state.saved_hooks:
+        raise errors.saved_hooks_disabled(error_message)
+    before = state.disabled_saved_hooks
+    state.disabled_saved_hooks = error_message
+    try:
+        yield
+    finally:
+        state.disabled_saved_hooks = before

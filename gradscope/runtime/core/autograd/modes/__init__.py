@@ -1,0 +1,1 @@
+"""Switches of autograd: whether history is recorded, whether anomalies are looked for."""

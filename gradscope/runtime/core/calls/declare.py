@@ -1,0 +1,395 @@
+"""How an operation is declared: one row that says everything the rest of the runtime needs.
+
+    mul = op(
+        "MulBackward0",
+        lambda self, other: self * other,
+        ELEMENTWISE,
+        PROMOTES,
+        self=lambda grad, other: grad * other,
+        other=lambda grad, self: grad * self,
+    )
+
+A derivative's parameter names are its save list: an input, `result` (or an output's name),
+`<input>_shape`, `<input>_numel`, `<input>_strides`, `<input>_dtype`, an option, or `needs`. What a
+gradient that nobody wants would need is not kept. ELEMENTWISE is how the tangent is made, see
+traits.py.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gradscope.runtime.core.calls.long_way import scope_of
+from gradscope.runtime.core.calls.road import backward as road_back, forward as road
+from gradscope.runtime.core.calls.road.first_call import Unbuilt
+from gradscope.runtime.core.calls.road.forward import Parameter, Plan, Slot
+from gradscope.runtime.core.calls.road.words import w
+from gradscope.runtime.core.graph.node import OpNode
+from gradscope.runtime.core.rows.operation import REGISTRY, Formula, Operation
+from gradscope.runtime.core.rows.plan import Memory
+from gradscope.runtime.core.rows.traits import (
+    BY_HAND,
+    COMPARES,
+    ELEMENTWISE,
+    F_ONLY,
+    FLOATS,
+    FUNCTION_ONLY,
+    GAPS,
+    IN_STORAGE,
+    INTERNAL,
+    LINEAR,
+    METHOD_ONLY,
+    PRODUCT,
+    PROMOTES,
+    REDUCES,
+    REPLAYED,
+    TENSORS_ONLY,
+    TRANSPOSED,
+    UNKNOWN,
+    Constants,
+    Hidden,
+    Holds,
+    Joint,
+    Named,
+    Numbers,
+    Outputs,
+    Refused,
+    Sequences,
+    Tensors,
+    Trait,
+    hidden,
+    holds,
+    joint,
+    jvp,
+    numbers,
+    outputs,
+    overload,
+    refuses,
+    sequence,
+    shows,
+    tensors,
+)
+
+__all__ = [
+    "BY_HAND",
+    "COMPARES",
+    "ELEMENTWISE",
+    "FLOATS",
+    "FUNCTION_ONLY",
+    "F_ONLY",
+    "GAPS",
+    "INTERNAL",
+    "IN_STORAGE",
+    "LINEAR",
+    "METHOD_ONLY",
+    "PRODUCT",
+    "PROMOTES",
+    "REDUCES",
+    "REPLAYED",
+    "TENSORS_ONLY",
+    "TRANSPOSED",
+    "UNKNOWN",
+    "Memory",
+    "family",
+    "hidden",
+    "holds",
+    "inplace",
+    "joint",
+    "jvp",
+    "like",
+    "numbers",
+    "op",
+    "outputs",
+    "overload",
+    "refuses",
+    "sequence",
+    "shows",
+    "tensors",
+    "view",
+    "w",
+]
+
+
+def op(
+    node_name: str | None, forward: Callable[..., Any], *traits: Trait, **derivatives: Any
+) -> Any:
+    """Declare an operation. Returns the function users call."""
+    return _declare(node_name, forward, traits, derivatives, "plain")
+
+
+def view(node_name: str, forward: Callable[..., Any], *traits: Trait, **derivatives: Any) -> Any:
+    """Declare an operation whose result shares storage and version counter with its input."""
+    return _declare(node_name, forward, traits, derivatives, "view")
+
+
+def inplace(
+    function: Any, forward: Callable[..., Any] | None = None, memory: Memory | None = None
+) -> Any:
+    """The in-place twin: same node, same derivative; clones `self` first if a gradient needs it."""
+    source: Operation = function.op
+    plan = source.plan
+    needs_self = any(slot.kind == "input" and slot.source == "self" for slot in plan.slots)
+    made = Plan(
+        parameters=plan.parameters,
+        differentiable=plan.differentiable,
+        slots=plan.slots,
+        outputs=1,
+        kind="inplace",
+        same_dtype=plan.same_dtype,
+        float_only=plan.float_only,
+        numbers=plan.numbers,
+        refused=plan.refused,
+        clones_self=needs_self,
+        memory=memory,
+        direct=isinstance(source.kernel, np.ufunc)
+        and not forward
+        and COMPARES not in source.traits,
+    )
+    twin = Operation(
+        source.node_name,
+        forward or source.kernel,
+        made,
+        source.formulas,
+        source.traits,
+        source.joint,
+    )
+    twin.inplace_of = source
+    return _finish(twin)
+
+
+def _declare(
+    node_name: str | None,
+    forward: Callable[..., Any],
+    traits: tuple[Trait, ...],
+    derivatives: dict[str, Any],
+    kind: str,
+) -> Any:
+    joints = [t for t in traits if isinstance(t, Joint)]
+    if joints:
+        differentiable = joints[0].names
+        formulas: tuple[Formula, ...] = (Formula(joints[0].by),)
+    else:
+        differentiable = tuple(derivatives)
+        formulas = tuple(Formula(f) for f in derivatives.values())
+    names = next((t.names for t in traits if isinstance(t, Outputs)), ("result",))
+    without = next((t.without for t in traits if isinstance(t, Outputs)), ())
+    parameters = _parameters(forward, traits, differentiable)
+    plan = Plan(
+        parameters=parameters,
+        differentiable=tuple(p.name for p in parameters if p.name in differentiable),
+        slots=(
+            *_slots(node_name, parameters, differentiable, formulas, names, traits),
+            *_constant(traits),
+        ),
+        outputs=len(names) if names != ("*",) else 0,
+        kind=kind,
+        same_dtype=PROMOTES in traits or COMPARES in traits,
+        float_only=FLOATS in traits,
+        numbers=TENSORS_ONLY not in traits,
+        refused="".join(t.kinds for t in traits if isinstance(t, Refused) and not t.by_numpy),
+        nondifferentiable_outputs=tuple(names.index(n) for n in without),
+        gaps=GAPS in traits,
+    )
+    if plan.differentiable != tuple(differentiable):
+        raise TypeError(
+            f"{node_name}: derivatives are declared for {differentiable}, "
+            f"the forward takes them as {plan.differentiable}"
+        )
+    made = Operation(node_name or "", forward, plan, formulas, traits, bool(joints))
+    return _finish(made)
+
+
+def _parameters(
+    forward: Callable[..., Any], traits: Sequence[Trait], differentiable: Sequence[str]
+) -> tuple[Parameter, ...]:
+    """The forward's parameters; a NumPy function's are called self and other."""
+    extra = {n for t in traits if isinstance(t, Tensors) for n in t.names}
+    many = {n for t in traits if isinstance(t, Sequences) for n in t.names}
+    plain = {n for t in traits if isinstance(t, Numbers) for n in t.names}
+    promotes = PROMOTES in traits or COMPARES in traits
+    keep = F_ONLY in traits or INTERNAL in traits
+    if isinstance(forward, np.ufunc):
+        names = ("self", "other")[: forward.nin]
+        return tuple(Parameter(n, "input" if n == "self" else n, tensor=True) for n in names)
+    made: list[Parameter] = []
+    for p in inspect.signature(forward).parameters.values():
+        has_default = p.default is not inspect.Parameter.empty
+        is_tensor = (
+            p.name in differentiable
+            or p.name in extra
+            or p.name in many
+            or p.name == "self"
+            or (p.name == "other" and promotes)
+        ) and p.name not in plain
+        made.append(
+            Parameter(
+                name=p.name,
+                public="input" if p.name == "self" and not keep else p.name,
+                tensor=is_tensor,
+                many=p.name in many,
+                aside=p.name in extra,
+                optional=is_tensor and has_default,
+                keyword_only=p.kind is inspect.Parameter.KEYWORD_ONLY,
+                has_default=has_default,
+                default=p.default if has_default else None,
+            )
+        )
+    return tuple(made)
+
+
+def _slots(
+    node_name: str | None,
+    parameters: Sequence[Parameter],
+    differentiable: Sequence[str],
+    formulas: Sequence[Formula],
+    results: Sequence[str],
+    traits: Sequence[Trait],
+) -> tuple[Slot, ...]:
+    """What the formulas' words ask to keep, in PyTorch's order: by name, outputs last."""
+    held = {n for t in traits if isinstance(t, Holds) for n in t.names}
+    is_joint = any(isinstance(t, Joint) for t in traits)
+    wanted: dict[str, list[int]] = {}
+    for i, formula in enumerate(formulas):
+        for word in formula.words:
+            if word not in ("grad", "grads", "needs"):
+                wanted.setdefault(word, []).append(i)
+    known = {p.name: p for p in parameters}
+    slots: list[Slot] = []
+    for word, asked in wanted.items():
+        by = () if is_joint else tuple(asked)
+        if word in results:
+            slots.append(Slot(word, "output", word, by, results.index(word)))
+        elif word in known:
+            kind = "input" if known[word].tensor else "held" if word in held else "option"
+            slots.append(Slot(word, kind, word, by))
+        elif word.endswith("_shape") and word.removesuffix("_shape") in known:
+            slots.append(Slot(word, "shape", word.removesuffix("_shape"), by))
+        elif word.endswith("_dtype") and word.removesuffix("_dtype") in known:
+            slots.append(Slot(word, "dtype", word.removesuffix("_dtype"), by))
+        elif word.endswith("_numel") and word.removesuffix("_numel") in known:
+            slots.append(Slot(word, "numel", word.removesuffix("_numel"), by))
+        elif word.endswith("_strides") and word.removesuffix("_strides") in known:
+            slots.append(Slot(word, "strides", word.removesuffix("_strides"), by))
+        else:
+            raise TypeError(
+                f"{node_name}: a derivative asks for '{word}', which is no input, output, option "
+                f"or shape of this operation; it has {', '.join([*known, *results])}"
+            )
+    return tuple(sorted(slots, key=lambda slot: (slot.kind == "output", slot.name)))
+
+
+def _constant(traits: Sequence[Trait]) -> tuple[Slot, ...]:
+    options = [option for t in traits if isinstance(t, Constants) for option in t.values]
+    return tuple(Slot(name, "constant", repr(value), ()) for name, value in options)
+
+
+def _finish(made: Operation) -> Any:
+    """Give the operation the function users call; its code is written at the first call."""
+    scope = scope_of(made)
+
+    def names() -> dict[str, Any]:
+        return {"Node": node_class(made)}
+
+    made.replayed = REPLAYED in made.traits
+    made.road = _unbuilt("fast", road.fast, made, names).function(scope)
+    if road.takes_number(made.plan):
+        text = partial(road.fast, number=True)
+        scope["by_number"] = _unbuilt("number", text, made, names).function(scope)
+    made.full = _unbuilt("full", road.full, made, names, _NO_DEFAULTS).function(scope)
+    made.road.op = made  # type: ignore[attr-defined]
+    return made.road
+
+
+def _unbuilt(
+    kind: str, text: Any, made: Operation, names: Any, defaults: Plan | None = None
+) -> Unbuilt:
+    return Unbuilt(kind, partial(text, made.plan), defaults or made.plan, names)
+
+
+def like(row: Any, name: str = "", **names: Any) -> Any:
+    """A function with the code of an operation's road, in which some names mean something else."""
+    scope = {**row.__globals__, **names}
+    if "call" in names and "unbuilt_number" in scope and "by_number" not in names:
+        scope["by_number"] = scope["unbuilt_number"].function({**scope})
+    unbuilt: Unbuilt = scope["unbuilt_fast"]
+    made = unbuilt.function(scope)
+    made.__name__ = made.__qualname__ = name or row.__name__
+    made.op = row.op  # type: ignore[attr-defined]
+    return made
+
+
+def node_class(made: Operation) -> type[OpNode] | None:
+    """The class of the operation's nodes, made when first needed; a twin in place has the same."""
+    if made.node_class is None and made.node_name:
+        source = made.inplace_of
+        made.node_class = _node_class(made) if source is None else node_class(source)
+    return made.node_class
+
+
+_NO_DEFAULTS = Plan((), (), (), 1, "plain", same_dtype=False, float_only=False)
+
+
+def _node_class(made: Operation) -> type[OpNode]:
+    scope = scope_of(made)
+    formulas = {f"f_{i}": f.function for i, f in enumerate(made.formulas)}
+    scope.update(formulas)
+    runs = {
+        f"run_{kind}": road.build(
+            f"run_{kind}",
+            road_back.backward(made.plan, made.formulas, arrays=kind == "arrays", joint=made.joint),
+            scope,
+            _NO_DEFAULTS,
+        )
+        for kind in ("arrays", "tensors")
+    }
+    body = {
+        "__slots__": (),
+        "op": made,
+        "slots": _shown(made),
+        "releases": any(s.kind in {"input", "output", "held"} for s in made.plan.slots),
+        **runs,
+    }
+    return type(made.node_name, (OpNode,), {**body, "__module__": "gradscope.runtime"})
+
+
+def _shown(made: Operation) -> tuple[str, ...]:
+    """What users see the slots called; nothing for those that are hidden."""
+    concealed = {n for t in made.traits if isinstance(t, Hidden) for n in t.names}
+    endings = {"shape": "_sym_sizes", "strides": "_sym_strides", "numel": "_sym_numel"}
+    concealed |= {s.name for s in made.plan.slots if s.kind == "dtype"}
+    optional = {p.name for p in made.plan.parameters if p.optional}
+    return tuple(
+        ""
+        if s.name in concealed
+        else s.source + endings[s.kind] + ("_opt" if s.source in optional else "")
+        if s.kind in endings
+        else s.name
+        for s in made.plan.slots
+    )
+
+
+def family(namespace: dict[str, Any]) -> None:
+    """Name the operations a module declares after the names it gives them, and register them.
+
+    `sum__dim` is the overload `sum.dim`; `sum__default` is plain `sum`, for a module in which
+    `sum` itself is the function users call.
+    """
+    for name, value in list(namespace.items()):
+        made = getattr(value, "op", None)
+        if not isinstance(made, Operation) or made.name:
+            continue
+        base, _, variant = name.rpartition("__") if "__" in name else (name, "", "")
+        variant = "" if variant == "default" else variant
+        named = next((t.overload for t in made.traits if isinstance(t, Named)), variant)
+        made.name = f"{base}.{named}" if named else base
+        value.__name__ = base
+        value.__qualname__ = base
+        if made.name in REGISTRY:
+            raise TypeError(f"the operation {made.name} is declared twice")
+        made.number = len(REGISTRY)
+        REGISTRY[made.name] = made

@@ -1,0 +1,1 @@
+"""What functions take besides their row's arguments: `out=`, `axis=`."""

@@ -1,0 +1,103 @@
+"""The texts of backwards, and of the words their formulas are written in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gradscope.runtime.core.calls.road.forward import pass_on, signature
+from gradscope.runtime.core.rows.plan import Plan, Slot
+
+
+def backward(plan: Plan, formulas: Sequence[Any], *, arrays: bool, joint: bool) -> str:
+    """The text of a node's backward: on bare arrays, or on tensors for `create_graph`."""
+    many = any(p.many for p in plan.tensors)
+    lines = ["def run(node, grads):", "    saved = node._saved", "    if saved is None:"]
+    lines += ["        return without_saved(node)"]
+    if plan.slots:
+        lines += [f"    {''.join(f's_{i}, ' for i in range(len(plan.slots)))}= saved"]
+    if joint or many:
+        lines += [f"    {line}" for line in _unpack(plan.slots, range(len(plan.slots)), arrays)]
+        lines += _incoming(plan, arrays=arrays)
+        needs = "tuple([f is not None for f, _ in node.next_functions])"
+        call = _formula_call("f_0", formulas[0], plan, arrays=arrays, needs=needs)
+        lines += [f"    return {call}"]
+        return "\n".join(lines) + "\n"
+    single = len(plan.differentiable) == 1
+    if not single:
+        places = range(len(plan.differentiable))
+        lines += [f"    {', '.join(f'(n_{i}, _)' for i in places)} = node.next_functions"]
+    # As PyTorch: all that was saved is unpacked, in its order, also for an undefined gradient.
+    for k, slot in enumerate(plan.slots):
+        unpacked = [f"    {line}" for line in _unpack(plan.slots, [k], arrays)]
+        if not single and slot.kind == "input" and len(slot.wanted_by) == 1:
+            unpacked = [f"    if n_{slot.wanted_by[0]} is not None:", f"    {unpacked[0]}"]
+        lines += unpacked
+    lines += _incoming(plan, arrays=arrays)
+    for name in sorted(plan.differentiable):  # PyTorch's order: a double backward shows it
+        i = plan.differentiable.index(name)
+        pad = "    " if single else "        "
+        if not single:
+            lines += [f"    g_{i} = None", f"    if n_{i} is not None:"]
+        lines += [f"{pad}g_{i} = {_formula_call(f'f_{i}', formulas[i], plan, arrays=arrays)}"]
+    lines += [f"    return ({''.join(f'g_{i}, ' for i in range(len(formulas)))})"]
+    return "\n".join(lines) + "\n"
+
+
+def _incoming(plan: Plan, *, arrays: bool) -> list[str]:
+    none = "return (None,) * len(node.next_functions)"
+    if plan.outputs == 1:
+        return ["    grad = grads[0]", "    if grad is None:", f"        {none}"]
+    if plan.gaps:
+        return ["    grad = grads", "    if all([g is None for g in grads]):", f"        {none}"]
+    kind = "arrays" if arrays else "tensors"
+    return [
+        f"    grad = defined_{kind}(node, grads)",
+        "    if grad is None:",
+        f"        {none}",
+    ]
+
+
+def _unpack(slots: Sequence[Slot], used: Any, arrays: bool) -> list[str]:
+    lines: list[str] = []
+    for k in used:
+        slot = slots[k]
+        if slot.kind == "held":
+            lines += [f"v_{slot.name} = unpack_tensor(node, s_{k}, {k})"]
+        elif slot.kind not in {"input", "output"}:
+            lines += [f"v_{slot.name} = s_{k}"]
+        elif arrays:
+            untouched = f"s_{k}.__class__ is Tensor and s_{k}._versions is None"
+            unpacked = f"unpack_array(node, s_{k}, {k})"
+            lines += [f"v_{slot.name} = s_{k}._array if {untouched} else {unpacked}"]
+        else:
+            lines += [f"v_{slot.name} = unpack_tensor(node, s_{k}, {k})"]
+    return lines
+
+
+def _formula_call(name: str, formula: Any, plan: Plan, *, arrays: bool, needs: str = "None") -> str:
+    words = [
+        "grad" if w in ("grad", "grads") else needs if w == "needs" else f"v_{w}"
+        for w in formula.words
+    ]
+    return f"{name}({', '.join(words)})"
+
+
+def word(plan: Plan) -> str:
+    """The text of a formula's word: the kernel on an array, the operation on a tensor."""
+    first = plan.parameters[0].public
+    arguments = ", ".join(p.public for p in plan.parameters)
+    return (
+        f"def road({signature(plan)}):\n"
+        f"    if {first}.__class__ is ndarray:\n"
+        f"        return kernel({_kernel_arguments(plan)})\n"
+        f"    return function({pass_on(plan)})\n"
+        if arguments
+        else ""
+    )
+
+
+def _kernel_arguments(plan: Plan) -> str:
+    return ", ".join(
+        f"{p.name}={p.public}" if p.keyword_only else p.public for p in plan.parameters
+    )

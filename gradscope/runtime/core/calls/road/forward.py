@@ -1,0 +1,323 @@
+"""How a call of an operation is spelled out: one short function for each, written when declared.
+
+Everything that can be known from the declaration (how many tensors, which of them get gradients,
+what is kept for backward) is settled here once, so that a call does only what is left to do.
+
+# Note [Four roads]
+From one text come four functions. `fast` takes tensors of one ordinary float type and nothing else;
+whatever it does not recognise it hands to `dispatch.call`, which promotes, wraps numbers and asks
+the modes, and then comes back on `full`. Each of the two exists once more with the lines that tell
+the probe. When a watcher comes, the functions get the other code (probe.watch), so that an
+unwatched call pays nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import CodeType, FunctionType
+from typing import Any
+
+from gradscope.runtime.core.calls.road.node import (
+    any_edge,
+    edges,
+    keep_slot,
+    node_lines,
+    topological,
+)
+from gradscope.runtime.core.calls.road.telling import tell
+from gradscope.runtime.core.rows.plan import Parameter, Plan, Slot
+
+__all__ = [
+    "Parameter",
+    "Plan",
+    "Slot",
+    "build",
+    "fast",
+    "full",
+    "pass_on",
+    "signature",
+    "takes_number",
+]
+
+_compiled: dict[str, CodeType] = {}
+
+
+def build(name: str, text: str, scope: dict[str, Any], defaults: Plan) -> FunctionType:
+    """The function `text` defines, with its own code object and `scope` as its globals.
+
+    Equal texts are compiled once; the code is copied, since its caches belong to one scope.
+    """
+    code = _compiled.get(text)
+    if code is None:
+        module = compile(text, f"<road of {name}>", "exec")
+        code = next(c for c in module.co_consts if isinstance(c, CodeType))
+        _compiled[text] = code
+    function = FunctionType(code.replace(co_name=name, co_qualname=name), scope, name)
+    positional = [p.default for p in defaults.parameters if p.has_default and not p.keyword_only]
+    keyword = {p.public: p.default for p in defaults.parameters if p.has_default and p.keyword_only}
+    function.__defaults__ = tuple(positional) or None
+    function.__kwdefaults__ = keyword or None
+    function.__module__ = "gradscope.runtime"
+    return function
+
+
+def signature(plan: Plan, *, public: bool = True) -> str:
+    """The parameter list, with placeholders where defaults are set later."""
+    parts: list[str] = []
+    star = False
+    for p in plan.parameters:
+        if p.keyword_only and not star:
+            parts.append("*")
+            star = True
+        name = p.public if public else p.name
+        parts.append(f"{name}=None" if p.has_default else name)
+    return ", ".join(parts)
+
+
+def with_out(plan: Plan) -> Plan:
+    """The plan of a function that takes `out=` besides."""
+    out = Parameter("out", "out", tensor=False, keyword_only=True, has_default=True)
+    return replace(plan, parameters=(*plan.parameters, out))
+
+
+def takes_number(plan: Plan) -> bool:
+    """Whether the second input may be a Python number, which gives way in promotion."""
+    names = [p.name for p in plan.tensors]
+    ordinary = plan.same_dtype and plan.kind in {"plain", "inplace"} and plan.numbers
+    return ordinary and names == ["self", "other"]
+
+
+def fast(plan: Plan, *, probed: bool, number: bool = False, out: bool = False) -> str:
+    """The text of the short road (see Note [Four roads]).
+
+    With `number`, `other` is a Python number, which takes the dtype of the tensor. With `out`, the
+    function takes one more argument: a tensor to put the result into.
+    """
+    arguments = ", ".join(p.public for p in plan.parameters)
+    leave = f"return call(op, ({arguments}{',' if arguments else ''}))"
+    lines = [f"def road({signature(with_out(plan) if out else plan)}):"]
+    if out:
+        lines += ["    if out is not None:", f"        return put_into(op, ({arguments},), out)"]
+    lines += ["    state = local.state", "    if state.special:", f"        {leave}"]
+    lines += _renamed(plan)
+    if takes_number(plan) and not number:
+        lines += [
+            "    kind = other.__class__",
+            "    if kind is float or kind is int:",
+            f"        return by_number({pass_on(plan)})",
+        ]
+    if probed:
+        lines += ["    begin = clock()"]
+    lines += ["    try:"]
+    lines += [
+        f"        a_{p.name} = {_unwrap(p)}"
+        for p in plan.tensors
+        if not (number and p.name == "other")
+    ]
+    if not plan.tensors:
+        lines += ["        pass"]
+    lines += ["    except (AttributeError, TypeError):", f"        {leave}"]
+    lines += [f"    {line}" if line else "" for line in _guards(plan, leave, number=number)]
+    lines += _body(plan, probed=probed, saving="number" if number else "fast")
+    return "\n".join(lines) + "\n"
+
+
+def full(plan: Plan, *, probed: bool) -> str:
+    """The text of the road below the dispatcher: arrays are given, everything is allowed."""
+    arrays = [f"a_{p.name}" for p in plan.tensors]
+    names = [p.name for p in plan.parameters]
+    lines = [f"def road({', '.join([*names, *arrays])}, begin):", "    state = local.state"]
+    lines += _body(plan, probed=probed, saving="full")
+    return "\n".join(lines) + "\n"
+
+
+def pass_on(plan: Plan) -> str:
+    return ", ".join(
+        f"{p.public}={p.public}" if p.keyword_only else p.public for p in plan.parameters
+    )
+
+
+def _renamed(plan: Plan) -> list[str]:
+    return [f"    {p.name} = {p.public}" for p in plan.parameters if p.name != p.public]
+
+
+def _unwrap(p: Parameter) -> str:
+    if p.many:
+        return f"[t._array for t in {p.name}]"
+    if p.optional:
+        return f"None if {p.name} is None else {p.name}._array"
+    return f"{p.name}._array"
+
+
+def _guards(plan: Plan, leave: str, *, number: bool) -> list[str]:
+    """What the short road must make sure of: one ordinary dtype all over."""
+    single = [p for p in plan.tensors if not (p.many or p.optional or p.aside)]
+    lines: list[str] = []
+    if number:
+        single = single[:1]
+    if (plan.float_only or number) and single:
+        lines += [
+            f"dtype = a_{single[0].name}.dtype",
+            "if dtype is not FLOAT32 and dtype is not FLOAT64:",
+            f"    {leave}",
+        ]
+    if number:
+        lines += [
+            "numbers = NUMBERS32 if dtype is FLOAT32 else NUMBERS64",
+            "a_other = numbers.get(other)",
+            "if a_other is None:",
+            "    a_other = number_array(other, dtype, numbers)",
+        ]
+    if plan.same_dtype and len(single) > 1:
+        first = "dtype" if plan.float_only else f"a_{single[0].name}.dtype"
+        lines += [
+            line
+            for p in single[1:]
+            for line in (f"if a_{p.name}.dtype is not {first}:", f"    {leave}")
+        ]
+    if plan.same_dtype and single:
+        lines += [
+            line
+            for p in plan.tensors
+            if p.optional and not (p.many or p.aside)
+            for line in (
+                f"if a_{p.name} is not None and a_{p.name}.dtype is not a_{single[0].name}.dtype:",
+                f"    {leave}",
+            )
+        ]
+    if plan.refused and single and not plan.float_only and not number:
+        lines += [f'if a_{single[0].name}.dtype.kind in "{plan.refused}":', f"    {leave}"]
+    if plan.same_dtype and plan.tensors and plan.tensors[0].many:
+        lines += [f"if not one_dtype(a_{plan.tensors[0].name}):", f"    {leave}"]
+    return lines
+
+
+def _body(plan: Plan, *, probed: bool, saving: str) -> list[str]:
+    if plan.kind == "inplace":
+        return _inplace_body(plan, probed=probed, saving=saving)
+    lines = [*_computed(plan), *_wrapping(plan)]
+    if plan.differentiable:
+        lines += ["    if state.grad_enabled:"]
+        lines += [f"        {line}" for line in edges(plan, saving)]
+        lines += [f"        if {any_edge(plan)}:"]
+        lines += [f"            {line}" for line in node_lines(plan, saving)]
+    lines += _attach(plan)
+    if probed:
+        lines += [f"    {line}" for line in tell(plan, saving)]
+    lines += ["    return made"]
+    return lines
+
+
+def _computed(plan: Plan, into: str = "") -> list[str]:
+    """The kernel's call, and what is said when NumPy refuses it."""
+    arguments = ", ".join(filter(None, (_array_arguments(plan), into)))
+    return [
+        "    try:",
+        f"        result = kernel({arguments})",
+        "    except Exception as error:",
+        f"        refused(op, error, ({''.join(f'a_{p.name}, ' for p in plan.tensors)}))",
+        "        raise",
+    ]
+
+
+def _array_arguments(plan: Plan) -> str:
+    """What the kernel is called with: arrays for tensors, the rest as it is."""
+    values = [(p, f"a_{p.name}" if p.tensor else p.name) for p in plan.parameters]
+    return ", ".join(f"{p.name}={value}" if p.keyword_only else value for p, value in values)
+
+
+def _wrapping(plan: Plan) -> list[str]:
+    """Tensors around the kernel's arrays, still without history."""
+    if plan.outputs != 1:
+        return ["    made = wrap_all(result)", "    node = None"]
+    lines = [
+        "    if result.__class__ is not ndarray:",
+        "        result = asarray(result)",
+        "    made = new(Tensor)",
+        "    made._array = result",
+        "    made._edge = None",
+        "    made._meta = None",
+        "    made.seen = 0",
+        "    node = None",
+    ]
+    if plan.kind != "view":
+        lines += ["    made._versions = None", "    made._storage = None"]
+    return lines
+
+
+def _attach(plan: Plan) -> list[str]:
+    if plan.kind != "view":
+        return []
+    source = plan.tensors[0].name
+    options = "".join(f"{p.name}, " for p in plan.parameters if not p.tensor)
+    function = "attach_view" if plan.outputs == 1 else "attach_views"
+    return [f"    {function}(made, {source}, op, ({options}), node, state)"]
+
+
+def _inplace_body(plan: Plan, *, probed: bool, saving: str) -> list[str]:
+    """Write into `self`, then give it its new history."""
+    inputs = [p.name for p in plan.tensors if not (saving == "number" and p.name == "other")]
+    memory = "" if plan.memory is None else ", op.plan"
+    lines = [
+        "    target = self",
+        f"    check_inplace(self, ({''.join(f'{name}, ' for name in inputs)}), state{memory})",
+        "    node = None",
+        "    made = self",
+    ]
+    if plan.differentiable:
+        lines += ["    if state.grad_enabled:"]
+        lines += [f"        {line}" for line in edges(plan, saving)]
+        lines += [f"        if {any_edge(plan)}:"]
+        lines += [f"            {line}" for line in _inplace_node(plan, saving)]
+    if plan.direct and saving != "full":
+        lines += [*_computed(plan, into="target._array"), "    count_write(target, op)"]
+    else:
+        lines += [*_computed(plan), "    write(target, result, op)"]
+    if saving == "full":
+        lines += ["    if state.anomaly:", "        remember_writer(target._versions)"]
+    lines += [
+        "    if node is not None:",
+        "        rebase_history(target, node)",
+    ]
+    outputs = [slot for slot in plan.slots if slot.kind == "output"]
+    if outputs:
+        lines += ["        save_results(node, target, state)"]
+    if probed:
+        given = f"(target, {', '.join(inputs[1:])})"
+        lines += [f"    probe.here.wrote(op, {given}, target, node, begin, state)"]
+    lines += ["    return target"]
+    return lines
+
+
+def _cloned(plan: Plan) -> list[str]:
+    """Copy what `self` holds before it is written over, if a gradient will read it."""
+    if not plan.clones_self:
+        return []
+    clone = ["    self = before_write(self)", "    a_self = self._array"]
+    return [f"if {_clone_wanted(plan)}:", *clone]
+
+
+def _clone_wanted(plan: Plan) -> str:
+    slot = next(s for s in plan.slots if s.kind == "input" and s.source == "self")
+    if len(slot.wanted_by) != 1:
+        return "True"
+    return f"e_{plan.differentiable[slot.wanted_by[0]]}"
+
+
+def _inplace_node(plan: Plan, saving: str) -> list[str]:
+    many: set[str] = set()
+    parts = [f"e_{n} or NOWHERE" for n in plan.differentiable]
+    way = "number" if saving == "number" else "full"
+    kept = ["None" if slot.kind == "output" else keep_slot(plan, slot, way) for slot in plan.slots]
+    return [
+        "node = new(Node)",
+        f"node.next_functions = functions = ({', '.join(parts)},)",
+        "node.sequence_nr = state.next_sequence_nr()",
+        *_cloned(plan),
+        *topological(plan, many),
+        f"node._saved = ({''.join(f'{k}, ' for k in kept)})",
+        "node._extra = None",
+        "node.seen = 0",
+        "node.input_metadata = ((target._array.shape, target._array.dtype),)",
+        "finish(node, state)",
+    ]

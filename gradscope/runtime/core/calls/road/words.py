@@ -1,0 +1,26 @@
+"""The words of formulas: one name for a kernel on arrays and the operation on tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradscope.runtime.core.calls.road import backward as road_back, forward as road
+from gradscope.runtime.core.rows.operation import REGISTRY
+
+
+class Words:
+    """The vocabulary of formulas: `w.cos(x)` is a kernel on arrays, an operation on tensors."""
+
+    def __getattr__(self, name: str) -> Any:
+        made = REGISTRY.get(name)
+        if made is None:
+            raise AttributeError(f"no operation is called '{name}'")
+        scope = {"kernel": made.kernel, "function": made.road, "ndarray": np.ndarray}
+        word = road.build(name, road_back.word(made.plan), scope, made.plan)
+        self.__dict__[name] = word
+        return word
+
+
+w = Words()

@@ -1,0 +1,1 @@
+"""Where tensors live: the CPU, and simulated devices with their streams."""

@@ -1,0 +1,179 @@
+"""Which device tensors, gradients and nodes are on, once a program has others than the CPU.
+
+# Note [Devices off the short road]
+Nobody pays for simulated devices who has none: the first tensor on one sets `ThreadState.devices`,
+and from then on every call takes the long way round (call.py), where devices are looked at. A
+tensor's device is that of its storage; tensors without one are on the CPU. A node's device is that
+of the gradients it takes, and stands in its `Extra`; nodes without are the CPU's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradscope.runtime.core import probe
+from gradscope.runtime.core.devices import streams
+from gradscope.runtime.core.devices.devices import CPU, device
+from gradscope.runtime.core.errors.engine.devices import several_devices
+from gradscope.runtime.core.state.thread import ThreadState, local
+from gradscope.runtime.core.tensors.memory.storage import Storage
+from gradscope.runtime.core.tensors.wrapping import fresh
+
+if TYPE_CHECKING:
+    from gradscope.runtime.core.graph.node import Node
+    from gradscope.runtime.core.rows.operation import Operation
+
+
+def device_of(node: Node) -> device | None:
+    """Where a node runs; None for the CPU."""
+    extra = node._extra
+    return None if extra is None else extra.device
+
+
+def stream_of(where: device) -> streams.Stream:
+    return streams.NOWHERE if where.type == "meta" else streams.of(where.index or 0)
+
+
+def wrapped_on(array: Any, where: device | None) -> Any:
+    """A tensor around an array on a device, without history."""
+    made = fresh(array)
+    if where is not None and where is not CPU:
+        made._storage = Storage(made._array, where)
+    return made
+
+
+def place(made: Any, where: device) -> Any:
+    """Let a fresh tensor be on a device."""
+    if where is CPU and made._storage is None:
+        return made
+    if not ThreadState.devices:
+        ThreadState.use_devices()
+    made._storage = Storage(made._array, None if where is CPU else where)
+    if probe.here is not None:
+        probe.here.placed(made, where)
+    return made
+
+
+def mark(node: Node, tensor: Any) -> None:
+    """Let a node run where the tensor is whose gradient it takes."""
+    storage = tensor._storage
+    if storage is not None and storage.device is not None:
+        node.extra().device = storage.device
+
+
+def common(op: Operation, values: Sequence[Any]) -> device | None:
+    """The one device of all tensors of a call; None for the CPU.
+
+    A number goes everywhere, and so does a CPU tensor without dimensions. Inside a derivative's
+    formula other CPU tensors do, too: they are the formula's own constants.
+    """
+    found, plain = None, None
+    for p, value in zip(op.plan.parameters, values, strict=True):
+        if not p.tensor or value is None:
+            continue
+        for tensor in value if isinstance(value, list) else (value,):
+            storage = tensor._storage
+            where = None if storage is None else storage.device
+            if where is None:
+                if plain is None and tensor._array.ndim and not p.aside:
+                    plain = tensor
+            elif found is None:
+                found = where
+            elif found != where:
+                _refuse(found, where)
+    if found is not None and plain is not None and not local.state.formula:
+        _refuse(found, CPU)
+    return found
+
+
+def _refuse(first: device, second: device) -> None:
+    raise several_devices(first, second)
+
+
+def on_device(
+    op: Operation, values: Sequence[Any], arrays: Sequence[Any], begin: int, where: device
+) -> Any:
+    """Run an operation as a kernel of a device."""
+    stream_of(where).launch()
+    if where.type == "meta":
+        op = without_numbers(op)
+    state = local.state
+    before, state.device = state.device, where
+    try:
+        made = op.full(*values, *arrays, begin)
+    finally:
+        state.device = before
+    for one in made if isinstance(made, tuple | list) else (made,):
+        if one is not None and (one._storage is None or one._storage.device is None):
+            place(one, where)
+    return made
+
+
+def read(tensor: Any) -> None:
+    """A value leaves its device: wait until it is there."""
+    storage = tensor._storage
+    if storage is None or storage.device is None:
+        return
+    if storage.device.type == "meta":
+        raise NotImplementedError(
+            "Cannot copy out of meta tensor; no data!\nUse torch.nn.Module.to_empty() to give the "
+            "parameters of a module memory on another device."
+        )
+    stream_of(storage.device).synchronize()
+
+
+DEPENDS_ON_NUMBERS = frozenset(
+    {"bincount", "histc", "index", "masked_select", "nonzero", "unique_dim", "_unique2"}
+)
+"""Operations whose results' shapes depend on numbers."""
+
+
+@cache
+def without_numbers(op: Operation) -> Operation:
+    """The operation on tensors without numbers.
+
+    Results get their shape from the kernel, run on memory that nobody has written to; a write in
+    place writes nothing.
+    """
+    if op.base_name in DEPENDS_ON_NUMBERS:
+        kernel: Any = _Refused(op.base_name, op.kernel)
+    elif op.plan.kind == "inplace":
+        kernel = _untouched
+    else:
+        return op
+    twin = copy(op)
+    scope = {**op.full.__globals__, "kernel": kernel}
+    twin.full = scope["unbuilt_full"].function(scope)
+    return twin
+
+
+def _untouched(target: Any, *rest: Any, **options: Any) -> Any:
+    return target
+
+
+class _Refused:
+    """A kernel that cannot know how large its result is."""
+
+    def __init__(self, name: str, kernel: Any) -> None:
+        self._name = name
+        self._kernel = kernel
+
+    def __call__(self, *arrays: Any, **options: Any) -> Any:
+        if self._name == "index" and not _picks_by_truth(arrays):
+            return self._kernel(*arrays, **options)
+        raise NotImplementedError(
+            f"The register_meta function for torch.{self._name}() raises unimplemented by default, "
+            "as a correct data-independent implementation does not exist."
+        )
+
+
+def _picks_by_truth(arrays: Sequence[Any]) -> bool:
+    """Whether one of the indices is a mask."""
+    flat = [a for each in arrays for a in (each if isinstance(each, list | tuple) else [each])]
+    known = [getattr(each, "_array", each) for each in flat[1:]]
+    return any(getattr(each, "dtype", None) == np.bool_ for each in known)

@@ -1,0 +1,1 @@
+"""`__torch_dispatch__`: operations offered to modes below autograd."""

@@ -1,0 +1,137 @@
+"""How a call goes down the keys: which it has, and one kernel after another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from gradscope.runtime.core.dispatch.operators.keys import (
+    AUTOGRAD_KEYS,
+    DispatchKey,
+    DispatchKeySet,
+    key_of,
+    keyset,
+)
+from gradscope.runtime.core.dispatch.operators.operator import FALLTHROUGH, Operator
+from gradscope.runtime.core.dispatch.operators.schema import bind
+from gradscope.runtime.core.state.thread import ThreadState, local
+from gradscope.runtime.core.tensors.views.inference import is_inference
+
+NAMES = {"cpu": "CPU", "sim": "Sim", "meta": "Meta"}
+NOTHING = DispatchKeySet()
+
+
+def tensors_in(values: Any) -> Iterator[Any]:
+    """All tensors among arguments, in order."""
+    from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, list | tuple):
+            yield from tensors_in(value)
+
+
+def keys_of_tensor(tensor: Any) -> DispatchKeySet:
+    """The keys a tensor brings to a call."""
+    backend = NAMES[tensor.device.type]
+    if is_inference(tensor):
+        return keyset(backend)
+    return keyset(backend, f"Autograd{backend}", "ADInplaceOrView")
+
+
+def keys_of_call(values: Any, state: ThreadState) -> DispatchKeySet:
+    """The keys of a call: its tensors', those switched on, less those switched off."""
+    keys: frozenset[DispatchKey] = frozenset()
+    for tensor in tensors_in(values):
+        if "wrapped_number" not in tensor.__dict__:
+            keys |= keys_of_tensor(tensor).keys
+    if not keys:
+        keys = keyset("CPU", "BackendSelect").keys
+    if state.dispatch_modes:
+        keys |= keyset("Python").keys
+    return DispatchKeySet((keys | state.keys_included) - excluded(state))
+
+
+def excluded(state: ThreadState) -> frozenset[DispatchKey]:
+    """The keys that calls on this thread do not meet now."""
+    if state.below_autograd:
+        return state.keys_excluded | AUTOGRAD_KEYS.keys
+    return state.keys_excluded
+
+
+def call(operator: Operator, args: Any, kwargs: dict[str, Any]) -> Any:
+    """Call an operator from the top."""
+    args, kwargs = bind(operator.schema, args, kwargs)
+    state = local.state
+    before = state.path
+    state.path = ""
+    try:
+        return run(operator, keys_of_call((*args, *kwargs.values()), state), args, kwargs)
+    finally:
+        state.path = before
+
+
+def run(operator: Operator, keys: DispatchKeySet, args: Any, kwargs: dict[str, Any]) -> Any:
+    """Run the kernel of the first of these keys that has one; it may go on from there."""
+    state = local.state
+    left = keys
+    while left:
+        key = left.highestPriorityTypeId()
+        assert key is not None
+        if key.name == "Python" and state.dispatch_modes:
+            return _asked(operator, args, kwargs, state)
+        kernel = operator.kernel(key)
+        if kernel is None:
+            raise _no_kernel(operator, key)
+        if kernel is not FALLTHROUGH:
+            state.path = f"{state.path} {key.name}".strip()
+            return kernel.run(operator, left, args, kwargs)
+        left = left.remove(key)
+    raise _no_kernel(operator, key_of("CPU"))
+
+
+def _asked(operator: Operator, args: Any, kwargs: Any, state: ThreadState) -> Any:
+    """Let the innermost mode have it."""
+    from gradscope.runtime.core.dispatch.modes.protocol import asked
+
+    state.path = f"{state.path} Python".strip()
+    return asked(operator.overload, args, kwargs, state)
+
+
+def _no_kernel(operator: Operator, key: DispatchKey) -> NotImplementedError:
+    there = [k.name for k in DispatchKey.order if operator.kernel(k) is not None]
+    return NotImplementedError(
+        f"Could not run '{operator.name}' with arguments from the '{key}' backend. This could be "
+        "because the operator doesn't exist for this backend, or was omitted during the "
+        "selective/custom build process (if using custom build). If you are a Facebook employee "
+        "using PyTorch on mobile, please visit https://fburl.com/ptmfixes for possible "
+        f"resolutions. '{operator.name}' is only available for these backends: "
+        f"[{', '.join(there)}].\n\n{operator.table()}"
+    )
+
+
+@contextmanager
+def included(*keys: str | DispatchKey) -> Iterator[None]:
+    """Let all calls of this thread meet these keys, too."""
+    state = local.state
+    before = state.keys_included, state.keys_excluded
+    wanted = {key_of(key) for key in keys}
+    state.keys_included, state.keys_excluded = before[0] | wanted, before[1] - wanted
+    try:
+        yield
+    finally:
+        state.keys_included, state.keys_excluded = before
+
+
+@contextmanager
+def left_out(*keys: str | DispatchKey) -> Iterator[None]:
+    """Let no call of this thread meet these keys."""
+    state = local.state
+    before = state.keys_excluded
+    state.keys_excluded = before | {key_of(key) for key in keys}
+    try:
+        yield
+    finally:
+        state.keys_excluded = before

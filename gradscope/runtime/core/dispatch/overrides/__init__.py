@@ -1,0 +1,1 @@
+"""`__torch_function__`: calls offered to classes and modes before they run."""

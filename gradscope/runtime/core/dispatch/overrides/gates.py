@@ -1,0 +1,242 @@
+"""Gates before what users call: whoever overrides functions sees a call before it runs.
+
+# Note [Gates]
+Hardly any program overrides functions, so a call must not ask. While nobody does, there are no
+gates. They are put up, for good, when the first class with a `__torch_function__` of its own is
+defined or the first mode is entered: each public function of the runtime then gets other code,
+which asks who wants the call and goes on to a copy of the function as it was. Users keep the very
+functions they have always had.
+
+A gate is for calls from outside: what the runtime's own parts call of each other (a composite its
+parts, a formula its words) is nobody's business. Those parts that are written in what users see
+(modules, optimisers, `Tensor.__iter__`) count as outside, as in PyTorch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+from inspect import CO_VARARGS, Parameter, signature
+from sys import _getframe
+from threading import RLock
+from types import CodeType, FrameType, FunctionType
+from typing import Any
+
+from gradscope.runtime.core import probe
+from gradscope.runtime.core.dispatch.modes.outlying import outlying
+from gradscope.runtime.core.dispatch.overrides.frames import file_name
+from gradscope.runtime.core.state.forking import renewed
+from gradscope.runtime.core.state.thread import local
+from gradscope.runtime.core.tensors.tensor.overriding import ALL, SKIP, handle, overriders, skipped
+
+OUTSIDE = tuple(
+    f"gradscope.runtime.{part}"
+    for part in (
+        "autograd.functional",
+        "autograd.gradcheck",
+        "core.autograd.modes.grad_mode",
+        "distributions",
+        "nn.",
+        "optim.",
+        "overrides",
+        "core.tensors.tensor.overriding",
+        "core.tensors.tensor.values",
+        "utils.",
+    )
+)
+"""Parts of the runtime that are written in what users see."""
+
+
+def is_inside(frame: FrameType) -> bool:
+    """Whether a frame is one of the runtime's own parts, or of a watcher of ours."""
+    name = frame.f_globals.get("__name__")
+    if name is None:
+        return frame.f_code.co_filename.startswith("<road of")
+    return name.startswith("gradscope.") and not name.startswith(OUTSIDE)
+
+
+@dataclass(eq=False, slots=True)
+class Public:
+    """One function that users call, and how others get to know of a call."""
+
+    function: FunctionType
+    name: str  # as `resolve_name` says it
+    label: str  # as errors call it
+    given: Any  # what overriding classes and modes are given as the function
+    python: bool = False  # written in Python in PyTorch, which shows in a few details
+    gives_way: bool = False  # an operator: Python goes on to ask the other operand
+    of_property: bool = False
+    aten: str = ""  # what dispatch modes see it as, if no operation stands for it
+
+    @property
+    def counts_plain(self) -> bool:
+        """Whether PyTorch counts plain tensors among the types of a call."""
+        return self.python or self.of_property or (".Tensor." in self.label and self._is_unary())
+
+    def _is_unary(self) -> bool:
+        op = getattr(self.function, "op", None)
+        if op is not None:
+            return len(op.plan.parameters) == 1
+        code = self.function.__code__
+        return code.co_argcount == 1 and not (code.co_flags & CO_VARARGS or code.co_kwonlyargcount)
+
+
+class Gate:
+    """What a public function asks first, once gates are up."""
+
+    __slots__ = ("counts_plain", "implementation", "public")
+
+    def __init__(self, public: Public, implementation: Callable[..., Any]) -> None:
+        self.public = public
+        self.implementation = (
+            outlying(public.aten, implementation) if public.aten else implementation
+        )
+        self.counts_plain = public.counts_plain
+
+    def wanted(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
+        """The arguments whose classes want to see this call; None if no mode wants it either."""
+        state = local.state
+        if state.overrides_disabled < ALL:
+            found = [] if state.overrides_disabled else overriders((*args, *kwargs.values()))
+            if (found or state.function_modes) and not is_inside(_getframe(2)):
+                return found
+        elif state.overrides_disabled >= SKIP:
+            skipped()
+        return None
+
+    def _given(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """The arguments as PyTorch passes them on: from Python with all defaults, by name."""
+        if not self.public.python or self.public.gives_way:
+            return args, kwargs
+        bound = signature(self.implementation).bind(*args, **kwargs)
+        bound.apply_defaults()
+        named = {p.name: p for p in bound.signature.parameters.values()}
+        places = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+        first: list[Any] = []
+        rest: dict[str, Any] = {}
+        for name, value in bound.arguments.items():
+            parameter = named[name]
+            if parameter.kind is Parameter.VAR_POSITIONAL:
+                first += value
+            elif parameter.kind in places and parameter.default is Parameter.empty:
+                first.append(value)
+            elif parameter.kind is Parameter.VAR_KEYWORD:
+                rest.update(value)
+            else:
+                rest[name] = value
+        return tuple(first), rest
+
+    def handled(self, found: Iterable[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        public = self.public
+        types = [type(each) for each in found]
+        if self.counts_plain:
+            types = [type(each) for each in overriders((*args, *kwargs.values()), plain=True)]
+        args, kwargs = self._given(args, kwargs)
+        try:
+            return handle(public, found, tuple(types), args, kwargs)
+        except TypeError:
+            if public.gives_way:
+                return NotImplemented
+            raise
+
+
+_STAND_IN = """
+def around():
+    {around}
+    def stand_in(*args, **kwargs):
+        gate = "the gate"
+        found = gate.wanted(args, kwargs)
+        if found is None:
+            return gate.implementation(*args, **kwargs)
+        return gate.handled(found, args, kwargs)
+        {within}
+    return stand_in
+"""
+
+
+@cache
+def _stand_in(count: int) -> CodeType:
+    """The code of a gate before a function with so many variables of its closure.
+
+    It uses none of them, but has to take them over: Python reads them when asked for its locals.
+    """
+    names = [f"free_{i}" for i in range(count)]
+    around, within = " = ".join([*names, "None"]), ", ".join(names) or "pass"
+    scope: dict[str, Any] = {}
+    exec(_STAND_IN.format(around=around, within=within), scope)  # noqa: S102  our own text
+    code: CodeType = scope["around"]().__code__
+    return code
+
+
+_known: list[Public] = []
+_are_up = False
+_lock = renewed(RLock())
+
+
+def known(collect: Callable[[], list[Public]]) -> list[Public]:
+    """All public functions, collected when first asked for."""
+    with _lock:
+        if not _known:
+            _known.extend(collect())
+        return _known
+
+
+def put_up(publics: Iterable[Public]) -> None:
+    """Put a gate before each of these functions, unless there are gates already."""
+    global _are_up  # noqa: PLW0603
+    with _lock:
+        if _are_up:
+            return
+        _are_up = True
+        moved = {public.function: _behind_a_gate(public) for public in publics}
+        probe.roads[:] = [(moved.get(road, road), *codes) for road, *codes in probe.roads]  # type: ignore[misc]
+
+
+def are_up() -> bool:
+    return _are_up
+
+
+def behind(function: FunctionType) -> FunctionType:
+    """What stands behind a public function's gate; the function itself if it has none."""
+    if any(isinstance(each, Gate) for each in function.__code__.co_consts):
+        return function.__wrapped__  # type: ignore[attr-defined]
+    return function
+
+
+def as_it_is(function: FunctionType) -> FunctionType:
+    """Another function that does the same, whatever code this one will get."""
+    made = FunctionType(
+        function.__code__,
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+    made.__kwdefaults__ = function.__kwdefaults__
+    made.__module__ = function.__module__
+    made.__dict__.update(function.__dict__)
+    return made
+
+
+def _behind_a_gate(public: Public) -> FunctionType:
+    """Give a public function the code of its gate. Returns the function as it was."""
+    function = public.function
+    moved = as_it_is(function)
+    unbuilt = function.__globals__.get("unbuilt_fast")
+    if unbuilt is not None:
+        unbuilt.replace(function, moved)
+    gate = Gate(public, moved)
+    free = function.__code__.co_freevars
+    code = _stand_in(len(free))
+    constants = tuple(gate if each == "the gate" else each for each in code.co_consts)
+    function.__code__ = code.replace(
+        co_consts=constants,
+        co_filename=file_name(public.label),
+        co_freevars=free,
+        co_name=function.__name__,
+        co_qualname=function.__qualname__,
+    )
+    function.__defaults__ = function.__kwdefaults__ = None
+    function.__wrapped__ = moved  # type: ignore[attr-defined]  # where its signature is found
+    return moved

@@ -1,0 +1,74 @@
+"""Errors about `torch.autograd.functional`: what a function may be given, return, and depend on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradscope.runtime.core.errors.declare import Case, engine_error
+
+
+@engine_error(
+    "functional-strict",
+    "Leave strict=True out, and get zeros for what does not depend, or let the function depend on "
+    "all of its inputs.",
+)
+def not_dependent(text: str) -> Case:
+    """In strict mode, a result was found not to depend on what it is differentiated by.
+
+    Mathematically the derivative is zero; strict mode takes it for a mistake.
+
+    Example:
+        def function(a, b):
+            return a.sum()
+
+        x = torch.ones(3)
+        torch.autograd.functional.vjp(function, (x, x), strict=True)
+    """
+    return Case(RuntimeError, text)
+
+
+@engine_error("functional-type", "Give and return a tensor, or a tuple of tensors.")
+def functional_type(what: str, caller: str, which: str, kind: Any) -> Case:
+    """An input, an output or a vector is no tensor.
+
+    Example:
+        torch.autograd.functional.jacobian(lambda x: x.tolist(), torch.ones(3))
+    """
+    return Case(
+        TypeError,
+        f"The {what} given to {caller} must be either a Tensor or a tuple of Tensors but "
+        f"the {which} has type {kind}.",
+    )
+
+
+@engine_error(
+    "functional-vector", "Give one tensor for each output (vjp) or input (jvp), as large."
+)
+def functional_vector(text: str) -> Case:
+    """The vector of a product does not fit what it is multiplied with.
+
+    Example:
+        torch.autograd.functional.vjp(lambda x: x * 2, torch.ones(3), v=torch.ones(2))
+    """
+    return Case(RuntimeError, text)
+
+
+@engine_error("functional-one-number", "Let the function return one number: `.sum()`, `.mean()`.")
+def functional_one_number(text: str) -> Case:
+    """Second derivatives are taken of one number, and the function returns something else.
+
+    Example:
+        torch.autograd.functional.hessian(lambda x: x * x, torch.ones(3))
+    """
+    return Case(RuntimeError, text)
+
+
+@engine_error("functional-options", "Take the other strategy, or leave one of the options out.")
+def functional_options(kind: type[Exception], text: str) -> Case:
+    """These options do not go together, or do not exist.
+
+    Example:
+        square = lambda x: x * x
+        torch.autograd.functional.jacobian(square, torch.ones(3), strategy="sideways")
+    """
+    return Case(kind, text)

@@ -1,0 +1,75 @@
+"""Errors about tensors made in inference mode, which keep no record of what is done to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradscope.runtime.core.errors.declare import Case, engine_error
+
+
+@engine_error(
+    "inference-saved", "Use `torch.no_grad()` to make it, or give autograd a clone() of it."
+)
+def inference_saved(tensor: Any) -> Case:
+    """A tensor that was made in inference mode would have to be kept for backward.
+
+    Nobody counts writes to it, so that backward could not trust it.
+
+    Example:
+        with torch.inference_mode():
+            x = torch.ones(3) * 2  # named below
+        torch.ones(3, requires_grad=True) * x
+    """
+    return Case(
+        RuntimeError,
+        "Inference tensors cannot be saved for backward. Please do not use Tensors created in "
+        "inference mode in computation tracked by autograd. To work around this, you can make "
+        "a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` "
+        "instead of `torch.inference_mode()`.",
+        tensor=tensor,
+    )
+
+
+@engine_error("inference-version", "Ask a clone(), or make it under `torch.no_grad()`.")
+def inference_version(tensor: Any) -> Case:
+    """A tensor that was made in inference mode was asked how often it was written to.
+
+    Example:
+        with torch.inference_mode():
+            x = torch.ones(3) * 2  # named below
+        x._version
+    """
+    return Case(RuntimeError, "Inference tensors do not track version counter.", tensor=tensor)
+
+
+@engine_error("inference-in-place", "Write to a clone() of it, or inside inference mode.")
+def inference_in_place() -> Case:
+    """A tensor that was made in inference mode was to be written to outside of it.
+
+    Example:
+        with torch.inference_mode():
+            x = torch.ones(3)
+        x.add_(1)
+    """
+    return Case(
+        RuntimeError,
+        "Inplace update to inference tensor outside InferenceMode is not allowed."
+        "You can make a clone to get a normal tensor before doing inplace update."
+        "See https://github.com/pytorch/rfcs/pull/17 for more details.",
+    )
+
+
+@engine_error("inference-requires-grad", "Let a clone() of it require grad.")
+def inference_requires_grad(tensor: Any) -> Case:
+    """A tensor that was made in inference mode was to require grad outside of it.
+
+    Example:
+        with torch.inference_mode():
+            x = torch.ones(3) * 2  # named below
+        x.requires_grad_()
+    """
+    return Case(
+        RuntimeError,
+        "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.",
+        tensor=tensor,
+    )

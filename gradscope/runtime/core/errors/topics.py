@@ -1,0 +1,44 @@
+"""All engine errors there are."""
+
+from __future__ import annotations
+
+from gradscope.runtime.core.errors.declare import DECLARED, EngineError
+from gradscope.runtime.core.errors.engine import (
+    checkpoints,
+    custom_functions,
+    devices,
+    dual_tensors,
+    functional,
+    hooks,
+    in_place,
+    inference,
+    jvps,
+    leaves,
+    module_hooks,
+    returned,
+    saved_values,
+    starting,
+)
+
+TOPICS = (
+    saved_values,
+    in_place,
+    inference,
+    starting,
+    returned,
+    custom_functions,
+    hooks,
+    module_hooks,
+    leaves,
+    checkpoints,
+    dual_tensors,
+    jvps,
+    devices,
+    functional,
+)
+"""The modules that declare errors; a new one is added here."""
+
+
+def declared() -> tuple[EngineError, ...]:
+    """Every engine error, in the order of its declaration."""
+    return tuple(DECLARED.values())

@@ -1,0 +1,226 @@
+"""A backward function: what it kept, where its gradients go, who listens."""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from gradscope.runtime.core.devices.devices import CPU
+from gradscope.runtime.core.dtypes import dtypes
+
+if TYPE_CHECKING:
+    from gradscope.runtime.core.rows.operation import Operation
+
+new = object.__new__
+
+NATIVE = frozenset({
+    "AccumulateGrad", "CopyBackwards", "CopySlices", "Error", "GraphRoot", "Identity",
+    "NotImplemented",
+})  # fmt: skip
+"""Nodes that PyTorch's engine has by itself, written by hand."""
+
+NOWHERE: tuple[None, int] = (None, 0)
+"""The edge of an input whose gradient nobody wants."""
+
+BEING_MADE = -1
+"""What `seen` says of a node whose call is still under way."""
+
+LAST = 2**64 - 1
+"""AccumulateGrad's sequence number: above all others, so that it runs as soon as it is ready."""
+
+
+class Edge(NamedTuple):
+    """Where a gradient goes: the `input_nr`-th input of `function`."""
+
+    function: Node | None
+    input_nr: int
+
+    def is_valid(self) -> bool:
+        return self.function is not None
+
+
+class Extra:
+    """What only some nodes have: hooks and metadata, the user's and anomaly mode's."""
+
+    __slots__ = (
+        "conjugates",
+        "device",
+        "metadata",
+        "post_hooks",
+        "pre_hooks",
+        "retains_grad",
+        "tangents",
+        "tensor_pre_hooks",
+    )
+
+    def __init__(self) -> None:
+        self.pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        self.post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        self.tensor_pre_hooks: list[tuple[int, OrderedDict[int, Callable[..., Any]]]] = []
+        self.retains_grad: dict[int, Callable[..., Any]] = {}
+        self.metadata: dict[Any, Any] = {}
+        self.conjugates = False
+        self.device: Any = None  # where the node runs, if not on the CPU
+        self.tangents: dict[int, Any] | None = None
+
+    def remember_tangent(self, nr: int, grad: Any) -> None:
+        """Keep the tangent of an output, for when a backward unpacks the output."""
+        self.tangents = {**(self.tangents or {}), nr: grad}
+
+
+class InputMetadata(NamedTuple):
+    """What is known of a gradient that a node takes before it comes."""
+
+    shape: tuple[int, ...]
+    numpy_dtype: Any
+    is_nested_tensor: bool = False
+    is_cpp_nested_tensor: bool = False
+
+    @property
+    def dtype(self) -> Any:
+        return dtypes.from_numpy(self.numpy_dtype)
+
+    @property
+    def device(self) -> Any:
+        return CPU
+
+
+class Node:
+    """One function of the backward graph.
+
+    `next_functions` holds one (node, input_nr) pair for every gradient the node returns.
+    `input_metadata` holds the (shape, dtype) of every gradient it takes.
+    `_saved` holds what it kept for backward, and is None once that has been released.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_extra",
+        "_saved",
+        "input_metadata",
+        "next_functions",
+        "seen",
+        "sequence_nr",
+        "topological_nr",
+    )
+
+    slots: ClassVar[tuple[str, ...]] = ()
+    releases: ClassVar[bool] = True
+    """Whether it saves tensors, not only sizes and options: then it can run only once."""
+    written_by_user: ClassVar[bool] = False
+
+    next_functions: tuple[tuple[Any, int], ...]
+    input_metadata: tuple[tuple[Any, Any], ...]
+    sequence_nr: int
+    topological_nr: int
+    seen: int
+    _saved: tuple[Any, ...] | None
+    _extra: Extra | None
+
+    def name(self) -> str:
+        """As PyTorch calls it: nodes that are no operation's carry their namespace."""
+        name = type(self).__name__
+        return f"torch::autograd::{name}" if name in NATIVE else name
+
+    def run_arrays(self, grads: Sequence[Any]) -> Sequence[Any]:
+        """The gradients of the inputs, on bare arrays."""
+        raise NotImplementedError
+
+    def run_tensors(self, grads: Sequence[Any]) -> Sequence[Any]:
+        """The same on tensors, so that the way back is recorded too."""
+        raise NotImplementedError
+
+    def release_variables(self) -> None:
+        """Let go of what was saved; a node that saved nothing can run again."""
+        if self._saved and self.releases:
+            self._saved = None
+
+    def __call__(self, *grads: Any) -> Any:
+        from gradscope.runtime.core.autograd.engine.run_by_hand import call_node
+
+        return call_node(self, grads)
+
+    def __lt__(self, other: object) -> bool:
+        """Nodes of equal priority have no order among themselves (see ready_queue)."""
+        return False
+
+    def extra(self) -> Extra:
+        """The node's rarely used fields, made on first use."""
+        if self._extra is None:
+            self._extra = Extra()
+        return self._extra
+
+    @property
+    def next_edges(self) -> tuple[Edge, ...]:
+        return tuple(Edge(node, nr) for node, nr in self.next_functions)
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        return self.extra().metadata
+
+    @property
+    def _input_metadata(self) -> list[InputMetadata]:
+        return [InputMetadata(*each) for each in self.input_metadata]
+
+    def _sequence_nr(self) -> int:
+        return self.sequence_nr
+
+    def _set_sequence_nr(self, sequence_nr: int) -> None:
+        self.sequence_nr = sequence_nr
+
+    def _register_hook_dict(self, tensor: Any) -> None:
+        """Call the hooks of this tensor, a result of the node's, with its gradient."""
+        if tensor._backward_hooks is not None:
+            self.extra().tensor_pre_hooks.append((tensor.output_nr, tensor._backward_hooks))
+
+    @property
+    def requires_grad(self) -> bool:
+        return True
+
+    def register_hook(self, hook: Callable[..., Any]) -> Any:
+        """Call `hook(grad_inputs, grad_outputs)` after the node has run."""
+        from gradscope.runtime.core.state.handles import RemovableHandle
+
+        return RemovableHandle.added(self.extra().post_hooks, hook)
+
+    def register_prehook(self, hook: Callable[..., Any]) -> Any:
+        """Call `hook(grad_outputs)` before the node runs."""
+        from gradscope.runtime.core.state.handles import RemovableHandle
+
+        return RemovableHandle.added(self.extra().pre_hooks, hook)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith(("_saved_", "_raw_saved_")):
+            from gradscope.runtime.core.tensors.saved.shown import saved_attribute
+
+            return saved_attribute(self, name)
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def __dir__(self) -> list[str]:
+        from gradscope.runtime.core.tensors.saved.shown import holds_tensors
+
+        shown = [slot for slot in type(self).slots if slot]
+        raw = [f"_raw_saved_{slot}" for slot in shown if holds_tensors(self, slot)]
+        return sorted([*super().__dir__(), *(f"_saved_{slot}" for slot in shown), *raw])
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} object, sequence_nr {self.sequence_nr}>"
+
+    def __reduce__(self) -> Any:
+        from gradscope.runtime.core.errors.engine.leaves import copy_of_node
+
+        raise copy_of_node(self)
+
+
+class OpNode(Node):
+    """The node of a declared operation. Each operation has a subclass with its own name."""
+
+    __slots__ = ()
+    op: ClassVar[Operation]
+
+
+def operation_name(node: Node) -> str:
+    """What a node is the backward of: `Unbind` for `UnbindBackward0`, `Mul1` for `MulBackward1`."""
+    return re.sub(r"Backward(?:0$|(?=\d*$))", "", node.name())

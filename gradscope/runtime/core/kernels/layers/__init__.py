@@ -1,0 +1,1 @@
+"""The arithmetic of layers: attention, LSTM, normalizations, softmax, CTC."""

@@ -1,0 +1,216 @@
+"""Attention: what each query takes from the values, by how well it fits their keys.
+
+Queries, keys and values are (batch, heads, length, width); keys may have fewer heads, each for
+several of the queries'. The matrix of weights is made block by block and never kept: forward keeps
+the logarithm of each row's sum, with which backward makes the weights once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from gradscope.runtime.core.kernels.layers.rows import COST, FAST
+from gradscope.runtime.core.kernels.running.spread import spread
+from gradscope.runtime.core.kernels.running.support import Array, quiet
+
+BLOCK: Final = 1 << 19
+"""No block of weights has many more elements than this: it should stay in the cache."""
+FEWEST: Final = 64
+"""Blocks do not get lower than this, or the products become slow."""
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """What is asked of an attention besides its three inputs."""
+
+    scale: float
+    causal: bool
+    mask: Array | None = None  # added to the weights' logarithms; broadcasts to all of them
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Some rows of weights: for these samples these queries, with all keys before `end`."""
+
+    samples: slice
+    rows: slice
+    end: int
+
+    @property
+    def queries(self) -> tuple[slice, ...]:
+        return (self.samples, slice(None), slice(None), self.rows)
+
+    @property
+    def keys(self) -> tuple[slice, ...]:
+        return (self.samples, slice(None), slice(None), slice(0, self.end))
+
+
+def attention(query: Array, key: Array, value: Array, how: How) -> tuple[Array, Array]:
+    """Return what each query takes, laid out like the queries, and the logarithms of the sums."""
+    made = np.empty_like(query)
+    batch, heads, length = query.shape[:3]
+    logs = np.empty((batch, length, heads), query.dtype).transpose(0, 2, 1)
+    queries, keys, values = _grouped(query, key, value)
+    outs, sums = _split(made, key.shape[1]), _split(logs[..., None], key.shape[1])
+    mask = _mask(how, queries, keys)
+    for block in _blocks(queries, keys, how.causal):
+        weights = np.matmul(queries[block.queries], _turned(keys[block.keys]))
+        found = _softmax(weights, block, how, mask)
+        np.matmul(weights, values[block.keys], out=outs[block.queries])
+        sums[block.queries] = found
+    return made, logs
+
+
+def attention_backward(
+    grad: Array, query: Array, key: Array, value: Array, out: Array, logs: Array, how: How
+) -> tuple[Array, Array, Array]:
+    """Return the gradients of queries, keys and values, each laid out like what it belongs to."""
+    made = np.empty_like(query), np.zeros_like(key), np.zeros_like(value)
+    queries, keys, values = _grouped(query, key, value)
+    to_query, to_key, to_value = _grouped(*made)
+    grads, outs, sums = (_split(a, key.shape[1]) for a in (grad, out, logs[..., None]))
+    mask = _mask(how, queries, keys)
+    for block in _blocks(queries, keys, how.causal):
+        incoming, asking = grads[block.queries], queries[block.queries]
+        weights = np.matmul(asking, _turned(keys[block.keys]))
+        slopes = np.matmul(incoming, _turned(values[block.keys]))
+        along = np.sum(incoming * outs[block.queries], axis=-1, keepdims=True)
+        _softmax_backward(weights, slopes, sums[block.queries], along, block, how, mask)
+        np.matmul(slopes, keys[block.keys], out=to_query[block.queries])
+        to_key[block.keys] += _over_groups(np.matmul(_turned(slopes), asking))
+        to_value[block.keys] += _over_groups(np.matmul(_turned(weights), incoming))
+    return made
+
+
+def _split(array: Array, groups: int) -> Array:
+    """Heads as groups that share a key: (batch, keys' heads, queries' heads for each, …)."""
+    batch, heads, length, width = array.shape
+    a, b, c, d = array.strides
+    shape = (batch, groups, heads // groups, length, width)
+    strides = (a, b * (heads // groups), b, c, d)
+    return np.lib.stride_tricks.as_strided(array, shape, strides)
+
+
+def _grouped(query: Array, key: Array, value: Array) -> tuple[Array, Array, Array]:
+    return _split(query, key.shape[1]), key[:, :, None], value[:, :, None]
+
+
+def _turned(array: Array) -> Array:
+    return array.swapaxes(-1, -2)
+
+
+def _over_groups(array: Array) -> Array:
+    """Summed over the queries' heads that share a key."""
+    return array if array.shape[2] == 1 else array.sum(2, keepdims=True)
+
+
+def _blocks(queries: Array, keys: Array, causal: bool) -> Iterator[_Block]:
+    batch, groups, each, length = queries.shape[:4]
+    width = keys.shape[3]
+    of_one = max(1, groups * each * width)
+    rows = min(length, max(FEWEST, BLOCK // of_one))
+    samples = max(1, BLOCK // (of_one * max(1, rows)))
+    for first in range(0, batch, samples):
+        for start in range(0, length, rows):
+            stop = min(start + rows, length)
+            end = min(width, stop) if causal else width
+            yield _Block(slice(first, min(first + samples, batch)), slice(start, stop), end)
+
+
+def _mask(how: How, queries: Array, keys: Array) -> Array | None:
+    """The mask with a place for every weight, in the form the blocks are cut from."""
+    if how.mask is None:
+        return None
+    batch, groups, each, length = queries.shape[:4]
+    whole = np.broadcast_to(how.mask, (batch, groups * each, length, keys.shape[3]))
+    return _split(whole, groups)
+
+
+def _prepare(weights: Array, block: _Block, how: How, mask: Array | None) -> None:
+    """Scale a block of products, and hide what is not to be seen."""
+    weights *= weights.dtype.type(how.scale)
+    if how.causal:
+        rows = np.arange(block.rows.start, block.rows.stop)
+        weights[..., rows[:, None] < np.arange(block.end)] = -np.inf
+    if mask is not None:
+        weights += mask[(*block.queries, slice(0, block.end))]
+
+
+@quiet
+def _softmax(weights: Array, block: _Block, how: How, mask: Array | None) -> Array:
+    """Turn a block of products into weights, in place; return the logarithms of the sums.
+
+    A row of which nothing is seen has no weights at all.
+    """
+    if weights.dtype == np.float32 and FAST.wins(weights.size):
+        return _compiled(weights, block, how, mask)
+    _prepare(weights, block, how, mask)
+    top = np.max(weights, axis=-1, keepdims=True)
+    top[top == -np.inf] = 0
+    weights -= top
+    np.exp(weights, out=weights)
+    sums = np.sum(weights, axis=-1, keepdims=True)
+    sums[sums == 0] = 1
+    weights /= sums
+    return np.asarray(top + np.log(sums))
+
+
+def _masked(weights: Array, block: _Block, how: How, mask: Array | None) -> tuple[Any, ...]:
+    """Hide what a mask hides, and say what is left to do: scale, first query, queries, causal."""
+    start, rows = block.rows.start, weights.shape[-2]
+    if mask is None:
+        return weights.dtype.type(how.scale), start, rows, how.causal
+    _prepare(weights, block, how, mask)
+    return weights.dtype.type(1), start, rows, False
+
+
+def _compiled(weights: Array, block: _Block, how: How, mask: Array | None) -> Array:
+    """The same by a compiled kernel."""
+    left = _masked(weights, block, how, mask)
+    logs = np.empty((*weights.shape[:-1], 1), weights.dtype)
+    _of_rows(FAST.kernels.attention, weights, logs.reshape(-1), left=left)
+    return logs
+
+
+def _of_rows(kernel: Any, weights: Array, *others: Array, left: tuple[Any, ...]) -> None:
+    """Call a kernel for all rows of weights: some heads here, some in other threads."""
+    width, queries = weights.shape[-1], weights.shape[-2]
+    flat = [weights.reshape(-1, width), *others]
+    spread(
+        lambda first, last: kernel(*[a[first:last] for a in flat], *left),
+        len(flat[0]),
+        width * COST,
+        multiple=queries,
+    )
+
+
+@quiet
+def _softmax_backward(
+    weights: Array,
+    slopes: Array,
+    logs: Array,
+    along: Array,
+    block: _Block,
+    how: How,
+    mask: Array | None,
+) -> None:
+    """Turn products into weights and the weights' gradients into the products', in place."""
+    if weights.dtype == np.float32 and FAST.wins(weights.size):
+        left = _masked(weights, block, how, mask)
+        if mask is not None:  # the products are scaled; what comes back is to be
+            slopes *= slopes.dtype.type(how.scale)
+            along = along * along.dtype.type(how.scale)
+        flat = slopes.reshape(-1, slopes.shape[-1])
+        sums = (np.ascontiguousarray(a).reshape(-1) for a in (logs, along))
+        _of_rows(FAST.kernels.attention_backward, weights, flat, *sums, left=left)
+        return
+    _prepare(weights, block, how, mask)
+    weights -= logs
+    np.exp(weights, out=weights)
+    slopes -= along
+    slopes *= weights
+    slopes *= slopes.dtype.type(how.scale)

@@ -1,0 +1,226 @@
+"""A whole LSTM layer over time, forward and backward.
+
+What goes in from the inputs is one product of matrices for all steps; each step adds a small one
+from the state before it, and then meets its gates in one pass. Gates, and the cells they made, are
+kept in a workspace for backward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gradscope.runtime.core.kernels.running.support import HALVES, LARGE, Array, quiet
+
+Cell = Callable[..., None]
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What one direction of a layer has learned: gates are in the order input, forget, new, out."""
+
+    of_input: Array
+    of_state: Array
+    bias: Array | None
+    other_bias: Array | None
+
+    def biases(self, kind: Any) -> Array:
+        """The sum of both biases."""
+        if self.bias is None:
+            return np.zeros(len(self.of_input), kind)
+        return np.asarray(self.bias + self.other_bias)
+
+
+def cell(gates: Array, more: Array, bias: Array, before: Array, cells: Array, state: Array) -> None:
+    """One step: sums become gates in place, and the cells and state after it are written."""
+    np.add(gates, more, gates)
+    np.add(gates, bias, gates)
+    width = before.shape[1]
+    _sigmoid(gates[:, : 2 * width])
+    np.tanh(gates[:, 2 * width : 3 * width], gates[:, 2 * width : 3 * width])
+    _sigmoid(gates[:, 3 * width :])
+    entering, kept, new, leaving = np.split(gates, 4, 1)
+    np.multiply(kept, before, cells)
+    np.add(cells, entering * new, cells)
+    np.multiply(leaving, np.tanh(cells), state)
+
+
+@quiet
+def _sigmoid(sums: Array) -> None:
+    np.negative(sums, sums)
+    np.exp(sums, sums)
+    np.add(sums, sums.dtype.type(1), sums)
+    np.reciprocal(sums, sums)
+
+
+def cell_backward(
+    gates: Array,
+    cells: Array,
+    before: Array,
+    to_state: Array,
+    to_output: Array,
+    to_cells: Array,
+    out: Array,
+) -> None:
+    """The gradient of a step's sums; that of its cells becomes that of the cells before it."""
+    grad = to_state + to_output
+    one = gates.dtype.type(1)
+    entering, kept, new, leaving = np.split(gates, 4, 1)
+    to_entering, to_kept, to_new, to_leaving = np.split(out, 4, 1)
+    bent = np.tanh(cells)
+    np.multiply(grad * bent, leaving * (one - leaving), to_leaving)
+    np.add(to_cells, grad * leaving * (one - bent * bent), to_cells)
+    np.multiply(to_cells * new, entering * (one - entering), to_entering)
+    np.multiply(to_cells * before, kept * (one - kept), to_kept)
+    np.multiply(to_cells * entering, one - new * new, to_new)
+    np.multiply(to_cells, kept, to_cells)
+
+
+def _cells_for(count: int, kind: Any) -> tuple[Cell, Cell]:
+    """The compiled steps for a long run of large ones, NumPy's for others."""
+    if count >= LARGE and kind == np.float32:
+        from gradscope.runtime.core.kernels.layers import fast_lstm
+
+        return fast_lstm.cell, fast_lstm.cell_backward
+    return cell, cell_backward
+
+
+def workspace_parts(workspace: Array, steps: int, batch: int, width: int) -> tuple[Array, Array]:
+    """The gates and the cells of all steps, as they lie in the workspace."""
+    size = steps * batch * width
+    gates = workspace[: 4 * size].reshape(steps, batch, 4 * width)
+    return gates, workspace[4 * size :].reshape(steps, batch, width)
+
+
+def forward(
+    inputs: Array, weights: Weights, state: Array, cells: Array, *, reverse: bool
+) -> tuple[Array, Array, Array, Array]:
+    """All states, the last state, the last cells, and the workspace."""
+    if inputs.dtype in HALVES:
+        wide = [_wide(x) for x in (inputs, state, cells)]
+        made, last, last_cells, workspace = forward(
+            wide[0], _wide_weights(weights), wide[1], wide[2], reverse=reverse
+        )
+        kind = inputs.dtype
+        return made.astype(kind), last.astype(kind), last_cells.astype(kind), workspace
+    steps, batch, size = inputs.shape
+    width = state.shape[1]
+    workspace = np.empty(steps * batch * width * 5, inputs.dtype)
+    gates, all_cells = workspace_parts(workspace, steps, batch, width)
+    flat = np.ascontiguousarray(inputs).reshape(steps * batch, size)
+    np.dot(flat, weights.of_input.T, gates.reshape(steps * batch, 4 * width))
+    outputs = np.empty((steps, batch, width), inputs.dtype)
+    step, _ = _cells_for(gates.size, inputs.dtype)
+    across = np.ascontiguousarray(weights.of_state.T)
+    sums = np.empty((batch, 4 * width), inputs.dtype)
+    bias = weights.biases(inputs.dtype)
+    state, cells = np.ascontiguousarray(state), np.ascontiguousarray(cells)
+    for t in range(steps - 1, -1, -1) if reverse else range(steps):
+        np.dot(state, across, sums)
+        step(gates[t], sums, bias, cells, all_cells[t], outputs[t])
+        state, cells = outputs[t], all_cells[t]
+    return outputs, state.copy(), cells.copy(), workspace
+
+
+def backward(
+    grads: Sequence[Array],
+    inputs: Array,
+    weights: Weights,
+    start: tuple[Array, Array],
+    outputs: Array,
+    workspace: Array,
+    needs: Sequence[bool],
+    *,
+    reverse: bool,
+) -> tuple[Array | None, ...]:
+    """The gradients of inputs, both weights, both biases, the first state and the first cells."""
+    if inputs.dtype in HALVES:
+        found = backward(
+            [_wide(x) for x in grads],
+            _wide(inputs),
+            _wide_weights(weights),
+            (_wide(start[0]), _wide(start[1])),
+            _wide(outputs),
+            workspace,
+            needs,
+            reverse=reverse,
+        )
+        return tuple(None if x is None else x.astype(inputs.dtype) for x in found)
+    steps, batch, size = inputs.shape
+    width = outputs.shape[2]
+    state, cells = start
+    sums, to_state, to_cells = _through_time(
+        grads, weights.of_state, np.ascontiguousarray(cells), workspace, outputs, reverse=reverse
+    )
+    flat = sums.reshape(steps * batch, 4 * width)
+    to_bias = flat.sum(0) if needs[3] or needs[4] else None
+    to_input = to_weight = to_other = None
+    if needs[0]:
+        to_input = flat.dot(weights.of_input).reshape(inputs.shape)
+    if needs[1]:
+        to_weight = flat.T.dot(np.ascontiguousarray(inputs).reshape(steps * batch, size))
+    if needs[2]:
+        to_other = _of_state(sums, outputs, state, reverse=reverse)
+    other_bias = to_bias if to_bias is None else to_bias.copy()
+    return to_input, to_weight, to_other, to_bias, other_bias, to_state, to_cells
+
+
+def _through_time(
+    grads: Sequence[Array],
+    of_state: Array,
+    first_cells: Array,
+    workspace: Array,
+    outputs: Array,
+    *,
+    reverse: bool,
+) -> tuple[Array, Array, Array]:
+    """The gradients of all steps' sums, and of the state and cells before the first."""
+    steps, batch, width = outputs.shape
+    gates, all_cells = workspace_parts(workspace, steps, batch, width)
+    to_outputs, to_last, to_last_cells = grads
+    to_outputs = np.ascontiguousarray(to_outputs)
+    _, step = _cells_for(gates.size, outputs.dtype)
+    sums = np.empty((steps, batch, 4 * width), outputs.dtype)
+    to_cells = np.array(to_last_cells, order="C")
+    to_state = np.array(to_last, order="C")
+    order = range(steps) if reverse else range(steps - 1, -1, -1)
+    for t in order:
+        before = t + 1 if reverse else t - 1
+        cells = all_cells[before] if 0 <= before < steps else first_cells
+        step(gates[t], all_cells[t], cells, to_state, to_outputs[t], to_cells, sums[t])
+        np.dot(sums[t], of_state, to_state)
+    return sums, to_state, to_cells
+
+
+def _of_state(sums: Array, outputs: Array, state: Array, *, reverse: bool) -> Array:
+    """The gradient of the weights of the state: each step's sums with the state before it."""
+    steps, batch, width = outputs.shape
+    wide = sums.shape[2]
+    if reverse:
+        later, before, first = sums[:-1], outputs[1:], sums[-1]
+    else:
+        later, before, first = sums[1:], outputs[:-1], sums[0]
+    made = first.T.dot(state)
+    if steps > 1:
+        count = (steps - 1) * batch
+        made += later.reshape(count, wide).T.dot(before.reshape(count, width))
+    return np.asarray(made)
+
+
+def _wide(array: Array) -> Array:
+    return array.astype(np.float32)
+
+
+def _wide_weights(weights: Weights) -> Weights:
+    def wide(array: Array | None) -> Array | None:
+        return None if array is None else _wide(array)
+
+    return Weights(
+        _wide(weights.of_input),
+        _wide(weights.of_state),
+        wide(weights.bias),
+        wide(weights.other_bias),
+    )

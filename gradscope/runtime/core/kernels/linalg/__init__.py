@@ -1,0 +1,1 @@
+"""Factorisations that NumPy does not offer."""

@@ -1,0 +1,1 @@
+"""Random numbers from a generator's words."""

@@ -1,0 +1,1 @@
+"""Windows that slide over arrays: convolution, pooling, resampling."""

@@ -1,0 +1,238 @@
+"""Windows that slide over images: which there are, and what they see as columns of a matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from math import prod
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from gradscope.runtime.core.kernels.running.spread import spread
+from gradscope.runtime.core.kernels.running.support import LARGE, Array
+
+Sizes: TypeAlias = tuple[int, ...]
+
+SCRATCH: Final = 1 << 20
+"""Columns are made for so many numbers at a time: what a cache holds, and memory can spare."""
+COST: Final = 0.4
+"""Nanoseconds for one number of a column."""
+
+
+@cache
+def fast() -> Any:
+    """Return kernels.fast_convolution. Importing it brings in Numba: ask late."""
+    from gradscope.runtime.core.kernels.windows import fast_convolution as module
+
+    return module
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """All windows over images of one size, in depth, height and width."""
+
+    size: Sizes
+    kernel: Sizes
+    out: Sizes
+    stride: Sizes
+    padding: Sizes
+    dilation: Sizes
+
+    @property
+    def taps(self) -> int:
+        """How many elements a window sees of each channel."""
+        return prod(self.kernel)
+
+    @property
+    def count(self) -> int:
+        """How many windows there are."""
+        return prod(self.out)
+
+    @property
+    def are_elements(self) -> bool:
+        """Whether each window is one element of the image, in order."""
+        return self.taps == 1 and self.out == self.size and not any(self.padding)
+
+    @property
+    def step_by_one(self) -> bool:
+        """Whether they do, and none looks beyond the padding."""
+        ends = zip(self.out, self.size, self.kernel, self.padding, self.dilation, strict=True)
+        return max(self.stride) == 1 and all(o <= n + 2 * p - d * (k - 1) for o, n, k, p, d in ends)
+
+    def inside(self, dim: int, tap: int) -> slice:
+        """The windows that see with this tap an element that is in the image."""
+        step, shift = self.stride[dim], tap * self.dilation[dim] - self.padding[dim]
+        low = min(max(0, -(shift // step)), self.out[dim])
+        return slice(low, max(low, min((self.size[dim] - 1 - shift) // step + 1, self.out[dim])))
+
+    def seen(self, dim: int, tap: int) -> slice:
+        """The elements that those windows see."""
+        windows = self.inside(dim, tap)
+        step, shift = self.stride[dim], tap * self.dilation[dim] - self.padding[dim]
+        count = windows.stop - windows.start
+        start = windows.start * step + shift
+        return slice(start, start + (count - 1) * step + 1, step) if count else slice(0)
+
+
+@lru_cache(1024)
+def taps_of(w: Windows) -> tuple[tuple[Any, Any], ...]:
+    """For each tap, which columns' elements it is, and which elements of images it sees there.
+
+    The first is an index of (channels, *kernel, images, *windows), the second of (channels, images,
+    *size).
+    """
+    every = slice(None)
+    return tuple(
+        (
+            (every, *tap, every, *(w.inside(dim, at) for dim, at in enumerate(tap))),
+            (every, every, *(w.seen(dim, at) for dim, at in enumerate(tap))),
+        )
+        for tap in np.ndindex(w.kernel)
+    )
+
+
+@lru_cache(4096)
+def windows(
+    size: tuple[int, ...],
+    kernel: tuple[int, ...],
+    out: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+) -> Windows:
+    """Windows over images of up to three dims; the dims that are not there have one element."""
+    more = (1,) * (3 - len(size))
+    none = (0,) * len(more)
+    return Windows(
+        (*more, *size),
+        (*more, *kernel),
+        (*more, *out),
+        (*more, *stride),
+        (*none, *padding),
+        (*more, *dilation),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Some images, or some lines of the windows of one image, whose columns are made together."""
+
+    images: slice
+    lines: tuple[int, int]
+    places: slice  # of these windows among all of an image
+
+    @property
+    def is_of_one(self) -> bool:
+        return self.images.stop - self.images.start == 1
+
+
+def blocks(w: Windows, images: int, rows: int, together: int) -> Iterator[Block]:
+    """Blocks of columns with so many rows.
+
+    Images with fewer windows than `together` are put side by side, so that matrices are not too
+    narrow to be multiplied fast.
+    """
+    lines, width = w.out[0] * w.out[1], w.out[2]
+    if rows * images * w.count < LARGE:
+        yield Block(slice(0, images), (0, lines), slice(0, w.count))
+        return
+    room = max(1, SCRATCH // max(1, rows * width))  # in lines
+    if w.count < together:
+        step = max(1, room // lines)
+        for start in range(0, images, step):
+            stop = min(start + step, images)
+            yield Block(slice(start, stop), (0, lines), slice(0, w.count))
+        return
+    for image in range(images):
+        for first in range(0, lines, room):
+            last = min(first + room, lines)
+            yield Block(slice(image, image + 1), (first, last), slice(first * width, last * width))
+
+
+def is_large(x: Array, w: Windows, least: int = LARGE) -> bool:
+    """Whether all columns of these images together pay for a compiled kernel."""
+    return len(x) * x.shape[1] * w.taps * w.count >= least and x.dtype.char in "fd"
+
+
+def _is_large(x: Array, w: Windows) -> bool:
+    """The same for columns, which are what they are in either way: Numba may be there already."""
+    return is_large(x, w, LARGE >> 4 if fast.cache_info().currsize else LARGE)
+
+
+def columns(x: Array, w: Windows, block: Block, out: Array) -> None:
+    """Write what the windows of a block see into `out`: a row for each channel and tap."""
+    part = x[block.images]
+    if not _is_large(x, w):
+        plain_columns(part, w, block.lines, out)
+        return
+    _by_channels(fast().im2col, (part.reshape(-1), out.reshape(-1)), part.shape, w, block)
+
+
+def add_columns(x: Array, w: Windows, block: Block, made: Array) -> None:
+    """Add each column to what its window sees of `x`."""
+    part = x[block.images]
+    if not _is_large(x, w):
+        plain_add_columns(part, w, block.lines, made)
+        return
+    _by_channels(fast().col2im, (made.reshape(-1), part.reshape(-1)), part.shape, w, block)
+
+
+def _by_channels(
+    kernel: Any, arrays: tuple[Array, Array], sizes: Sizes, w: Windows, block: Block
+) -> None:
+    """Call a kernel for a block's columns and all channels."""
+    rest = (sizes, w.kernel, w.out, w.stride, w.padding, w.dilation, block.lines)
+    of_channel = sizes[0] * w.taps * (block.lines[1] - block.lines[0]) * w.out[2]
+    spread(lambda first, last: kernel(*arrays, *rest, (first, last)), sizes[1], of_channel * COST)
+
+
+def unfolded(x: Array, w: Windows) -> Array:
+    """All columns of each image: (images, channels * taps, windows)."""
+    x = np.ascontiguousarray(x)
+    made = np.empty((len(x), x.shape[1] * w.taps, w.count), x.dtype)
+    for image in range(len(x)):
+        columns(x, w, _all_of(w, image), made[image])
+    return made
+
+
+def folded(made: Array, w: Windows, channels: int) -> Array:
+    """Images of the sums of what each element is in all columns."""
+    made = np.ascontiguousarray(made)
+    x = np.zeros((len(made), channels, *w.size), made.dtype)
+    for image in range(len(made)):
+        add_columns(x, w, _all_of(w, image), made[image])
+    return x
+
+
+def _all_of(w: Windows, image: int) -> Block:
+    return Block(slice(image, image + 1), (0, w.out[0] * w.out[1]), slice(0, w.count))
+
+
+def plain_columns(x: Array, w: Windows, lines: tuple[int, int], out: Array) -> None:
+    """What `columns` does, tap by tap in NumPy."""
+    if lines != (0, w.out[0] * w.out[1]):
+        every = np.empty((x.shape[1] * w.taps, x.shape[0] * w.count), x.dtype)
+        plain_columns(x, w, (0, w.out[0] * w.out[1]), every)
+        width = w.out[2]
+        out[...] = every[:, lines[0] * width : lines[1] * width]
+        return
+    spread = out.reshape(x.shape[1], *w.kernel, x.shape[0], *w.out)
+    if any(w.padding):
+        spread[...] = 0
+    source = x.swapaxes(0, 1)
+    for places, seen in taps_of(w):
+        spread[places] = source[seen]
+
+
+def plain_add_columns(x: Array, w: Windows, lines: tuple[int, int], made: Array) -> None:
+    """What `add_columns` does, tap by tap in NumPy."""
+    if lines != (0, w.out[0] * w.out[1]):
+        every = np.zeros((x.shape[1] * w.taps, x.shape[0] * w.count), x.dtype)
+        every[:, lines[0] * w.out[2] : lines[1] * w.out[2]] = made.reshape(len(every), -1)
+        made = every
+    spread = made.reshape(x.shape[1], *w.kernel, x.shape[0], *w.out)
+    target = x.swapaxes(0, 1)
+    for places, seen in taps_of(w):
+        target[seen] += spread[places]

@@ -1,0 +1,178 @@
+"""The tables: one row per operation, one file per family.
+
+Loading this package gives every operation its name, and tensors their methods.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from inspect import CO_VARARGS
+from types import FunctionType
+from typing import Any
+
+from gradscope.runtime.core.errors.missing import make_read_only
+from gradscope.runtime.core.rows.operation import REGISTRY, Operation
+from gradscope.runtime.core.rows.traits import F_ONLY, FUNCTION_ONLY, INTERNAL, METHOD_ONLY
+
+FUNCTIONS: dict[str, Any] = {}
+"""What the runtime's top module offers by name."""
+NN_FUNCTIONS: dict[str, Any] = {}
+"""What `nn.functional` offers by name."""
+METHODS: dict[str, Any] = {}
+"""What tensors offer by name."""
+
+ONE_OBJECT = frozenset({
+    "adaptive_avg_pool1d", "avg_pool1d", "bilinear", "celu_", "channel_shuffle", "conv1d", "conv2d",
+    "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+    "cosine_similarity", "hardshrink", "native_channel_shuffle", "pairwise_distance", "pdist",
+    "pixel_shuffle", "pixel_unshuffle", "prelu", "relu_", "rrelu_", "selu_", "threshold_",
+})  # fmt: skip
+"""What the top module and `nn.functional` share; all other functions are two, as in PyTorch."""
+
+
+def function(made: Any) -> Any:
+    """Offer a function built of operations in the runtime's top module."""
+    FUNCTIONS[made.__name__] = made
+    return made
+
+
+def method(made: Any) -> Any:
+    """Offer a function built of operations as a method of tensors."""
+    METHODS[made.__name__] = made
+    return made
+
+
+def both(made: Any) -> Any:
+    """Offer a function built of operations as a function and as a method."""
+    return function(method(made))
+
+
+def nn_function(made: Any) -> Any:
+    """Offer a function built of operations in `nn.functional`."""
+    NN_FUNCTIONS[made.__name__] = made
+    return made
+
+
+def _families() -> list[str]:
+    """All files of the tables, by their own names: operations are numbered in this order."""
+    found = pkgutil.walk_packages(__path__, f"{__name__}.")
+    return sorted((m.name for m in found if not m.ispkg), key=lambda name: name.rpartition(".")[2])
+
+
+def load() -> None:
+    """Read all tables, then attach methods to tensors."""
+    from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+
+    for found in _families():
+        importlib.import_module(found)
+    for operation in REGISTRY.values():
+        if "." in operation.name or INTERNAL in operation.traits:
+            continue
+        if F_ONLY in operation.traits:
+            NN_FUNCTIONS.setdefault(operation.name, operation.road)
+            continue
+        if METHOD_ONLY not in operation.traits and operation.inplace_of is None:
+            FUNCTIONS.setdefault(operation.name, operation.road)
+        if FUNCTION_ONLY not in operation.traits:
+            METHODS.setdefault(operation.name, operation.road)
+    _offer_axis()
+    _offer_variants()
+    _offer_judged()
+    taken: set[int] = set()
+    for table in (METHODS, FUNCTIONS, NN_FUNCTIONS):
+        own = {name: made for name, made in table.items() if _own_name(name, made)}
+        for name, made in {**own, **table}.items():
+            table[name] = _distinct(made, name, taken)
+    for name, made in METHODS.items():
+        setattr(Tensor, name, made)
+    make_read_only(Tensor)
+
+
+def _offer_variants() -> None:
+    """Functions that write over their tensor, and `out=` for those that have it in PyTorch."""
+    from gradscope.runtime.core.calls.offered.lists import IN_PLACE, NN_WITH_OUT, WITH_OUT
+    from gradscope.runtime.core.calls.offered.out_functions import taking_out
+
+    for name in sorted(IN_PLACE & METHODS.keys()):
+        FUNCTIONS.setdefault(name, METHODS[name])
+    made: dict[int, Any] = {}
+    for name in sorted(WITH_OUT & FUNCTIONS.keys()):
+        given = FUNCTIONS[name]
+        if id(given) not in made:
+            made[id(given)] = taking_out(name, given)
+        FUNCTIONS[name] = made[id(given)]
+        if name in ONE_OBJECT and NN_FUNCTIONS.get(name) is given:
+            NN_FUNCTIONS[name] = FUNCTIONS[name]
+    for name in NN_WITH_OUT:
+        NN_FUNCTIONS[name] = taking_out(name, NN_FUNCTIONS[name])
+
+
+def _offer_axis() -> None:
+    """The names NumPy has for `dim` and `keepdim`, where programs use them."""
+    from gradscope.runtime.core.calls.offered.axis_names import taking_axis
+    from gradscope.runtime.core.calls.offered.lists import WITH_AXIS
+
+    for table in (METHODS, FUNCTIONS):
+        for name in WITH_AXIS & table.keys():
+            table[name] = taking_axis(name, table[name])
+
+
+def _offer_judged() -> None:
+    """What is written out, and takes more than tensors, says what is wrong with its arguments."""
+    from gradscope.runtime.core.errors.arguments.judged import judged
+
+    around: dict[int, Any] = {}
+    for table in (METHODS, FUNCTIONS, NN_FUNCTIONS):
+        for name, made in table.items():
+            if not isinstance(made, FunctionType) or not _is_judged(name, made):
+                continue
+            if id(made) not in around:
+                around[id(made)] = judged(made)
+            table[name] = around[id(made)]
+
+
+_OPERANDS = frozenset({"self", "input", "other", "exponent", "alpha", "rounding_mode"})
+"""What the long way round looks at anyway."""
+
+
+def _is_judged(name: str, made: FunctionType) -> bool:
+    """Whether a function is written out and takes more than operands, or sizes one by one."""
+    code = made.__code__
+    if code.co_filename.startswith("<road") or code.co_flags & CO_VARARGS or name[0] == "_":
+        return False
+    taken = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return len(taken) > 1 and not _OPERANDS.issuperset(taken)
+
+
+def _own_name(name: str, made: Any) -> bool:
+    return name == getattr(made, "__name__", None)
+
+
+def _distinct(made: Any, name: str, taken: set[int]) -> Any:
+    """The function, or another one like it: `torch.add` is not `Tensor.add`.
+
+    Who overrides functions tells them apart.
+    """
+    same = NN_FUNCTIONS.get(name) is made and FUNCTIONS.get(name) is made and name in ONE_OBJECT
+    if not isinstance(made, FunctionType):
+        return made
+    short = name.rpartition(".")[2]
+    if id(made) not in taken or same:
+        taken.add(id(made))
+        made.__name__ = made.__qualname__ = short
+        return made
+    from gradscope.runtime.core.calls.declare import like
+
+    if "unbuilt_fast" in made.__globals__ and isinstance(getattr(made, "op", None), Operation):
+        return like(made, short)
+    twin = FunctionType(made.__code__, made.__globals__, short, made.__defaults__, made.__closure__)
+    twin.__kwdefaults__, twin.__module__ = made.__kwdefaults__, made.__module__
+    twin.__dict__.update(made.__dict__)
+    return twin
+
+
+def offered(module: str) -> dict[str, Any]:
+    """The functions of `torch.<module>` by name; those of the top module for ""."""
+    names = {name: name.rpartition(".") for name in FUNCTIONS}
+    return {short: FUNCTIONS[name] for name, (home, _, short) in names.items() if home == module}

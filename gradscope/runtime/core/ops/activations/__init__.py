@@ -1,0 +1,1 @@
+"""Rows of activations, smooth and with kinks."""

@@ -1,0 +1,1 @@
+"""Rows that read or write where an index says."""

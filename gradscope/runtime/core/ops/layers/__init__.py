@@ -1,0 +1,1 @@
+"""Rows of layers: normalizations, attention, recurrence, dropout, softmax."""

@@ -1,0 +1,64 @@
+"""Dropout that also gives what it kept: native_dropout."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gradscope.runtime.core.calls.declare import (
+    FUNCTION_ONLY,
+    INTERNAL,
+    UNKNOWN,
+    family,
+    op,
+    outputs,
+    w,
+)
+from gradscope.runtime.core.ops.words import is_whole, on_arrays
+from gradscope.runtime.core.state.default_generator import chosen
+
+
+def _dropped(input, p, train):
+    if train is False or p == 0 or not input.size:
+        return input.copy(), np.ones(input.shape, bool)
+    kept = chosen(None).bernoulli(1 - p, input.shape) != 0
+    scale = 0.0 if p == 1 else 1 / (1 - p)
+    return input * kept * input.dtype.type(scale), kept
+
+
+def _slope(grads, result1, p, train):
+    scale = 1.0 if not train else 0.0 if p == 1 else 1 / (1 - p)
+    if on_arrays(grads[0]):
+        return w.native_dropout_backward(grads[0], result1, scale)
+    return grads[0] * (result1.to(grads[0].dtype) * scale)
+
+
+native_dropout = op(
+    "NativeDropoutBackward0",
+    _dropped,
+    UNKNOWN,
+    FUNCTION_ONLY,
+    outputs("result0", "result1", without=("result1",)),
+    input=_slope,
+)
+
+
+def _unknown_mask(grad):
+    raise NotImplementedError(
+        "the derivative for 'native_dropout_backward: mask' is not implemented."
+    )
+
+
+def _scaled(grad_output, mask, scale):
+    kind = np.dtype(np.float32) if is_whole(grad_output) else grad_output.dtype
+    return grad_output.astype(kind, copy=False) * mask.astype(kind) * kind.type(scale)
+
+
+native_dropout_backward = op(
+    "NativeDropoutBackwardBackward0",
+    _scaled,
+    UNKNOWN,
+    INTERNAL,
+    grad_output=lambda grad, mask, scale: w.native_dropout_backward(grad, mask, scale),
+    mask=_unknown_mask,
+)
+family(globals())

@@ -1,0 +1,47 @@
+"""What `reduction=` means to a loss: none of it, its mean, its sum."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gradscope.runtime.core.state.warned import warn
+
+NONE, MEAN, SUM = 0, 1, 2
+NAMES = ("none", "mean", "sum")
+add_reduce = np.add.reduce
+
+
+def reduction_number(reduction, size_average=None, reduce=None):
+    """The number PyTorch keeps for a reduction's name, or for the two flags of old programs."""
+    if size_average is not None or reduce is not None:
+        reduction = _from_flags(size_average, reduce)
+    if reduction not in NAMES:
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return NAMES.index(reduction)
+
+
+def _from_flags(size_average, reduce):
+    averaged = size_average is None or size_average
+    name = ("mean" if averaged else "sum") if reduce is None or reduce else "none"
+    warn(f"size_average and reduce args will be deprecated, please use reduction='{name}' instead.")
+    return name
+
+
+def reduced(losses, reduction):
+    """An array of losses as what is asked for."""
+    if reduction == NONE:
+        return losses
+    total = np.asarray(add_reduce(losses, None))
+    return total if reduction == SUM else total / losses.dtype.type(losses.size)
+
+
+def reduced_tensor(losses, reduction):
+    """A tensor of losses as what is asked for."""
+    if reduction == NONE:
+        return losses
+    return losses.mean() if reduction == MEAN else losses.sum()
+
+
+def shared(grad, count, reduction):
+    """What one element's loss gets of the gradient."""
+    return grad / count if reduction == MEAN else grad

@@ -1,0 +1,1 @@
+"""Rows about single matrices: factorisations, solutions, inverses, norms."""

@@ -1,0 +1,55 @@
+"""The incomplete gamma functions, igamma and igammac: shares of a gamma distribution."""
+
+from __future__ import annotations
+
+from gradscope.runtime.core.calls.declare import (
+    ELEMENTWISE,
+    FLOATS,
+    PROMOTES,
+    TENSORS_ONLY,
+    family,
+    inplace,
+    op,
+    w,
+)
+from gradscope.runtime.core.kernels.special import gamma_function
+from gradscope.runtime.core.ops.words import function_alias
+
+
+def _no_derivative(name):
+    def derivative(grad):
+        raise NotImplementedError(f"the derivative for '{name}: input' is not implemented.")
+
+    return derivative
+
+
+def _density(self, other):
+    """How fast the lower share grows with the point."""
+    return w.exp((self - 1) * w.log(other) - other - w.lgamma(self))
+
+
+igamma = op(
+    "IgammaBackward0",
+    lambda self, other: gamma_function.gammainc(self, other),
+    ELEMENTWISE,
+    PROMOTES,
+    FLOATS,
+    TENSORS_ONLY,
+    self=_no_derivative("igamma"),
+    other=lambda grad, self, other: grad * _density(self, other),
+)
+igammac = op(
+    "IgammacBackward0",
+    lambda self, other: gamma_function.gammaincc(self, other),
+    ELEMENTWISE,
+    PROMOTES,
+    FLOATS,
+    TENSORS_ONLY,
+    self=_no_derivative("igammac"),
+    other=lambda grad, self, other: -grad * _density(self, other),
+)
+igamma_ = inplace(igamma)
+igammac_ = inplace(igammac)
+family(globals())
+function_alias(igamma, "special.gammainc")
+function_alias(igammac, "special.gammaincc")

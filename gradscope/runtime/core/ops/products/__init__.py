@@ -1,0 +1,1 @@
+"""Rows of products of vectors, matrices and tensors."""

@@ -1,0 +1,1 @@
+"""Rows that move elements and change none: views, copies, joins, splits, edges."""

@@ -1,0 +1,165 @@
+"""Other tensors on the same bytes: detach, alias, the parts of complex numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gradscope.runtime.core import probe
+from gradscope.runtime.core.calls.declare import (
+    BY_HAND,
+    INTERNAL,
+    LINEAR,
+    METHOD_ONLY,
+    REPLAYED,
+    family,
+    op,
+    view,
+    w,
+)
+from gradscope.runtime.core.dtypes import memory_formats as formats
+from gradscope.runtime.core.dtypes.names import scalar_name
+from gradscope.runtime.core.ops import METHODS, both, function, method
+from gradscope.runtime.core.ops.index.writing import copy_, wrapped_value
+from gradscope.runtime.core.state.thread import local
+from gradscope.runtime.core.tensors.memory.storage import Storage, elements, offset_of
+from gradscope.runtime.core.tensors.views.inference import is_inference, take_data
+from gradscope.runtime.core.tensors.views.views import share
+from gradscope.runtime.core.tensors.wrapping import wrap
+
+_COMPLEX = {"f": "F", "d": "D"}
+
+alias = view("AliasBackward0", lambda self: self[...], INTERNAL, self=lambda grad: grad)
+# What `make_dual` and `unpack_dual` return, with the nodes PyTorch gives them.
+_make_dual = view(
+    "ViewBackward0", lambda self: self[...], INTERNAL, self=lambda grad, self_shape: grad
+)
+_fw_primal = view("Identity", lambda self: self[...], INTERNAL, self=lambda grad: grad)
+detach__default = op(None, lambda self: self, METHOD_ONLY)
+
+
+def _as_real(self):
+    if self.dtype.kind != "c":
+        raise RuntimeError("view_as_real is only supported for complex tensors")
+    return self[..., None].view(self.real.dtype)
+
+
+def _as_complex(self):
+    if self.dtype.char not in _COMPLEX:
+        raise RuntimeError(
+            "view_as_complex is only supported for half, float and double tensors, but got a "
+            f"tensor of scalar type: {scalar_name(self)}"
+        )
+    if self.ndim == 0:
+        raise RuntimeError("Input tensor must have one or more dimensions")
+    if self.shape[-1] != 2:
+        raise RuntimeError("Tensor must have a last dimension of size 2")
+    if self.size == 0:
+        return self[..., 0][()].reshape(-1).view(_COMPLEX[self.dtype.char]).reshape(self.shape[:-1])
+    if self.strides[-1] != self.itemsize:
+        raise RuntimeError("Tensor must have a last dimension with stride 1")
+    if any(n > 1 and step % 2 for n, step in zip(self.shape[:-1], elements(self), strict=False)):
+        raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
+    if offset_of(self, Storage(self)) % 2:
+        raise RuntimeError("Tensor must have a storage_offset divisible by 2")
+    return self.view(_COMPLEX[self.dtype.char])[..., 0]
+
+
+def _packed(grad):
+    """The gradient with the two parts of each number side by side."""
+    array = getattr(grad, "_array", grad)
+    whole = array.flags.c_contiguous
+    return grad if whole else w.clone(grad, memory_format=formats.contiguous_format)
+
+
+view_as_real = view(
+    "ViewAsRealBackward0",
+    _as_real,
+    REPLAYED,
+    BY_HAND,
+    self=lambda grad: w.view_as_complex(_packed(grad)),
+)
+view_as_complex = view(
+    "ViewAsComplexBackward0", _as_complex, REPLAYED, BY_HAND, self=lambda grad: w.view_as_real(grad)
+)
+conj__default = op("ConjBackward0", np.conj, LINEAR, BY_HAND, self=lambda grad: grad.conj())
+family(globals())
+
+
+@both
+def detach(input):
+    """The same values without their history, counting the same writes."""
+    here = probe.here
+    begin = here.clock() if here is not None else 0
+    made = wrap(input._array)
+    share(made, input)
+    if not local.state.inference and is_inference(input):
+        made._versions = None
+        take_data(made, input)
+    if here is not None:
+        here.op(detach__default.op, (input,), (made,), None, begin, local.state)
+    return made
+
+
+@function
+def detach_(input):
+    return input.detach_()
+
+
+@function
+def conj(input):
+    return conj__default(input) if input.is_complex() else input
+
+
+METHODS["conj"] = conj
+
+
+@both
+def resolve_conj(input):
+    return input
+
+
+@both
+def resolve_neg(input):
+    return input
+
+
+@method
+def is_conj(self):
+    return False
+
+
+@method
+def is_neg(self):
+    return False
+
+
+def _real(self):
+    return view_as_real(self).select(self.dim(), 0) if self.is_complex() else self
+
+
+def _imag(self):
+    if not self.is_complex():
+        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    return view_as_real(self).select(self.dim(), 1)
+
+
+def _write_part(part):
+    def write(self, value):
+        window = part(self)
+        copy_(window, wrapped_value(window, value))
+
+    return write
+
+
+@function
+def real(input):
+    return _real(input)
+
+
+@function
+def imag(input):
+    return _imag(input)
+
+
+METHODS["real"] = property(_real, _write_part(_real))
+METHODS["imag"] = property(_imag, _write_part(_imag))

@@ -1,0 +1,139 @@
+"""Which memory a tensor lies in, changed on the tensor itself: resize_ and set_.
+
+PyTorch lets a storage grow under all its tensors. An array cannot: here a tensor that needs more
+memory moves to new memory with what was there, and tensors that shared the old one keep that.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from gradscope.runtime.core import probe
+from gradscope.runtime.core.autograd.forward.forward_grad import fw_grad
+from gradscope.runtime.core.calls.declare import METHOD_ONLY, family, op
+from gradscope.runtime.core.calls.dims import sizes
+from gradscope.runtime.core.dtypes.names import c_name
+from gradscope.runtime.core.errors.engine.dual_tensors import not_implemented
+from gradscope.runtime.core.errors.engine.in_place import resize_with_grad, set_without_derivative
+from gradscope.runtime.core.graph.making import prepare
+from gradscope.runtime.core.graph.node import NOWHERE, Node, new
+from gradscope.runtime.core.ops import method
+from gradscope.runtime.core.state.thread import local
+from gradscope.runtime.core.tensors.memory.storage import Storage, strided
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+from gradscope.runtime.core.tensors.views.in_place import ANYWHERE, check_inplace, count_write
+from gradscope.runtime.core.tensors.views.views import edge_of, rebase_history
+
+resize___default = op(None, lambda self: self, METHOD_ONLY)
+set___default = op(None, lambda self: self, METHOD_ONLY)
+family(globals())
+
+
+class NotImplemented(Node):
+    """The history of a tensor that was set to other memory: there is no way back."""
+
+    __slots__ = ()
+
+    def run_arrays(self, grads):
+        raise set_without_derivative()
+
+    run_tensors = run_arrays
+
+
+def _laid(tensor, storage, size, stride, offset):
+    """Put a tensor on a window of this storage, or on a larger copy of it."""
+    tensor.meta().reshaped = True
+    dtype = tensor._array.dtype
+    reach = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True)) + 1
+    wanted = 0 if 0 in size else reach * dtype.itemsize
+    if wanted > storage.nbytes():
+        larger = np.zeros(wanted, np.uint8)
+        larger[: storage.nbytes()] = storage.bytes()
+        storage = Storage(larger, storage.device)
+    tensor._array = strided(storage, dtype, size, stride, offset)
+    tensor._storage = storage
+
+
+def _rows(size):
+    """Row-major strides."""
+    return tuple(prod(size[dim + 1 :]) for dim in range(len(size)))
+
+
+@method
+def resize_(self, *size, memory_format=None):
+    """Other sizes for the memory the tensor lies in; there may be new elements, or fewer."""
+    if not size:
+        raise TypeError('resize_() missing 1 required positional arguments: "size"')
+    state, here = local.state, probe.here
+    if self.requires_grad and not state.inference:
+        raise resize_with_grad(self)
+    begin = here.clock() if here is not None else 0
+    wanted = sizes(size)
+    if wanted != self._array.shape:
+        _laid(self, self.untyped_storage(), wanted, _rows(wanted), self.storage_offset())
+    count_write(self, resize___default.op)
+    if here is not None:
+        here.wrote(resize___default.op, (self,), self, None, begin, state)
+    return self
+
+
+@method
+def resize_as_(self, the_template, *, memory_format=None):
+    return resize_(self, the_template._array.shape)
+
+
+@method
+def set_(self, source=None, storage_offset=0, size=None, stride=None):
+    """Become a window on other memory: another tensor's, a storage's, or none at all."""
+    state, here = local.state, probe.here
+    begin = here.clock() if here is not None else 0
+    check_inplace(self, (self, source), state, ANYWHERE)
+    if any(isinstance(t, Tensor) and fw_grad(t) is not None for t in (self, source)):
+        raise not_implemented("set_")
+    joined = [t for t in (self, source) if isinstance(t, Tensor) and state.grad_enabled]
+    edges = [edge_of(tensor) for tensor in joined]
+    if isinstance(source, Tensor):
+        if source._array.dtype != self._array.dtype:
+            raise RuntimeError(
+                f"Could not set tensor of type {c_name(source._array)} to a tensor of type "
+                f"{c_name(self._array)}"
+            )
+        _set(self, source, storage_offset, size, stride)
+    elif source is None:
+        self._array, self._storage = np.empty(0, self._array.dtype), None
+    elif isinstance(source, Storage):
+        _set_storage(self, source, storage_offset, size, stride)
+    else:
+        raise TypeError(
+            "set_() received an invalid combination of arguments - got "
+            f"({type(source).__name__}), but expected one of:\n * ()\n * (Tensor source)\n"
+            " * (torch.Storage source)"
+        )
+    count_write(self, set___default.op)
+    node = None
+    if any(edges):
+        node = new(NotImplemented)
+        prepare(node, [edge or NOWHERE for edge in edges], state)
+        node.input_metadata = ((self._array.shape, self._array.dtype),)
+        rebase_history(self, node)
+    if here is not None:
+        given = (self, source) if isinstance(source, Tensor) else (self,)
+        here.wrote(set___default.op, given, self, node, begin, state)
+    return self
+
+
+def _set(self, source, offset, size, stride):
+    storage = source.untyped_storage()
+    if size is None:
+        self._array, self._storage = source._array, storage
+        return
+    size = tuple(size)
+    _laid(self, storage, size, _rows(size) if stride is None else tuple(stride), offset)
+
+
+def _set_storage(self, storage, offset, size, stride):
+    count = storage.nbytes() // self._array.itemsize
+    size = (count,) if size is None else tuple(size)
+    _laid(self, storage, size, tuple(stride) if stride else _rows(size), offset)

@@ -1,0 +1,1 @@
+"""Rows of signals and pictures: Fourier transforms, spectrograms, pictures of another size."""

@@ -1,0 +1,1 @@
+"""Rows that slide windows over what they see: convolutions, poolings, unfold."""

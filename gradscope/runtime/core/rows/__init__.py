@@ -1,0 +1,1 @@
+"""What a row of a table says of an operation."""

@@ -1,0 +1,73 @@
+"""What a forked child must not inherit: locks whose holders it does not have, imports half done."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from importlib import import_module
+from pkgutil import walk_packages
+from typing import Any, TypeVar
+
+from gradscope.runtime.core.state.alive import Alive
+
+L = TypeVar("L")
+
+_renewed: Alive[Any] = Alive()
+_waited_for: Alive[Any] = Alive()
+_held: list[Any] = []
+PATIENCE = 1.0
+"""Seconds to wait for a lock; the forking thread may hold it itself."""
+
+_AT_FIRST_CALL = (
+    "gradscope.runtime.autograd",
+    "gradscope.runtime.core.autograd",
+    "gradscope.runtime.core.errors.engine",
+    "gradscope.runtime.core.graph",
+)
+
+
+def renewed(lock: L) -> L:
+    """This lock, which in a forked child nobody holds."""
+    _renewed.add(lock)
+    return lock
+
+
+def waited_for(lock: L) -> L:
+    """The same; a fork waits for who holds it, since what it guards must be whole in the child."""
+    _waited_for.add(lock)
+    return renewed(lock)
+
+
+def _before() -> None:
+    _finish_imports()
+    _held.extend(lock for lock in list(_waited_for) if lock.acquire(timeout=PATIENCE))
+
+
+def _in_parent() -> None:
+    while _held:
+        _held.pop().release()
+
+
+def _in_child() -> None:
+    _held.clear()
+    for lock in list(_renewed):
+        lock._at_fork_reinit()
+
+
+def _finish_imports() -> None:
+    """Import what backwards import at the first call, waiting for other threads that are at it.
+
+    Python itself does not wait: in the child, a module that another thread was importing would
+    never be there.
+    """
+    if threading.active_count() == 1:
+        return
+    for package in _AT_FIRST_CALL:
+        path = getattr(sys.modules.get(package), "__path__", ())
+        for each in walk_packages(path, f"{package}."):
+            import_module(each.name)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)

@@ -1,0 +1,232 @@
+"""Switches scripts set at their start, most of which have nothing to switch here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final, final
+
+from gradscope.runtime.core.devices import devices
+from gradscope.runtime.core.dtypes import dtypes
+from gradscope.runtime.core.kernels.running.spread import set_kernel_threads
+from gradscope.runtime.core.kernels.running.threads import blas_threads, set_blas_threads
+from gradscope.runtime.core.state.warned import warn_once
+
+
+@final
+class layout:  # noqa: N801 -- PyTorch's name
+    """How a tensor's elements are stored; here always strided."""
+
+    def __init__(self, name: str) -> None:
+        self.name: Final = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self) -> Any:
+        return layout_named, (repr(self),)
+
+
+strided: Final = layout("strided")
+
+
+def layout_named(name: str) -> layout:
+    """The layout with this name: there is one."""
+    if name != repr(strided):
+        raise RuntimeError(f"there is no layout {name} here: all tensors are strided")
+    return strided
+
+
+ATTENTION: Final = frozenset({"flash", "math", "mem_efficient", "cudnn", "overrideable"})
+"""The ways PyTorch computes attention; on the CPU there are the first two."""
+
+
+@dataclass
+class _Settings:
+    """What the program asked for."""
+
+    threads: int | None = None  # as many as BLAS takes by itself
+    interop_threads: int = 1
+    precision: str = "highest"
+    deterministic: bool = False
+    fills_memory: bool = True
+    warn_only: bool = False
+    attention: frozenset[str] = ATTENTION
+
+
+_settings = _Settings()
+
+
+@cache
+def _by_itself() -> int:
+    """How many threads BLAS took before it was told; to be asked first before it is."""
+    return blas_threads()
+
+
+def set_num_threads(count: int) -> None:
+    """Let products of matrices and compiled kernels of large arrays run in so many threads."""
+    _check_count("set_num_threads", count)
+    put_num_threads(count)
+
+
+def chosen_threads() -> int | None:
+    """How many threads the program asked for; None if it did not."""
+    return _settings.threads
+
+
+def put_num_threads(count: int | None) -> None:
+    """Use so many threads, or, for None, as many as BLAS took before anyone chose."""
+    if count != _settings.threads:
+        own = _by_itself()
+        set_blas_threads(own if count is None else count)
+        set_kernel_threads(count)
+        _settings.threads = count
+
+
+def get_num_threads() -> int:
+    return blas_threads() if _settings.threads is None else _settings.threads
+
+
+def _check_count(name: str, count: Any) -> None:
+    if not isinstance(count, int) or isinstance(count, bool):
+        raise RuntimeError(f"{name} expects an int, but got {type(count).__name__}")
+    if count <= 0:
+        raise RuntimeError(f"{name} expects a positive integer")
+
+
+def set_num_interop_threads(count: int) -> None:
+    _check_count("set_num_interop_threads", count)
+    _settings.interop_threads = count
+
+
+def get_num_interop_threads() -> int:
+    return _settings.interop_threads
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    if precision not in ("highest", "high", "medium"):
+        raise RuntimeError(f"Unknown float32 matmul precision: {precision}")
+    _settings.precision = precision
+
+
+def get_float32_matmul_precision() -> str:
+    return _settings.precision
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Every operation here is deterministic; the wish is only noted."""
+    if not isinstance(mode, bool):
+        raise TypeError(
+            "_set_deterministic_algorithms(): argument 'mode' (position 1) must be bool, not "
+            f"{type(mode).__name__}"
+        )
+    _settings.deterministic, _settings.warn_only = mode, warn_only
+
+
+def fill_memory(mode: bool) -> None:
+    """Let `empty` fill its memory, or not, while deterministic algorithms are asked for."""
+    _settings.fills_memory = mode
+
+
+def fills_memory() -> bool:
+    return _settings.fills_memory
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    return _settings.deterministic
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    return _settings.warn_only
+
+
+_DEBUG_MODES = ("default", "warn", "error")
+
+
+def set_deterministic_debug_mode(debug_mode: int | str) -> None:
+    """The same wish, as a number or a word."""
+    if not isinstance(debug_mode, int | str):
+        raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
+    if isinstance(debug_mode, str) and debug_mode not in _DEBUG_MODES:
+        raise RuntimeError(
+            "invalid value of debug_mode, expected one of `default`, `warn`, `error`, but got "
+            f"{debug_mode}"
+        )
+    number = _DEBUG_MODES.index(debug_mode) if isinstance(debug_mode, str) else debug_mode
+    if number not in range(3):
+        raise RuntimeError(f"invalid value of debug_mode, expected 0, 1, or 2, but got {number}")
+    use_deterministic_algorithms(number > 0, warn_only=number == 1)
+
+
+def get_deterministic_debug_mode() -> int:
+    return int(_settings.deterministic) * (1 if _settings.warn_only else 2)
+
+
+def attention_allows(way: str) -> bool:
+    """Whether attention may be computed in this way."""
+    return way in _settings.attention
+
+
+def allow_attention(way: str, enabled: bool) -> None:
+    """Let attention be computed in this way, or not."""
+    if not isinstance(enabled, bool):
+        raise RuntimeError(f"set_sdp_use_{way} expects a bool, but got {type(enabled).__name__}")
+    others = _settings.attention - {way}
+    _settings.attention = others | {way} if enabled else others
+
+
+@contextmanager
+def attention_by(ways: Iterable[str]) -> Iterator[None]:
+    """Inside, attention is computed in these ways only."""
+    before = _settings.attention
+    _settings.attention = frozenset(ways)
+    try:
+        yield
+    finally:
+        _settings.attention = before
+
+
+def set_flush_denormal(mode: bool) -> bool:
+    """Whether this can be chosen; it cannot: numbers near zero are kept."""
+    return False
+
+
+def set_default_tensor_type(t: Any) -> None:
+    """Make new tensors of this dtype. Prefer `set_default_dtype`."""
+    name = t if isinstance(t, str) else repr(t).partition("'")[2].partition("'")[0]
+    kind = next((k for k in dtypes.ALL if name == f"torch.{k.scalar_name}Tensor"), None)
+    if kind is None and name.startswith("torch.cuda."):
+        raise TypeError(f"type {name} not available. Torch not compiled with CUDA enabled.")
+    if kind is None:
+        raise ValueError(f"invalid type: '{name}'")
+    warn_once(
+        "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use "
+        "torch.set_default_dtype() and torch.set_default_device() as alternatives."
+    )
+    dtypes.set_default_dtype(kind)
+
+
+def set_default_device(device: Any) -> None:
+    """Let factories make their tensors there; None: on the CPU."""
+    devices.set_default(device)
+
+
+def get_default_device() -> devices.device:
+    return devices.default()
+
+
+def compile(model: Any = None, **_: Any) -> Any:
+    """The model itself: a compiled one could not be watched."""
+    warn_once(
+        "torch.compile: gradscope runs the model itself, so that it can be watched; nothing is "
+        "compiled"
+    )
+    if model is None:
+        return _unchanged
+    return model
+
+
+def _unchanged(function: Callable[..., Any]) -> Callable[..., Any]:
+    return function

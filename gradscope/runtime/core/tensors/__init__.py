@@ -1,0 +1,1 @@
+"""Tensors: the class, its memory, its views, and how tensors are made."""

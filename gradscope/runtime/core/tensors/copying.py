@@ -1,0 +1,222 @@
+"""Copies of tensors: copy, deepcopy and pickle. What shared memory shares it in the copy too."""
+
+from __future__ import annotations
+
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+from gradscope.runtime.core.dtypes import dtypes
+from gradscope.runtime.core.errors.engine.leaves import copy_of_non_leaf
+from gradscope.runtime.core.graph.node import new
+from gradscope.runtime.core.state.thread import local
+from gradscope.runtime.core.tensors.memory.storage import Storage, strided
+from gradscope.runtime.core.tensors.memory.typed_storage import TypedStorage
+from gradscope.runtime.core.tensors.tensor.geometry import strides_of
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+from gradscope.runtime.core.tensors.views.inference import mark
+
+
+def deep_copy(tensor: Any, memo: dict[Any, Any]) -> Any:
+    """A copy with memory of its own; only leaves can be copied."""
+    if not tensor.is_leaf:
+        raise copy_of_non_leaf(tensor)
+    if id(tensor) in memo:
+        return memo[id(tensor)]
+    made = _copied_memory(tensor, memo.setdefault("gradscope storages", {}))
+    memo[id(tensor)] = made
+    if tensor.requires_grad:
+        made.requires_grad_(True)
+    if tensor._grad is not None:
+        made.grad = deepcopy(tensor._grad, memo)
+    _set_state(made, deepcopy(_state(tensor), memo))
+    return made
+
+
+def _copied_memory(tensor: Any, copies: dict[int, Storage]) -> Any:
+    storage, array = tensor.untyped_storage(), tensor._array
+    key = id(storage.array)
+    if key not in copies:
+        whole = array.nbytes == len(storage.bytes())
+        if whole:  # nothing else can be seen through it: an array of its own, as any new tensor's
+            array = array.copy(order="K")
+            copies[key] = Storage(array, storage.device)
+            return _on(copies[key], array, type(tensor))
+        copies[key] = Storage(storage.bytes().copy(), storage.device)
+    offset = tensor.storage_offset()
+    window = strided(copies[key], array.dtype, array.shape, strides_of(array), offset)
+    return _on(copies[key], window, type(tensor))
+
+
+def _on(storage: Storage, array: Any, cls: type) -> Any:
+    """A leaf of this class that looks at a storage through this array."""
+    made: Any = new(cls)
+    made._array = array
+    made._edge = made._meta = made._versions = None
+    made._storage = storage
+    made.seen = 0
+    if local.state.inference:
+        mark(made)
+    return made
+
+
+WITHOUT_STORAGE = (dtypes.uint16, dtypes.uint32, dtypes.uint64)
+"""Dtypes younger than PyTorch's typed storages: a pickle has their bytes, and the dtype apart."""
+
+
+# Taking apart and putting together --------------------------------------------------------------
+
+
+def reduce(tensor: Any) -> Any:
+    """How copy and pickle take a tensor apart; what had a history comes back as a leaf."""
+    warn_if_has_hooks(tensor)
+    rebuild: Callable[..., Any] = rebuild_tensor
+    parts = parts_of(tensor)
+    if tensor.dtype in WITHOUT_STORAGE:
+        bare = TypedStorage(tensor.untyped_storage(), None)
+        rebuild, parts = rebuild_of_dtype, (bare, *parts[1:], tensor.dtype)
+    state = _state(tensor)
+    if type(tensor) is Tensor and not state:
+        return rebuild, parts
+    return rebuild_subclass, (rebuild, type(tensor), parts, state)
+
+
+def parts_of(tensor: Any) -> tuple[Any, ...]:
+    """Storage, offset, sizes, strides, whether it requires a gradient, and no hooks."""
+    return (
+        TypedStorage(tensor.untyped_storage(), tensor.dtype),
+        tensor.storage_offset(),
+        tuple(tensor.shape),
+        tensor.stride(),
+        tensor.requires_grad,
+        OrderedDict(),
+    )
+
+
+def rebuild_tensor(
+    storage: TypedStorage,
+    offset: int,
+    sizes: tuple[int, ...],
+    strides: tuple[int, ...],
+    requires_grad: bool,
+    backward_hooks: Any,
+    metadata: dict[str, bool] | None = None,
+) -> Any:
+    """A leaf from its parts. `metadata` says how PyTorch had left what it holds to be read."""
+    untyped = storage.bare
+    dtype = dtypes.uint8 if storage.dtype is None else storage.dtype
+    array = strided(untyped, dtype.numpy, tuple(sizes), tuple(strides), offset)
+    made = _on(untyped, array, Tensor)
+    if metadata:
+        made = made.conj() if metadata.get("conj") else made
+        made = -made if metadata.get("neg") else made
+    return made.requires_grad_(True) if requires_grad else made
+
+
+def rebuild_plain(
+    storage: TypedStorage, offset: int, sizes: tuple[int, ...], strides: tuple[int, ...]
+) -> Any:
+    """A tensor from its parts as PyTorch wrote them long ago."""
+    return rebuild_tensor(storage, offset, sizes, strides, False, None)
+
+
+def rebuild_of_dtype(
+    storage: TypedStorage,
+    offset: int,
+    sizes: tuple[int, ...],
+    strides: tuple[int, ...],
+    requires_grad: bool,
+    backward_hooks: Any,
+    dtype: Any,
+    metadata: dict[str, bool] | None = None,
+) -> Any:
+    """A leaf of a dtype that PyTorch has no storages of: there its storage holds bytes."""
+    typed = TypedStorage(storage.bare, dtype)
+    return rebuild_tensor(typed, offset, sizes, strides, requires_grad, backward_hooks, metadata)
+
+
+def rebuild_subclass(
+    rebuild: Callable[..., Any], cls: type, parts: tuple[Any, ...], state: Any
+) -> Any:
+    """An instance of a subclass, or a tensor with attributes."""
+    made = rebuild(*parts)
+    if type(made) is not cls:
+        made = made.as_subclass(cls)
+    set_state = getattr(cls, "__setstate__", None)
+    if set_state is None:
+        _set_state(made, state)
+    else:
+        set_state(made, state)
+    return made
+
+
+def _state(tensor: Any) -> Any:
+    """What users added: attributes, and slots of a subclass beside them."""
+    attributes = {k: v for k, v in tensor.__dict__.items() if k != "wrapped_number"}
+    slots = {name: getattr(tensor, name) for name in _slots(type(tensor)) if hasattr(tensor, name)}
+    return (attributes, slots) if slots else attributes
+
+
+def _slots(cls: type) -> list[str]:
+    """The names in `__slots__` of a subclass of Tensor."""
+    names: list[str] = []
+    for base in cls.__mro__[: cls.__mro__.index(Tensor)]:
+        slots = base.__dict__.get("__slots__", ())
+        names += (slots,) if isinstance(slots, str) else slots
+    return [name for name in names if name not in ("__dict__", "__weakref__")]
+
+
+def _set_state(tensor: Any, state: Any) -> None:
+    attributes, slots = state if isinstance(state, tuple) else (state, {})
+    tensor.__dict__.update(attributes)
+    for name, value in slots.items():
+        setattr(tensor, name, value)
+
+
+def warn_if_has_hooks(tensor: Any) -> None:
+    """Warn of each hook that will not be saved with a tensor, and that nobody said it of."""
+    for hook in list((tensor._backward_hooks or {}).values()):
+        if not hasattr(hook, "__torch_unserializable__"):
+            warnings.warn(
+                f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, "
+                "you can decorate the function with @torch.utils.hooks.unserializable_hook to "
+                "suppress this warning",
+                UserWarning,
+                stacklevel=2,
+            )
+
+
+# Parameters -------------------------------------------------------------------------------------
+
+
+def deep_copy_of_parameter(parameter: Any, memo: dict[Any, Any]) -> Any:
+    """A new parameter, without gradient and attributes."""
+    if id(parameter) not in memo:
+        copied = parameter.data.clone()
+        memo[id(parameter)] = type(parameter)(copied, parameter.requires_grad)
+    return memo[id(parameter)]
+
+
+def reduce_parameter(parameter: Any) -> Any:
+    """How copy and pickle take a parameter apart."""
+    state = _state(parameter)
+    parts: tuple[Any, ...] = (parameter.data, parameter.requires_grad, OrderedDict())
+    if state:
+        return rebuild_parameter_with_state, (*parts, state)
+    return rebuild_parameter, parts
+
+
+def rebuild_parameter(data: Any, requires_grad: bool, backward_hooks: Any) -> Any:
+    from gradscope.runtime.nn.parameter import Parameter
+
+    return Parameter(data, requires_grad)
+
+
+def rebuild_parameter_with_state(
+    data: Any, requires_grad: bool, backward_hooks: Any, state: Any
+) -> Any:
+    made = rebuild_parameter(data, requires_grad, backward_hooks)
+    _set_state(made, state)
+    return made

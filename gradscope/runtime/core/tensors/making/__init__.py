@@ -1,0 +1,1 @@
+"""Tensors made of numbers, lists, arrays and sizes."""

@@ -1,0 +1,62 @@
+"""More places tensors come from: other arrays, spacings, memory of a given shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradscope.runtime.core.devices import devices
+from gradscope.runtime.core.devices.placement import wrapped_on
+from gradscope.runtime.core.dtypes import dtypes
+from gradscope.runtime.core.errors.arguments.judged import judged
+from gradscope.runtime.core.tensors.making.factories import array_of, as_tensor, made
+
+
+def asarray(
+    obj: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    copy: bool | None = None,
+    requires_grad: bool = False,
+) -> Any:
+    """The object as a tensor, sharing its memory unless told otherwise."""
+    tensor = as_tensor(obj, dtype, device)
+    if copy:
+        tensor = wrapped_on(tensor._array.copy(), tensor.device)
+    return tensor.requires_grad_(True) if requires_grad else tensor
+
+
+@judged
+def scalar_tensor(
+    s: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+) -> Any:
+    """A tensor without dimensions."""
+    where = devices.check(device)
+    return made(array_of(s, dtype or dtypes.get_default_dtype()), requires_grad, where)
+
+
+@judged
+def empty_strided(
+    size: Any,
+    stride: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+) -> Any:
+    """Memory with whatever is in it, laid out by these strides."""
+    where = devices.check(device)
+    kind = (dtype or dtypes.get_default_dtype()).numpy
+    reach = 1 + sum((n - 1) * step for n, step in zip(size, stride, strict=True) if n)
+    memory = np.empty(reach, kind)
+    steps = tuple(step * kind.itemsize for step in stride)
+    window = np.lib.stride_tricks.as_strided(memory, tuple(size), steps)
+    return made(window, requires_grad, where)

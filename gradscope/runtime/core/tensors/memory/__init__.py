@@ -1,0 +1,1 @@
+"""The bytes below tensors: storages, and who else sees them."""

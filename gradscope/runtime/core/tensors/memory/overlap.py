@@ -1,0 +1,98 @@
+"""Writes that would meet memory twice: in what they write to, or in what they read."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradscope.runtime.core.errors.engine import in_place as errors
+from gradscope.runtime.core.rows.plan import Plan
+from gradscope.runtime.core.tensors.memory.storage import dense
+
+if TYPE_CHECKING:
+    from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+
+
+def repeats(array: Any) -> bool:
+    """Whether an element stands at several places because a dim has no step, as `expand` makes."""
+    return (
+        0 in array.strides
+        and array.size > 0
+        and any(
+            step == 0 and size > 1 for step, size in zip(array.strides, array.shape, strict=True)
+        )
+    )
+
+
+def refuse_repeated(target: Tensor) -> None:
+    """Refuse a write to a tensor that shows an element several times."""
+    if repeats(target._array):
+        raise errors.write_to_expanded(target)
+
+
+def check_memory(target: Tensor, inputs: tuple[Any, ...], plan: Plan) -> None:
+    """The checks of a write that says itself which memory it may share."""
+    memory = plan.memory
+    assert memory is not None
+    if memory.itself and _same_data(target._array, inputs[-1]):
+        return
+    if memory.repeated is None:
+        refuse_repeated(target)
+    elif memory.repeated and repeats(target._array):
+        warnings.warn(
+            f"Use of {memory.repeated} on expanded tensors is deprecated. Please clone() the "
+            "tensor before performing this operation. This also applies to advanced indexing e.g. "
+            "tensor[indices] = tensor" + " or scalar" * (memory.repeated != "index_put_"),
+            UserWarning,
+            stacklevel=5,
+        )
+    if target._storage is None:
+        return
+    for p, given in zip(plan.tensors, inputs, strict=False):
+        if p.name not in memory.free:
+            several = tuple(given) if isinstance(given, list | tuple) else (given,)
+            refuse_partial_overlap(target, several, apart=p.name in memory.apart)
+
+
+def refuse_partial_overlap(target: Tensor, inputs: tuple[Any, ...], *, apart: bool = False) -> None:
+    """Refuse a write into memory of which an input sees another part, or sees it in another order.
+
+    As in PyTorch, only memory that both fill without holes is looked at. `apart`: an input may not
+    see that memory in any order.
+    """
+    written = target._array
+    for source in inputs:
+        array = getattr(source, "_array", None)
+        if array is None or (array is written and not apart):
+            continue
+        if not np.may_share_memory(array, written):
+            continue
+        if not (dense(array) and dense(written)) or not (array.size and written.size):
+            continue
+        if not apart and array.strides == written.strides and _bounds(array) == _bounds(written):
+            continue
+        raise errors.write_overlaps_input(target)
+
+
+def _same_data(written: Any, source: Any) -> bool:
+    """Whether a tensor is written to itself, seen by the same sizes and steps."""
+    array = getattr(source, "_array", None)
+    return array is written or (
+        array is not None
+        and array.shape == written.shape
+        and array.dtype == written.dtype
+        and _steps(array) == _steps(written)
+        and array.__array_interface__["data"] == written.__array_interface__["data"]
+    )
+
+
+def _steps(array: Any) -> list[int]:
+    """The strides of dims that have more than one element."""
+    return [step for step, size in zip(array.strides, array.shape, strict=True) if size > 1]
+
+
+def _bounds(array: Any) -> tuple[int, int]:
+    low, high = np.lib.array_utils.byte_bounds(array)
+    return int(low), int(high)

@@ -1,0 +1,207 @@
+"""The bytes several views share, and the one counter of writes to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gradscope.runtime.core.errors.engine.inference import inference_in_place
+from gradscope.runtime.core.probe import lend
+from gradscope.runtime.core.state.thread import local
+
+
+class VersionCounter:
+    """How many in-place writes a set of aliases has seen.
+
+    `writer` is the last operation that wrote, `place` where that was (in anomaly mode), and `seen`
+    a watcher's. They are set with the first write: ask for them with a default.
+    """
+
+    __slots__ = ("place", "seen", "value", "writer")
+
+    writer: Any
+    place: str
+    seen: Any
+
+    tracks: ClassVar[bool] = True
+    """Whether it counts at all: in inference mode nothing is counted."""
+
+    def __init__(self, value: int = 0) -> None:
+        self.value = value
+
+
+class InferenceCounter(VersionCounter):
+    """What a tensor made in inference mode has for a counter. It counts nothing."""
+
+    __slots__ = ()
+
+    tracks = False
+
+    def __init__(self) -> None:
+        _slot.__set__(self, 0)  # a watcher reads the slot itself
+
+    @property
+    def value(self) -> int:
+        return 0
+
+    @value.setter
+    def value(self, value: int) -> None:
+        if not local.state.inference:
+            raise inference_in_place()
+
+
+_slot = VersionCounter.__dict__["value"]
+
+
+def root_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The array that owns the memory, or was handed in by the user."""
+    while True:
+        base = array.base
+        if not isinstance(base, np.ndarray):
+            base = getattr(base, "base", None)  # what NumPy's as_strided puts between two arrays
+            if not isinstance(base, np.ndarray):
+                return array
+        array = base
+
+
+class Indexed:
+    """What storages of bytes and of numbers share: their elements, one by one."""
+
+    __slots__ = ()
+
+    elements: Callable[[], np.ndarray[Any, Any]]
+
+    def __getitem__(self, index: Any) -> Any:
+        elements = self.elements()
+        if isinstance(index, slice):
+            return elements[index].tolist()
+        if not -len(elements) <= index < len(elements):
+            raise IndexError(f"index {index} out of range for storage of size {len(elements)}")
+        return elements[index].item()
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.elements()[index] = value
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.tolist())
+
+    def tolist(self) -> list[Any]:
+        found: list[Any] = self.elements().tolist()
+        return found
+
+
+class Storage(Indexed):
+    """The memory under a tensor and all its views.
+
+    `array` is the array that owns the memory or was handed in by the user; views keep it alive.
+    """
+
+    __slots__ = ("__weakref__", "array", "device", "seen")
+
+    def __init__(self, array: np.ndarray[Any, Any], device: Any = None) -> None:
+        self.array = root_of(array)
+        self.device = device
+        self.seen = 0
+
+    def nbytes(self) -> int:
+        return int(self.array.nbytes)
+
+    size = __len__ = nbytes
+
+    def bytes(self) -> np.ndarray[Any, Any]:
+        """The memory as one row of bytes."""
+        lend(self.array)
+        return _flat_bytes(self.array)
+
+    def address(self) -> int:
+        """Where the memory starts: the lowest byte of any element."""
+        return int(np.lib.array_utils.byte_bounds(self.array)[0])
+
+    def data_ptr(self) -> int:
+        lend(self.array)
+        return self.address()
+
+    def element_size(self) -> int:
+        return 1
+
+    def untyped(self) -> Storage:
+        return self
+
+    def elements(self) -> np.ndarray[Any, Any]:
+        """What indices are into: bytes."""
+        return self.bytes().view(np.uint8)
+
+    def __repr__(self) -> str:
+        return shown(self, f"torch.storage.UntypedStorage(device={self.device or 'cpu'})")
+
+
+def shown(storage: Any, name: str) -> str:
+    """A storage in full, one element a line."""
+    lines = [f" {each}\n" for each in storage.tolist()]
+    return f"{''.join(lines)}[{name} of size {len(storage)}]"
+
+
+def strided(
+    storage: Storage,
+    dtype: np.dtype[Any],
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    offset: int,
+) -> np.ndarray[Any, Any]:
+    """The window on `storage` with this geometry; strides and offset count elements."""
+    item = dtype.itemsize
+    low, high = np.lib.array_utils.byte_bounds(storage.array)
+    reach = offset + sum((size - 1) * step for size, step in zip(shape, strides, strict=True))
+    if 0 not in shape and (reach + 1) * item > high - low:
+        raise RuntimeError(
+            f"setStorage: sizes {list(shape)}, strides {list(strides)}, storage offset {offset}, "
+            f"and itemsize {item} requiring a storage size of {(reach + 1) * item} are out of "
+            f"bounds for storage of size {high - low}"
+        )
+    flat = _flat_bytes(storage.array)
+    return np.ndarray(
+        shape, dtype, buffer=flat, offset=offset * item, strides=tuple(s * item for s in strides)
+    )
+
+
+def _flat_bytes(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The memory of an array as one row of bytes, whatever order its elements stand in."""
+    low, high = np.lib.array_utils.byte_bounds(array)
+    if array.flags.c_contiguous:
+        return array.reshape(-1).view(np.uint8)
+    lowest = tuple(slice(None, None, -1 if step < 0 else 1) for step in array.strides)
+    return _window(array[lowest], high - low)
+
+
+def _window(start: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, Any]:
+    first = np.lib.stride_tricks.as_strided(start, shape=(1,), strides=(start.dtype.itemsize,))
+    return np.lib.stride_tricks.as_strided(first.view(np.uint8), shape=(size,), strides=(1,))
+
+
+def elements(array: np.ndarray[Any, Any]) -> tuple[int, ...]:
+    """The strides of an array, counted in elements as PyTorch does."""
+    item = array.itemsize
+    return tuple(stride // item for stride in array.strides)
+
+
+def offset_of(array: np.ndarray[Any, Any], storage: Storage) -> int:
+    """How many elements lie between the start of the storage and the array's first element."""
+    place = int((array.__array_interface__["data"][0] - storage.address()) // array.itemsize)
+    if array.size == 0 and not 0 <= place * array.itemsize <= storage.nbytes():
+        return 0
+    return place
+
+
+def dense(array: Any) -> bool:
+    """Whether the elements fill their memory without holes or overlap, in any order of the dims."""
+    expected = array.itemsize
+    steps = sorted(
+        (abs(step), size) for step, size in zip(array.strides, array.shape, strict=True) if size > 1
+    )
+    for step, size in steps:
+        if step != expected:
+            return False
+        expected *= size
+    return True

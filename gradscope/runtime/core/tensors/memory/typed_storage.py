@@ -1,0 +1,79 @@
+"""Storages as pickles know them: bytes, and the dtype of what they hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradscope.runtime.core.devices import placement
+from gradscope.runtime.core.devices.devices import CPU
+from gradscope.runtime.core.dtypes.dtypes import dtype as dtype_type
+from gradscope.runtime.core.state.thread import ThreadState
+from gradscope.runtime.core.tensors.memory.storage import Indexed, Storage, shown
+
+UntypedStorage = Storage
+
+
+class TypedStorage(Indexed):
+    """A storage and the dtype of its elements, or None where a pickle says that apart.
+
+    A tensor is taken apart into one of these, its sizes and its strides. A copy of the parts shares
+    the storage; a pickle holds the bytes of all of it, however little of it the tensor shows.
+    """
+
+    __slots__ = ("bare", "dtype")
+
+    def __init__(self, untyped: Storage, dtype: dtype_type | None) -> None:
+        self.bare = untyped
+        self.dtype = dtype
+
+    def memory(self) -> memoryview:
+        """The bytes, once its device has computed them."""
+        if self.bare.device is not None:
+            placement.stream_of(self.bare.device).synchronize()
+        return self.bare.bytes().data
+
+    def untyped(self) -> Storage:
+        return self.bare
+
+    @property
+    def device(self) -> Any:
+        return self.bare.device or CPU
+
+    def elements(self) -> np.ndarray[Any, Any]:
+        """What indices are into: numbers of the dtype."""
+        memory: np.ndarray[Any, Any] = self.bare.bytes()
+        return memory if self.dtype is None else memory.view(self.dtype.numpy)
+
+    def data_ptr(self) -> int:
+        return self.bare.data_ptr()
+
+    def nbytes(self) -> int:
+        return self.bare.nbytes()
+
+    def element_size(self) -> int:
+        return 1 if self.dtype is None else self.dtype.itemsize
+
+    def size(self) -> int:
+        return self.nbytes() // self.element_size()
+
+    __len__ = size
+
+    def fill_(self, value: Any) -> TypedStorage:
+        self.elements()[...] = value
+        return self
+
+    def __repr__(self) -> str:
+        kind = f"torch.storage.TypedStorage(dtype={self.dtype}, device={self.device})"
+        return shown(self, kind)
+
+    def __reduce__(self) -> Any:
+        return restored, (bytes(self.memory()), self.dtype, self.bare.device)
+
+
+def restored(memory: Any, dtype: dtype_type | None, device: Any) -> TypedStorage:
+    """The storage that was pickled, in memory of its own."""
+    if device is not None and not ThreadState.devices:
+        ThreadState.use_devices()
+    return TypedStorage(Storage(np.frombuffer(bytearray(memory), np.uint8), device), dtype)

@@ -1,0 +1,1 @@
+"""What nodes keep of tensors for their backward."""

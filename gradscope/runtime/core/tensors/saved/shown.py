@@ -1,0 +1,143 @@
+"""What users see of the values a node keeps: `_saved_*`, `_raw_saved_*` and `saved_tensors`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradscope.runtime.core.errors.engine import saved_values as errors
+from gradscope.runtime.core.graph.node import Node
+from gradscope.runtime.core.tensors.saved.saved_variable import SavedVariable, freed, unpack_tensor
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+
+
+class SavedTensor:
+    """A place where a node keeps a tensor: one of its slots, or a place in a slot of several."""
+
+    __slots__ = ("_node", "_place", "_slot")
+
+    _node: Any
+    _slot: int
+    _place: int | None
+
+    def __init__(self) -> None:
+        raise RuntimeError("Trying to create a SavedTensor object from Python is forbidden.")
+
+    @classmethod
+    def of(cls, node: Any, slot: int, place: int | None = None) -> SavedTensor:
+        made: SavedTensor = object.__new__(cls)
+        made._node, made._slot, made._place = node, slot, place
+        return made
+
+    def _value(self) -> Any:
+        """What is kept here; None where nothing is, or no longer."""
+        kept = self._node._saved
+        if kept is None:
+            return None
+        value = kept[self._slot]
+        return value if self._place is None else value[self._place]
+
+    @property
+    def data(self) -> Any:
+        """What is kept, as it is: packed, if it went through hooks."""
+        value = self._value()
+        if not isinstance(value, SavedVariable):
+            return _plain(value)
+        if value.hooks is not None:
+            return value.packed
+        return value.tensor if value.tensor is not None else Tensor.from_array(value.array)
+
+    @property
+    def unpack_hook(self) -> Any:
+        value = self._value()
+        packed = isinstance(value, SavedVariable) and value.hooks is not None
+        return value.hooks[1] if packed else None
+
+    def unpack(self) -> Any:
+        """The value as backward will see it."""
+        value = self._value()
+        return None if value is None else unpack_tensor(self._node, _plain(value), self._slot)
+
+    def register_hooks(self, pack_hook: Any, unpack_hook: Any) -> None:
+        """Let what is kept here go through these, once."""
+        if not (callable(pack_hook) and callable(unpack_hook)):
+            raise TypeError(
+                "register_hooks(): incompatible function arguments. The following argument types "
+                "are supported:\n    (pack_hook: Callable, unpack_hook: Callable)"
+            )
+        value = self._value()
+        if value is None:
+            raise RuntimeError(NOTHING_LEFT if self._node._saved is None else NOTHING_THERE)
+        if not isinstance(value, SavedVariable):
+            value = self._as_variable(_plain(value))
+        if value.hooks is not None:
+            raise errors.saved_hooks_twice()
+        self._node.extra()  # so that its run is told in words, and the hook in it
+        value.pack_again((pack_hook, unpack_hook))
+
+    def _as_variable(self, tensor: Any) -> SavedVariable:
+        """Keep the value in a way that can be packed."""
+        made = SavedVariable()
+        made.is_leaf = tensor._edge is None and not (tensor._meta and tensor._meta.detached)
+        made.tensor = tensor
+        made.version = 0
+        kept = list(self._node._saved)
+        if self._place is None:
+            kept[self._slot] = made
+        else:
+            several = list(kept[self._slot])
+            several[self._place] = made
+            kept[self._slot] = several
+        self._node._saved = tuple(kept)
+        return made
+
+
+NOTHING_THERE = "Calling register_hooks on a saved tensor with value None is forbidden"
+NOTHING_LEFT = (
+    "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values "
+    "of the graph are freed when you call .backward() or autograd.grad(). Specify "
+    "retain_graph=True if you need to backward through the graph a second time or if you need to "
+    "access saved variables after calling backward."
+)
+
+
+def _plain(value: Any) -> Any:
+    """A kept value as a tensor: Python numbers are kept as arrays."""
+    return Tensor.from_array(np.asarray(value.item())) if isinstance(value, np.ndarray) else value
+
+
+def saved_attribute(node: Node, name: str) -> Any:
+    """`grad_fn._saved_other` and `grad_fn._raw_saved_other`."""
+    raw = name.startswith("_raw_saved_")
+    wanted = name.removeprefix("_raw" if raw else "")[len("_saved_") :]
+    slots = node.slots
+    if not wanted or wanted not in slots or (raw and not holds_tensors(node, wanted)):
+        raise AttributeError(f"'{node.name()}' object has no attribute '{name}'")
+    index = slots.index(wanted)
+    if raw:
+        return raw_saved(node, index)
+    if node._saved is None:
+        freed(node)
+    value = node._saved[index]
+    if wanted.endswith("_sym_strides"):
+        return tuple(step // node.input_metadata[0][1].itemsize for step in value)
+    found = unpack_tensor(node, _plain(value), index)
+    return tuple(found) if isinstance(found, list) else found
+
+
+def holds_tensors(node: Any, slot: str) -> bool:
+    """Whether a slot is for tensors; only these have a raw form."""
+    op = getattr(node, "op", None)
+    if op is None:
+        return False
+    index = node.slots.index(slot)
+    return op.plan.slots[index].kind in {"input", "output", "held"}
+
+
+def raw_saved(node: Any, index: int) -> Any:
+    """A slot as `_raw_saved_*` shows it: not unpacked."""
+    value = None if node._saved is None else node._saved[index]
+    if isinstance(value, list):
+        return tuple(SavedTensor.of(node, index, place) for place in range(len(value)))
+    return SavedTensor.of(node, index)

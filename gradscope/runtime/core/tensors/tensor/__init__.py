@@ -1,0 +1,1 @@
+"""The class of tensors, by the questions that it answers."""

@@ -1,0 +1,98 @@
+"""What autograd knows about a tensor beyond its history: gradient, hooks, names, views."""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gradscope.runtime.core.graph.node import Node
+    from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+
+
+class AutogradMeta:
+    """A tensor's autograd fields. Results of operations have none until someone needs one."""
+
+    __slots__ = (
+        "accumulator",
+        "detached",
+        "fw_grad",
+        "grad",
+        "hooks",
+        "is_inference",
+        "name",
+        "post_accumulate_hooks",
+        "requires_grad",
+        "reshaped",
+        "retains_grad",
+    )
+
+    is_view = False
+
+    def __init__(self) -> None:
+        self.name: str | None = None
+        self.detached = False  # by detach_(), while nobody had written to it
+        self.grad: Tensor | None = None
+        self.requires_grad = False
+        self.reshaped = False  # whether its dims were changed under its views
+        self.retains_grad = False
+        self.accumulator: weakref.ref[Node] | None = None
+        self.hooks: OrderedDict[int, Callable[..., Any]] | None = None
+        self.post_accumulate_hooks: OrderedDict[int, Callable[..., Any]] | None = None
+        self.fw_grad: Any = None
+        self.is_inference: bool | None = None  # where assigning `.data` has decided it
+
+    def hold_accumulator(self, node: Node) -> None:
+        """Use this node to gather the gradient, not a new one."""
+        self.accumulator = weakref.ref(node)
+
+
+class CreationMeta(IntEnum):
+    """How a view was made, which decides what writing through it means."""
+
+    DEFAULT = 0
+    IN_CUSTOM_FUNCTION = 1
+    MULTI_OUTPUT_NODE = 2
+    NO_GRAD_MODE = 3
+    INFERENCE_MODE = 4
+
+
+class ViewMeta(AutogradMeta):
+    """The autograd fields of a view.
+
+    `chain` replays the view on its base: (operation, options) pairs, first to last. `edge` is the
+    view's history, valid while the alias set has the version `version`. `again` are the places of
+    the chain at which the operation is called again to make the history anew.
+    """
+
+    __slots__ = ("again", "base", "chain", "creation", "edge", "forward", "version")
+
+    is_view = True
+    forward: tuple[Tensor, int] | None
+
+    def __init__(self, base: Tensor, chain: tuple[Any, ...], creation: CreationMeta) -> None:
+        super().__init__()
+        self.base = base
+        self.chain = chain
+        self.creation = creation
+        self.edge: tuple[Node, int] | None = None
+        self.again: tuple[int, ...] = ()
+        self.version = 0
+
+
+class DualMeta(ViewMeta):
+    """The autograd fields of a dual tensor, of its primal, and of views of them.
+
+    `forward` is the tensor whose tangent the view shares, and how many steps of the chain lead to
+    that tensor; None if it shares none, though it is a view of `base` (see forward_grad.py).
+    """
+
+    __slots__ = ()
+
+    def below(self, source: Tensor, view: ViewMeta) -> None:
+        """Let a view of `source`, whose fields these are, share a tangent with it."""
+        view.__class__ = DualMeta
+        view.forward = self.forward or (source, len(self.chain))

@@ -1,0 +1,132 @@
+"""What a tensor is: its sizes, its strides, its dtype, where it lies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradscope.runtime.core.devices.devices import CPU, device
+from gradscope.runtime.core.dtypes import dtypes
+from gradscope.runtime.core.dtypes.names import type_name
+from gradscope.runtime.core.errors.arguments.blame import blame_the_call
+from gradscope.runtime.core.probe import lend
+from gradscope.runtime.core.tensors.memory.storage import Storage, elements, offset_of
+from gradscope.runtime.core.tensors.size import Size
+
+
+class Geometry:
+    """The part of a tensor that its array decides."""
+
+    __slots__ = ()
+
+    _array: np.ndarray[Any, Any]
+    _storage: Storage | None
+    to: Any
+    untyped_storage: Any
+
+    @property
+    def shape(self) -> Size:
+        return Size(self._array.shape)
+
+    def size(self, dim: int | None = None) -> Any:
+        return Size(self._array.shape) if dim is None else _at(self.shape, dim)
+
+    @property
+    def dtype(self) -> dtypes.dtype:
+        return dtypes.from_numpy(self._array.dtype)
+
+    @property
+    def device(self) -> device:
+        return (
+            CPU if self._storage is None or self._storage.device is None else self._storage.device
+        )
+
+    @property
+    def ndim(self) -> int:
+        return self._array.ndim
+
+    def dim(self) -> int:
+        return self._array.ndim
+
+    ndimension = dim
+
+    def numel(self) -> int:
+        return int(self._array.size)
+
+    nelement = numel
+
+    @property
+    def itemsize(self) -> int:
+        return self._array.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return int(self._array.nbytes)
+
+    def element_size(self) -> int:
+        return self._array.itemsize
+
+    def stride(self, dim: int | None = None) -> Any:
+        steps = strides_of(self._array)
+        return steps if dim is None else _at(steps, dim)
+
+    def storage_offset(self) -> int:
+        return offset_of(self._array, self.untyped_storage())
+
+    def data_ptr(self) -> int:
+        lend(self._array)
+        return int(self._array.__array_interface__["data"][0]) if self._array.size else 0
+
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        return bool(self._array.flags.c_contiguous)
+
+    def is_floating_point(self) -> bool:
+        return self.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        return self.dtype.is_complex
+
+    def is_signed(self) -> bool:
+        return self.dtype.is_signed
+
+    def is_same_size(self, other: Any) -> bool:
+        return self._array.shape == other._array.shape
+
+    def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
+        if dtype is None:
+            return type_name(self._array)
+        from gradscope.runtime.core.tensors.making.factories import dtype_of_type
+
+        return self.to(dtype_of_type(dtype))
+
+    @property
+    def is_meta(self) -> bool:
+        return bool(self.device.type == "meta")
+
+    def to_dense(self, dtype: Any = None, *, masked_grad: bool | None = None) -> Any:
+        """The tensor itself, since none is sparse."""
+        return self if dtype is None else self.to(dtype)
+
+    layout = "torch.strided"
+    is_sparse = is_quantized = is_cuda = is_nested = is_mkldnn = is_mps = is_xpu = False
+
+
+def _at(numbers: tuple[int, ...], dim: Any) -> Any:
+    try:
+        return numbers[dim]
+    except TypeError:
+        blame_the_call()
+        raise
+
+
+def strides_of(array: np.ndarray[Any, Any]) -> tuple[int, ...]:
+    """Strides in elements; those of empty arrays, which NumPy leaves open, are row-major."""
+    if array.size:
+        return elements(array)
+    steps: list[int] = []
+    step = 1
+    for size in reversed(array.shape):
+        steps.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(steps))

@@ -1,0 +1,163 @@
+"""A tensor's memory seen from elsewhere: other processes, other libraries, Python's functions."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from gradscope.runtime.core.devices.devices import NO_ACCELERATOR
+from gradscope.runtime.core.state.warned import warn_once
+from gradscope.runtime.core.tensors.memory.storage import (
+    Storage,
+    elements,
+    offset_of,
+    root_of,
+    strided,
+)
+
+
+class DLDeviceType(IntEnum):
+    """Where DLPack says that memory is."""
+
+    kDLCPU = 1  # noqa: N815  (DLPack's name)
+    kDLCUDA = 2  # noqa: N815
+    kDLCUDAHost = 3  # noqa: N815
+    kDLMetal = 8  # noqa: N815
+
+
+class Sharing:
+    """The part of a tensor that lends its memory."""
+
+    __slots__ = ()
+
+    _array: Any
+    _storage: Any
+    device: Any
+    dtype: Any
+    numpy: Any
+    requires_grad: bool
+    untyped_storage: Any
+
+    def storage(self) -> Any:
+        """The memory as numbers of this dtype, which PyTorch no longer recommends."""
+        from gradscope.runtime.core.tensors.memory.typed_storage import TypedStorage
+
+        warn_once(
+            "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will "
+            "be the only storage class. This should only matter to you if you are using storages "
+            "directly.  To access UntypedStorage directly, use tensor.untyped_storage() instead of "
+            "tensor.storage()"
+        )
+        return TypedStorage(self.untyped_storage(), self.dtype)
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = -1,
+        max_version: tuple[int, int] | None = None,
+        dl_device: Any = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """A capsule for another library. What learns is not given away."""
+        if self.requires_grad:
+            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+        if stream is not None and stream != -1:
+            raise AssertionError("stream should be None on cpu.")
+        array = self.numpy()
+        return (array.copy() if copy else array).__dlpack__()
+
+    def __dlpack_device__(self) -> tuple[DLDeviceType, int]:
+        if self.device.type != "cpu":
+            raise ValueError(f"Unknown device type {self.device} for Dlpack")
+        return DLDeviceType.kDLCPU, 0
+
+    @property
+    def is_cpu(self) -> bool:
+        return bool(self.device.type == "cpu")
+
+    def is_shared(self) -> bool:
+        """Whether a forked process sees what is written here."""
+        return _mapping(self._array) is not None
+
+    def share_memory_(self) -> Any:
+        """Move to memory that forked processes share. Views made before stay where they were."""
+        if self.is_shared():
+            return self
+        storage = self.untyped_storage()
+        bytes = storage.bytes()
+        shared = np.frombuffer(mmap.mmap(-1, max(len(bytes), 1)), np.uint8)[: len(bytes)]
+        shared[:] = bytes
+        array = self._array
+        offset = offset_of(array, storage)
+        moved = Storage(shared, storage.device)
+        self._array = strided(moved, array.dtype, array.shape, elements(array), offset)
+        self._storage = moved
+        return self
+
+    def pin_memory(self, device: Any = None) -> Any:
+        raise RuntimeError(NO_ACCELERATOR)
+
+    def apply_(self, callable: Callable[[Any], Any]) -> Any:
+        """Replace each element by what a Python function makes of it."""
+        self._check_detached("apply_")
+        self._each(callable, [self._array])
+        return self
+
+    def map_(self, other: Any, callable: Callable[[Any, Any], Any]) -> Any:
+        """Replace each element by what a function makes of it and another's."""
+        self._check_detached("map_")
+        if not isinstance(other, Sharing):
+            raise TypeError(
+                f"map_(): argument 'other' (position 1) must be Tensor, not {type(other).__name__}"
+            )
+        self._each(callable, [self._array, _as_large(other._array, self._array.shape)])
+        return self
+
+    def map2_(self, x: Any, y: Any, callable: Callable[[Any, Any, Any], Any]) -> Any:
+        self._check_detached("map2_")
+        shape = self._array.shape
+        arrays = [self._array, _as_large(x._array, shape), _as_large(y._array, shape)]
+        self._each(callable, arrays)
+        return self
+
+    def _check_detached(self, name: str) -> None:
+        if self.requires_grad:
+            raise RuntimeError(
+                f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() "
+                "instead."
+            )
+
+    def _each(self, callable: Callable[..., Any], arrays: list[Any]) -> None:
+        array = self._array
+        rows = [each.reshape(-1).tolist() for each in arrays]
+        made = [_number(callable(*values)) for values in zip(*rows, strict=True)]
+        array[...] = np.array(made).astype(array.dtype).reshape(array.shape)
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, str | bytes) or not hasattr(value, "__abs__"):
+        raise TypeError(f"must be real number, not {type(value).__name__}")
+    return value.item() if hasattr(value, "item") else value
+
+
+def _as_large(array: Any, shape: tuple[int, ...]) -> Any:
+    for back in range(1, array.ndim + 1):
+        size = shape[-back] if back <= len(shape) else 1
+        if array.shape[-back] not in (1, size):
+            raise RuntimeError(
+                f"The expanded size of the tensor ({size}) must match the existing size "
+                f"({array.shape[-back]}) at non-singleton dimension {len(shape) - back}.  "
+                f"Target sizes: {list(shape)}.  Tensor sizes: {list(array.shape)}"
+            )
+    return np.broadcast_to(array, shape)
+
+
+def _mapping(array: Any) -> Any:
+    """The shared mapping under an array, if that is where its memory is."""
+    base: Any = root_of(array).base
+    base = getattr(base, "obj", base)
+    return base if isinstance(base, mmap.mmap) else None

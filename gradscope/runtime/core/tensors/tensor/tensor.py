@@ -1,0 +1,390 @@
+"""The tensor: an array, its history, and the words users say to it.
+
+Operations become methods when their families are loaded (see ops/__init__.py); what is written out
+here, in tensor_geometry.py and in tensor_values.py is what has no derivative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradscope.runtime.core.calls import long_way as call
+from gradscope.runtime.core.errors.engine import leaves as errors
+from gradscope.runtime.core.errors.engine.in_place import detach_view
+from gradscope.runtime.core.errors.engine.inference import (
+    inference_requires_grad,
+    inference_version,
+)
+from gradscope.runtime.core.graph.node import new
+from gradscope.runtime.core.rows.operation import REGISTRY
+from gradscope.runtime.core.state.thread import local
+from gradscope.runtime.core.tensors.memory.storage import Storage, VersionCounter
+from gradscope.runtime.core.tensors.saved import saved_variable as saved
+from gradscope.runtime.core.tensors.tensor.assigned_grad import check_grad
+from gradscope.runtime.core.tensors.tensor.autograd_meta import AutogradMeta, ViewMeta
+from gradscope.runtime.core.tensors.tensor.geometry import Geometry
+from gradscope.runtime.core.tensors.tensor.overriding import leave_alone, overrides
+from gradscope.runtime.core.tensors.tensor.sharing import Sharing
+from gradscope.runtime.core.tensors.tensor.values import Values
+from gradscope.runtime.core.tensors.views.inference import is_inference, mark, take_data
+from gradscope.runtime.core.tensors.views.views import edge_of, share, view_edge
+from gradscope.runtime.core.tensors.wrapping import wrap
+
+
+class Tensor(Geometry, Sharing, Values):
+    """A multi-dimensional array that remembers how it was made.
+
+    `_edge` is the (node, output number) of an operation's result, None for leaves and for views,
+    whose history `views.edge_of` finds. `_meta` is None until someone needs what it holds.
+    """
+
+    __slots__ = (
+        "__dict__",
+        "__weakref__",
+        "_array",
+        "_edge",
+        "_meta",
+        "_storage",
+        "_versions",
+        "seen",
+    )
+    __hash__ = object.__hash__
+
+    _array: np.ndarray[Any, Any]
+    _edge: Any
+    _meta: AutogradMeta | None
+    _storage: Storage | None
+    _versions: VersionCounter | None
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        from gradscope.runtime.core.tensors.making.factories import legacy_new
+
+        return legacy_new(cls, args, kwargs)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if overrides(cls):
+            from gradscope.runtime.core.dispatch.overrides.public import put_up_gates
+
+            put_up_gates()
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """What a subclass does that does nothing: its tensors stay tensors of its own."""
+        from gradscope.runtime.overrides import as_instances
+
+        return as_instances(cls, func, types, args, kwargs)
+
+    @classmethod
+    def from_array(cls, array: Any) -> Any:
+        """A tensor around this very array, without history."""
+        return wrap(array)
+
+    @staticmethod
+    def _make_subclass(cls: Any, data: Tensor, require_grad: bool = False) -> Any:  # noqa: PLW0211
+        made = alias_of(data, cls)
+        if require_grad:
+            made.requires_grad_(True)
+        return made
+
+    def as_subclass(self, cls: Any) -> Any:
+        """A view of this tensor that is an instance of `cls`."""
+        if not (isinstance(cls, builtin_type) and issubclass(cls, Tensor)):
+            raise TypeError("cls must be a type (got " + builtin_type(cls).__name__ + ")")
+        made = REGISTRY["alias"].road(self)
+        recast = new(cls)
+        for name in FIELDS:
+            setattr(recast, name, getattr(made, name))
+        return recast
+
+    def untyped_storage(self) -> Storage:
+        if self._storage is None:
+            self._storage = Storage(self._array)
+        return self._storage
+
+    # -- its history ----------------------------------------------------------------------------
+
+    def meta(self) -> AutogradMeta:
+        """The autograd fields, made on first use."""
+        if self._meta is None:
+            self._meta = AutogradMeta()
+        return self._meta
+
+    def gradient_edge(self) -> Any:
+        """Where the gradient of this tensor goes: (node, number), or None."""
+        return self._edge or (edge_of(self) if self._meta is not None else None)
+
+    def history(self) -> Any:
+        """The (node, output number) that made this tensor, or None for a leaf."""
+        meta = self._meta
+        if self._edge is None and isinstance(meta, ViewMeta):
+            return view_edge(self, meta)
+        return self._edge
+
+    @property
+    def grad_fn(self) -> Any:
+        edge = self.history()
+        return None if edge is None else edge[0]
+
+    @property
+    def output_nr(self) -> int:
+        edge = self.history()
+        return 0 if edge is None else int(edge[1])
+
+    @property
+    def is_leaf(self) -> bool:
+        return self._edge is None and self.history() is None
+
+    def is_leaf_so_far(self) -> bool:
+        """The same without asking: a view learns of writes to its base when it is next used."""
+        meta = self._meta
+        return self._edge is None and not (isinstance(meta, ViewMeta) and meta.edge is not None)
+
+    @property
+    def requires_grad(self) -> bool:
+        if self._edge is not None:
+            return True
+        meta = self._meta
+        if meta is None:
+            return False
+        if meta.requires_grad or not isinstance(meta, ViewMeta):
+            return meta.requires_grad
+        return meta.edge is not None or (
+            meta.base.requires_grad and self._array.dtype.kind in "fcV"
+        )
+
+    @requires_grad.setter
+    def requires_grad(self, wanted: bool) -> None:
+        if not isinstance(wanted, bool):
+            raise errors.flag_type()
+        if wanted and self._array.dtype.kind not in "fcV":
+            only = "only Tensors of floating point and complex dtype can require gradients"
+            raise errors.integer_gradient(only, self)
+        if wanted and not self.is_leaf_so_far():
+            raise errors.flag_of_non_leaf("", self)
+        self.requires_grad_(wanted)
+
+    @requires_grad.deleter
+    def requires_grad(self) -> None:
+        raise errors.flag_type()
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Make this leaf gather a gradient, or stop it."""
+        if not isinstance(requires_grad, bool):
+            raise TypeError(
+                "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not "
+                f"{builtin_type(requires_grad).__name__}"
+            )
+        if not self.is_leaf_so_far():
+            if not requires_grad:
+                raise errors.flag_of_non_leaf(
+                    " If you want to use a computed variable in a subgraph that doesn't require "
+                    "differentiation use var_no_grad = var.detach().",
+                    self,
+                )
+            return self
+        if requires_grad and self._array.dtype.kind not in "fcV":
+            only = "only Tensors of floating point dtype can require gradients"
+            raise errors.integer_gradient(only, self)
+        if requires_grad and is_inference(self) and not local.state.inference:
+            raise inference_requires_grad(self)
+        if requires_grad or self._meta is not None:
+            self.meta().requires_grad = bool(requires_grad)
+        return self
+
+    @property
+    def grad(self) -> Any:
+        meta = self._meta
+        kept = meta is not None and (meta.retains_grad or meta.grad is not None)
+        if not kept and not self.is_leaf_so_far():
+            errors.grad_of_non_leaf(self)
+        return None if meta is None else meta.grad
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        if value is not None:
+            check_grad(self, value)
+        elif self._meta is None:
+            return
+        self.meta().grad = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        self.grad = None
+
+    @property
+    def _grad(self) -> Any:
+        return None if self._meta is None else self._meta.grad
+
+    @property
+    def retains_grad(self) -> bool:
+        return self._meta is not None and self._meta.retains_grad
+
+    @property
+    def _version(self) -> int:
+        versions = self._versions
+        if versions is None:
+            return 0
+        if not versions.tracks:
+            raise inference_version(self)
+        return versions.value
+
+    def is_inference(self) -> bool:
+        return is_inference(self)
+
+    @property
+    def _base(self) -> Any:
+        meta = self._meta
+        return meta.base if meta is not None and meta.is_view else None  # type: ignore[attr-defined]
+
+    def _is_view(self) -> bool:
+        return self._base is not None
+
+    @property
+    def name(self) -> str | None:
+        return None if self._meta is None else self._meta.name
+
+    @property
+    def _backward_hooks(self) -> Any:
+        return None if self._meta is None else self._meta.hooks
+
+    @_backward_hooks.setter
+    def _backward_hooks(self, hooks: Any) -> None:
+        self.meta().hooks = hooks
+
+    @property
+    def _post_accumulate_grad_hooks(self) -> Any:
+        return None if self._meta is None else self._meta.post_accumulate_hooks
+
+    @_post_accumulate_grad_hooks.setter
+    def _post_accumulate_grad_hooks(self, hooks: Any) -> None:
+        self.meta().post_accumulate_hooks = hooks
+
+    @property
+    def data(self) -> Tensor:
+        made: Tensor = alias_of(self, Tensor)
+        made._versions = None
+        if local.state.inference and is_inference(self):
+            mark(made)
+        else:
+            take_data(made, self)
+        return made
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        if not isinstance(value, Tensor):
+            raise TypeError(
+                f"Variable data has to be a tensor, but got {builtin_type(value).__name__}"
+            )
+        if value._array.dtype.kind not in "fcV" and self.requires_grad:
+            raise errors.integer_data(self)
+        take_data(self, value)
+        if self._meta is not None and value._array.dtype != self._array.dtype:
+            self._meta.accumulator = None  # it would take gradients of the dtype before
+        self._array = value._array
+        self._storage = value._storage
+
+    @data.deleter
+    def data(self) -> None:
+        raise errors.data_deleted()
+
+    def backward(
+        self,
+        gradient: Any = None,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+        inputs: Any = None,
+    ) -> None:
+        """Add the gradients of this tensor to the `.grad` of the leaves it came from."""
+        from gradscope.runtime.core.autograd.engine.roots import run_backward
+
+        run_backward(self, gradient, retain_graph, create_graph, inputs)
+
+    def register_hook(self, hook: Callable[..., Any]) -> Any:
+        from gradscope.runtime.core.autograd.hooks.hooks import register_hook
+
+        return register_hook(self, hook)
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[..., Any]) -> Any:
+        from gradscope.runtime.core.autograd.hooks.hooks import register_post_accumulate
+
+        return register_post_accumulate(self, hook)
+
+    def retain_grad(self) -> None:
+        from gradscope.runtime.core.autograd.hooks.hooks import retain_grad
+
+        retain_grad(self)
+
+    def detach_(self) -> Tensor:
+        """Cut this tensor off from its history."""
+        if local.state.inference:
+            return self
+        if self._meta is not None and self._meta.is_view:
+            raise detach_view(self)
+        if self._edge is not None and not self._version:
+            self.meta().detached = True  # nodes may have saved it as it is, and have to learn of it
+            if self._versions is None:
+                self._versions = VersionCounter()
+        self._edge = None
+        if self._meta is not None:
+            self._meta.fw_grad = None
+            self._meta.requires_grad = False
+        return self
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        from gradscope.runtime.core.autograd.forward.forward_grad import fw_grad
+        from gradscope.runtime.core.tensors import printing
+
+        cls = builtin_type(self)
+        plain = cls is Tensor or cls.__torch_function__ is leave_alone
+        tangent = fw_grad(self)
+        return printing.format_tensor(
+            self._array,
+            class_name="tensor" if plain else cls.__name__,
+            dtype=self.dtype,
+            requires_grad=self.requires_grad and self.grad_fn is None,
+            grad_fn_name=None if self.grad_fn is None else builtin_type(self.grad_fn).__name__,
+            device=str(self.device),
+            tangent=None if tangent is None else f"{tangent}",
+        )
+
+    def __dir__(self) -> list[str]:
+        return sorted(set(super().__dir__()))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        from gradscope.runtime.core.tensors.copying import deep_copy
+
+        return deep_copy(self, memo)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        from gradscope.runtime.core.tensors.copying import reduce
+
+        return reduce(self)
+
+    def __getattr__(self, name: str) -> Any:
+        from gradscope.runtime.core.errors.missing import no_attribute
+
+        raise no_attribute(self, name)
+
+
+builtin_type = type
+FIELDS = ("_array", "_edge", "_meta", "_storage", "_versions", "seen")
+"""What a tensor is made of."""
+
+
+def alias_of(source: Tensor, cls: Any) -> Any:
+    """A tensor of class `cls` on the same bytes, counting the same writes, without history."""
+    made = new(cls)
+    made._array = source._array
+    made._edge = None
+    made._meta = None
+    made.seen = 0
+    share(made, source)
+    return made
+
+
+saved.Tensor = Tensor
+call.use_tensor_class(Tensor)

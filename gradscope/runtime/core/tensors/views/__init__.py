@@ -1,0 +1,1 @@
+"""Views, and writes in place through them."""

@@ -1,0 +1,138 @@
+"""Windows: the way from a base to a view of it, taken again on other memory.
+
+# Note [Memory laid out as the base's]
+Most views say where they look by the dims of their input, and can be taken again on any array of
+the base's sizes. `as_strided` says it by places in the storage, and whether `view` is possible
+depends on how dims lie in memory: these are taken again on memory laid out as the base's storage.
+So is every view of a base whose own dims were changed in place.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gradscope.runtime.core.rows.operation import REGISTRY
+from gradscope.runtime.core.rows.traits import IN_STORAGE
+from gradscope.runtime.core.tensors.memory.storage import elements, offset_of
+
+if TYPE_CHECKING:
+    from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+
+Chain = tuple[tuple[Any, tuple[Any, ...], int], ...]
+"""(operation, options, which of its results), from the base to the view."""
+
+
+class Layout(NamedTuple):
+    """How a tensor lies in its storage; all in elements."""
+
+    strides: tuple[int, ...]
+    offset: int
+    length: int  # of the storage
+
+    @classmethod
+    def of(cls, tensor: Tensor) -> Layout:
+        array, storage = tensor._array, tensor.untyped_storage()
+        length = storage.nbytes() // array.itemsize
+        return cls(elements(array), offset_of(array, storage), length)
+
+    def zeros(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+        item = dtype.itemsize
+        memory = np.zeros(self.length, dtype)
+        steps = tuple(step * item for step in self.strides)
+        return np.ndarray(shape, dtype, memory, self.offset * item, steps)
+
+
+class Window:
+    """Where a view lies in its base, and how the base lies in memory where that matters."""
+
+    __slots__ = ("chain", "layout")
+
+    def __init__(self, base: Tensor, chain: Chain, view: Tensor) -> None:
+        reshaped = base._meta is not None and base._meta.reshaped
+        if reshaped and view._array.dtype == base._array.dtype:
+            chain = _by_place(view)
+        self.chain = chain
+        self.layout: Layout | None = None
+        if not base._array.flags.c_contiguous or any(IN_STORAGE in op.traits for op, _, _ in chain):
+            self.layout = Layout.of(base)
+
+    def blank(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+        """Zeros of the base's sizes."""
+        return np.zeros(shape, dtype) if self.layout is None else self.layout.zeros(shape, dtype)
+
+    def copied(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """A copy on which the window can be taken."""
+        if self.layout is None:
+            return np.array(array, order="C")
+        made = self.blank(array.shape, array.dtype)
+        made[...] = array
+        return made
+
+    def on_array(self, array: Any) -> Any:
+        return replay_arrays(array, self.chain)
+
+    def on_tensor(self, tensor: Any) -> Any:
+        return replay_tensors(tensor, self.chain)
+
+    def spread(self, grad: Any, base_shape: tuple[int, ...]) -> Any:
+        """The window's gradient as one of its base; elements seen twice get the sum."""
+        made = self.blank(base_shape, grad.dtype)
+        window = self.on_array(made)
+        if _shows_twice(window):
+            places = self.blank(base_shape, np.dtype(np.int64))
+            places[...] = np.arange(1, made.size + 1).reshape(base_shape)
+            flat = np.zeros(made.size + 1, grad.dtype)  # last, all of the storage that is not its
+            np.add.at(flat, self.on_array(places) - 1, grad)
+            return flat[:-1].reshape(base_shape)
+        window[...] = grad
+        return made
+
+
+def replay_arrays(array: Any, chain: Chain) -> Any:
+    """Take the same window on another array."""
+    for op, options, nr in chain:
+        if IN_STORAGE in op.traits:
+            options = _placed(options)
+        array = op.kernel(array, *options)
+        if op.plan.outputs != 1:
+            array = array[nr]
+    return array
+
+
+def replay_tensors(tensor: Any, chain: Chain) -> Any:
+    """Take the same window on another tensor."""
+    for op, options, nr in chain:
+        if IN_STORAGE in op.traits:
+            tensor = tensor.as_strided(*_placed(options)[:3])
+            continue
+        tensor = op.call_with(tensor, *options)
+        if op.plan.outputs != 1:
+            tensor = tensor[nr]
+    return tensor
+
+
+def _placed(options: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The options of `as_strided`, with a place in the storage where none was said."""
+    size, stride, offset, geometry = options
+    return size, stride, geometry[1] if offset is None else offset, geometry
+
+
+def _by_place(view: Tensor) -> Chain:
+    """The one step from a storage to a view on it."""
+    array = view._array
+    offset = offset_of(array, view.untyped_storage())
+    options = (array.shape, elements(array), offset, (elements(array), offset))
+    return ((REGISTRY["as_strided"], options, 0),)
+
+
+def _shows_twice(window: Any) -> bool:
+    """Whether a window may show an element at several places, as `expand` and `unfold` do."""
+    reach = 0
+    pairs = zip(window.strides, window.shape, strict=True)
+    for step, size in sorted((abs(step), size) for step, size in pairs if size > 1):
+        if step <= reach:
+            return True
+        reach += step * (size - 1)
+    return False

@@ -1,0 +1,40 @@
+"""Tensors around arrays, without history."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradscope.runtime.core.graph.node import new
+from gradscope.runtime.core.state.thread import local
+from gradscope.runtime.core.tensors.views.inference import mark
+
+Tensor: Any = None
+"""The tensor class, set when it is defined."""
+
+
+def wrap(array: Any) -> Any:
+    """A tensor around an array, without history."""
+    made = new(Tensor)
+    made._array = array if array.__class__ is np.ndarray else np.asarray(array)
+    made._edge = None
+    made._meta = None
+    made._versions = None
+    made._storage = None
+    made.seen = 0
+    return made
+
+
+def fresh(array: Any) -> Any:
+    """A tensor as users make them: an inference tensor in inference mode."""
+    made = wrap(array)
+    if local.state.inference:
+        mark(made)
+    return made
+
+
+def wrap_all(arrays: Sequence[Any]) -> Any:
+    """Tensors around several arrays; a None stays None."""
+    return tuple(None if array is None else wrap(array) for array in arrays)

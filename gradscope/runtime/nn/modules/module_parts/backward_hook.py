@@ -1,0 +1,146 @@
+"""How a module's backward hooks get at the gradients of its inputs and outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gradscope.runtime.core import probe
+from gradscope.runtime.core.errors.engine import module_hooks as errors
+from gradscope.runtime.core.state.thread import local
+from gradscope.runtime.core.state.warned import warn
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+from gradscope.runtime.nn.modules._functions import BackwardHookFunction
+
+FORWARD_PRE, FORWARD, BACKWARD_PRE, BACKWARD = range(8, 12)
+"""Kinds of hooks, as a watcher is told them; those of tensors and nodes come before."""
+
+FIRING = (
+    "Full backward hook is firing when gradients are computed with respect to module outputs since "
+    "no inputs require gradients. See "
+    "https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html"
+    "#torch.nn.Module.register_full_backward_hook for more details."
+)
+
+
+def heard(module: Any, kind: int, index: int, hook: Callable[..., Any], *args: Any) -> Any:
+    """Call one of a module's hooks, before the eyes of the watcher if there is one."""
+    here, state = probe.here, local.state
+    if here is None:
+        return hook(*args)
+    node = state.node if kind >= BACKWARD_PRE else None
+    here.module_hook_begin(state.task, node, module, kind, index, hook)
+    found = None
+    try:
+        found = hook(*args)
+    finally:
+        here.hook_end(state.task, node, kind, index, found is not None, ())
+    return found
+
+
+class BackwardHook:
+    """One call of a module with hooks on its backward.
+
+    A node is put behind the module's inputs and another one before its outputs. The second keeps
+    the gradients of the outputs for the hooks, which run when the first has those of the inputs.
+    """
+
+    def __init__(
+        self,
+        module: Any,
+        user_hooks: Sequence[Callable[..., Any]],
+        user_pre_hooks: Sequence[Callable[..., Any]],
+    ) -> None:
+        self.user_hooks = user_hooks
+        self.user_pre_hooks = user_pre_hooks
+        self.module = module
+        self.grad_outputs: Any = None
+        self.n_outputs = -1
+        self.output_tensors_index: list[int] | None = None
+        self.n_inputs = -1
+        self.input_tensors_index: list[int] | None = None
+
+    def setup_input_hook(self, args: Any) -> Any:
+        """The arguments the module is to be called with."""
+        made, self.input_tensors_index = _behind_a_node(args, self._of_inputs)
+        self.n_inputs = len(args)
+        return made
+
+    def setup_output_hook(self, args: Any) -> Any:
+        """What the module's caller is to get."""
+        outputs = args if isinstance(args, tuple) else (args,)
+        made, self.output_tensors_index = _behind_a_node(outputs, self._of_outputs)
+        self.n_outputs = len(outputs)
+        return made if isinstance(args, tuple) else made[0]
+
+    def _of_outputs(self, _: Any, grad_output: Any) -> Any:
+        """The gradients of the outputs are complete: the post-hook of the node at the outputs."""
+        grads = _spread(self.output_tensors_index or (), grad_output, self.n_outputs)
+        expected = len(grads)
+        for index, hook in enumerate(self.user_pre_hooks):
+            found = heard(self.module, BACKWARD_PRE, index, hook, self.module, grads)
+            if found is None:
+                continue
+            if len(found) != expected:
+                raise errors.module_pre_hook_count(hook, len(found), expected)
+            grads = found
+        if self.input_tensors_index is None:
+            self._without_inputs(grads)
+        else:
+            self.grad_outputs = grads
+        return tuple(grads[i] for i in self.output_tensors_index or ())
+
+    def _without_inputs(self, grads: Any) -> None:
+        """No input requires grad: the hooks run now, since nothing will arrive there."""
+        warn(FIRING)
+        nothing = (None,) * self.n_inputs
+        for index, hook in enumerate(self.user_hooks):
+            found = heard(self.module, BACKWARD, index, hook, self.module, nothing, grads)
+            if found is None or (isinstance(found, tuple) and all(each is None for each in found)):
+                continue
+            raise errors.module_hook_without_inputs(hook)
+
+    def _of_inputs(self, grad_input: Any, _: Any) -> Any:
+        """The gradients of the inputs are complete: the post-hook of the node at the inputs."""
+        if self.grad_outputs is None:
+            return None  # they did not come through the module, as in a double backward
+        where = self.input_tensors_index or ()
+        grads = _spread(where, grad_input, self.n_inputs)
+        for index, hook in enumerate(self.user_hooks):
+            found = heard(self.module, BACKWARD, index, hook, self.module, grads, self.grad_outputs)
+            if found is None:
+                continue
+            if len(found) != len(grads):
+                raise errors.module_hook_count(hook, len(found), len(grads))
+            grads = found
+        self.grad_outputs = None
+        return tuple(grads[i] for i in where)
+
+
+def _spread(where: Sequence[int], values: Sequence[Any], size: int) -> Any:
+    """Values in their places, with None in all others."""
+    made: list[Any] = [None] * size
+    for place, value in zip(where, values, strict=True):
+        made[place] = value
+    return tuple(made)
+
+
+def _behind_a_node(args: Any, arrived: Callable[..., Any]) -> tuple[Any, list[int] | None]:
+    """The same values, and which of them are outputs of a node now; None when none is.
+
+    `arrived` is the node's post-hook.
+    """
+    where = [i for i, arg in enumerate(args) if isinstance(arg, Tensor)]
+    if not (local.state.grad_enabled and any(args[i].requires_grad for i in where)):
+        return args, None
+
+    def hook(grad_inputs: Any, grad_outputs: Any) -> Any:  # under this name in PyTorch's errors
+        return arrived(grad_inputs, grad_outputs)
+
+    hook.__qualname__ = arrived.__qualname__
+    tensors = BackwardHookFunction.apply(*[args[i] for i in where])
+    next(t.grad_fn for t in tensors if t.grad_fn is not None).register_hook(hook)
+    made = list(args)
+    for place, tensor in zip(where, tensors, strict=True):
+        made[place] = tensor
+    return tuple(made) if type(args) is tuple else type(args)(*made), where

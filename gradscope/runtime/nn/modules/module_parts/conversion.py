@@ -1,0 +1,137 @@
+"""A module as a whole: its mode, its dtype, whether it learns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Self
+
+from gradscope.runtime.core.autograd.modes.grad_mode import no_grad
+from gradscope.runtime.core.dtypes import dtypes
+from gradscope.runtime.core.ops.pointwise.conversion import available
+from gradscope.runtime.core.tensors.making.factories import empty_like
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+from gradscope.runtime.nn.parameter import Parameter
+
+
+class Conversion:
+    """What is done to all of a module's parts at once."""
+
+    training: bool
+
+    def children(self) -> Iterator[Any]:
+        raise NotImplementedError
+
+    def parameters(self, recurse: bool = True) -> Iterator[Any]:
+        raise NotImplementedError
+
+    def train(self, mode: bool = True) -> Self:
+        """Let all modules behave as in training, or not."""
+        if not isinstance(mode, bool):
+            raise ValueError("training mode is expected to be boolean")
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
+        return self
+
+    def eval(self) -> Self:
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        for param in self.parameters():
+            param.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients of all parameters, or set them to zero."""
+        for param in self.parameters():
+            grad = param.grad
+            if grad is None:
+                continue
+            if set_to_none:
+                param.grad = None
+                continue
+            if grad.grad_fn is not None:
+                grad.detach_()
+            else:
+                grad.requires_grad_(False)
+            grad.zero_()
+
+    def _apply(self, fn: Callable[[Any], Any], recurse: bool = True) -> Self:
+        """Put what `fn` makes of them in the place of all parameters, gradients and buffers."""
+        own = self.__dict__
+        for module in self.children() if recurse else ():
+            module._apply(fn)
+        for name, param in own["_parameters"].items():
+            if param is None:
+                continue
+            with no_grad():
+                made = fn(param)
+                if made.is_meta != param.is_meta:  # one cannot become the other
+                    own["_parameters"][name] = Parameter(made, param.requires_grad)
+                    continue
+                param.data = made
+                if param.grad is not None:
+                    kept = param.grad.requires_grad
+                    param.grad = fn(param.grad).requires_grad_(kept)
+        for name, buffer in own["_buffers"].items():
+            if buffer is not None:
+                own["_buffers"][name] = fn(buffer)
+        return self
+
+    def to(self, *wanted: Any, dtype: Any = None, device: Any = None, **options: Any) -> Self:
+        """All parts on this device, those of floating point in this dtype."""
+        for given in wanted:
+            if isinstance(given, dtypes.dtype):
+                dtype = given
+            elif isinstance(given, Tensor):
+                dtype, device = given.dtype, given.device
+            elif given is not None and not isinstance(given, bool):
+                device = given
+        where = None if device is None else available(device)
+        if dtype is None:
+            return self if where is None else self._apply(lambda t: t.to(where))
+        if not (dtype.is_floating_point or dtype.is_complex):
+            raise TypeError(
+                "nn.Module.to only accepts floating point or complex dtypes, but got desired "
+                f"dtype={dtype}"
+            )
+        return self._apply(lambda t: t.to(where, dtype if _is_inexact(t) else None))
+
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
+        """All parts on this device, with memory that nobody has written to."""
+        return self._apply(lambda t: empty_like(t, device=device), recurse)
+
+    def _cast(self, dtype: dtypes.dtype) -> Self:
+        return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
+
+    def float(self) -> Self:
+        return self._cast(dtypes.float32)
+
+    def double(self) -> Self:
+        return self._cast(dtypes.float64)
+
+    def half(self) -> Self:
+        return self._cast(dtypes.float16)
+
+    def bfloat16(self) -> Self:
+        return self._cast(dtypes.bfloat16)
+
+    def type(self, dst_type: Any) -> Self:
+        return self._apply(lambda t: t.type(dst_type))
+
+    def share_memory(self) -> Self:
+        """Move parameters and buffers to memory that forked processes share."""
+        return self._apply(lambda t: t.share_memory_())
+
+    def cpu(self) -> Self:
+        return self._apply(lambda t: t.cpu())
+
+    def cuda(self, device: Any = None) -> Self:
+        raise AssertionError("Torch not compiled with CUDA enabled")
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Nothing: a compiled module could not be watched."""
+
+
+def _is_inexact(tensor: Any) -> bool:
+    return bool(tensor.is_floating_point() or tensor.is_complex())

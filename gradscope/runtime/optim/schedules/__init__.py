@@ -1,0 +1,1 @@
+"""The kinds of schedulers of learning rates."""
