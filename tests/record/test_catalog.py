@@ -99,3 +99,48 @@ def test_a_nan_written_through_a_view_is_born_once() -> None:
 
     (birth,) = births(recording.trace()).births
     assert (birth.kind, birth.place) == ("NaN", Place.LEAF)
+
+
+def test_the_indices_that_a_node_keeps_are_saved_and_taken_by_the_call() -> None:
+    leaf, index = torch.ones(4, requires_grad=True), torch.tensor([0, 2])
+    with record() as recording:
+        at = index + 0
+        leaf[at].sum().backward()
+
+    trace = recording.trace()
+    made, call = (op for op in trace.rows(Op) if op.name in {"add.Tensor", "add", "index"})
+    assert [(saved.slot, saved.tensor) for saved in trace.rows(Saved)] == [
+        ("indices", made.outputs[0])
+    ]
+    assert call.inputs[1:] == made.outputs
+    assert check(trace) == []
+
+
+def test_a_node_takes_gradients_of_those_outputs_that_have_one() -> None:
+    scores, layer = torch.ones(2, 3, requires_grad=True), torch.nn.LSTM(2, 2)
+    with record() as recording:
+        torch.nn.functional.nll_loss(scores, torch.tensor([0, 1]))
+        scores.max(1)
+        layer(torch.ones(3, 1, 2))
+
+    trace = recording.trace()
+    calls = {op.id: op for op in trace.rows(Op)}
+    taken = {
+        node.name: (node.inputs, calls[node.op].outputs)
+        for node in trace.rows(Node)
+        if node.name in {"NllLossBackward0", "MaxBackward0", "MkldnnRnnLayerBackward0"}
+    }
+    assert [len(inputs) for inputs, _ in taken.values()] == [1, 1, 3]
+    assert all(inputs == outputs[: len(inputs)] for inputs, outputs in taken.values())
+    assert check(trace) == []
+
+
+def test_the_mask_of_a_dropout_was_written_to_twice() -> None:
+    leaf = torch.ones(5, requires_grad=True)
+    with record() as recording:
+        torch.nn.functional.dropout(leaf, 0.5)
+
+    trace = recording.trace()
+    (mask,) = (saved for saved in trace.rows(Saved) if saved.slot == "other")
+    assert mask.version == 2
+    assert check(trace) == []

@@ -56,3 +56,41 @@ def test_a_tensor_lies_and_is_filled_as_pytorchs(call: str) -> None:
 
     assert ours[0] == strides
     assert ours[1] == pytest.approx(numbers, rel=1e-6)
+
+
+CONTIGUOUS = """
+y
+y.contiguous(memory_format=torch.channels_last)
+y.transpose(1, 3)
+y[:, :1]
+y[:, :, :1, :1]
+y.unsqueeze(0).contiguous(memory_format=torch.channels_last_3d)
+y.unsqueeze(0)
+y[0, 0]
+y[:, :1].expand(2, 3, 4, 5)
+torch.ones(2, 1, 1, 5)
+"""
+FORMATS = ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")
+
+
+def orders(torch: Any, call: str) -> list[str]:
+    """The memory formats that a tensor is said to have."""
+    y = eval(call, {"torch": torch, "y": torch.arange(120.0).view(2, 3, 4, 5)})
+    return [name for name in FORMATS if y.is_contiguous(memory_format=getattr(torch, name))]
+
+
+def test_is_contiguous_answers_for_the_order_it_is_asked_for() -> None:
+    torch = runtime()
+    assert orders(torch, "y") == ["contiguous_format", "preserve_format"]
+    assert orders(torch, "y.contiguous(memory_format=torch.channels_last)") == ["channels_last"]
+    assert orders(torch, "y[:, :1].contiguous()") == list(FORMATS[:3])
+    with pytest.raises(TypeError, match=r"must be torch\.memory_format, not str"):
+        torch.ones(2).is_contiguous(memory_format="channels_last")
+
+
+@pytest.mark.torch
+def test_is_contiguous_answers_as_pytorch_does() -> None:
+    import torch
+
+    calls = CONTIGUOUS.strip().splitlines()
+    assert {c: orders(runtime(), c) for c in calls} == {c: orders(torch, c) for c in calls}

@@ -286,7 +286,7 @@ class Catalog(TaskRows):
     ) -> None:
         self.nodes.append((
             number, self.texts[type(node).__name__], node.sequence_nr, node.topological_nr,
-            number, made, context, site, end - self._contexts._start,
+            number, made[: len(node.input_metadata)], context, site, end - self._contexts._start,
         ))  # fmt: skip
         self._write_out(node, number, made)
 

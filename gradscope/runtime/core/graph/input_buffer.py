@@ -5,6 +5,7 @@ A buffer is a plain list, since one is made for every node of every backward.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from sys import getrefcount
 from typing import Any
 
@@ -33,11 +34,21 @@ def _held_once() -> int:
 ALONE = _held_once()
 
 
-def add(buffer: list[Any], nr: int, grad: Any, raw: bool) -> int:
+def add(
+    buffer: list[Any],
+    nr: int,
+    grad: Any,
+    raw: bool,
+    inputs: Sequence[Any] = (),
+    outputs: Sequence[Any] = (),
+    sent: int = 0,
+) -> int:
     """Add a gradient to what is there; says how.
 
     The sum goes into the old memory only when nobody else can see it: not under create_graph, not a
-    view, not a gradient that somebody still holds.
+    view, not a gradient that somebody still holds. Whoever runs a node still has the gradients it
+    took, its `inputs`, and the first of its `outputs`, which were sent on before this one; they are
+    looked at no more.
     """
     if grad is None:
         return ADDED
@@ -48,9 +59,16 @@ def add(buffer: list[Any], nr: int, grad: Any, raw: bool) -> int:
     if not raw:
         buffer[nr] = before + grad
         return ADDED
-    if getrefcount(before) == ALONE and before.base is None and before.ndim:
-        sum_into(before, grad, before)
-        return ADDED_IN_PLACE
+    if before.base is None:
+        held = getrefcount(before) - ALONE
+        if not held or held == times(before, inputs) + times(before, outputs[:sent]):
+            sum_into(before, grad, before)
+            return ADDED_IN_PLACE
     made = sum_into(before, grad)
     buffer[nr] = made if made.__class__ is ndarray else np.asarray(made)  # without dims: a number
     return ADDED
+
+
+def times(array: Any, among: Sequence[Any]) -> int:
+    """How often this very array is among others."""
+    return sum([one is array for one in among])

@@ -59,7 +59,9 @@ class AccumulateGrad(Node):
     def run_arrays(self, grads: Sequence[Any]) -> Sequence[Any]:
         grad = grads[0]
         if grad is not None and self._wanted():
-            alone = getrefcount(grad) <= ALONE
+            assert self._extra is not None
+            post_hooks = bool(self._extra.post_hooks)  # what they get is held for them
+            alone = getrefcount(grad) <= ALONE + post_hooks
             with _lock:
                 how = self._accumulate_array(grad, alone=alone)
                 self._tell(how)

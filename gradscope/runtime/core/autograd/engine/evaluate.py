@@ -60,7 +60,8 @@ def evaluate_function(task: GraphTask, node: Node, inputs: list[Any], heap: list
     if len(outputs) != len(functions):
         outputs = validate_count(node, outputs)
     counts, waiting = task.dependencies, task.not_ready
-    for index, ((following, nr), grad) in enumerate(zip(functions, outputs)):  # noqa: B905
+    for index, grad in enumerate(outputs):
+        following, nr = functions[index]
         if following is None:
             continue
         if grad is not None:
@@ -80,7 +81,7 @@ def evaluate_function(task: GraphTask, node: Node, inputs: list[Any], heap: list
             if left:
                 waiting[following] = buffer
         else:
-            how = add(buffer, nr, grad, raw)
+            how = add(buffer, nr, grad, raw, inputs, outputs, index)
             if not left:
                 del waiting[following]
         if not left:
@@ -141,6 +142,7 @@ def evaluate_attended(
         before = None if entry is None or not entry.needed else list(inputs)
         inputs = tensor_pre_hooks(task, node, inputs)
         keep(task, node, inputs if before is None else before, entry)
+        before = None  # whether others hold a gradient decides whether a leaf takes it over
     else:
         keep(task, node, inputs, entry)
     if info is not None and (entry is None or not entry.needed):
@@ -219,7 +221,7 @@ def call_function(task: GraphTask, node: Node, inputs: list[Any]) -> Sequence[An
     assert extra is not None
     raw = task.raw
     if extra.pre_hooks:
-        inputs = list(run_pre_hooks(task, node, extra.pre_hooks, inputs, raw))
+        inputs[:] = run_pre_hooks(task, node, extra.pre_hooks, inputs, raw)  # nobody has the old
     kept = list(inputs) if extra.post_hooks else inputs
     if probe.here is not None and probe.here.look is not None:
         probe.here.look.inputs(task, node, inputs)

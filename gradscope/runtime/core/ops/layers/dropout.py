@@ -9,6 +9,7 @@ from gradscope.runtime.core.ops import FUNCTIONS, nn_function
 from gradscope.runtime.core.ops.random.random import as_it_lies, empty_as
 from gradscope.runtime.core.state.default_generator import chosen
 from gradscope.runtime.core.state.warned import warn
+from gradscope.runtime.core.tensors.views.in_place import count_told_write
 
 ALPHA = 1.7580993408473766
 """What SELU gives to very negative numbers, but for the sign."""
@@ -54,12 +55,20 @@ def _dropped(input, p, train, inplace, channels=False, alpha=False):
     kind = noise.dtype.type
     if not alpha:
         noise /= kind(1 - p)
-        return _times(input, wrapped_on(noise, input.device), inplace)
+        return _times(input, _written(noise, input, "div_"), inplace)
     scale = 1.0 / math.sqrt((ALPHA * ALPHA * p + 1) * (1 - p))
     shift = (noise - kind(1)) * kind(ALPHA * scale) + kind(ALPHA * scale * p)
     noise *= kind(scale)
-    made = _times(input, wrapped_on(noise, input.device), inplace)
+    made = _times(input, _written(noise, input, "mul_"), inplace)
     return made.add_(wrapped_on(shift, input.device))
+
+
+def _written(noise, input, scaling):
+    """The mask as a tensor that has been written to twice, as PyTorch's."""
+    made = wrapped_on(noise, input.device)
+    for writer in ("bernoulli_", scaling):
+        count_told_write(made, writer)
+    return made
 
 
 @nn_function

@@ -39,20 +39,17 @@ from gradscope.runtime.core.ops.words import (
 from gradscope.runtime.core.tensors.making.factories import dtype_named
 
 add_reduce: Any = np.add.reduce
+ndarray = np.ndarray
 FLOAT32, FLOAT64, INT64 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int64)
 FEW = 256
 """Up to this many numbers BLAS adds as accurately as NumPy, and three times as fast."""
-SMALL = 4096
-"""Up to this many elements NumPy copies a number faster than it makes a view of it."""
 
 
 def spread(grad, shape):
     """One number for every element of this shape."""
     if not on_arrays(grad):
         return grad.expand(shape)
-    made = np.empty(shape, grad.dtype)
-    made.fill(grad)
-    return made
+    return ndarray(shape, grad.dtype, grad, 0, (0,) * len(shape))  # much faster than broadcast_to
 
 
 def unreduced(grad, shape, dim, keepdim):
@@ -75,11 +72,10 @@ def spread_dims(grad, shape, dim, keepdim):
     grad = unreduced(grad, shape, dim, keepdim)
     if not on_arrays(grad):
         return grad.expand(shape)
-    if math.prod(shape) > SMALL:
+    if not grad.flags.c_contiguous:
         return np.broadcast_to(grad, shape)
-    made = np.empty(shape, grad.dtype)
-    made[...] = grad
-    return made
+    steps = [0 if n == 1 else step for n, step in zip(grad.shape, grad.strides, strict=True)]
+    return ndarray(shape, grad.dtype, grad, 0, [0] * (len(shape) - grad.ndim) + steps)
 
 
 def dims_of(dim):
@@ -210,7 +206,10 @@ def _mean_slope(grad, self_shape, self_numel):
 
 def _mean_dim_slope(grad, self_shape, self_numel, dim, keepdim):
     if on_arrays(grad):
-        return spread_dims(np.true_divide(grad, _count(self_shape, dim)), self_shape, dim, keepdim)
+        grad = np.true_divide(grad, _count(self_shape, dim))
+        made = np.empty(self_shape, grad.dtype)
+        made[...] = unreduced(grad, self_shape, dim, keepdim)
+        return made
     return spread_dims(grad, self_shape, dim, keepdim) / Scalar(_count(self_shape, dim))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime.core.devices.devices import CPU, device
-from gradscope.runtime.core.dtypes import dtypes
+from gradscope.runtime.core.dtypes import dtypes, memory_formats as formats
 from gradscope.runtime.core.dtypes.names import type_name
 from gradscope.runtime.core.errors.arguments.blame import blame_the_call
 from gradscope.runtime.core.probe import lend
@@ -78,7 +78,15 @@ class Geometry:
         lend(self._array)
         return int(self._array.__array_interface__["data"][0]) if self._array.size else 0
 
-    def is_contiguous(self, memory_format: Any = None) -> bool:
+    def is_contiguous(self, *, memory_format: Any = formats.contiguous_format) -> bool:
+        if memory_format in (formats.channels_last, formats.channels_last_3d):
+            # Of an empty tensor only the row-major strides are known, see strides_of.
+            return bool(self._array.size) and formats.is_ordered(self._array, memory_format)
+        if memory_format.__class__ is not formats.memory_format:
+            name = type(memory_format).__name__
+            raise TypeError(
+                f"is_contiguous(): argument 'memory_format' must be torch.memory_format, not {name}"
+            )
         return bool(self._array.flags.c_contiguous)
 
     def is_floating_point(self) -> bool:
