@@ -70,8 +70,7 @@ def evaluate_function(task: GraphTask, node: Node, inputs: list[Any], heap: list
             if array.__class__ is not ndarray or array.shape != shape or array.dtype is not dtype:
                 grad = fitted(node, index, grad, shape, dtype, raw=raw)
             array = None  # whether others hold the gradient decides how it is added and kept
-        left = counts[following] - 1
-        counts[following] = left
+        counts[following] = left = counts[following] - 1
         buffer, how = waiting.get(following), MADE
         if buffer is None:
             if info is not None and not is_needed(info, following):
