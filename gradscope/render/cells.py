@@ -56,10 +56,24 @@ class Charset:
         room = width - cell_len(text)
         if room >= 0:
             return " " * room + text if right else text + " " * room
-        ellipsis = ".." if self.plain else "…"
+        ellipsis = self._ellipsis
         if width <= len(ellipsis):
             return ellipsis[:width]
         return set_cell_size(text, width - len(ellipsis)) + ellipsis
+
+    def fit_end(self, text: str, width: int) -> str:
+        """The text in at most this many cells, cut from the left: a place's line is at its end."""
+        text = self.text(text)
+        if cell_len(text) <= width:
+            return text
+        ellipsis = self._ellipsis
+        while text and cell_len(text) > width - len(ellipsis):
+            text = text[1:]
+        return (ellipsis + text)[: max(width, 0)]
+
+    @property
+    def _ellipsis(self) -> str:
+        return ".." if self.plain else "…"
 
 
 UNICODE = Charset(

@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import ceil
 
 from gradscope.render.cells import Charset
+from gradscope.render.styles import kind_style
 from gradscope.scene.kinds import Kind
 from gradscope.scene.timeline import Level, Span
+from gradscope.scene.words import duration
 
 Cells = list[tuple[str, Kind | None]]
 """A character for each column, and the kind that its colour tells."""
+
+
+def ruler(took: int, width: int, charset: Charset) -> str:
+    """As in "0 ├──────┤ 45.5 µs", as wide as the plot."""
+    low, high = "0 ", charset.text(f" {duration(took)}")
+    rule = max(width - len(low) - len(high) - 2, 1)
+    return f"{low}{charset.left}{charset.rule * rule}{charset.right}{high}"
+
+
+def painted(cells: Cells) -> Iterator[tuple[str, str]]:
+    """The columns as texts with their styles, joined where the colour stays the same."""
+    start = 0
+    for place in range(1, len(cells) + 1):
+        if place == len(cells) or cells[place][1] != cells[start][1]:
+            text = "".join(character for character, _ in cells[start:place])
+            yield text, kind_style(cells[start][1])
+            start = place
 
 
 class Axis:

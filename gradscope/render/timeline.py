@@ -14,9 +14,12 @@ from gradscope.render.plot import (
     busy_cells,
     level_cells,
     moment_cells,
+    painted,
+    ruler,
     wait_and_run_cells,
 )
-from gradscope.render.styles import ACCENT, ALARM, BOLD, SOFT, kind_style
+from gradscope.render.program import program_lines
+from gradscope.render.styles import ACCENT, ALARM, BOLD, SOFT
 from gradscope.scene.events import EventLine, EventList
 from gradscope.scene.timeline import Lane, LaneKind, Row, TaskTimeline, TimelineScene
 from gradscope.scene.words import duration
@@ -29,8 +32,10 @@ NARROWEST = 60
 def timeline_lines(scene: TimelineScene, width: int, charset: Charset) -> Iterator[Text]:
     """The lines of a timeline, each at most `width` cells wide."""
     width = max(width, NARROWEST)
+    if scene.program is not None:
+        yield from program_lines(scene.program, width, charset)
     for number, task in enumerate(scene.tasks):
-        if number:
+        if number or scene.program is not None:
             yield line("")
         yield from _task(task, width, charset)
     for note in scene.notes:
@@ -63,11 +68,11 @@ def _lanes(task: TaskTimeline, width: int, charset: Charset) -> Iterator[Text]:
     label = min(max((_cells_of(lane.title, charset) for lane in task.lanes), default=5), 14)
     words = min(max((_cells_of(lane.words, charset) for lane in task.lanes), default=0), 28)
     axis = Axis(task.begin, task.end, width - label - words - 2 * len(GAP))
-    yield line(" " * label + GAP, *_ruler(task, axis.width, charset))
+    yield line(" " * label + GAP, (ruler(task.end - task.begin, axis.width, charset), SOFT))
     for lane in task.lanes:
         cells = _lane_cells(lane, axis, charset)
         numbers = charset.fit(lane.words, words).rstrip()
-        yield line((charset.fit(lane.title, label), BOLD), GAP, *_painted(cells), GAP, numbers)
+        yield line((charset.fit(lane.title, label), BOLD), GAP, *painted(cells), GAP, numbers)
 
 
 def _lane_cells(lane: Lane, axis: Axis, charset: Charset) -> Cells:
@@ -80,24 +85,6 @@ def _lane_cells(lane: Lane, axis: Axis, charset: Charset) -> Cells:
             return moment_cells(lane.spans, axis, charset.hook, charset)
         case LaneKind.ACCUMULATE:
             return moment_cells(lane.spans, axis, charset.accumulate, charset)
-
-
-def _ruler(task: TaskTimeline, width: int, charset: Charset) -> list[tuple[str, str]]:
-    """As in "0 ├──────┤ 45.5 µs", as wide as the plot."""
-    low, high = "0 ", charset.text(f" {duration(task.end - task.begin)}")
-    rule = max(width - len(low) - len(high) - 2, 1)
-    middle = f"{charset.left}{charset.rule * rule}{charset.right}"
-    return [(low, SOFT), (middle, SOFT), (high, SOFT)]
-
-
-def _painted(cells: Cells) -> Iterator[tuple[str, str]]:
-    """The columns, joined where the colour stays the same."""
-    start = 0
-    for place in range(1, len(cells) + 1):
-        if place == len(cells) or cells[place][1] != cells[start][1]:
-            text = "".join(character for character, _ in cells[start:place])
-            yield text, kind_style(cells[start][1])
-            start = place
 
 
 def _cells_of(text: str, charset: Charset) -> int:
@@ -126,14 +113,14 @@ def _rows(task: TaskTimeline, width: int, charset: Charset) -> Iterator[Text]:
             GAP,
             (charset.fit(row.title, title), alarm),
             GAP,
-            *_painted(bar),
+            *painted(bar),
             GAP,
             (charset.fit(row.waited, 9, right=True), SOFT),
             GAP,
             (charset.fit(_ran(row), 9, right=True), alarm),
         ]
         parts += [GAP, (charset.fit(row.after, after), SOFT)] if after else []
-        parts += [GAP, (charset.fit(row.site.place, site).rstrip(), ACCENT)] if site else []
+        parts += [GAP, (charset.fit_end(row.site.place, site), ACCENT)] if site else []
         text = line(*parts)
         text.rstrip()
         yield text

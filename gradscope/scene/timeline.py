@@ -16,9 +16,12 @@ from gradscope.analysis.sites import Site, site_of
 from gradscope.errors import EmptyTraceError
 from gradscope.scene.backwards import title_of
 from gradscope.scene.kinds import Kind, kind_of
+from gradscope.scene.program import ProgramTimeline, program_timeline
 from gradscope.scene.words import count, duration, plural
 from gradscope.trace.run import Trace
 from gradscope.trace.schema import NONE, GraphTask, Node, NodeBegin, Thread
+
+NO_ENGINE = "this trace holds no events of the engine; record it with --level engine"
 
 
 class LaneKind(StrEnum):
@@ -99,6 +102,7 @@ class TimelineScene:
 
     tasks: tuple[TaskTimeline, ...]
     notes: tuple[str, ...]
+    program: ProgramTimeline | None = None  # what the program said of itself, where it did
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +119,13 @@ def timeline_scene(trace: Trace, options: TimelineOptions | None = None) -> Time
     """The timeline of the backwards chosen; of the first ones when none is."""
     options = options or TimelineOptions()
     chosen = _chosen(trace, options)
+    program = program_timeline(trace, step=options.step, task=options.task, rows=options.rows)
+    if program and not (chosen and len(trace.table(NodeBegin))):
+        return TimelineScene((), (NO_ENGINE if chosen else "no backward was recorded",), program)
     if not chosen:
         raise EmptyTraceError("this trace holds no backward to show")
     if not len(trace.table(NodeBegin)):
-        raise EmptyTraceError(
-            "this trace holds no events of the engine; record it with --level engine"
-        )
+        raise EmptyTraceError(NO_ENGINE)
     shown = chosen[: options.tasks] if options.tasks else chosen
     note = (
         f"showing {count(len(shown))} of {count(len(chosen))} backwards; choose with --task N or "
@@ -133,6 +138,7 @@ def timeline_scene(trace: Trace, options: TimelineOptions | None = None) -> Time
             _timeline(trace, schedule(trace, task), names, numbers, options.rows) for task in shown
         ),
         notes,
+        program,
     )
 
 

@@ -19,7 +19,7 @@ from gradscope.scene.tables import info_facts, info_tables
 from gradscope.scene.timeline import Level, Span, TimelineOptions, timeline_scene
 from gradscope.trace.build import trace_of
 from gradscope.trace.run import Trace
-from gradscope.trace.schema import Error, GraphTask, Node, NodeBegin, NodeEnd
+from gradscope.trace.schema import Error, Frame, GraphTask, Node, NodeBegin, NodeEnd, Stack
 from gradscope.trace.spec import Violation
 from tests.example_traces import mean_of_squares, nan_in_backward, shared_weight, two_layers
 from tests.render.hostile import named, names
@@ -96,6 +96,26 @@ def test_the_timeline_is_as_it_was_reviewed(
     name = "plain" if charset.plain else "unicode"
 
     golden(f"timeline_{width}_{name}.txt", text_of(timeline_lines(scene, width, charset)))
+
+
+def test_a_long_place_is_cut_from_the_left_since_its_line_is_at_its_end() -> None:
+    trace = trace_of(
+        Frame(0, "examples/two_devices.py", 24, "<module>", ""),
+        Stack(0, 0),
+        Node(0, "MulBackward0", stack=0),
+        GraphTask(0, roots=(0,), begin=0, end=9),
+        NodeBegin(task=0, node=0, t=1),
+        NodeEnd(task=0, node=0, t=2),
+    )
+    scene = timeline_scene(trace)
+
+    unicode, plain = (
+        text_of(timeline_lines(scene, 100, charset)).splitlines()[-1]
+        for charset in (UNICODE, PLAIN)
+    )
+
+    assert unicode.endswith("  …two_devices.py:24")
+    assert plain.endswith("  ..wo_devices.py:24")
 
 
 def test_a_message_of_several_lines_reads_on() -> None:

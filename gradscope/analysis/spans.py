@@ -1,0 +1,66 @@
+"""What the program itself said it was doing, and when: its spans and its marks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gradscope.analysis.columns import member
+from gradscope.trace.run import Trace
+from gradscope.trace.schema import NONE, Mark, Phase, Span
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSpan:
+    """A stretch of time that the program named, or that an optimizer's step took."""
+
+    id: int
+    name: str
+    phase: Phase | None  # None: one that this gradscope does not know
+    thread: int
+    step: int
+    begin: int
+    end: int  # NONE when it did not end
+
+
+@dataclass(frozen=True, slots=True)
+class NamedMoment:
+    """A moment that the program marked."""
+
+    id: int
+    name: str
+    note: str
+    thread: int
+    step: int
+    t: int
+
+
+def spans(trace: Trace) -> tuple[NamedSpan, ...]:
+    """All spans, in the order in which they began; an outer one before those inside it."""
+    table = trace.table(Span)
+    order = np.lexsort((table["id"], table["begin"]))
+    return tuple(
+        NamedSpan(
+            row.id, row.name, member(Phase, row.phase), row.thread, row.step, row.begin, row.end
+        )
+        for row in table.take(order)
+    )
+
+
+def marks(trace: Trace) -> tuple[NamedMoment, ...]:
+    """All marks, in the order of time."""
+    table = trace.table(Mark)
+    return tuple(
+        NamedMoment(row.id, row.name, row.note, row.thread, row.step, row.t)
+        for row in table.take(np.lexsort((table["id"], table["t"])))
+    )
+
+
+def spans_at(trace: Trace, thread: int, t: int) -> tuple[NamedSpan, ...]:
+    """The spans a thread was in at a moment, outermost first."""
+    return tuple(
+        span
+        for span in spans(trace)
+        if span.thread == thread and span.begin <= t and (span.end == NONE or t <= span.end)
+    )
