@@ -12,8 +12,8 @@ import numpy as np
 from gradscope.analysis.backwards import backward_numbers
 from gradscope.analysis.leaves import Leaf, leaf_of
 from gradscope.analysis.names import NodeNames, node_names
-from gradscope.analysis.selection import step_numbers
 from gradscope.analysis.sites import Site, site_of
+from gradscope.analysis.steps import step_numbers
 from gradscope.analysis.timing import Runs, node_runs
 from gradscope.analysis.took_part import Parts, took_part
 from gradscope.trace.arrays import distinct

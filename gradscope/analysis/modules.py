@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradscope.analysis.timing import timing_by_module
+from gradscope.analysis.timing import backward_ns_of_modules
 from gradscope.trace.run import Table, Trace
 from gradscope.trace.schema import Module, Node, Op
 
@@ -31,7 +31,7 @@ class ModuleFacts:
 
 def modules(trace: Trace) -> tuple[ModuleFacts, ...]:
     """All modules, in the order of the trace."""
-    times = {timing.name: timing.self for timing in timing_by_module(trace)}
+    times = backward_ns_of_modules(trace)
     ops, nodes = _counts(trace.table(Op)), _counts(trace.table(Node))
     return tuple(
         ModuleFacts(
@@ -42,7 +42,7 @@ def modules(trace: Trace) -> tuple[ModuleFacts, ...]:
             parameters=len(module.parameters),
             ops=ops.get(module.id, 0),
             nodes=nodes.get(module.id, 0),
-            backward_ns=times.get(module.path or "(root)", 0),
+            backward_ns=times.get(module.id, 0),
         )
         for module in trace.rows(Module)
     )

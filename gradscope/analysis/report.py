@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from gradscope.analysis.findings import Finding, Severity
 from gradscope.analysis.modules import ModuleFacts, modules
+from gradscope.analysis.phases import Part
 from gradscope.analysis.rules import all_rules
 from gradscope.analysis.rules.registry import Rule, choose
 from gradscope.analysis.summary import Summary, summary
@@ -32,7 +33,9 @@ class Report:
     unchecked: tuple[Unchecked, ...]
     summary: Summary
     nodes: tuple[Timing, ...]
-    ops: tuple[Timing, ...]
+    ops: tuple[Timing, ...]  # of the forward pass
+    backward_ops: tuple[Timing, ...]  # in hooks, custom functions, under create_graph
+    optimizer_ops: tuple[Timing, ...]
     modules: tuple[ModuleFacts, ...]
 
     def at_least(self, severity: Severity) -> tuple[Finding, ...]:
@@ -52,7 +55,9 @@ def inspect(trace: Trace, *, rules: Sequence[str] = (), ignore: Sequence[str] = 
         ),
         summary=summary(trace),
         nodes=timing_by_node_name(trace),
-        ops=timing_by_op(trace),
+        ops=timing_by_op(trace, Part.FORWARD),
+        backward_ops=timing_by_op(trace, Part.BACKWARD),
+        optimizer_ops=timing_by_op(trace, Part.OPTIMIZER),
         modules=modules(trace),
     )
 

@@ -11,9 +11,10 @@ from gradscope.analysis.backwards import backward_numbered, backwards
 from gradscope.analysis.columns import Ids, Links, links
 from gradscope.analysis.leaves import ACCUMULATE_GRAD
 from gradscope.analysis.names import find_nodes
+from gradscope.analysis.steps import step_ids
 from gradscope.errors import UnknownNameError
 from gradscope.trace.run import Trace
-from gradscope.trace.schema import Edge, GraphTask, Node, NodeBegin, Step
+from gradscope.trace.schema import Edge, GraphTask, Node, NodeBegin
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,23 +57,6 @@ def adjacency(trace: Trace) -> tuple[Links, Links]:
     """The edges by their node and by their next node."""
     edges = trace.table(Edge)
     return links(edges["node"], edges["next"]), links(edges["next"], edges["node"])
-
-
-def step_numbers(trace: Trace) -> dict[int, int]:
-    """Step id → the number its owner gave it."""
-    steps = trace.table(Step)
-    return dict(zip(steps["id"].tolist(), steps["number"].tolist(), strict=True))
-
-
-def step_ids(trace: Trace, number: int) -> list[int]:
-    """The ids of the steps with this number."""
-    numbers = step_numbers(trace)
-    found = [id for id, each in numbers.items() if each == number]
-    if not found:
-        known = sorted(set(numbers.values()))
-        has = f"its steps are {known[0]} to {known[-1]}" if known else "it has no steps"
-        raise UnknownNameError(f"this trace has no step {number}: {has}")
-    return found
 
 
 def reach(starts: Iterable[int], onward: Links) -> list[int]:

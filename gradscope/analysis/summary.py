@@ -8,7 +8,9 @@ import numpy as np
 
 from gradscope.analysis.leaves import Leaf, leaf_of
 from gradscope.analysis.memory import saved_peak
+from gradscope.analysis.phases import Part, ops_of
 from gradscope.analysis.selection import leaf_nodes
+from gradscope.analysis.steps import steps
 from gradscope.trace.arrays import distinct
 from gradscope.trace.run import Trace
 from gradscope.trace.schema import (
@@ -19,7 +21,6 @@ from gradscope.trace.schema import (
     HookBegin,
     Node,
     Op,
-    Step,
     Tensor,
     Thread,
     Version,
@@ -47,8 +48,9 @@ class Summary:
     in_place_writes: int
     errors: int
     saved_peak_bytes: int
-    forward_ns: int  # in operations outside of backward
+    forward_ns: int  # in operations outside of backward and of optimizers
     backward_ns: int
+    optimizer_ns: int  # in operations of optimizers' steps
 
 
 def summary(trace: Trace) -> Summary:
@@ -61,7 +63,7 @@ def summary(trace: Trace) -> Summary:
         producer=producer or "unknown",
         level=str(meta.get("level", "unknown")),
         script=str(meta.get("script", "")),
-        steps=len(trace.table(Step)),
+        steps=len(steps(trace)),
         backwards=len(tasks) - nested,
         nested=nested,
         ops=len(trace.table(Op)),
@@ -75,8 +77,9 @@ def summary(trace: Trace) -> Summary:
         in_place_writes=len(trace.table(Version)),
         errors=len(trace.table(Error)),
         saved_peak_bytes=saved_peak(trace).bytes,
-        forward_ns=_forward_ns(trace),
+        forward_ns=_covered_by_ops(trace, Part.FORWARD),
         backward_ns=_backward_ns(trace),
+        optimizer_ns=_covered_by_ops(trace, Part.OPTIMIZER),
     )
 
 
@@ -89,10 +92,10 @@ def leaves(trace: Trace) -> tuple[Leaf, ...]:
     return tuple(leaf for leaf in found if leaf and leaf.tensor != NONE)
 
 
-def _forward_ns(trace: Trace) -> int:
-    """Time in operations outside of backward; an operation inside another counts once."""
+def _covered_by_ops(trace: Trace, part: Part) -> int:
+    """Time in the operations of a part of the program; one inside another counts once."""
     ops = trace.table(Op)
-    done = (ops["task"] == NONE) & (ops["end"] != NONE)
+    done = ops_of(trace, part) & (ops["end"] != NONE)
     total = 0
     for thread in distinct(ops["thread"][done]).tolist():
         of_thread = done & (ops["thread"] == thread)

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from gradscope.analysis.columns import Ids, paired, ranks
+from gradscope.analysis.phases import Part, ops_of
 from gradscope.trace.arrays import distinct
 from gradscope.trace.run import Table, Trace
-from gradscope.trace.schema import NONE, Module, Node, NodeBegin, NodeEnd, Op
+from gradscope.trace.schema import NONE, Node, NodeBegin, NodeEnd, Op
 
 FOREVER = 1 << 61
 
@@ -81,22 +82,26 @@ def timing_by_node_name(trace: Trace) -> tuple[Timing, ...]:
     return _grouped(trace.texts(names), runs.ns, runs.self_ns)
 
 
-def timing_by_op(trace: Trace) -> tuple[Timing, ...]:
-    """Forward time by the name of the operation, most time of its own first."""
+def timing_by_op(trace: Trace, part: Part) -> tuple[Timing, ...]:
+    """Time by the name of the operation, most time of its own first, in a part of the program."""
     ops = trace.table(Op)
     order = np.argsort(ops["begin"], kind="stable")
+    order = order[ops_of(trace, part)[order]]
     thread, begin, end = ops["thread"][order], ops["begin"][order], ops["end"][order]
     ns = durations(begin, end)
     own = _without_inner(thread, begin, end)
     return _grouped(trace.texts(ops["name"][order]), ns, own)
 
 
-def timing_by_module(trace: Trace) -> tuple[Timing, ...]:
-    """Backward time by the path of the module; a module's time is only its own nodes'."""
-    paths = {module.id: module.path or "(root)" for module in trace.rows(Module)}
+def backward_ns_of_modules(trace: Trace) -> dict[int, int]:
+    """Backward time by the module's id; a module's time is only its own nodes'."""
     runs = node_runs(trace)
-    modules = _look_up(trace.table(Node), "module", runs.node).tolist()
-    return _grouped([paths.get(module, "") for module in modules], runs.ns, runs.self_ns)
+    modules = _look_up(trace.table(Node), "module", runs.node)
+    ended = runs.self_ns != NONE
+    found: dict[int, int] = {}
+    for module, ns in zip(modules[ended].tolist(), runs.self_ns[ended].tolist(), strict=True):
+        found[module] = found.get(module, 0) + ns
+    return found
 
 
 def _ends_of(task: Ids, node: Ids, ends: Table[NodeEnd]) -> tuple[Ids, np.ndarray]:

@@ -97,6 +97,8 @@ def report_json(report: Report, notes: tuple[str, ...]) -> str:
         "summary": asdict(report.summary),
         "nodes": [asdict(timing) for timing in report.nodes],
         "ops": [asdict(timing) for timing in report.ops],
+        "backward_ops": [asdict(timing) for timing in report.backward_ops],
+        "optimizer_ops": [asdict(timing) for timing in report.optimizer_ops],
         "modules": [asdict(module) for module in report.modules],
     }
     return visible_json(json.dumps(document, ensure_ascii=False, indent=2))

@@ -10,7 +10,7 @@ from itertools import islice
 from gradscope.analysis.backwards import backward_numbered, backward_numbers, backwards
 from gradscope.analysis.columns import member
 from gradscope.analysis.names import NodeNames, node_names
-from gradscope.analysis.selection import step_ids
+from gradscope.analysis.steps import step_ids
 from gradscope.errors import EmptyTraceError
 from gradscope.scene.timeline import TimelineOptions
 from gradscope.scene.words import count

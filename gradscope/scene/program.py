@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from gradscope.analysis.backwards import backward_numbered, backward_numbers, backwards
-from gradscope.analysis.selection import step_ids
 from gradscope.analysis.spans import marks, spans
+from gradscope.analysis.steps import step_ids
 from gradscope.scene.backwards import title_of
 from gradscope.scene.words import count, duration
 from gradscope.trace.run import Trace
@@ -67,9 +67,9 @@ def program_timeline(
     if window is None:
         window = (min(r.begin for r in whole), max(r.end for r in whole)) if whole else (0, 0)
     begin, end = window
-    if not any(each.end >= begin and each.begin <= end for each in said):
+    if not any(_is_inside(each, begin, end) for each in said):
         return None
-    inside = [each for each in whole if each.end >= begin and each.begin <= end]
+    inside = [each for each in whole if _is_inside(each, begin, end)]
     inside.sort(key=lambda each: (each.begin, -each.end, each.kind is Said.MARK))
     found = _with_depths(inside, _threads(trace, inside))
     shown = found[:rows] if rows else found
@@ -81,6 +81,11 @@ def program_timeline(
         rows=tuple(shown),
         notes=(f"{note}; --step N or --rows N for more",) if len(shown) < len(found) else (),
     )
+
+
+def _is_inside(each: _Stretch, begin: int, end: int) -> bool:
+    """Whether a part of it is; what ended just as the window begins is not."""
+    return each.begin <= end and (each.end > begin or each.begin == begin)
 
 
 def _of(step: int | None, task: int | None) -> Iterator[str]:

@@ -7,8 +7,9 @@ from pathlib import PurePath
 
 from gradscope.analysis.backwards import backward_numbered
 from gradscope.analysis.names import node_names
-from gradscope.analysis.selection import Selection, step_numbers
+from gradscope.analysis.selection import Selection
 from gradscope.analysis.sites import site_of
+from gradscope.analysis.steps import steps
 from gradscope.scene.options import GraphOptions
 from gradscope.trace.arrays import distinct
 from gradscope.trace.run import Trace
@@ -37,11 +38,12 @@ def _first_part(
     trace: Trace, selection: Selection, limit: int
 ) -> tuple[Selection, tuple[str, ...]]:
     nodes = trace.table(Node)
-    numbers = step_numbers(trace)
-    steps = [id for id in distinct(nodes["step"]).tolist() if id in numbers]
-    if len(steps) > 1:
-        first = min(numbers[id] for id in steps)
-        note = f"step {first} of {len(steps)} steps; another with --step N, every one with --all"
+    known = steps(trace)
+    with_nodes = set(distinct(nodes["step"]).tolist())
+    drawable = [step.number for step in known if step.id in with_nodes]
+    if len(known) > 1 and drawable:
+        first = drawable[0]
+        note = f"step {first} of {len(known)} steps; another with --step N, every one with --all"
         return replace(selection, step=first), (note,)
     tasks = trace.table(GraphTask)
     if len(tasks) > 1 and len(nodes) > limit:

@@ -11,8 +11,8 @@ from gradscope.analysis.backwards import backward_numbered, backward_numbers, ba
 from gradscope.analysis.leaves import leaf_of
 from gradscope.analysis.names import NodeNames, node_names
 from gradscope.analysis.schedule import Execution, HookCall, Schedule, schedule
-from gradscope.analysis.selection import step_ids
 from gradscope.analysis.sites import Site, site_of
+from gradscope.analysis.steps import step_ids
 from gradscope.errors import EmptyTraceError
 from gradscope.scene.backwards import title_of
 from gradscope.scene.kinds import Kind, kind_of

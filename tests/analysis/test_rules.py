@@ -23,6 +23,7 @@ from gradscope.trace.schema import (
     GraphTask,
     HookBegin,
     HookEnd,
+    Meta,
     Node,
     Op,
     Phase,
@@ -293,6 +294,47 @@ def test_an_exception_outside_of_backward_is_told_too() -> None:
     assert messages(trace) == [
         "The program raised ZeroDivisionError: division by zero at train.py:4"
     ]
+
+
+def caught(*rows: Row) -> Trace:
+    return trace_of(
+        Node(0, "ExpBackward0"),
+        Error(task=0, node=0, type="RuntimeError", message="no"),
+        *rows,
+        meta={"exit": "ok", "level": "engine"},
+    )
+
+
+def test_an_exception_that_the_program_caught_is_a_note() -> None:
+    (found,) = inspect(caught()).findings
+
+    assert found.severity is Severity.NOTE
+    assert found.message == "ExpBackward0 raised RuntimeError: no, and the program went on"
+
+
+def test_an_exception_that_ended_the_script_is_an_error_whatever_it_caught_before() -> None:
+    ended = Recorded(0, kind="exception", message="ValueError: at last")
+    trace = caught(Error(task=0, node=0, type="ValueError", message="at last"), ended)
+
+    assert [(f.severity, f.message) for f in inspect(trace).findings] == [
+        (Severity.ERROR, "ExpBackward0 raised ValueError: at last"),
+        (Severity.NOTE, "ExpBackward0 raised RuntimeError: no, and the program went on"),
+    ]
+
+
+def test_a_late_write_that_the_program_survived_is_a_note() -> None:
+    rows = (
+        Saved(0, node=0, slot="result", tensor=1, version=0, t=11),
+        Version(1, 1, old=0, new=1, op=1, stack=6, t=20),
+        GraphTask(0, roots=(0,), stack=9, begin=30),
+        Error(t=40, task=0, node=0, type="RuntimeError", message=MODIFIED),
+        Meta("exit", '"ok"'),
+    )
+
+    (found,) = inspect(a_program(*rows)).findings
+
+    assert (found.rule, found.severity) == ("GS302", Severity.NOTE)
+    assert found.message.endswith(", and the program went on")
 
 
 def a_program(*rows: Row) -> Trace:

@@ -4,6 +4,7 @@ from gradscope.analysis.leaves import Leaf
 from gradscope.analysis.memory import Peak, saved_peak
 from gradscope.analysis.modules import ModuleFacts, modules, parts_of
 from gradscope.analysis.summary import Summary, leaves, summary
+from gradscope.scene.report import names_of
 from gradscope.trace.build import trace_of
 from gradscope.trace.schema import GraphTask, Module, Node, NodeBegin, NodeEnd, Op, Saved, Tensor
 from tests.example_traces import mean_of_squares
@@ -30,6 +31,7 @@ def test_the_summary_counts_what_a_trace_holds() -> None:
         saved_peak_bytes=32,
         forward_ns=8_000,
         backward_ns=43_500,
+        optimizer_ns=0,
     )
 
 
@@ -107,6 +109,38 @@ def test_a_module_is_told_with_its_own_counts() -> None:
         ModuleFacts(0, "", "Net", -1, parameters=0, ops=0, nodes=0, backward_ns=0),
         ModuleFacts(1, "fc", "Linear", 0, parameters=2, ops=1, nodes=1, backward_ns=4),
     )
+
+
+def test_two_models_with_modules_of_one_path_each_have_their_own_time() -> None:
+    trace = trace_of(
+        Module(0, "", "Generator"),
+        Module(1, "0", "Linear", parent=0),
+        Module(2, "", "Critic"),
+        Module(3, "0", "Conv2d", parent=2),
+        Node(0, "AddmmBackward0", module=1),
+        Node(1, "ConvolutionBackward0", module=3),
+        NodeBegin(t=1, node=0),
+        NodeEnd(t=5, node=0),
+        NodeBegin(t=5, node=1),
+        NodeEnd(t=15, node=1),
+    )
+
+    found = modules(trace)
+
+    assert [module.backward_ns for module in found] == [0, 4, 0, 10]
+    assert list(names_of(found).values()) == ["Generator", "Generator.0", "Critic", "Critic.0"]
+
+
+def test_two_models_of_one_type_are_numbered() -> None:
+    trace = trace_of(*(Module(id, "", "Linear") for id in range(2)))
+
+    assert list(names_of(modules(trace)).values()) == ["Linear", "Linear#2"]
+
+
+def test_modules_that_are_each_others_parents_have_names_too() -> None:
+    trace = trace_of(Module(0, "a", "A", parent=1), Module(1, "b", "B", parent=0))
+
+    assert len(names_of(modules(trace))) == 2
 
 
 def test_the_parts_of_a_path_go_from_the_outside_in() -> None:

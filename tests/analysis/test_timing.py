@@ -1,14 +1,16 @@
 from __future__ import annotations
 
+from gradscope.analysis.phases import Part
+from gradscope.analysis.summary import summary
 from gradscope.analysis.timing import (
     Timing,
+    backward_ns_of_modules,
     node_runs,
-    timing_by_module,
     timing_by_node_name,
     timing_by_op,
 )
 from gradscope.trace.build import trace_of
-from gradscope.trace.schema import NONE, Module, Node, NodeBegin, NodeEnd, Op
+from gradscope.trace.schema import NONE, Module, Node, NodeBegin, NodeEnd, Op, Phase
 
 
 def test_the_time_of_a_node_leaves_out_what_ran_inside_it() -> None:
@@ -68,10 +70,29 @@ def test_one_node_run_by_two_backwards_is_two_runs() -> None:
 def test_operations_inside_operations_count_once() -> None:
     trace = trace_of(Op(0, "linear", begin=0, end=10), Op(1, "addmm", begin=2, end=8))
 
-    assert timing_by_op(trace) == (
+    assert timing_by_op(trace, Part.FORWARD) == (
         Timing("addmm", count=1, total=6, self=6, longest=6),
         Timing("linear", count=1, total=10, self=4, longest=4),
     )
+
+
+def test_operations_of_optimizers_and_of_backward_are_told_apart_from_forward() -> None:
+    trace = trace_of(
+        Op(0, "mul", begin=0, end=1),
+        Op(1, "sub_", begin=2, end=4, phase=Phase.OPTIMIZER),
+        Op(2, "neg", begin=5, end=9, phase=Phase.BACKWARD),
+        Op(3, "exp", begin=10, end=20, task=0, phase=Phase.FORWARD),
+        Op(4, "abs", begin=30, end=31, phase=Phase.FORWARD),
+    )
+
+    names = {part: {t.name: t.self for t in timing_by_op(trace, part)} for part in Part}
+    assert names == {
+        Part.FORWARD: {"mul": 1, "abs": 1},
+        Part.OPTIMIZER: {"sub_": 2},
+        Part.BACKWARD: {"neg": 4, "exp": 10},
+    }
+    facts = summary(trace)
+    assert (facts.forward_ns, facts.optimizer_ns) == (2, 2)
 
 
 def test_the_time_of_a_module_is_that_of_its_own_nodes() -> None:
@@ -86,10 +107,11 @@ def test_the_time_of_a_module_is_that_of_its_own_nodes() -> None:
         NodeEnd(t=7, node=1),
     )
 
-    assert [(t.name, t.self) for t in timing_by_module(trace)] == [("fc", 5), ("(root)", 2)]
+    assert backward_ns_of_modules(trace) == {1: 5, 0: 2}
 
 
 def test_an_empty_trace_took_no_time() -> None:
     trace = trace_of()
 
-    assert timing_by_node_name(trace) == timing_by_op(trace) == timing_by_module(trace) == ()
+    assert timing_by_node_name(trace) == timing_by_op(trace, Part.FORWARD) == ()
+    assert backward_ns_of_modules(trace) == {}

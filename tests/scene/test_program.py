@@ -65,7 +65,9 @@ def titles(trace: Trace, **chosen: int) -> list[str]:
 def test_a_step_or_a_backward_shows_what_was_said_during_it() -> None:
     in_a_hook = Span(4, "in a hook", thread=0, begin=65, end=70)
 
-    assert titles(two_steps(), step=1) == ["SGD", "forward"]
+    second = GraphTask(8, thread=0, step=1, begin=150, end=160)
+
+    assert titles(two_steps(second), step=1) == ["forward", "backward 1"]
     assert titles(two_steps(in_a_hook), task=0) == ["backward 0", "in a hook"]
     assert titles(two_steps(), task=0) == []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gradscope.analysis.endings import EXCEPTION, WENT_ON, went_on
 from gradscope.analysis.findings import Evidence, Severity
 from gradscope.analysis.names import node_names
 from gradscope.analysis.rules.registry import Found, rule
@@ -12,7 +13,6 @@ from gradscope.analysis.sites import Site, site_of
 from gradscope.trace.run import Trace
 from gradscope.trace.schema import NONE, Error, Finding, GraphTask, Node
 
-EXCEPTION = "exception"
 PAGE = "docs/engine-errors.md#"
 """In the last line of what the engine's errors say: see runtime/core/errors/declare.py."""
 
@@ -22,7 +22,8 @@ def exception(trace: Trace) -> Iterator[Found]:
     """Something raised while it was being recorded.
 
     The finding names the node that was running, the line of the forward pass that made it, and
-    the line that called backward. Where another rule knows who is to blame, it tells instead.
+    the line that called backward. Where another rule knows who is to blame, it tells instead. An
+    exception that the program caught is a note: only one that ended it is an error.
 
     Bad:
         x.register_hook(lambda grad: grad.norm().item())
@@ -71,9 +72,10 @@ def _of_event(trace: Trace, error: Error) -> Found:
         where = node_names(trace).title(error.node)
     made_at = f", made at {made}," if made.place else ""
     message, facts, remedy = _told(error.message)
+    caught = went_on(trace, error)
     reached = f"it was reached by the backward called{_at(called) or ' in a place not recorded'}"
     return Found(
-        message=f"{where}{made_at} raised {error.type}: {message}",
+        message=f"{where}{made_at} raised {error.type}: {message}{WENT_ON if caught else ''}",
         site=made if made.place else called,
         evidence=tuple(
             Evidence(table, id)
@@ -88,6 +90,7 @@ def _of_event(trace: Trace, error: Error) -> Found:
         fix=remedy
         or "the message says what to change; `gradscope render --around "
         f"{error.node if error.node != NONE else 'NODE'}` shows the graph there",
+        severity=Severity.NOTE if caught else None,
     )
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import groupby
 
 from gradscope.analysis.culprits import Overwritten, overwritten, release
+from gradscope.analysis.endings import WENT_ON, went_on
 from gradscope.analysis.findings import Evidence, Severity
 from gradscope.analysis.names import node_names
 from gradscope.analysis.rules.registry import Found, rule
@@ -38,7 +40,7 @@ def modified_in_place(trace: Trace) -> Iterator[Found]:
         values = overwritten(trace, error.node, error.t)
         # One write may reach several slots: `y * y` saves the same tensor twice.
         for _, same in groupby(values, key=lambda value: (value.tensor, value.saved)):
-            yield _written(trace, error, list(same))
+            yield _told(trace, error, _written(trace, error, list(same)))
 
 
 def _written(trace: Trace, error: Error, values: list[Overwritten]) -> Found:
@@ -81,7 +83,7 @@ def freed_graph(trace: Trace) -> Iterator[Found]:
     for error in _raised(trace, FREED):
         found = release(trace, error.node, error.task)
         if found is not None:
-            yield _released(trace, error, found.task, found.through)
+            yield _told(trace, error, _released(trace, error, found.task, found.through))
 
 
 def _released(trace: Trace, error: Error, first: int, through: int) -> Found:
@@ -102,6 +104,13 @@ def _released(trace: Trace, error: Error, first: int, through: int) -> Found:
         why=why,
         fix=fix,
     )
+
+
+def _told(trace: Trace, error: Error, found: Found) -> Found:
+    """A note, when the program caught the error."""
+    if not went_on(trace, error):
+        return found
+    return replace(found, message=found.message + WENT_ON, severity=Severity.NOTE)
 
 
 def _raised(trace: Trace, text: str) -> Iterator[Error]:

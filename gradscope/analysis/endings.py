@@ -1,0 +1,21 @@
+"""Which of the errors that were seen ended the program, and which it caught and went on."""
+
+from __future__ import annotations
+
+from gradscope.trace.run import Trace
+from gradscope.trace.schema import Error, Finding
+
+EXCEPTION = "exception"
+WENT_ON = ", and the program went on"
+
+
+def went_on(trace: Trace, error: Error) -> bool:
+    """Whether the program went on after this error: somebody caught it.
+
+    A trace that does not say how the program ended says it of no error.
+    """
+    if "exit" not in trace.meta:
+        return False
+    endings = [str(trace.meta["exit"])]
+    endings += [row.message for row in trace.rows(Finding) if row.kind == EXCEPTION]
+    return not any(error.type in ending and error.message in ending for ending in endings)
