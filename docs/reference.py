@@ -53,8 +53,13 @@ ERRORS_PAGE = """\
 
 # Errors
 
-gradscope says what is and what to do, and ends with one of these exit codes: 0 nothing to report,
-1 something was found, 2 it was asked for something that is not there, 3 the trace cannot be read.
+gradscope says what is and what to do, and ends with one of these exit codes:
+
+{exit_codes}
+
+`gradscope trace` ends with what the script ended with, as `python` would: 1 for an exception that
+nobody caught, N for `sys.exit(N)`, 130 after Ctrl-C, 128 plus the number of a signal that asked it
+to terminate. What the recording lost for itself (a full disk) is said, and changes no exit code.
 
 {errors}"""
 
@@ -92,11 +97,13 @@ def trace_page() -> str:
 
 def errors_page() -> str:
     """Every error gradscope raises on purpose, under its slug."""
-    return ERRORS_PAGE.format(errors="\n".join(_error_section(error) for error in _errors()))
+    codes = "\n".join(f"- {code.value}: {code.meaning}" for code in errors.ExitCode)
+    sections = "\n".join(_error_section(error) for error in _errors())
+    return ERRORS_PAGE.format(exit_codes=codes, errors=sections)
 
 
 def _error_section(error: type[errors.GradscopeError]) -> str:
-    raised_as = f"`{error.__name__}`, exit code {error.exit_code}."
+    raised_as = f"`{error.__name__}`, exit code {error.exit_code.value}."
     return f"## {error.slug}\n\n{raised_as}\n\n{_docstring(error)}\n"
 
 

@@ -13,11 +13,8 @@ import typer
 
 from gradscope.commands.app import COMMAND_LINE_ERROR, app
 from gradscope.commands.output import safe
-from gradscope.errors import GradscopeError
+from gradscope.errors import ExitCode, GradscopeError
 from gradscope.render import streams
-
-NOTHING_FOUND, MISUSED, BROKEN = 0, 2, 70
-INTERRUPTED, PIPE_CLOSED = 130, 141
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
@@ -39,19 +36,19 @@ def _run(arguments: list[str] | None) -> int:
         return _fail(str(error), error.exit_code)
     except BrokenPipeError:
         streams.give_up_output()
-        return PIPE_CLOSED
+        return ExitCode.PIPE_CLOSED
     except (KeyboardInterrupt, typer.Abort):
-        return INTERRUPTED
+        return ExitCode.INTERRUPTED
     except COMMAND_LINE_ERROR as error:
         return _misused(error)
     except OSError as error:
         if not streams.is_of_a_stream(error):
             return _broken(error)
         streams.give_up_output()
-        return _fail(f"cannot write the output: {error.strerror}", MISUSED)
+        return _fail(f"cannot write the output: {error.strerror}", ExitCode.MISUSED)
     except Exception as error:  # noqa: BLE001  the last resort
         return _broken(error)
-    return code if isinstance(code, int) else NOTHING_FOUND
+    return code if isinstance(code, int) else ExitCode.NOTHING_FOUND
 
 
 def _misused(error: Exception) -> int:
@@ -59,8 +56,8 @@ def _misused(error: Exception) -> int:
     context = getattr(error, "ctx", None)
     if context is not None and message == context.get_help():  # nothing was asked for
         sys.stderr.write(f"{message}\n")
-        return MISUSED
-    return _fail(f"{message.rstrip('.')}; see gradscope --help", MISUSED)
+        return ExitCode.MISUSED
+    return _fail(f"{message.rstrip('.')}; see gradscope --help", ExitCode.MISUSED)
 
 
 def _fail(message: str, code: int) -> int:
@@ -73,4 +70,4 @@ def _broken(error: Exception) -> int:
     place = traceback.extract_tb(error.__traceback__)[-1]
     file = Path(place.filename).name
     message = f"a fault in gradscope: {type(error).__name__}: {error} ({file}:{place.lineno})"
-    return _fail(f"{message}; please report it with the trace", BROKEN)
+    return _fail(f"{message}; please report it with the trace", ExitCode.BROKEN)

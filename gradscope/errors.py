@@ -2,7 +2,28 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from enum import IntEnum
+from typing import ClassVar, Protocol, Self
+
+
+class ExitCode(IntEnum):
+    """What a command of gradscope ends with; `gradscope trace`, with what its script did."""
+
+    meaning: str
+
+    def __new__(cls, code: int, meaning: str) -> Self:
+        made = int.__new__(cls, code)
+        made._value_ = code
+        made.meaning = meaning
+        return made
+
+    NOTHING_FOUND = 0, "nothing to report"
+    FOUND = 1, "something was found: a rule that is broken, a finding asked for"
+    MISUSED = 2, "it was asked for something that is not there, or cannot be done"
+    UNREADABLE = 3, "the trace cannot be read"
+    BROKEN = 70, "a fault of gradscope's own, which is said with its place; please report it"
+    INTERRUPTED = 130, "interrupted by Ctrl-C"
+    PIPE_CLOSED = 141, "whoever read the output went away, as in `gradscope info t.json | head -1`"
 
 
 class GradscopeError(Exception):
@@ -12,7 +33,7 @@ class GradscopeError(Exception):
     """
 
     slug: ClassVar[str] = "gradscope"
-    exit_code: ClassVar[int] = 2
+    exit_code: ClassVar[ExitCode] = ExitCode.MISUSED
 
 
 class UsageError(GradscopeError):
@@ -25,7 +46,7 @@ class UnreadableTraceError(GradscopeError):
     """A file that is no trace, or is damaged beyond its first whole line."""
 
     slug = "unreadable-trace"
-    exit_code = 3
+    exit_code = ExitCode.UNREADABLE
 
 
 class FutureTraceError(UnreadableTraceError):
@@ -38,7 +59,7 @@ class TraceSpecError(GradscopeError):
     """A trace that breaks a rule every trace keeps."""
 
     slug = "trace-spec"
-    exit_code = 1
+    exit_code = ExitCode.FOUND
 
 
 class UnknownNameError(GradscopeError):
@@ -63,6 +84,23 @@ class RecordingError(GradscopeError):
     """Recording could not start or had to stop."""
 
     slug = "recording"
+
+
+class HasTable(Protocol):
+    """A declared row of a trace."""
+
+    TABLE: ClassVar[str]
+
+
+class LateBlockError(RecordingError):
+    """Rows came for a trace that is closed, which would lack them and say nothing of it."""
+
+    slug = "late-block"
+
+    def __init__(self, closed: str, row: type[HasTable]) -> None:
+        super().__init__(
+            f"{closed}: rows for {row.TABLE!r} came after its end; write them before close()"
+        )
 
 
 class EmptyTraceError(GradscopeError):

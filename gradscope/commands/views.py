@@ -8,14 +8,13 @@ import typer
 
 from gradscope.arguments import Everything, Plain, Step, Task, TracePath, Width
 from gradscope.commands.output import load, terminal, write_bytes, write_picture
-from gradscope.errors import UsageError
+from gradscope.errors import ExitCode, UsageError
 from gradscope.scene.choices import ColorBy, GroupBy
 
 if TYPE_CHECKING:
     from gradscope.render.terminal import Terminal
 
 
-FOUND = 1
 """The exit code of a command that looked for something amiss, and found it."""
 
 
@@ -153,7 +152,7 @@ def inspect(
     else:
         out.show(report_lines(report, out.width, out.charset, 0 if everything else rows))
     if fail_on is not FailOn.NEVER and report.at_least(Severity[fail_on.name]):
-        raise typer.Exit(FOUND)
+        raise typer.Exit(ExitCode.FOUND)
 
 
 def check(trace: TracePath, plain: Plain = False, width: Width = None) -> None:
@@ -165,7 +164,7 @@ def check(trace: TracePath, plain: Plain = False, width: Width = None) -> None:
     found = violations_of(load(trace))
     out.show(violation_lines(found, out.width, out.charset))
     if found:
-        raise typer.Exit(FOUND)
+        raise typer.Exit(ExitCode.FOUND)
 
 
 def info(trace: TracePath, plain: Plain = False, width: Width = None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import socket
 import sys
@@ -9,6 +10,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +21,10 @@ from gradscope.errors import RecordingError, UsageError
 from gradscope.record.hot.native import NativeProbe
 from gradscope.record.hot.sites import is_ours, working_directory
 from gradscope.record.paused import Paused, is_watched, stop_watching
+from gradscope.record.process.pulse import PERIOD, Pulse
+from gradscope.record.process.sudden_ends import SuddenEnds
 from gradscope.record.script.tracebacks import described
-from gradscope.record.session import Session
+from gradscope.record.session import CALM, Session
 from gradscope.runtime.core import probe
 from gradscope.runtime.core.dispatch.operators.rows import watch_paths
 from gradscope.trace import schema
@@ -29,6 +33,9 @@ from gradscope.trace.writer import FileWriter, MemoryWriter, Writer
 
 if TYPE_CHECKING:
     from gradscope.trace.run import Trace
+
+WRITTEN_EVERY = CALM / 1e9 + PERIOD
+"""Seconds: what was noted longer ago is in the file, however the process ends."""
 
 LEVELS = ("graph", "engine", "values", "full")
 
@@ -68,6 +75,8 @@ class Recording:
         self._cost = 0
         self._left_out = {"unwanted": 0, "dropped": 0}  # steps: not asked for; for want of room
         self._paused = False
+        self._ends = SuddenEnds(self)
+        self._pulse: Pulse | None = None
 
     def start(self) -> Recording:
         """Watch from here on."""
@@ -90,6 +99,11 @@ class Recording:
             watch_paths(self, on=True)
         self._before = _current()
         _set_current(self)
+        atexit.register(self.stop)  # if nobody does: the writer is closed then, too, but later
+        if isinstance(self.writer, FileWriter):
+            self._ends.watch()
+            self._pulse = Pulse(partial(self.session.flush_if_due, wait=False))
+            self._pulse.start()
         self._on_step(0)
         return self
 
@@ -101,6 +115,7 @@ class Recording:
         if session is None:
             return
         self.session = None
+        self._let_go()
         stop_watching(session.probe)
         if self.options.level == "full":
             watch_paths(self, on=False)
@@ -111,14 +126,37 @@ class Recording:
             session.close()
         finally:
             facts = ending or {"exit": "ok" if error is None else described(error)}
-            for key, value in facts.items():
-                self._put(key, value)
-            if session.unfinished:
-                self._put("unfinished", session.unfinished)
-            for why, steps in self._left_out.items():
-                if steps:
-                    self._put(why, {"steps": steps})
+            self._ending(session, facts)
             self.writer.close()
+
+    def seal(self, ending: Mapping[str, Any]) -> bool:
+        """Make the file whole as it is now, for the case that the process ends; whether it is."""
+        session = self.session
+        if session is None or not isinstance(self.writer, FileWriter) or not session.flush():
+            return False
+        self._ending(session, ending)
+        self.writer.seal()
+        return True
+
+    def unseal(self) -> None:
+        """It goes on after all."""
+        if isinstance(self.writer, FileWriter):
+            self.writer.unseal()
+
+    def _ending(self, session: Session, facts: Mapping[str, Any]) -> None:
+        for key, value in facts.items():
+            self._put(key, value)
+        if session.unfinished:
+            self._put("unfinished", session.unfinished)
+        for why, steps in self._left_out.items():
+            if steps:
+                self._put(why, {"steps": steps})
+
+    def _let_go(self) -> None:
+        atexit.unregister(self.stop)
+        self._ends.forget()
+        if self._pulse is not None:
+            self._pulse.stop()
 
     def abandon(self) -> None:
         """Watch no longer, and write nothing: this is a child, and the trace its parent's."""
@@ -218,6 +256,7 @@ class Recording:
             "python": sys.version.split()[0],
             "observed": sorted(kind for kind in schema.EVENTS),
             "inferred": [],
+            "written_every": WRITTEN_EVERY,
             **self.options.extra,
         }
         for key, value in facts.items():

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradscope.errors import RecordingError
+from gradscope.record.alone import Alone
 from gradscope.record.blame.answers import Answers
 from gradscope.record.blame.recent import called, released
 from gradscope.record.cold.catalog import Catalog
@@ -35,9 +34,9 @@ MANY = 1 << 16
 COMPILED = ("graph", "engine")
 """At other levels values are looked at, which takes far longer than noting."""
 
-SOON, CALM = 50_000_000, 1_000_000_000
+SOON, CALM = 50_000_000, 750_000_000
 """After so many nanoseconds notes are flushed at the next occasion, however few there are: soon at
-first, since a program may not live long; then after twice as many each time, up to the second."""
+first, since a program may not live long; then after twice as many each time, up to CALM."""
 
 
 class Session:
@@ -69,17 +68,17 @@ class Session:
         self._contexts_written = 0
         self._flushed = start
         self._calm = SOON
-        self._lock = threading.RLock()
-        self._flushing = False
+        self._alone = Alone()
+        self._closed = False
         self._compiled = level not in COMPILED  # or needs no compiling
         self._records = 0  # written since that was last considered
         self._compile(unused=True)
 
-    def flush_if_due(self) -> None:
+    def flush_if_due(self, *, wait: bool = True) -> None:
         """Flush when the last time was long ago, so that little is lost if the program dies."""
         if time.perf_counter_ns() - self._flushed > self._calm:
             self._calm = min(2 * self._calm, CALM)
-            self.flush()
+            self._flush_if_open(wait=wait)
 
     def rest(self) -> None:
         """Clear the probe's lists; flush when there is much to write, or it is time."""
@@ -88,7 +87,7 @@ class Session:
                 return
             waiting = self.probe.clear()
         if waiting >= MANY:
-            self.flush()
+            self._flush_if_open()
         else:
             self.flush_if_due()
         self._compile()
@@ -107,13 +106,21 @@ class Session:
         probe = self.probe
         return 4 * len(probe.runs) + 3 * len(probe.moves) + len(probe.events)
 
-    def flush(self) -> None:
-        """Hand all notes so far to the writer."""
-        with self._alone(wait=True) as alone:
-            if alone:
-                self._flush()
-                self.writer.commit()
-                self._flushed = time.perf_counter_ns()
+    def flush(self) -> bool:
+        """Hand all notes so far to the writer; False if that was interrupted for this."""
+        if self._closed:
+            raise RecordingError("this recording has ended, and its notes are written")
+        return self._flush_if_open()
+
+    def _flush_if_open(self, *, wait: bool = True) -> bool:
+        """The same; after the end threads may still run that the program left behind."""
+        with self._alone(wait=wait) as alone:
+            if not alone or self._closed:
+                return False
+            self._flush()
+            self.writer.commit()
+            self._flushed = time.perf_counter_ns()
+            return True
 
     def look_back(self) -> None:
         """Let errors be told of what has not been flushed, too."""
@@ -124,28 +131,6 @@ class Session:
                 recent.calls.waiting = [called(log.so_far()) for log in logs]
                 runs, singles = probe.runs.so_far(), probe.events.so_far()
                 recent.released.waiting = [released(runs, singles)]
-
-    @contextmanager
-    def _alone(self, *, wait: bool) -> Iterator[bool]:
-        """Keep others from the notes, if they are free.
-
-        They are not while another thread is at them and this one does not `wait`, or while this
-        thread is, further up: a hook, a finaliser or a signal handler interrupted it.
-        """
-        if not self._lock.acquire(blocking=wait):
-            yield False
-            return
-        try:
-            if self._flushing:
-                yield False
-                return
-            self._flushing = True
-            try:
-                yield True
-            finally:
-                self._flushing = False
-        finally:
-            self._lock.release()
 
     def _flush(self) -> None:
         """What names others goes first: threads may be noting both, and a name needs its row."""
@@ -385,9 +370,10 @@ class Session:
             self.writer.block(schema.GraphTask, columns, amend=True)
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write what is left; nothing can be written after it."""
         self.contexts.finish()
         try:
             self.flush()
         finally:
+            self._closed = True
             self.numbers.retire()

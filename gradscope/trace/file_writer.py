@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import orjson
 
-from gradscope.errors import RecordingError
+from gradscope.errors import LateBlockError, RecordingError
 from gradscope.trace.assemble import Block
 from gradscope.trace.compression import packer
 from gradscope.trace.index import Entry, closing, entry
@@ -86,10 +86,10 @@ class FileWriter:
         self._texts = Texts()
         self._windows = deque([Window(1)])  # the last one is open; those before wait to be written
         self._entries: list[Entry] = []
-        self._written = self._before = Written()
+        self._written = self._before = self._unsealed = Written()
         self._failure: OSError | None = None
         self._producer_dropped: Mapping[str, int] = {}
-        self._closed = self._stopping = False
+        self._ending = self._closed = self._stopping = False
         self._filling: Final = RLock()
         self._writing: Final = RLock()
         self._changed: Final = Condition()
@@ -119,9 +119,11 @@ class FileWriter:
 
     def block(self, row: type[Row], columns: Mapping[str, Values], amend: bool = False) -> None:  # noqa: FBT001, FBT002
         block = prepared(row, columns, amend=amend, texts=len(self._texts))
-        if block is None or self._idle():
+        if block is None or self._process != os.getpid():
             return
         with self._filling:
+            if self._ending:
+                raise LateBlockError(f"{quoted_path(self.path)} is closed", row)
             self._windows[-1].blocks.append(block)
 
     def commit(self) -> None:
@@ -146,9 +148,30 @@ class FileWriter:
             self._drain()
             self._has_failed()
 
+    def seal(self) -> None:
+        """Close the file as it is, for the case that the process ends here; then `unseal`."""
+        self.commit()
+        self.settle()
+        self._writing.acquire()
+        self._drain()
+        self._unsealed = self._written
+        if not self._has_failed():
+            self._finish()
+            if not self._has_failed():  # what a signal handler interrupted may reach further
+                os.ftruncate(self._file, self._written.size)
+
+    def unseal(self) -> None:
+        """It did not end: what comes now stands in the place of the end."""
+        if not self._has_failed():
+            self._written = self._unsealed
+            os.ftruncate(self._file, self._written.size)
+        self._writing.release()
+
     def close(self) -> None:
         if self._idle():
             return
+        with self._filling:
+            self._ending = True  # first: what comes after what is written now is never written
         self.commit()
         if self._thread is not None:
             with self._changed:
@@ -160,6 +183,7 @@ class FileWriter:
             self._finish()
         self._has_failed()
         self._closed = True
+        self._pen.close()
         os.close(self._file)
         atexit.unregister(self.close)
         if self._failure is not None:
@@ -228,6 +252,19 @@ class FileWriter:
         text = closing(self._entries[: self._written.lines], end, self._written.text)
         self._append(text, self._pack(text), self._written)
 
+    def _say_why_it_ends(self, failure: OSError) -> None:
+        """`meta.cut`, in the room that what could not be written has left."""
+        texts = [
+            self._texts.intern(text) for text in ("cut", orjson.dumps(failure.strerror).decode())
+        ]
+        new = [id for id in texts if id >= self._written.strings and id not in self._written.extra]
+        row = dict(zip(("key", "value"), ([id] for id in texts), strict=True))
+        said = prepared(Meta, row, amend=False, texts=len(self._texts))
+        blocks = [*self._texts.block(new), *([said] if said else [])]
+        lines = [block_line(completed(block)) + b",\n" for block in blocks]
+        text = b"".join([*lines, window_line(self._written.windows + 1, len(blocks))])
+        self._pen.write_last(self._written.size, self._pack(text))
+
     def _confession(self, dropped: Mapping[str, int]) -> Block:
         """`meta.dropped`: what the producer left out, and what the budget did."""
         total = Counter(self._producer_dropped) + Counter(dropped)
@@ -287,6 +324,8 @@ class FileWriter:
         self._pen.wait()
         if self._failure is None and self._pen.failure is not None:
             self._failure, self._written = self._pen.failure, self._before
+            if self._written.size:
+                self._say_why_it_ends(self._failure)
         return self._failure is not None
 
 

@@ -18,7 +18,8 @@ def notes_of(trace: Trace) -> Iterator[str]:
     """Whatever somebody who reads this trace must know before trusting it."""
     if trace.truncated:
         events = sum(len(t) for name, t in trace.tables.items() if name.startswith("event."))
-        yield f"truncated: {events} events recovered, {trace.lost} bytes lost"
+        recovered = f"{events} events recovered, {trace.lost} bytes lost"
+        yield f"truncated: {recovered}; {_after_the_cut(trace)}"
     if steps := _count(trace, "dropped", "steps"):
         yield f"dropped: {steps} {'step was' if steps == 1 else 'steps were'} not recorded"
     if dropped := dropped_rows(trace):
@@ -32,6 +33,19 @@ def notes_of(trace: Trace) -> Iterator[str]:
     if strangers := sorted(_strangers(trace)):
         shown = ", ".join(map(quoted, strangers[:5])) + ", …" * (len(strangers) > 5)
         yield f"kept but not shown, since this gradscope does not know them: {shown}"
+
+
+def _after_the_cut(trace: Trace) -> str:
+    """What may be missing, beyond what can be seen of it."""
+    reason, every = trace.meta.get("cut"), trace.meta.get("written_every")
+    if isinstance(reason, str):
+        return f"writing stopped there ({quoted(reason)}), and all that followed is missing"
+    moments = "the last moments"
+    if isinstance(every, int | float) and every > 0:
+        moments += f", at most about {every:g} s,"
+    return (
+        f"{moments} may be missing if the program was killed; more, if the file was cut off later"
+    )
 
 
 def dropped_rows(trace: Trace) -> Mapping[str, int]:

@@ -9,6 +9,8 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import Final
 
+from gradscope.errors import RecordingError
+
 LONG: Final = 1 << 16
 """So many bytes are worth another thread: the system takes its time to find memory for them."""
 MOMENT: Final = 0.0005
@@ -24,12 +26,15 @@ class Pen:
     def __init__(self, file: int) -> None:
         self.failure: OSError | None = None
         self._file = file
-        self._pieces: SimpleQueue[tuple[int, bytes]] = SimpleQueue()
+        self._pieces: SimpleQueue[tuple[int, bytes] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._closed = False
         self._left = self._done = 0  # how many pieces were left to the thread, and were written
 
     def write(self, at: int, data: bytes) -> None:
         """Write this at this place, at some time before `wait` returns."""
+        if self._closed:
+            raise RecordingError(f"{len(data)} bytes came for a trace that is closed")
         if len(data) < LONG or not self._has_thread():
             self.wait()
             self._write(at, data)
@@ -42,6 +47,12 @@ class Pen:
         while self._done < self._left and self._thread is not None and self._thread.is_alive():
             time.sleep(MOMENT)
 
+    def close(self) -> None:
+        """Let the thread go; nothing can be written any more."""
+        self.wait()
+        self._closed = True
+        self._pieces.put(None)
+
     def _has_thread(self) -> bool:
         if self._thread is None:
             thread = threading.Thread(target=self._work, name="gradscope pen", daemon=True)
@@ -51,19 +62,26 @@ class Pen:
         return self._thread is not None and self._thread.is_alive()
 
     def _work(self) -> None:
-        while True:
-            self._write(*self._pieces.get())
+        while (piece := self._pieces.get()) is not None:
+            self._write(*piece)
             self._done += 1
 
+    def write_last(self, at: int, data: bytes) -> None:
+        """Write this after a failure, if there is room for it."""
+        self._put(at, data)
+
     def _write(self, at: int, data: bytes) -> None:
-        if self.failure is not None:
-            return
-        start, left = at, memoryview(data)
+        if self.failure is None:
+            self.failure = self._put(at, data)
+
+    def _put(self, start: int, data: bytes) -> OSError | None:
+        at, left = start, memoryview(data)
         try:
             while left:
                 count = os.pwrite(self._file, left, at)
                 at, left = at + count, left[count:]
         except OSError as error:
-            self.failure = error
             with suppress(OSError):
                 os.ftruncate(self._file, start)
+            return error
+        return None

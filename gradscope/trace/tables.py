@@ -78,7 +78,8 @@ class Meta(Row):
     Keys: producer, producer_version, level, script, arguments, cwd, host, pid, rank, world_size,
     clock_base (ns since the epoch), python, seeds, dropped (kind → count), unwanted (steps nobody
     asked for → count), cost_ns, observed, inferred, exit (how the script ended), exit_code,
-    raised_at (where in gradscope itself, if there), unfinished (graph tasks under way at the end).
+    raised_at (where in gradscope itself, if there), unfinished (graph tasks under way at the end),
+    written_every (s: what is older is in the file), cut (why no more could be written).
     """
 
     key: Text

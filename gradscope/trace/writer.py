@@ -5,6 +5,7 @@ from __future__ import annotations
 from threading import RLock
 from typing import TYPE_CHECKING, Protocol
 
+from gradscope.errors import LateBlockError
 from gradscope.trace.assemble import Block, assemble
 from gradscope.trace.file_writer import FileWriter
 from gradscope.trace.intern import Texts
@@ -43,24 +44,28 @@ class Writer(Protocol):
         ...
 
     def close(self) -> None:
-        """Commit what is left and finish. Closing twice does nothing."""
+        """Commit what is left and finish; twice is as once. A block after it is an error."""
         ...
 
 
 class NullWriter:
     """Nowhere: what recording itself costs."""
 
+    def __init__(self) -> None:
+        self._closed = False
+
     def intern(self, text: str) -> int:  # noqa: ARG002
         return 0
 
-    def block(self, row: type[Row], columns: Mapping[str, Values], amend: bool = False) -> None:  # noqa: FBT001, FBT002
-        pass
+    def block(self, row: type[Row], columns: Mapping[str, Values], amend: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002
+        if self._closed:
+            raise LateBlockError("this writer is closed", row)
 
     def commit(self) -> None:
         pass
 
     def close(self) -> None:
-        pass
+        self._closed = True
 
 
 class MemoryWriter:
@@ -70,19 +75,24 @@ class MemoryWriter:
         self._texts = Texts()
         self._blocks: list[Block] = []
         self._lock = RLock()
+        self._closed = False
 
     def intern(self, text: str) -> int:
         return self._texts.intern(text)
 
     def block(self, row: type[Row], columns: Mapping[str, Values], amend: bool = False) -> None:  # noqa: FBT001, FBT002
         if block := prepared(row, columns, amend=amend, texts=len(self._texts)):
-            self._blocks.append(block)
+            with self._lock:
+                if self._closed:
+                    raise LateBlockError("this recording has ended", row)
+                self._blocks.append(block)
 
     def commit(self) -> None:
         pass
 
     def close(self) -> None:
-        pass
+        with self._lock:
+            self._closed = True
 
     def trace(self) -> Trace:
         """Everything written so far."""

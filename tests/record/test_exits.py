@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+import gradscope
 from gradscope.record.script.exits import is_beside
 
 HERE = f"{os.sep}home{os.sep}me{os.sep}project"
@@ -25,6 +26,13 @@ def test_what_is_installed_below_a_script_is_not_its_own(path: str, beside: bool
     assert not is_beside(f"{HERE}s{os.sep}helper.py", HERE)
     assert not is_beside(None, HERE)
     assert not is_beside(f"{HERE}{os.sep}helper.py", None)
+
+
+def test_gradscope_is_not_the_scripts_wherever_it_lies() -> None:
+    sources = os.path.dirname(os.path.dirname(gradscope.__file__))  # noqa: PTH120
+
+    assert not is_beside(gradscope.__file__, sources)
+    assert is_beside(os.path.join(sources, "train.py"), sources)  # noqa: PTH118
 
 
 def test_a_script_in_site_packages_is_its_own() -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from gradscope.errors import ExitCode
+
 HOUSE = Path(__file__).parents[2]
 PAPERS = [
     "README.md",
@@ -139,3 +141,14 @@ def test_every_make_target_can_be_planned(target: str) -> None:
     assert outcome.returncode == 0, outcome.stderr
     if target not in {"help", "fresh", "clean"}:
         assert outcome.stdout.startswith("sh tools/venv.sh"), "it sets itself up first"
+
+
+def test_the_docs_list_every_exit_code_that_there_is() -> None:
+    listed = re.findall(r"^- (\d+): ", text_of("docs/errors.md"), re.MULTILINE)
+    spelled = re.findall(
+        r"\b(?:exit|Exit|_exit)\((\d+)\)",
+        "".join(text_of(f"gradscope/{name}.py") for name in ("cli", "commands/views")),
+    )
+
+    assert [int(code) for code in listed] == [code.value for code in ExitCode]
+    assert spelled == []

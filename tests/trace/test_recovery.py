@@ -22,6 +22,9 @@ from gradscope.trace.writer import FileWriter
 from tests.example_traces import two_layers
 from tests.trace.test_hostile_files import small
 
+AFTER = (
+    "the last moments may be missing if the program was killed; more, if the file was cut off later"
+)
 NAMES = ["trace.json", "trace.json.gz", "trace.json.zst"]
 ROWS_PER_WINDOW = 10
 
@@ -61,7 +64,7 @@ def test_a_file_cut_at_any_byte_opens_up_to_its_last_whole_line() -> None:
         if cut < closed + 10:
             assert trace.truncated
             assert trace.notes == (
-                f"truncated: {trace.event_count} events recovered, {lost} bytes lost",
+                f"truncated: {trace.event_count} events recovered, {lost} bytes lost; {AFTER}",
             )
         elif cut > text.index(b"],", closed):
             assert not trace.truncated
@@ -216,4 +219,6 @@ def test_a_file_that_ends_in_zeros_after_a_power_cut_opens() -> None:
 
     trace = decode(cut)
 
-    assert trace.notes == (f"truncated: {trace.event_count} events recovered, 4096 bytes lost",)
+    assert trace.notes == (
+        f"truncated: {trace.event_count} events recovered, 4096 bytes lost; {AFTER}",
+    )

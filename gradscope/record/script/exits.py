@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from gradscope.record.hot.sites import PACKAGE
 from gradscope.record.script.tracebacks import make_the_scripts
 
 Wish = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
@@ -18,9 +19,14 @@ INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 
 
 def is_beside(file: object, folder: str | None) -> bool:
-    """Whether a file is of the program in this folder, and not of a package installed below it."""
+    """Whether a file is of the program in this folder, and not of a package installed below it.
+
+    gradscope is none of the program's, wherever it lies: the folder may be that of a clone of it.
+    """
     name = str(file)
     if folder is None or not name.startswith(os.path.join(folder, "")):  # noqa: PTH118
+        return False
+    if name.startswith(PACKAGE):
         return False
     return not any(part in name[len(folder) :] for part in INSTALLED)
 

@@ -1,0 +1,88 @@
+"""A moment every now and then to write out what was noted, however long the program takes."""
+
+from __future__ import annotations
+
+import _thread
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import ClassVar, Final
+from weakref import WeakSet
+
+PERIOD: Final = 0.25
+"""Seconds between two beats."""
+PATIENCE: Final = 1.0
+
+# Note [Not one of the script's threads]
+# Notes are written out when the program comes by: at the end of a backward, at a step, after so
+# many calls. A program that computes slowly, or sleeps, does not come by, and whatever it did last
+# would be lost if it was killed then. So a thread looks every PERIOD. Scripts count their threads
+# and wait for them, so it is one that `threading` does not know. A fork waits until it is gone.
+
+
+class Pulse:
+    """Calls `beat` every `PERIOD` until it is stopped, in a thread of its own."""
+
+    _all: ClassVar[WeakSet[Pulse]] = WeakSet()
+
+    def __init__(self, beat: Callable[[], None]) -> None:
+        self._beat = beat
+        self._stop = self._stopped = _thread.allocate_lock()
+        self._running = False
+        Pulse._all.add(self)
+
+    def start(self) -> None:
+        """Beat from now on, if the system has a thread to give."""
+        self._stop, self._stopped = _thread.allocate_lock(), _thread.allocate_lock()
+        self._stop.acquire()
+        self._stopped.acquire()
+        with suppress(RuntimeError), _signals_blocked():
+            _thread.start_new_thread(self._work, (self._stop, self._stopped))
+            self._running = True
+
+    def stop(self) -> None:
+        """Beat no longer, and wait for a beat that is under way."""
+        if self._running:
+            self._running = False
+            self._stop.release()
+            self._stopped.acquire(timeout=PATIENCE)  # it may wait for what this thread holds
+
+    def _work(self, stop: _thread.LockType, stopped: _thread.LockType) -> None:
+        try:
+            while not stop.acquire(timeout=PERIOD):
+                self._beat()
+        finally:
+            stopped.release()
+
+    @classmethod
+    def rest_all(cls) -> None:
+        """Before a fork."""
+        cls._rested = [pulse for pulse in cls._all if pulse._running]
+        for pulse in cls._rested:
+            pulse.stop()
+
+    @classmethod
+    def resume_all(cls) -> None:
+        """After it, in the parent."""
+        for pulse in cls._rested:
+            pulse.start()
+
+    _rested: ClassVar[list[Pulse]] = []
+
+
+@contextmanager
+def _signals_blocked() -> Iterator[None]:
+    """A thread that is started inside gets no signals: they are for those of the script."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=Pulse.rest_all, after_in_parent=Pulse.resume_all)

@@ -1,0 +1,106 @@
+"""Ends after which nothing of a process runs any more: its trace is finished before them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, Protocol
+
+Facts = Mapping[str, Any]
+
+_NAMES = (
+    "SIGKILL SIGABRT SIGALRM SIGBUS SIGFPE SIGHUP SIGILL SIGINT SIGPROF SIGQUIT SIGSEGV SIGSYS "
+    "SIGTERM SIGTRAP SIGUSR1 SIGUSR2 SIGVTALRM SIGXCPU"
+)
+DEADLY = frozenset(getattr(signal, name) for name in _NAMES.split() if hasattr(signal, name))
+"""Signals that end a process that does nothing about them."""
+
+
+class Sealed(Protocol):
+    """A recording, which can be finished for the case that the process ends here."""
+
+    def seal(self, ending: Facts) -> bool: ...
+    def unseal(self) -> None: ...
+
+
+class SuddenEnds:
+    """Functions of `os` and `signal` after which there is no more Python, as a script finds them.
+
+    A child that was forked ends as it always did: its recording is its parent's.
+    """
+
+    def __init__(self, recording: Sealed) -> None:
+        self._recording = recording
+        self._process = os.getpid()
+        self._replaced: list[tuple[Any, str, Any, Any]] = []
+
+    def watch(self) -> None:
+        """From now on the recording is sealed before each of these."""
+        self._replace(os, "_exit", _exited)
+        self._replace(os, "abort", lambda: _killed(signal.SIGABRT, "os.abort"))
+        self._replace(os, "execv", lambda path, *_: _became(path))
+        self._replace(os, "execve", lambda path, *_: _became(path))
+        self._replace(os, "kill", self._kills)
+        self._replace(os, "killpg", self._kills_group)
+        self._replace(signal, "raise_signal", lambda number: self._kills(self._process, number))
+
+    def forget(self) -> None:
+        """Put back what was there, unless somebody else has replaced it since."""
+        while self._replaced:
+            module, name, usual, ours = self._replaced.pop()
+            if getattr(module, name) is ours:
+                setattr(module, name, usual)
+
+    def _replace(self, module: Any, name: str, facts: Callable[..., Facts | None]) -> None:
+        usual = getattr(module, name, None)
+        if usual is None:
+            return
+
+        @wraps(usual)
+        def ending(*args: Any, **kwargs: Any) -> Any:
+            said = None
+            if os.getpid() == self._process:
+                try:
+                    said = facts(*args, **kwargs)
+                except (TypeError, ValueError):  # wrong arguments: the function says so
+                    said = None
+            if said is None:
+                return usual(*args, **kwargs)
+            with self._sealed(said):
+                return usual(*args, **kwargs)
+
+        setattr(module, name, ending)
+        self._replaced.append((module, name, usual, ending))
+
+    @contextmanager
+    def _sealed(self, facts: Facts) -> Iterator[None]:
+        sealed = self._recording.seal(facts)
+        try:
+            yield
+        finally:  # it did not end: no such program to become, a signal that is blocked
+            if sealed:
+                self._recording.unseal()
+
+    def _kills(self, process: int, number: int) -> Facts | None:
+        deadly = number in DEADLY and signal.getsignal(number) is signal.SIG_DFL
+        if process == self._process and deadly:
+            return _killed(number, "killed itself")
+        return None
+
+    def _kills_group(self, group: int, number: int) -> Facts | None:
+        return self._kills(self._process, number) if group in {0, os.getpgrp()} else None
+
+
+def _exited(code: int) -> Facts:
+    return {"exit": f"os._exit({int(code)})", "exit_code": int(code) & 255}
+
+
+def _became(path: str | bytes | os.PathLike[str]) -> Facts:
+    return {"exit": f"became {os.fsdecode(path)!r}"}
+
+
+def _killed(number: int, words: str) -> Facts:
+    return {"exit": f"{words} ({signal.Signals(number).name})", "exit_code": 128 + int(number)}
