@@ -17,7 +17,7 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/$(VENV)/cache/numba
 unexport PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo test check format-check lint types imports format bench docs wheel fresh clean
+.PHONY: help setup setup-dev demo test answers check format-check lint types imports format bench docs wheel fresh clean
 
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' Makefile
@@ -33,6 +33,10 @@ demo: setup ## record a small program, look at it, draw it, say where to look
 
 test: setup-dev ## run the tests
 	$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal $(ARGS)
+
+answers: ## ask PyTorch again what the tests keep of it; review the diff
+	@sh tools/venv.sh dev torch samples
+	$(BIN)/python -m pytest -q -m "answers and torch" --update-answers $(ARGS)
 
 check: test format-check lint types imports ## the tests, and everything else that must hold
 

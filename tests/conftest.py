@@ -28,6 +28,11 @@ _HAS_TORCH = find_spec("torch") is not None
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
+        "--update-answers",
+        action="store_true",
+        help="keep what PyTorch answers now (make answers); review it in the diff",
+    )
+    parser.addoption(
         "--update-goldens",
         action="store_true",
         help="rewrite the golden files with what came out; review them in the diff",

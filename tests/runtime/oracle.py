@@ -19,8 +19,10 @@ under its name (`sum.dim`, or `sum` for the public function): a test names those
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any
 
 import ml_dtypes
@@ -63,6 +65,7 @@ class Sample:
     order: int
     grad: bool
     strided: bool
+    family: str = ""
 
     def __init__(
         self,
@@ -98,6 +101,7 @@ class Wrong:
     call: Callable[..., Any]
     inputs: tuple[Input, ...]
     dtype: str = "float64"
+    family: str = ""
 
     def __init__(self, call: Callable[..., Any], *inputs: Input, dtype: str = "float64") -> None:
         object.__setattr__(self, "call", call)
@@ -114,11 +118,19 @@ WRONG: dict[str, list[Wrong]] = {}
 def samples(name: str, *given: Sample) -> None:
     """File samples under the name of an operation or of a function."""
     SAMPLES.setdefault(name, []).extend(given)
+    say_family(given, sys._getframe(1))
 
 
 def wrong(name: str, *given: Wrong) -> None:
     """File calls that must fail under the name of an operation or of a function."""
     WRONG.setdefault(name, []).extend(given)
+    say_family(given, sys._getframe(1))
+
+
+def say_family(given: Sequence[Sample | Wrong], caller: FrameType) -> None:
+    """The family of samples is the file that they are written in."""
+    for each in given:
+        object.__setattr__(each, "family", caller.f_globals["__name__"].rpartition(".")[2])
 
 
 # -- the two engines ----------------------------------------------------------------------------
@@ -323,6 +335,11 @@ def saved_of(node: Any) -> dict[str, Any]:
     """What a node kept: `_saved_*` by name."""
     names = [name for name in dir(node) if name.startswith("_saved_")]
     return {name: getattr(node, name) for name in names}
+
+
+def saved_names_of(node: Any) -> list[str]:
+    """What it keeps is called so, without being unpacked."""
+    return sorted(n.removeprefix("_saved_") for n in dir(node) if n.startswith("_saved_"))
 
 
 def raw_names_of(node: Any) -> list[str]:

@@ -7,11 +7,11 @@ import pkgutil
 from collections import Counter
 from typing import Any
 
-import numpy as np
 import pytest
 
 from tests.runtime import oracle
 from tests.runtime.ops import database
+from tests.runtime.ops.seconds import first, second
 from tests.runtime.oracle import SAMPLES, WRONG, Engine, Real, Sample, Wrong
 
 for _module in pkgutil.iter_modules(importlib.import_module("tests.runtime.ops.samples").__path__):
@@ -273,36 +273,6 @@ def test_gradients_are_made_of_pytorchs_nodes(sample: Sample, ours: Engine, thei
 
 def nodes_behind(grads: Any) -> Counter[str]:
     return Counter(name for name, _ in oracle.graph_of([g for g in grads if g is not None]))
-
-
-def first(run: oracle.Run) -> tuple[Any, ...]:
-    """Gradients with a graph of their own, and the inputs and seeds they depend on.
-
-    The seeds ask for gradients too, so that derivatives linear in the incoming gradient are seen.
-    """
-    seeds = [run.engine.wrap(seed).requires_grad_(True) for seed in oracle.seeds_for(run, 2)]
-    outputs = [o for o in run.outputs if oracle.is_tensor(o) and o.requires_grad]
-    inputs = [x for x in run.inputs if x.requires_grad]
-    grad = run.engine.module.autograd.grad
-    return grad(outputs, inputs, seeds, create_graph=True, allow_unused=True), inputs, seeds
-
-
-def second(run: oracle.Run) -> tuple[Any, ...]:
-    """First gradients, then the gradients of those."""
-    first_grads, inputs, seeds = first(run)
-    again = [g for g in first_grads if g is not None and g.requires_grad]
-    if not again:
-        return first_grads, ()
-    rng = np.random.default_rng(3)
-    weights = [
-        run.engine.wrap(
-            np.asarray(rng.uniform(-1, 1, tuple(g.shape))).astype(oracle.array_of(g).dtype)
-        )
-        for g in again
-    ]
-    return first_grads, run.engine.module.autograd.grad(
-        again, [*inputs, *seeds], weights, allow_unused=True
-    )
 
 
 @pytest.mark.parametrize(

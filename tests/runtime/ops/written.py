@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tests.runtime.oracle import Sample, Wrong, samples, wrong
+from tests.runtime.oracle import Sample, Wrong, samples, say_family, wrong
 
 NAMES = ("x", "y", "z", "u")
 
@@ -30,9 +31,13 @@ def written(text: str) -> Callable[..., Any]:
 
 def cases(name: str, inputs: Sequence[Any], *texts: str, **options: Any) -> None:
     """File samples under the name of an operation."""
-    samples(name, *(Sample(written(text), *inputs, **options) for text in texts))
+    given = [Sample(written(text), *inputs, **options) for text in texts]
+    samples(name, *given)
+    say_family(given, sys._getframe(1))
 
 
 def faults(name: str, inputs: Sequence[Any], *texts: str, dtype: str = "float64") -> None:
     """File calls that must fail under the name of an operation."""
-    wrong(name, *(Wrong(written(text), *inputs, dtype=dtype) for text in texts))
+    given = [Wrong(written(text), *inputs, dtype=dtype) for text in texts]
+    wrong(name, *given)
+    say_family(given, sys._getframe(1))

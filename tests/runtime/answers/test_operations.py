@@ -1,0 +1,80 @@
+"""Every sample of every operation: values, graphs, gradients, second gradients, refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from tests.runtime import oracle
+from tests.runtime.answers.kept import as_pytorch_answered
+from tests.runtime.ops.families import CALLS, REFUSED, operation_of, reals
+from tests.runtime.ops.seconds import second
+from tests.runtime.oracle import Engine, Real, Sample, Wrong
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # PyTorch's own deprecations
+
+
+def by_family(folder: str, cases: Iterable[tuple[str, Any]]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for name, sample in cases:
+        found.setdefault(f"{folder}/{sample.family}", {})[name] = sample
+    return found
+
+
+def engine_of(torch: Any) -> Engine:
+    return oracle.theirs() if torch.__name__ == "torch" else oracle.ours()
+
+
+@as_pytorch_answered(by_family("operations", CALLS))
+def test_an_operation_does_what_pytorchs_does(torch: Any, sample: Sample) -> Any:
+    engine = engine_of(torch)
+    arrays = oracle.arrays_for(sample, "float64")
+    run = engine.run(sample, arrays, reals(sample))
+    found: dict[str, Any] = {"result": run.result}
+    if not sample.grad:
+        return found
+    found["graph"] = graph_of(run)
+    seeds = oracle.seeds_for(run, 2)
+    found["gradient"] = oracle.grads_of(run, seeds, create_graph=False)
+    if sample.order > 1:
+        found["second"] = second(run)[1]
+    return found
+
+
+WRITES = [
+    (name, sample)
+    for name, sample in CALLS
+    if (called := operation_of(name).partition(".")[0]).endswith("_") and not called.endswith("__")
+]
+
+
+@as_pytorch_answered({"operations/writes": dict(WRITES)})
+def test_writes_are_counted_as_pytorch_counts_them(torch: Any, sample: Sample) -> Any:
+    arrays = oracle.arrays_for(sample, "float64")
+    run = engine_of(torch).run(sample, arrays, [False] * len(arrays))
+    return [output._version for output in run.outputs if oracle.is_tensor(output)]
+
+
+def graph_of(run: oracle.Run) -> list[str]:
+    """A line for each node: its name, what it saved, and where its edges go."""
+    return [
+        " ".join(
+            [
+                f"{oracle.name_of(node)}({', '.join(oracle.saved_names_of(node))})",
+                *("-" if place is None else f"{place}.{nr}" for _, nr, place in edges),
+            ]
+        )
+        for node, edges in oracle.walk(run.outputs)
+    ]
+
+
+@as_pytorch_answered(by_family("refusals", REFUSED))
+def test_a_wrong_call_is_refused_in_pytorchs_words(torch: Any, call: Wrong) -> Any:
+    arrays = oracle.arrays_for(call, call.dtype)
+    wanted = [isinstance(given, Real) and call.dtype[0] in "fc" for given in call.inputs]
+    with pytest.raises(Exception) as refused:
+        engine_of(torch).run(call, arrays, wanted)
+    kind = next(each for each in refused.type.__mro__ if each.__module__ == "builtins")
+    return f"{kind.__name__}: {str(refused.value).partition(chr(10))[0]}"
