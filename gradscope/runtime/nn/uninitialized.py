@@ -24,6 +24,17 @@ PRIVATE = frozenset({"_to_copy", "alias_of", "materialize", "meta", "_without_sh
 _memory: Any = Tensor.__dict__["_array"]
 
 
+def _conversion(name: str) -> Any:
+    """The method of this name; what it gives still waits for its shape."""
+
+    def convert(self: Any, *args: Any, **kwargs: Any) -> Any:
+        made = getattr(Tensor, name)(self, *args, **kwargs)
+        return made if made is self else type(self)._without_shape(made, self.requires_grad)
+
+    convert.__code__ = convert.__code__.replace(co_name=name)  # by which `_called` knows it
+    return convert
+
+
 class Uninitialized:
     """What parameters and buffers without a shape have in common.
 
@@ -35,6 +46,9 @@ class Uninitialized:
     device: Any
     dtype: Any
     requires_grad: bool
+
+    char, cpu, cuda, double, float = map(_conversion, ["char", "cpu", "cuda", "double", "float"])
+    half, int, long, short, to = map(_conversion, ["half", "int", "long", "short", "to"])
 
     @classmethod
     def _without_shape(cls, nothing: Any, requires_grad: bool) -> Any:

@@ -7,7 +7,7 @@ import re
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from gradscope.record.script.aliases import torch_is_gradscope
 from gradscope.runtime.core.errors.declare import PAGE, EngineError
 from gradscope.runtime.core.errors.topics import TOPICS, declared
 from gradscope.trace.spec import check
+from tests.runtime.answers.kept import as_pytorch_answered
 from tests.runtime.autograd.both import runtime
 
 HOUSE = Path(__file__).parents[3]
@@ -25,12 +26,8 @@ FILE = "example.py"
 NAMED = "# named below"
 
 
-def with_example(*, on_pytorch: bool = False) -> list[Any]:
-    return [
-        pytest.param(error, id=error.slug)
-        for error in declared()
-        if error.example and (error.on_pytorch or not on_pytorch)
-    ]
+def with_example() -> list[Any]:
+    return [pytest.param(error, id=error.slug) for error in declared() if error.example]
 
 
 @contextmanager
@@ -67,18 +64,15 @@ def without_origin(message: str) -> str:
     return re.sub(r" \(Triggered internally at .*\)$", "", message)
 
 
-@pytest.mark.torch
-@pytest.mark.parametrize("error", with_example(on_pytorch=True))
-def test_its_example_raises_the_same_on_pytorch(error: EngineError) -> None:
-    import torch
+ON_PYTORCH = {error.slug: error for error in declared() if error.example and error.on_pytorch}
 
-    theirs = raised_by(error.example, torch)
-    with torch_is_gradscope():
-        ours = raised_by(error.example, runtime())
 
-    assert ours[:2] == (theirs[0], without_origin(theirs[1]))
-    if issubclass(ours[0], Warning):
-        assert ours[2] == [without_origin(more) for more in theirs[2]]
+@as_pytorch_answered({"errors": ON_PYTORCH})
+def test_its_example_raises_the_same_on_pytorch(torch: Any, error: EngineError) -> Any:
+    with torch_is_gradscope() if torch is runtime() else nullcontext():
+        kind, message, more = raised_by(error.example, torch)
+    kept = [without_origin(each) for each in more] if issubclass(kind, Warning) else []
+    return kind.__name__, without_origin(message), kept
 
 
 @pytest.mark.parametrize("error", with_example())

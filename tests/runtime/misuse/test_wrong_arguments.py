@@ -17,6 +17,7 @@ from gradscope.runtime.core.dispatch.overrides import public
 from gradscope.runtime.core.errors.arguments.kinds import _FITS
 from gradscope.runtime.core.errors.arguments.refusal import refusal
 from gradscope.runtime.core.errors.arguments.ways import table
+from tests.runtime.answers.kept import as_pytorch_answered
 
 HOUSE = Path(__file__).parents[3]
 
@@ -148,12 +149,9 @@ def said(text: str, torch: ModuleType) -> str:
     return f"{caught.type.__name__}: {str(caught.value).partition(chr(10))[0]}"
 
 
-@pytest.mark.torch
-@pytest.mark.parametrize("text", CALLS.splitlines())
-def test_wrong_arguments_are_refused_in_pytorchs_words(text: str) -> None:
-    import torch
-
-    assert said(text, runtime) == said(text, torch)
+@as_pytorch_answered({"wrong_arguments": CALLS.splitlines()})
+def test_wrong_arguments_are_refused_in_pytorchs_words(torch: Any, text: str) -> Any:
+    return said(text, torch)
 
 
 @pytest.mark.torch

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from tests.runtime.engines import ENGINES, both, plain
+from tests.runtime.answers.kept import as_pytorch_answered
+from tests.runtime.engines import answer
 
-pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 MODULES = """nn.Linear(3, 4)
@@ -80,11 +83,9 @@ nn.ParameterDict({'a': torch.ones(2)})
 nn.Parameter(torch.ones(2))"""
 
 
-@pytest.mark.parametrize("code", MODULES.split("\n"))
-def test_they_are_written_as_pytorchs(code: str) -> None:
-    found, expected = both(f"repr({code})")
-
-    assert found == expected
+@as_pytorch_answered({"nn/texts": MODULES.split("\n")})
+def test_they_are_written_as_pytorchs(torch: Any, code: str) -> Any:
+    return answer(torch, f"repr({code})")
 
 
 LAYERS = (
@@ -97,22 +98,15 @@ LAYERS = (
 )
 
 
-@pytest.mark.parametrize(("code", "shape"), LAYERS)
-def test_they_compute_what_pytorchs_do(code: str, shape: tuple[int, ...]) -> None:
-    numbers = np.random.default_rng(0).normal(size=shape).astype(np.float32)
-    results = []
-    for engine in ENGINES:
-        engine.manual_seed(1)
-        module = eval(code, {"nn": engine.nn})
-        x = engine.from_numpy(numbers.copy()).requires_grad_(True)
-        out = module(x)
-        (out * out).sum().backward()
-        results.append(
-            [t.detach().numpy() for t in (out, x.grad, *(p.grad for p in module.parameters()))]
-        )
-
-    for found, expected in zip(*results, strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+@as_pytorch_answered({"nn/layers": {f"{code}{shape}": (code, shape) for code, shape in LAYERS}})
+def test_they_compute_what_pytorchs_do(torch: Any, layer: tuple[str, tuple[int, ...]]) -> Any:
+    code, shape = layer
+    torch.manual_seed(1)
+    module = eval(code, {"nn": torch.nn})
+    x = torch.from_numpy(np.random.default_rng(0).normal(size=shape).astype(np.float32))
+    out = module(x.requires_grad_(True))
+    (out * out).sum().backward()
+    return out, x.grad, [p.grad for p in module.parameters()]
 
 
 LOSSES = """nn.MSELoss()(x, y)
@@ -141,25 +135,15 @@ nn.MSELoss(size_average=False)(x, y)
 nn.MSELoss(reduce=False)(x, y)"""
 
 
-@pytest.mark.parametrize("code", LOSSES.split("\n"))
-def test_losses_are_pytorchs(code: str) -> None:
+@as_pytorch_answered({"nn/losses": LOSSES.split("\n")})
+def test_losses_are_pytorchs(torch: Any, code: str) -> Any:
     rng = np.random.default_rng(0)
-    x, y = (rng.normal(size=(4, 3)).astype(np.float32) for _ in range(2))
-    results = []
-    for engine in ENGINES:
-        scope = {
-            "torch": engine,
-            "nn": engine.nn,
-            "x": engine.from_numpy(x.copy()).requires_grad_(True),
-            "y": engine.from_numpy(y.copy()),
-            "labels": engine.tensor([0, 2, 1, 1]),
-        }
-        loss = eval(code, scope)
-        loss.sum().backward()
-        results.append((loss.detach().numpy(), scope["x"].grad.numpy()))
-
-    for found, expected in zip(*results, strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    x, y = (torch.from_numpy(rng.normal(size=(4, 3)).astype(np.float32)) for _ in range(2))
+    x.requires_grad_(True)
+    labels = torch.tensor([0, 2, 1, 1])
+    loss = eval(code, {"torch": torch, "nn": torch.nn, "x": x, "y": y, "labels": labels})
+    loss.sum().backward()
+    return loss, x.grad
 
 
 FIRST_VALUES = """nn.init.uniform_(t, -1, 2)
@@ -184,17 +168,10 @@ nn.LayerNorm(3).weight
 nn.PReLU(3).weight"""
 
 
-@pytest.mark.parametrize("code", FIRST_VALUES.split("\n"))
-def test_the_same_seed_gives_the_same_first_values(code: str) -> None:
-    results = []
-    for engine in ENGINES:
-        engine.manual_seed(3)
-        made = eval(code, {"nn": engine.nn, "t": engine.empty(5, 7)})
-        results.append(plain(made))
-
-    np.testing.assert_allclose(
-        np.array(results[0], dtype=float), np.array(results[1], dtype=float), rtol=1e-6
-    )
+@as_pytorch_answered({"nn/first_values": FIRST_VALUES.split("\n")}, tolerance=0.01)
+def test_the_same_seed_gives_the_same_first_values(torch: Any, code: str) -> Any:
+    torch.manual_seed(3)
+    return eval(code, {"nn": torch.nn, "t": torch.empty(5, 7)})
 
 
 REFUSED = """nn.Module()(1)
@@ -227,8 +204,6 @@ nn.init.calculate_gain('x')
 nn.init.eye_(torch.ones(2))"""
 
 
-@pytest.mark.parametrize("code", REFUSED.split("\n"))
-def test_they_refuse_in_pytorchs_words(code: str) -> None:
-    found, expected = both(code)
-
-    assert found == expected
+@as_pytorch_answered({"nn/refusals": REFUSED.split("\n")})
+def test_they_refuse_in_pytorchs_words(torch: Any, code: str) -> Any:
+    return answer(torch, code)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from tests.runtime.engines import both
+from tests.runtime.answers.kept import as_pytorch_answered
+from tests.runtime.engines import answer
 
 MISTAKES = """
 F.cross_entropy(torch.ones(4, 3), torch.ones(4))
@@ -82,10 +85,7 @@ nn.Sequential(nn.ReLU)
 torch.meshgrid(torch.ones(2), torch.ones(2))[0]""".strip().split("\n")
 
 
-@pytest.mark.torch
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("code", MISTAKES)
-def test_it_is_said_as_pytorch_says_it(code: str) -> None:
-    found, expected = both(code, np=np)
-
-    assert found == expected
+@as_pytorch_answered({"nn/first_mistakes": MISTAKES})
+def test_it_is_said_as_pytorch_says_it(torch: Any, code: str) -> Any:
+    return answer(torch, code, np=np)

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.runtime.engines import ENGINES
+from tests.runtime.answers.kept import as_pytorch_answered
+from tests.runtime.engines import ENGINES, answer
 
-pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 CALLS = (
     ("nn.BatchNorm1d(3)", (4, 3)),
@@ -35,13 +36,9 @@ CALLS = (
 )
 
 
-@pytest.mark.parametrize(("code", "shape"), CALLS)
-def test_two_steps_and_an_evaluation_are_pytorchs(code: str, shape: tuple[int, ...]) -> None:
-    found, expected = (steps(engine, code, shape) for engine in ENGINES)
-
-    assert found[0] == expected[0]
-    for mine, known in zip(found[1], expected[1], strict=True):
-        np.testing.assert_allclose(mine, known, rtol=1e-4, atol=1e-5)
+@as_pytorch_answered({"nn/norms": {f"{code}{shape}": (code, shape) for code, shape in CALLS}})
+def test_two_steps_and_an_evaluation_are_pytorchs(torch: Any, call: Any) -> Any:
+    return steps(torch, *call)
 
 
 def steps(engine: Any, code: str, shape: tuple[int, ...]) -> tuple[Any, Any]:
@@ -80,17 +77,12 @@ nn.BatchNorm1d(3).load_state_dict({'weight': torch.ones(3)})
 nn.InstanceNorm1d(3, affine=True).load_state_dict({'weight': torch.ones(4)})"""
 
 
-@pytest.mark.parametrize("code", REFUSED.split("\n"))
-def test_what_they_refuse_is_pytorchs(code: str) -> None:
-    said = []
-    for engine in ENGINES:
-        with pytest.raises(Exception) as caught:
-            eval(code, {"torch": engine, "nn": engine.nn})
-        said.append((type(caught.value).__name__, str(caught.value).partition("\n")[0]))
-
-    assert said[0] == said[1]
+@as_pytorch_answered({"nn/norms_refused": REFUSED.split("\n")})
+def test_what_they_refuse_is_pytorchs(torch: Any, code: str) -> Any:
+    return answer(torch, code)
 
 
+@pytest.mark.torch
 def test_statistics_of_a_first_version_are_counted_from_zero() -> None:
     counts = []
     for engine in ENGINES:
@@ -121,15 +113,10 @@ F.dropout(x.permute(2, 0, 1)[:, 1:])
 F.dropout(x[:, :1].expand(3, 4, 5))"""
 
 
-@pytest.mark.parametrize("code", LAYOUTS.split("\n"))
-def test_results_lie_in_memory_as_pytorchs(code: str) -> None:
+@as_pytorch_answered({"nn/layouts": LAYOUTS.split("\n")})
+def test_results_lie_in_memory_as_pytorchs(torch: Any, code: str) -> Any:
     """Views and draws of random numbers further on depend on it, and so do their nodes."""
-    made = []
-    for engine in ENGINES:
-        engine.manual_seed(0)
-        x, y = (engine.ones(*size).requires_grad_() for size in ((3, 4, 5), (2, 3, 4, 5)))
-        out = eval(code, {"F": engine.nn.functional, "x": x, "y": y})
-        made.append((out.stride(), type(out.grad_fn).__name__, out.tolist()))
-
-    assert made[0][:2] == made[1][:2]
-    np.testing.assert_allclose(made[0][2], made[1][2], rtol=1e-4, atol=1e-5)
+    torch.manual_seed(0)
+    x, y = (torch.ones(*size).requires_grad_() for size in ((3, 4, 5), (2, 3, 4, 5)))
+    out = eval(code, {"F": torch.nn.functional, "x": x, "y": y})
+    return out.stride(), type(out.grad_fn).__name__, out

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import gradscope.runtime as ours
-from tests.runtime.engines import ENGINES, both, graph, rounded, torch
+from tests.runtime.answers.kept import as_pytorch_answered
+from tests.runtime.engines import ENGINES, answer, graph, torch
 
-pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 NETWORKS = (
     "nn.LSTM(3, 4)",
@@ -57,6 +58,7 @@ FEEDS = {
 }
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("feed", FEEDS)
 @pytest.mark.parametrize("code", NETWORKS)
@@ -79,6 +81,7 @@ HIDDEN = {
 }
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("code", HIDDEN)
 def test_they_go_on_from_a_hidden_state(code: str) -> None:
     nodes, numbers = trained(ours, code, HIDDEN[code], "float32")
@@ -130,13 +133,12 @@ rnn.pad_packed_sequence(rnn.pack_sequence([torch.arange(3), torch.arange(2)]), t
 rnn.pack_sequence([torch.arange(3)]).double().data.dtype"""
 
 
-@pytest.mark.parametrize("code", QUESTIONS.split("\n"))
-def test_they_answer_as_pytorchs(code: str) -> None:
-    found, expected = both(code.replace("rnn.", "nn.utils.rnn."))
-
-    assert rounded(found) == rounded(expected)
+@as_pytorch_answered({"nn/rnn": QUESTIONS.split("\n")}, tolerance=100)
+def test_they_answer_as_pytorchs(torch: Any, code: str) -> Any:
+    return answer(torch, code.replace("rnn.", "nn.utils.rnn."))
 
 
+@pytest.mark.torch
 def test_a_fused_layer_can_be_differentiated_twice() -> None:
     results = []
     for engine in ENGINES:

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from tests.runtime import oracle
+from tests.runtime.answers.kept import as_pytorch_answered
 from tests.runtime.engines import ENGINES
 
-pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 SELF, OTHERS = "m(x, x, x{})".format, "m(x, y, y{})".format
 HIDDEN = ", key_padding_mask=torch.tensor([[False] * 5, [False, False, False, True, True]])"
@@ -69,14 +70,12 @@ TRANSFORMERS = [
 ]
 
 
-@pytest.mark.parametrize(("code", "call"), ATTENTIONS + TRANSFORMERS)
-def test_results_and_gradients_are_pytorchs(code: str, call: str) -> None:
-    found, expected = (trained(engine, code, call) for engine in ENGINES)
+CALLS = {f"{code}: {call}": (code, call) for code, call in ATTENTIONS + TRANSFORMERS}
 
-    assert found[0] == expected[0]
-    assert found[1] == expected[1]
-    for mine, known in zip(found[2], expected[2], strict=True):
-        np.testing.assert_allclose(mine, known, rtol=1e-4, atol=1e-5)
+
+@as_pytorch_answered({"nn/transformers": CALLS})
+def test_results_and_gradients_are_pytorchs(torch: Any, asked: Any) -> Any:
+    return trained(torch, *asked)
 
 
 def trained(engine: Any, code: str, call: str) -> tuple[Any, Any, list[Any]]:
@@ -104,21 +103,16 @@ def inputs(engine: Any) -> dict[str, Any]:
     return {"torch": engine, "nn": engine.nn, **given}
 
 
-@pytest.mark.parametrize(("code", "call"), ATTENTIONS + TRANSFORMERS)
-def test_evaluation_without_gradients_is_pytorchs(code: str, call: str) -> None:
+@as_pytorch_answered({"nn/transformers_evaluated": CALLS})
+def test_evaluation_without_gradients_is_pytorchs(torch: Any, asked: Any) -> Any:
     """PyTorch then takes short ways, one of which leaves zeros where there is padding."""
-    results = []
-    for engine in ENGINES:
-        scope = inputs(engine)
-        scope["m"] = eval(code, scope).eval()
-        with engine.no_grad():
-            made = eval(call, scope)
-        outputs = [t for t in (made if isinstance(made, tuple) else (made,)) if t is not None]
-        results.append([(o.numpy(), tuple(o.stride())) for o in outputs])
-
-    for mine, known in zip(*results, strict=True):
-        np.testing.assert_allclose(mine[0], known[0], rtol=1e-4, atol=1e-5)
-        assert mine[1] == known[1]
+    code, call = asked
+    scope = inputs(torch)
+    scope["m"] = eval(code, scope).eval()
+    with torch.no_grad():
+        made = eval(call, scope)
+    outputs = [t for t in (made if isinstance(made, tuple) else (made,)) if t is not None]
+    return [(o, o.stride()) for o in outputs]
 
 
 REFUSED = """nn.MultiheadAttention(8, 3)
@@ -142,17 +136,14 @@ nn.Transformer(8, 2, 1, 1, 4)(x, x[:, :3])
 nn.Transformer(4, 2, 1, 1, 4)(x, x)"""
 
 
-@pytest.mark.parametrize("code", REFUSED.split("\n"))
-def test_what_they_refuse_is_pytorchs(code: str) -> None:
-    said = []
-    for engine in ENGINES:
-        with pytest.raises(Exception) as caught:
-            eval(code, inputs(engine))
-        said.append((type(caught.value).__name__, str(caught.value).partition("\n")[0]))
-
-    assert said[0] == said[1]
+@as_pytorch_answered({"nn/transformers_refused": REFUSED.split("\n")})
+def test_what_they_refuse_is_pytorchs(torch: Any, code: str) -> Any:
+    with pytest.raises(Exception) as caught:
+        eval(code, inputs(torch))
+    return type(caught.value).__name__, str(caught.value).partition("\n")[0]
 
 
+@pytest.mark.torch
 def test_what_is_not_computed_without_padding_is_said() -> None:
     said = []
     for engine in ENGINES:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-import gradscope.runtime as ours
-from tests.runtime.engines import graph, rounded, torch
+from tests.runtime.answers.kept import as_pytorch_answered
+from tests.runtime.engines import graph
 
-pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 SETUP = """
 U, P, Z = nn.utils, nn.utils.parametrizations, nn.utils.parametrize
@@ -36,7 +36,7 @@ def once(module):
 sym = Z.register_parametrization(nn.Linear(3, 3), 'weight', Symmetric())
 two = Z.register_parametrization(nn.Linear(3, 3), 'weight', Symmetric())
 Z.register_parametrization(two, 'weight', Doubled())
-import torch.nn.utils.prune as _
+__import__(torch.__name__ + '.nn.utils.prune')
 R = nn.utils.prune
 def pruned(prune, *args, times=1, **options):
     module = nn.Conv1d(4, 3, 2)
@@ -167,20 +167,9 @@ def plain(value: Any) -> Any:
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
         return [plain(item) for item in value]
-    return rounded(value.detach().tolist()) if hasattr(value, "detach") else value
+    return value.detach().tolist() if hasattr(value, "detach") else value
 
 
-@pytest.mark.parametrize("code", QUESTIONS.split("\n"))
-def test_they_answer_as_pytorchs(code: str) -> None:
-    found, expected = answer(ours, code), answer(torch, code)
-
-    assert found[0] == expected[0]
-    assert near(found[1]) == near(expected[1])
-
-
-def near(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: near(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [near(item) for item in value]
-    return round(value, 4) + 0.0 if isinstance(value, float) else value
+@as_pytorch_answered({"nn/utils": QUESTIONS.split("\n")}, tolerance=300)
+def test_they_answer_as_pytorchs(torch: Any, code: str) -> Any:
+    return answer(torch, code)

@@ -9,6 +9,7 @@ import pytest
 
 import gradscope.runtime as ours
 from gradscope.runtime.core import probe
+from tests.runtime.answers.kept import as_pytorch_answered
 
 OPTIMIZERS = """SGD(p, 0.1)
 SGD(p, 0.1, momentum=0.9)
@@ -28,7 +29,8 @@ NAdam(p, 0.01, weight_decay=0.1, decoupled_weight_decay=True)
 RAdam(p, 0.01, weight_decay=0.1, betas=(0.9, 0.9))
 ASGD(p, 0.01, t0=2, weight_decay=0.1)
 Rprop(p, 0.01)
-Adafactor(p, 0.01, weight_decay=0.1)"""
+Adafactor(p, 0.01, weight_decay=0.1)
+Muon([w for w in p if w.ndim == 2], 0.01)"""
 
 REFUSED = """SGD([], 0.1)
 SGD(p[0], 0.1)
@@ -64,11 +66,6 @@ SGD(p, 0.1).load_state_dict({'param_groups': [], 'state': {}})
 SGD(p, 0.1).load_state_dict({'param_groups': [{'params': [0, 1, 2]}], 'state': {}})"""
 
 
-@pytest.fixture
-def theirs() -> Any:
-    return pytest.importorskip("torch")
-
-
 def trained(engine: Any, code: str, steps: int = 5) -> Any:
     """A model and its optimizer after some steps."""
     engine.manual_seed(1)
@@ -83,64 +80,42 @@ def trained(engine: Any, code: str, steps: int = 5) -> Any:
     return model, optimizer
 
 
-@pytest.mark.torch
-@pytest.mark.parametrize("code", OPTIMIZERS.split("\n"))
-def test_an_optimizer_takes_pytorchs_steps(code: str, theirs: Any) -> None:
-    results = []
-    for engine in (ours, theirs):
-        model, optimizer = trained(engine, code)
-        states = optimizer.state_dict()["state"]
-        results.append(
-            {
-                "weights": [v for p in model.parameters() for v in p.detach().view(-1).tolist()],
-                "writes": [p._version for p in model.parameters()],
-                "states": {k: sorted(state) for k, state in states.items()},
-                "text": repr(optimizer),
-            }
-        )
-
-    assert results[0].pop("weights") == pytest.approx(results[1].pop("weights"), rel=1e-4, abs=1e-5)
-    assert results[0] == results[1]
+@as_pytorch_answered({"optim/steps": OPTIMIZERS.split("\n")})
+def test_an_optimizer_takes_pytorchs_steps(torch: Any, code: str) -> Any:
+    model, optimizer = trained(torch, code)
+    return {
+        "weights": list(model.parameters()),
+        "writes": [p._version for p in model.parameters()],
+        "states": {k: sorted(state) for k, state in optimizer.state_dict()["state"].items()},
+        "text": repr(optimizer),
+    }
 
 
-@pytest.mark.torch
-@pytest.mark.parametrize("maximize", [False, True])
-def test_sparse_adam_changes_the_rows_that_were_looked_up(maximize: bool, theirs: Any) -> None:
-    results = []
-    for engine in (ours, theirs):
-        engine.manual_seed(1)
-        table = engine.nn.Embedding(6, 3, sparse=True, padding_idx=1)
-        bags = engine.nn.EmbeddingBag(6, 3, sparse=True, mode="sum")
-        params = [table.weight, bags.weight]
-        optimizer = engine.optim.SparseAdam(params, lr=0.1, maximize=maximize)
-        for i in range(4):
-            optimizer.zero_grad()
-            looked_up = table(engine.tensor([0, 2, 2, i]))
-            summed = bags(engine.tensor([[i, 5]]))
-            (looked_up.pow(2).sum() + summed.exp().sum()).backward()
-            optimizer.step()
-        state = optimizer.state_dict()["state"]
-        found = [*params, *(p.grad.to_dense() for p in params)]
-        found += [state[nr][name] for nr in state for name in ("exp_avg", "exp_avg_sq")]
-        values = [v for each in found for v in each.detach().view(-1).tolist()]
-        results.append((values, [p._version for p in params], [state[nr]["step"] for nr in state]))
-
-    assert results[0][0] == pytest.approx(results[1][0], rel=1e-5, abs=1e-6)
-    assert results[0][1:] == results[1][1:]
+@as_pytorch_answered({"optim/sparse_adam": {"minimize": False, "maximize": True}})
+def test_sparse_adam_changes_the_rows_that_were_looked_up(torch: Any, maximize: bool) -> Any:
+    torch.manual_seed(1)
+    table = torch.nn.Embedding(6, 3, sparse=True, padding_idx=1)
+    bags = torch.nn.EmbeddingBag(6, 3, sparse=True, mode="sum")
+    params = [table.weight, bags.weight]
+    optimizer = torch.optim.SparseAdam(params, lr=0.1, maximize=maximize)
+    for i in range(4):
+        optimizer.zero_grad()
+        looked_up = table(torch.tensor([0, 2, 2, i]))
+        summed = bags(torch.tensor([[i, 5]]))
+        (looked_up.pow(2).sum() + summed.exp().sum()).backward()
+        optimizer.step()
+    state = optimizer.state_dict()["state"]
+    moments = [state[nr][name] for nr in state for name in ("exp_avg", "exp_avg_sq")]
+    steps = [state[nr]["step"] for nr in state]
+    return params, [p.grad.to_dense() for p in params], moments, steps, [p._version for p in params]
 
 
-@pytest.mark.torch
-@pytest.mark.parametrize("code", REFUSED.split("\n"))
-def test_an_optimizer_refuses_in_pytorchs_words(code: str, theirs: Any) -> None:
-    words = []
-    for engine in (ours, theirs):
-        p = [engine.nn.Parameter(engine.ones(2))]
-        scope = {"optim": engine.optim, "p": p, "torch": engine}
-        with pytest.raises((ValueError, TypeError, RuntimeError)) as refused:
-            eval(f"optim.{code}", scope)
-        words.append((refused.type, str(refused.value)))
-
-    assert words[0] == words[1]
+@as_pytorch_answered({"optim/refusals": REFUSED.split("\n")})
+def test_an_optimizer_refuses_in_pytorchs_words(torch: Any, code: str) -> Any:
+    p = [torch.nn.Parameter(torch.ones(2))]
+    with pytest.raises((ValueError, TypeError, RuntimeError)) as refused:
+        eval(f"optim.{code}", {"optim": torch.optim, "p": p, "torch": torch})
+    return refused.type.__name__, str(refused.value)
 
 
 @pytest.mark.parametrize("code", OPTIMIZERS.split("\n"))

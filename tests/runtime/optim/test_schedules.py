@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import gradscope.runtime as ours
+from tests.runtime.answers.kept import as_pytorch_answered
 
 SCHEDULES = """StepLR(o, 3)
 MultiStepLR(o, [2, 5, 5, 20])
@@ -103,20 +104,17 @@ def theirs() -> Any:
     return pytest.importorskip("torch")
 
 
-@pytest.mark.torch
-@pytest.mark.parametrize("kind", OPTIMIZERS)
-@pytest.mark.parametrize("code", SCHEDULES.split("\n"))
-def test_a_schedule_sets_pytorchs_rates(code: str, kind: str, theirs: Any) -> None:
-    found = []
-    for engine in (ours, theirs):
-        optimizer = optimizer_of(engine, kind)
-        try:
-            found.append(rates(optimizer, schedule_of(engine, optimizer, code)))
-        except ValueError as error:  # of a tensor's rate, for some
-            found.append([str(error)])
+CALLS = {f"{kind}, {code}": (kind, code) for kind in OPTIMIZERS for code in SCHEDULES.split("\n")}
 
-    exact = 1e-6 if kind == "tensor" else 1e-14
-    assert found[0] == pytest.approx(found[1], rel=exact)
+
+@as_pytorch_answered({"optim/rates": CALLS})
+def test_a_schedule_sets_pytorchs_rates(torch: Any, call: tuple[str, str]) -> Any:
+    kind, code = call
+    optimizer = optimizer_of(torch, kind)
+    try:
+        return rates(optimizer, schedule_of(torch, optimizer, code), 30)
+    except ValueError as error:  # of a tensor's rate, for some
+        return str(error)
 
 
 def plain(value: Any) -> Any:
@@ -163,17 +161,11 @@ def test_a_jump_to_an_epoch_uses_the_closed_form(code: str, theirs: Any) -> None
     assert found[:3] == [pytest.approx(one, rel=1e-14) for one in found[3:]]
 
 
-@pytest.mark.torch
-@pytest.mark.parametrize("code", REFUSED.split("\n"))
-def test_a_schedule_refuses_in_pytorchs_words(code: str, theirs: Any) -> None:
-    words = []
-    for engine in (ours, theirs):
-        optimizer = optimizer_of(engine)
-        with pytest.raises((ValueError, TypeError, KeyError)) as refused:
-            schedule_of(engine, optimizer, code)
-        words.append((refused.type, str(refused.value)))
-
-    assert words[0] == words[1]
+@as_pytorch_answered({"optim/schedules_refused": REFUSED.split("\n")})
+def test_a_schedule_refuses_in_pytorchs_words(torch: Any, code: str) -> Any:
+    with pytest.raises((ValueError, TypeError, KeyError)) as refused:
+        schedule_of(torch, optimizer_of(torch), code)
+    return refused.type.__name__, str(refused.value)
 
 
 WARNED = """s.step()
@@ -183,40 +175,30 @@ setattr(o, 'step', lambda: None); s.step()
 o.step(); s.step()"""
 
 
-@pytest.mark.torch
-@pytest.mark.parametrize("code", WARNED.split("\n"))
-def test_a_schedule_warns_in_pytorchs_words(code: str, theirs: Any) -> None:
-    words = []
-    for engine in (ours, theirs):
-        optimizer = optimizer_of(engine)
-        schedule = schedule_of(engine, optimizer, "StepLR(o, 2)")
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            exec(code, {"s": schedule, "o": optimizer, "setattr": setattr})
-        words.append([(one.category, str(one.message)) for one in caught])
-
-    assert words[0] == words[1]
+@as_pytorch_answered({"optim/schedules_warned": WARNED.split("\n")})
+def test_a_schedule_warns_in_pytorchs_words(torch: Any, code: str) -> Any:
+    optimizer = optimizer_of(torch)
+    schedule = schedule_of(torch, optimizer, "StepLR(o, 2)")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        exec(code, {"s": schedule, "o": optimizer, "setattr": setattr})
+    return [(one.category.__name__, str(one.message)) for one in caught]
 
 
-@pytest.mark.torch
-@pytest.mark.parametrize(
-    "options",
-    [
-        "patience=1",
-        "mode='max', cooldown=2, patience=0",
-        "factor=0.5, min_lr=0.2, patience=0",
-        "threshold_mode='abs', threshold=0.5, patience=0, min_lr=[0.1, 0.2]",
-    ],
+PLATEAUS = (
+    "patience=1",
+    "mode='max', cooldown=2, patience=0",
+    "factor=0.5, min_lr=0.2, patience=0",
+    "threshold_mode='abs', threshold=0.5, patience=0, min_lr=[0.1, 0.2]",
 )
-def test_a_plateau_lowers_the_rate_when_pytorchs_does(options: str, theirs: Any) -> None:
-    found = []
-    for engine in (ours, theirs):
-        optimizer = optimizer_of(engine)
-        schedule = schedule_of(engine, optimizer, f"ReduceLROnPlateau(o, {options})")
-        seen = []
-        for measure in (3, 2, 2, 2, 2, 1, 1, 1, 1, 1):
-            schedule.step(measure)
-            seen.append(schedule.get_last_lr())
-        found.append((seen, schedule.state_dict()))
 
-    assert found[0] == found[1]
+
+@as_pytorch_answered({"optim/plateaus": PLATEAUS})
+def test_a_plateau_lowers_the_rate_when_pytorchs_does(torch: Any, options: str) -> Any:
+    optimizer = optimizer_of(torch)
+    schedule = schedule_of(torch, optimizer, f"ReduceLROnPlateau(o, {options})")
+    seen = []
+    for measure in (3, 2, 2, 2, 2, 1, 1, 1, 1, 1):
+        schedule.step(measure)
+        seen.append(schedule.get_last_lr())
+    return seen, schedule.state_dict()

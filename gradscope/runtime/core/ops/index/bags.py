@@ -12,6 +12,7 @@ from gradscope.runtime.core.kernels.arrays import plain
 from gradscope.runtime.core.kernels.running.support import HALVES
 from gradscope.runtime.core.ops import FUNCTIONS, nn_function
 from gradscope.runtime.core.ops.index.sparse_tables import looked_up
+from gradscope.runtime.core.ops.words import no_derivative
 from gradscope.runtime.core.state.warned import warn
 from gradscope.runtime.core.tensors.making.sequences import arange
 
@@ -157,13 +158,9 @@ def _frequencies(indices, rows):
 
 def _to_factors(grads, weight, indices, result1, padding_idx):
     """The gradient of a bag with each of its rows."""
-    grad = grads[0]
-    kept = indices
-    if padding_idx >= 0:
-        return w._embedding_bag_per_sample_weights_backward(
-            grad, weight, indices, result1, padding_idx
-        )
-    return (w.index_select(grad, 0, result1) * w.index_select(weight, 0, kept)).sum(1)
+    return w._embedding_bag_per_sample_weights_backward(
+        grads[0], weight, indices, result1, padding_idx
+    )
 
 
 def _to_factors_past_padding(grad, weight, indices, bags, padding_idx):
@@ -220,14 +217,15 @@ _embedding_bag_backward = op(
     grad=_once("_embedding_bag_backward"),
     per_sample_weights=_once("_embedding_bag_backward"),
 )
+_never = no_derivative("_embedding_bag_per_sample_weights_backward")
 _embedding_bag_per_sample_weights_backward = op(
-    "EmbeddingBagPerSampleWeightsBackwardBackward0",
+    "NotImplemented",
     _to_factors_past_padding,
     UNKNOWN,
     INTERNAL,
     tensors("indices", "bags"),
-    grad=_once("_embedding_bag_per_sample_weights_backward"),
-    weight=_once("_embedding_bag_per_sample_weights_backward"),
+    grad=_never,
+    weight=_never,
 )
 family(globals())
 

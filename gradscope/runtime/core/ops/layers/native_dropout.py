@@ -58,7 +58,7 @@ native_dropout_backward = op(
     _scaled,
     UNKNOWN,
     INTERNAL,
-    grad_output=lambda grad, mask, scale: w.native_dropout_backward(grad, mask, scale),
+    grad_output=lambda grad, grad_output, mask, scale: w.native_dropout_backward(grad, mask, scale),
     mask=_unknown_mask,
 )
 family(globals())

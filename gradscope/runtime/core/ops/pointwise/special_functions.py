@@ -38,6 +38,7 @@ from gradscope.runtime.core.ops.words import (
     is_number,
     not_implemented,
     nothing,
+    on_arrays,
     without,
 )
 
@@ -175,6 +176,16 @@ special_zeta__default = op(
     self=not_implemented("zeta"),
     other=lambda grad, self, other: grad * -self * w.special_zeta(self + beside(self, 1.0), other),
 )
+
+
+def _zeta_slope(grad, self, other):
+    if on_arrays(other):
+        slope = tails.zeta(np.asarray(self + 1.0, other.dtype), other)
+    else:
+        slope = getattr(w, "special_zeta.self_scalar")(self + 1.0, other)
+    return grad * beside(grad, -self) * slope
+
+
 special_zeta__self_scalar = op(
     "SpecialZetaBackward1",
     lambda self, other: tails.zeta(np.asarray(self, other.dtype), other),
@@ -182,9 +193,7 @@ special_zeta__self_scalar = op(
     FLOATS,
     INTERNAL,
     numbers("self"),
-    other=lambda grad, self, other: (
-        grad * beside(grad, -self) * getattr(w, "special_zeta.self_scalar")(self + 1.0, other)
-    ),
+    other=_zeta_slope,
 )
 special_zeta__other_scalar = op(
     "SpecialZetaBackward2",

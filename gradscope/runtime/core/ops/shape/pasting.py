@@ -167,8 +167,8 @@ def _put(self, index, source, accumulate=False):
     return flat.reshape(self.shape)
 
 
-def _put_kept(grad, index, source_shape, accumulate):
-    return grad if accumulate else w.put(grad, index, zeros_of(grad, source_shape), False)
+def _put_kept(grad, index, source, accumulate):
+    return grad if accumulate else w.put(grad, index, zeros_of(grad, tuple(source.shape)), False)
 
 
 put = op(
