@@ -136,7 +136,11 @@ class Device(Row):
 
 @table("step")
 class Step(Row):
-    """One training step. `end` arrives later, as an amendment; NONE while it runs."""
+    """One training step: up to the end of an optimizer's step, or to `gradscope.step()`.
+
+    What follows the last step of an optimizer counts as one only if a backward begins in it; the
+    row is there all the same. `end` arrives later, as an amendment; NONE while it runs.
+    """
 
     id: int
     number: int = 0
