@@ -26,6 +26,8 @@ class Paused:
 
     def __init__(self, paused: NativeProbe) -> None:
         self._paused = paused
+        self.saw_backward = False
+        """Since it was last set to False: a stretch with a backward is a step."""
 
     def clock(self) -> int:
         return 0
@@ -35,6 +37,9 @@ class Paused:
 
     def phase_end(self) -> None:
         self._paused.phase_end()
+
+    def task_begin(self, *args: Any) -> None:
+        self.saw_backward = True
 
     def span_begin(self, name: str) -> int:
         return self._paused.span_begin(name)

@@ -74,9 +74,11 @@ class Recording:
         self._before: Any = None
         self._cost = 0
         self._left_out = {"unwanted": 0, "dropped": 0}  # steps: not asked for; for want of room
-        self._paused = False
         self._ends = SuddenEnds(self)
         self._pulse: Pulse | None = None
+        self._leaving = ""  # why the step under way is left out, or what is left of it
+        self._cut = False  # it was recorded up to the end of a backward
+        self._stand_in: Paused | None = None  # while paused
 
     def start(self) -> Recording:
         """Watch from here on."""
@@ -148,9 +150,15 @@ class Recording:
             self._put(key, value)
         if session.unfinished:
             self._put("unfinished", session.unfinished)
-        for why, steps in self._left_out.items():
+        for why, before in self._left_out.items():
+            steps = before + self._leaves_a_step(why)
             if steps:
                 self._put(why, {"steps": steps})
+
+    def _leaves_a_step(self, why: str) -> bool:
+        """Whether what is under way is being left out for this reason, and is a step so far."""
+        paused = self._stand_in
+        return paused is not None and why == self._leaving and (self._cut or paused.saw_backward)
 
     def _let_go(self) -> None:
         atexit.unregister(self.stop)
@@ -207,10 +215,15 @@ class Recording:
         if session is None:
             return
         session.flush_if_due()
+        if self._leaving:  # only now is it known to have been a step: see analysis/steps.py
+            self._left_out[self._leaving] += 1
+        self._leaving, self._cut = "", False
+        if self._stand_in is not None:
+            self._stand_in.saw_backward = False
         wanted = options.steps is None or options.steps[0] <= number <= options.steps[1]
         if wanted and self._has_room(session):
-            if self._paused:
-                self._paused = False
+            if self._stand_in is not None:
+                self._stand_in = None
                 probe.watch(session.probe)
         else:
             self._pause(session, "dropped" if wanted else "unwanted")
@@ -221,7 +234,8 @@ class Recording:
         if session is None:
             return
         session.flush_if_due()
-        if not self._paused and not self._has_room(session):
+        if self._stand_in is None and not self._has_room(session):
+            self._cut = True
             self._pause(session, "dropped")
 
     def _has_room(self, session: Session) -> bool:
@@ -230,13 +244,13 @@ class Recording:
 
     def _pause(self, session: Session, why: str) -> None:
         """Leave out this step, or what is left of it."""
-        self._left_out[why] += 1
-        if not self._paused:
-            self._paused = True
+        self._leaving = why
+        if self._stand_in is None:
+            self._stand_in = Paused(session.probe)
             session.flush()
             if session.probe.look is not None:
                 session.probe.look.forget()
-            probe.watch(Paused(session.probe), calls=False)
+            probe.watch(self._stand_in, calls=False)
 
     def _meta(self, start: int) -> None:
         from gradscope import __version__

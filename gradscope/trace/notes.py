@@ -21,7 +21,8 @@ def notes_of(trace: Trace) -> Iterator[str]:
         recovered = f"{events} events recovered, {trace.lost} bytes lost"
         yield f"truncated: {recovered}; {_after_the_cut(trace)}"
     if steps := _count(trace, "dropped", "steps"):
-        yield f"dropped: {steps} {'step was' if steps == 1 else 'steps were'} not recorded"
+        were = "step was" if steps == 1 else "steps were"
+        yield f"dropped: {steps} {were} not recorded, or not to the end"
     if dropped := dropped_rows(trace):
         shown = ", ".join(f"{name} {rows}" for name, rows in dropped.items())
         yield f"dropped: {sum(dropped.values())} rows were not recorded ({shown})"
