@@ -12,8 +12,14 @@ from types import ModuleType
 from typing import Any
 
 _CORE = "gradscope.runtime.core.autograd"
+_BELOW = "gradscope.runtime._C._autograd"
 _HOMES = {
+    "SavedTensor": _BELOW,
+    "_calculate_shape": f"{_CORE}.engine.roots",
     "_force_original_view_tracking": f"{__name__}.grad_mode",
+    "_functions": "",
+    "_pop_saved_tensors_default_hooks": _BELOW,
+    "_push_saved_tensors_default_hooks": _BELOW,
     "_unsafe_preserve_version_counter": f"{__name__}.grad_mode",
     "BackwardCFunction": f"{__name__}.function",
     "Function": f"{__name__}.function",
@@ -36,6 +42,7 @@ _HOMES = {
     "inference_mode": f"{__name__}.grad_mode",
     "is_grad_enabled": f"{_CORE}.modes.grad_mode",
     "is_multithreading_enabled": f"{_CORE}.modes.grad_mode",
+    "is_view_replay_enabled": f"{_CORE}.modes.grad_mode",
     "no_grad": f"{__name__}.grad_mode",
     "profiler": "",
     "set_detect_anomaly": f"{__name__}.anomaly_mode",
@@ -49,6 +56,8 @@ __all__ = sorted(name for name in _HOMES if not name.startswith("_"))  # noqa: P
 
 def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
+    if name == "torch":  # some programs take it from here
+        return import_module("gradscope.runtime")
     if home is None:
         from gradscope.runtime.core.errors.missing import no_module_attribute
 

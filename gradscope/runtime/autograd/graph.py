@@ -17,7 +17,7 @@ from gradscope.runtime.core.autograd.hooks.saving import (
 from gradscope.runtime.core.autograd.modes.grad_mode import enable_grad
 from gradscope.runtime.core.errors.engine.in_place import not_tensors
 from gradscope.runtime.core.errors.engine.starting import edge_without_grad
-from gradscope.runtime.core.graph.node import Node
+from gradscope.runtime.core.graph.node_interface import Node
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.core.tensors.views.in_place import count_told_write
@@ -43,9 +43,9 @@ __all__ = [
 class GradientEdge(NamedTuple):
     """The place in the graph where a tensor's gradient arrives, without the tensor."""
 
-    node: Node
+    node: Any
     output_nr: int
-    ownership_token: Node | None = None  # a node that keeps the graph alive, as PyTorch needs it
+    ownership_token: Any = None  # a node that keeps the graph alive, as PyTorch needs it
 
 
 def get_gradient_edge(tensor: Any) -> GradientEdge:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradscope.runtime.core.autograd.engine.engine import engine
+from gradscope.runtime._C._engine import _EngineBase as ImperativeEngine
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 
@@ -16,7 +16,7 @@ class VariableMeta(type):
 class Variable(metaclass=VariableMeta):
     """`Variable(tensor, requires_grad=True)` gives a tensor; every tensor is an instance."""
 
-    _execution_engine = engine
+    _execution_engine = ImperativeEngine()
 
     def __new__(cls, data: Any = None, requires_grad: bool = False) -> Any:
         made = data.detach()

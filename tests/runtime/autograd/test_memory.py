@@ -254,3 +254,60 @@ def test_a_parameter_counts_the_writes_to_what_it_was_made_of(torch: Any) -> Non
     data.add_(1)
 
     assert (parameter.tolist(), parameter._version, parameter._is_view()) == ([1.0, 1.0], 1, False)
+
+
+def test_a_parameter_set_to_fewer_elements_takes_gradients_of_its_new_size(torch: Any) -> None:
+    x = torch.nn.Parameter(torch.ones(4))
+    for size in (3, 2):
+        with torch.no_grad():
+            x.set_(x[1:])
+            x.grad = None
+        torch.cat((x, x)).sum().backward()
+        assert x.grad.tolist() == [2.0] * size
+
+
+def test_a_leaf_that_was_set_is_another_to_graphs_made_before(torch: Any) -> None:
+    x = leaf(torch, 1.0, 2.0)
+    edge = torch.autograd.graph.get_gradient_edge(x)
+    out = x.clone()
+    with torch.no_grad():
+        x.set_(torch.ones(2, dtype=torch.float64))
+
+    assert torch.autograd.grad(out.sum(), edge, retain_graph=True)[0].tolist() == [1.0, 1.0]
+    assert "to not have been used in the graph" in raises(
+        RuntimeError, lambda: torch.autograd.grad(out.sum(), x)
+    )
+
+
+def test_resizing_to_the_size_it_has_is_no_write(torch: Any) -> None:
+    x = torch.ones(3)
+    x.resize_((1, 3))
+    x.resize_((1, 3))
+    assert x._version == 1
+    x.resize_as_(torch.ones(2, 2))
+    x.resize_as_(torch.ones(2, 2))
+    assert x._version == 2
+
+
+def test_without_grad_mode_a_leaf_hands_out_its_array(torch: Any) -> None:
+    x = leaf(torch, 1.0)
+    with torch.no_grad():
+        assert x.numpy().tolist() == [1.0]
+    assert raises(RuntimeError, x.numpy).startswith("Can't call numpy() on Tensor that requires")
+
+
+def test_a_view_that_lost_its_history_is_shown_without_one(torch: Any) -> None:
+    x = torch.ones(1, requires_grad=True)
+    with torch.no_grad():
+        view = x[:]
+        view *= 2
+
+    assert repr(view) == "tensor([2.], grad_fn=<Invalid>)"
+
+
+def test_an_unpack_hook_may_give_back_the_very_tensor(torch: Any) -> None:
+    x, constant = leaf(torch, 2.0), torch.ones(1, dtype=torch.float64)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        y = x * constant
+
+    assert y.grad_fn._saved_other is constant

@@ -452,3 +452,41 @@ def test_there_are_no_states_of_other_devices(torch: Any) -> None:
     parts(torch).set_device_states([], [])
     assert parts(torch).DefaultDeviceType.get_device_type() == "cpu"
     assert len(parts(torch).noop_context_fn()) == 2
+
+
+@BOTH
+@pytest.mark.parametrize("enabled", [False, True])
+def test_the_second_run_casts_as_the_first_did(
+    torch: Any, use_reentrant: bool, enabled: bool
+) -> None:
+    found: list[Any] = []
+
+    def product(x: Any, y: Any) -> Any:
+        found.append((torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")))
+        return torch.mm(x, y)
+
+    x = torch.ones(2, 2, requires_grad=True)
+    with torch.autocast("cpu", enabled=enabled, dtype=torch.bfloat16):
+        loss = parts(torch).checkpoint(product, x, x, use_reentrant=use_reentrant).sum()
+    with torch.autocast("cpu", enabled=not enabled, dtype=torch.float16):
+        loss.backward()
+
+    assert found == [(enabled, torch.bfloat16)] * 2
+    assert x.grad.tolist() == [[4.0, 4.0], [4.0, 4.0]]
+
+
+def test_what_needs_no_gradient_comes_back_as_the_very_tensor(torch: Any) -> None:
+    found: list[Any] = []
+
+    def forward(ctx: Any, x: Any, y: Any) -> Any:
+        ctx.save_for_backward(y)
+        return x * 2
+
+    def backward(ctx: Any, grad: Any) -> Any:
+        found.extend(ctx.saved_tensors)
+        return grad * 2, None
+
+    mine, constant = function(torch, forward, backward), torch.ones(1)
+    parts(torch).checkpoint(mine.apply, leaf(torch, 1.0), constant, use_reentrant=False).backward()
+
+    assert found[0] is constant

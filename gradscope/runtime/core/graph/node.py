@@ -137,9 +137,11 @@ class Node:
         if self._saved and self.releases:
             self._saved = None
 
-    def __call__(self, *grads: Any) -> Any:
+    def __call__(self, *grads: Any, **named: Any) -> Any:
         from gradscope.runtime.core.autograd.engine.run_by_hand import call_node
 
+        if named:
+            raise TypeError("keyword arguments are not supported")
         return call_node(self, grads)
 
     def __lt__(self, other: object) -> bool:
@@ -219,6 +221,9 @@ class OpNode(Node):
 
     __slots__ = ()
     op: ClassVar[Operation]
+
+    def __new__(cls, *_: Any, **__: Any) -> Any:
+        raise TypeError(f"cannot create '{cls.__name__}' instances")
 
 
 def operation_name(node: Node) -> str:

@@ -267,3 +267,12 @@ class _Layout:
             return [np.asarray(part) for part in array]
         edge = self.options.edgeitems
         return [np.asarray(part) for part in (*array[:edge], *array[-edge:])]
+
+
+def name_of_node(tensor: Any) -> str | None:
+    """What is shown as a tensor's history; None for a leaf."""
+    try:
+        node = tensor.grad_fn
+    except RuntimeError:  # a view without history whose base was written to since: it has none now
+        return "Invalid"
+    return None if node is None else type(node).__name__

@@ -12,6 +12,7 @@ from gradscope.runtime.core.autograd.engine.roots import backward
 from gradscope.runtime.core.autograd.modes.grad_mode import enable_grad, no_grad
 from gradscope.runtime.core.errors.engine.checkpoints import partial, without_gradient
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+from gradscope.runtime.utils.checkpoint.autocast_state import AutocastState
 from gradscope.runtime.utils.checkpoint.random_state import RandomState
 
 
@@ -48,6 +49,7 @@ class CheckpointFunction(Function):
         check_backward_validity(args)
         ctx.run_function = run_function
         ctx.random_state = RandomState(preserve=preserve_rng_state)
+        ctx.autocast_state = AutocastState()
         ctx.others = [None if isinstance(value, Tensor) else value for value in args]
         ctx.places = [i for i, value in enumerate(args) if isinstance(value, Tensor)]
         ctx.save_for_backward(*(args[i] for i in ctx.places))
@@ -62,7 +64,7 @@ class CheckpointFunction(Function):
         for place, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
             inputs[place] = tensor
         leaves = detach_variable(tuple(inputs))
-        with ctx.random_state.again(), enable_grad():
+        with ctx.random_state.again(), ctx.autocast_state.again(), enable_grad():
             made = ctx.run_function(*leaves)
         outputs = made if isinstance(made, tuple | list) else (made,)
         roots = [

@@ -27,6 +27,7 @@ from gradscope.runtime.core.errors.engine import checkpoints as errors
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors.saved.saved_variable import save_input, unpack_tensor
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+from gradscope.runtime.utils.checkpoint.autocast_state import AutocastState
 from gradscope.runtime.utils.checkpoint.random_state import RandomState
 from gradscope.runtime.utils.checkpoint.switches import GraphExecGroup
 
@@ -94,6 +95,7 @@ class Region:
         self.kwargs = kwargs
         self.how = how
         self.random_state = RandomState(preserve=how.preserve_rng_state)
+        self.autocast_state = AutocastState()
         self.args = [
             (True, save_input(value, state)) if isinstance(value, Tensor) else (False, value)
             for value in args
@@ -155,6 +157,7 @@ class Region:
             saved_tensors_hooks(_Refill(self, run), _as_it_is),
             enable_grad(),
             self.random_state.again(),
+            self.autocast_state.again(),
             self.how.contexts[1],
         ):
             self.function(*args, **self.kwargs)

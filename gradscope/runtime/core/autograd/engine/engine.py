@@ -170,6 +170,7 @@ class Engine:
         """Take nodes from this thread's queue until `task` has nothing left to do."""
         heap = state.queue.heap
         before = (state.task, state.node, state.grad_enabled)
+        hooks, state.saved_hooks = state.saved_hooks, [*state.saved_hooks]
         state.reentrant_depth += 1
         run, owner = evaluate_function, None
         try:
@@ -197,6 +198,10 @@ class Engine:
             state.reentrant_depth -= 1
             state.task, state.node, state.grad_enabled = before
             state.context = 0
+            if state.saved_hooks != hooks:  # what a node pushes or pops holds in its backward only
+                state.saved_hooks = hooks
+                state.refresh()
+            state.saved_hooks = hooks
 
     def fail(self, task: GraphTask, node: Node, error: BaseException) -> None:
         if task.error is None:

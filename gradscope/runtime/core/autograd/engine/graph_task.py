@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from gradscope.runtime.core.state.thread import ThreadState, local
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 DEPTH = 1 << 65
 """Above every sequence number, so that the deeper of two graph tasks goes first."""
+
+
+_next_number = count().__next__
 
 
 class Capture:
@@ -71,6 +75,7 @@ class GraphTask:
         "lock",
         "modes",
         "not_ready",
+        "number",
         "outstanding_tasks",
         "owner",
         "parent",
@@ -93,6 +98,7 @@ class GraphTask:
         reentrant_depth: int,
         cpu_ready_queue: ReadyQueue,
     ) -> None:
+        self.number = _next_number()
         self.keep_graph = keep_graph
         self.create_graph = create_graph
         self.accumulate_grad = accumulate_grad

@@ -58,7 +58,7 @@ def run_backward(
     roots = _listed(tensors)
     seeds = _seeds(roots, _listed(grad_tensors, len(roots)))
     try:
-        _run(
+        run(
             roots,
             seeds,
             wanted,
@@ -111,7 +111,7 @@ def grad(
     if is_grads_batched:
         found = _one_by_one(roots, seeds, wanted, **how)
     else:
-        found = _run(roots, seeds, wanted, accumulate_grad=False, **how)
+        found = run(roots, seeds, wanted, accumulate_grad=False, **how)
     if materialize_grads:
         found = [
             _zeros(x, requires_grad=create_graph) if gradient is None else gradient
@@ -142,7 +142,7 @@ def _one_by_one(
     def vjp(*rows: Any) -> Sequence[Any]:
         nonlocal left
         left -= 1  # only the last run may free what is saved
-        return _run(
+        return run(
             roots,
             rows,
             wanted,
@@ -202,6 +202,13 @@ def _layout(root: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
     if not isinstance(root, Tensor):
         raise errors.output_type()
     return root._array.shape, root._array.dtype
+
+
+def _calculate_shape(output: Any, grad: Any, is_grads_batched: bool) -> tuple[Any, Any]:
+    """The shapes of an output and of a gradient for it, which are to be equal."""
+    if is_grads_batched and _is_edge(output):
+        raise RuntimeError("Batched grads are not supported with GradientEdge")
+    return Size(_layout(output)[0]), grad.shape[1:] if is_grads_batched else grad.shape
 
 
 def _device(root: Any) -> Any:
@@ -277,7 +284,7 @@ def _wanted_edge(wanted: Any) -> tuple[Node, int]:
     return made, 0
 
 
-def _run(
+def run(
     roots: Sequence[Any],
     seeds: Sequence[Any],
     inputs: Sequence[Any],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from gradscope.runtime.core.graph.node import Node
@@ -12,6 +13,8 @@ def call_node(node: Node, grads: tuple[Any, ...]) -> Any:
     from gradscope.runtime.core.autograd.engine.validate import apply
     from gradscope.runtime.core.autograd.hooks.hooks import run_post_hooks, run_pre_hooks
 
+    check_arguments(grads, len(node.input_metadata))
+
     extra = node._extra
     values: Any = list(grads)
     if extra is not None and extra.pre_hooks:
@@ -20,3 +23,14 @@ def call_node(node: Node, grads: tuple[Any, ...]) -> Any:
     if extra is not None and extra.post_hooks:
         results = run_post_hooks(None, node, extra.post_hooks, results, values, False)
     return results[0] if len(results) == 1 else tuple(results)
+
+
+def check_arguments(given: Sequence[Any], count: int) -> None:
+    """Refuse what is called with another number of tensors, or with something else."""
+    from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+
+    if len(given) != count:
+        raise TypeError(f"expected {count} arguments, got {len(given)} instead")
+    for index, each in enumerate(given):
+        if each is not None and not isinstance(each, Tensor):
+            raise TypeError(f"argument {index} is not a Variable")

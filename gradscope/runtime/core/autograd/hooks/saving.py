@@ -19,16 +19,32 @@ class saved_tensors_hooks:  # noqa: N801  (PyTorch's names, here and below)
         self.unpack_hook = unpack_hook
 
     def __enter__(self) -> None:
-        state = local.state
-        if state.disabled_saved_hooks is not None:
-            raise errors.saved_hooks_disabled(state.disabled_saved_hooks)
-        state.saved_hooks.append((self.pack_hook, self.unpack_hook))
-        state.refresh()
+        push(self.pack_hook, self.unpack_hook)
 
     def __exit__(self, *error: object) -> None:
-        state = local.state
-        state.saved_hooks.pop()
-        state.refresh()
+        pop()
+
+
+def push(pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
+    """Let all that this thread saves from now on go through these."""
+    state = local.state
+    if state.disabled_saved_hooks is not None:
+        raise errors.saved_hooks_disabled(state.disabled_saved_hooks)
+    state.saved_hooks.append((pack_hook, unpack_hook))
+    state.refresh()
+
+
+def pop() -> None:
+    """Take the last hooks away again."""
+    state = local.state
+    state.saved_hooks.pop()
+    state.refresh()
+
+
+def top() -> Any:
+    """The last (pack, unpack), or None."""
+    hooks = local.state.saved_hooks
+    return hooks[-1] if hooks else None
 
 
 class save_on_cpu(saved_tensors_hooks):  # noqa: N801
@@ -52,17 +68,22 @@ class save_on_cpu(saved_tensors_hooks):  # noqa: N801
 @contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     """Refuse saved-tensor hooks inside, with this message."""
+    before = local.state.disabled_saved_hooks
+    disable(error_message)
+    try:
+        yield
+    finally:
+        local.state.disabled_saved_hooks = before
+
+
+def disable(error_message: str, *, fail_if_non_empty: bool = True) -> None:
+    """Refuse saved-tensor hooks from now on."""
     if not isinstance(error_message, str):
         raise TypeError(
             "_saved_tensors_hooks_disable(): incompatible function arguments. The following "
             "argument types are supported:\n    (error_message: str)"
         )
     state = local.state
-    if state.saved_hooks:
+    if state.saved_hooks and fail_if_non_empty:
         raise errors.saved_hooks_disabled(error_message)
-    before = state.disabled_saved_hooks
     state.disabled_saved_hooks = error_message
-    try:
-        yield
-    finally:
-        state.disabled_saved_hooks = before

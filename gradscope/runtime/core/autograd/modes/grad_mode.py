@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator
 from typing import Any, Self
 
 from gradscope.runtime.core.state.thread import local
+from gradscope.runtime.core.state.warned import warn
 
 
 class Decorating:
@@ -24,6 +25,13 @@ class Decorating:
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         if inspect.isclass(function):
+            warn(
+                "Decorating classes is deprecated and will be disabled in future versions. You "
+                "should only decorate functions or methods. To preserve the current behavior of "
+                "class decoration, you can directly decorate the `__init__` method and nothing "
+                "else.",
+                FutureWarning,
+            )
             function.__init__ = self(function.__init__)  # type: ignore[method-assign]
             return function
         if inspect.isgeneratorfunction(function):
@@ -228,6 +236,10 @@ class _force_original_view_tracking(Decorating):  # noqa: N801
 
     def clone(self) -> Any:
         return _force_original_view_tracking(self.mode)
+
+
+def is_view_replay_enabled() -> bool:
+    return bool(local.state.view_replay)
 
 
 class _unsafe_preserve_version_counter(Decorating):  # noqa: N801

@@ -73,7 +73,7 @@ def resize_(self, *size, memory_format=None):
     wanted = sizes(size)
     if wanted != self._array.shape:
         _laid(self, self.untyped_storage(), wanted, _rows(wanted), self.storage_offset())
-    count_write(self, resize___default.op)
+        count_write(self, resize___default.op)
     if here is not None:
         here.wrote(resize___default.op, (self,), self, None, begin, state)
     return self
@@ -112,6 +112,8 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
             " * (torch.Storage source)"
         )
     count_write(self, set___default.op)
+    if self._meta is not None:
+        self._meta.accumulator = None  # it would take gradients of the sizes before
     node = None
     if any(edges):
         node = new(NotImplemented)

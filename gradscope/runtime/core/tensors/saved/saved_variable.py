@@ -269,7 +269,9 @@ def _unhooked(saved: SavedVariable, node: Any) -> TensorType:
 
 
 def _with_history(value: Any, saved: SavedVariable, node: Any) -> Any:
-    """A tensor on what was unpacked, with the history of what was packed."""
+    """A tensor on what was unpacked, with the history of what was packed, if that had one."""
+    if saved.nr is None and saved.edge is None and saved.fw_grad is None:
+        return value
     made = Tensor.from_array(value._array)
     made._storage, made._versions = value._storage, value._versions
     if saved.nr is not None:

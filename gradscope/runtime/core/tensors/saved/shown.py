@@ -59,9 +59,9 @@ class SavedTensor:
         value = self._value()
         return None if value is None else unpack_tensor(self._node, _plain(value), self._slot)
 
-    def register_hooks(self, pack_hook: Any, unpack_hook: Any) -> None:
-        """Let what is kept here go through these, once."""
-        if not (callable(pack_hook) and callable(unpack_hook)):
+    def register_hooks(self, *hooks: Any) -> None:
+        """Let what is kept here go through these (pack, unpack), once."""
+        if len(hooks) != 2 or not all(map(callable, hooks)):
             raise TypeError(
                 "register_hooks(): incompatible function arguments. The following argument types "
                 "are supported:\n    (pack_hook: Callable, unpack_hook: Callable)"
@@ -74,7 +74,7 @@ class SavedTensor:
         if value.hooks is not None:
             raise errors.saved_hooks_twice()
         self._node.extra()  # so that its run is told in words, and the hook in it
-        value.pack_again((pack_hook, unpack_hook))
+        value.pack_again(hooks)
 
     def _as_variable(self, tensor: Any) -> SavedVariable:
         """Keep the value in a way that can be packed."""

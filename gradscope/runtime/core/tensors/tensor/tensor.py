@@ -26,6 +26,7 @@ from gradscope.runtime.core.tensors.saved import saved_variable as saved
 from gradscope.runtime.core.tensors.tensor.assigned_grad import check_grad
 from gradscope.runtime.core.tensors.tensor.autograd_meta import AutogradMeta, ViewMeta
 from gradscope.runtime.core.tensors.tensor.geometry import Geometry
+from gradscope.runtime.core.tensors.tensor.old_fields import OldFields
 from gradscope.runtime.core.tensors.tensor.overriding import leave_alone, overrides
 from gradscope.runtime.core.tensors.tensor.sharing import Sharing
 from gradscope.runtime.core.tensors.tensor.values import Values
@@ -34,7 +35,7 @@ from gradscope.runtime.core.tensors.views.views import edge_of, share, view_edge
 from gradscope.runtime.core.tensors.wrapping import wrap
 
 
-class Tensor(Geometry, Sharing, Values):
+class Tensor(Geometry, OldFields, Sharing, Values):
     """A multi-dimensional array that remembers how it was made.
 
     `_edge` is the (node, output number) of an operation's result, None for leaves and for views,
@@ -248,22 +249,6 @@ class Tensor(Geometry, Sharing, Values):
         return None if self._meta is None else self._meta.name
 
     @property
-    def _backward_hooks(self) -> Any:
-        return None if self._meta is None else self._meta.hooks
-
-    @_backward_hooks.setter
-    def _backward_hooks(self, hooks: Any) -> None:
-        self.meta().hooks = hooks
-
-    @property
-    def _post_accumulate_grad_hooks(self) -> Any:
-        return None if self._meta is None else self._meta.post_accumulate_hooks
-
-    @_post_accumulate_grad_hooks.setter
-    def _post_accumulate_grad_hooks(self, hooks: Any) -> None:
-        self.meta().post_accumulate_hooks = hooks
-
-    @property
     def data(self) -> Tensor:
         made: Tensor = alias_of(self, Tensor)
         made._versions = None
@@ -340,13 +325,13 @@ class Tensor(Geometry, Sharing, Values):
 
         cls = builtin_type(self)
         plain = cls is Tensor or cls.__torch_function__ is leave_alone
-        tangent = fw_grad(self)
+        tangent, node_name = fw_grad(self), printing.name_of_node(self)
         return printing.format_tensor(
             self._array,
             class_name="tensor" if plain else cls.__name__,
             dtype=self.dtype,
-            requires_grad=self.requires_grad and self.grad_fn is None,
-            grad_fn_name=None if self.grad_fn is None else builtin_type(self.grad_fn).__name__,
+            requires_grad=self.requires_grad and node_name is None,
+            grad_fn_name=node_name,
             device=str(self.device),
             tangent=None if tangent is None else f"{tangent}",
         )

@@ -51,7 +51,7 @@ class Values:
             read(self)
         if not force and self.device is not CPU:
             raise numpy_on_device(self.device, self)
-        if not force and self.requires_grad:
+        if not force and self.requires_grad and local.state.grad_enabled:
             raise numpy_with_grad(self)
         if self._array.dtype.kind == "V":
             raise TypeError(f"Got unsupported ScalarType {self.dtype.scalar_name}")

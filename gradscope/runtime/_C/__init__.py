@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
+from gradscope.runtime._C import _autograd, _functions
+from gradscope.runtime._C._engine import _EngineBase as _ImperativeEngine
+from gradscope.runtime.autograd import forward_ad
+from gradscope.runtime.autograd.forward_ad import _is_fwd_grad_enabled
+from gradscope.runtime.autograd.graph import increment_version as _increment_version
+from gradscope.runtime.core.autograd.engine.under_way import (
+    current_autograd_node as _current_autograd_node,
+    current_graph_task_id as _current_graph_task_id,
+    execution_order as _current_graph_task_execution_order,
+    will_engine_execute_node as _will_engine_execute_node,
+)
+from gradscope.runtime.core.autograd.modes import grad_mode
+from gradscope.runtime.core.autograd.modes.grad_mode import is_grad_enabled
 from gradscope.runtime.core.dispatch.operators.calls import (
     excluded,
     included as _IncludeDispatchKeyGuard,
@@ -35,18 +49,31 @@ __all__ = [
     "DispatchKeySet",
     "_AutoDispatchBelowAutograd",
     "_ExcludeDispatchKeyGuard",
+    "_ImperativeEngine",
     "_IncludeDispatchKeyGuard",
+    "_WeakTensorRef",
     "_after_autograd_keyset",
+    "_autograd",
+    "_current_autograd_node",
+    "_current_graph_task_execution_order",
+    "_current_graph_task_id",
     "_disabled_torch_function_impl",
     "_dispatch_dump_table",
     "_dispatch_has_kernel_for_dispatch_key",
     "_dispatch_keys",
     "_dispatch_tls_local_exclude_set",
     "_dispatch_tls_local_include_set",
+    "_functions",
+    "_increment_version",
+    "_is_fwd_grad_enabled",
     "_is_torch_function_enabled",
     "_is_torch_function_mode_enabled",
     "_len_torch_dispatch_stack",
     "_len_torch_function_stack",
+    "_set_fwd_grad_enabled",
+    "_set_grad_enabled",
+    "_will_engine_execute_node",
+    "is_grad_enabled",
     "parse_schema",
 ]
 
@@ -97,6 +124,31 @@ def _len_torch_function_stack() -> int:
 
 def _len_torch_dispatch_stack() -> int:
     return len(local.state.dispatch_modes)
+
+
+def _set_grad_enabled(enabled: Any) -> None:
+    if not isinstance(enabled, bool):
+        kind = type(enabled).__name__
+        raise TypeError(
+            f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {kind}"
+        )
+    grad_mode.set_grad_enabled(enabled)
+
+
+def _set_fwd_grad_enabled(enabled: Any) -> None:
+    if not isinstance(enabled, bool):
+        raise TypeError(f"enabled must be a bool (got {type(enabled).__name__})")
+    forward_ad._set_fwd_grad_enabled(enabled)
+
+
+class _WeakTensorRef:
+    """Remembers a tensor without keeping it alive, to be asked whether it still is."""
+
+    def __init__(self, tensor: Any) -> None:
+        self._reference = weakref.ref(tensor)
+
+    def expired(self) -> bool:
+        return self._reference() is None
 
 
 def __getattr__(name: str) -> Any:
