@@ -54,6 +54,7 @@ from gradscope.runtime.core.state.default_generator import (
     seed as seed,
     set_rng_state as set_rng_state,
 )
+from gradscope.runtime.core.state.handlers import run_between_operations
 from gradscope.runtime.core.state.settings import (
     are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
     compile as compile,
@@ -209,6 +210,8 @@ LATE_FUNCTIONS = {
         "signal.classic",
     ),
 }
+
+run_between_operations()
 
 
 def __getattr__(name: str) -> Any:
