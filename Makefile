@@ -3,10 +3,12 @@
 #   PYTHON=python3.12       which interpreter makes the virtual environment
 #   VENV=.venv-3.12         where it is (a path without spaces, inside the checkout)
 #   WORKERS=4               how many processes run the tests
+#   TIMES=500               how many times as long `make search` looks as `make test` does
 #   ARGS='tests/trace -x'   what else pytest, the benchmarks or the demo are told
 
 VENV ?= .venv
 WORKERS ?= auto
+TIMES ?= 20
 ARGS ?=
 BIN = $(VENV)/bin
 
@@ -17,7 +19,7 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/$(VENV)/cache/numba
 unexport PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo test answers check format-check lint types imports format bench docs wheel fresh clean
+.PHONY: help setup setup-dev demo test answers search check format-check lint types imports format bench docs wheel fresh clean
 
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' Makefile
@@ -37,6 +39,9 @@ test: setup-dev ## run the tests
 answers: ## ask PyTorch again what the tests keep of it; review the diff
 	@sh tools/venv.sh dev torch samples
 	$(BIN)/python -m pytest -q -m "answers and torch" --update-answers $(ARGS)
+
+search: setup-dev ## look longer, and elsewhere each time, for programs and values that go wrong
+	GRADSCOPE_SEARCH=$(TIMES) $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal -m search $(ARGS)
 
 check: test format-check lint types imports ## the tests, and everything else that must hold
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Generator
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 
-import hypothesis
 import pytest
+
+from tests import searching
 
 # One thread per test process: the tests already run side by side.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -17,10 +20,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 for _name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "PAGER"):
     os.environ.pop(_name, None)
 
-# A shared machine pauses at will, so no deadlines; in CI the examples are the same in every run.
-hypothesis.settings.register_profile("here", deadline=None)
-hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, database=None)
-hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "here")
+searching.set_up()
 
 _REQUIRE_TORCH = os.environ.get("GRADSCOPE_REQUIRE_TORCH", "") not in {"", "0"}
 _HAS_TORCH = find_spec("torch") is not None
@@ -37,6 +37,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="rewrite the golden files with what came out; review them in the diff",
     )
+    parser.addoption(
+        "--sample",
+        metavar="NAME",
+        help="of samples of operations only this one (mul-3), or only this operation's (mul)",
+    )
 
 
 def pytest_configure() -> None:
@@ -47,7 +52,24 @@ def pytest_configure() -> None:
         raise pytest.UsageError(message)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What Hypothesis draws is a search without further ado."""
+    for item in items:
+        if getattr(getattr(item, "function", None), "is_hypothesis_test", False):
+            item.add_marker(pytest.mark.search)
+
+
+@cache
+def _seed_only_what_is_there(torch: ModuleType) -> None:
+    """PyTorch notes all frames that seed devices which may yet come: 4 ms a call."""
+    for kind in (torch.cuda, torch.xpu, torch.mtia):
+        if not kind.is_available():
+            kind.manual_seed_all = lambda seed: None
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    if "gradscope" not in str(getattr(sys.modules.get("torch"), "__file__", "gradscope")):
+        _seed_only_what_is_there(sys.modules["torch"])
     if item.get_closest_marker("torch") is not None and not _HAS_TORCH:
         pytest.skip("compares with PyTorch, which is not installed: tools/venv.sh dev torch")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 import gradscope.runtime as torch
 from gradscope.record.hot.compiled.functions import Functions
@@ -25,6 +25,7 @@ from gradscope.trace.run import Trace
 from gradscope.trace.schema import Edge, Node, Op, Saved
 from gradscope.trace.spec import check
 from tests.programs import Program, outcome, programs
+from tests.searching import searching
 
 WORDS = st.integers(-(2**40), 2**40)
 
@@ -220,7 +221,7 @@ def told(trace: Trace) -> list[object]:
     return made
 
 
-@settings(max_examples=100)
+@searching(100)
 @given(programs())
 def test_both_twins_note_the_same(program: Program) -> None:
     found = []

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import gradscope.runtime as torch
 from gradscope.record.hot.compiled.functions import Functions
@@ -19,6 +19,7 @@ from gradscope.trace.codec import load, save
 from gradscope.trace.run import Trace
 from gradscope.trace.spec import check
 from tests.programs import Program, outcome, programs
+from tests.searching import searching
 
 
 @pytest.fixture(autouse=True, scope="module", params=["in Python", "compiled"])
@@ -37,7 +38,7 @@ def recorded(program: Program) -> tuple[Trace, dict[str, object]]:
     return recording.trace(), seen
 
 
-@settings(max_examples=150)
+@searching(150)
 @given(programs())
 def test_every_trace_keeps_every_rule(program: Program) -> None:
     trace, _ = recorded(program)
@@ -45,7 +46,7 @@ def test_every_trace_keeps_every_rule(program: Program) -> None:
     assert check(trace) == []
 
 
-@settings(max_examples=100)
+@searching(100)
 @given(programs())
 def test_watching_changes_nothing_a_program_can_see(program: Program) -> None:
     alone = outcome(torch, program)
@@ -54,7 +55,7 @@ def test_watching_changes_nothing_a_program_can_see(program: Program) -> None:
     assert repr(seen) == repr(alone)
 
 
-@settings(max_examples=100)
+@searching(100)
 @given(programs())
 def test_a_trace_tells_the_graph_that_next_functions_shows(program: Program) -> None:
     trace, seen = recorded(program)
@@ -93,7 +94,7 @@ def walked(trace: Trace, root: int) -> list[object]:
     return found
 
 
-@settings(max_examples=50)
+@searching(50)
 @given(programs())
 def test_hooks_are_told_as_often_as_they_are_called(program: Program) -> None:
     trace, seen = recorded(program)
@@ -108,7 +109,7 @@ def test_hooks_are_told_as_often_as_they_are_called(program: Program) -> None:
     assert kinds[schema.HookKind.UNPACK] == heard["unpack"]
 
 
-@settings(max_examples=50)
+@searching(50)
 @given(programs())
 def test_a_trace_of_a_program_survives_the_file(program: Program) -> None:
     with TemporaryDirectory() as folder:

@@ -6,7 +6,7 @@ import json
 import warnings
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import HealthCheck, given, strategies as st
 
 from gradscope.analysis.report import inspect
 from gradscope.analysis.selection import Selection
@@ -27,6 +27,7 @@ from gradscope.trace import schema
 from gradscope.trace.build import trace_of
 from gradscope.trace.run import Trace
 from tests.render.test_timeline import text_of
+from tests.searching import searching
 from tests.strategies import tables, traces
 
 READ_TOGETHER = (
@@ -47,9 +48,7 @@ READ_TOGETHER = (
 together = st.tuples(*map(tables, READ_TOGETHER)).map(
     lambda lists: trace_of(*(row for each in lists for row in each))
 )
-PATIENT = settings(
-    max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
+PATIENT = searching(40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 @given(trace=traces() | together, options=st.builds(

@@ -12,7 +12,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from gradscope.analysis.selection import Selection
 from gradscope.errors import MissingProgramError, RenderingError, UsageError
@@ -27,6 +27,7 @@ from gradscope.scene.picture import GraphScene
 from gradscope.trace.run import Trace
 from tests.example_traces import mean_of_squares, nan_in_backward, shared_weight, two_layers
 from tests.render.hostile import NAMES, named, names
+from tests.searching import searching
 
 needs_dot = pytest.mark.skipif(
     shutil.which("dot") is None, reason="Graphviz's dot is not installed: apt-get install graphviz"
@@ -194,7 +195,7 @@ def test_png_and_pdf_are_what_they_say() -> None:
 
 
 @given(names)
-@settings(max_examples=50)
+@searching(50)
 def test_whatever_a_program_names_json_says_it(name: str) -> None:
     trace = named(name)
     scene = graph_scene(trace, ALL_DETAILS)

@@ -11,11 +11,12 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from gradscope.runtime.core.kernels.random import random
 from gradscope.runtime.core.kernels.running.support import LARGE, fast
 from gradscope.runtime.core.state.generator import Generator
+from tests.searching import searching
 
 FLOATS = ["float32", "float64", "float16", "bfloat16"]
 SIZES = [0, 1, 7, 15, 16, 17, 31, 32, 1000]
@@ -253,7 +254,7 @@ CALLS: list[Callable[[Twins, int], None]] = [
 
 
 @pytest.mark.torch
-@settings(max_examples=50, deadline=None)
+@searching(50)
 @given(
     st.integers(0, 2**64 - 1),
     st.lists(st.tuples(st.integers(0, len(CALLS) - 1), st.integers(0, 40)), max_size=12),

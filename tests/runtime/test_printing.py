@@ -7,7 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as npst
 
 from gradscope.runtime.core.dtypes import dtypes
@@ -18,6 +18,7 @@ from gradscope.runtime.core.tensors.printing import (
     get_printoptions,
     printoptions,
 )
+from tests.searching import searching
 
 INF, NAN = float("inf"), float("nan")
 
@@ -108,7 +109,7 @@ SHAPES = npst.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=7)
 
 
 @pytest.mark.torch
-@settings(max_examples=300, deadline=None)
+@searching(300)
 @given(st.data(), st.sampled_from(DTYPES), SHAPES)
 def test_any_array_prints_as_pytorchs(data: st.DataObject, dtype: Any, shape: Any) -> None:
     array = data.draw(npst.arrays(dtype, shape))
@@ -116,7 +117,7 @@ def test_any_array_prints_as_pytorchs(data: st.DataObject, dtype: Any, shape: An
 
 
 @pytest.mark.torch
-@settings(max_examples=300, deadline=None)
+@searching(300)
 @given(
     st.integers(0, 99),
     st.tuples(*[st.integers(1, 12)] * 3),

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import gradscope.runtime as ours
 from gradscope.record.recorder import record
 from gradscope.trace.spec import check
 from tests.programs import Program, outcome, programs
 from tests.runtime.engines import same, torch
+from tests.searching import searching
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
-EXAMPLES = int(os.environ.get("GRADSCOPE_DEVICE_PROGRAMS", "150"))
 
-
-@settings(max_examples=EXAMPLES)
+@searching(100)
 @given(programs())
 def test_a_program_on_a_device_does_what_it_does_on_pytorch(program: Program) -> None:
     """All nodes run on the device's thread, in the order in which they run on PyTorch's."""
@@ -30,7 +27,7 @@ def test_a_program_on_a_device_does_what_it_does_on_pytorch(program: Program) ->
         assert same(found[key], wanted[key]), (key, found[key], wanted[key])
 
 
-@settings(max_examples=EXAMPLES)
+@searching(100)
 @given(programs())
 def test_the_trace_of_a_program_on_a_device_keeps_every_rule(program: Program) -> None:
     with record() as recording, ours.device("sim:1"):

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 
 import gradscope.runtime as ours
 from tests.programs import Program, outcome, programs
 from tests.runtime.engines import same, torch
+from tests.searching import searching
 
 pytestmark = pytest.mark.torch
 
-EXAMPLES = int(os.environ.get("GRADSCOPE_PROGRAMS", "300"))
-
 
 @pytest.mark.filterwarnings("ignore")
-@settings(max_examples=EXAMPLES, deadline=None)
+@searching(200)
 @given(programs())
 def test_a_program_does_what_it_does_on_pytorch(program: Program) -> None:
     """Values, gradients, graphs, errors, what hooks hear, and the order in which nodes run."""

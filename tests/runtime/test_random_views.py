@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import gradscope.runtime as ours
 from tests.runtime.engines import torch
+from tests.searching import searching
 from tests.view_programs import Program, alike, at_fault, outcome, programs
 
 pytestmark = pytest.mark.torch
 
-EXAMPLES = int(os.environ.get("GRADSCOPE_PROGRAMS", "300"))
-
 
 @pytest.mark.filterwarnings("ignore")
-@settings(max_examples=EXAMPLES, deadline=None)
+@searching(200)
 @given(programs())
 def test_a_program_of_views_does_what_it_does_on_pytorch(program: Program) -> None:
     wanted = outcome(torch, program)

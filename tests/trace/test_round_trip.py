@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from gradscope.trace.build import trace_of
 from gradscope.trace.codec import decode, encode, load, save
@@ -32,6 +32,7 @@ from gradscope.trace.schema import (
 )
 from gradscope.trace.writer import FileWriter, MemoryWriter, Writer
 from tests.example_traces import mean_of_squares, two_layers
+from tests.searching import searching
 from tests.strategies import KINDS, cells, traces
 
 NOW = (VERSION, MINOR)
@@ -39,7 +40,7 @@ ENDINGS = ["trace.json", "trace.json.gz", "trace.json.zst"]
 
 
 @given(traces())
-@settings(max_examples=100)
+@searching(100)
 def test_decoding_an_encoded_trace_gives_it_back(trace: Trace) -> None:
     decoded = decode(encode(trace))
 
@@ -291,7 +292,7 @@ def test_columns_left_out_get_their_defaults(tmp_path: Path) -> None:
 
 
 @given(st.data())
-@settings(max_examples=60)
+@searching(60)
 def test_however_rows_are_spread_over_blocks_and_windows_the_trace_is_the_same(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:

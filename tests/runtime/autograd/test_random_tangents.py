@@ -10,15 +10,17 @@ import numpy as np
 import pytest
 
 from tests.runtime.autograd.both import runtime
+from tests.searching import TIMES
 
 pytestmark = [
     pytest.mark.torch,
+    pytest.mark.search,
     # PyTorch compiles some jvps when the first dual tensor is made.
     pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated"),
 ]
 
 SHAPES = ((2, 3), (3,), (2, 1), (), (3, 2), (1, 3))
-ROUNDS, PROGRAMS = 12, 25
+ROUNDS, PROGRAMS = 4 * TIMES, 50
 
 
 def method(name: str, *arguments: Any) -> Callable[..., Any]:

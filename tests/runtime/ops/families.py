@@ -49,8 +49,10 @@ def reals(sample: Sample) -> list[bool]:
     return [isinstance(given, Real) and sample.grad for given in sample.inputs]
 
 
-def asked_of(cases: Iterable[Case]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a question about a sample on both engines a test for each family of samples."""
+def asked_of(
+    cases: Iterable[Case], *, on_both: bool = True
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a question about a sample, on both engines, a test for each family of samples."""
     families: dict[str, list[Case]] = {}
     for name, case in cases:
         sample = case[0] if isinstance(case, tuple) else case
@@ -60,7 +62,7 @@ def asked_of(cases: Iterable[Case]) -> Callable[[Callable[..., None]], Callable[
         @pytest.mark.parametrize("family", sorted(families))
         def test(family: str, request: pytest.FixtureRequest) -> None:
             chosen = request.config.getoption("--sample")
-            engines = oracle.ours(), oracle.theirs()
+            engines = (oracle.ours(), oracle.theirs()) if on_both else ()
             cases = [case for case in families[family] if is_chosen(case[0], chosen)]
             ask(lambda *case: question(*case, *engines), cases)
 

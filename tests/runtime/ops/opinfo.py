@@ -19,7 +19,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -405,7 +404,7 @@ def _differentiated(info: Any) -> Any:
 def tally(
     name: str, dtypes: tuple[str, ...] = ALL, *, variants: bool = True, at_most: int | None = None
 ) -> Tally:
-    """All samples of an operator, or of each dtype the first few."""
+    """All samples of an operator, or of each dtype a few."""
     made = Tally(name, database.tiers().get(name, 0))
     for info in database.entries()[name]:
         try:
@@ -422,11 +421,24 @@ def tally(
     return made
 
 
+def spread(given: Iterator[Any], at_most: int | None) -> Iterator[tuple[int, Any]]:
+    """All with their numbers; or some: the first, the second, the fourth, the eighth …"""
+    import torch
+
+    for number, sample in enumerate(given):
+        if at_most is None or (number + 1).bit_count() == 1:
+            yield number, sample
+        else:  # the next one is drawn as if this one had been run
+            torch.default_generator.manual_seed(1)
+        if at_most is not None and (number + 1) >> (at_most - 1):
+            return
+
+
 def _tally_dtype(
     made: Tally, info: Any, dtype: Any, variants: bool, at_most: int | None = None
 ) -> None:
     kind = str(dtype).removeprefix("torch.")
-    for number, sample in enumerate(islice(samples(info, dtype), at_most)):
+    for number, sample in spread(samples(info, dtype), at_most):
         where = f"{info.variant_test_name or ''} {kind} #{number}".strip()
         problem = None
         try:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections import Counter
 from typing import Any
 
@@ -11,29 +9,27 @@ import pytest
 
 from tests.runtime import oracle
 from tests.runtime.ops import database
+from tests.runtime.ops.families import (
+    CALLS,
+    DIFFERENTIABLE,
+    REFUSED,
+    asked_of,
+    operation_of,
+    reals,
+)  # fmt: skip
 from tests.runtime.ops.seconds import first, second
 from tests.runtime.oracle import SAMPLES, WRONG, Engine, Real, Sample, Wrong
-
-for _module in pkgutil.iter_modules(importlib.import_module("tests.runtime.ops.samples").__path__):
-    importlib.import_module(f"tests.runtime.ops.samples.{_module.name}")
 
 pytestmark = [
     pytest.mark.torch,
     pytest.mark.filterwarnings("ignore"),  # PyTorch's own deprecations
 ]
 
-CALLS = [
-    pytest.param(sample, id=f"{name}-{i}")
-    for name, given in sorted(SAMPLES.items())
-    for i, sample in enumerate(given)
-]
 WRITES = [
-    pytest.param(sample, id=f"{name}-{i}")
-    for name, given in sorted(SAMPLES.items())
-    for i, sample in enumerate(given)
-    if name.partition(".")[0].endswith("_") and not name.endswith("__")
+    (name, sample)
+    for name, sample in CALLS
+    if operation_of(name).partition(".")[0].endswith("_") and not operation_of(name).endswith("__")
 ]
-DIFFERENTIABLE = [p for p in CALLS if p.values[0].grad]
 # Operations whose gradients PyTorch makes of other nodes; the numbers are the same.
 OTHER_NODES = frozenset(
     [
@@ -121,29 +117,10 @@ OTHER_NODES = frozenset(
 SIGNS_ARE_FREE = frozenset(f"Linalg{name}Backward0" for name in ("Eig", "Eigh", "Qr", "Svd"))
 """Nodes of decompositions whose vectors each LAPACK turns as it likes."""
 SAME_NODES_AGAIN = [
-    p
-    for p in DIFFERENTIABLE
-    if p.values[0].order > 1 and str(p.id).rpartition("-")[0] not in OTHER_NODES
+    (name, sample)
+    for name, sample in DIFFERENTIABLE
+    if sample.order > 1 and operation_of(name) not in OTHER_NODES
 ]
-REFUSED = [
-    pytest.param(call, id=f"{name}-{i}")
-    for name, given in sorted(WRONG.items())
-    for i, call in enumerate(given)
-]
-
-
-@pytest.fixture(scope="module")
-def ours() -> Engine:
-    return oracle.ours()
-
-
-@pytest.fixture(scope="module")
-def theirs() -> Engine:
-    return oracle.theirs()
-
-
-def reals(sample: Sample) -> list[bool]:
-    return [isinstance(given, Real) and sample.grad for given in sample.inputs]
 
 
 def both(
@@ -154,7 +131,7 @@ def both(
     return ours.run(sample, arrays, wanted), theirs.run(sample, copies, wanted)
 
 
-@pytest.mark.parametrize("sample", CALLS)
+@asked_of(CALLS)
 def test_the_result_is_pytorchs(sample: Sample, ours: Engine, theirs: Engine) -> None:
     arrays = oracle.arrays_for(sample, "float64")
 
@@ -163,7 +140,7 @@ def test_the_result_is_pytorchs(sample: Sample, ours: Engine, theirs: Engine) ->
     oracle.assert_same(found.result, expected.result, sample.tolerance, "result")
 
 
-@pytest.mark.parametrize("sample", WRITES)
+@asked_of(WRITES)
 def test_writes_are_counted_as_pytorch_counts_them(
     sample: Sample, ours: Engine, theirs: Engine
 ) -> None:
@@ -174,7 +151,7 @@ def test_writes_are_counted_as_pytorch_counts_them(
     assert [o._version for o in found.outputs] == [o._version for o in expected.outputs]
 
 
-@pytest.mark.parametrize("sample", DIFFERENTIABLE)
+@asked_of(DIFFERENTIABLE)
 def test_the_graph_is_pytorchs(sample: Sample, ours: Engine, theirs: Engine) -> None:
     arrays = oracle.arrays_for(sample, "float64")
 
@@ -187,7 +164,7 @@ def test_the_graph_is_pytorchs(sample: Sample, ours: Engine, theirs: Engine) -> 
     assert_same_saved(found, expected)
 
 
-@pytest.mark.parametrize("sample", [p for p in DIFFERENTIABLE if sum(reals(p.values[0])) > 1])
+@asked_of(case for case in DIFFERENTIABLE if sum(reals(case[1])) > 1)
 def test_what_one_gradient_alone_needs_is_pytorchs(
     sample: Sample, ours: Engine, theirs: Engine
 ) -> None:
@@ -221,19 +198,19 @@ def assert_same_saved(found: oracle.Run, expected: oracle.Run) -> None:
                 oracle.assert_same(*pair, 1.0, where)
 
 
-@pytest.mark.parametrize("sample", DIFFERENTIABLE)
+@asked_of(DIFFERENTIABLE)
 def test_gradients_are_pytorchs(sample: Sample, ours: Engine, theirs: Engine) -> None:
     compare_gradients(sample, ours, theirs, oracle.arrays_for(sample, "float64"))
 
 
-@pytest.mark.parametrize("sample", [p for p in DIFFERENTIABLE if p.values[0].strided])
+@asked_of(case for case in DIFFERENTIABLE if case[1].strided)
 def test_memory_layout_changes_nothing(sample: Sample, ours: Engine, theirs: Engine) -> None:
     arrays = [oracle.strided(array) for array in oracle.arrays_for(sample, "float64", seed=1)]
 
     compare_gradients(sample, ours, theirs, arrays)
 
 
-@pytest.mark.parametrize("sample", DIFFERENTIABLE)
+@asked_of(DIFFERENTIABLE)
 def test_gradients_in_single_precision_are_pytorchs(
     sample: Sample, ours: Engine, theirs: Engine
 ) -> None:
@@ -252,7 +229,7 @@ def compare_gradients(sample: Sample, ours: Engine, theirs: Engine, arrays: list
     )
 
 
-@pytest.mark.parametrize("sample", [p for p in DIFFERENTIABLE if p.values[0].order > 1])
+@asked_of(case for case in DIFFERENTIABLE if case[1].order > 1)
 def test_second_gradients_are_pytorchs(sample: Sample, ours: Engine, theirs: Engine) -> None:
     arrays = oracle.arrays_for(sample, "float64")
 
@@ -262,7 +239,7 @@ def test_second_gradients_are_pytorchs(sample: Sample, ours: Engine, theirs: Eng
     oracle.assert_same(ours_second, theirs_second, sample.tolerance, "second gradient")
 
 
-@pytest.mark.parametrize("sample", SAME_NODES_AGAIN)
+@asked_of(SAME_NODES_AGAIN)
 def test_gradients_are_made_of_pytorchs_nodes(sample: Sample, ours: Engine, theirs: Engine) -> None:
     arrays = oracle.arrays_for(sample, "float64")
 
@@ -275,14 +252,7 @@ def nodes_behind(grads: Any) -> Counter[str]:
     return Counter(name for name, _ in oracle.graph_of([g for g in grads if g is not None]))
 
 
-@pytest.mark.parametrize(
-    ("sample", "dtype"),
-    [
-        pytest.param(p.values[0], dtype, id=f"{p.id}-{dtype}")
-        for p in CALLS
-        for dtype in p.values[0].dtypes
-    ],
-)
+@asked_of((name, (sample, dtype)) for name, sample in CALLS for dtype in sample.dtypes)
 def test_other_dtypes_give_what_pytorch_gives(
     sample: Sample, dtype: str, ours: Engine, theirs: Engine
 ) -> None:
@@ -300,9 +270,7 @@ def test_other_dtypes_give_what_pytorch_gives(
     oracle.assert_same(found.result, expected.result, sample.tolerance, "result")
 
 
-@pytest.mark.parametrize(
-    "sample", [p for p in DIFFERENTIABLE if "complex128" in p.values[0].dtypes]
-)
+@asked_of(case for case in DIFFERENTIABLE if "complex128" in case[1].dtypes)
 def test_gradients_of_complex_numbers_are_pytorchs(
     sample: Sample, ours: Engine, theirs: Engine
 ) -> None:
@@ -320,7 +288,7 @@ def test_gradients_of_complex_numbers_are_pytorchs(
     oracle.assert_same(grads, known, sample.tolerance, "gradient")
 
 
-@pytest.mark.parametrize("call", REFUSED)
+@asked_of(REFUSED)
 def test_wrong_calls_are_refused_in_pytorchs_words(
     call: Wrong, ours: Engine, theirs: Engine
 ) -> None:

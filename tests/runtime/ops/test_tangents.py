@@ -5,8 +5,6 @@ Where PyTorch has no forward derivative, what it finds by differentiating its ba
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable
 from typing import Any
 
@@ -14,10 +12,9 @@ import numpy as np
 import pytest
 
 from tests.runtime import oracle
-from tests.runtime.oracle import SAMPLES, Engine, Real, Run, Sample
-
-for _module in pkgutil.iter_modules(importlib.import_module("tests.runtime.ops.samples").__path__):
-    importlib.import_module(f"tests.runtime.ops.samples.{_module.name}")
+from tests.runtime.ops import families
+from tests.runtime.ops.families import asked_of, operation_of
+from tests.runtime.oracle import Engine, Real, Run, Sample
 
 pytestmark = [
     pytest.mark.torch,
@@ -35,32 +32,16 @@ OTHERWISE |= {
 }  # fmt: skip
 # Neither engine knows a tangent of these.
 OTHERWISE |= {"_ctc_loss-0", "_weight_norm-0"}
-DIFFERENTIABLE = [
-    pytest.param(sample, id=f"{name}-{i}")
-    for name, given in sorted(SAMPLES.items())
-    for i, sample in enumerate(given)
-    if sample.grad and f"{name}-{i}" not in OTHERWISE
-]
+DIFFERENTIABLE = [case for case in families.DIFFERENTIABLE if case[0] not in OTHERWISE]
 # PyTorch takes the factors it keeps of these for constants: they have no tangent and no history.
 CONSTANT_FACTORS = ("linalg.solve", "linalg.tensorsolve", "linalg.det", "linalg.slogdet", "det-",
                     "slogdet", "logdet")  # fmt: skip
 TWICE = [
-    p
-    for p in DIFFERENTIABLE
-    if p.values[0].order > 1
-    and (not str(p.id).startswith(CONSTANT_FACTORS) or "triangular" in str(p.id))
+    (name, sample)
+    for name, sample in DIFFERENTIABLE
+    if sample.order > 1 and (not name.startswith(CONSTANT_FACTORS) or "triangular" in name)
 ]
-COMPLEX = [p for p in DIFFERENTIABLE if "complex128" in p.values[0].dtypes]
-
-
-@pytest.fixture(scope="module")
-def ours() -> Engine:
-    return oracle.ours()
-
-
-@pytest.fixture(scope="module")
-def theirs() -> Engine:
-    return oracle.theirs()
+COMPLEX = [case for case in DIFFERENTIABLE if "complex128" in case[1].dtypes]
 
 
 def layout(tensor: Any) -> list[tuple[int, int]]:
@@ -154,19 +135,19 @@ def compare(sample: Sample, ours: Engine, theirs: Engine, arrays: list[Any]) -> 
     oracle.assert_same(found, expected, sample.tolerance * doubt, "tangent")
 
 
-@pytest.mark.parametrize("sample", DIFFERENTIABLE)
+@asked_of(DIFFERENTIABLE)
 def test_tangents_are_pytorchs(sample: Sample, ours: Engine, theirs: Engine) -> None:
     compare(sample, ours, theirs, oracle.arrays_for(sample, "float64"))
 
 
-@pytest.mark.parametrize("sample", [p for p in DIFFERENTIABLE if p.values[0].strided])
+@asked_of(case for case in DIFFERENTIABLE if case[1].strided)
 def test_tangents_lie_as_their_tensors_do(sample: Sample, ours: Engine, theirs: Engine) -> None:
     arrays = [oracle.strided(array) for array in oracle.arrays_for(sample, "float64", seed=1)]
 
     compare(sample, ours, theirs, arrays)
 
 
-@pytest.mark.parametrize("sample", COMPLEX)
+@asked_of(COMPLEX)
 def test_tangents_of_complex_numbers_are_pytorchs(
     sample: Sample, ours: Engine, theirs: Engine
 ) -> None:
@@ -179,7 +160,7 @@ def test_tangents_of_complex_numbers_are_pytorchs(
     compare(sample, ours, theirs, arrays)
 
 
-@pytest.mark.parametrize("sample", TWICE)
+@asked_of(TWICE)
 def test_gradients_have_tangents(sample: Sample, ours: Engine, theirs: Engine) -> None:
     compare_second(forward_over_reverse, sample, ours, theirs)
 
@@ -190,9 +171,7 @@ CONSTANT_MOMENTS = {"layer_norm", "native_layer_norm", "batch_norm", "native_bat
 }
 
 
-@pytest.mark.parametrize(
-    "sample", [p for p in TWICE if str(p.id).rpartition("-")[0] not in CONSTANT_MOMENTS]
-)
+@asked_of(case for case in TWICE if operation_of(case[0]) not in CONSTANT_MOMENTS)
 def test_tangents_have_gradients(sample: Sample, ours: Engine, theirs: Engine) -> None:
     compare_second(reverse_over_forward, sample, ours, theirs)
 
