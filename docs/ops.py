@@ -27,8 +27,8 @@ so are the graph behind it (names of nodes and edges), the gradient, and the gra
 gradient.
 
 The tiers say how often ordinary programs use an operation; the first matters most. *Generated* by
-`python docs/ops.py`; the tests try a few samples of the first two tiers again, and `make search` all
-of them. To look at one operation, with its writes in place, `out=` and refusals besides:
+`python docs/ops.py`; the tests try a few samples of the first two tiers again, and `make search`
+all of them. To look at one operation, with its writes in place, `out=` and refusals besides:
 `python -m tests.runtime.ops.opinfo add`.
 """
 COLUMNS = ("operation", "node", "passed", "share", "what differs")
