@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import mmap
+import gc
+import sys
 from collections.abc import Callable
 from enum import IntEnum
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 
 from gradscope.runtime.core.devices.devices import NO_ACCELERATOR
 from gradscope.runtime.core.state.warned import warn_once
+from gradscope.runtime.core.tensors.memory.shared import mapping_of, shared_storage
 from gradscope.runtime.core.tensors.memory.storage import (
     Storage,
     elements,
@@ -18,6 +20,9 @@ from gradscope.runtime.core.tensors.memory.storage import (
     root_of,
     strided,
 )
+
+HELD = 4
+"""How often memory is referred to that one tensor is on, and its storage, and who looks at it."""
 
 
 class DLDeviceType(IntEnum):
@@ -80,22 +85,14 @@ class Sharing:
         return bool(self.device.type == "cpu")
 
     def is_shared(self) -> bool:
-        """Whether a forked process sees what is written here."""
-        return _mapping(self._array) is not None
+        """Whether other processes see what is written here."""
+        return mapping_of(self._array) is not None
 
     def share_memory_(self) -> Any:
-        """Move to memory that forked processes share. Views made before stay where they were."""
-        if self.is_shared():
-            return self
-        storage = self.untyped_storage()
-        bytes = storage.bytes()
-        shared = np.frombuffer(mmap.mmap(-1, max(len(bytes), 1)), np.uint8)[: len(bytes)]
-        shared[:] = bytes
-        array = self._array
-        offset = offset_of(array, storage)
-        moved = Storage(shared, storage.device)
-        self._array = strided(moved, array.dtype, array.shape, elements(array), offset)
-        self._storage = moved
+        """Move to memory that processes share, with all tensors that share it with this one."""
+        if not self.is_shared():
+            storage = self.untyped_storage()
+            _move(storage, [self, *_others(storage.array, self)])
         return self
 
     def pin_memory(self, device: Any = None) -> Any:
@@ -156,8 +153,26 @@ def _as_large(array: Any, shape: tuple[int, ...]) -> Any:
     return np.broadcast_to(array, shape)
 
 
-def _mapping(array: Any) -> Any:
-    """The shared mapping under an array, if that is where its memory is."""
-    base: Any = root_of(array).base
-    base = getattr(base, "obj", base)
-    return base if isinstance(base, mmap.mmap) else None
+def _move(storage: Storage, tensors: list[Any]) -> None:
+    """Let all tensors on this memory be on shared memory with the same numbers."""
+    bytes = storage.bytes()
+    old, new = Storage(storage.array), shared_storage(len(bytes), storage.device)
+    new.bytes()[:] = bytes
+    for tensor in tensors:
+        array = tensor._array
+        place = offset_of(array, old)
+        tensor._array = strided(new, array.dtype, array.shape, elements(array), place)
+        if tensor._storage is not None:
+            tensor._storage.array = new.array
+    storage.array = new.array
+
+
+def _others(root: Any, tensor: Any) -> list[Any]:
+    """The other tensors on this memory, if anybody else holds it at all."""
+    if sys.getrefcount(root) <= HELD:
+        return []
+    return [
+        each
+        for each in gc.get_objects()
+        if issubclass(type(each), Sharing) and each is not tensor and root_of(each._array) is root
+    ]
