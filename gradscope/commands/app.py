@@ -10,7 +10,13 @@ import typer
 
 from gradscope import __version__
 from gradscope.arguments import QuickGroup
-from gradscope.commands import running, views
+from gradscope.commands.check import check
+from gradscope.commands.info import info
+from gradscope.commands.inspect import inspect
+from gradscope.commands.render import render
+from gradscope.commands.timeline import timeline
+from gradscope.commands.trace import trace
+from gradscope.commands.warmup import warmup
 
 app = typer.Typer(
     name="gradscope",
@@ -35,9 +41,7 @@ def _gradscope(
         raise typer.Exit
 
 
-for _view in (views.render, views.timeline, views.inspect, views.check, views.info):
+for _view in (render, timeline, inspect, check, info):
     app.command()(_view)
-app.command(context_settings={"allow_interspersed_args": False}, no_args_is_help=True)(
-    running.trace
-)
-app.command()(running.warmup)
+app.command(context_settings={"allow_interspersed_args": False}, no_args_is_help=True)(trace)
+app.command()(warmup)

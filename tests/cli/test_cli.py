@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 import gradscope
-from gradscope import cli
-from gradscope.commands import views
+from gradscope import cli, commands
+from gradscope.commands import info
+from gradscope.commands.app import app
 from gradscope.render import graphviz_program
 from gradscope.trace.build import trace_of
 from gradscope.trace.codec import save
@@ -152,7 +153,7 @@ def test_ctrl_c_ends_a_command_quietly(run: Line, monkeypatch: pytest.MonkeyPatc
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(views, "load", interrupt)
+    monkeypatch.setattr(info, "load", interrupt)
 
     ran = run("info", "mean.json")
 
@@ -165,7 +166,7 @@ def test_a_fault_of_our_own_is_one_line_with_its_place(
     def fail(*_: object) -> None:
         raise TypeError("oops")
 
-    monkeypatch.setattr(views, "load", fail)
+    monkeypatch.setattr(info, "load", fail)
 
     ran = run("info", "mean.json")
 
@@ -334,6 +335,47 @@ def test_inspect_speaks_json(run: Line) -> None:
 
     assert ran.code == 1
     assert [finding["severity"] for finding in json.loads(ran.out)["findings"]] == ["error"] * 2
+
+
+def test_inspect_shows_all_there_is_about_one_thing(run: Line) -> None:
+    node = run("inspect", "mean.json", "--node", "AddBackward0", "--width", "100")
+    op = run("inspect", "mean.json", "--op", "0")
+    tensor = run("inspect", "mean.json", "--tensor", "x", "--json")
+
+    assert (node.code, op.code, tensor.code) == (0, 0, 0)
+    assert node.out.startswith("AddBackward0 (node 0)\n")
+    assert "backward 0: ran 4th" in node.out
+    assert op.out.startswith("add.Tensor (op 0)\n")
+    assert json.loads(tensor.out)["title"] == "x [2, 2] float32 (tensor 0)"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--node", "77"], "no node has the id 77: this trace's nodes are 0 to 4"),
+        (["--tensor", "77"], "this trace has no tensor '77': its tensors are 0 to 4"),
+        (["--op", "77"], "this trace has no op '77': its ops are 0 to 3"),
+        (["--op", "1", "--node", "1"], "one thing at a time: --node, --tensor or --op"),
+    ],
+)
+def test_a_wrong_id_is_answered_with_what_there_is(
+    run: Line, arguments: list[str], message: str
+) -> None:
+    ran = run("inspect", "mean.json", *arguments)
+
+    assert (ran.code, ran.out) == (2, "")
+    assert message in ran.err
+
+
+def test_every_command_has_a_file_of_its_own(run: Line) -> None:
+    folder = Path(str(commands.__path__[0]))
+    files = {file.stem for file in folder.glob("*.py")} - {"__init__", "app", "output"}
+
+    assert {command.callback.__module__ for command in app.registered_commands} == {
+        f"gradscope.commands.{name}" for name in files
+    }
+    assert {command.callback.__name__ for command in app.registered_commands} == files
+    assert all(f" {name} " in run("--help").out for name in files)
 
 
 def test_inspect_explains_a_rule_without_a_trace(run: Line) -> None:

@@ -6,10 +6,13 @@ import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from gradscope.errors import UsageError
-from gradscope.render.theme import Theme
-from gradscope.scene.picture import GraphScene
+
+if TYPE_CHECKING:
+    from gradscope.render.theme import Theme
+    from gradscope.scene.picture import GraphScene
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,12 @@ class Format:
 def format_names() -> list[str]:
     """What `-f` accepts: the modules of this package."""
     return sorted(module.name for module in pkgutil.iter_modules(__path__))
+
+
+def format_help() -> str:
+    """What the command line says of `-f`: as in "dot, json or svg."."""
+    *names, last = format_names()
+    return f"{', '.join(names)} or {last}." if names else f"{last}."
 
 
 def format_called(name: str) -> Format:

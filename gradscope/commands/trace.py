@@ -1,4 +1,4 @@
-"""The commands that run programs, or make ready for it: trace, warmup."""
+"""`gradscope trace`: run a script and record its trace."""
 
 import gc
 import sys
@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from gradscope.arguments import Plain
 from gradscope.commands.output import safe
 
 
@@ -50,18 +49,3 @@ def trace(
         sys.stdout.flush()
         sys.stderr.write(f"gradscope: {safe(recorded(outcome.trace, shown=output))}\n")
     raise typer.Exit(outcome.code)
-
-
-def warmup(plain: Plain = False) -> None:
-    """Compile all kernels now, rather than when a program first needs them."""
-    from gradscope.render.waiting import waiting
-    from gradscope.runtime.core.kernels.running.warmup import warm_up
-
-    with waiting(sys.stderr, "compiling kernels", plain=plain) as tell:
-        warmed = warm_up(lambda kernel: tell(f"compiling {kernel}"))
-    there = f", {warmed.there} were there" if warmed.there else ""
-    sys.stdout.write(f"compiled {warmed.compiled} kernels in {warmed.seconds:.1f} s{there}\n")
-    if warmed.folder is None:
-        sys.stdout.write("kept nowhere: no folder can be written to; set NUMBA_CACHE_DIR to one\n")
-    else:
-        sys.stdout.write(f"kept in {safe(str(warmed.folder))}\n")

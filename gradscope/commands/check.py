@@ -1,0 +1,19 @@
+"""`gradscope check`: hold a trace to what must be true of every trace."""
+
+import typer
+
+from gradscope.arguments import Plain, TracePath, Width
+from gradscope.commands.output import load, terminal
+from gradscope.errors import ExitCode
+
+
+def check(trace: TracePath, plain: Plain = False, width: Width = None) -> None:
+    """Hold a trace to what must be true of every trace."""
+    from gradscope.render.tables import violation_lines
+    from gradscope.trace.spec import check as violations_of
+
+    out = terminal(plain=plain, width=width)
+    found = violations_of(load(trace))
+    out.show(violation_lines(found, out.width, out.charset))
+    if found:
+        raise typer.Exit(ExitCode.FOUND)

@@ -1,0 +1,19 @@
+"""`gradscope info`: what a trace file is and what it holds."""
+
+from gradscope.arguments import Plain, TracePath, Width
+from gradscope.commands.output import load, terminal
+
+
+def info(trace: TracePath, plain: Plain = False, width: Width = None) -> None:
+    """Say what a trace file is and what it holds."""
+    from gradscope.render.cells import line
+    from gradscope.render.tables import facts_lines, table_lines
+    from gradscope.scene.tables import info_facts, info_tables
+
+    out = terminal(plain=plain, width=width)
+    loaded = load(trace)
+    facts = info_facts(loaded, str(trace), trace.stat().st_size)
+    out.show(facts_lines(facts, out.width, out.charset))
+    for table in info_tables(loaded):
+        out.show([line("")])
+        out.show(table_lines(table, out.width, out.charset))

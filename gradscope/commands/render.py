@@ -1,0 +1,74 @@
+"""`gradscope render`: draw the backward graph of a trace."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gradscope.arguments import Everything, Step, Task, TracePath
+from gradscope.commands.output import load, write_picture
+from gradscope.render.formats import format_help
+from gradscope.scene.choices import ColorBy, GroupBy
+
+
+class ThemeName(StrEnum):
+    """The background of a picture."""
+
+    LIGHT = "light"
+    DARK = "dark"
+
+
+def render(
+    trace: TracePath,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="The file to write; - for the output.")
+    ] = None,
+    format: Annotated[str | None, typer.Option("-f", "--format", help=format_help())] = None,
+    around: Annotated[
+        str | None,
+        typer.Option(
+            help="Only what is near a node: its id, its name (MulBackward0#2), a leaf, a module, "
+            "or a source line (train.py:41).",
+            metavar="NODE",
+        ),
+    ] = None,
+    hops: Annotated[int, typer.Option(help="How near, with --around.", min=0)] = 2,
+    step: Step = None,
+    task: Task = None,
+    color: Annotated[ColorBy, typer.Option(help="What the colours tell.")] = ColorBy.KIND,
+    group: Annotated[GroupBy, typer.Option(help="What is framed together.")] = GroupBy.MODULE,
+    expand: Annotated[
+        list[str] | None,
+        typer.Option(help="Never fold this module into a box.", metavar="MODULE"),
+    ] = None,
+    saved: Annotated[bool, typer.Option("--saved", help="Show what nodes keep.")] = False,
+    tensors: Annotated[bool, typer.Option("--tensors", help="Show all shapes.")] = False,
+    merge_leaves: Annotated[
+        bool, typer.Option("--merge-leaves", help="One box for a leaf, not one for each use.")
+    ] = False,
+    limit: Annotated[int, typer.Option(help="At most so many boxes.", min=1)] = 400,
+    everything: Everything = False,
+    theme: Annotated[ThemeName, typer.Option(help="The background.")] = ThemeName.LIGHT,
+) -> None:
+    """Draw the backward graph of a trace."""
+    from gradscope.analysis.selection import Selection
+    from gradscope.render.pictures import target_of
+    from gradscope.render.theme import THEMES
+    from gradscope.scene.graph import graph_scene
+    from gradscope.scene.options import GraphOptions
+
+    options = GraphOptions(
+        selection=Selection(step=step, task=task, around=around, hops=hops),
+        color_by=color,
+        group_by=group,
+        merge_leaves=merge_leaves,
+        saved=saved,
+        tensors=tensors,
+        expand=tuple(expand or ()),
+        everything=everything,
+        limit=limit,
+    )
+    target = target_of(trace, output, format)
+    scene = graph_scene(load(trace), options)
+    write_picture(scene, THEMES[theme], target)

@@ -1,0 +1,35 @@
+"""`gradscope timeline`: backward over time, and the events of the engine."""
+
+from typing import Annotated
+
+import typer
+
+from gradscope.arguments import Everything, Plain, Step, Task, TracePath, Width
+from gradscope.commands.output import load, terminal
+
+
+def timeline(
+    trace: TracePath,
+    step: Step = None,
+    task: Task = None,
+    events: Annotated[bool, typer.Option("--events", help="List the engine's events.")] = False,
+    rows: Annotated[
+        int, typer.Option(help="At most so many nodes or events of each backward.", min=1)
+    ] = 40,
+    everything: Everything = False,
+    plain: Plain = False,
+    width: Width = None,
+) -> None:
+    """Show backward over time: threads, queues, nodes, hooks."""
+    from gradscope.render.timeline import event_lines, timeline_lines
+    from gradscope.scene.events import event_list
+    from gradscope.scene.timeline import TimelineOptions, timeline_scene
+
+    limits = (0, 0) if everything else (rows, 3)
+    options = TimelineOptions(step, task, *limits)
+    out = terminal(plain=plain, width=width)
+    loaded = load(trace)
+    if events:
+        out.show(event_lines(event_list(loaded, options, limits[0]), out.width, out.charset))
+    else:
+        out.show(timeline_lines(timeline_scene(loaded, options), out.width, out.charset))

@@ -1,0 +1,21 @@
+"""`gradscope warmup`: compile all kernels now."""
+
+import sys
+
+from gradscope.arguments import Plain
+from gradscope.commands.output import safe
+
+
+def warmup(plain: Plain = False) -> None:
+    """Compile all kernels now, rather than when a program first needs them."""
+    from gradscope.render.waiting import waiting
+    from gradscope.runtime.core.kernels.running.warmup import warm_up
+
+    with waiting(sys.stderr, "compiling kernels", plain=plain) as tell:
+        warmed = warm_up(lambda kernel: tell(f"compiling {kernel}"))
+    there = f", {warmed.there} were there" if warmed.there else ""
+    sys.stdout.write(f"compiled {warmed.compiled} kernels in {warmed.seconds:.1f} s{there}\n")
+    if warmed.folder is None:
+        sys.stdout.write("kept nowhere: no folder can be written to; set NUMBA_CACHE_DIR to one\n")
+    else:
+        sys.stdout.write(f"kept in {safe(str(warmed.folder))}\n")

@@ -1,0 +1,170 @@
+"""One cell of a trace's table in words: ids by name, times and sizes with units, kinds by name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from enum import IntEnum
+from functools import cached_property
+from typing import Any
+
+from gradscope.analysis.backwards import backward_numbers
+from gradscope.analysis.columns import member
+from gradscope.analysis.leaves import leaf
+from gradscope.analysis.names import NodeNames, node_names
+from gradscope.analysis.sites import site_of
+from gradscope.analysis.steps import step_numbers
+from gradscope.scene.words import byte_count, duration, number, shape
+from gradscope.trace.declare import Column, Row, columns
+from gradscope.trace.run import Trace
+from gradscope.trace.schema import (
+    NONE,
+    Accumulation,
+    Device,
+    HookKind,
+    Module,
+    Op,
+    Phase,
+    Place,
+    Saved,
+    Span,
+    Tensor,
+    Thread,
+    Why,
+)
+
+KINDS: dict[str, type[IntEnum]] = {
+    "hook": HookKind,
+    "how": Accumulation,
+    "phase": Phase,
+    "place": Place,
+    "why": Why,
+}
+SIZES = ("shape", "strides", "bad", "histogram")
+
+
+class Cells:
+    """Puts cells of one trace into words."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self._referred: dict[str, Callable[[int], str]] = {
+            "graph_task": self.backward,
+            "module": self._module,
+            "node": self.node,
+            "op": self.op,
+            "saved": self._saved,
+            "span": self._span,
+            "stack": self._stack,
+            "step": lambda step: str(self._steps.get(step, step)),
+            "tensor": self.tensor,
+            "thread": self.thread,
+            "device": self._device,
+        }
+
+    def words(self, row: Row, *, leave_out: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
+        """The columns of a row that say something, each in words."""
+        for column in columns(type(row)):
+            value = getattr(row, column.name)
+            if column.name == "next" and value == NONE:
+                yield column.name, "nobody: this gradient is not wanted"
+            elif column.name not in leave_out and not _says_nothing(column, value):
+                yield column.name, self._cell(column, value)
+
+    def _cell(self, column: Column, value: Any) -> str:
+        if column.ref and column.many:
+            return ", ".join(self._refer(column.ref, each) for each in value)
+        if column.ref:
+            return self._refer(column.ref, value)
+        if column.time:
+            return f"at {duration(value)}"
+        if column.name in KINDS:
+            return kind_in_words(KINDS[column.name], value)
+        if column.name in SIZES:
+            return shape(value) if value or column.name == "shape" else ""
+        if column.name == "bytes":
+            return byte_count(value)
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        return number(value) if isinstance(value, float) else str(value)
+
+    def _refer(self, table: str, id: int) -> str:
+        if id == NONE:
+            return "none"
+        return self._referred.get(table, str)(id)
+
+    def node(self, id: int) -> str:
+        return f"{self._names.title(id)} (node {id})"
+
+    def tensor(self, id: int) -> str:
+        if not self.trace.table(Tensor).has(id):
+            return f"tensor {id}"
+        row = self.trace.table(Tensor).row(id)
+        named = leaf(self.trace, id) if row.leaf else None
+        name = named.name if named else row.name
+        parts = (name, shape(row.shape), row.dtype, f"(tensor {id})")
+        return " ".join(part for part in parts if part)
+
+    def op(self, id: int) -> str:
+        ops = self.trace.table(Op)
+        return f"{ops.row(id).name} (op {id})" if ops.has(id) else f"op {id}"
+
+    def backward(self, id: int) -> str:
+        number_of = self._numbers.get(id)
+        return f"graph task {id}" if number_of is None else f"backward {number_of}"
+
+    def _module(self, id: int) -> str:
+        modules = self.trace.table(Module)
+        if not modules.has(id):
+            return f"module {id}"
+        row = modules.row(id)
+        return f"{row.path or '(root)'} · {row.type}"
+
+    def thread(self, id: int) -> str:
+        threads = self.trace.table(Thread)
+        return (threads.row(id).name if threads.has(id) else "") or f"thread {id}"
+
+    def _device(self, id: int) -> str:
+        devices = self.trace.table(Device)
+        return devices.row(id).name if devices.has(id) else f"device {id}"
+
+    def _saved(self, id: int) -> str:
+        saved = self.trace.table(Saved)
+        return f"{saved.row(id).slot} (saved {id})" if saved.has(id) else f"saved {id}"
+
+    def _span(self, id: int) -> str:
+        spans = self.trace.table(Span)
+        return spans.row(id).name if spans.has(id) else f"span {id}"
+
+    def _stack(self, id: int) -> str:
+        found = site_of(self.trace, id)
+        return f"{found.place}: {found.text}" if found.text else found.place or f"stack {id}"
+
+    @cached_property
+    def _names(self) -> NodeNames:
+        return node_names(self.trace)
+
+    @cached_property
+    def _numbers(self) -> dict[int, int]:
+        return backward_numbers(self.trace)
+
+    @cached_property
+    def _steps(self) -> dict[int, int]:
+        return step_numbers(self.trace)
+
+
+def kind_in_words(kinds: type[IntEnum], value: int) -> str:
+    """As in "post accumulate"; of a kind that this gradscope does not know, its number."""
+    known = member(kinds, value)
+    return f"kind {value}" if known is None else known.name.lower().replace("_", " ")
+
+
+def _says_nothing(column: Column, value: Any) -> bool:
+    """Whether the cell was not filled in, and its being empty tells nothing."""
+    if isinstance(value, float):
+        return math.isnan(value)
+    if column.ref or column.time or column.name == "seq":
+        return value in (NONE, ())
+    if column.name in KINDS or column.name == "shape":
+        return False
+    return value is False or value in ("", ())
