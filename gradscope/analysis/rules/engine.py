@@ -26,10 +26,12 @@ def exception(trace: Trace) -> Iterator[Found]:
     exception that the program caught is a note: only one that ended it is an error.
 
     Bad:
+        x = torch.ones(3, requires_grad=True)
         x.register_hook(lambda grad: grad.norm().item())
         x.sum().backward()
 
     Good:
+        x = torch.ones(3, requires_grad=True)
         x.register_hook(lambda grad: print(grad.norm().item()))
         x.sum().backward()
     """

@@ -27,11 +27,13 @@ def modified_in_place(trace: Trace) -> Iterator[Found]:
     something that no derivative reads is fine.
 
     Bad:
+        x = torch.ones(3, requires_grad=True)
         y = x.exp()
         y.add_(1)
         y.sum().backward()
 
     Good:
+        x = torch.ones(3, requires_grad=True)
         y = x.exp()
         z = y + 1
         z.sum().backward()
@@ -71,14 +73,16 @@ def freed_graph(trace: Trace) -> Iterator[Found]:
     that is where to detach. Otherwise the same graph was walked twice.
 
     Bad:
+        w = torch.ones(3, requires_grad=True)
         hidden = (w * 2).tanh()
         hidden.sum().backward()
-        (hidden * 3).sum().backward()
+        (hidden * w).sum().backward()
 
     Good:
+        w = torch.ones(3, requires_grad=True)
         hidden = (w * 2).tanh()
         hidden.sum().backward()
-        (hidden.detach() * 3).sum().backward()
+        (hidden.detach() * w).sum().backward()
     """
     for error in _raised(trace, FREED):
         found = release(trace, error.node, error.task)

@@ -1,0 +1,72 @@
+"""Snippets in the docstrings of rules, run on the runtime: the bad is found, the good is not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import gradscope
+import gradscope.runtime as torch
+from gradscope.analysis.report import inspect
+from gradscope.analysis.rules import all_rules
+from gradscope.analysis.rules.registry import Rule
+from gradscope.trace.codec import load
+from gradscope.trace.run import Trace
+
+EVERY_RULE = pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.slug)
+
+TRAINING = """
+import torch
+w = torch.ones(3, requires_grad=True)
+optimizer = torch.optim.SGD([w])
+for _ in range(60):
+    optimizer.zero_grad()
+    (w * 2).tanh().sum().backward()
+    optimizer.step()
+"""
+"""What `train.py` is in a snippet that is a command."""
+
+
+def snippets(rule: Rule) -> tuple[str, str]:
+    """The bad one and the good one."""
+    _, _, both = rule.explanation.partition("\nBad:\n")
+    bad, _, good = both.partition("\nGood:\n")
+    return textwrap.dedent(bad).strip(), textwrap.dedent(good).strip()
+
+
+def recorded(snippet: str, folder: Path) -> Trace:
+    """What a command, or a program, leaves behind."""
+    if snippet.startswith("gradscope "):
+        (folder / "train.py").write_text(TRAINING, encoding="utf-8")
+        command = [sys.executable, "-m", *snippet.split()]
+        subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=120)
+        return load(folder / "trace.json")
+    recording = gradscope.record(level="full")
+    try:
+        with recording:
+            exec(compile(snippet, "snippet.py", "exec"), {"torch": torch})
+    except (RuntimeError, TypeError):
+        pass  # as the rule says
+    return recording.trace()
+
+
+@EVERY_RULE
+def test_a_rule_finds_its_bad_snippet_and_no_other_rule_does(rule: Rule, tmp_path: Path) -> None:
+    bad, _ = snippets(rule)
+
+    assert rule.summary.endswith(".")
+    assert {found.rule for found in inspect(recorded(bad, tmp_path)).findings} == {rule.id}
+
+
+@EVERY_RULE
+def test_nothing_is_found_in_the_good_snippet_of_a_rule(rule: Rule, tmp_path: Path) -> None:
+    _, good = snippets(rule)
+
+    report = inspect(recorded(good, tmp_path))
+
+    assert [found.message for found in report.findings] == []
+    assert report.summary.ops > 0
