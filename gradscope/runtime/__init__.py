@@ -13,6 +13,9 @@ from typing import Any
 
 from gradscope.runtime import autograd as autograd, random as random
 from gradscope.runtime.core import ops as _tables
+from gradscope.runtime.core.autograd import tensor_methods
+from gradscope.runtime.core.autograd.engine import accumulate_grad, run_by_hand
+from gradscope.runtime.core.autograd.forward import jvp
 from gradscope.runtime.core.autograd.modes.anomaly_mode import (
     is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled,
     is_anomaly_enabled as is_anomaly_enabled,
@@ -27,6 +30,8 @@ from gradscope.runtime.core.autograd.modes.grad_mode import (
     set_grad_enabled as set_grad_enabled,
 )
 from gradscope.runtime.core.devices.devices import device as device
+from gradscope.runtime.core.dispatch.modes import protocol
+from gradscope.runtime.core.dispatch.overrides import public
 from gradscope.runtime.core.dtypes.dtypes import (
     NAMES,
     can_cast as can_cast,
@@ -45,6 +50,7 @@ from gradscope.runtime.core.dtypes.memory_formats import (
 )
 from gradscope.runtime.core.dtypes.names import typename as typename
 from gradscope.runtime.core.errors import missing
+from gradscope.runtime.core.errors.arguments import asked
 from gradscope.runtime.core.state.default_generator import (
     Generator as Generator,
     default_generator as default_generator,
@@ -79,6 +85,7 @@ from gradscope.runtime.core.state.warned import (
     is_warn_always_enabled as is_warn_always_enabled,
     set_warn_always as set_warn_always,
 )
+from gradscope.runtime.core.tensors import copying
 from gradscope.runtime.core.tensors.making.legacy import LEGACY_TYPES
 from gradscope.runtime.core.tensors.making.more_factories import (
     asarray as asarray,
@@ -102,9 +109,23 @@ from gradscope.runtime.core.tensors.questions import (
     numel as numel,
     result_type as result_type,
 )
+from gradscope.runtime.core.tensors.saved import shown
 from gradscope.runtime.core.tensors.size import Size as Size
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor as Tensor
 from gradscope.runtime.version import __version__ as __version__
+
+_GIVING = (
+    accumulate_grad,
+    asked,
+    copying,
+    jvp,
+    protocol,
+    public,
+    run_by_hand,
+    shown,
+    tensor_methods,
+)
+"""What gives methods and functions to rooms below (Note [Calls upwards] in state/upward.py)."""
 
 _tables.load()
 globals().update(NAMES, **LEGACY_TYPES, **_tables.offered(""))

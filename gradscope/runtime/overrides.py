@@ -46,26 +46,6 @@ __all__ = [
 ]
 
 
-def as_instances(cls: Any, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-    """The result of a call as it would be for plain tensors, its tensors as instances of `cls`."""
-    if not all(issubclass(cls, each) for each in types):
-        return NotImplemented
-    with override_protocol.disabled():
-        result = func(*args, **(kwargs or {}))
-        return result if func in get_default_nowrap_functions() else _converted(result, cls)
-
-
-def _converted(result: Any, cls: Any) -> Any:
-    if cls is Tensor:
-        return result
-    if isinstance(result, Tensor) and not isinstance(result, cls):
-        result = result.as_subclass(cls)
-    if isinstance(result, list | tuple):
-        items = [_converted(item, cls) for item in result]
-        return type(result)(*items) if hasattr(result, "_fields") else type(result)(items)
-    return result
-
-
 # -- modes ------------------------------------------------------------------------------------
 
 
@@ -148,7 +128,7 @@ def _enable_torch_function() -> Iterator[None]:
 @contextmanager
 def enable_reentrant_dispatch() -> Iterator[None]:
     """Inside a dispatch mode, let calls be recorded and seen as outside of it."""
-    from gradscope.runtime.core.dispatch.modes.protocol import from_the_top
+    from gradscope.runtime.core.dispatch.modes.asking import from_the_top
 
     with from_the_top():
         yield
@@ -254,8 +234,7 @@ def is_tensor_like(inp: Any) -> bool:
 @cache
 def get_default_nowrap_functions() -> set[Any]:
     """What subclasses get as it is, not as an instance of theirs."""
-    properties: Any = Tensor
-    return {properties._base.__get__, properties.grad.__get__, properties._grad.__get__}
+    return override_protocol.unwrapped()
 
 
 IGNORED = frozenset({

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import gradscope.runtime as torch
+from gradscope.runtime.autograd.function import once_differentiable
 from gradscope.runtime.distributions import constraints
 from gradscope.runtime.distributions.exp_family import ExponentialFamily
 
@@ -19,7 +20,7 @@ class _Dirichlet(torch.autograd.Function):  # type: ignore[misc]
         return x
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
+    @once_differentiable
     def backward(ctx: Any, grad_output: Any) -> Any:
         x, concentration = ctx.saved_tensors
         total = concentration.sum(-1, True).expand_as(concentration)

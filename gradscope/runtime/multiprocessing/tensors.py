@@ -14,10 +14,10 @@ from multiprocessing.reduction import DupFd, ForkingPickler
 from typing import Any
 
 from gradscope.runtime.core.state.thread import ThreadState
-from gradscope.runtime.core.tensors import copying
 from gradscope.runtime.core.tensors.memory.shared import Mapping, mapping_of, received
 from gradscope.runtime.core.tensors.memory.storage import elements, offset_of, strided
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+from gradscope.runtime.nn import parameter
 from gradscope.runtime.nn.parameter import Parameter
 
 
@@ -76,4 +76,4 @@ def _received(array: Any, requires_grad: bool) -> Any:
 def send_tensors() -> None:
     """Let pipes and queues of `multiprocessing` send tensors so."""
     ForkingPickler.register(Tensor, _sent)
-    ForkingPickler.register(Parameter, copying.reduce_parameter)
+    ForkingPickler.register(Parameter, parameter.reduce)

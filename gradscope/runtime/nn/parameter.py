@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Any
 
 from gradscope.runtime.core.errors.engine.leaves import integer_gradient
@@ -41,12 +42,12 @@ class Parameter(Tensor, metaclass=ParameterMeta):
         return made
 
     def __deepcopy__(self, memo: dict[Any, Any]) -> Any:
-        return copying.deep_copy_of_parameter(self, memo)
+        return deep_copy(self, memo)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return copying.reduce_parameter(self)
+        return reduce(self)
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
         return "Parameter containing:\n" + super().__repr__()
 
 
@@ -91,7 +92,7 @@ class UninitializedParameter(Uninitialized, Parameter):  # type: ignore[misc]
         return memo[id(self)]
 
 
-class UninitializedBuffer(Uninitialized, Tensor):  # type: ignore[misc]
+class UninitializedBuffer(Uninitialized, Tensor):
     """A buffer whose shape the first input will tell."""
 
     becomes = Tensor
@@ -108,3 +109,32 @@ class UninitializedBuffer(Uninitialized, Tensor):  # type: ignore[misc]
         made = cls._without_shape(empty(0, device=device, dtype=dtype), requires_grad)
         made.persistent = persistent
         return made
+
+
+def deep_copy(parameter: Any, memo: dict[Any, Any]) -> Any:
+    """A new parameter, without gradient and attributes."""
+    if id(parameter) not in memo:
+        copied = parameter.data.clone()
+        memo[id(parameter)] = type(parameter)(copied, parameter.requires_grad)
+    return memo[id(parameter)]
+
+
+def reduce(parameter: Any) -> Any:
+    """How copy and pickle take a parameter apart."""
+    state = copying.state_of(parameter)
+    parts: tuple[Any, ...] = (parameter.data, parameter.requires_grad, OrderedDict())
+    if state:
+        return rebuild_parameter_with_state, (*parts, state)
+    return rebuild_parameter, parts
+
+
+def rebuild_parameter(data: Any, requires_grad: bool, backward_hooks: Any) -> Any:
+    return Parameter(data, requires_grad)
+
+
+def rebuild_parameter_with_state(
+    data: Any, requires_grad: bool, backward_hooks: Any, state: Any
+) -> Any:
+    made = rebuild_parameter(data, requires_grad, backward_hooks)
+    copying.set_state(made, state)
+    return made

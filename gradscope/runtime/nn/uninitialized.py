@@ -6,8 +6,8 @@ import sys
 from types import FrameType
 from typing import Any
 
-from gradscope.runtime.core.dispatch.overrides.gates import is_inside
 from gradscope.runtime.core.dispatch.overrides.public import OPERATORS
+from gradscope.runtime.core.state.frames import is_inside
 from gradscope.runtime.core.tensors.making.factories import empty
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor, alias_of
 

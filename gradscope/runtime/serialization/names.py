@@ -14,6 +14,7 @@ from gradscope.runtime.core.state import settings
 from gradscope.runtime.core.tensors import copying
 from gradscope.runtime.core.tensors.size import Size
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+from gradscope.runtime.nn import parameter
 from gradscope.runtime.nn.parameter import Parameter
 
 
@@ -49,8 +50,8 @@ REBUILDS: Final[dict[str, Callable[..., Any]]] = {
     "torch._utils._rebuild_tensor": copying.rebuild_plain,
     "torch._utils._rebuild_tensor_v2": copying.rebuild_tensor,
     "torch._utils._rebuild_tensor_v3": copying.rebuild_of_dtype,
-    "torch._utils._rebuild_parameter": copying.rebuild_parameter,
-    "torch._utils._rebuild_parameter_with_state": copying.rebuild_parameter_with_state,
+    "torch._utils._rebuild_parameter": parameter.rebuild_parameter,
+    "torch._utils._rebuild_parameter_with_state": parameter.rebuild_parameter_with_state,
     "torch._tensor._rebuild_from_type_v2": copying.rebuild_subclass,
     "torch.serialization._get_layout": settings.layout_named,
     "torch.Size": Size,

@@ -159,12 +159,12 @@ SUMS: dict[str, Plant] = {
         "if grad is None:\n        buffer[nr] = None\n",
     ),
     "a sum over the wrong dims": line(
-        "core.autograd.engine.validate.sum_to_shape",
+        "core.graph.validate.sum_to_shape",
         "tuple(range(lead))",
         "tuple(range(array.ndim - lead, array.ndim))",
     ),
     "a mean over the dims": line(
-        "core.autograd.engine.validate.sum_to_shape",
+        "core.graph.validate.sum_to_shape",
         "array.sum(axis=axes, keepdims=True)",
         "array.mean(axis=axes, keepdims=True)",
     ),
@@ -172,13 +172,13 @@ SUMS: dict[str, Plant] = {
         "core.autograd.engine.evaluate.wide_buffer", "buffer[nr] = grad", "buffer[0] = grad"
     ),
     "a dtype that is not cast": line(
-        "core.autograd.engine.validate.fitted", "if kind != dtype:", "if False:"
+        "core.graph.validate.fitted", "if kind != dtype:", "if False:"
     ),
     "any shape will do": line(
-        "core.autograd.engine.validate.fitted", "if not expandable(shape, found):", "if False:"
+        "core.graph.validate.fitted", "if not expandable(shape, found):", "if False:"
     ),
     "a conjugate that is forgotten": line(
-        "core.autograd.engine.validate.apply",
+        "core.graph.validate.apply",
         "[_conj(g) for g in run(node, [_conj(g) for g in grads], raw=raw)]",
         "run(node, grads, raw=raw)",
     ),

@@ -25,6 +25,7 @@ from gradscope.runtime.core.graph.making import above, finish
 from gradscope.runtime.core.graph.node import NOWHERE, Node, new
 from gradscope.runtime.core.rows.operation import Operation
 from gradscope.runtime.core.rows.traits import FLOATS, Refused
+from gradscope.runtime.core.state import upward
 from gradscope.runtime.core.state.thread import ThreadState, local
 from gradscope.runtime.core.tensors import wrapping
 from gradscope.runtime.core.tensors.saved.saved_variable import (
@@ -191,11 +192,7 @@ def call(op: Operation, arguments: tuple[Any, ...]) -> Any:
     try:
         return take_road(op, arguments)
     except Stranger as stranger:
-        from gradscope.runtime.core.dispatch.overrides import gates, public
-
-        if gates.are_up():  # it was asked
-            raise TypeError(str(stranger)) from None
-        return public.offered(op, arguments)
+        return upward.offered_to_stranger(op, arguments, stranger)
     except NoOverload:
         blame_the_call()
         given = list(arguments)
@@ -205,10 +202,6 @@ def call(op: Operation, arguments: tuple[Any, ...]) -> Any:
     except Exception:
         blame_the_call()
         raise
-
-
-class NotTaken(TypeError):  # noqa: N818
-    """No mode took a call; an operator lets Python ask the other operand then."""
 
 
 class NoOverload(Exception):  # noqa: N818
@@ -245,9 +238,7 @@ def take_road(op: Any, arguments: tuple[Any, ...], *, above: bool = True) -> Any
     if ThreadState.routes is not None:
         return ThreadState.routes(op, values, arrays, begin, where, above=above)
     if state.dispatch_modes:
-        from gradscope.runtime.core.dispatch.modes.protocol import observed
-
-        op, state.dispatched = observed(op), values
+        op, state.dispatched = upward.observed(op), values
     return down(op, values, arrays, begin, where)
 
 

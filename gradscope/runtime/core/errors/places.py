@@ -7,7 +7,7 @@ import sys
 import traceback
 from typing import TYPE_CHECKING, Any
 
-from gradscope.runtime.core.graph.making import TRACEBACK, outside
+from gradscope.runtime.core.state.frames import TRACEBACK, outside
 
 if TYPE_CHECKING:
     from gradscope.runtime.core.tensors.memory.storage import VersionCounter

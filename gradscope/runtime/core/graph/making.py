@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import sys
-import traceback
 from collections.abc import Sequence
-from types import FrameType
 from typing import Any
 
 from gradscope.runtime.core.graph.node import Node
+from gradscope.runtime.core.state.frames import PARENT, TRACEBACK, outside, scripts_stack
 from gradscope.runtime.core.state.thread import ThreadState
-
-TRACEBACK, PARENT = "traceback_", "parent_"
-"""Where anomaly mode writes into a node's metadata, under PyTorch's names."""
-
-RUNS_SCRIPTS = "gradscope.record.script.run_script"
-"""The module below which no frame is the script's."""
 
 
 def prepare(node: Node, edges: Sequence[tuple[Any, int]], state: ThreadState) -> None:
@@ -56,26 +49,3 @@ def remember(node: Node, state: ThreadState) -> None:
     metadata[TRACEBACK] = scripts_stack(outside(sys._getframe(1)))
     if state.node is not None:
         metadata[PARENT] = state.node
-
-
-def scripts_stack(innermost: FrameType | None) -> list[str]:
-    """The calls that led to this frame, without those that ran the script for a recording."""
-    frames = []
-    for frame, line in traceback.walk_stack(innermost):
-        if frame.f_globals.get("__name__") == RUNS_SCRIPTS:
-            break
-        frames.append((frame, line))
-    return traceback.StackSummary.extract(reversed(frames)).format()
-
-
-def outside(frame: FrameType | None) -> FrameType | None:
-    """The nearest frame that is not the runtime's own."""
-    while frame is not None and is_ours(frame):
-        frame = frame.f_back
-    return frame
-
-
-def is_ours(frame: FrameType) -> bool:
-    module = frame.f_globals.get("__name__", "")
-    road = frame.f_code.co_filename.startswith("<road ")
-    return road or str(module).startswith(("gradscope.runtime", "gradscope.standins"))

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from gradscope.runtime.core.devices.devices import CPU
 from gradscope.runtime.core.dtypes import dtypes
+from gradscope.runtime.core.errors.engine.leaves import copy_of_node
+from gradscope.runtime.core.state.handles import RemovableHandle
 
 if TYPE_CHECKING:
     from gradscope.runtime.core.rows.operation import Operation
@@ -137,13 +139,6 @@ class Node:
         if self._saved and self.releases:
             self._saved = None
 
-    def __call__(self, *grads: Any, **named: Any) -> Any:
-        from gradscope.runtime.core.autograd.engine.run_by_hand import call_node
-
-        if named:
-            raise TypeError("keyword arguments are not supported")
-        return call_node(self, grads)
-
     def __lt__(self, other: object) -> bool:
         """Nodes of equal priority have no order among themselves (see ready_queue)."""
         return False
@@ -183,36 +178,20 @@ class Node:
 
     def register_hook(self, hook: Callable[..., Any]) -> Any:
         """Call `hook(grad_inputs, grad_outputs)` after the node has run."""
-        from gradscope.runtime.core.state.handles import RemovableHandle
-
         return RemovableHandle.added(self.extra().post_hooks, hook)
 
     def register_prehook(self, hook: Callable[..., Any]) -> Any:
         """Call `hook(grad_outputs)` before the node runs."""
-        from gradscope.runtime.core.state.handles import RemovableHandle
-
         return RemovableHandle.added(self.extra().pre_hooks, hook)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith(("_saved_", "_raw_saved_")):
-            from gradscope.runtime.core.tensors.saved.shown import saved_attribute
-
-            return saved_attribute(self, name)
+        """What is not there; tensors/saved/shown.py adds what users see of saved tensors."""
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
-
-    def __dir__(self) -> list[str]:
-        from gradscope.runtime.core.tensors.saved.shown import holds_tensors
-
-        shown = [slot for slot in type(self).slots if slot]
-        raw = [f"_raw_saved_{slot}" for slot in shown if holds_tensors(self, slot)]
-        return sorted([*super().__dir__(), *(f"_saved_{slot}" for slot in shown), *raw])
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} object, sequence_nr {self.sequence_nr}>"
 
     def __reduce__(self) -> Any:
-        from gradscope.runtime.core.errors.engine.leaves import copy_of_node
-
         raise copy_of_node(self)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from gradscope.runtime.core.calls import long_way as call
 from gradscope.runtime.core.calls.declare import like
+from gradscope.runtime.core.dispatch.modes.asking import NotTaken
 from gradscope.runtime.core.ops import METHODS
 from gradscope.runtime.core.ops.pointwise.arithmetic import mul, neg, positive, reciprocal
 from gradscope.runtime.core.ops.pointwise.comparison import (
@@ -50,7 +51,7 @@ def _or_give_way(op, arguments):
             return NotImplemented
     try:
         return call.call(op, arguments)
-    except call.NotTaken:
+    except NotTaken:
         return NotImplemented
 
 

@@ -23,7 +23,7 @@ class ThreadState:
     """Whether anomaly mode is on and looks for NaN: for all threads, those to come too."""
     devices: ClassVar[bool] = False  # whether there are tensors elsewhere than on the CPU
     with_tangents: ClassVar[Any] = None  # who runs calls while a dual level is open, on any thread
-    routes: ClassVar[Any] = None  # who looks at every call's keys, see dispatch/rows.py
+    routes: ClassVar[Any] = None  # who looks at every call's keys, see dispatch/operators/rows.py
     all: ClassVar[Alive[ThreadState]] = Alive()
 
     __slots__ = (
@@ -82,7 +82,7 @@ class ThreadState:
         self.keys_included: frozenset[Any] = frozenset()  # dispatch keys that calls meet, too
         self.keys_excluded: frozenset[Any] = frozenset()  # and that they do not meet
         self.path = ""  # the dispatch keys that the call under way has passed
-        self.overrides_disabled = 0  # see override_protocol.py
+        self.overrides_disabled = 0  # see tensors/tensor/overriding.py
         self.view_replay = False  # whether every view's history is made anew by calling it again
         self.node_creation_hooks: list[Any] = []
         self.next_sequence_nr = itertools.count().__next__

@@ -6,7 +6,7 @@ import sys
 import warnings
 from collections.abc import Callable
 
-from gradscope.runtime.core.graph.making import is_ours
+from gradscope.runtime.core.state.frames import is_ours
 
 
 class Always:

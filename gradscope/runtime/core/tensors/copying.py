@@ -15,7 +15,7 @@ from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors.memory.storage import Storage, strided
 from gradscope.runtime.core.tensors.memory.typed_storage import TypedStorage
 from gradscope.runtime.core.tensors.tensor.geometry import strides_of
-from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor, add_methods
 from gradscope.runtime.core.tensors.views.inference import mark
 
 
@@ -31,7 +31,7 @@ def deep_copy(tensor: Any, memo: dict[Any, Any]) -> Any:
         made.requires_grad_(True)
     if tensor._grad is not None:
         made.grad = deepcopy(tensor._grad, memo)
-    _set_state(made, deepcopy(_state(tensor), memo))
+    set_state(made, deepcopy(state_of(tensor), memo))
     return made
 
 
@@ -69,7 +69,7 @@ WITHOUT_STORAGE = (dtypes.uint16, dtypes.uint32, dtypes.uint64)
 # Taking apart and putting together --------------------------------------------------------------
 
 
-def reduce(tensor: Any) -> Any:
+def reduce(tensor: Any, protocol: Any = None) -> Any:
     """How copy and pickle take a tensor apart; what had a history comes back as a leaf."""
     warn_if_has_hooks(tensor)
     rebuild: Callable[..., Any] = rebuild_tensor
@@ -77,7 +77,7 @@ def reduce(tensor: Any) -> Any:
     if tensor.dtype in WITHOUT_STORAGE:
         bare = TypedStorage(tensor.untyped_storage(), None)
         rebuild, parts = rebuild_of_dtype, (bare, *parts[1:], tensor.dtype)
-    state = _state(tensor)
+    state = state_of(tensor)
     if type(tensor) is Tensor and not state:
         return rebuild, parts
     return rebuild_subclass, (rebuild, type(tensor), parts, state)
@@ -144,15 +144,12 @@ def rebuild_subclass(
     made = rebuild(*parts)
     if type(made) is not cls:
         made = made.as_subclass(cls)
-    set_state = getattr(cls, "__setstate__", None)
-    if set_state is None:
-        _set_state(made, state)
-    else:
-        set_state(made, state)
+    own_way = getattr(cls, "__setstate__", None)
+    (set_state if own_way is None else own_way)(made, state)
     return made
 
 
-def _state(tensor: Any) -> Any:
+def state_of(tensor: Any) -> Any:
     """What users added: attributes, and slots of a subclass beside them."""
     attributes = {k: v for k, v in tensor.__dict__.items() if k != "wrapped_number"}
     slots = {name: getattr(tensor, name) for name in _slots(type(tensor)) if hasattr(tensor, name)}
@@ -168,7 +165,7 @@ def _slots(cls: type) -> list[str]:
     return [name for name in names if name not in ("__dict__", "__weakref__")]
 
 
-def _set_state(tensor: Any, state: Any) -> None:
+def set_state(tensor: Any, state: Any) -> None:
     attributes, slots = state if isinstance(state, tuple) else (state, {})
     tensor.__dict__.update(attributes)
     for name, value in slots.items():
@@ -191,32 +188,4 @@ def warn_if_has_hooks(tensor: Any) -> None:
 # Parameters -------------------------------------------------------------------------------------
 
 
-def deep_copy_of_parameter(parameter: Any, memo: dict[Any, Any]) -> Any:
-    """A new parameter, without gradient and attributes."""
-    if id(parameter) not in memo:
-        copied = parameter.data.clone()
-        memo[id(parameter)] = type(parameter)(copied, parameter.requires_grad)
-    return memo[id(parameter)]
-
-
-def reduce_parameter(parameter: Any) -> Any:
-    """How copy and pickle take a parameter apart."""
-    state = _state(parameter)
-    parts: tuple[Any, ...] = (parameter.data, parameter.requires_grad, OrderedDict())
-    if state:
-        return rebuild_parameter_with_state, (*parts, state)
-    return rebuild_parameter, parts
-
-
-def rebuild_parameter(data: Any, requires_grad: bool, backward_hooks: Any) -> Any:
-    from gradscope.runtime.nn.parameter import Parameter
-
-    return Parameter(data, requires_grad)
-
-
-def rebuild_parameter_with_state(
-    data: Any, requires_grad: bool, backward_hooks: Any, state: Any
-) -> Any:
-    made = rebuild_parameter(data, requires_grad, backward_hooks)
-    _set_state(made, state)
-    return made
+add_methods(__deepcopy__=deep_copy, __reduce_ex__=reduce)

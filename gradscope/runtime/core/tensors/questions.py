@@ -8,6 +8,7 @@ from typing import Any
 from gradscope.runtime.core.devices import devices
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.tensors.memory.storage import Storage
+from gradscope.runtime.core.tensors.memory.typed_storage import TypedStorage
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 
@@ -45,8 +46,6 @@ def is_nonzero(input: Tensor) -> bool:
 
 
 def is_storage(obj: Any) -> bool:
-    from gradscope.runtime.core.tensors.memory.typed_storage import TypedStorage
-
     return isinstance(obj, Storage | TypedStorage)
 
 

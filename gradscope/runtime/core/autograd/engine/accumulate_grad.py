@@ -19,6 +19,7 @@ from gradscope.runtime.core.errors.numpy import mismatch
 from gradscope.runtime.core.graph.input_buffer import ALONE
 from gradscope.runtime.core.graph.making import remember
 from gradscope.runtime.core.graph.node import LAST, Extra, Node
+from gradscope.runtime.core.state import upward
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors.memory.storage import dense
 from gradscope.runtime.core.tensors.views.in_place import count_write
@@ -190,3 +191,6 @@ def owns(array: Any) -> bool:
     return base is None or (
         isinstance(base, np.ndarray) and base.base is None and getrefcount(base) <= ALONE
     )
+
+
+upward.accumulator = AccumulateGrad

@@ -12,13 +12,6 @@ import numpy as np
 from gradscope.runtime.core import probe
 from gradscope.runtime.core.autograd.engine.accumulate_grad import AccumulateGrad
 from gradscope.runtime.core.autograd.engine.graph_task import ExecInfo, GraphTask
-from gradscope.runtime.core.autograd.engine.validate import (
-    apply,
-    fitted,
-    run,
-    validate_count,
-    validate_outputs,
-)
 from gradscope.runtime.core.autograd.hooks.hooks import (
     RETAINS_GRAD,
     run_post_hooks,
@@ -29,6 +22,13 @@ from gradscope.runtime.core.autograd.modes.anomaly_mode import check_outputs
 from gradscope.runtime.core.devices.placement import device_of, wrapped_on
 from gradscope.runtime.core.graph.input_buffer import MADE, UNDEFINED, add
 from gradscope.runtime.core.graph.node import Node
+from gradscope.runtime.core.graph.validate import (
+    apply,
+    fitted,
+    run,
+    validate_count,
+    validate_outputs,
+)
 from gradscope.runtime.core.state.thread import local
 
 ndarray = np.ndarray

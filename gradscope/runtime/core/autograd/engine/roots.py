@@ -18,6 +18,7 @@ from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.errors.engine import starting as errors
 from gradscope.runtime.core.graph.making import prepare
 from gradscope.runtime.core.graph.node import NOWHERE, Node
+from gradscope.runtime.core.state import upward
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.state.warned import warn, while_failing
 from gradscope.runtime.core.tensors.making.factories import zeros_like
@@ -225,9 +226,7 @@ def _implicit(root: Any) -> Any:
         raise errors.not_real(dtypes.from_numpy(dtype), None if _is_edge(root) else root)
     made = wrapped_on(np.ones(shape, dtype), _device(root))
     if local.state.dispatch_modes:
-        from gradscope.runtime.core.dispatch.modes.protocol import given_to_modes
-
-        return given_to_modes("ones_like.default", (root,), {}, lambda _: made)
+        return upward.given_to_modes("ones_like.default", (root,), {}, lambda _: made)
     return made
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from gradscope.runtime.core.autograd.hooks.hooks import run_post_hooks, run_pre_hooks
 from gradscope.runtime.core.graph.node import Node
+from gradscope.runtime.core.graph.validate import apply
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 
-def call_node(node: Node, grads: tuple[Any, ...]) -> Any:
+def call_node(node: Node, *grads: Any, **named: Any) -> Any:
     """What the node returns for these gradients, hooks included."""
-    from gradscope.runtime.core.autograd.engine.validate import apply
-    from gradscope.runtime.core.autograd.hooks.hooks import run_post_hooks, run_pre_hooks
-
+    if named:
+        raise TypeError("keyword arguments are not supported")
     check_arguments(grads, len(node.input_metadata))
-
     extra = node._extra
     values: Any = list(grads)
     if extra is not None and extra.pre_hooks:
@@ -27,10 +28,11 @@ def call_node(node: Node, grads: tuple[Any, ...]) -> Any:
 
 def check_arguments(given: Sequence[Any], count: int) -> None:
     """Refuse what is called with another number of tensors, or with something else."""
-    from gradscope.runtime.core.tensors.tensor.tensor import Tensor
-
     if len(given) != count:
         raise TypeError(f"expected {count} arguments, got {len(given)} instead")
     for index, each in enumerate(given):
         if each is not None and not isinstance(each, Tensor):
             raise TypeError(f"argument {index} is not a Variable")
+
+
+Node.__call__ = call_node  # type: ignore[method-assign]

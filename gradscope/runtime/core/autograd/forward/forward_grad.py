@@ -15,6 +15,7 @@ import numpy as np
 
 from gradscope.runtime.core.errors.engine import dual_tensors as errors
 from gradscope.runtime.core.rows.operation import REGISTRY
+from gradscope.runtime.core.state import upward
 from gradscope.runtime.core.state.alive import Alive
 from gradscope.runtime.core.state.thread import ThreadState, local
 from gradscope.runtime.core.tensors.memory.storage import Storage, strided
@@ -45,12 +46,10 @@ class ForwardADLevel:
 
     def enter(self) -> None:
         """From now on every call of every thread looks for tangents."""
-        from gradscope.runtime.core.autograd.forward import jvp
-
         if ForwardADLevel.open is not None:
             raise errors.nested()
         ForwardADLevel.open = self
-        _run_calls(jvp.call)
+        _run_calls(upward.call_with_tangents)
 
     def exit(self) -> None:
         ForwardADLevel.open = None

@@ -11,6 +11,7 @@ from gradscope.runtime.core import probe
 from gradscope.runtime.core.devices.placement import device_of, wrapped_on
 from gradscope.runtime.core.errors.engine import hooks as errors
 from gradscope.runtime.core.state.handles import RemovableHandle
+from gradscope.runtime.core.tensors import wrapping
 
 if TYPE_CHECKING:
     from gradscope.runtime.core.graph.node import Node
@@ -123,9 +124,7 @@ def ends(
 
 def checked(made: Any, before: Any, hook: Any) -> Any:
     """Refuse what a hook returns unless it could stand where the gradient stood."""
-    from gradscope.runtime.core.tensors.tensor.tensor import Tensor
-
-    if not isinstance(made, Tensor):
+    if not isinstance(made, wrapping.Tensor):
         raise errors.hook_type(hook, made)
     if before is None:
         raise errors.hook_replaced_none(hook)

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime.core.errors.engine import returned as errors
-from gradscope.runtime.core.graph.making import PARENT, TRACEBACK
 from gradscope.runtime.core.graph.node import Node
+from gradscope.runtime.core.state.frames import PARENT, TRACEBACK
 from gradscope.runtime.core.state.thread import ThreadState, local
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from gradscope.runtime.core.state import upward
 from gradscope.runtime.core.state.thread import local
 
 SIZED = ("empty", "ones", "rand", "randn", "zeros")
@@ -32,10 +33,8 @@ def outlying(name: str, act: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _seen(name: str, act: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
-    from gradscope.runtime.core.dispatch.modes.protocol import given_to_modes
-
     if name == "lift_fresh.default":  # a tensor is made of numbers first, and then shown
-        return given_to_modes(name, (act(*args, **kwargs),), {}, lambda made: made)
+        return upward.given_to_modes(name, (act(*args, **kwargs),), {}, lambda made: made)
     requires_grad = kwargs.pop("requires_grad", False)
     base = name.partition(".")[0]
     options = dict(kwargs)
@@ -43,7 +42,7 @@ def _seen(name: str, act: Callable[..., Any], args: Any, kwargs: dict[str, Any])
         args = (_sizes(args, options),)
     if name in OUTLYING.values():
         options = {key: value for key, value in options.items() if value is not None}
-    made = given_to_modes(name, tuple(args), options, act)
+    made = upward.given_to_modes(name, tuple(args), options, act)
     return made.requires_grad_(True) if requires_grad else made
 
 

@@ -11,26 +11,24 @@ the mode outside of it sees. A backward runs on tensors, so that modes see what 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import contextmanager
 from copy import copy
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from gradscope.runtime.core.calls.long_way import NotTaken, arrays_of, tensors_of
+from gradscope.runtime.core.calls.long_way import arrays_of, tensors_of
 from gradscope.runtime.core.devices import placement
+from gradscope.runtime.core.dispatch.modes.asking import asked
 from gradscope.runtime.core.dispatch.modes.aten import BY_NAME, OpOverload, aten
 from gradscope.runtime.core.dtypes.dtypes import dtype, from_numpy
 from gradscope.runtime.core.rows.operation import Operation
 from gradscope.runtime.core.rows.traits import COMPARES
+from gradscope.runtime.core.state import upward
 from gradscope.runtime.core.state.thread import ThreadState, local
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.core.tensors.views.views import share
 from gradscope.runtime.core.tensors.wrapping import wrap
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @cache
@@ -79,49 +77,6 @@ def ask(op: Operation, values: Sequence[Any], state: ThreadState) -> Any:
     if COMPARES in op.traits and len(args) == 2 and not isinstance(args[1], Tensor):
         func = func.overloadpacket.Scalar
     return asked(func, args, kwargs, state)
-
-
-def asked(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], state: ThreadState) -> Any:
-    """What the innermost mode returns for a function; what the mode calls, the next one sees."""
-    mode = state.dispatch_modes.pop()
-    with _below(state):
-        try:
-            result = mode.__torch_dispatch__(func, (), args, kwargs)
-        finally:
-            state.dispatch_modes.append(mode)
-    if result is NotImplemented:
-        raise NotTaken(
-            f"Multiple dispatch failed for 'torch._ops.{func}'; all __torch_dispatch__ handlers "
-            f"returned NotImplemented:\n\n  - mode object {mode}"
-        )
-    return result
-
-
-@contextmanager
-def _below(state: ThreadState) -> Iterator[None]:
-    before = (state.grad_enabled, state.grad_wanted, state.below_autograd)
-    if not (state.inference or state.below_autograd):
-        state.grad_wanted = state.grad_enabled
-    state.grad_enabled, state.below_autograd = False, True
-    state.refresh()
-    try:
-        yield
-    finally:
-        state.grad_enabled, state.grad_wanted, state.below_autograd = before
-        state.refresh()
-
-
-@contextmanager
-def from_the_top() -> Iterator[None]:
-    """Inside a mode, let calls be recorded as outside of it."""
-    state = local.state
-    before = (state.grad_enabled, state.below_autograd)
-    state.grad_enabled = state.grad_wanted and not state.inference
-    state.below_autograd = False
-    try:
-        yield
-    finally:
-        state.grad_enabled, state.below_autograd = before
 
 
 def presented(op: Operation, values: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -242,3 +197,7 @@ class Outlying(OpOverload):
 
     def __hash__(self) -> int:
         return hash(self.__name__)
+
+
+upward.given_to_modes = given_to_modes
+upward.observed = observed

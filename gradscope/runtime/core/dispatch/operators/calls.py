@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from gradscope.runtime.core.dispatch.modes.asking import asked
 from gradscope.runtime.core.dispatch.operators.keys import (
     AUTOGRAD_KEYS,
     DispatchKey,
@@ -16,6 +17,7 @@ from gradscope.runtime.core.dispatch.operators.keys import (
 from gradscope.runtime.core.dispatch.operators.operator import FALLTHROUGH, Operator
 from gradscope.runtime.core.dispatch.operators.schema import bind
 from gradscope.runtime.core.state.thread import ThreadState, local
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.core.tensors.views.inference import is_inference
 
 NAMES = {"cpu": "CPU", "sim": "Sim", "meta": "Meta"}
@@ -24,8 +26,6 @@ NOTHING = DispatchKeySet()
 
 def tensors_in(values: Any) -> Iterator[Any]:
     """All tensors among arguments, in order."""
-    from gradscope.runtime.core.tensors.tensor.tensor import Tensor
-
     for value in values:
         if isinstance(value, Tensor):
             yield value
@@ -94,8 +94,6 @@ def run(operator: Operator, keys: DispatchKeySet, args: Any, kwargs: dict[str, A
 
 def _asked(operator: Operator, args: Any, kwargs: Any, state: ThreadState) -> Any:
     """Let the innermost mode have it."""
-    from gradscope.runtime.core.dispatch.modes.protocol import asked
-
     state.path = f"{state.path} Python".strip()
     return asked(operator.overload, args, kwargs, state)
 

@@ -160,14 +160,15 @@ def is_lowered(op: Operation, values: Sequence[Any], state: ThreadState) -> bool
 
 def run_lowered(op: Operation, values: Sequence[Any], state: ThreadState) -> Any:
     """Run that kernel, below autograd."""
-    from gradscope.runtime.core.dispatch.modes.protocol import _below, presented
+    from gradscope.runtime.core.dispatch.modes.asking import below
+    from gradscope.runtime.core.dispatch.modes.protocol import presented
 
     keys = keys_of_call(values, state)
     kernel = lowered(op, keys)
     assert kernel is not None
     args, kwargs = presented(op, values)
     path = state.path
-    with _below(state):
+    with below(state):
         try:
             return kernel.run(operator_of(op), keys - AUTOGRAD_KEYS, args, kwargs)
         finally:

@@ -20,40 +20,15 @@ from functools import cache
 from inspect import CO_VARARGS, Parameter, signature
 from sys import _getframe
 from threading import RLock
-from types import CodeType, FrameType, FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 from gradscope.runtime.core import probe
 from gradscope.runtime.core.dispatch.modes.outlying import outlying
-from gradscope.runtime.core.dispatch.overrides.frames import file_name
 from gradscope.runtime.core.state.forking import renewed
+from gradscope.runtime.core.state.frames import file_name, is_inside
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors.tensor.overriding import ALL, SKIP, handle, overriders, skipped
-
-OUTSIDE = tuple(
-    f"gradscope.runtime.{part}"
-    for part in (
-        "autograd.functional",
-        "autograd.gradcheck",
-        "core.autograd.modes.grad_mode",
-        "distributions",
-        "nn.",
-        "optim.",
-        "overrides",
-        "core.tensors.tensor.overriding",
-        "core.tensors.tensor.values",
-        "utils.",
-    )
-)
-"""Parts of the runtime that are written in what users see."""
-
-
-def is_inside(frame: FrameType) -> bool:
-    """Whether a frame is one of the runtime's own parts, or of a watcher of ours."""
-    name = frame.f_globals.get("__name__")
-    if name is None:
-        return frame.f_code.co_filename.startswith("<road of")
-    return name.startswith("gradscope.") and not name.startswith(OUTSIDE)
 
 
 @dataclass(eq=False, slots=True)

@@ -12,6 +12,7 @@ from gradscope.runtime.core.dispatch.overrides import gates
 from gradscope.runtime.core.dispatch.overrides.gates import Public
 from gradscope.runtime.core.ops import FUNCTIONS, ONE_OBJECT
 from gradscope.runtime.core.rows.operation import Operation
+from gradscope.runtime.core.state import upward
 from gradscope.runtime.core.tensors.tensor.overriding import handle, overriders
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
@@ -119,8 +120,10 @@ def put_up_gates() -> None:
         gates.put_up(publics())
 
 
-def offered(op: Operation, arguments: tuple[Any, ...]) -> Any:
+def offered(op: Operation, arguments: tuple[Any, ...], stranger: Exception) -> Any:
     """Offer a call of an operation to the class of a value that is no tensor."""
+    if gates.are_up():  # it was asked
+        raise TypeError(str(stranger)) from None
     put_up_gates()
     given = list(arguments)
     while given and op.plan.parameters[len(given) - 1].has_default:
@@ -240,3 +243,7 @@ def _others() -> Iterator[Public]:
         function = getattr(import_module(f"{RUNTIME}.core.autograd.{home}"), name)
         python = home == "engine.roots"
         yield Public(function, "", f"torch.autograd.{name}", function, python=python)
+
+
+upward.offered_to_stranger = offered
+upward.put_up_gates = put_up_gates

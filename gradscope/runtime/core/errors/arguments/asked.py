@@ -12,11 +12,11 @@ from itertools import islice
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
-from gradscope.runtime.core.dispatch.overrides.frames import is_gate
-from gradscope.runtime.core.dispatch.overrides.gates import is_inside
 from gradscope.runtime.core.errors.arguments.kinds import UNKNOWN, UNTOLD
 from gradscope.runtime.core.errors.arguments.refusal import refusal
 from gradscope.runtime.core.errors.arguments.ways import Way, table
+from gradscope.runtime.core.state import upward
+from gradscope.runtime.core.state.frames import is_gate, is_inside
 
 NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim", "x": "input"}
 
@@ -98,12 +98,10 @@ def _call_at(frame: FrameType) -> Call | None:
 
 def _home(function: Any, name: str) -> str:
     """Where a function is at home that a program calls by its mere name."""
-    from gradscope import runtime
-    from gradscope.runtime.nn import functional
-
-    if getattr(runtime, name, None) is function:
-        return ""
-    return FUNCTIONAL if getattr(functional, name, None) is function else "?"
+    for module, home in (("", ""), (".nn.functional", FUNCTIONAL)):
+        if getattr(sys.modules.get(f"gradscope.runtime{module}"), name, None) is function:
+            return home
+    return "?"
 
 
 def _between(file: str, line: int, last: int, start: int, end: int) -> str:
@@ -176,3 +174,6 @@ def _changed(code: CodeType) -> set[str]:
         if step.opname.startswith(("STORE_FAST", "STORE_DEREF", "DELETE_FAST")):
             found.update(step.argval if isinstance(step.argval, tuple) else (step.argval,))
     return found
+
+
+upward.wrong_call = wrong_call

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from gradscope.runtime.core.state import upward
+
 OR_BLAME = """\
     except Exception:
         blame_the_call()
@@ -12,8 +14,6 @@ OR_BLAME = """\
 
 def blame_the_call() -> None:
     """Raise what PyTorch says of the arguments the user has given, if these are the fault."""
-    from gradscope.runtime.core.errors.arguments.asked import wrong_call
-
-    error = wrong_call()
+    error = upward.wrong_call()
     if error is not None:
         raise error from None

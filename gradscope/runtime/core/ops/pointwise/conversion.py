@@ -13,6 +13,7 @@ from gradscope.runtime.core.dtypes import dtypes, memory_formats as formats
 from gradscope.runtime.core.dtypes.reals import fitting
 from gradscope.runtime.core.ops import METHODS, method
 from gradscope.runtime.core.tensors.making import factories, more_factories as creation
+from gradscope.runtime.core.tensors.making.legacy import legacy_new
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 
@@ -184,4 +185,4 @@ def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=F
 @method
 def new(self, *given):
     """The legacy constructor, in this tensor's dtype."""
-    return factories.legacy_new(Tensor, given, {}, self.dtype).to(self.device, self.dtype)
+    return legacy_new(Tensor, given, {}, self.dtype).to(self.device, self.dtype)

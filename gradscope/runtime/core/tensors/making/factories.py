@@ -12,17 +12,14 @@ from gradscope.runtime.core.calls.dims import no_sizes
 from gradscope.runtime.core.devices import devices
 from gradscope.runtime.core.devices.placement import place
 from gradscope.runtime.core.dtypes import dtypes
-from gradscope.runtime.core.dtypes.names import tp_name
 from gradscope.runtime.core.dtypes.reals import fitting
 from gradscope.runtime.core.errors.arguments.blame import blame_the_call
 from gradscope.runtime.core.errors.arguments.judged import judged
 from gradscope.runtime.core.errors.engine.leaves import integer_gradient
 from gradscope.runtime.core.state import settings
 from gradscope.runtime.core.state.warned import warn
-from gradscope.runtime.core.tensors.making.legacy import LegacyType
 from gradscope.runtime.core.tensors.memory.borrowed import check_strides, lent
-from gradscope.runtime.core.tensors.size import Size
-from gradscope.runtime.core.tensors.tensor.tensor import Tensor, alias_of
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor, add_methods
 from gradscope.runtime.core.tensors.tensor.values import told
 from gradscope.runtime.core.tensors.wrapping import fresh
 
@@ -65,18 +62,7 @@ def dtype_named(dtype: Any) -> Any:
     raise TypeError(f"dtype must be torch.dtype, not {type(dtype).__name__}")
 
 
-def dtype_of_type(kind: Any) -> Any:
-    """The dtype meant by what `Tensor.type` takes: also a legacy type, or the class of tensors."""
-    if kind is Tensor or kind == "torch.Tensor":
-        return dtypes.get_default_dtype()
-    if isinstance(kind, LegacyType):
-        return kind.dtype
-    if isinstance(kind, type) or (isinstance(kind, str) and not kind.endswith("Tensor")):
-        raise ValueError(f"invalid type: '{kind.__name__ if isinstance(kind, type) else kind}'")
-    return dtype_named(kind)
-
-
-def _sizes(size: tuple[Any, ...], named: Any = None) -> tuple[int, ...]:
+def sizes_of(size: tuple[Any, ...], named: Any = None) -> tuple[int, ...]:
     size = size if named is None else (named,)
     if len(size) == 1 and isinstance(size[0], list | tuple):
         size = tuple(size[0])
@@ -172,7 +158,7 @@ def _leaves(data: Any) -> list[Any]:
         return [data]
     if isinstance(data, str | bytes):
         raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
-    if isinstance(data, list | tuple) or (hasattr(data, "__len__") and _is_sequence(data)):
+    if isinstance(data, list | tuple) or (hasattr(data, "__len__") and is_sequence(data)):
         return [leaf for item in data for leaf in _leaves(item)]
     if hasattr(data, "__float__"):
         return [float(data)]
@@ -229,7 +215,7 @@ def zeros(
 ) -> Any:
     where = devices.check(device)
     kind = _numpy_dtype(dtype, dtypes.get_default_dtype())
-    return _out(made(np.zeros(_sizes(sizes, size), kind), requires_grad, where), out)
+    return _out(made(np.zeros(sizes_of(sizes, size), kind), requires_grad, where), out)
 
 
 def ones(
@@ -244,7 +230,7 @@ def ones(
 ) -> Any:
     where = devices.check(device)
     kind = _numpy_dtype(dtype, dtypes.get_default_dtype())
-    return _out(made(np.ones(_sizes(sizes, size), kind), requires_grad, where), out)
+    return _out(made(np.ones(sizes_of(sizes, size), kind), requires_grad, where), out)
 
 
 def _out(result: Any, out: Any) -> Any:
@@ -269,7 +255,7 @@ def empty(
     """Memory with whatever is in it."""
     where = devices.check(device)
     kind = _numpy_dtype(dtype, dtypes.get_default_dtype())
-    array = np.empty(_sizes(sizes, size), kind)
+    array = np.empty(sizes_of(sizes, size), kind)
     if settings.are_deterministic_algorithms_enabled() and settings.fills_memory():
         array.fill(_unset(kind))
     return _out(made(array, requires_grad, where), out)
@@ -299,7 +285,7 @@ def full(
         raise TypeError(f"full(): argument 'size' (position 1) must be tuple of ints, not {given}")
     value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
     kind = _numpy_dtype(dtype, dtypes.number_dtype(value))
-    return _out(made(np.full(_sizes((size,)), value, kind), requires_grad, where), out)
+    return _out(made(np.full(sizes_of((size,)), value, kind), requires_grad, where), out)
 
 
 def like(name: str) -> Any:
@@ -344,29 +330,15 @@ def full_like(
     return made(np.full_like(input._array, filled, dtype=kind, subok=False), requires_grad, where)
 
 
-def legacy_new(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], dtype: Any = None) -> Any:
-    """`torch.Tensor(2, 3)`, `torch.Tensor([1, 2])`, and the constructor of subclasses.
-
-    A tensor keeps its dtype; all else becomes `dtype`, which is the default one if none is given.
-    """
-    if not args and "data" in kwargs:
-        args = (kwargs["data"],)
-    if len(args) == 1 and isinstance(args[0], Tensor):
-        return alias_of(args[0], cls)
-    wanted = dtype or dtypes.get_default_dtype()
-    if len(args) != 1 or isinstance(args[0], Size):
-        array = np.empty(_sizes(args) if args else (0,), wanted.numpy)
-    elif _is_sequence(args[0]):
-        array = array_of(args[0], wanted).copy()
-    elif hasattr(args[0], "__index__") and not isinstance(args[0], bool):
-        array = np.empty(_sizes(args), wanted.numpy)
-    elif isinstance(args[0], str | bytes):
-        raise TypeError(f"new(): invalid data type '{type(args[0]).__name__}'")
-    else:
-        raise TypeError(f"new(): data must be a sequence (got {tp_name(args[0])})")
-    return alias_of(fresh(array), cls)
-
-
-def _is_sequence(data: Any) -> bool:
+def is_sequence(data: Any) -> bool:
     """Whether its elements can be asked for by number."""
     return hasattr(data, "__getitem__") and not isinstance(data, dict | str | bytes | np.generic)
+
+
+def _array_wrap(self: Any, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+    """What NumPy made of a tensor, as a tensor."""
+    array = np.asarray(array)
+    return from_numpy(array.astype(np.uint8) if array.dtype == np.bool_ else array)
+
+
+add_methods(__array_wrap__=_array_wrap)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gradscope.runtime.core.calls.offered.out import written
 from gradscope.runtime.core.devices import devices
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.errors.arguments.judged import judged
@@ -52,8 +53,6 @@ def _kind(dtype: Any, out: Any, otherwise: Any) -> np.dtype[Any]:
 def _given(array: Any, name: str, device: Any, requires_grad: bool, out: Any) -> Any:
     if out is None:
         return made(array, requires_grad, devices.check(device))
-    from gradscope.runtime.core.calls.offered.out import written
-
     return written(name, made(array), out)
 
 

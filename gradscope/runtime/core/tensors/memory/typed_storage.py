@@ -10,7 +10,9 @@ from gradscope.runtime.core.devices import placement
 from gradscope.runtime.core.devices.devices import CPU
 from gradscope.runtime.core.dtypes.dtypes import dtype as dtype_type
 from gradscope.runtime.core.state.thread import ThreadState
+from gradscope.runtime.core.state.warned import warn_once
 from gradscope.runtime.core.tensors.memory.storage import Indexed, Storage, shown
+from gradscope.runtime.core.tensors.tensor.tensor import add_methods
 
 UntypedStorage = Storage
 
@@ -77,3 +79,17 @@ def restored(memory: Any, dtype: dtype_type | None, device: Any) -> TypedStorage
     if device is not None and not ThreadState.devices:
         ThreadState.use_devices()
     return TypedStorage(Storage(np.frombuffer(bytearray(memory), np.uint8), device), dtype)
+
+
+def storage(self: Any) -> Any:
+    """The memory as numbers of this dtype, which PyTorch no longer recommends."""
+    warn_once(
+        "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will "
+        "be the only storage class. This should only matter to you if you are using storages "
+        "directly.  To access UntypedStorage directly, use tensor.untyped_storage() instead of "
+        "tensor.storage()"
+    )
+    return TypedStorage(self.untyped_storage(), self.dtype)
+
+
+add_methods(storage=storage)

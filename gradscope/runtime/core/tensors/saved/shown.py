@@ -107,8 +107,21 @@ def _plain(value: Any) -> Any:
     return Tensor.from_array(np.asarray(value.item())) if isinstance(value, np.ndarray) else value
 
 
+def attribute(node: Node, name: str) -> Any:
+    """`grad_fn._saved_other` and `grad_fn._raw_saved_other`, of which the class knows nothing."""
+    if name.startswith(("_saved_", "_raw_saved_")):
+        return saved_attribute(node, name)
+    raise AttributeError(f"'{type(node).__name__}' object has no attribute '{name}'")
+
+
+def attributes(node: Node) -> list[str]:
+    """What a node has, the slots that it keeps tensors in among it."""
+    shown = [slot for slot in type(node).slots if slot]
+    raw = [f"_raw_saved_{slot}" for slot in shown if holds_tensors(node, slot)]
+    return sorted([*object.__dir__(node), *(f"_saved_{slot}" for slot in shown), *raw])
+
+
 def saved_attribute(node: Node, name: str) -> Any:
-    """`grad_fn._saved_other` and `grad_fn._raw_saved_other`."""
     raw = name.startswith("_raw_saved_")
     wanted = name.removeprefix("_raw" if raw else "")[len("_saved_") :]
     slots = node.slots
@@ -141,3 +154,7 @@ def raw_saved(node: Any, index: int) -> Any:
     if isinstance(value, list):
         return tuple(SavedTensor.of(node, index, place) for place in range(len(value)))
     return SavedTensor.of(node, index)
+
+
+Node.__getattr__ = attribute  # type: ignore[method-assign]
+Node.__dir__ = attributes  # type: ignore[assignment, method-assign]

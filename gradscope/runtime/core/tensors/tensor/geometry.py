@@ -8,7 +8,6 @@ import numpy as np
 
 from gradscope.runtime.core.devices.devices import CPU, device
 from gradscope.runtime.core.dtypes import dtypes, memory_formats as formats
-from gradscope.runtime.core.dtypes.names import type_name
 from gradscope.runtime.core.errors.arguments.blame import blame_the_call
 from gradscope.runtime.core.probe import lend
 from gradscope.runtime.core.tensors.memory.storage import Storage, elements, offset_of
@@ -100,13 +99,6 @@ class Geometry:
 
     def is_same_size(self, other: Any) -> bool:
         return self._array.shape == other._array.shape
-
-    def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
-        if dtype is None:
-            return type_name(self._array)
-        from gradscope.runtime.core.tensors.making.factories import dtype_of_type
-
-        return self.to(dtype_of_type(dtype))
 
     @property
     def is_meta(self) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any, Protocol
 
 from gradscope.runtime.core.state.thread import local
+from gradscope.runtime.core.tensors import wrapping
 
 SUBCLASSES, ALL, SKIP = 1, 2, 4
 """What is disabled on a thread: overriding classes, or modes as well; or both for one call only,
@@ -88,6 +89,32 @@ def overrides(cls: type, *, plain: bool = False) -> bool:
     if handler is None or handler is leave_alone:
         return False
     return plain or "_array" not in cls.__dict__  # Tensor itself declares it
+
+
+def as_instances(cls: Any, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    """The result of a call as it would be for plain tensors, its tensors as instances of `cls`."""
+    if not all(issubclass(cls, each) for each in types):
+        return NotImplemented
+    with disabled():
+        result = func(*args, **(kwargs or {}))
+        return result if func in unwrapped() else _converted(result, cls)
+
+
+def _converted(result: Any, cls: Any) -> Any:
+    if cls is wrapping.Tensor:
+        return result
+    if isinstance(result, wrapping.Tensor) and not isinstance(result, cls):
+        result = result.as_subclass(cls)
+    if isinstance(result, list | tuple):
+        items = [_converted(item, cls) for item in result]
+        return type(result)(*items) if hasattr(result, "_fields") else type(result)(items)
+    return result
+
+
+def unwrapped() -> set[Any]:
+    """What subclasses get as it is, not as an instance of theirs."""
+    properties: Any = wrapping.Tensor
+    return {properties._base.__get__, properties.grad.__get__, properties._grad.__get__}
 
 
 def handle(

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime.core.devices.devices import NO_ACCELERATOR
-from gradscope.runtime.core.state.warned import warn_once
 from gradscope.runtime.core.tensors.memory.shared import mapping_of, shared_storage
 from gradscope.runtime.core.tensors.memory.storage import (
     Storage,
@@ -46,18 +45,6 @@ class Sharing:
     numpy: Any
     requires_grad: bool
     untyped_storage: Any
-
-    def storage(self) -> Any:
-        """The memory as numbers of this dtype, which PyTorch no longer recommends."""
-        from gradscope.runtime.core.tensors.memory.typed_storage import TypedStorage
-
-        warn_once(
-            "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will "
-            "be the only storage class. This should only matter to you if you are using storages "
-            "directly.  To access UntypedStorage directly, use tensor.untyped_storage() instead of "
-            "tensor.storage()"
-        )
-        return TypedStorage(self.untyped_storage(), self.dtype)
 
     def __dlpack__(
         self,

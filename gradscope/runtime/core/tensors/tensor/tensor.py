@@ -1,7 +1,8 @@
 """The tensor: an array, its history, and the words users say to it.
 
 Operations become methods when their families are loaded (see ops/__init__.py); what is written out
-here, in tensor_geometry.py and in tensor_values.py is what has no derivative.
+here and in this folder has no derivative. Rooms above this one add methods, too (`add_methods`):
+autograd/tensor_methods.py, copying.py, making/factories.py, memory/typed_storage.py.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from gradscope.runtime.core.errors.engine.inference import (
     inference_requires_grad,
     inference_version,
 )
+from gradscope.runtime.core.errors.missing import no_attribute
 from gradscope.runtime.core.graph.node import new
 from gradscope.runtime.core.rows.operation import REGISTRY
+from gradscope.runtime.core.state import upward
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors.memory.storage import Storage, VersionCounter
 from gradscope.runtime.core.tensors.saved import saved_variable as saved
@@ -27,7 +30,7 @@ from gradscope.runtime.core.tensors.tensor.assigned_grad import check_grad
 from gradscope.runtime.core.tensors.tensor.autograd_meta import AutogradMeta, ViewMeta
 from gradscope.runtime.core.tensors.tensor.geometry import Geometry
 from gradscope.runtime.core.tensors.tensor.old_fields import OldFields
-from gradscope.runtime.core.tensors.tensor.overriding import leave_alone, overrides
+from gradscope.runtime.core.tensors.tensor.overriding import as_instances, overrides
 from gradscope.runtime.core.tensors.tensor.sharing import Sharing
 from gradscope.runtime.core.tensors.tensor.values import Values
 from gradscope.runtime.core.tensors.views.inference import is_inference, mark, take_data
@@ -60,23 +63,14 @@ class Tensor(Geometry, OldFields, Sharing, Values):
     _storage: Storage | None
     _versions: VersionCounter | None
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        from gradscope.runtime.core.tensors.making.factories import legacy_new
-
-        return legacy_new(cls, args, kwargs)
-
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if overrides(cls):
-            from gradscope.runtime.core.dispatch.overrides.public import put_up_gates
-
-            put_up_gates()
+            upward.put_up_gates()
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """What a subclass does that does nothing: its tensors stay tensors of its own."""
-        from gradscope.runtime.overrides import as_instances
-
         return as_instances(cls, func, types, args, kwargs)
 
     @classmethod
@@ -276,33 +270,6 @@ class Tensor(Geometry, OldFields, Sharing, Values):
     def data(self) -> None:
         raise errors.data_deleted()
 
-    def backward(
-        self,
-        gradient: Any = None,
-        retain_graph: bool | None = None,
-        create_graph: bool = False,
-        inputs: Any = None,
-    ) -> None:
-        """Add the gradients of this tensor to the `.grad` of the leaves it came from."""
-        from gradscope.runtime.core.autograd.engine.roots import run_backward
-
-        run_backward(self, gradient, retain_graph, create_graph, inputs)
-
-    def register_hook(self, hook: Callable[..., Any]) -> Any:
-        from gradscope.runtime.core.autograd.hooks.hooks import register_hook
-
-        return register_hook(self, hook)
-
-    def register_post_accumulate_grad_hook(self, hook: Callable[..., Any]) -> Any:
-        from gradscope.runtime.core.autograd.hooks.hooks import register_post_accumulate
-
-        return register_post_accumulate(self, hook)
-
-    def retain_grad(self) -> None:
-        from gradscope.runtime.core.autograd.hooks.hooks import retain_grad
-
-        retain_grad(self)
-
     def detach_(self) -> Tensor:
         """Cut this tensor off from its history."""
         if local.state.inference:
@@ -319,45 +286,23 @@ class Tensor(Geometry, OldFields, Sharing, Values):
             self._meta.requires_grad = False
         return self
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
-        from gradscope.runtime.core.autograd.forward.forward_grad import fw_grad
-        from gradscope.runtime.core.tensors import printing
-
-        cls = builtin_type(self)
-        plain = cls is Tensor or cls.__torch_function__ is leave_alone
-        tangent, node_name = fw_grad(self), printing.name_of_node(self)
-        return printing.format_tensor(
-            self._array,
-            class_name="tensor" if plain else cls.__name__,
-            dtype=self.dtype,
-            requires_grad=self.requires_grad and node_name is None,
-            grad_fn_name=node_name,
-            device=str(self.device),
-            tangent=None if tangent is None else f"{tangent}",
-        )
-
     def __dir__(self) -> list[str]:
         return sorted(set(super().__dir__()))
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        from gradscope.runtime.core.tensors.copying import deep_copy
-
-        return deep_copy(self, memo)
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        from gradscope.runtime.core.tensors.copying import reduce
-
-        return reduce(self)
-
     def __getattr__(self, name: str) -> Any:
-        from gradscope.runtime.core.errors.missing import no_attribute
-
         raise no_attribute(self, name)
 
 
 builtin_type = type
 FIELDS = ("_array", "_edge", "_meta", "_storage", "_versions", "seen")
 """What a tensor is made of."""
+
+
+def add_methods(**functions: Callable[..., Any]) -> None:
+    """Give tensors methods that are written in rooms above this one."""
+    for name, function in functions.items():
+        function.__name__, function.__qualname__ = name, f"Tensor.{name}"
+        setattr(Tensor, name, function)
 
 
 def alias_of(source: Tensor, cls: Any) -> Any:

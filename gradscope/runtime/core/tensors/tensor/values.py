@@ -62,13 +62,6 @@ class Values:
         array = self.numpy()
         return array if dtype is None else array.astype(dtype, copy=False)
 
-    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
-        """What NumPy made of a tensor, as a tensor."""
-        from gradscope.runtime.core.tensors.making.factories import from_numpy
-
-        array = np.asarray(array)
-        return from_numpy(array.astype(np.uint8) if array.dtype == np.bool_ else array)
-
     __array_priority__ = 1000
 
     def __bool__(self) -> bool:

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from gradscope.runtime.core import probe
-from gradscope.runtime.core.autograd.engine.validate import apply
 from gradscope.runtime.core.devices.placement import mark, wrapped_on
 from gradscope.runtime.core.errors.engine.in_place import write_to_expanded
 from gradscope.runtime.core.graph.making import prepare
 from gradscope.runtime.core.graph.node import NOWHERE, Node, new
+from gradscope.runtime.core.graph.validate import apply
+from gradscope.runtime.core.rows.operation import REGISTRY
+from gradscope.runtime.core.state import upward
 from gradscope.runtime.core.state.thread import ThreadState, local
 from gradscope.runtime.core.tensors.memory.overlap import repeats
 from gradscope.runtime.core.tensors.memory.storage import InferenceCounter, Storage, VersionCounter
@@ -81,13 +83,11 @@ def renew_lock() -> None:
 
 def _new_accumulator(tensor: Tensor, meta: AutogradMeta) -> Node:
     """One for all threads."""
-    from gradscope.runtime.core.autograd.engine.accumulate_grad import AccumulateGrad
-
     with _accumulating:
         held = meta.accumulator
         node = held() if held is not None else None
         if node is None:
-            node = AccumulateGrad(tensor)
+            node = upward.accumulator(tensor)
             meta.hold_accumulator(node)
             if probe.here is not None:
                 probe.here.made(node)
@@ -201,11 +201,11 @@ class AsStridedBackward0(Node):
         return (None if unwanted else self.window.spread(grads[0], shape),)
 
     def run_tensors(self, grads: Sequence[Any]) -> Sequence[Any]:
-        from gradscope.runtime.core.ops.shape.window import window_backward
-
         shape = self._wanted()
         unwanted = shape is None or grads[0] is None
-        return (None if unwanted else window_backward(grads[0], shape, self.window),)
+        return (
+            None if unwanted else REGISTRY["window_backward"].road(grads[0], shape, self.window),
+        )
 
     def _wanted(self) -> Any:
         """The base's shape, if the base wants a gradient."""

@@ -1,0 +1,86 @@
+"""Which frames of the stack are the program's, which are ours, and which are gates'."""
+
+from __future__ import annotations
+
+import traceback
+from sys import _getframe
+from types import FrameType
+
+TRACEBACK, PARENT = "traceback_", "parent_"
+"""Where anomaly mode writes into a node's metadata, under PyTorch's names."""
+
+RUNS_SCRIPTS = "gradscope.record.script.run_script"
+"""The module below which no frame is the script's."""
+
+
+def scripts_stack(innermost: FrameType | None) -> list[str]:
+    """The calls that led to this frame, without those that ran the script for a recording."""
+    frames = []
+    for frame, line in traceback.walk_stack(innermost):
+        if frame.f_globals.get("__name__") == RUNS_SCRIPTS:
+            break
+        frames.append((frame, line))
+    return traceback.StackSummary.extract(reversed(frames)).format()
+
+
+def outside(frame: FrameType | None) -> FrameType | None:
+    """The nearest frame that is not the runtime's own."""
+    while frame is not None and is_ours(frame):
+        frame = frame.f_back
+    return frame
+
+
+def is_ours(frame: FrameType) -> bool:
+    module = frame.f_globals.get("__name__", "")
+    road = frame.f_code.co_filename.startswith("<road ")
+    return road or str(module).startswith(("gradscope.runtime", "gradscope.standins"))
+
+
+OUTSIDE = tuple(
+    f"gradscope.runtime.{part}"
+    for part in (
+        "autograd.functional",
+        "autograd.gradcheck",
+        "core.autograd.modes.grad_mode",
+        "core.tensors.tensor.overriding",
+        "core.tensors.tensor.values",
+        "distributions",
+        "nn.",
+        "optim.",
+        "overrides",
+        "utils.",
+    )
+)
+"""Parts of the runtime that are written in what users see."""
+
+
+def is_inside(frame: FrameType) -> bool:
+    """Whether a frame is one of the runtime's own parts, or of a watcher of ours."""
+    name = frame.f_globals.get("__name__")
+    if name is None:
+        return frame.f_code.co_filename.startswith("<road of")
+    return name.startswith("gradscope.") and not name.startswith(OUTSIDE)
+
+
+GATES = "gradscope.runtime.core.dispatch.overrides.gates"
+
+
+def file_name(label: str) -> str:
+    """What the code before a public function is said to be from; it counts among the roads."""
+    return f"<road of {label}, through its gate>"
+
+
+def is_gate(frame: FrameType) -> bool:
+    if frame.f_globals.get("__name__") == GATES:
+        return True
+    return frame.f_code.co_filename.endswith(", through its gate>")
+
+
+def above_gates(level: int) -> int:
+    """The stacklevel of the `level`-th frame, counted from the caller's own, without gates."""
+    frame: FrameType | None = _getframe(1)
+    found, left = 1, level
+    while left > 1 and frame is not None and frame.f_back is not None:
+        frame, found = frame.f_back, found + 1
+        left -= not is_gate(frame)
+    return found
