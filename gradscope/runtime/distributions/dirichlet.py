@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import gradscope.runtime as torch
-from gradscope.runtime.autograd.function import once_differentiable
+from gradscope.runtime.core.autograd.custom.function import once_differentiable
 from gradscope.runtime.distributions import constraints
 from gradscope.runtime.distributions.exp_family import ExponentialFamily
 
