@@ -22,9 +22,8 @@ STEPS = 2  # of one round
 def main() -> None:
     """Print what `gradscope trace` costs a program while it runs.
 
-    A process is recorded or it is not: switching to watched code and back would undo what the
-    interpreter has learned of the code. The speed of a shared machine changes within a second, so
-    each round is measured against plain Python around it.
+    A process is recorded or it is not, as programs are. The speed of a shared machine changes
+    within a second, so each round is measured against plain Python around it.
     """
     for name in CHAINS:
         found = []

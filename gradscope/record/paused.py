@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from gradscope.record.hot.native import NativeProbe
 
 # Note [In the middle of a call]
-# Another thread may be in the middle of a call when the recording pauses or stops. Such a call has
-# been told to tell, and must still find somebody to tell it to. Before the notes are written for
-# the last time, threads get the time of some switches to tell what they had begun.
-TOLD_BY_CALLS = {"call", "noted"}
+# Another thread may be in the middle of a call when the recording pauses or stops. Such a call
+# still tells the watcher it found when it began; a backward looks again, and must find somebody.
+# Before the notes are written for the last time, threads get the time of some switches to tell what
+# they had begun.
 SWITCHES, MOMENT = 0.03, 1.0  # seconds
 
 
@@ -48,7 +48,7 @@ class Paused:
         self._paused.span_end(number)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._paused, name) if name in TOLD_BY_CALLS else _nothing
+        return _nothing
 
 
 def _nothing(*args: Any) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 import gradscope.runtime
-from gradscope.runtime.core import probe
 from gradscope.runtime.core.rows.operation import REGISTRY
 
 HOME = Path(gradscope.runtime.__file__).parent
@@ -95,46 +94,21 @@ def in_roads(right: str, wrong: str, *names: str) -> Plant:
     """The same in the text from which the calls of these operations are made."""
 
     def plant(monkeypatch: pytest.MonkeyPatch) -> None:
-        for name in names:
-            for _, unbuilt in _roads_of(REGISTRY[name].road):
-                unbuilt.build()
-        entries, planted = _Entries(probe.roads), 0
-        for place, (function, *_) in enumerate(probe.roads):
-            for road, unbuilt in _roads_of(function):
-                if road is function and function.__globals__["op"].name in names:
-                    codes = _codes(unbuilt, right, wrong)
-                    monkeypatch.setitem(entries, place, (function, *codes))
-                    monkeypatch.setattr(function, "__code__", codes[0])
-                    planted += 1
-        assert planted
+        for unbuilt in [each for name in names for each in _roads_of(REGISTRY[name].road)]:
+            unbuilt.build()
+            text = unbuilt.text()
+            assert text.count(right) == 1, f"no {right} in {text}"
+            code = next(codes_in(compile(text.replace(right, wrong), "<wrong road>", "exec")))
+            for function in unbuilt.functions:
+                monkeypatch.setattr(function, "__code__", code)
 
     return plant
 
 
-def _roads_of(function: Any) -> Iterator[tuple[Any, Any]]:
-    """Its operation's roads, with where their texts come from."""
+def _roads_of(function: Any) -> list[Any]:
+    """Where the texts of an operation's roads come from, and the functions that have their code."""
     scope = function.__globals__
-    for kind in ("fast", "number", "full"):
-        if f"unbuilt_{kind}" in scope:
-            yield scope[f"road_{kind}"], scope[f"unbuilt_{kind}"]
+    return [scope[f"unbuilt_{kind}"] for kind in ROADS if f"unbuilt_{kind}" in scope]
 
 
-class _Entries(dict[int, Any]):
-    """A list, as `monkeypatch.setitem` wants it: others may add to it before it is put back."""
-
-    def __init__(self, entries: list[Any]) -> None:
-        super().__init__(enumerate(entries))
-        self.entries = entries
-
-    def __setitem__(self, place: int, entry: Any) -> None:
-        self.entries[place] = entry
-
-
-def _codes(unbuilt: Any, right: str, wrong: str) -> tuple[CodeType, ...]:
-    """The code of an operation's road, unwatched and watched, with the mistake in it."""
-    texts = [unbuilt.text(probed=probed) for probed in (False, True)]
-    assert all(text.count(right) == 1 for text in texts), f"no {right} in {texts[0]}"
-    return tuple(
-        next(codes_in(compile(text.replace(right, wrong), "<wrong road>", "exec")))
-        for text in texts
-    )
+ROADS = ("fast", "number", "full")

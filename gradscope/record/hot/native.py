@@ -123,7 +123,8 @@ class NativeProbe(ThreadNotes):
             )
             self.ran, self.sent = follower.ran, follower.sent  # type: ignore[method-assign]
             self.counted = follower.counted  # type: ignore[method-assign]
-        probe.take_callables(probe.here)
+        if probe.here is self:  # and not somebody who stands in for it during a pause
+            probe.take_callables(self)
 
     # -- forward --------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""What the runtime tells a watcher. It tells, never asks; unwatched it costs one `is None`.
+"""What the runtime tells a watcher. It tells, never asks; unwatched it costs an `is None` or two.
 
 `watch(watcher)` sets a watcher. From then on every call of an operation and every part of the
 engine tells `here` what it does. Tensors, nodes, storages and graph tasks carry a field `seen` (0
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from types import CodeType, FrameType, FunctionType
+from types import FrameType
 from typing import Any, Protocol
 
 
@@ -128,34 +128,32 @@ class Probe(Protocol):
 here: Any = None
 """The watcher, or None."""
 
-calls_told = False
-"""Whether the roads of calls tell it what they do."""
+noted: Any = None
+call: Any = None
+op: Any = None
+wrote: Any = None
+"""The watcher's methods that are told of calls, or None: a call looks at one of them, once."""
 
-roads: list[tuple[FunctionType, CodeType, CodeType]] = []
-"""Every road of a call: the function, its code when unwatched, its code when watched."""
+ran: Any = None
+sent: Any = None
+"""Those that are called for every node. Who finds a watcher `here` finds these, too."""
 
 
 def watch(watcher: Any, *, calls: bool = True) -> None:
     """Tell `watcher` everything from now on, or all but the calls of operations; None: nobody."""
-    global here, calls_told
-    take_callables(watcher)  # first: other threads are running, and look at `here`
-    here, calls_told = watcher, calls and watcher is not None
-    for function, plain, watched in roads:
-        function.__code__ = watched if calls_told else plain
+    global here  # noqa: PLW0603
+    take_callables(watcher, calls=calls)  # first: other threads are running, and look at `here`
+    here = watcher
 
 
-noted: Any = None
-call: Any = None
-ran: Any = None
-sent: Any = None
-"""The watcher's methods that are called for every call and every node: here they are found fast."""
-
-
-def take_callables(watcher: Any) -> None:
+def take_callables(watcher: Any, *, calls: bool = True) -> None:
     """A watcher comes, or has other methods now."""
-    global noted, call, ran, sent
+    global noted, call, op, wrote, ran, sent  # noqa: PLW0603
+    noted = call = op = wrote = None
+    if watcher is not None and calls:
+        noted, call, op, wrote = watcher.noted, watcher.call, watcher.op, watcher.wrote
     if watcher is not None:
-        noted, call, ran, sent = watcher.noted, watcher.call, watcher.ran, watcher.sent
+        ran, sent = watcher.ran, watcher.sent
 
 
 def lend(array: Any) -> None:

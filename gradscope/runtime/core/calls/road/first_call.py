@@ -12,7 +12,6 @@ from threading import RLock
 from types import CodeType, FunctionType
 from typing import Any
 
-from gradscope.runtime.core import probe
 from gradscope.runtime.core.calls.road import forward as road
 from gradscope.runtime.core.calls.road.forward import Plan
 from gradscope.runtime.core.state.forking import renewed
@@ -23,7 +22,7 @@ _lock = renewed(RLock())
 class Unbuilt:
     """One road of an operation, and all functions that are to have its code."""
 
-    __slots__ = ("defaults", "functions", "kind", "names", "text")
+    __slots__ = ("built", "defaults", "functions", "kind", "names", "text")
 
     def __init__(
         self,
@@ -36,7 +35,8 @@ class Unbuilt:
         self.text = text
         self.defaults = defaults
         self.names = names  # what the text needs besides, made as late as the code
-        self.functions: list[FunctionType] | None = []
+        self.functions: list[FunctionType] = []
+        self.built = False
 
     def function(self, scope: dict[str, Any]) -> FunctionType:
         """A function that will have this code and these globals."""
@@ -45,10 +45,9 @@ class Unbuilt:
         scope[f"unbuilt_{self.kind}"] = self
         scope[f"road_{self.kind}"] = made
         with _lock:
-            if self.functions is None:
+            if self.built:
                 self._complete(made)
-            else:
-                self.functions.append(made)
+            self.functions.append(made)
         return made
 
     def replace(self, function: FunctionType, moved: FunctionType) -> None:
@@ -57,26 +56,21 @@ class Unbuilt:
             scope = function.__globals__
             if scope.get(f"road_{self.kind}") is function:
                 scope[f"road_{self.kind}"] = moved
-            if self.functions is not None and function in self.functions:
-                self.functions[self.functions.index(function)] = moved
+            self.functions[self.functions.index(function)] = moved
 
     def build(self) -> None:
         """Give all functions their code; once more, if somebody interrupted that."""
         with _lock:
-            for made in self.functions or ():
+            for made in () if self.built else self.functions:
                 self._complete(made)
-            self.functions = None
+            self.built = True
 
     def _complete(self, made: FunctionType) -> None:
         scope = made.__globals__
         scope.update(self.names())
-        plain, watched = (
-            road.build(made.__name__, self.text(probed=probed), scope, self.defaults)
-            for probed in (False, True)
-        )
-        made.__defaults__, made.__kwdefaults__ = plain.__defaults__, plain.__kwdefaults__
-        probe.roads.append((made, plain.__code__, watched.__code__))
-        made.__code__ = watched.__code__ if probe.calls_told else plain.__code__
+        built = road.build(made.__name__, self.text(), scope, self.defaults)
+        made.__defaults__, made.__kwdefaults__ = built.__defaults__, built.__kwdefaults__
+        made.__code__ = built.__code__
 
 
 def _stand_in(kind: str) -> CodeType:

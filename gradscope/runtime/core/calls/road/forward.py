@@ -3,12 +3,11 @@
 Everything that can be known from the declaration (how many tensors, which of them get gradients,
 what is kept for backward) is settled here once, so that a call does only what is left to do.
 
-# Note [Four roads]
-From one text come four functions. `fast` takes tensors of one ordinary float type and nothing else;
+# Note [Two roads]
+From one text come two functions. `fast` takes tensors of one ordinary float type and nothing else;
 whatever it does not recognise it hands to `dispatch.call`, which promotes, wraps numbers and asks
-the modes, and then comes back on `full`. Each of the two exists once more with the lines that tell
-the probe. When a watcher comes, the functions get the other code (probe.watch), so that an
-unwatched call pays nothing.
+the modes, and then comes back on `full`. Both look once, as they begin, whether somebody is to be
+told of the call: whoever that is will be told, though another watcher may have come by then.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from gradscope.runtime.core.calls.road.node import (
     node_lines,
     topological,
 )
-from gradscope.runtime.core.calls.road.telling import tell
+from gradscope.runtime.core.calls.road.telling import begins, tell, whom
 from gradscope.runtime.core.rows.plan import Parameter, Plan, Slot
 
 __all__ = [
@@ -87,8 +86,8 @@ def takes_number(plan: Plan) -> bool:
     return ordinary and names == ["self", "other"]
 
 
-def fast(plan: Plan, *, probed: bool, number: bool = False, out: bool = False) -> str:
-    """The text of the short road (see Note [Four roads]).
+def fast(plan: Plan, *, number: bool = False, out: bool = False) -> str:
+    """The text of the short road (see Note [Two roads]).
 
     With `number`, `other` is a Python number, which takes the dtype of the tensor. With `out`, the
     function takes one more argument: a tensor to put the result into.
@@ -106,8 +105,7 @@ def fast(plan: Plan, *, probed: bool, number: bool = False, out: bool = False) -
             "    if kind is float or kind is int:",
             f"        return by_number({pass_on(plan)})",
         ]
-    if probed:
-        lines += ["    begin = clock()"]
+    lines += [f"    {line}" for line in begins(plan, "number" if number else "fast")]
     lines += ["    try:"]
     lines += [
         f"        a_{p.name} = {_unwrap(p)}"
@@ -118,16 +116,17 @@ def fast(plan: Plan, *, probed: bool, number: bool = False, out: bool = False) -
         lines += ["        pass"]
     lines += ["    except (AttributeError, TypeError):", f"        {leave}"]
     lines += [f"    {line}" if line else "" for line in _guards(plan, leave, number=number)]
-    lines += _body(plan, probed=probed, saving="number" if number else "fast")
+    lines += _body(plan, saving="number" if number else "fast")
     return "\n".join(lines) + "\n"
 
 
-def full(plan: Plan, *, probed: bool) -> str:
+def full(plan: Plan) -> str:
     """The text of the road below the dispatcher: arrays are given, everything is allowed."""
     arrays = [f"a_{p.name}" for p in plan.tensors]
     names = [p.name for p in plan.parameters]
     lines = [f"def road({', '.join([*names, *arrays])}, begin):", "    state = local.state"]
-    lines += _body(plan, probed=probed, saving="full")
+    lines += [f"    tell = {whom(plan, 'full')} if begin else None"]
+    lines += _body(plan, saving="full")
     return "\n".join(lines) + "\n"
 
 
@@ -192,9 +191,9 @@ def _guards(plan: Plan, leave: str, *, number: bool) -> list[str]:
     return lines
 
 
-def _body(plan: Plan, *, probed: bool, saving: str) -> list[str]:
+def _body(plan: Plan, *, saving: str) -> list[str]:
     if plan.kind == "inplace":
-        return _inplace_body(plan, probed=probed, saving=saving)
+        return _inplace_body(plan, saving=saving)
     lines = [*_computed(plan), *_wrapping(plan)]
     if plan.differentiable:
         lines += ["    if state.grad_enabled:"]
@@ -202,9 +201,7 @@ def _body(plan: Plan, *, probed: bool, saving: str) -> list[str]:
         lines += [f"        if {any_edge(plan)}:"]
         lines += [f"            {line}" for line in node_lines(plan, saving)]
     lines += _attach(plan)
-    if probed:
-        lines += [f"    {line}" for line in tell(plan, saving)]
-    lines += ["    return made"]
+    lines += ["    if tell is not None:", f"        {tell(plan, saving)}", "    return made"]
     return lines
 
 
@@ -254,7 +251,7 @@ def _attach(plan: Plan) -> list[str]:
     return [f"    {function}(made, {source}, op, ({options}), node, state)"]
 
 
-def _inplace_body(plan: Plan, *, probed: bool, saving: str) -> list[str]:
+def _inplace_body(plan: Plan, *, saving: str) -> list[str]:
     """Write into `self`, then give it its new history."""
     inputs = [p.name for p in plan.tensors if not (saving == "number" and p.name == "other")]
     memory = "" if plan.memory is None else ", op.plan"
@@ -282,10 +279,12 @@ def _inplace_body(plan: Plan, *, probed: bool, saving: str) -> list[str]:
     outputs = [slot for slot in plan.slots if slot.kind == "output"]
     if outputs:
         lines += ["        save_results(node, target, state)"]
-    if probed:
-        given = f"(target, {', '.join(inputs[1:])})"
-        lines += [f"    probe.here.wrote(op, {given}, target, node, begin, state)"]
-    lines += ["    return target"]
+    given = f"(target, {', '.join(inputs[1:])})"
+    lines += [
+        "    if tell is not None:",
+        f"        tell(op, {given}, target, node, begin, state)",
+        "    return target",
+    ]
     return lines
 
 

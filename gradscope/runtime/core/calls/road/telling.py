@@ -1,28 +1,48 @@
-"""The part of a watched road that tells the probe; see Note [Telling in numbers] in probe.py."""
+"""The part of a road that tells the probe; see Note [Telling in numbers] in probe.py."""
 
 from __future__ import annotations
 
 from gradscope.runtime.core.rows.plan import Plan
 
 
-def tell(plan: Plan, saving: str) -> list[str]:
-    """The lines that tell the probe; see Note [Telling in numbers] in probe.py."""
-    inputs = [p.name for p in plan.tensors if not (saving == "number" and p.name == "other")]
-    regular = not any(p.many or p.optional for p in plan.tensors) and not _held(plan)
-    if plan.outputs != 1 or not regular or len(inputs) not in (1, 2):
+def begins(plan: Plan, saving: str) -> list[str]:
+    """The lines that look whether anybody is to be told, and then, what time it is."""
+    return [f"tell = {whom(plan, saving)}", "begin = 0 if tell is None else clock()"]
+
+
+def whom(plan: Plan, saving: str) -> str:
+    """Which of the watcher's methods is told of such calls; None, if nobody watches."""
+    if plan.kind == "inplace":
+        return "probe.wrote"
+    if not _ordinary(plan, saving):
+        return "probe.op"
+    if plan.kind == "view":
+        return "probe.call"
+    return "(probe.call if state.special else probe.noted)" if saving == "full" else "probe.noted"
+
+
+def tell(plan: Plan, saving: str) -> str:
+    """The call that tells it."""
+    if not _ordinary(plan, saving):
         made = "(made,)" if plan.outputs == 1 else "made"
-        return [f"probe.here.op(op, {_tensor_tuple(plan)}, {made}, node, begin, state)"]
-    tell = "call" if plan.kind == "view" else "noted"
+        return f"tell(op, {_tensor_tuple(plan)}, {made}, node, begin, state)"
     meta = "((result.shape, result.dtype),) if node is None else node.input_metadata"
     given = f"op, op.number, node, made, {meta}, state, begin, getframe({_DEPTH[saving]})"
-    if saving == "full" and tell == "noted":
-        tell = "call if state.special else probe.noted"
-        return [f"(probe.{tell})({given}, {', '.join(inputs)})"]
-    return [f"probe.{tell}({given}, {', '.join(inputs)})"]
+    return f"tell({given}, {', '.join(_inputs(plan, saving))})"
 
 
 _DEPTH = {"fast": 1, "number": 2, "full": 3}
-"""How far above a road the frame stands that called it (see Note [Four roads])."""
+"""How far above a road the frame stands that called it (see Note [Two roads])."""
+
+
+def _ordinary(plan: Plan, saving: str) -> bool:
+    """Whether a call has one or two tensors, always, and one result."""
+    regular = not any(p.many or p.optional for p in plan.tensors) and not _held(plan)
+    return plan.outputs == 1 and regular and len(_inputs(plan, saving)) in (1, 2)
+
+
+def _inputs(plan: Plan, saving: str) -> list[str]:
+    return [p.name for p in plan.tensors if not (saving == "number" and p.name == "other")]
 
 
 def _held(plan: Plan) -> list[str]:

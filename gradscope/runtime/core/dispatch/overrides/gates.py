@@ -23,7 +23,6 @@ from threading import RLock
 from types import CodeType, FunctionType
 from typing import Any
 
-from gradscope.runtime.core import probe
 from gradscope.runtime.core.dispatch.modes.outlying import outlying
 from gradscope.runtime.core.state.forking import renewed
 from gradscope.runtime.core.state.frames import file_name, is_inside
@@ -164,8 +163,8 @@ def put_up(publics: Iterable[Public]) -> None:
         if _are_up:
             return
         _are_up = True
-        moved = {public.function: _behind_a_gate(public) for public in publics}
-        probe.roads[:] = [(moved.get(road, road), *codes) for road, *codes in probe.roads]  # type: ignore[misc]
+        for public in publics:
+            _behind_a_gate(public)
 
 
 def are_up() -> bool:
@@ -194,8 +193,8 @@ def as_it_is(function: FunctionType) -> FunctionType:
     return made
 
 
-def _behind_a_gate(public: Public) -> FunctionType:
-    """Give a public function the code of its gate. Returns the function as it was."""
+def _behind_a_gate(public: Public) -> None:
+    """Give a public function the code of its gate."""
     function = public.function
     moved = as_it_is(function)
     unbuilt = function.__globals__.get("unbuilt_fast")
@@ -214,4 +213,3 @@ def _behind_a_gate(public: Public) -> FunctionType:
     )
     function.__defaults__ = function.__kwdefaults__ = None
     function.__wrapped__ = moved  # type: ignore[attr-defined]  # where its signature is found
-    return moved
