@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from threading import RLock
 from types import FunctionType
 from typing import Any
 
-from gradscope.runtime.core.dispatch.overrides.gates import as_it_is, behind
+from gradscope.runtime.core.dispatch.overrides.gates import behind, put_before
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.ops import FUNCTIONS, METHODS, NN_FUNCTIONS
 from gradscope.runtime.core.rows.operation import Operation
@@ -166,11 +167,6 @@ class _Whole:
             return self.implementation(*args, **kwargs)
 
 
-def _stand_in(*args: Any, **kwargs: Any) -> Any:
-    whole: Any = "the whole"
-    return whole(args, kwargs)
-
-
 _lock = renewed(RLock())
 _put_up: set[int] = set()
 
@@ -184,19 +180,5 @@ def put_up() -> None:
                 plain = isinstance(function, FunctionType) and not hasattr(function, "op")
                 if plain and id(function) not in _put_up:
                     _put_up.add(id(function))
-                    _replace(name, behind(function))
-
-
-def _replace(name: str, function: FunctionType) -> None:
-    moved = as_it_is(function)
-    whole = _Whole(name, moved)
-    code = _stand_in.__code__
-    function.__code__ = code.replace(
-        co_consts=tuple(whole if each == "the whole" else each for each in code.co_consts),
-        co_filename=f"<road of {name}, cast as a whole>",
-        co_freevars=function.__code__.co_freevars,
-        co_name=function.__name__,
-        co_qualname=function.__qualname__,
-    )
-    function.__defaults__ = function.__kwdefaults__ = None
-    function.__wrapped__ = moved  # type: ignore[attr-defined]
+                    file = f"<road of {name}, cast as a whole>"
+                    put_before(behind(function), partial(_Whole, name), file)

@@ -10,9 +10,9 @@ import pytest
 
 from gradscope.record.recorder import record
 from gradscope.runtime.core import probe
-from gradscope.runtime.core.calls.road.first_call import Unbuilt
 from gradscope.runtime.core.rows.operation import REGISTRY
 from gradscope.runtime.core.state.thread import local
+from gradscope.runtime.core.written.first_call import Unbuilt
 from gradscope.trace.spec import check
 from tests.runtime.autograd.both import function, leaf, runtime
 
@@ -240,7 +240,7 @@ def test_an_operation_whose_first_call_was_interrupted_can_be_called_again() -> 
             raise OnPurpose
         return written.names()
 
-    mul = Unbuilt("fast", written.text, written.defaults, names).function(dict(scope))
+    mul = Unbuilt("fast", written.label, written.text, written.taken, names).function(dict(scope))
 
     with pytest.raises(OnPurpose):
         mul(torch.ones(2), torch.ones(2))

@@ -17,7 +17,6 @@ traits.py.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -26,11 +25,12 @@ import numpy as np
 
 from gradscope.runtime.core.calls.long_way import scope_of
 from gradscope.runtime.core.calls.road import backward as road_back, forward as road
-from gradscope.runtime.core.calls.road.first_call import Unbuilt
 from gradscope.runtime.core.calls.road.forward import Parameter, Plan, Slot
 from gradscope.runtime.core.calls.road.words import w
 from gradscope.runtime.core.graph.node import OpNode
+from gradscope.runtime.core.rows.description import description
 from gradscope.runtime.core.rows.operation import REGISTRY, Formula, Operation
+from gradscope.runtime.core.rows.parameters import BY_NAME, REQUIRED, parameters
 from gradscope.runtime.core.rows.plan import Memory
 from gradscope.runtime.core.rows.traits import (
     BY_HAND,
@@ -74,6 +74,8 @@ from gradscope.runtime.core.rows.traits import (
     shows,
     tensors,
 )
+from gradscope.runtime.core.written.first_call import Unbuilt, road_of
+from gradscope.runtime.core.written.texts import build
 
 __all__ = [
     "BY_HAND",
@@ -217,8 +219,8 @@ def _parameters(
         names = ("self", "other")[: forward.nin]
         return tuple(Parameter(n, "input" if n == "self" else n, tensor=True) for n in names)
     made: list[Parameter] = []
-    for p in inspect.signature(forward).parameters.values():
-        has_default = p.default is not inspect.Parameter.empty
+    for p in parameters(forward):
+        has_default = p.default is not REQUIRED
         is_tensor = (
             p.name in differentiable
             or p.name in extra
@@ -234,7 +236,7 @@ def _parameters(
                 many=p.name in many,
                 aside=p.name in extra,
                 optional=is_tensor and has_default,
-                keyword_only=p.kind is inspect.Parameter.KEYWORD_ONLY,
+                keyword_only=p.kind is BY_NAME,
                 has_default=has_default,
                 default=p.default if has_default else None,
             )
@@ -296,30 +298,28 @@ def _finish(made: Operation) -> Any:
         return {"Node": node_class(made)}
 
     made.replayed = REPLAYED in made.traits
-    made.road = _unbuilt("fast", road.fast, made, names).function(scope)
-    if road.takes_number(made.plan):
-        text = partial(road.fast, number=True)
-        scope["by_number"] = _unbuilt("number", text, made, names).function(scope)
-    made.full = _unbuilt("full", road.full, made, names, _NO_DEFAULTS).function(scope)
+    plan, taken = made.plan, made.plan.taken
+    made.road = road_of("fast", partial(road.fast, plan), made, names, taken).function(scope)
+    if road.takes_number(plan):
+        text = partial(road.fast, plan, number=True)
+        scope["by_number"] = road_of("number", text, made, names, taken).function(scope)
+    text = partial(road.full, plan)
+    made.full = road_of("full", text, made, names, road.taken_in_full(plan)).function(scope)
     made.road.op = made  # type: ignore[attr-defined]
     return made.road
 
 
-def _unbuilt(
-    kind: str, text: Any, made: Operation, names: Any, defaults: Plan | None = None
-) -> Unbuilt:
-    return Unbuilt(kind, partial(text, made.plan), defaults or made.plan, names)
-
-
 def like(row: Any, name: str = "", **names: Any) -> Any:
-    """A function with the code of an operation's road, in which some names mean something else."""
+    """A function with the code of another, in which some names mean something else."""
     scope = {**row.__globals__, **names}
     if "call" in names and "unbuilt_number" in scope and "by_number" not in names:
         scope["by_number"] = scope["unbuilt_number"].function({**scope})
     unbuilt: Unbuilt = scope["unbuilt_fast"]
     made = unbuilt.function(scope)
     made.__name__ = made.__qualname__ = name or row.__name__
-    made.op = row.op  # type: ignore[attr-defined]
+    made.__module__, made.__doc__ = row.__module__, row.__doc__
+    made.__annotations__ = row.__annotations__
+    made.__dict__.update(row.__dict__)
     return made
 
 
@@ -331,19 +331,17 @@ def node_class(made: Operation) -> type[OpNode] | None:
     return made.node_class
 
 
-_NO_DEFAULTS = Plan((), (), (), 1, "plain", same_dtype=False, float_only=False)
-
-
 def _node_class(made: Operation) -> type[OpNode]:
     scope = scope_of(made)
     formulas = {f"f_{i}": f.function for i, f in enumerate(made.formulas)}
     scope.update(formulas)
     runs = {
-        f"run_{kind}": road.build(
+        f"run_{kind}": build(
             f"run_{kind}",
             road_back.backward(made.plan, made.formulas, arrays=kind == "arrays", joint=made.joint),
             scope,
-            _NO_DEFAULTS,
+            (),
+            label=f"{made.node_name}, on {kind}",
         )
         for kind in ("arrays", "tensors")
     }
@@ -387,6 +385,7 @@ def family(namespace: dict[str, Any]) -> None:
         variant = "" if variant == "default" else variant
         named = next((t.overload for t in made.traits if isinstance(t, Named)), variant)
         made.name = f"{base}.{named}" if named else base
+        value.__doc__ = description(made)
         value.__name__ = base
         value.__qualname__ = base
         if made.name in REGISTRY:

@@ -12,8 +12,19 @@ from types import FunctionType
 from typing import Any
 
 from gradscope.runtime.core.errors.missing import make_read_only
-from gradscope.runtime.core.rows.operation import REGISTRY, Operation
+from gradscope.runtime.core.rows.operation import REGISTRY
 from gradscope.runtime.core.rows.traits import F_ONLY, FUNCTION_ONLY, INTERNAL, METHOD_ONLY
+
+_FAMILIES = frozenset(module.name for module in pkgutil.iter_modules(__path__))
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__") or name in _FAMILIES:
+        raise AttributeError(f"module 'torch.ops' has no attribute '{name}'")
+    from gradscope.runtime.core.dispatch.operators.overloads import namespace
+
+    return namespace(name)
+
 
 FUNCTIONS: dict[str, Any] = {}
 """What the runtime's top module offers by name."""
@@ -100,12 +111,12 @@ def _offer_variants() -> None:
     for name in sorted(WITH_OUT & FUNCTIONS.keys()):
         given = FUNCTIONS[name]
         if id(given) not in made:
-            made[id(given)] = taking_out(name, given)
+            made[id(given)] = taking_out(given)
         FUNCTIONS[name] = made[id(given)]
         if name in ONE_OBJECT and NN_FUNCTIONS.get(name) is given:
             NN_FUNCTIONS[name] = FUNCTIONS[name]
     for name in NN_WITH_OUT:
-        NN_FUNCTIONS[name] = taking_out(name, NN_FUNCTIONS[name])
+        NN_FUNCTIONS[name] = taking_out(NN_FUNCTIONS[name])
 
 
 def _offer_axis() -> None:
@@ -164,7 +175,7 @@ def _distinct(made: Any, name: str, taken: set[int]) -> Any:
         return made
     from gradscope.runtime.core.calls.declare import like
 
-    if "unbuilt_fast" in made.__globals__ and isinstance(getattr(made, "op", None), Operation):
+    if "unbuilt_fast" in made.__globals__:
         return like(made, short)
     twin = FunctionType(made.__code__, made.__globals__, short, made.__defaults__, made.__closure__)
     twin.__kwdefaults__, twin.__module__ = made.__kwdefaults__, made.__module__

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from gradscope.runtime.core.rows.parameters import names_of
 from gradscope.runtime.core.rows.traits import COMPARES, PROMOTES, Trait
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class Formula:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
-        self.words = tuple(inspect.signature(function).parameters)
+        self.words = names_of(function)
 
     def __call__(self, *words: Any) -> Any:
         return self.function(*words)

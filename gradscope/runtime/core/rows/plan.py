@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from gradscope.runtime.core.rows.parameters import BY_NAME, EITHER, REQUIRED, Taken
+
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
@@ -66,6 +68,18 @@ class Plan:
     direct: bool = False  # the kernel of an in-place operation can write where it is told to
     nondifferentiable_outputs: tuple[int, ...] = ()
     gaps: bool = False  # its formula takes None for a gradient that never came, not zeros
+
+    @property
+    def taken(self) -> list[Taken]:
+        """The parameters of the function that users call."""
+        return [
+            Taken(
+                p.public,
+                BY_NAME if p.keyword_only else EITHER,
+                p.default if p.has_default else REQUIRED,
+            )
+            for p in self.parameters
+        ]
 
     @property
     def tensors(self) -> tuple[Parameter, ...]:

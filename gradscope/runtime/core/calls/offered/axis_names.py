@@ -2,71 +2,43 @@
 
 from __future__ import annotations
 
-import inspect
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any
 
-from gradscope.runtime.core.errors.arguments.blame import OR_BLAME, blame_the_call
-
-REQUIRED: Any = object()
-"""Stands for a `dim` that has no default."""
-
-_SCOPE = {"REQUIRED": REQUIRED, "blame_the_call": blame_the_call}
+from gradscope.runtime.core.errors.arguments.around import around
+from gradscope.runtime.core.errors.arguments.blame import OR_BLAME
+from gradscope.runtime.core.rows.parameters import BY_NAME, REQUIRED, Taken, parameters
 
 
-def taking_axis(name: str, made: FunctionType) -> FunctionType:
+class _Missing:
+    """Stands for a `dim` that has no default, and was given under neither name."""
+
+    def __repr__(self) -> str:
+        return "<required>"
+
+
+MISSING: Any = _Missing()
+
+OTHERWISE = {"axis": "dim", "keepdims": "keepdim"}
+
+
+def taking_axis(name: str, inner: FunctionType) -> FunctionType:
     """A function around one with a `dim`, with its parameters and NumPy's names for two of them."""
-    parameters = _parameters(made)
-    names = {p.name for p in parameters}
-    before = [p for p in parameters if p.kind is not p.KEYWORD_ONLY]
-    others = {"axis": "dim", "keepdims": "keepdim"}
-    extra = [new for new, old in others.items() if old in names]
-    given = [_shown(p) for p in before]
-    given += ["*", *(f"{new}=None" for new in extra)]
-    given += [_shown(p) for p in parameters if p.kind is p.KEYWORD_ONLY]
-    passed = [p.name if p.kind is not p.KEYWORD_ONLY else f"{p.name}={p.name}" for p in parameters]
-    text = f"def {name}({', '.join(given)}):\n"
-    for new in extra:
-        text += f"    if {new} is not None:\n        {others[new]} = {new}\n"
-    text += (
-        "    if dim is REQUIRED:\n"
-        f"        raise TypeError('{name}() missing 1 required positional arguments: \"dim\"')\n"
-        "    try:\n"
-        f"        return inner({', '.join(passed)})\n"
-        f"{OR_BLAME}"
+    given = [p._replace(default=MISSING) if _must_be_given(p) else p for p in parameters(inner)]
+    names = {p.name for p in given}
+    extra = [Taken(new, BY_NAME, None) for new, old in OTHERWISE.items() if old in names]
+    lines = "".join(
+        f"    if {new} is not None:\n        {OTHERWISE[new]} = {new}\n" for new, *_ in extra
     )
-    module = compile(text, f"<road of {name}>", "exec")
-    code = next(c for c in module.co_consts if isinstance(c, CodeType))
-    function = FunctionType(code, {**_SCOPE, "inner": made}, name)
-    defaults = [_default(p) for p in before]
-    function.__defaults__ = tuple(d for d in defaults if d is not inspect.Parameter.empty)
-    function.__kwdefaults__ = dict.fromkeys(extra) | {
-        p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY
-    }
-    function.__module__, function.__doc__ = made.__module__, made.__doc__
-    return function
+    lines += (
+        "    if dim is MISSING:\n"
+        "        raise TypeError(name + '() missing 1 required positional arguments: \"dim\"')\n"
+        f"    try:\n        return {{call}}\n{OR_BLAME}"
+    )
+    made = around(inner, lines, [*given, *extra], "with axis= for dim=", name=name, MISSING=MISSING)
+    made.__name__ = made.__qualname__ = name
+    return made
 
 
-def _parameters(made: Any) -> list[inspect.Parameter]:
-    op = getattr(made, "op", None)
-    if op is None:
-        return list(inspect.signature(made).parameters.values())
-    none = inspect.Parameter.empty
-    return [
-        inspect.Parameter(
-            p.public,
-            inspect.Parameter.KEYWORD_ONLY
-            if p.keyword_only
-            else inspect.Parameter.POSITIONAL_OR_KEYWORD,
-            default=p.default if p.has_default else none,
-        )
-        for p in op.plan.parameters
-    ]
-
-
-def _default(p: inspect.Parameter) -> Any:
-    return REQUIRED if p.name == "dim" and p.default is p.empty else p.default
-
-
-def _shown(p: inspect.Parameter) -> str:
-    return p.name if _default(p) is p.empty else f"{p.name}=None"
+def _must_be_given(p: Taken) -> bool:
+    return p.name == "dim" and p.default is REQUIRED

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gradscope.runtime.core.calls.road.forward import pass_on, signature
+from gradscope.runtime.core.rows.parameters import declared, passed
 from gradscope.runtime.core.rows.plan import Plan, Slot
 
 
@@ -86,18 +86,10 @@ def _formula_call(name: str, formula: Any, plan: Plan, *, arrays: bool, needs: s
 def word(plan: Plan) -> str:
     """The text of a formula's word: the kernel on an array, the operation on a tensor."""
     first = plan.parameters[0].public
-    arguments = ", ".join(p.public for p in plan.parameters)
+    to_kernel = (f"{p.name}={p.public}" if p.keyword_only else p.public for p in plan.parameters)
     return (
-        f"def road({signature(plan)}):\n"
+        f"def road({declared(plan.taken)}):\n"
         f"    if {first}.__class__ is ndarray:\n"
-        f"        return kernel({_kernel_arguments(plan)})\n"
-        f"    return function({pass_on(plan)})\n"
-        if arguments
-        else ""
-    )
-
-
-def _kernel_arguments(plan: Plan) -> str:
-    return ", ".join(
-        f"{p.name}={p.public}" if p.keyword_only else p.public for p in plan.parameters
+        f"        return kernel({', '.join(to_kernel)})\n"
+        f"    return function({passed(plan.taken)})\n"
     )

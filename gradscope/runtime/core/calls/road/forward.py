@@ -13,8 +13,6 @@ told of the call: whoever that is will be told, though another watcher may have 
 from __future__ import annotations
 
 from dataclasses import replace
-from types import CodeType, FunctionType
-from typing import Any
 
 from gradscope.runtime.core.calls.road.node import (
     any_edge,
@@ -24,53 +22,17 @@ from gradscope.runtime.core.calls.road.node import (
     topological,
 )
 from gradscope.runtime.core.calls.road.telling import begins, tell, whom
+from gradscope.runtime.core.rows.parameters import Taken, declared, passed
 from gradscope.runtime.core.rows.plan import Parameter, Plan, Slot
 
 __all__ = [
     "Parameter",
     "Plan",
     "Slot",
-    "build",
     "fast",
     "full",
-    "pass_on",
-    "signature",
     "takes_number",
 ]
-
-_compiled: dict[str, CodeType] = {}
-
-
-def build(name: str, text: str, scope: dict[str, Any], defaults: Plan) -> FunctionType:
-    """The function `text` defines, with its own code object and `scope` as its globals.
-
-    Equal texts are compiled once; the code is copied, since its caches belong to one scope.
-    """
-    code = _compiled.get(text)
-    if code is None:
-        module = compile(text, f"<road of {name}>", "exec")
-        code = next(c for c in module.co_consts if isinstance(c, CodeType))
-        _compiled[text] = code
-    function = FunctionType(code.replace(co_name=name, co_qualname=name), scope, name)
-    positional = [p.default for p in defaults.parameters if p.has_default and not p.keyword_only]
-    keyword = {p.public: p.default for p in defaults.parameters if p.has_default and p.keyword_only}
-    function.__defaults__ = tuple(positional) or None
-    function.__kwdefaults__ = keyword or None
-    function.__module__ = "gradscope.runtime"
-    return function
-
-
-def signature(plan: Plan, *, public: bool = True) -> str:
-    """The parameter list, with placeholders where defaults are set later."""
-    parts: list[str] = []
-    star = False
-    for p in plan.parameters:
-        if p.keyword_only and not star:
-            parts.append("*")
-            star = True
-        name = p.public if public else p.name
-        parts.append(f"{name}=None" if p.has_default else name)
-    return ", ".join(parts)
 
 
 def with_out(plan: Plan) -> Plan:
@@ -94,7 +56,7 @@ def fast(plan: Plan, *, number: bool = False, out: bool = False) -> str:
     """
     arguments = ", ".join(p.public for p in plan.parameters)
     leave = f"return call(op, ({arguments}{',' if arguments else ''}))"
-    lines = [f"def road({signature(with_out(plan) if out else plan)}):"]
+    lines = [f"def road({declared((with_out(plan) if out else plan).taken)}):"]
     if out:
         lines += ["    if out is not None:", f"        return put_into(op, ({arguments},), out)"]
     lines += ["    state = local.state", "    if state.special:", f"        {leave}"]
@@ -103,7 +65,7 @@ def fast(plan: Plan, *, number: bool = False, out: bool = False) -> str:
         lines += [
             "    kind = other.__class__",
             "    if kind is float or kind is int:",
-            f"        return by_number({pass_on(plan)})",
+            f"        return by_number({passed(plan.taken)})",
         ]
     lines += [f"    {line}" for line in begins(plan, "number" if number else "fast")]
     lines += ["    try:"]
@@ -122,18 +84,16 @@ def fast(plan: Plan, *, number: bool = False, out: bool = False) -> str:
 
 def full(plan: Plan) -> str:
     """The text of the road below the dispatcher: arrays are given, everything is allowed."""
-    arrays = [f"a_{p.name}" for p in plan.tensors]
-    names = [p.name for p in plan.parameters]
-    lines = [f"def road({', '.join([*names, *arrays])}, begin):", "    state = local.state"]
+    lines = [f"def road({declared(taken_in_full(plan))}):", "    state = local.state"]
     lines += [f"    tell = {whom(plan, 'full')} if begin else None"]
     lines += _body(plan, saving="full")
     return "\n".join(lines) + "\n"
 
 
-def pass_on(plan: Plan) -> str:
-    return ", ".join(
-        f"{p.public}={p.public}" if p.keyword_only else p.public for p in plan.parameters
-    )
+def taken_in_full(plan: Plan) -> list[Taken]:
+    """What the road below the dispatcher takes: arguments, arrays, and when the call began."""
+    names = [p.name for p in plan.parameters]
+    return [Taken(name) for name in (*names, *(f"a_{p.name}" for p in plan.tensors), "begin")]
 
 
 def _renamed(plan: Plan) -> list[str]:

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.runtime.core.calls.road import backward as road_back, forward as road
+from gradscope.runtime.core.calls.road import backward as road_back
 from gradscope.runtime.core.rows.operation import REGISTRY
+from gradscope.runtime.core.written.texts import build
 
 
 class Words:
@@ -18,7 +19,8 @@ class Words:
         if made is None:
             raise AttributeError(f"no operation is called '{name}'")
         scope = {"kernel": made.kernel, "function": made.road, "ndarray": np.ndarray}
-        word = road.build(name, road_back.word(made.plan), scope, made.plan)
+        label = f"{made.name} in a formula"
+        word = build(name, road_back.word(made.plan), scope, made.plan.taken, label=label)
         self.__dict__[name] = word
         return word
 

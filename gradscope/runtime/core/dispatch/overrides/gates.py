@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from inspect import CO_VARARGS, Parameter, signature
 from sys import _getframe
 from threading import RLock
@@ -68,12 +68,18 @@ class Gate:
         )
         self.counts_plain = public.counts_plain
 
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        found = self.wanted(args, kwargs)
+        if found is None:
+            return self.implementation(*args, **kwargs)
+        return self.handled(found, args, kwargs)
+
     def wanted(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
         """The arguments whose classes want to see this call; None if no mode wants it either."""
         state = local.state
         if state.overrides_disabled < ALL:
             found = [] if state.overrides_disabled else overriders((*args, *kwargs.values()))
-            if (found or state.function_modes) and not is_inside(_getframe(2)):
+            if (found or state.function_modes) and not is_inside(_getframe(3)):
                 return found
         elif state.overrides_disabled >= SKIP:
             skipped()
@@ -119,11 +125,8 @@ _STAND_IN = """
 def around():
     {around}
     def stand_in(*args, **kwargs):
-        gate = "the gate"
-        found = gate.wanted(args, kwargs)
-        if found is None:
-            return gate.implementation(*args, **kwargs)
-        return gate.handled(found, args, kwargs)
+        before = "what stands before"
+        return before(args, kwargs)
         {within}
     return stand_in
 """
@@ -131,7 +134,7 @@ def around():
 
 @cache
 def _stand_in(count: int) -> CodeType:
-    """The code of a gate before a function with so many variables of its closure.
+    """The code of what stands before a function with so many variables of its closure.
 
     It uses none of them, but has to take them over: Python reads them when asked for its locals.
     """
@@ -164,7 +167,7 @@ def put_up(publics: Iterable[Public]) -> None:
             return
         _are_up = True
         for public in publics:
-            _behind_a_gate(public)
+            put_before(public.function, partial(Gate, public), file_name(public.label))
 
 
 def are_up() -> bool:
@@ -178,7 +181,32 @@ def behind(function: FunctionType) -> FunctionType:
     return function
 
 
-def as_it_is(function: FunctionType) -> FunctionType:
+def put_before(
+    function: FunctionType, before: Callable[[FunctionType], Callable[..., Any]], file: str
+) -> None:
+    """Give a function, which users keep, other code: it asks what `before` makes of the function.
+
+    That is called with the arguments of each call, a tuple and a dictionary, and may call on.
+    """
+    moved = _as_it_is(function)
+    unbuilt = function.__globals__.get("unbuilt_fast")
+    if unbuilt is not None:
+        unbuilt.replace(function, moved)
+    asked = before(moved)
+    free = function.__code__.co_freevars
+    code = _stand_in(len(free))
+    function.__code__ = code.replace(
+        co_consts=tuple(asked if each == "what stands before" else each for each in code.co_consts),
+        co_filename=file,
+        co_freevars=free,
+        co_name=function.__name__,
+        co_qualname=function.__qualname__,
+    )
+    function.__defaults__ = function.__kwdefaults__ = None
+    function.__wrapped__ = moved  # type: ignore[attr-defined]  # where its signature is found
+
+
+def _as_it_is(function: FunctionType) -> FunctionType:
     """Another function that does the same, whatever code this one will get."""
     made = FunctionType(
         function.__code__,
@@ -191,25 +219,3 @@ def as_it_is(function: FunctionType) -> FunctionType:
     made.__module__ = function.__module__
     made.__dict__.update(function.__dict__)
     return made
-
-
-def _behind_a_gate(public: Public) -> None:
-    """Give a public function the code of its gate."""
-    function = public.function
-    moved = as_it_is(function)
-    unbuilt = function.__globals__.get("unbuilt_fast")
-    if unbuilt is not None:
-        unbuilt.replace(function, moved)
-    gate = Gate(public, moved)
-    free = function.__code__.co_freevars
-    code = _stand_in(len(free))
-    constants = tuple(gate if each == "the gate" else each for each in code.co_consts)
-    function.__code__ = code.replace(
-        co_consts=constants,
-        co_filename=file_name(public.label),
-        co_freevars=free,
-        co_name=function.__name__,
-        co_qualname=function.__qualname__,
-    )
-    function.__defaults__ = function.__kwdefaults__ = None
-    function.__wrapped__ = moved  # type: ignore[attr-defined]  # where its signature is found

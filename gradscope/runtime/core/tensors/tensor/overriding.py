@@ -147,7 +147,7 @@ def handle(
 
 def _warn_of_a_plain_method(offered: Offered) -> None:
     tick, kind = ("", DeprecationWarning) if offered.python else ("`", UserWarning)
-    warnings.warn(PLAIN_METHOD.format(tick), kind, stacklevel=6)
+    warnings.warn(PLAIN_METHOD.format(tick), kind, stacklevel=7)
 
 
 def _refusal(offered: Offered, found: Iterable[Any], mode: Any) -> str:
