@@ -48,4 +48,6 @@ def trace(
 
         sys.stdout.flush()
         sys.stderr.write(f"gradscope: {safe(recorded(outcome.trace, shown=output))}\n")
+        if outcome.elsewhere:
+            sys.stderr.write(f"gradscope: {safe(outcome.elsewhere)}\n")
     raise typer.Exit(outcome.code)

@@ -21,6 +21,7 @@ from gradscope.errors import RecordingError, UsageError
 from gradscope.record.hot.native import NativeProbe
 from gradscope.record.hot.sites import is_ours, working_directory
 from gradscope.record.paused import Paused, is_watched, stop_watching
+from gradscope.record.process.children import Children
 from gradscope.record.process.pulse import PERIOD, Pulse
 from gradscope.record.process.sudden_ends import SuddenEnds
 from gradscope.record.script.tracebacks import described
@@ -75,6 +76,7 @@ class Recording:
         self._cost = 0
         self._left_out = {"unwanted": 0, "dropped": 0}  # steps: not asked for; for want of room
         self._ends = SuddenEnds(self)
+        self.children = Children(partial(self._put, "children"))
         self._pulse: Pulse | None = None
         self._leaving = ""  # why the step under way is left out, or what is left of it
         self._cut = False  # it was recorded up to the end of a backward
@@ -102,6 +104,7 @@ class Recording:
         self._before = _current()
         _set_current(self)
         atexit.register(self.stop)  # if nobody does: the writer is closed then, too, but later
+        self.children.watch()
         if isinstance(self.writer, FileWriter):
             self._ends.watch()
             self._pulse = Pulse(partial(self.session.flush_if_due, wait=False))
@@ -163,6 +166,7 @@ class Recording:
     def _let_go(self) -> None:
         atexit.unregister(self.stop)
         self._ends.forget()
+        self.children.forget()
         if self._pulse is not None:
             self._pulse.stop()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gradscope.scene.words import byte_count, count, plural
+from gradscope.trace.notes import loaded_elsewhere, ran_elsewhere
 from gradscope.trace.run import Trace
 from gradscope.trace.schema import EVENTS
 
@@ -36,7 +37,7 @@ class FactsScene:
     facts: tuple[tuple[str, str], ...]
 
 
-SAID_ABOVE = ("producer", "producer_version", "level", "script", "arguments", "dropped")
+SAID_ABOVE = ("producer", "producer_version", "level", "script", "arguments", "dropped", "children")
 
 
 def info_facts(trace: Trace, path: str, size: int) -> FactsScene:
@@ -60,7 +61,9 @@ def info_facts(trace: Trace, path: str, size: int) -> FactsScene:
     ]
     facts += [(key, _plain(meta[key])) for key in sorted(meta) if key not in SAID_ABOVE]
     facts += [("note", note) for note in trace.notes]
-    whole = "yes" if not trace.notes else "no, see the notes"
+    elsewhere = ran_elsewhere(trace.meta)
+    facts += [("note", elsewhere), ("workers", loaded_elsewhere(trace.meta))]
+    whole = "no, see the notes" if trace.notes else "yes" + ", of its process" * bool(elsewhere)
     facts.insert(3, ("whole", whole))
     return FactsScene(tuple((name, text) for name, text in facts if text))
 

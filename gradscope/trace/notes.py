@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gradscope.trace.declare import TABLES, columns
 from gradscope.trace.schema import MINOR, VERSION
-from gradscope.trace.text import quoted
+from gradscope.trace.text import quoted, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from gradscope.trace.run import Trace
+
+
+LOADER = "data loader worker"
 
 
 def notes_of(trace: Trace) -> Iterator[str]:
@@ -47,6 +50,36 @@ def _after_the_cut(trace: Trace) -> str:
     return (
         f"{moments} may be missing if the program was killed; more, if the file was cut off later"
     )
+
+
+def ran_elsewhere(meta: Mapping[str, Any]) -> str:
+    """What child processes did, which no trace of their parent has; "": there were none."""
+    groups = [each for each in _children(meta) if each["kind"] != LOADER]
+    total = sum(each["count"] for each in groups)
+    if not total:
+        return ""
+    shown = ", ".join(
+        f"{each['count']} by {each['kind']}" + f" at {each['line']}" * bool(each["line"])
+        for each in groups[:5]
+    )
+    more = ", …" * (len(groups) > 5)
+    processes = "child process" if total == 1 else "child processes"
+    return f"{total} {processes} ran unrecorded ({shown}{more}): what was done there is not here"
+
+
+def loaded_elsewhere(meta: Mapping[str, Any]) -> str:
+    """That data came from worker processes, as it ordinarily does; "": it did not."""
+    total = sum(each["count"] for each in _children(meta) if each["kind"] == LOADER)
+    workers = "worker" if total == 1 else "workers"
+    return f"{total} data loader {workers}, unrecorded" if total else ""
+
+
+def _children(meta: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    children = meta.get("children")
+    for each in children if isinstance(children, list) else []:
+        if isinstance(each, dict):
+            texts = {key: visible(str(each.get(key, ""))) for key in ("kind", "line")}
+            yield {**texts, "count": _positive(each.get("count"))}
 
 
 def dropped_rows(trace: Trace) -> Mapping[str, int]:

@@ -79,7 +79,8 @@ class Meta(Row):
     clock_base (ns since the epoch), python, seeds, dropped (kind → count), unwanted (steps nobody
     asked for → count), cost_ns, observed, inferred, exit (how the script ended), exit_code,
     raised_at (where in gradscope itself, if there), unfinished (graph tasks under way at the end),
-    written_every (s: what is older is in the file), cut (why no more could be written).
+    written_every (s: what is older is in the file), cut (why no more could be written),
+    children (processes that were started: kind, line, count and pids of those started alike).
     """
 
     key: Text

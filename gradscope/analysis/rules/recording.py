@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from gradscope.analysis.findings import Severity
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.sites import Site
+from gradscope.trace.notes import ran_elsewhere
 from gradscope.trace.run import Trace
 
 WHY_CUT = "the program was killed, or its disk was full, before the recording was closed"
 FIX_CUT = "let the program end, or record fewer steps, and record again"
 WHY_DROPPED = "the recorder kept to its budget"
 FIX_DROPPED = "raise --max-events or --max-bytes, or limit the recording to fewer steps"
+WHY_ONE = "a recording is of the process it began in, and not of those that one starts"
+FIX_ONE = "in what the child runs: `with gradscope.record(path_of_its_own): …`"
 WHY_ODD = "the file was changed after it was recorded, or was written by another version"
 FIX_ODD = "nothing that this version shows is missing; to see everything, use a newer one"
 
@@ -40,4 +43,13 @@ def incomplete_trace(trace: Trace) -> Iterator[Found]:
             why=WHY_CUT if cut else WHY_DROPPED if dropped else WHY_ODD,
             fix=FIX_CUT if cut else FIX_DROPPED if dropped else FIX_ODD,
             severity=None if cut or dropped else Severity.NOTE,
+        )
+    if elsewhere := ran_elsewhere(trace.meta):
+        yield Found(
+            message=f"The trace is of one process: {elsewhere}",
+            site=Site(),
+            evidence=(),
+            why=WHY_ONE,
+            fix=FIX_ONE,
+            severity=Severity.NOTE,
         )

@@ -130,7 +130,7 @@ class Sites:
             if found is None:
                 found = len(self._frames)
                 text = linecache.getline(file, line, scope).strip()
-                name, path = map(self._writer.intern, (function, _shown(file, self._folder)))
+                name, path = map(self._writer.intern, (function, shown(file, self._folder)))
                 row = (found, path, line, name, self._writer.intern(text))
                 self._new_frames.append(row)
                 self._frames[key] = found
@@ -142,7 +142,7 @@ class Sites:
         file, line, _ = list(self._frames)[frame]
         text = linecache.getline(file, line).strip()
         short = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
-        place = f"{_shown(file, self._folder)}:{line}"
+        place = f"{shown(file, self._folder)}:{line}"
         return visible(f"{place} ({short})" if short else place, LONG_PATH)
 
     def of_function(self, function: Any) -> int:
@@ -166,7 +166,7 @@ class Sites:
             self._writer.block(Stack, dict(zip(links, zip(*stacks, strict=True), strict=True)))
 
 
-def _shown(file: str, folder: str) -> str:
+def shown(file: str, folder: str) -> str:
     """A path as the user knows it: relative to where the program began, where that is shorter."""
     if not folder or not Path(file).is_absolute():
         return file

@@ -27,6 +27,7 @@ from gradscope.record.script.exits import Exits
 from gradscope.record.script.program import Program, from_module, from_script, stage
 from gradscope.record.script.signals import Signals, handled
 from gradscope.trace.codec import is_trace
+from gradscope.trace.notes import ran_elsewhere
 from gradscope.trace.text import quoted, quoted_path
 from gradscope.trace.writer import FileWriter
 
@@ -66,6 +67,7 @@ class Outcome:
     code: int  # what the script ended with
     trace: Path | None = None  # None: it could not begin, or this is a child it forked
     trouble: str = ""  # why the trace may be incomplete
+    elsewhere: str = ""  # what ran in other processes, and is not in it
 
 
 def run_script(options: TraceOptions) -> Outcome:
@@ -175,8 +177,10 @@ def _recorded(
             finish(ending)
         except RecordingError as error:
             trouble = str(error)
-    mine = os.getpid() == process
-    return Outcome(ending.code, writer.path if mine else None, trouble)
+    if os.getpid() != process:
+        return Outcome(ending.code, None, trouble)
+    elsewhere = ran_elsewhere({"children": recording.children.groups()})
+    return Outcome(ending.code, writer.path, trouble, elsewhere)
 
 
 def _run(program: Program, namespace: dict[str, Any], exits: Exits) -> Ending:

@@ -1,0 +1,120 @@
+"""Processes that a recorded one starts: they run unrecorded, and the trace says so."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from functools import wraps
+from multiprocessing.process import BaseProcess
+from types import FrameType
+from typing import Any
+
+from gradscope.record.hot.sites import is_ours, shown, working_directory
+from gradscope.record.script.tracebacks import is_below
+from gradscope.trace.text import clean
+
+LOADER = "data loader worker"
+MOST_PIDS = 16
+"""So many are named of those that were started alike."""
+
+
+class Children:
+    """Tells of every process that Python is asked to start, unless it is recorded itself.
+
+    `changed` is called with all of them, in groups that were started alike, when there is another.
+    """
+
+    def __init__(self, changed: Callable[[list[dict[str, Any]]], None]) -> None:
+        self._changed = changed
+        self._process = os.getpid()
+        self._folder = working_directory()
+        self._groups: dict[tuple[str, str], dict[str, Any]] = {}
+        self._replaced: list[tuple[Any, str, Any, Any]] = []
+        self._starting = threading.local()  # told of already, further up
+
+    def groups(self) -> list[dict[str, Any]]:
+        """All so far: their kind, the line, how many, and the first numbers of them."""
+        return list(self._groups.values())
+
+    def watch(self) -> None:
+        """From now on."""
+        module: Any = os
+        for name in ("fork", "forkpty"):
+            if hasattr(module, name):
+                self._replace(module, name, self._forked(getattr(module, name)))
+        self._replace(BaseProcess, "start", self._started(BaseProcess.start))
+        self._replace(subprocess.Popen, "__init__", self._opened(subprocess.Popen.__init__))
+
+    def forget(self) -> None:
+        """Put back what was there, unless somebody else has replaced it since."""
+        while self._replaced:
+            owner, name, usual, ours = self._replaced.pop()
+            if getattr(owner, name) is ours:
+                setattr(owner, name, usual)
+
+    def _replace(self, owner: Any, name: str, ours: Any) -> None:
+        self._replaced.append((owner, name, getattr(owner, name), ours))
+        setattr(owner, name, ours)
+
+    def _forked(self, fork: Callable[[], Any]) -> Callable[[], Any]:
+        @wraps(fork)
+        def told() -> Any:
+            made = fork()
+            number = made[0] if isinstance(made, tuple) else made
+            if number and not getattr(self._starting, "now", False):
+                self._add("fork", number, sys._getframe(1))
+            return made
+
+        return told
+
+    def _started(self, start: Callable[[Any], None]) -> Callable[[Any], None]:
+        @wraps(start)
+        def told(process: Any) -> None:
+            target = str(getattr(getattr(process, "_target", None), "__module__", ""))
+            before, self._starting.now = getattr(self._starting, "now", False), True
+            try:
+                start(process)
+            finally:
+                self._starting.now = before
+            loads = target.startswith("gradscope.runtime.utils.data")
+            self._add(LOADER if loads else process._popen.method, process.pid, sys._getframe(1))
+
+        return told
+
+    def _opened(self, init: Callable[..., None]) -> Callable[..., None]:
+        @wraps(init)
+        def told(popen: Any, args: Any, *others: Any, **options: Any) -> None:
+            init(popen, args, *others, **options)
+            if _is_python(args) and not getattr(self._starting, "now", False):
+                self._add("subprocess", popen.pid, sys._getframe(1))
+
+        return told
+
+    def _add(self, kind: str, number: int, frame: FrameType | None) -> None:
+        if os.getpid() != self._process:
+            return  # a child has children of its own
+        place = self._place(frame)
+        found = {"kind": kind, "line": place, "count": 0, "pids": []}
+        group = self._groups.setdefault((kind, place), found)
+        group["count"] += 1
+        if len(group["pids"]) < MOST_PIDS:
+            group["pids"].append(number)
+        self._changed(self.groups())
+
+    def _place(self, frame: FrameType | None) -> str:
+        while frame is not None and (is_ours(frame.f_code) or is_below(frame.f_code)):
+            frame = frame.f_back
+        if frame is None:
+            return ""
+        return clean(f"{shown(frame.f_code.co_filename, self._folder)}:{frame.f_lineno}")
+
+
+def _is_python(args: Any) -> bool:
+    """Whether a command is this Python, and not gradscope, which records by itself."""
+    if isinstance(args, str | bytes | os.PathLike) or not args:
+        return False
+    words = [os.fsdecode(word) for word in args]
+    return words[0] == sys.executable and words[1:4] != ["-m", "gradscope", "trace"]

@@ -1,0 +1,99 @@
+"""Processes that a recorded one starts run unrecorded: the trace says so, how many, and where."""
+
+from __future__ import annotations
+
+import json
+
+from tests.record.running import House
+
+STARTS = """
+import multiprocessing, os, subprocess, sys, torch
+def work(i):
+    (torch.ones(2, requires_grad=True) * i).sum().backward()
+class Numbers(torch.utils.data.Dataset):
+    def __len__(self): return 4
+    def __getitem__(self, i): return torch.tensor(i)
+if __name__ == "__main__":
+    (torch.ones(2, requires_grad=True) * 2).sum().backward()
+    for what in sys.argv[1:]:
+        if what == "os.fork":
+            for _ in range(2):
+                child = os.fork()
+                if child == 0:
+                    work(1)
+                    os._exit(0)
+                os.waitpid(child, 0)
+        elif what == "python":
+            subprocess.run([sys.executable, "-c", "print(5)"], check=True)
+            subprocess.run(["true"], check=True)
+            subprocess.run("true", shell=True, check=True)
+        elif what == "loader":
+            print(len(list(torch.utils.data.DataLoader(Numbers(), num_workers=2))))
+        elif what == "pool":
+            with multiprocessing.get_context("fork").Pool(2) as pool:
+                pool.map(work, range(3))
+        else:
+            process = multiprocessing.get_context(what).Process(target=work, args=(3,))
+            process.start()
+            process.join()
+"""
+AFTER = ": what was done there is not here"
+
+
+def test_children_are_counted_where_they_were_started(house: House) -> None:
+    house.write(STARTS)
+    expected = {
+        "os.fork": "2 child processes ran unrecorded (2 by fork at script.py:13)",
+        "python": "1 child process ran unrecorded (1 by subprocess at script.py:19)",
+        "pool": "2 child processes ran unrecorded (2 by fork at script.py:25)",
+        "spawn": "1 child process ran unrecorded (1 by spawn at script.py:29)",
+        "forkserver": "1 child process ran unrecorded (1 by forkserver at script.py:29)",
+    }
+    for what, said in expected.items():
+        ran = house.gradscope("trace", "script.py", what)
+
+        assert ran.code == 0, (what, ran.err)
+        assert ran.err.count(f"gradscope: {said}{AFTER}\n") == 1, (what, ran.err)
+        trace = house.recorded()
+        assert trace.notes == (), what
+        assert house.violations() == [], what
+        assert len(trace.meta["children"][0]["pids"]) == trace.meta["children"][0]["count"]
+
+    info = " ".join(house.gradscope("info", "--plain", "trace.json").out.split())
+    assert "whole yes, of its process" in info
+    assert f"note {said}{AFTER}" in info
+    inspected = " ".join(house.gradscope("inspect", "--plain", "trace.json").out.split())
+    assert f"The trace is of one process: {said}{AFTER}" in inspected
+
+
+def test_workers_of_a_data_loader_are_no_alarm(house: House) -> None:
+    house.write(STARTS)
+
+    ran = house.gradscope("trace", "script.py", "loader")
+
+    assert ran.out == "4\n"
+    assert "child process" not in ran.err
+    assert house.recorded().meta["children"][0]["count"] == 2
+    info = " ".join(house.gradscope("info", "--plain", "trace.json").out.split())
+    assert "whole yes " in info
+    assert "workers 2 data loader workers, unrecorded" in info
+    report = json.loads(house.gradscope("inspect", "--json", "trace.json").out)
+    assert report["findings"] == []
+
+
+def test_without_children_nothing_is_said_and_everything_is_put_back(house: House) -> None:
+    house.write("""
+import os, subprocess, multiprocessing.process as process, gradscope
+before = os.fork, subprocess.Popen.__init__, process.BaseProcess.start
+with gradscope.record() as recording:
+    pass
+print(before == (os.fork, subprocess.Popen.__init__, process.BaseProcess.start))
+print("children" in recording.trace().meta)
+with gradscope.record() as recording:
+    if os.fork() == 0:
+        os._exit(0)
+    os.wait()
+print([(each["kind"], each["count"]) for each in recording.trace().meta["children"]])
+""")
+
+    assert house.python("script.py").out == "True\nFalse\n[('fork', 1)]\n"
