@@ -13,6 +13,7 @@ from types import ModuleType
 import pytest
 
 from tests import searching
+from tests.processes import ended_with_the_test, hear_signals
 
 # One thread per test process: the tests already run side by side.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -20,6 +21,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 for _name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "PAGER"):
     os.environ.pop(_name, None)
 
+hear_signals()
 searching.set_up()
 
 _REQUIRE_TORCH = os.environ.get("GRADSCOPE_REQUIRE_TORCH", "") not in {"", "0"}
@@ -100,6 +102,13 @@ def short_road() -> Generator[None]:
         for each in list(threads.all):
             each.anomaly, each.check_nan = threads.anomaly_mode
             each.refresh()
+
+
+@pytest.fixture(autouse=True)
+def no_process_stays_behind() -> Generator[None]:
+    """What a test starts ends with it, however it ends."""
+    with ended_with_the_test():
+        yield
 
 
 @pytest.fixture
