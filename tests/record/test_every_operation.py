@@ -8,10 +8,12 @@ import gradscope.runtime as torch
 from gradscope.record.recorder import record
 from gradscope.trace.spec import check
 from tests.runtime import oracle
-from tests.runtime.ops.families import CALLS, asked_of, reals
+from tests.runtime.ops.families import CALLS, ask, chosen, in_families, reals
 from tests.runtime.oracle import Sample
 
 pytestmark = pytest.mark.filterwarnings("ignore")
+
+FAMILIES = in_families(CALLS)
 
 
 def outcome(sample: Sample) -> tuple[object, object]:
@@ -24,11 +26,17 @@ def outcome(sample: Sample) -> tuple[object, object]:
     return run.result, oracle.grads_of(run, oracle.seeds_for(run, 2), create_graph=False)
 
 
-@asked_of(CALLS, on_both=False)
-def test_watching_changes_nothing_and_breaks_no_rule(sample: Sample) -> None:
-    expected = outcome(sample)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_watching_changes_nothing_and_breaks_no_rule(
+    family: str, request: pytest.FixtureRequest
+) -> None:
+    calls = chosen(FAMILIES[family], request)
+    expected = {name: outcome(sample) for name, sample in calls}
     with record(level="values") as recording:
-        found = outcome(sample)
+        found = {name: outcome(sample) for name, sample in calls}
 
-    oracle.assert_same(found, expected, 1.0, "watched")
+    ask(
+        lambda name: oracle.assert_same(found[name], expected[name], 1.0, "watched"),
+        ((name, name) for name in found),
+    )
     assert check(recording.trace()) == []

@@ -49,27 +49,35 @@ def reals(sample: Sample) -> list[bool]:
     return [isinstance(given, Real) and sample.grad for given in sample.inputs]
 
 
-def asked_of(
-    cases: Iterable[Case], *, on_both: bool = True
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a question about a sample, on both engines, a test for each family of samples."""
+def in_families(cases: Iterable[Case]) -> dict[str, list[Case]]:
+    """By the file in which the samples are written."""
     families: dict[str, list[Case]] = {}
     for name, case in cases:
         sample = case[0] if isinstance(case, tuple) else case
         families.setdefault(sample.family, []).append((name, case))
+    return dict(sorted(families.items()))
+
+
+def asked_of(cases: Iterable[Case]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a question about a sample on both engines a test for each family of samples."""
+    families = in_families(cases)
 
     def decorate(question: Callable[..., None]) -> Callable[..., None]:
-        @pytest.mark.parametrize("family", sorted(families))
+        @pytest.mark.parametrize("family", families)
         def test(family: str, request: pytest.FixtureRequest) -> None:
-            chosen = request.config.getoption("--sample")
-            engines = (oracle.ours(), oracle.theirs()) if on_both else ()
-            cases = [case for case in families[family] if is_chosen(case[0], chosen)]
-            ask(lambda *case: question(*case, *engines), cases)
+            engines = oracle.ours(), oracle.theirs()
+            ask(lambda *case: question(*case, *engines), chosen(families[family], request))
 
         test.__doc__ = question.__doc__
         return test
 
     return decorate
+
+
+def chosen(cases: Iterable[Case], request: pytest.FixtureRequest) -> list[Case]:
+    """All, or those that `--sample` names."""
+    name = request.config.getoption("--sample")
+    return [case for case in cases if is_chosen(case[0], name)]
 
 
 def is_chosen(name: str, chosen: str | None) -> bool:
