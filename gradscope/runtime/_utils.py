@@ -7,6 +7,7 @@ import sys
 import traceback
 from typing import Any
 
+from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.errors import missing
 
 
@@ -47,6 +48,13 @@ def cpu_count() -> int | None:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count()
+
+
+def _element_size(dtype: Any) -> int:
+    """How many bytes an element takes."""
+    if not isinstance(dtype, dtypes.dtype):
+        raise RuntimeError(f"expected torch.dtype, but got {type(dtype)}")
+    return int(dtype.itemsize)
 
 
 def __getattr__(name: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from gradscope.runtime._C import _autograd, _functions
+from gradscope.runtime._C import _autograd, _functions, _nn
 from gradscope.runtime._C._engine import _EngineBase as _ImperativeEngine
 from gradscope.runtime.autograd import forward_ad
 from gradscope.runtime.autograd.forward_ad import _is_fwd_grad_enabled
@@ -64,12 +64,14 @@ __all__ = [
     "_dispatch_tls_local_exclude_set",
     "_dispatch_tls_local_include_set",
     "_functions",
+    "_get_privateuse1_backend_name",
     "_increment_version",
     "_is_fwd_grad_enabled",
     "_is_torch_function_enabled",
     "_is_torch_function_mode_enabled",
     "_len_torch_dispatch_stack",
     "_len_torch_function_stack",
+    "_nn",
     "_set_fwd_grad_enabled",
     "_set_grad_enabled",
     "_will_engine_execute_node",
@@ -139,6 +141,11 @@ def _set_fwd_grad_enabled(enabled: Any) -> None:
     if not isinstance(enabled, bool):
         raise TypeError(f"enabled must be a bool (got {type(enabled).__name__})")
     forward_ad._set_fwd_grad_enabled(enabled)
+
+
+def _get_privateuse1_backend_name() -> str:
+    """What a backend of one's own is called that nobody has named."""
+    return "privateuseone"
 
 
 class _WeakTensorRef:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 
 def is_available() -> bool:
     return False
@@ -15,3 +19,9 @@ allow_tf32 = False
 
 def version() -> None:
     return None
+
+
+@contextmanager
+def flags(**_: Any) -> Iterator[None]:
+    """A block in which the switches stand otherwise, which changes as little."""
+    yield

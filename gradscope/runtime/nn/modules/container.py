@@ -100,6 +100,10 @@ class Sequential(_InOrder):
         return self.extend(list(self) * (_times(self, other) - 1))
 
     def insert(self, index: int, module: Module) -> Self:
+        if not isinstance(module, Module):
+            raise AssertionError(f"module should be of type: {Module}")
+        if not -len(self) <= index <= len(self):
+            raise IndexError(f"Index out of range: {index}")
         super().insert(index, module)
         return self
 

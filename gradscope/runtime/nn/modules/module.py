@@ -38,6 +38,16 @@ __all__ = [
     "register_module_parameter_registration_hook",
 ]
 
+_global_backward_hooks = everywhere.backward
+_global_backward_pre_hooks = everywhere.backward_pre
+_global_buffer_registration_hooks = everywhere.buffer_registration
+_global_forward_hooks = everywhere.forward
+_global_forward_hooks_always_called = everywhere.forward_always_called
+_global_forward_hooks_with_kwargs = everywhere.forward_with_kwargs
+_global_forward_pre_hooks = everywhere.forward_pre
+_global_module_registration_hooks = everywhere.module_registration
+_global_parameter_registration_hooks = everywhere.parameter_registration
+
 KINDS = ("_parameters", "_buffers", "_modules")
 
 

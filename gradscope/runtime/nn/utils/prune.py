@@ -15,12 +15,13 @@ from gradscope.runtime.core.ops import FUNCTIONS
 from gradscope.runtime.core.tensors.making.factories import ones_like
 from gradscope.runtime.nn.utils.convert_parameters import parameters_to_vector
 from gradscope.runtime.nn.utils.prune_masks import (
-    asked_amount,
+    asked_amount as _validate_pruning_amount_init,
     kept_channels,
     random_channels,
     smallest,
     strongest_channels,
-    wanted_count,
+    wanted_count as _compute_nparams_toprune,
+    within as _validate_pruning_amount,
 )
 
 
@@ -199,10 +200,11 @@ class RandomUnstructured(BasePruningMethod):
     PRUNING_TYPE = "unstructured"
 
     def __init__(self, amount: Any) -> None:
-        self.amount = asked_amount(amount)
+        self.amount = _validate_pruning_amount_init(amount)
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
-        count = wanted_count(self.amount, t.numel())
+        _validate_pruning_amount(self.amount, t.numel())
+        count = _compute_nparams_toprune(self.amount, t.numel())
         if not count:
             return default_mask.clone()
         return smallest(FUNCTIONS["rand_like"](t), count, default_mask, largest=True)
@@ -218,10 +220,11 @@ class L1Unstructured(BasePruningMethod):
     PRUNING_TYPE = "unstructured"
 
     def __init__(self, amount: Any) -> None:
-        self.amount = asked_amount(amount)
+        self.amount = _validate_pruning_amount_init(amount)
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
-        count = wanted_count(self.amount, t.numel())
+        _validate_pruning_amount(self.amount, t.numel())
+        count = _compute_nparams_toprune(self.amount, t.numel())
         return smallest(t.abs(), count, default_mask) if count else default_mask.clone()
 
     @classmethod
@@ -237,7 +240,7 @@ class RandomStructured(BasePruningMethod):
     PRUNING_TYPE = "structured"
 
     def __init__(self, amount: Any, dim: int = -1) -> None:
-        self.amount = asked_amount(amount)
+        self.amount = _validate_pruning_amount_init(amount)
         self.dim = dim
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
@@ -257,7 +260,7 @@ class LnStructured(BasePruningMethod):
     PRUNING_TYPE = "structured"
 
     def __init__(self, amount: Any, n: Any, dim: int = -1) -> None:
-        self.amount = asked_amount(amount)
+        self.amount = _validate_pruning_amount_init(amount)
         self.n = n
         self.dim = dim
 

@@ -22,15 +22,18 @@ def asked_amount(amount: Any) -> Any:
     return amount
 
 
-def wanted_count(amount: Any, size: int) -> int:
-    """An amount as a count of `size` things."""
-    if not isinstance(amount, numbers.Integral):
-        return round(amount * size)
-    if int(amount) > size:
+def within(amount: Any, tensor_size: int) -> None:
+    """Refuse to prune more things than there are."""
+    if isinstance(amount, numbers.Integral) and int(amount) > tensor_size:
         raise ValueError(
-            f"amount={amount} should be smaller than the number of parameters to prune={size}"
+            f"amount={amount} should be smaller than the number of parameters to "
+            f"prune={tensor_size}"
         )
-    return int(amount)
+
+
+def wanted_count(amount: Any, tensor_size: int) -> int:
+    """An amount as a count of that many things."""
+    return int(amount) if isinstance(amount, numbers.Integral) else round(amount * tensor_size)
 
 
 def smallest(scores: Any, count: int, mask: Any, *, largest: bool = False) -> Any:
@@ -52,6 +55,7 @@ def kept_channels(mask: Any, dim: int) -> tuple[Any, ...]:
 def random_channels(t: Any, amount: Any, dim: int) -> Any:
     """A mask without so many channels, drawn by lot; None where all stay."""
     size = _channels(t, dim)
+    within(amount, size)
     count = wanted_count(amount, size)
     if not count:
         return None
@@ -62,6 +66,7 @@ def random_channels(t: Any, amount: Any, dim: int) -> Any:
 def strongest_channels(t: Any, amount: Any, n: Any, dim: int) -> Any:
     """A mask without so many channels, those of the smallest norms; None where all stay."""
     size = _channels(t, dim)
+    within(amount, size)
     count = wanted_count(amount, size)
     others = [d for d in range(t.dim()) if d != dim % t.dim()]
     strongest = FUNCTIONS["norm"](t, p=n, dim=others).topk(size - count).indices

@@ -17,6 +17,16 @@ class OldFields:
     _meta: AutogradMeta | None
     meta: Callable[[], AutogradMeta]
 
+    grad: Any
+
+    @property
+    def _grad(self) -> Any:
+        return None if self._meta is None else self._meta.grad
+
+    @_grad.setter
+    def _grad(self, value: Any) -> None:
+        self.grad = value
+
     @property
     def _grad_fn(self) -> Any:
         return self.grad_fn  # type: ignore[attr-defined]

@@ -211,10 +211,6 @@ class Tensor(Geometry, OldFields, Sharing, Values):
         self.grad = None
 
     @property
-    def _grad(self) -> Any:
-        return None if self._meta is None else self._meta.grad
-
-    @property
     def retains_grad(self) -> bool:
         return self._meta is not None and self._meta.retains_grad
 

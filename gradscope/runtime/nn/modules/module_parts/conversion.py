@@ -9,7 +9,7 @@ from gradscope.runtime.core.autograd.modes.grad_mode import no_grad
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.ops.pointwise.conversion import available
 from gradscope.runtime.core.tensors.making.factories import empty_like
-from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+from gradscope.runtime.core.tensors.wanted import wanted_of
 from gradscope.runtime.nn.parameter import Parameter
 
 
@@ -80,13 +80,8 @@ class Conversion:
 
     def to(self, *wanted: Any, dtype: Any = None, device: Any = None, **options: Any) -> Self:
         """All parts on this device, those of floating point in this dtype."""
-        for given in wanted:
-            if isinstance(given, dtypes.dtype):
-                dtype = given
-            elif isinstance(given, Tensor):
-                dtype, device = given.dtype, given.device
-            elif given is not None and not isinstance(given, bool):
-                device = given
+        found = wanted_of(wanted, {"dtype": dtype, "device": device, **options})
+        device, dtype = found[:2]
         where = None if device is None else available(device)
         if dtype is None:
             return self if where is None else self._apply(lambda t: t.to(where))
