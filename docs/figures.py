@@ -18,9 +18,9 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from gradscope.analysis.names import node_names
-from gradscope.scene.events import event_list
-from gradscope.scene.timeline import TimelineOptions
+from gradscope.analysis.identity.names import node_names
+from gradscope.scene.timeline.events import event_list
+from gradscope.scene.timeline.timeline import TimelineOptions
 from gradscope.trace import schema
 from gradscope.trace.codec import load
 from gradscope.trace.run import Trace

@@ -14,7 +14,7 @@ import typer
 from gradscope.commands.app import COMMAND_LINE_ERROR, app
 from gradscope.commands.output import safe
 from gradscope.errors import ExitCode, GradscopeError
-from gradscope.render import streams
+from gradscope.render.terminal import streams
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
-from gradscope.analysis.sites import Site
+from gradscope.analysis.identity.sites import Site
 
 
 class Severity(IntEnum):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradscope.analysis.timing import backward_ns_of_modules
+from gradscope.analysis.timing.durations import backward_ns_of_modules
 from gradscope.trace.run import Table, Trace
 from gradscope.trace.schema import Module, Node, Op
 

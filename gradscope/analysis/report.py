@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from gradscope.analysis.findings import Finding, Severity
 from gradscope.analysis.modules import ModuleFacts, modules
-from gradscope.analysis.phases import Part
 from gradscope.analysis.rules import all_rules
 from gradscope.analysis.rules.registry import Rule, choose
 from gradscope.analysis.summary import Summary, summary
-from gradscope.analysis.timing import Timing, timing_by_node_name, timing_by_op
+from gradscope.analysis.timing.durations import Timing, timing_by_node_name, timing_by_op
+from gradscope.analysis.timing.phases import Part
 from gradscope.trace.run import Trace
 
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradscope.analysis.leaves import Leaf, leaf_of
+from gradscope.analysis.graph.selection import leaf_nodes
+from gradscope.analysis.identity.leaves import Leaf, leaf_of
+from gradscope.analysis.identity.steps import steps
 from gradscope.analysis.memory import saved_peak
-from gradscope.analysis.phases import Part, ops_of
-from gradscope.analysis.selection import leaf_nodes
-from gradscope.analysis.steps import steps
+from gradscope.analysis.timing.phases import Part, ops_of
 from gradscope.trace.arrays import distinct
 from gradscope.trace.run import Trace
 from gradscope.trace.schema import (

@@ -9,7 +9,7 @@ from gradscope.errors import ExitCode
 
 def check(trace: TracePath, plain: Plain = False, width: Width = None) -> None:
     """Hold a trace to what must be true of every trace."""
-    from gradscope.render.tables import violation_lines
+    from gradscope.render.views.tables import violation_lines
     from gradscope.trace.spec import check as violations_of
 
     out = terminal(plain=plain, width=width)

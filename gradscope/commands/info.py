@@ -6,8 +6,8 @@ from gradscope.commands.output import load, terminal
 
 def info(trace: TracePath, plain: Plain = False, width: Width = None) -> None:
     """Say what a trace file is and what it holds."""
-    from gradscope.render.cells import line
-    from gradscope.render.tables import facts_lines, table_lines
+    from gradscope.render.terminal.cells import line
+    from gradscope.render.views.tables import facts_lines, table_lines
     from gradscope.scene.tables import info_facts, info_tables
 
     out = terminal(plain=plain, width=width)

@@ -11,7 +11,7 @@ from gradscope.commands.output import load, terminal, write_bytes
 from gradscope.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from gradscope.render.terminal import Terminal
+    from gradscope.render.terminal.terminal import Terminal
     from gradscope.trace.run import Trace
 
 
@@ -55,7 +55,7 @@ def inspect(
     """Say what is wrong in a trace, and where the time went."""
     from gradscope.analysis import report as analysis
     from gradscope.analysis.findings import Severity
-    from gradscope.render.report import report_json, report_lines
+    from gradscope.render.views.report import report_json, report_lines
 
     out = terminal(plain=plain, width=width)
     if explain is not None:
@@ -82,7 +82,7 @@ def _all_about(
     trace: "Trace", asked: "dict[str, str | None]", out: "Terminal", rows: int | None
 ) -> None:
     """Show all about what was asked for; as JSON without a number of rows."""
-    from gradscope.render.chosen import chosen_json, chosen_lines
+    from gradscope.render.views.chosen import chosen_json, chosen_lines
     from gradscope.scene.chosen import chosen_node, chosen_op, chosen_tensor
 
     given = [(kind, wanted) for kind, wanted in asked.items() if wanted is not None]
@@ -99,6 +99,6 @@ def _all_about(
 def _explain(name: str, out: "Terminal") -> None:
     from gradscope.analysis.rules import all_rules
     from gradscope.analysis.rules.registry import require
-    from gradscope.render.report import rule_lines
+    from gradscope.render.views.report import rule_lines
 
     out.show(rule_lines(require(all_rules(), name), out.width, out.charset))

@@ -8,9 +8,9 @@ from gradscope.errors import MissingProgramError, RenderingError
 
 if TYPE_CHECKING:
     from gradscope.render.pictures import Target
-    from gradscope.render.terminal import Terminal
+    from gradscope.render.terminal.terminal import Terminal
     from gradscope.render.theme import Theme
-    from gradscope.scene.picture import GraphScene
+    from gradscope.scene.graph.picture import GraphScene
     from gradscope.trace.run import Trace
 
 
@@ -21,7 +21,7 @@ def load(path: Path) -> "Trace":
 
 
 def terminal(*, plain: bool, width: int | None) -> "Terminal":
-    from gradscope.render.terminal import Terminal
+    from gradscope.render.terminal.terminal import Terminal
 
     return Terminal(sys.stdout, plain=plain, width=width)
 

@@ -52,11 +52,11 @@ def render(
     theme: Annotated[ThemeName, typer.Option(help="The background.")] = ThemeName.LIGHT,
 ) -> None:
     """Draw the backward graph of a trace."""
-    from gradscope.analysis.selection import Selection
+    from gradscope.analysis.graph.selection import Selection
     from gradscope.render.pictures import target_of
     from gradscope.render.theme import THEMES
-    from gradscope.scene.graph import graph_scene
-    from gradscope.scene.options import GraphOptions
+    from gradscope.scene.graph.graph import graph_scene
+    from gradscope.scene.graph.options import GraphOptions
 
     options = GraphOptions(
         selection=Selection(step=step, task=task, around=around, hops=hops),

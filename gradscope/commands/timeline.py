@@ -21,9 +21,9 @@ def timeline(
     width: Width = None,
 ) -> None:
     """Show backward over time: threads, queues, nodes, hooks."""
-    from gradscope.render.timeline import event_lines, timeline_lines
-    from gradscope.scene.events import event_list
-    from gradscope.scene.timeline import TimelineOptions, timeline_scene
+    from gradscope.render.views.timeline import event_lines, timeline_lines
+    from gradscope.scene.timeline.events import event_list
+    from gradscope.scene.timeline.timeline import TimelineOptions, timeline_scene
 
     limits = (0, 0) if everything else (rows, 3)
     options = TimelineOptions(step, task, *limits)

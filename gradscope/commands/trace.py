@@ -44,7 +44,7 @@ def trace(
     if outcome.trouble:
         sys.stderr.write(f"gradscope: {safe(outcome.trouble)}\n")
     if outcome.trace is not None and not quiet:
-        from gradscope.render.recorded import recorded
+        from gradscope.render.views.recorded import recorded
 
         sys.stdout.flush()
         sys.stderr.write(f"gradscope: {safe(recorded(outcome.trace, shown=output))}\n")

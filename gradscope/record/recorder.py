@@ -219,7 +219,7 @@ class Recording:
         if session is None:
             return
         session.flush_if_due()
-        if self._leaving:  # only now is it known to have been a step: see analysis/steps.py
+        if self._leaving:  # only now is it known to have been a step: see analysis.identity.steps
             self._left_out[self._leaving] += 1
         self._leaving, self._cut = "", False
         if self._stand_in is not None:

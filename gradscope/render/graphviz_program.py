@@ -11,7 +11,7 @@ from gradscope.errors import MissingProgramError, RenderingError
 from gradscope.render.formats import Drawn
 from gradscope.render.formats.dot import source_of
 from gradscope.render.theme import Theme
-from gradscope.scene.picture import GraphScene
+from gradscope.scene.graph.picture import GraphScene
 
 TIMEOUT_SECONDS = 60
 

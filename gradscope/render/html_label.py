@@ -7,7 +7,7 @@ from html import escape
 from gradscope.render.text import visible
 from gradscope.render.theme import ALARMS, GLYPHS, Colour, Theme, backward_colour, heat_colour
 from gradscope.scene.choices import ColorBy
-from gradscope.scene.picture import BackwardEntry, Box, Form, GraphScene, Line, Mark, Tone
+from gradscope.scene.graph.picture import BackwardEntry, Box, Form, GraphScene, Line, Mark, Tone
 from gradscope.trace.schema import NONE
 
 TABLE = '<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="1">'

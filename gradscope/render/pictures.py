@@ -11,9 +11,9 @@ from gradscope.render.formats import Format, format_called, format_names, format
 from gradscope.render.graphviz_program import has_dot
 from gradscope.render.text import visible
 from gradscope.render.theme import THEMES
-from gradscope.scene.graph import graph_scene
-from gradscope.scene.options import GraphOptions
-from gradscope.scene.picture import GraphScene
+from gradscope.scene.graph.graph import graph_scene
+from gradscope.scene.graph.options import GraphOptions
+from gradscope.scene.graph.picture import GraphScene
 from gradscope.trace.run import Trace
 
 TRACE_ENDINGS = (".gz", ".zst", ".json")

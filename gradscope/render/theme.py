@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from gradscope.scene.graph.picture import Form, Mark
 from gradscope.scene.kinds import Kind
-from gradscope.scene.picture import Form, Mark
 
 Colour = str
 """As in "#1f2328"."""

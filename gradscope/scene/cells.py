@@ -8,12 +8,12 @@ from enum import IntEnum
 from functools import cached_property
 from typing import Any
 
-from gradscope.analysis.backwards import backward_numbers
 from gradscope.analysis.columns import member
-from gradscope.analysis.leaves import leaf
-from gradscope.analysis.names import NodeNames, node_names
-from gradscope.analysis.sites import site_of
-from gradscope.analysis.steps import step_numbers
+from gradscope.analysis.identity.backwards import backward_numbers
+from gradscope.analysis.identity.leaves import leaf
+from gradscope.analysis.identity.names import NodeNames, node_names
+from gradscope.analysis.identity.sites import site_of
+from gradscope.analysis.identity.steps import step_numbers
 from gradscope.scene.words import byte_count, duration, number, shape
 from gradscope.trace.declare import Column, Row, columns
 from gradscope.trace.run import Trace

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from gradscope.analysis.backwards import backward_numbers, backwards
 from gradscope.analysis.findings import Evidence
+from gradscope.analysis.identity.backwards import backward_numbers, backwards
+from gradscope.analysis.identity.names import find_nodes, node_names
 from gradscope.analysis.mentions import events_about, mentions
-from gradscope.analysis.names import find_nodes, node_names
 from gradscope.analysis.report import inspect
-from gradscope.analysis.schedule import Execution, schedule
-from gradscope.analysis.spans import marks, spans_at
+from gradscope.analysis.timing.schedule import Execution, schedule
+from gradscope.analysis.timing.spans import marks, spans_at
 from gradscope.errors import UnknownNameError
 from gradscope.scene.cells import Cells
 from gradscope.scene.words import count, duration, ordinal, plural

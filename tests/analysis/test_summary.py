@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from gradscope.analysis.leaves import Leaf
+from gradscope.analysis.identity.leaves import Leaf
 from gradscope.analysis.memory import Peak, saved_peak
 from gradscope.analysis.modules import ModuleFacts, modules, parts_of
 from gradscope.analysis.summary import Summary, leaves, summary

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import gradscope.runtime as torch
-from gradscope.analysis.births import births
-from gradscope.analysis.sites import site_of
+from gradscope.analysis.identity.sites import site_of
+from gradscope.analysis.nonfinite.births import births
 from gradscope.record.recorder import record
 from gradscope.trace.schema import NONE, Edge, Node, Op, Place, Saved, Version
 from gradscope.trace.spec import check

@@ -6,7 +6,7 @@ from typing import Any
 
 import gradscope
 import gradscope.runtime as torch
-from gradscope.analysis.steps import steps
+from gradscope.analysis.identity.steps import steps
 from gradscope.runtime import nn
 from gradscope.trace.run import Trace
 

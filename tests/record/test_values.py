@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 import gradscope.runtime as torch
-from gradscope.analysis.births import births
+from gradscope.analysis.nonfinite.births import births
 from gradscope.record.recorder import record
 from gradscope.record.seen_values.measured import Measured
 from gradscope.trace.codec import load

@@ -8,25 +8,25 @@ import warnings
 import pytest
 from hypothesis import HealthCheck, given, strategies as st
 
+from gradscope.analysis.graph.selection import Selection
 from gradscope.analysis.report import inspect
-from gradscope.analysis.selection import Selection
 from gradscope.errors import GradscopeError
-from gradscope.render.cells import PLAIN
 from gradscope.render.formats import format_called
-from gradscope.render.report import report_json, report_lines
-from gradscope.render.tables import facts_lines, table_lines
+from gradscope.render.terminal.cells import PLAIN
 from gradscope.render.theme import LIGHT
-from gradscope.render.timeline import event_lines, timeline_lines
+from gradscope.render.views.report import report_json, report_lines
+from gradscope.render.views.tables import facts_lines, table_lines
+from gradscope.render.views.timeline import event_lines, timeline_lines
 from gradscope.scene.choices import ColorBy
-from gradscope.scene.events import event_list
-from gradscope.scene.graph import graph_scene
-from gradscope.scene.options import GraphOptions
+from gradscope.scene.graph.graph import graph_scene
+from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.tables import info_facts, info_tables
-from gradscope.scene.timeline import TimelineOptions, timeline_scene
+from gradscope.scene.timeline.events import event_list
+from gradscope.scene.timeline.timeline import TimelineOptions, timeline_scene
 from gradscope.trace import schema
 from gradscope.trace.build import trace_of
 from gradscope.trace.run import Trace
-from tests.render.test_timeline import text_of
+from tests.render.views.test_timeline import text_of
 from tests.searching import searching
 from tests.strategies import tables, traces
 

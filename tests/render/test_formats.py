@@ -16,16 +16,16 @@ from xml.etree import ElementTree as ET
 import pytest
 from hypothesis import given
 
-from gradscope.analysis.selection import Selection
+from gradscope.analysis.graph.selection import Selection
 from gradscope.errors import MissingProgramError, RenderingError, UsageError
 from gradscope.render import graphviz_program
 from gradscope.render.formats import Format, format_called, format_names, format_of_file
 from gradscope.render.pictures import render, target_of
 from gradscope.render.theme import DARK, LIGHT
 from gradscope.scene.choices import ColorBy
-from gradscope.scene.graph import graph_scene
-from gradscope.scene.options import GraphOptions
-from gradscope.scene.picture import GraphScene
+from gradscope.scene.graph.graph import graph_scene
+from gradscope.scene.graph.options import GraphOptions
+from gradscope.scene.graph.picture import GraphScene
 from gradscope.trace.codec import save
 from gradscope.trace.run import Trace
 from tests.example_traces import mean_of_squares, nan_in_backward, shared_weight, two_layers

@@ -11,8 +11,8 @@ from gradscope.errors import RenderingError
 from gradscope.render.graphviz_program import draw
 from gradscope.render.pictures import render
 from gradscope.render.theme import THEMES
-from gradscope.scene.graph import graph_scene
-from gradscope.scene.options import GraphOptions
+from gradscope.scene.graph.graph import graph_scene
+from gradscope.scene.graph.options import GraphOptions
 from gradscope.trace.build import trace_of
 from gradscope.trace.schema import Edge, Node
 from tests.example_traces import mean_of_squares

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 from rich.cells import cell_len
 
-from gradscope.render.cells import PLAIN, UNICODE, can_show, wrapped
+from gradscope.render.terminal.cells import PLAIN, UNICODE, can_show, wrapped
 from gradscope.render.text import visible, visible_json
 from gradscope.trace.text import JOINERS
 from tests.render.hostile import names

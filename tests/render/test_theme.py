@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from gradscope.render.theme import GLYPHS, THEMES, Colour, Theme, heat_colour
+from gradscope.scene.graph.picture import Form, Mark
 from gradscope.scene.kinds import Kind
-from gradscope.scene.picture import Form, Mark
 
 EVERY_THEME = pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradscope.analysis.endings import EXCEPTION, WENT_ON, went_on
 from gradscope.analysis.findings import Evidence, Severity
-from gradscope.analysis.names import node_names
+from gradscope.analysis.identity.names import node_names
+from gradscope.analysis.identity.sites import Site, site_of
+from gradscope.analysis.rules.endings import EXCEPTION, WENT_ON, went_on
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.saved_values import freed_graph, modified_in_place
-from gradscope.analysis.sites import Site, site_of
 from gradscope.trace.run import Trace
 from gradscope.trace.schema import NONE, Error, Finding, GraphTask, Node
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradscope.analysis.births import Birth, births
 from gradscope.analysis.findings import Certainty, Evidence, Severity
-from gradscope.analysis.places import PlaceInWords, Places
-from gradscope.analysis.remedies import remedy
+from gradscope.analysis.nonfinite.births import Birth, births
+from gradscope.analysis.nonfinite.places import PlaceInWords, Places
+from gradscope.analysis.nonfinite.remedies import remedy
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.run import Trace
 from gradscope.trace.schema import NONE, Place

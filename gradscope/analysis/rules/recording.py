@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gradscope.analysis.findings import Severity
+from gradscope.analysis.identity.sites import Site
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.analysis.sites import Site
 from gradscope.trace.notes import ran_elsewhere
 from gradscope.trace.run import Trace
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from gradscope.analysis.findings import Certainty, Evidence, Finding, Severity
-from gradscope.analysis.sites import Site
+from gradscope.analysis.identity.sites import Site
 from gradscope.errors import UnknownNameError
 from gradscope.trace.run import Trace
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import groupby
 
-from gradscope.analysis.culprits import Overwritten, overwritten, release
-from gradscope.analysis.endings import WENT_ON, went_on
 from gradscope.analysis.findings import Evidence, Severity
-from gradscope.analysis.names import node_names
+from gradscope.analysis.identity.names import node_names
+from gradscope.analysis.identity.sites import Site, site_of
+from gradscope.analysis.rules.culprits import Overwritten, overwritten, release
+from gradscope.analysis.rules.endings import WENT_ON, went_on
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.analysis.sites import Site, site_of
 from gradscope.trace.run import Trace
 from gradscope.trace.schema import NONE, Error, GraphTask, Node, Op
 

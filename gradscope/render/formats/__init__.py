@@ -12,7 +12,7 @@ from gradscope.errors import UsageError
 
 if TYPE_CHECKING:
     from gradscope.render.theme import Theme
-    from gradscope.scene.picture import GraphScene
+    from gradscope.scene.graph.picture import GraphScene
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from gradscope.render.html_label import box_label, caption, escaped
 from gradscope.render.text import visible
 from gradscope.render.theme import ALARMS, BIRTHS, Paint, Theme, backward_colour, heat_colour
 from gradscope.scene.choices import ColorBy
-from gradscope.scene.picture import Arrow, Box, Form, GraphScene, Group, Mark
+from gradscope.scene.graph.picture import Arrow, Box, Form, GraphScene, Group, Mark
 
 FONT = "Helvetica,Arial,sans-serif"
 MOST_LINES = 3

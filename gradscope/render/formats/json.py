@@ -7,7 +7,7 @@ import orjson
 from gradscope.render.formats import Drawn, Format
 from gradscope.render.text import visible_json
 from gradscope.render.theme import Theme
-from gradscope.scene.picture import GraphScene
+from gradscope.scene.graph.picture import GraphScene
 
 
 def write(scene: GraphScene, theme: Theme) -> Drawn:  # noqa: ARG001  JSON has no colours

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gradscope.render.formats import Drawn, Format
 from gradscope.render.graphviz_program import draw
 from gradscope.render.theme import Theme
-from gradscope.scene.picture import GraphScene
+from gradscope.scene.graph.picture import GraphScene
 
 
 def write(scene: GraphScene, theme: Theme) -> Drawn:

@@ -1,0 +1,219 @@
+"""The backward graph: which nodes there are, where gradients go, and what was run."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+
+import numpy as np
+
+from gradscope.analysis.graph.took_part import Parts, took_part
+from gradscope.analysis.identity.backwards import backward_numbers
+from gradscope.analysis.identity.leaves import Leaf, leaf_of
+from gradscope.analysis.identity.names import NodeNames, node_names
+from gradscope.analysis.identity.sites import Site, site_of
+from gradscope.analysis.identity.steps import step_numbers
+from gradscope.analysis.timing.durations import Runs, node_runs
+from gradscope.trace.arrays import distinct
+from gradscope.trace.run import Trace
+from gradscope.trace.schema import NONE, Edge, GraphTask, Module, Node, Saved, Tensor
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One execution of a node."""
+
+    task: int
+    backward: int  # its number
+    position: int  # 1 for the first node the graph task ran
+    ns: int  # NONE when it did not end
+    self_ns: int  # without the nodes run inside it
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    """What a node knows of one tensor: of a gradient it takes, or of a value it saved."""
+
+    shape: Shape
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class SavedValue:
+    """One value a node keeps for its backward."""
+
+    id: int
+    slot: str
+    meta: Meta | None
+    bytes: int
+    released: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GraphNode:
+    """One backward function, with everything a picture of it may say."""
+
+    id: int
+    name: str
+    unique: str
+    leaf: Leaf | None
+    inputs: tuple[Meta | None, ...]
+    module: str  # the path; "" when it was made in none
+    site: Site
+    step: int  # the step's number; NONE outside of steps
+    made_in: int  # the number of the backward that made it (double backward), or NONE
+    sequence_nr: int
+    root: bool  # a graph task starts here
+    runs: tuple[Run, ...]
+    backwards: tuple[int, ...]  # the numbers of those it took part in
+    captured: bool  # its gradient was asked for by `inputs=`
+    inside: int  # the CopySlices that ran it, or NONE
+    saved: tuple[SavedValue, ...]
+    hidden_edges: int  # to or from nodes that are not in this graph
+
+
+@dataclass(frozen=True, slots=True)
+class GraphEdge:
+    """Where one gradient goes."""
+
+    node: int
+    index: int  # which output of `node`
+    next: int
+    input_nr: int
+    meta: Meta | None  # of the gradient
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Some nodes of a trace and the edges between them."""
+
+    nodes: tuple[GraphNode, ...]
+    edges: tuple[GraphEdge, ...]
+    engine_recorded: bool  # without it, a node without runs may have run
+
+
+def graph(trace: Trace, ids: Iterable[int], tasks: Collection[int] | None = None) -> Graph:
+    """The graph of the given nodes, in the given order; with the runs of the given tasks."""
+    order = list(dict.fromkeys(ids))
+    table = trace.table(Node)
+    rows = table.take(np.array([table.index(id) for id in order], np.int64))
+    metas = _metas_of(trace, order)
+    runs = node_runs(trace)
+    edges, hidden = _edges(trace, rows, metas)
+    build = _Build(
+        trace, order, metas, _runs_of(trace, runs, order, tasks), took_part(trace, tasks)
+    )
+    nodes = tuple(build.node(row, hidden.get(row.id, 0)) for row in rows)
+    return Graph(nodes, edges, len(runs.node) > 0)
+
+
+class _Build:
+    """Look-ups shared by all nodes of one graph."""
+
+    def __init__(
+        self,
+        trace: Trace,
+        order: list[int],
+        metas: Mapping[int, Meta],
+        runs: Mapping[int, list[Run]],
+        parts: Parts,
+    ) -> None:
+        self.trace = trace
+        self.metas = metas
+        self.site = cache(partial(site_of, trace))
+        self.names: NodeNames = node_names(trace)
+        self.steps = step_numbers(trace)
+        self.backwards = backward_numbers(trace)
+        self.modules = {module.id: module.path for module in trace.rows(Module)}
+        self.roots = {root for task in trace.rows(GraphTask) for root in task.roots}
+        self.runs = runs
+        self.parts = parts
+        self.saved = _saved_of(trace, order, metas)
+
+    def node(self, row: Node, hidden: int) -> GraphNode:
+        return GraphNode(
+            id=row.id,
+            name=row.name,
+            unique=self.names.of(row.id),
+            leaf=leaf_of(self.trace, row),
+            inputs=tuple(map(self.metas.get, row.inputs)),
+            module=self.modules.get(row.module, ""),
+            site=self.site(row.stack),
+            step=self.steps.get(row.step, NONE),
+            made_in=self.backwards.get(row.task, NONE),
+            sequence_nr=row.sequence_nr,
+            root=row.id in self.roots,
+            runs=tuple(self.runs.get(row.id, ())),
+            backwards=self.parts.backwards.get(row.id, ()),
+            captured=row.id in self.parts.captured,
+            inside=self.parts.inside.get(row.id, NONE),
+            saved=tuple(self.saved[row.id]),
+            hidden_edges=hidden,
+        )
+
+
+def _metas_of(trace: Trace, order: list[int]) -> dict[int, Meta]:
+    """Shape and dtype of every tensor that these nodes take or keep, where the trace holds it."""
+    nodes, saved, tensors = (trace.table(kind) for kind in (Node, Saved, Tensor))
+    inputs = nodes.ragged("inputs").take(nodes.positions(np.array(order, np.int64)))
+    kept = saved["tensor"][np.isin(saved["node"], order)]
+    ids = distinct(np.concatenate([inputs.values, kept]))
+    positions = tensors.positions(ids)
+    known = positions != NONE
+    shapes = tensors.ragged("shape").take(positions[known]).tuples()
+    dtypes = trace.texts(tensors["dtype"][positions[known]])
+    return dict(zip(ids[known].tolist(), map(Meta, shapes, dtypes), strict=True))
+
+
+def _runs_of(
+    trace: Trace, runs: Runs, order: list[int], tasks: Collection[int] | None
+) -> dict[int, list[Run]]:
+    numbers = backward_numbers(trace)
+    found: dict[int, list[Run]] = defaultdict(list)
+    mask = np.isin(runs.node, order)
+    if tasks is not None:
+        mask &= np.isin(runs.task, sorted(tasks))
+    columns = (runs.node, runs.task, runs.position, runs.ns, runs.self_ns)
+    for node, task, position, ns, self_ns in zip(
+        *(column[mask].tolist() for column in columns), strict=True
+    ):
+        found[node].append(Run(task, numbers.get(task, NONE), position, ns, self_ns))
+    return found
+
+
+def _saved_of(
+    trace: Trace, order: list[int], metas: Mapping[int, Meta]
+) -> dict[int, list[SavedValue]]:
+    table = trace.table(Saved)
+    found: dict[int, list[SavedValue]] = defaultdict(list)
+    for row in table.take(np.flatnonzero(np.isin(table["node"], order))):
+        meta = metas.get(row.tensor)
+        released = row.released != NONE
+        found[row.node].append(SavedValue(row.id, row.slot, meta, row.bytes, released))
+    return found
+
+
+def _edges(
+    trace: Trace, rows: list[Node], metas: Mapping[int, Meta]
+) -> tuple[tuple[GraphEdge, ...], dict[int, int]]:
+    """The edges between the nodes; and for each node, how many lead out of this graph."""
+    table = trace.table(Edge)
+    inputs_of = {row.id: row.inputs for row in rows}
+    order = list(inputs_of)
+    inside = np.isin(table["node"], order)
+    reaches = np.isin(table["next"], order)
+    hidden: dict[int, int] = defaultdict(int)
+    for node in table["node"][inside & ~reaches & (table["next"] != NONE)].tolist():
+        hidden[node] += 1
+    for node in table["next"][~inside & reaches].tolist():
+        hidden[node] += 1
+    found = []
+    for row in table.take(np.flatnonzero(inside & reaches)):
+        inputs = inputs_of[row.next]
+        tensor = inputs[row.input_nr] if 0 <= row.input_nr < len(inputs) else NONE
+        found.append(GraphEdge(row.node, row.index, row.next, row.input_nr, metas.get(tensor)))
+    return tuple(found), hidden

@@ -1,0 +1,153 @@
+"""Which nodes a person asked to see: of one step, of one backward, or around a node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from gradscope.analysis.columns import Ids, Links, links
+from gradscope.analysis.identity.backwards import backward_numbered, backwards
+from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD
+from gradscope.analysis.identity.names import find_nodes
+from gradscope.analysis.identity.steps import step_ids
+from gradscope.errors import UnknownNameError
+from gradscope.trace.run import Trace
+from gradscope.trace.schema import Edge, GraphTask, Node, NodeBegin
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What to look at. Everything, unless a step, a backward or a node is named."""
+
+    step: int | None = None  # the step's number
+    task: int | None = None  # the backward's number
+    around: str | None = None
+    hops: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """The nodes chosen, nearest to the start of the backward (or to the focus) first."""
+
+    nodes: tuple[int, ...]
+    focus: tuple[int, ...]  # empty without `around`
+    tasks: frozenset[int] | None  # whose runs count; None: those of all graph tasks
+
+
+def select(trace: Trace, selection: Selection) -> Selected:
+    """The nodes a selection means. Raises UnknownNameError for what is not in the trace."""
+    scope = _scope(trace, selection)
+    tasks = _tasks(trace, selection)
+    forward, backward = adjacency(trace)
+    if selection.around is None:
+        return Selected(_in_reach_order(_roots(trace, scope), forward, scope), (), tasks)
+    focus = tuple(n for n in find_nodes(trace, selection.around) if n in scope)
+    if not focus:
+        raise UnknownNameError(
+            f"{selection.around!r} is not among the nodes chosen by --step or --task; leave those "
+            "out, or choose others"
+        )
+    nodes = _around(trace, focus, selection.hops, (forward, backward), scope)
+    return Selected(nodes, focus, tasks)
+
+
+def adjacency(trace: Trace) -> tuple[Links, Links]:
+    """The edges by their node and by their next node."""
+    edges = trace.table(Edge)
+    return links(edges["node"], edges["next"]), links(edges["next"], edges["node"])
+
+
+def reach(starts: Iterable[int], onward: Links) -> list[int]:
+    """Every node that can be reached, each once, breadth first."""
+    order = list(dict.fromkeys(starts))
+    seen = set(order)
+    for node in order:  # grows while it is read
+        for target in onward.of(node):
+            if target not in seen:
+                seen.add(target)
+                order.append(target)
+    return order
+
+
+def _scope(trace: Trace, selection: Selection) -> frozenset[int]:
+    nodes = trace.table(Node)
+    chosen: set[int] = set(nodes["id"].tolist())
+    if selection.task is not None:
+        chosen &= _nodes_of_task(trace, backward_numbered(trace, selection.task))
+    if selection.step is not None:
+        chosen &= _nodes_of_step(trace, step_ids(trace, selection.step))
+    return frozenset(chosen)
+
+
+def _tasks(trace: Trace, selection: Selection) -> frozenset[int] | None:
+    if selection.task is not None:
+        return frozenset([backward_numbered(trace, selection.task).id])
+    if selection.step is None:
+        return None
+    tasks = trace.table(GraphTask)
+    of_step = np.isin(tasks["step"], step_ids(trace, selection.step))
+    return frozenset(tasks["id"][of_step].tolist())
+
+
+def _nodes_of_task(trace: Trace, task: GraphTask) -> set[int]:
+    begins = trace.table(NodeBegin)
+    ran = begins["node"][begins["task"] == task.id]
+    onward, _ = adjacency(trace)
+    return {*reach(task.roots, onward), *ran.tolist()}
+
+
+def _nodes_of_step(trace: Trace, steps: list[int]) -> set[int]:
+    """The nodes made during the steps, and the leaves their gradients flow to."""
+    nodes, edges = trace.table(Node), trace.table(Edge)
+    made: Ids = nodes["id"][np.isin(nodes["step"], steps)]
+    targets: Ids = edges["next"][np.isin(edges["node"], made)]
+    return {*made.tolist(), *(targets[np.isin(targets, leaf_nodes(trace))]).tolist()}
+
+
+def leaf_nodes(trace: Trace) -> Ids:
+    """The ids of all AccumulateGrad nodes."""
+    nodes = trace.table(Node)
+    names = nodes["name"]
+    texts = [text for text in set(names.tolist()) if trace.text(text) == ACCUMULATE_GRAD]
+    ids: Ids = nodes["id"][np.isin(names, texts)]
+    return ids
+
+
+def _roots(trace: Trace, scope: frozenset[int]) -> list[int]:
+    """Where a picture of the scope starts: roots of graph tasks, then nodes nothing leads to."""
+    tasks = [node for task in backwards(trace) for node in task.roots if node in scope]
+    nodes, edges = trace.table(Node), trace.table(Edge)
+    led_to = set(edges["next"][np.isin(edges["node"], sorted(scope))].tolist())
+    unled = [node for node in nodes["id"].tolist() if node in scope and node not in led_to]
+    return [*tasks, *unled]
+
+
+def _in_reach_order(starts: list[int], onward: Links, scope: frozenset[int]) -> tuple[int, ...]:
+    reached = [node for node in reach(starts, onward) if node in scope]
+    rest = sorted(scope.difference(reached))  # only cycles, which no engine makes
+    return (*reached, *rest)
+
+
+def _around(
+    trace: Trace,
+    focus: tuple[int, ...],
+    hops: int,
+    adjacent: tuple[Links, Links],
+    scope: frozenset[int],
+) -> tuple[int, ...]:
+    # A leaf used a hundred times would pull all its uses in: go to leaves, never through them.
+    dead_ends = set(leaf_nodes(trace).tolist()).difference(focus)
+    found = list(focus)
+    seen = set(found)
+    frontier = found
+    for _ in range(hops):
+        if not frontier:
+            break
+        steps = (link.of(node) for node in frontier if node not in dead_ends for link in adjacent)
+        near = dict.fromkeys(node for targets in steps for node in targets)
+        frontier = [node for node in near if node in scope and node not in seen]
+        seen.update(frontier)
+        found.extend(frontier)
+    return tuple(found)

@@ -1,0 +1,1 @@
+"""What things are called, and which one is meant: nodes, leaves, lines, backwards, steps."""

@@ -1,0 +1,153 @@
+"""What each node is called, and which nodes a person means by a name."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from gradscope.analysis.columns import Ids, counts, ranks
+from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD, leaf_of
+from gradscope.analysis.identity.sites import site
+from gradscope.errors import UnknownNameError
+from gradscope.trace.run import Trace
+from gradscope.trace.schema import NONE, Module, Node
+
+MOST_NAMES = 2_000
+"""How many names are worth comparing with one that is misspelt."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeNames:
+    """The unique name of every node: "MulBackward0#2" is the second one made."""
+
+    trace: Trace
+    ordinals: Ids  # from 1, among the nodes of the same name, in the order of the trace
+    counts: Ids  # how many nodes have the name
+
+    def of(self, node: int) -> str:
+        """The unique name of a node. A name that only one node has stays as it is."""
+        nodes = self.trace.table(Node)
+        if node == NONE or not nodes.has(node):
+            return f"node {node}"
+        position = nodes.index(node)
+        name: str = self.trace.text(int(nodes["name"][position]))
+        if self.counts[position] == 1:
+            return name
+        return f"{name}#{self.ordinals[position]}"
+
+    def title(self, node: int) -> str:
+        """The unique name; where the leaf of an AccumulateGrad has one, "AccumulateGrad (w)"."""
+        if not self.trace.table(Node).has(node):
+            return self.of(node)
+        leaf = leaf_of(self.trace, self.trace.table(Node).row(node))
+        return f"{ACCUMULATE_GRAD} ({leaf.name})" if leaf and leaf.name else self.of(node)
+
+
+def node_names(trace: Trace) -> NodeNames:
+    """Number the nodes of each name."""
+    names = np.asarray(trace.table(Node)["name"], dtype=np.int64)
+    ordinals = ranks(names) + 1
+    return NodeNames(trace, ordinals, counts(names))
+
+
+def find_nodes(trace: Trace, wanted: str) -> tuple[int, ...]:
+    """The nodes meant by an id, a unique name, a name, a leaf, a module's path or a source line.
+
+    Raises UnknownNameError, naming what comes near, when there is none.
+    """
+    if not len(trace.table(Node)):
+        raise UnknownNameError(f"no node is called {wanted!r}: this trace holds no nodes")
+    for find in (_by_id, _by_unique_name, _by_name, _by_leaf, _by_module, _by_site):
+        found = find(trace, wanted)
+        if found:
+            return found
+    raise UnknownNameError(_nothing_found(trace, wanted))
+
+
+def _by_id(trace: Trace, wanted: str) -> tuple[int, ...]:
+    if not _is_number(wanted):
+        return ()
+    return (int(wanted),) if trace.table(Node).has(int(wanted)) else ()
+
+
+def _by_unique_name(trace: Trace, wanted: str) -> tuple[int, ...]:
+    name, hash_mark, ordinal = wanted.rpartition("#")
+    if not hash_mark or not _is_number(ordinal) or int(ordinal) == 0:
+        return ()
+    return _by_name(trace, name)[int(ordinal) - 1 : int(ordinal)]
+
+
+def _is_number(text: str) -> bool:
+    """Whether the text is a number that an id can be."""
+    return text.isascii() and text.isdigit() and len(text) < 19
+
+
+def _by_name(trace: Trace, wanted: str) -> tuple[int, ...]:
+    nodes = trace.table(Node)
+    texts = {text for text in set(nodes["name"].tolist()) if trace.text(text) == wanted}
+    return _ids(trace, np.isin(nodes["name"], sorted(texts)))
+
+
+def _by_leaf(trace: Trace, wanted: str) -> tuple[int, ...]:
+    return tuple(node for node, name in _leaf_names(trace) if name == wanted)
+
+
+def _by_module(trace: Trace, wanted: str) -> tuple[int, ...]:
+    inside = [
+        module.id
+        for module in trace.rows(Module)
+        if module.path == wanted or module.path.startswith(f"{wanted}.")
+    ]
+    return _ids(trace, np.isin(trace.table(Node)["module"], inside)) if inside else ()
+
+
+def _by_site(trace: Trace, wanted: str) -> tuple[int, ...]:
+    if ":" not in wanted:
+        return ()
+    stacks = trace.table(Node)["stack"]
+    meant = [
+        stack
+        for stack in set(stacks.tolist())
+        if stack != NONE and f"/{site(trace, stack)}".endswith(f"/{wanted.lstrip('/')}")
+    ]
+    return _ids(trace, np.isin(stacks, sorted(meant))) if meant else ()
+
+
+def _ids(trace: Trace, mask: np.ndarray) -> tuple[int, ...]:
+    return tuple(trace.table(Node)["id"][mask].tolist())
+
+
+def _leaf_names(trace: Trace) -> list[tuple[int, str]]:
+    nodes = trace.table(Node)
+    is_leaf = [trace.text(text) == ACCUMULATE_GRAD for text in nodes["name"].tolist()]
+    rows = nodes.take(np.flatnonzero(is_leaf))
+    found = [(row.id, leaf_of(trace, row)) for row in rows]
+    return [(node, leaf.name) for node, leaf in found if leaf and leaf.name]
+
+
+def _nothing_found(trace: Trace, wanted: str) -> str:
+    ids = trace.table(Node)["id"]
+    if _is_number(wanted):
+        return f"no node has the id {wanted}: this trace's nodes are {ids.min()} to {ids.max()}"
+    near = _near(trace, wanted)
+    hint = f"did you mean {', '.join(near)}?" if near else "the ids stand in the picture"
+    return f"no node, leaf, module or source line is called {wanted!r}: {hint}"
+
+
+def _near(trace: Trace, wanted: str) -> list[str]:
+    nodes = trace.table(Node)
+    of_name = Counter(trace.texts(nodes["name"]))
+    known = [
+        *of_name,
+        *(name for _, name in _leaf_names(trace)),
+        *(module.path for module in trace.rows(Module) if module.path),
+    ]
+    folded = {name.casefold(): name for name in known[:MOST_NAMES]}
+    plain = wanted.rpartition("#")[0] or wanted
+    close = difflib.get_close_matches(plain.casefold(), list(folded), n=3, cutoff=0.5)
+    inside = [name for key, name in folded.items() if plain.casefold() in key][:3]
+    near = list(dict.fromkeys(folded[key] for key in close)) or inside
+    return [f"{name}#1 … #{of_name[name]}" if of_name[name] > 1 else name for name in near]

@@ -1,0 +1,164 @@
+"""Where each NaN and Inf was born.
+
+A NaN is born where none of the operands holds one and the result does; an Inf where all operands
+are finite and the result is not. Six kinds of place can give birth: a forward call, a node's
+backward, an addition in an input buffer, a hook, the accumulation into `.grad`, and what came from
+outside (a leaf, or the gradient that backward was called with). An Inf that a call was told to
+write is not born, as in `scores.masked_fill(mask, -inf)`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+
+from gradscope.analysis.columns import member
+from gradscope.analysis.nonfinite.lineage import Finiteness, Lineage
+from gradscope.trace.arrays import distinct
+from gradscope.trace.run import Trace
+from gradscope.trace.schema import NONE, Op, Place, Value
+
+VALUES_LEVELS = ("values", "full")
+
+WRITES_WHAT_IT_IS_TOLD = frozenset(
+    ("fill", "full", "full_like", "index_fill", "masked_fill", "new_full", "scatter", "where")
+)
+"""Operations whose Inf is an argument of theirs."""
+
+HOLDS_LOGARITHMS_OF_ZERO = {"_ctc_loss": 1}
+"""Operations one of whose results, by its place, tells the impossible by −Inf, for backward."""
+
+
+@dataclass(frozen=True, slots=True)
+class Birth:
+    """One place at which a tensor became non-finite."""
+
+    value: int  # the id of its statistics
+    kind: str  # "NaN" or "Inf"
+    place: Place
+    op: int
+    node: int
+    index: int
+    tensor: int
+    task: int
+    step: int
+    seq: int
+    t: int
+    count: int
+    nan: int
+    posinf: int
+    neginf: int
+    bad: tuple[int, ...]
+    from_inf: bool  # a NaN made of an Inf that was born before it
+    unchecked: int  # operands whose statistics the trace does not hold
+
+
+@dataclass(frozen=True, slots=True)
+class Births:
+    """Every birth of a NaN or an Inf, first one first."""
+
+    checked: bool  # whether the trace holds statistics at all
+    births: tuple[Birth, ...]
+    propagated: int  # places that were non-finite only because an operand was
+
+
+def births(trace: Trace) -> Births:
+    """Every birth in the order of time."""
+    values = trace.table(Value)
+    checked = len(values) > 0 or trace.meta.get("level") in VALUES_LEVELS
+    if not np.any(values["nan"] + values["posinf"] + values["neginf"]):
+        return Births(checked, (), 0)
+    found: list[Birth] = []
+    propagated = 0
+    lineage = Lineage(trace)
+    told, logarithms = _told(trace), _logarithms(trace)
+    for row in _in_time(trace):
+        place = member(Place, row.place)
+        if place is None:
+            continue
+        operands = lineage.operands(row, place)
+        birth = _birth(row, place, operands)
+        meant = birth and (birth.op in told or logarithms.get(birth.op) == birth.index)
+        if birth and not (birth.kind == "Inf" and meant):
+            found.append(birth)
+        elif not birth and (row.nan or row.posinf or row.neginf):
+            propagated += 1
+        lineage.keep(row, place)
+    return Births(checked, tuple(found), propagated)
+
+
+def _told(trace: Trace) -> frozenset[int]:
+    """The calls that write what they are told."""
+    ops = trace.table(Op)
+    names = ops["name"]
+    told = [
+        name
+        for name in distinct(names).tolist()
+        if trace.text(name).partition(".")[0].rstrip("_") in WRITES_WHAT_IT_IS_TOLD
+    ]
+    return frozenset(ops["id"][np.isin(names, told)].tolist())
+
+
+def _logarithms(trace: Trace) -> dict[int, int]:
+    """The calls one of whose results holds logarithms of zero, and which."""
+    ops = trace.table(Op)
+    found = {}
+    for name in distinct(ops["name"]).tolist():
+        place = HOLDS_LOGARITHMS_OF_ZERO.get(trace.text(name))
+        if place is not None:
+            found.update(dict.fromkeys(ops["id"][ops["name"] == name].tolist(), place))
+    return found
+
+
+def _in_time(trace: Trace) -> list[Value]:
+    values = trace.table(Value)
+    return values.take(np.lexsort((values["id"], values["t"])))
+
+
+def _birth(row: Value, place: Place, operands: list[Finiteness | None]) -> Birth | None:
+    known = [operand for operand in operands if operand is not None]
+    nan_before = any(operand.nan for operand in known)
+    inf_before = any(operand.inf for operand in known)
+    if row.nan and not nan_before:
+        kind = "NaN"
+    elif (row.posinf or row.neginf) and not inf_before and not nan_before:
+        kind = "Inf"
+    else:
+        return None
+    return Birth(
+        value=row.id,
+        kind=kind,
+        place=place,
+        op=row.op,
+        node=row.node,
+        index=row.index,
+        tensor=row.tensor,
+        task=row.task,
+        step=row.step,
+        seq=row.seq,
+        t=row.t,
+        count=row.count,
+        nan=row.nan,
+        posinf=row.posinf,
+        neginf=row.neginf,
+        bad=row.bad,
+        from_inf=inf_before,
+        unchecked=len(operands) - len(known),
+    )
+
+
+def nonfinite_nodes(trace: Trace, tasks: Collection[int] | None = None) -> dict[int, str]:
+    """Nodes at which a NaN or an Inf was seen, born or not: "NaN", "Inf" or "NaN, Inf"."""
+    values = trace.table(Value)
+    chosen = values["nan"] + values["posinf"] + values["neginf"] > 0
+    chosen &= values["node"] != NONE
+    if tasks is not None:
+        chosen &= np.isin(values["task"], list(tasks))
+    seen: dict[int, set[str]] = defaultdict(set)
+    for row in values.take(np.flatnonzero(chosen)):
+        seen[row.node].update(["NaN"] if row.nan else [])
+        seen[row.node].update(["Inf"] if row.posinf or row.neginf else [])
+    return {node: ", ".join(sorted(kinds, reverse=True)) for node, kinds in seen.items()}

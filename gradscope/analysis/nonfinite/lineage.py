@@ -1,0 +1,241 @@
+"""What a tensor was made of: for each recorded value, the operands it came from."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from gradscope.analysis.nonfinite.inner import inner_ops
+from gradscope.trace.run import Trace
+from gradscope.trace.schema import (
+    NONE,
+    Accumulate,
+    Accumulation,
+    Decrement,
+    Edge,
+    HookEnd,
+    HookKind,
+    Node,
+    Op,
+    Place,
+    Saved,
+    Storage,
+    Tensor,
+    Value,
+    Version,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finiteness:
+    """Whether a value held a NaN, and whether it held an Inf."""
+
+    nan: bool
+    inf: bool
+
+
+FINE = Finiteness(nan=False, inf=False)
+
+Slot = tuple[int, int, int]  # graph task, node, index
+FRESH = (Accumulation.STOLEN, Accumulation.CLONED)
+
+
+class Lineage:
+    """Walks the values in the order of time and knows, at each, what its operands held."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._inputs_of_op = _inputs_of_op(trace)
+        self._saved_by = _saved_by(trace)
+        self._senders = _senders(trace)
+        self._hook_kinds = _by_seq(trace, HookEnd, "hook")
+        self._fresh = _fresh_grads(trace)
+        self._tensors: dict[int, Finiteness] = {}  # by tensor id: as last seen
+        self._arriving: dict[Slot, Finiteness] = {}  # at an input of a node, hooks applied
+        self._leaving: dict[Slot, Finiteness] = {}  # at an output of a node, hooks applied
+        self._taken: dict[tuple[int, int], list[Finiteness]] = defaultdict(list)
+        self._grads: dict[int, Finiteness] = {}  # `.grad`, by leaf
+        self._grad_tensors: dict[int, int] = {}  # the tensor that `.grad` is, by leaf
+        self._leaf_of_grad: dict[int, int] = {}  # and the other way round
+        self._leaf_of_node = _leaf_of_node(trace)
+        self._inner = inner_ops(trace)
+        self._storage_of = dict(_pairs(trace, Tensor, "id", "storage"))
+        self._written_by = dict(_pairs(trace, Version, "op", "storage"))
+        self._tensor_bytes = dict(_pairs(trace, Tensor, "id", "bytes"))
+        self._storage_bytes = dict(_pairs(trace, Storage, "id", "bytes"))
+        self._bad_writes: dict[int, Finiteness] = {}  # by storage: what aliases were given
+
+    def operands(self, row: Value, place: Place) -> list[Finiteness | None]:
+        """What this value was computed from; None for an operand without statistics."""
+        slot = (row.task, row.node, row.index)
+        match place:
+            case Place.OP_OUTPUT if row.op in self._inner:
+                return [_finiteness(row)]
+            case Place.OP_OUTPUT:
+                return [self._tensor(id) for id in self._inputs_of_op.get(row.op, ())]
+            case Place.SEED:
+                return self._earlier(row.tensor)
+            case Place.LEAF if row.node != NONE:  # a gradient that was looked at where it arose
+                return [_finiteness(row)]
+            case Place.LEAF:
+                return [*self._earlier(row.tensor), *self._earlier_grad(row.tensor)]
+            case Place.BUFFER:
+                return [*self._kept(slot), *self._arrivals(slot, row.seq)]
+            case Place.NODE_INPUT:
+                return self._kept(slot) or self._arrivals(slot, NONE)
+            case Place.NODE_OUTPUT:
+                saved = [self._tensor(id) for id in self._saved_by.get(row.node, ())]
+                made_by_user = self._earlier(row.tensor)
+                return [*self._taken[row.task, row.node], *saved, *made_by_user]
+            case Place.GRAD:
+                return [*self._taken[row.task, row.node], *self._grad_before(row)]
+            case Place.HOOK:
+                return self._before_hook(row, slot)
+
+    def keep(self, row: Value, place: Place) -> None:
+        """Remember this value for those computed from it."""
+        state = _finiteness(row)
+        slot = (row.task, row.node, row.index)
+        match place:
+            case Place.BUFFER | Place.SEED:
+                self._arriving[slot] = state
+            case Place.NODE_INPUT:
+                self._taken[row.task, row.node].append(state)
+            case Place.NODE_OUTPUT:
+                self._leaving[slot] = state
+            case Place.GRAD:
+                self._keep_grad(row.tensor, state)
+            case Place.LEAF if row.index == NONE and row.node in self._leaf_of_node:
+                leaf = self._leaf_of_node[row.node]
+                self._leaf_of_grad[row.tensor] = leaf
+                self._grad_tensors[leaf] = row.tensor
+            case Place.HOOK:
+                self._keep_hook(row, slot, state)
+        if place is Place.OP_OUTPUT and row.op in self._written_by:
+            self._keep_write(self._written_by[row.op], row.tensor, state)
+        if row.tensor != NONE and place is not Place.GRAD:
+            self._tensors[row.tensor] = state
+            if row.tensor in self._leaf_of_grad:
+                self._grads[self._leaf_of_grad[row.tensor]] = state
+
+    def _tensor(self, id: int) -> Finiteness | None:
+        """What a tensor held when last seen, or was given since by a write to an alias of it."""
+        seen = self._tensors.get(id)
+        given = self._bad_writes.get(self._storage_of.get(id, NONE))
+        if seen is None or given is None:
+            return seen
+        return Finiteness(seen.nan or given.nan, seen.inf or given.inf)
+
+    def _keep_write(self, storage: int, tensor: int, state: Finiteness) -> None:
+        """A good write mends a storage if it is to all of it."""
+        if state != FINE:
+            before = self._bad_writes.get(storage, FINE)
+            self._bad_writes[storage] = Finiteness(before.nan or state.nan, before.inf or state.inf)
+        elif self._tensor_bytes.get(tensor) == self._storage_bytes.get(storage):
+            self._bad_writes.pop(storage, None)
+
+    def _keep_grad(self, leaf: int, state: Finiteness) -> None:
+        self._grads[leaf] = state
+        if leaf in self._grad_tensors:
+            self._tensors[self._grad_tensors[leaf]] = state
+
+    def _earlier(self, tensor: int) -> list[Finiteness | None]:
+        return [self._tensors[tensor]] if tensor in self._tensors else []
+
+    def _earlier_grad(self, leaf: int) -> list[Finiteness | None]:
+        """A leaf is what an optimizer made of its gradient."""
+        return [self._grads[leaf]] if leaf in self._grads else []
+
+    def _kept(self, slot: Slot) -> list[Finiteness | None]:
+        return [self._arriving[slot]] if slot in self._arriving else []
+
+    def _arrivals(self, slot: Slot, until: int) -> list[Finiteness | None]:
+        """What the other nodes sent to this input, up to an event."""
+        task, _, _ = slot
+        return [
+            self._leaving.get((task, source, index))
+            for source, index, seq in self._senders.get(slot, ())
+            if until == NONE or seq <= until
+        ]
+
+    def _grad_before(self, row: Value) -> list[Finiteness | None]:
+        fresh = self._fresh.get(row.seq)
+        if fresh or (fresh is None and row.tensor not in self._grads):
+            return []
+        return [self._grads.get(row.tensor)]
+
+    def _before_hook(self, row: Value, slot: Slot) -> list[Finiteness | None]:
+        kind = self._hook_kinds.get(row.seq)
+        if kind == HookKind.POST_ACCUMULATE:
+            return self._earlier_grad(row.tensor)
+        if kind == HookKind.POST:
+            return [self._leaving.get(slot)]
+        return self._kept(slot) or self._arrivals(slot, NONE)
+
+    def _keep_hook(self, row: Value, slot: Slot, state: Finiteness) -> None:
+        kind = self._hook_kinds.get(row.seq)
+        if kind == HookKind.POST_ACCUMULATE:
+            self._keep_grad(row.tensor, state)
+        elif kind == HookKind.POST:
+            self._leaving[slot] = state
+        else:
+            self._arriving[slot] = state
+
+
+def _pairs(
+    trace: Trace, kind: type[Tensor | Storage | Version], key: str, value: str
+) -> Iterator[tuple[int, int]]:
+    table = trace.table(kind)
+    return zip(table[key].tolist(), table[value].tolist(), strict=True)
+
+
+def _finiteness(row: Value) -> Finiteness:
+    return Finiteness(row.nan > 0, row.posinf > 0 or row.neginf > 0)
+
+
+def _leaf_of_node(trace: Trace) -> dict[int, int]:
+    """The leaf of each node that gathers a gradient: it alone has no call and takes one tensor."""
+    nodes = trace.table(Node)
+    gathers = np.flatnonzero((nodes["op"] == NONE) & (nodes.ragged("inputs").lengths == 1))
+    return {row.id: row.inputs[0] for row in nodes.take(gathers)}
+
+
+def _inputs_of_op(trace: Trace) -> dict[int, tuple[int, ...]]:
+    ops = trace.table(Op)
+    return dict(zip(ops["id"].tolist(), ops.ragged("inputs").tuples(), strict=True))
+
+
+def _saved_by(trace: Trace) -> dict[int, list[int]]:
+    saved = trace.table(Saved)
+    found: dict[int, list[int]] = defaultdict(list)
+    for node, tensor in zip(saved["node"].tolist(), saved["tensor"].tolist(), strict=True):
+        if tensor != NONE:
+            found[node].append(tensor)
+    return found
+
+
+def _senders(trace: Trace) -> dict[Slot, list[tuple[int, int, int]]]:
+    """For each input of a node in a graph task: which node's output came, at which event."""
+    edges = trace.table(Edge)
+    columns = (edges[name].tolist() for name in ("node", "index", "input_nr"))
+    input_nrs = {(node, index): input_nr for node, index, input_nr in zip(*columns, strict=True)}
+    arrived = trace.table(Decrement)
+    found: dict[Slot, list[tuple[int, int, int]]] = defaultdict(list)
+    names = ("task", "node", "source", "index", "seq")
+    columns = (arrived[name].tolist() for name in names)
+    for task, node, source, index, seq in zip(*columns, strict=True):
+        input_nr = input_nrs.get((source, index), 0)
+        found[task, node, input_nr].append((source, index, seq))
+    return found
+
+
+def _by_seq(trace: Trace, kind: type[HookEnd | Accumulate], column: str) -> dict[int, int]:
+    table = trace.table(kind)
+    return dict(zip(table["seq"].tolist(), table[column].tolist(), strict=True))
+
+
+def _fresh_grads(trace: Trace) -> dict[int, bool]:
+    """By event: whether the gradient became `.grad` as it was, without an addition."""
+    return {seq: how in FRESH for seq, how in _by_seq(trace, Accumulate, "how").items()}

@@ -1,0 +1,170 @@
+"""A birth's place in words, with the source line to look at, and which births have one place."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from gradscope.analysis.identity.leaves import leaf
+from gradscope.analysis.identity.names import NodeNames, node_names
+from gradscope.analysis.identity.sites import Site, site_of
+from gradscope.analysis.nonfinite.births import Birth
+from gradscope.trace.run import Trace
+from gradscope.trace.schema import NONE, GraphTask, HookBegin, Node, Op, Phase, Place, Tensor
+
+STEPS = frozenset(("add", "addcdiv", "addcmul", "lerp", "mul", "sub"))
+"""Calls an optimizer makes its step of."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceInWords:
+    """A birth's place, as in "in the backward of LogBackward0"."""
+
+    words: str
+    function: str  # whose mathematics is to blame: "log", "LogBackward0", or ""
+    site: Site
+
+
+@dataclass
+class Places:
+    """The places of a trace's births."""
+
+    trace: Trace
+
+    def described(self, birth: Birth) -> PlaceInWords:
+        """Where a NaN or an Inf was born."""
+        node = self._names.title(birth.node)
+        made = _site_of(self.trace, Node, birth.node)
+        match birth.place:
+            case Place.OP_OUTPUT:
+                return self._of_op(birth)
+            case Place.NODE_OUTPUT:
+                function = _name_of_node(self.trace, birth.node)
+                return PlaceInWords(f"in the backward of {node}", function, made)
+            case Place.BUFFER:
+                words = f"in the sum of the gradients that arrive at input {birth.index} of {node}"
+                return PlaceInWords(words, "", made)
+            case Place.HOOK:
+                return _of_hook(self.trace, birth, node)
+            case Place.GRAD:
+                words = f"in the addition to `.grad` of {self._leaf(birth)}"
+                return PlaceInWords(words, "", _site_of(self.trace, GraphTask, birth.task))
+            case Place.SEED:
+                words = "in the gradient that backward was called with"
+                return PlaceInWords(words, "", _site_of(self.trace, GraphTask, birth.task))
+            case Place.LEAF:
+                words = f"outside: {self._leaf(birth)} came with it"
+                return PlaceInWords(words, "", self._first_seen(birth))
+            case Place.NODE_INPUT:
+                return PlaceInWords(f"on the way to {node}", "", made)
+
+    def grouped(self, births: Iterable[Birth]) -> list[tuple[Birth, int]]:
+        """The first birth at each place of the program, and how many there were.
+
+        What a loop does again is one place: calls of one function, nodes of one name, in one line
+        and one module.
+        """
+        groups: dict[tuple[object, ...], list[Birth]] = defaultdict(list)
+        for birth in births:
+            groups[self._key(birth)].append(birth)
+        return [(group[0], len(group)) for group in groups.values()]
+
+    def _key(self, birth: Birth) -> tuple[object, ...]:
+        return (
+            birth.place,
+            birth.kind,
+            birth.index,
+            _line_of(self.trace, Op, birth.op),
+            _line_of(self.trace, Node, birth.node),
+            self._key_of_tensor(birth),
+        )
+
+    def _key_of_tensor(self, birth: Birth) -> object:
+        """A tensor that lives longer than one step is a place of its own."""
+        tensors = self.trace.table(Tensor)
+        if birth.place is Place.GRAD:
+            return birth.tensor
+        if not tensors.has(birth.tensor):
+            return NONE
+        position = tensors.index(birth.tensor)
+        if not tensors["leaf"][position]:
+            return NONE
+        name = self.trace.text(int(tensors["name"][position]))
+        if birth.place is not Place.LEAF or name:
+            return name
+        return self._first_uses.get(birth.tensor, (NONE, birth.tensor))[1]
+
+    def _of_op(self, birth: Birth) -> PlaceInWords:
+        ops = self.trace.table(Op)
+        if not ops.has(birth.op):
+            return PlaceInWords("in a forward call", "", Site())
+        op = ops.row(birth.op)
+        name = op.name.partition(".")[0]
+        site = site_of(self.trace, op.stack)
+        if op.phase == Phase.BACKWARD:
+            return PlaceInWords(f"in the call {name} during a backward", name, site)
+        if op.phase != Phase.OPTIMIZER:
+            return PlaceInWords(f"in the forward call {name}", name, site)
+        words = f"in the optimizer's call {name} on {self._leaf(birth)}"
+        return PlaceInWords(words, "optimizer" if name.rstrip("_") in STEPS else name, site)
+
+    def _leaf(self, birth: Birth) -> str:
+        found = leaf(self.trace, birth.tensor)
+        return found.title if found else self._names.title(birth.node)
+
+    def _first_seen(self, birth: Birth) -> Site:
+        """The line that made a tensor, or used it first."""
+        if self.trace.table(Op).has(birth.op):
+            return _site_of(self.trace, Op, birth.op)
+        return site_of(self.trace, self._first_uses.get(birth.tensor, (NONE, NONE))[1])
+
+    @cached_property
+    def _names(self) -> NodeNames:
+        return node_names(self.trace)
+
+    @cached_property
+    def _first_uses(self) -> dict[int, tuple[int, int]]:
+        """The first call that took each tensor: when it began, and its stack."""
+        ops = self.trace.table(Op)
+        inputs = ops.ragged("inputs")
+        users = inputs.owners
+        order = np.argsort(ops["begin"][users], kind="stable")[::-1]  # the first is written last
+        begin, stack = (ops[name][users][order].tolist() for name in ("begin", "stack"))
+        return dict(zip(inputs.values[order].tolist(), zip(begin, stack, strict=True), strict=True))
+
+
+def _of_hook(trace: Trace, birth: Birth, node: str) -> PlaceInWords:
+    """The call that ended at the event of the value is the last one begun before it."""
+    table = trace.table(HookBegin)
+    before = (table["task"] == birth.task) & (table["node"] == birth.node)
+    before &= table["seq"] <= birth.seq
+    places = before.nonzero()[0]
+    if not len(places):
+        return PlaceInWords(f"in a hook of {node}", "", _site_of(trace, Node, birth.node))
+    call = table.at(int(places[table["seq"][places].argmax()]))
+    site = site_of(trace, call.stack)
+    return PlaceInWords(f"in the hook {call.name or '(unnamed)'} on {node}", "", site)
+
+
+def _name_of_node(trace: Trace, node: int) -> str:
+    nodes = trace.table(Node)
+    return nodes.row(node).name if nodes.has(node) else ""
+
+
+def _site_of(trace: Trace, kind: type[Node | Op | GraphTask], id: int) -> Site:
+    table = trace.table(kind)
+    return site_of(trace, int(table["stack"][table.index(id)])) if table.has(id) else Site()
+
+
+def _line_of(trace: Trace, kind: type[Node | Op], id: int) -> tuple[int, ...]:
+    """What the calls or nodes of one line have in common; the id where that is not known."""
+    table = trace.table(kind)
+    if not table.has(id):
+        return (id,)
+    position = table.index(id)
+    name, stack, module = (int(table[column][position]) for column in ("name", "stack", "module"))
+    return (id,) if stack == NONE else (name, stack, module)

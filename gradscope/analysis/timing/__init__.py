@@ -1,0 +1,1 @@
+"""When things ran, for how long, and what they waited for."""

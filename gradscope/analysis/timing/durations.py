@@ -1,0 +1,158 @@
+"""How long each node and each operation took, with and without what ran inside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gradscope.analysis.columns import Ids, paired, ranks
+from gradscope.analysis.timing.phases import Part, ops_of
+from gradscope.trace.arrays import distinct
+from gradscope.trace.run import Table, Trace
+from gradscope.trace.schema import NONE, Node, NodeBegin, NodeEnd, Op
+
+FOREVER = 1 << 61
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Every execution of a node, in order; equal-length columns."""
+
+    node: Ids
+    task: Ids
+    thread: Ids
+    position: Ids  # 1 for the first node of its graph task
+    seq: Ids
+    begin: Ids
+    end: Ids  # NONE when it did not end
+    ns: Ids  # NONE when it did not end
+    self_ns: Ids  # without the nodes run inside it; NONE when it did not end
+    failed: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """The time spent on all things of one name."""
+
+    name: str
+    count: int
+    total: int
+    self: int  # without what ran inside, so that the sum over all names is the whole
+    longest: int  # of the times without what ran inside
+
+
+def node_runs(trace: Trace) -> Runs:
+    """Every execution of a node, in the order the engine began them."""
+    begins, ends = trace.table(NodeBegin), trace.table(NodeEnd)
+    order = np.argsort(begins["seq"], kind="stable")
+    node, task = begins["node"][order], begins["task"][order]
+    thread, begin = begins["thread"][order], begins["t"][order]
+    end, failed = _ends_of(task, node, ends)
+    ns = durations(begin, end)
+    return Runs(
+        node=node,
+        task=task,
+        thread=thread,
+        position=ranks(task) + 1,
+        seq=begins["seq"][order],
+        begin=begin,
+        end=end,
+        ns=ns,
+        self_ns=_without_inner(thread, begin, end),
+        failed=failed,
+    )
+
+
+def durations(begin: Ids, end: Ids) -> Ids:
+    """How long each took; NONE for what did not end, 0 where a damaged trace ends before it began.
+
+    Times are cut at 2⁶¹ ns, some seventy years, so that no difference overflows.
+    """
+    begin, end = np.clip(begin, -FOREVER, FOREVER), np.clip(end, -FOREVER, FOREVER)
+    return np.where(end == NONE, NONE, np.maximum(end - begin, 0))
+
+
+def timing_by_node_name(trace: Trace) -> tuple[Timing, ...]:
+    """Backward time by the name of the node, most time of its own first."""
+    runs = node_runs(trace)
+    names = _look_up(trace.table(Node), "name", runs.node)
+    return _grouped(trace.texts(names), runs.ns, runs.self_ns)
+
+
+def timing_by_op(trace: Trace, part: Part) -> tuple[Timing, ...]:
+    """Time by the name of the operation, most time of its own first, in a part of the program."""
+    ops = trace.table(Op)
+    order = np.argsort(ops["begin"], kind="stable")
+    order = order[ops_of(trace, part)[order]]
+    thread, begin, end = ops["thread"][order], ops["begin"][order], ops["end"][order]
+    ns = durations(begin, end)
+    own = _without_inner(thread, begin, end)
+    return _grouped(trace.texts(ops["name"][order]), ns, own)
+
+
+def backward_ns_of_modules(trace: Trace) -> dict[int, int]:
+    """Backward time by the module's id; a module's time is only its own nodes'."""
+    runs = node_runs(trace)
+    modules = _look_up(trace.table(Node), "module", runs.node)
+    ended = runs.self_ns != NONE
+    found: dict[int, int] = {}
+    for module, ns in zip(modules[ended].tolist(), runs.self_ns[ended].tolist(), strict=True):
+        found[module] = found.get(module, 0) + ns
+    return found
+
+
+def _ends_of(task: Ids, node: Ids, ends: Table[NodeEnd]) -> tuple[Ids, np.ndarray]:
+    """For each begun (task, node), when it ended and whether it failed."""
+    if not len(task) or not len(ends):
+        return np.full(len(task), NONE, dtype=np.int64), np.zeros(len(task), dtype=bool)
+    found = paired((ends["task"], ends["node"]), (task, node))
+    known = found != -1
+    end = np.where(known, ends["t"][found], NONE)
+    return end, known & ends["failed"][found].astype(bool)
+
+
+def _without_inner(thread: Ids, begin: Ids, end: Ids) -> Ids:
+    """Durations less the time of the spans that lie directly inside, per thread."""
+    own = durations(begin, end)
+    for each in distinct(thread).tolist():
+        of_thread = np.flatnonzero((thread == each) & (end != NONE))
+        begins, ends = begin[of_thread], end[of_thread]
+        if np.all(begins[1:] >= ends[:-1]):
+            continue
+        _subtract_inner(own, of_thread.tolist(), begins.tolist(), ends.tolist())
+    return own
+
+
+def _subtract_inner(own: Ids, places: list[int], begins: list[int], ends: list[int]) -> None:
+    open_spans: list[tuple[int, int]] = []  # (end, place)
+    for place, begin, end in zip(places, begins, ends, strict=True):
+        while open_spans and open_spans[-1][0] <= begin:
+            open_spans.pop()
+        if open_spans and end <= open_spans[-1][0]:
+            outer = open_spans[-1][1]
+            own[outer] = max(int(own[outer]) - max(end - begin, 0), 0)
+        open_spans.append((end, place))
+
+
+def _look_up(table: Table[Any], column: str, ids: Ids) -> Ids:
+    """The column's value for each id; NONE for ids the table does not hold."""
+    if not len(table):
+        return np.full(len(ids), NONE, dtype=np.int64)
+    found = table.positions(ids)
+    return np.where(found == -1, NONE, table[column][found])
+
+
+def _grouped(names: Iterable[str], ns: Ids, own: Ids) -> tuple[Timing, ...]:
+    groups: dict[str, list[int]] = {}
+    for name, total, self_ns in zip(names, ns.tolist(), own.tolist(), strict=True):
+        entry = groups.setdefault(name, [0, 0, 0, 0])
+        entry[0] += 1
+        if total != NONE:
+            entry[1] += total
+            entry[2] += self_ns
+            entry[3] = max(entry[3], self_ns)
+    found = [Timing(name, *entry) for name, entry in groups.items()]
+    return tuple(sorted(found, key=lambda timing: (-timing.self, timing.name)))

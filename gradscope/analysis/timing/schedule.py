@@ -1,0 +1,253 @@
+"""Why the engine ran what it ran when it did: one backward, node by node."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from gradscope.analysis.columns import Ids, member
+from gradscope.analysis.identity.sites import Site, site_of
+from gradscope.analysis.timing.durations import node_runs
+from gradscope.trace.run import Table, Trace
+from gradscope.trace.schema import (
+    NONE,
+    Accumulate,
+    Accumulation,
+    Decrement,
+    Error,
+    Event,
+    GraphTask,
+    HookBegin,
+    HookEnd,
+    HookKind,
+    Pop,
+    Push,
+    Skipped,
+    Wait,
+    Wake,
+)
+
+E = TypeVar("E", bound=Event)
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """One node's way through the engine."""
+
+    node: int
+    position: int  # 1 for the first node the graph task ran
+    thread: int
+    queue: int  # NONE when no push was recorded
+    ready: int  # when it was pushed; NONE when no push was recorded
+    begin: int
+    end: int  # NONE when it did not end
+    self_ns: int  # without the nodes run inside it; NONE when it did not end
+    failed: bool
+    waited_for: tuple[int, ...]  # the nodes whose gradients it needed; the last made it ready
+
+    @property
+    def queued_ns(self) -> int:
+        """How long it stood in the queue."""
+        return NONE if self.ready == NONE else self.begin - self.ready
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSample:
+    """The length of one ready queue from one moment on."""
+
+    t: int
+    queue: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class HookCall:
+    """One call of one hook."""
+
+    node: int
+    kind: HookKind | None  # None: a kind that this gradscope does not know
+    name: str
+    thread: int
+    begin: int
+    end: int  # NONE when it did not return
+    replaced: bool  # it returned another gradient
+    site: Site  # where it was registered
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulated:
+    """One gradient that arrived in `.grad`."""
+
+    t: int
+    thread: int
+    node: int
+    tensor: int
+    how: Accumulation | None  # None: a way that this gradscope does not know
+
+
+@dataclass(frozen=True, slots=True)
+class Sleep:
+    """A thread had nothing to do, and waited for another to give it something."""
+
+    thread: int
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """One backward, as the engine went through it."""
+
+    task: GraphTask
+    site: Site  # where backward was called
+    begin: int
+    end: int  # of the last event, when the graph task did not end
+    executions: tuple[Execution, ...]
+    queue: tuple[QueueSample, ...]
+    hooks: tuple[HookCall, ...]
+    accumulated: tuple[Accumulated, ...]
+    skipped: tuple[int, ...]  # nodes that `inputs=` made unnecessary
+    errors: tuple[Error, ...]
+    sleeps: tuple[Sleep, ...] = ()  # of the threads that ran its nodes, or own it
+
+
+def schedule(trace: Trace, task: GraphTask) -> Schedule:
+    """The schedule of one graph task."""
+    executions = _executions(trace, task.id)
+    hooks = _hooks(trace, task.id)
+    queue = _queue(trace, task.id)
+    accumulated = tuple(
+        Accumulated(row.t, row.thread, row.node, row.tensor, member(Accumulation, row.how))
+        for row in _rows(trace, Accumulate, task.id)
+    )
+    ends = [
+        task.begin,
+        task.end,
+        *(run.end for run in executions),
+        *(run.begin for run in executions),
+    ]
+    end = task.end if task.end != NONE else max(ends + [sample.t for sample in queue])
+    threads = {task.thread, *(run.thread for run in executions)}
+    return Schedule(
+        task=task,
+        site=site_of(trace, task.stack),
+        begin=task.begin,
+        end=end,
+        executions=executions,
+        queue=queue,
+        hooks=hooks,
+        accumulated=accumulated,
+        skipped=tuple(row.node for row in _rows(trace, Skipped, task.id)),
+        errors=tuple(_rows(trace, Error, task.id)),
+        sleeps=tuple(each for each in _sleeps(trace, task.begin, end) if each.thread in threads),
+    )
+
+
+def _sleeps(trace: Trace, begin: int, end: int) -> Iterator[Sleep]:
+    """Every stretch between these two moments that a thread slept through, or a part of it."""
+    asleep: dict[int, int] = {}
+    for event in trace.events(Wait, Wake):
+        if isinstance(event, Wait):
+            asleep[event.thread] = event.t
+        elif event.thread in asleep:
+            since = asleep.pop(event.thread)
+            if event.t > begin and since < end:
+                yield Sleep(event.thread, max(since, begin), min(event.t, end))
+    for thread, since in asleep.items():
+        if since < end:
+            yield Sleep(thread, max(since, begin), end)
+
+
+def _rows(trace: Trace, kind: type[E], task: int) -> list[E]:
+    table = trace.table(kind)
+    return table.take(_of_task(table, task))
+
+
+def _of_task(table: Table[E], task: int) -> Ids:
+    """The positions of the rows of one graph task, in the order of `seq`."""
+    found = np.flatnonzero(table["task"] == task)
+    return found[np.argsort(table["seq"][found], kind="stable")]
+
+
+def _columns(table: Table[E], task: int, *names: str) -> list[tuple[int, ...]]:
+    """The rows of one graph task as tuples of the named columns, in the order of `seq`."""
+    ordered = _of_task(table, task)
+    return list(zip(*(table[name][ordered].tolist() for name in names), strict=True))
+
+
+def _executions(trace: Trace, task: int) -> tuple[Execution, ...]:
+    pushes = {
+        node: (queue, t)
+        for node, queue, t in _columns(trace.table(Push), task, "node", "queue", "t")
+    }
+    sources: dict[int, list[int]] = defaultdict(list)
+    for node, source in _columns(trace.table(Decrement), task, "node", "source"):
+        sources[node].append(source)
+    runs = node_runs(trace)
+    chosen = np.flatnonzero(runs.task == task)
+    columns = (runs.node, runs.position, runs.thread, runs.begin, runs.end, runs.self_ns)
+    found = []
+    for place, row in zip(
+        chosen.tolist(), zip(*(c[chosen].tolist() for c in columns), strict=True), strict=True
+    ):
+        node, position, thread, begin, end, self_ns = row
+        queue, ready = pushes.get(node, (NONE, NONE))
+        found.append(
+            Execution(
+                node=node,
+                position=position,
+                thread=thread,
+                queue=queue,
+                ready=ready,
+                begin=begin,
+                end=end,
+                self_ns=self_ns,
+                failed=bool(runs.failed[place]),
+                waited_for=tuple(sources[node]),
+            )
+        )
+    return tuple(found)
+
+
+def _queue(trace: Trace, task: int) -> tuple[QueueSample, ...]:
+    samples = [
+        sample
+        for kind in (Push, Pop)
+        for sample in _columns(trace.table(kind), task, "seq", "t", "queue", "length")
+    ]
+    return tuple(QueueSample(t, queue, length) for _, t, queue, length in sorted(samples))
+
+
+def _hooks(trace: Trace, task: int) -> tuple[HookCall, ...]:
+    """Calls and returns matched like brackets, since a hook may run another backward."""
+    calls: list[tuple[HookBegin, HookEnd | None]] = []
+    open_calls: dict[tuple[int, int, int], list[int]] = defaultdict(list)
+    rows: list[HookBegin | HookEnd] = []
+    rows += _rows(trace, HookBegin, task)
+    rows += _rows(trace, HookEnd, task)
+    for row in sorted(rows, key=lambda row: row.seq):
+        key = (row.node, row.hook, row.index)
+        if isinstance(row, HookBegin):
+            open_calls[key].append(len(calls))
+            calls.append((row, None))
+        elif open_calls[key]:
+            place = open_calls[key].pop()
+            calls[place] = (calls[place][0], row)
+    return tuple(_call(trace, begin, end) for begin, end in calls)
+
+
+def _call(trace: Trace, begin: HookBegin, end: HookEnd | None) -> HookCall:
+    return HookCall(
+        node=begin.node,
+        kind=member(HookKind, begin.hook),
+        name=begin.name,
+        thread=begin.thread,
+        begin=begin.t,
+        end=end.t if end else NONE,
+        replaced=bool(end and end.replaced),
+        site=site_of(trace, begin.stack),
+    )

@@ -1,0 +1,55 @@
+"""What a backward is called, and how several of them in one picture are told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from gradscope.analysis.identity.backwards import backward_numbered, backward_numbers
+from gradscope.analysis.identity.sites import site_of
+from gradscope.scene.graph.picture import BackwardEntry
+from gradscope.trace.run import Trace
+from gradscope.trace.schema import GraphTask
+
+MOST_IN_LEGEND = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Backwards:
+    """The backwards of a picture, when there are several; nothing for one."""
+
+    entries: tuple[BackwardEntry, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def several(self) -> bool:
+        return bool(self.entries)
+
+
+def backwards_of(trace: Trace, numbers: Iterable[int]) -> Backwards:
+    """How to tell these backwards apart, when they are several."""
+    known = sorted(set(numbers))
+    if len(known) < 2:
+        return Backwards()
+    titles = backward_numbers(trace)
+    tasks = [backward_numbered(trace, number) for number in known[:MOST_IN_LEGEND]]
+    entries = tuple(
+        BackwardEntry(titles[task.id], title_of(trace, task, titles), _call(trace, task))
+        for task in tasks
+    )
+    left = len(known) - len(entries)
+    note = f"{len(known)} backwards, of which the legend names {len(entries)}; one with --task N"
+    return Backwards(entries, (note,) if left else ())
+
+
+def title_of(trace: Trace, task: GraphTask, numbers: Mapping[int, int]) -> str:
+    """As in "backward 1 at train.py:31, inside backward 0"."""
+    site = site_of(trace, task.stack)
+    at = f" at {site}" if site.place else ""
+    parent = numbers.get(task.parent)
+    inside = f", inside backward {parent}" if parent is not None else ""
+    return f"backward {numbers[task.id]}{at}{inside}"
+
+
+def _call(trace: Trace, task: GraphTask) -> str:
+    return site_of(trace, task.stack).text

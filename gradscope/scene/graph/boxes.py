@@ -1,0 +1,218 @@
+"""What stands in each box of a graph's picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from gradscope.analysis.graph.graph import Graph, GraphNode, Meta, Run, SavedValue
+from gradscope.analysis.identity.leaves import Leaf
+from gradscope.scene.graph.heat import Heat
+from gradscope.scene.graph.marks import Marks
+from gradscope.scene.graph.options import GraphOptions
+from gradscope.scene.graph.picture import Box, Form, Line, Mark, Tone
+from gradscope.scene.kinds import Kind, kind_of
+from gradscope.scene.words import byte_count, duration, ordinal, plural, shape, shorten
+from gradscope.trace.schema import NONE
+
+CODE_LENGTH = 44
+"""How much of a source line fits into a box."""
+
+MOST_BACKWARDS = 3
+"""How many backwards a box names one by one."""
+
+
+class BoxMaker:
+    """Makes the boxes of one picture."""
+
+    def __init__(
+        self,
+        options: GraphOptions,
+        graph: Graph,
+        marks: Marks,
+        heat: Heat,
+        hidden: Mapping[str, int],
+        *,
+        several: bool,
+    ) -> None:
+        self._options = options
+        self._engine_recorded = graph.engine_recorded
+        self._names = {node.id: node.unique for node in graph.nodes}
+        self._heat = heat
+        self._marks = marks
+        self._hidden = hidden  # by box: edges that are not drawn
+        self._several = several  # backwards
+
+    def node(self, id: str, node: GraphNode, group: str) -> Box:
+        """The box of a node; of a leaf, the one that stands for all its uses."""
+        if node.leaf:
+            return self.leaf(id, node, node.leaf, (), group, node.backwards)
+        name, ordinal_mark, number = node.unique.rpartition("#")
+        numbered = ordinal_mark and name == node.name
+        return Box(
+            id=id,
+            form=Form.FUNCTION,
+            title=node.name,
+            ordinal=f"#{number}" if numbered else "",
+            kind=kind_of(node.name),
+            lines=(*self._marks.lines(node.id), *self._source(node), *self._facts(id, node)),
+            marks=self._node_marks(node),
+            heat=self._heat.of.get(id),
+            group=group,
+            tooltip=_tooltip(node),
+            nodes=(node.id,),
+        )
+
+    def leaf(
+        self,
+        id: str,
+        node: GraphNode,
+        leaf: Leaf,
+        extra: Sequence[Line],
+        group: str,
+        backwards: Sequence[int],
+    ) -> Box:
+        """The box of a leaf, or of one use of it, which takes part in these backwards."""
+        known = leaf.tensor != NONE
+        kind = [Line(f"{shape(leaf.shape)} {leaf.dtype}".strip())] if known else []
+        return Box(
+            id=id,
+            form=Form.LEAF,
+            title=leaf.title,
+            ordinal="",
+            kind=Kind.LEAF,
+            lines=(*self._marks.lines(node.id), *kind, *extra, *self._facts(id, node, backwards)),
+            marks=self._node_marks(node),
+            heat=self._heat.of.get(id),
+            group=group,
+            tooltip=_tooltip(node),
+            nodes=(node.id,),
+        )
+
+    def saved(self, id: str, node: GraphNode, saved: SavedValue, group: str) -> Box:
+        """The box of a value that a node keeps for its backward."""
+        lines = [_meta_line(saved.meta)] if saved.meta else []
+        lines.append(Line(f"{byte_count(saved.bytes)}{', released' if saved.released else ''}"))
+        return Box(
+            id=id,
+            form=Form.SAVED,
+            title=saved.slot,
+            ordinal="",
+            kind=Kind.OTHER,
+            lines=tuple(lines),
+            marks=(),
+            heat=None,
+            group=group,
+            tooltip=(f"kept by {node.unique}",),
+            nodes=(node.id,),
+        )
+
+    def folded(
+        self, id: str, title: str, inside: Sequence[GraphNode], leaves: int, group: str
+    ) -> Box:
+        """The box of a call of a module, with everything it made inside."""
+        spent = sum(run.self_ns for node in inside for run in node.runs if run.self_ns != NONE)
+        contents = plural(len(inside), "node")
+        if leaves:
+            contents += f", {plural(leaves, 'leaf', 'leaves')}"
+        lines = [Line(contents)]
+        if spent:
+            lines.append(Line(f"ran {duration(spent)}"))
+        if self._several:
+            lines += _in_backwards(sorted({each for node in inside for each in node.backwards}))
+        lines += self._measured(id)
+        marks = {mark for node in inside for mark in self._node_marks(node)}
+        return Box(
+            id=id,
+            form=Form.FOLDED,
+            title=title,
+            ordinal="",
+            kind=Kind.OTHER,
+            lines=tuple(lines),
+            marks=tuple(mark for mark in Mark if mark in marks and mark is not Mark.NOT_RUN),
+            heat=self._heat.of.get(id),
+            group=group,
+            tooltip=tuple(node.unique for node in inside[:12]) + ("…",) * (len(inside) > 12),
+            nodes=tuple(node.id for node in inside),
+        )
+
+    def _source(self, node: GraphNode) -> list[Line]:
+        lines = [Line(node.site.place, Tone.SITE)] if node.site.place else []
+        if node.site.text:
+            lines.append(Line(shorten(node.site.text, CODE_LENGTH), Tone.CODE))
+        return lines
+
+    def _facts(
+        self, id: str, node: GraphNode, backwards: Sequence[int] | None = None
+    ) -> list[Line]:
+        lines = []
+        if self._options.tensors:
+            lines += [_meta_line(meta) for meta in node.inputs if meta and not node.leaf]
+        if node.inside != NONE:
+            lines.append(Line(f"runs inside {self._names.get(node.inside, 'CopySlices')}"))
+        if self._several:
+            lines += _ran_in(node, node.backwards if backwards is None else backwards)
+        elif node.runs:
+            lines.append(Line(_ran(node.runs)))
+        return [*lines, *self._measured(id)]
+
+    def _measured(self, id: str) -> list[Line]:
+        """What the colour says, where it is no time; and what the arrows do not say."""
+        lines = [Line(self._heat.words[id])] if id in self._heat.words else []
+        if self._hidden.get(id):
+            lines.append(Line(f"⋯ {plural(self._hidden[id], 'edge')} to nodes not shown"))
+        return lines
+
+    def _node_marks(self, node: GraphNode) -> tuple[Mark, ...]:
+        marks = {*self._marks.of(node.id)}
+        if node.root:
+            marks.add(Mark.ROOT)
+        if node.captured:
+            marks.add(Mark.CAPTURED)
+        if node.inside != NONE:
+            marks.add(Mark.INSIDE)
+        if self._engine_recorded and not (node.runs or node.captured or node.inside != NONE):
+            marks.add(Mark.NOT_RUN)
+        return tuple(mark for mark in Mark if mark in marks)
+
+
+def _ran(runs: tuple[Run, ...]) -> str:
+    """As in "ran 3rd, 12.4 µs"; over several backwards, how often and how long in all."""
+    spent = duration(sum(run.self_ns for run in runs if run.self_ns != NONE))
+    if len(runs) == 1:
+        return f"ran {ordinal(runs[0].position)}, {spent}"
+    return f"ran {len(runs)} times, {spent}"
+
+
+def _ran_in(node: GraphNode, backwards: Sequence[int]) -> list[Line]:
+    """One line for each backward, as in "backward 1: ran 3rd, 12.4 µs"."""
+    if len(backwards) > MOST_BACKWARDS:
+        ran = [_ran(node.runs)] if node.runs else []
+        return [Line(", ".join([f"in {len(backwards)} backwards", *ran]))]
+    runs = {run.backward: run for run in node.runs}
+    return [
+        Line(f"backward {each}{f': {_ran((runs[each],))}' if each in runs else ''}", backward=each)
+        for each in backwards
+    ]
+
+
+def _in_backwards(backwards: Sequence[int]) -> list[Line]:
+    if len(backwards) > MOST_BACKWARDS:
+        return [Line(f"in {len(backwards)} backwards")]
+    return [Line(f"backward {each}", backward=each) for each in backwards]
+
+
+def _meta_line(meta: Meta) -> Line:
+    return Line(f"{shape(meta.shape)} {meta.dtype}".strip())
+
+
+def _tooltip(node: GraphNode) -> tuple[str, ...]:
+    parts = [f"{node.unique} (node {node.id})"]
+    if node.sequence_nr != NONE:
+        parts.append(f"sequence_nr {node.sequence_nr}")
+    if node.module:
+        parts.append(f"module {node.module}")
+    if node.site.place:
+        parts.append(f"{node.site.place}: {node.site.text}")
+    if node.leaf and node.leaf.guessed:
+        parts.append("named after the variable on its source line")
+    return tuple(parts)

@@ -1,0 +1,90 @@
+"""What is remarkable about nodes: births, failures, hooks, focus."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from gradscope.analysis.nonfinite.births import Birth, births, nonfinite_nodes
+from gradscope.scene.graph.picture import Line, Mark, Tone
+from gradscope.trace.arrays import distinct
+from gradscope.trace.run import Trace
+from gradscope.trace.schema import NONE, HookBegin, NodeEnd, Op, Place
+
+BORN = {"NaN": Mark.NAN_BORN, "Inf": Mark.INF_BORN}
+
+PLACES = {
+    Place.OP_OUTPUT: "in the forward pass",
+    Place.NODE_OUTPUT: "in this backward",
+    Place.BUFFER: "in the sum of the gradients that arrive",
+    Place.HOOK: "in a hook",
+    Place.GRAD: "in the addition to .grad",
+    Place.SEED: "in the gradient given to backward",
+    Place.NODE_INPUT: "on the way here",
+    Place.LEAF: "in the data",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """By node: what is remarkable, and where exactly something was born."""
+
+    marks: Mapping[int, frozenset[Mark]]
+    births: Mapping[int, tuple[Line, ...]]
+
+    def of(self, node: int) -> frozenset[Mark]:
+        return self.marks.get(node, frozenset())
+
+    def lines(self, node: int) -> tuple[Line, ...]:
+        return self.births.get(node, ())
+
+
+def marks_of(trace: Trace, focus: Iterable[int], tasks: Collection[int] | None) -> Marks:
+    """The marks of all nodes, as seen in these graph tasks, or in all of them."""
+    found: dict[int, set[Mark]] = defaultdict(set)
+    lines: dict[int, list[Line]] = defaultdict(list)
+    for node in nonfinite_nodes(trace, tasks):
+        found[node].add(Mark.NON_FINITE)
+    for birth in births(trace).births:
+        node = _node_of(trace, birth)
+        if node != NONE and (tasks is None or birth.task == NONE or birth.task in tasks):
+            found[node].add(BORN[birth.kind])
+            lines[node].append(Line(f"{birth.kind} {PLACES[birth.place]}", Tone.ALARM))
+    for node in _nodes_in(trace, NodeEnd, tasks, failed=True):
+        found[node].add(Mark.FAILED)
+    for node in _nodes_in(trace, HookBegin, tasks):
+        found[node].add(Mark.HOOKED)
+    for node in focus:
+        found[node].add(Mark.FOCUS)
+    for marks in found.values():
+        if marks & {Mark.NAN_BORN, Mark.INF_BORN}:
+            marks.discard(Mark.NON_FINITE)
+    return Marks(
+        {node: frozenset(marks) for node, marks in found.items()},
+        {node: tuple(dict.fromkeys(each)) for node, each in lines.items()},
+    )
+
+
+def _node_of(trace: Trace, birth: Birth) -> int:
+    """The node of a birth; of one in the forward pass, the node that its call made."""
+    ops = trace.table(Op)
+    if birth.node != NONE or not ops.has(birth.op):
+        return birth.node
+    return int(ops["node"][ops.index(birth.op)])
+
+
+def _nodes_in(
+    trace: Trace,
+    kind: type[NodeEnd | HookBegin],
+    tasks: Collection[int] | None,
+    *,
+    failed: bool = False,
+) -> list[int]:
+    table = trace.table(kind)
+    chosen = np.ones(len(table), bool) if tasks is None else np.isin(table["task"], list(tasks))
+    if failed:
+        chosen &= table["failed"]
+    return [int(node) for node in distinct(table["node"][chosen])]

@@ -1,0 +1,23 @@
+"""What a person may choose about a picture of a graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gradscope.analysis.graph.selection import Selection
+from gradscope.scene.choices import ColorBy, GroupBy
+
+
+@dataclass(frozen=True, slots=True)
+class GraphOptions:
+    """Which part of the graph to draw, and how."""
+
+    selection: Selection = field(default_factory=Selection)
+    color_by: ColorBy = ColorBy.KIND
+    group_by: GroupBy = GroupBy.MODULE
+    merge_leaves: bool = False  # one box for a leaf, however many use it
+    saved: bool = False  # draw what each node keeps for its backward
+    tensors: bool = False  # write the shape and dtype of what each node takes
+    expand: tuple[str, ...] = ()  # modules that are never folded into a box
+    everything: bool = False  # fold nothing, leave out nothing
+    limit: int = 400  # boxes

@@ -1,0 +1,69 @@
+"""Which part of a long trace to draw when nobody said which, and what to call it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+
+from gradscope.analysis.graph.selection import Selection
+from gradscope.analysis.identity.backwards import backward_numbered
+from gradscope.analysis.identity.names import node_names
+from gradscope.analysis.identity.sites import site_of
+from gradscope.analysis.identity.steps import steps
+from gradscope.scene.graph.options import GraphOptions
+from gradscope.trace.arrays import distinct
+from gradscope.trace.run import Trace
+from gradscope.trace.schema import GraphTask, Node
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The selection that is drawn, with its title and what to say about the rest."""
+
+    selection: Selection
+    title: str
+    notes: tuple[str, ...]
+
+
+def scope_of(trace: Trace, options: GraphOptions) -> Scope:
+    """The chosen part; of a trace with several steps, the first unless another was chosen."""
+    selection = options.selection
+    notes: tuple[str, ...] = ()
+    if not options.everything and selection == Selection(hops=selection.hops):
+        selection, notes = _first_part(trace, selection, options.limit)
+    return Scope(selection, " · ".join(_title(trace, selection)), notes)
+
+
+def _first_part(
+    trace: Trace, selection: Selection, limit: int
+) -> tuple[Selection, tuple[str, ...]]:
+    nodes = trace.table(Node)
+    known = steps(trace)
+    with_nodes = set(distinct(nodes["step"]).tolist())
+    drawable = [step.number for step in known if step.id in with_nodes]
+    if len(known) > 1 and drawable:
+        first = drawable[0]
+        note = f"step {first} of {len(known)} steps; another with --step N, every one with --all"
+        return replace(selection, step=first), (note,)
+    tasks = trace.table(GraphTask)
+    if len(tasks) > 1 and len(nodes) > limit:
+        note = f"backward 0 of {len(tasks)}; another with --task N, every one with --all"
+        return replace(selection, task=0), (note,)
+    return selection, ()
+
+
+def _title(trace: Trace, selection: Selection) -> list[str]:
+    script = str(trace.meta.get("script", ""))
+    parts = [PurePath(script).name] if script else []
+    if selection.step is not None:
+        parts.append(f"step {selection.step}")
+    if selection.task is not None:
+        called = site_of(trace, backward_numbered(trace, selection.task).stack)
+        parts.append(f"backward {selection.task}" + (f" at {called}" if called.place else ""))
+    if selection.around is not None:
+        name = selection.around
+        if name.isdigit() and trace.table(Node).has(int(name)):
+            name = node_names(trace).title(int(name))
+        hops = "1 hop" if selection.hops == 1 else f"{selection.hops} hops"
+        parts.append(f"{hops} around {name}")
+    return [*parts, "backward graph"] if len(parts) < 2 else parts

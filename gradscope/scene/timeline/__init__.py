@@ -1,0 +1,1 @@
+"""Backward over time: lanes and rows, the program's own words, the list of events."""

@@ -1,0 +1,106 @@
+"""The engine's events, one line each: the plainest view of all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from enum import IntEnum
+from itertools import islice
+
+from gradscope.analysis.columns import member
+from gradscope.analysis.identity.backwards import backward_numbered, backward_numbers, backwards
+from gradscope.analysis.identity.names import NodeNames, node_names
+from gradscope.analysis.identity.steps import step_ids
+from gradscope.errors import EmptyTraceError
+from gradscope.scene.timeline.timeline import TimelineOptions
+from gradscope.scene.words import count
+from gradscope.trace.run import Trace
+from gradscope.trace.schema import NONE, Accumulation, Event, HookKind, Module
+
+SHARED = {field.name for field in fields(Event)}
+NODES = ("node", "source")
+KINDS: dict[str, type[IntEnum]] = {"how": Accumulation, "hook": HookKind}
+HIDDEN = {"stack"}
+
+
+@dataclass(frozen=True, slots=True)
+class EventLine:
+    """One event."""
+
+    seq: int
+    t: int  # since the start of the trace
+    thread: int
+    backward: int  # its number; NONE outside of backward
+    kind: str
+    node: str
+    details: str
+
+
+@dataclass(frozen=True, slots=True)
+class EventList:
+    """Events in order."""
+
+    lines: tuple[EventLine, ...]
+    notes: tuple[str, ...]
+
+
+def event_list(trace: Trace, options: TimelineOptions, limit: int) -> EventList:
+    """The first events of the backwards chosen; all of them with a limit of 0."""
+    tasks = _tasks(trace, options)
+    chosen = (event for event in trace.events() if tasks is None or event.task in tasks)
+    names, numbers = node_names(trace), backward_numbers(trace)
+    lines = tuple(_line(event, names, numbers) for event in islice(chosen, limit or None))
+    left = sum(1 for _ in chosen)
+    if not lines:
+        raise EmptyTraceError(
+            "this trace holds no events of the engine; record it with --level engine"
+        )
+    note = f"showing {count(len(lines))} of {count(len(lines) + left)} events; --rows N for more"
+    return EventList(lines, (note,) if left else ())
+
+
+def _tasks(trace: Trace, options: TimelineOptions) -> frozenset[int] | None:
+    if options.task is not None:
+        return frozenset([backward_numbered(trace, options.task).id])
+    if options.step is None:
+        return None
+    steps = step_ids(trace, options.step)
+    return frozenset(task.id for task in backwards(trace, steps))
+
+
+def _line(event: Event, names: NodeNames, numbers: Mapping[int, int]) -> EventLine:
+    node = getattr(event, "node", NONE)
+    return EventLine(
+        seq=event.seq,
+        t=event.t,
+        thread=event.thread,
+        backward=numbers.get(event.task, NONE),
+        kind=event.KIND,
+        node="" if node == NONE else names.title(node),
+        details=", ".join(_details(event, names)),
+    )
+
+
+def _module(trace: Trace, id: int) -> str:
+    modules = trace.table(Module)
+    return (modules.row(id).path or "(root)") if modules.has(id) else str(id)
+
+
+def _details(event: Event, names: NodeNames) -> Iterator[str]:
+    for field in fields(event):
+        value = getattr(event, field.name)
+        if field.name in SHARED or field.name in HIDDEN or field.name == "node":
+            continue
+        if field.name == "module":
+            if value != NONE:
+                yield f"module {_module(names.trace, value)}"
+        elif field.name in NODES:
+            yield f"{field.name} {names.of(value)}"
+        elif isinstance(value, bool):
+            if value:
+                yield field.name
+        elif field.name in KINDS:
+            known = member(KINDS[field.name], value)
+            yield known.name.lower().replace("_", " ") if known is not None else f"kind {value}"
+        elif value != "":
+            yield f"{field.name} {value}"

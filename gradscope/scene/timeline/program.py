@@ -1,0 +1,173 @@
+"""The program over time, in its own words: its spans and marks, with the backwards among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gradscope.analysis.identity.backwards import backward_numbered, backward_numbers, backwards
+from gradscope.analysis.identity.steps import step_ids
+from gradscope.analysis.timing.spans import marks, spans
+from gradscope.scene.graph.backwards import title_of
+from gradscope.scene.words import count, duration
+from gradscope.trace.run import Trace
+from gradscope.trace.schema import NONE, Step, Thread
+
+
+class Said(StrEnum):
+    """What a row of the program is."""
+
+    SPAN = "span"
+    MARK = "mark"
+    BACKWARD = "backward"
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramRow:
+    """One span, mark or backward."""
+
+    kind: Said
+    title: str
+    depth: int  # how many others of its thread it is inside
+    thread: str  # "" where all are of one thread
+    begin: int
+    end: int
+    took: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramTimeline:
+    """What the program said of itself in a stretch of time."""
+
+    title: str
+    begin: int
+    end: int
+    rows: tuple[ProgramRow, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    kind: Said
+    title: str
+    thread: int
+    begin: int
+    end: int
+    ended: bool = True
+
+
+def program_timeline(
+    trace: Trace, *, step: int | None = None, task: int | None = None, rows: int = 0
+) -> ProgramTimeline | None:
+    """The spans and marks of a step, of a backward or of all; None where there is none of them."""
+    said = [*_spans(trace), *_marks(trace)]
+    whole = [*said, *_backwards(trace)]
+    window = _window(trace, step, task)
+    if window is None:
+        window = (min(r.begin for r in whole), max(r.end for r in whole)) if whole else (0, 0)
+    begin, end = window
+    if not any(_is_inside(each, begin, end) for each in said):
+        return None
+    inside = [each for each in whole if _is_inside(each, begin, end)]
+    inside.sort(key=lambda each: (each.begin, -each.end, each.kind is Said.MARK))
+    found = _with_depths(inside, _threads(trace, inside))
+    shown = found[:rows] if rows else found
+    note = f"showing {count(len(shown))} of {count(len(found))} spans, marks and backwards"
+    return ProgramTimeline(
+        title=" ".join(["spans and marks", *_of(step, task)]),
+        begin=begin,
+        end=max(end, begin + 1),
+        rows=tuple(shown),
+        notes=(f"{note}; --step N or --rows N for more",) if len(shown) < len(found) else (),
+    )
+
+
+def _is_inside(each: _Stretch, begin: int, end: int) -> bool:
+    """Whether a part of it is; what ended just as the window begins is not."""
+    return each.begin <= end and (each.end > begin or each.begin == begin)
+
+
+def _of(step: int | None, task: int | None) -> Iterator[str]:
+    if task is not None:
+        yield f"during backward {task}"
+    elif step is not None:
+        yield f"of step {step}"
+
+
+def _window(trace: Trace, step: int | None, task: int | None) -> tuple[int, int] | None:
+    if task is not None:
+        row = backward_numbered(trace, task)
+        return row.begin, _last(trace) if row.end == NONE else row.end
+    if step is not None:
+        chosen = set(step_ids(trace, step))
+        stretches = [row for row in trace.rows(Step) if row.id in chosen]
+        ends = [_last(trace) if row.end == NONE else row.end for row in stretches]
+        return min(row.begin for row in stretches), max(ends)
+    return None
+
+
+def _last(trace: Trace) -> int:
+    """The last moment at which something is known to have happened."""
+    moments = [mark.t for mark in marks(trace)]
+    moments += [each for span in spans(trace) for each in (span.begin, span.end)]
+    moments += [each for task in backwards(trace) for each in (task.begin, task.end)]
+    return max(moments, default=0)
+
+
+def _spans(trace: Trace) -> Iterator[_Stretch]:
+    last = _last(trace)
+    for span in spans(trace):
+        ended = span.end != NONE
+        end = span.end if ended else last
+        yield _Stretch(Said.SPAN, span.name or "(unnamed)", span.thread, span.begin, end, ended)
+
+
+def _marks(trace: Trace) -> Iterator[_Stretch]:
+    for mark in marks(trace):
+        title = f"{mark.name}: {mark.note}" if mark.note else mark.name
+        yield _Stretch(Said.MARK, title or "(unnamed)", mark.thread, mark.t, mark.t)
+
+
+def _backwards(trace: Trace) -> Iterator[_Stretch]:
+    last, numbers = _last(trace), backward_numbers(trace)
+    for task in backwards(trace):
+        ended = task.end != NONE
+        title = title_of(trace, task, numbers)
+        end = task.end if ended else last
+        yield _Stretch(Said.BACKWARD, title, task.thread, task.begin, end, ended)
+
+
+def _threads(trace: Trace, stretches: list[_Stretch]) -> dict[int, str]:
+    """What each thread is called, where there are several."""
+    used = {each.thread for each in stretches}
+    names = {thread.id: thread.name or f"thread {thread.id}" for thread in trace.rows(Thread)}
+    several = len(used) > 1
+    return {id: names.get(id, f"thread {id}") if several else "" for id in used}
+
+
+def _with_depths(stretches: list[_Stretch], threads: dict[int, str]) -> list[ProgramRow]:
+    """The rows, each as deep as the stretches of its thread that are around it are many."""
+    around: dict[int, list[int]] = {}
+    rows = []
+    for each in stretches:
+        ends = [end for end in around.get(each.thread, []) if end >= each.end and end > each.begin]
+        row = ProgramRow(
+            each.kind,
+            each.title,
+            len(ends),
+            threads[each.thread],
+            each.begin,
+            each.end,
+            _took(each),
+        )
+        rows.append(row)
+        if each.kind is not Said.MARK:
+            around[each.thread] = [*ends, each.end]
+    return rows
+
+
+def _took(each: _Stretch) -> str:
+    if each.kind is Said.MARK:
+        return ""
+    return duration(each.end - each.begin) if each.ended else "did not end"

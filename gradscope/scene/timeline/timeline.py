@@ -1,0 +1,282 @@
+"""Backward over time: what each thread ran, how long its queue was, and every node's wait."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gradscope.analysis.identity.backwards import backward_numbered, backward_numbers, backwards
+from gradscope.analysis.identity.leaves import leaf_of
+from gradscope.analysis.identity.names import NodeNames, node_names
+from gradscope.analysis.identity.sites import Site, site_of
+from gradscope.analysis.identity.steps import step_ids
+from gradscope.analysis.timing.schedule import Execution, HookCall, Schedule, schedule
+from gradscope.errors import EmptyTraceError
+from gradscope.scene.graph.backwards import title_of
+from gradscope.scene.kinds import Kind, kind_of
+from gradscope.scene.timeline.program import ProgramTimeline, program_timeline
+from gradscope.scene.words import count, duration, plural
+from gradscope.trace.run import Trace
+from gradscope.trace.schema import NONE, GraphTask, Node, NodeBegin, Thread
+
+NO_ENGINE = "this trace holds no events of the engine; record it with --level engine"
+
+
+class LaneKind(StrEnum):
+    """What a lane shows."""
+
+    RUN = "runs"
+    QUEUE = "queue"
+    HOOKS = "hooks"
+    ACCUMULATE = "accumulates"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Something that took time; an event takes none."""
+
+    begin: int
+    end: int
+    kind: Kind
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A number from one moment on."""
+
+    t: int
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One line of the picture."""
+
+    kind: LaneKind
+    title: str
+    spans: tuple[Span, ...]
+    levels: tuple[Level, ...]
+    words: str  # the numbers a person needs, beside the bars
+    asleep: tuple[Span, ...] = ()  # when a thread waited for others
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One node's way through the engine."""
+
+    position: int
+    title: str
+    kind: Kind
+    ready: int  # NONE when not recorded
+    begin: int
+    end: int
+    waited: str
+    ran: str
+    after: str  # the node that sent the last gradient it waited for; "" for a root
+    site: Site
+    failed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTimeline:
+    """One backward."""
+
+    number: int
+    title: str
+    call: str  # the text of the line that called it
+    facts: str
+    begin: int
+    end: int
+    lanes: tuple[Lane, ...]
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...]  # what is not shown
+    errors: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineScene:
+    """Some backwards, one below the other."""
+
+    tasks: tuple[TaskTimeline, ...]
+    notes: tuple[str, ...]
+    program: ProgramTimeline | None = None  # what the program said of itself, where it did
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineOptions:
+    """Which backwards to show, and how much of each."""
+
+    step: int | None = None
+    task: int | None = None  # the backward's number
+    rows: int = 40  # nodes of each backward; 0 for all
+    tasks: int = 3  # backwards; 0 for all
+
+
+def timeline_scene(trace: Trace, options: TimelineOptions | None = None) -> TimelineScene:
+    """The timeline of the backwards chosen; of the first ones when none is."""
+    options = options or TimelineOptions()
+    chosen = _chosen(trace, options)
+    program = program_timeline(trace, step=options.step, task=options.task, rows=options.rows)
+    if program and not (chosen and len(trace.table(NodeBegin))):
+        return TimelineScene((), (NO_ENGINE if chosen else "no backward was recorded",), program)
+    if not chosen:
+        raise EmptyTraceError("this trace holds no backward to show")
+    if not len(trace.table(NodeBegin)):
+        raise EmptyTraceError(NO_ENGINE)
+    shown = chosen[: options.tasks] if options.tasks else chosen
+    note = (
+        f"showing {count(len(shown))} of {count(len(chosen))} backwards; choose with --task N or "
+        "--step N, or show --all"
+    )
+    notes = (note,) if len(shown) < len(chosen) else ()
+    names, numbers = node_names(trace), backward_numbers(trace)
+    return TimelineScene(
+        tuple(
+            _timeline(trace, schedule(trace, task), names, numbers, options.rows) for task in shown
+        ),
+        notes,
+        program,
+    )
+
+
+def _chosen(trace: Trace, options: TimelineOptions) -> Sequence[GraphTask]:
+    if options.task is not None:
+        return (backward_numbered(trace, options.task),)
+    return backwards(trace, None if options.step is None else step_ids(trace, options.step))
+
+
+def _timeline(
+    trace: Trace, facts: Schedule, names: NodeNames, numbers: Mapping[int, int], limit: int
+) -> TaskTimeline:
+    shown = facts.executions[:limit] if limit else facts.executions
+    notes = []
+    if len(shown) < len(facts.executions):
+        total = count(len(facts.executions))
+        notes.append(f"showing the first {len(shown)} of {total} nodes; --rows N for more")
+    return TaskTimeline(
+        number=numbers[facts.task.id],
+        title=title_of(trace, facts.task, numbers),
+        call=facts.site.text,
+        facts=_facts(facts),
+        begin=facts.begin,
+        end=max(facts.end, facts.begin + 1),
+        lanes=tuple(_lanes(trace, facts)),
+        rows=tuple(_row(trace, run, names) for run in shown),
+        notes=tuple(notes),
+        errors=tuple(f"raised {error.type}: {error.message}" for error in facts.errors),
+    )
+
+
+def _facts(facts: Schedule) -> str:
+    task = facts.task
+    took = duration(facts.end - facts.begin)
+    parts = [f"{plural(len(facts.executions), 'node')} in {took}"]
+    if task.end == NONE:
+        parts.append("did not end")
+    if facts.skipped:
+        parts.append(f"{plural(len(facts.skipped), 'node')} not needed for inputs=")
+    for flag, words in ((task.keep_graph, "retain_graph"), (task.create_graph, "create_graph")):
+        if flag:
+            parts.append(words)
+    return ", ".join(parts)
+
+
+# Lanes ---------------------------------------------------------------------------------------
+
+
+def _lanes(trace: Trace, facts: Schedule) -> list[Lane]:
+    names = {thread.id: thread.name or f"thread {thread.id}" for thread in trace.rows(Thread)}
+    threads = dict.fromkeys(
+        [facts.task.thread, *(run.thread for run in facts.executions)]
+        if facts.sleeps
+        else [run.thread for run in facts.executions]
+    )
+    lanes = []
+    for thread in threads:
+        name = names.get(thread, f"thread {thread}")
+        runs = [run for run in facts.executions if run.thread == thread]
+        lanes.append(_run_lane(trace, thread, name, runs, facts))
+        queues = dict.fromkeys(run.queue for run in runs if run.queue != NONE)
+        lanes += [_queue_lane(facts, queue) for queue in queues]
+        hooks = [call for call in facts.hooks if call.thread == thread]
+        if hooks:
+            lanes.append(_hook_lane(hooks))
+        if any(each.thread == thread for each in facts.accumulated):
+            lanes.append(_accumulate_lane(facts, thread))
+    return lanes
+
+
+def _run_lane(trace: Trace, thread: int, name: str, runs: list[Execution], facts: Schedule) -> Lane:
+    kinds = _kinds(trace)
+    spans = tuple(
+        Span(run.begin, _end(run.end, facts), kinds.get(run.node, Kind.OTHER), run.failed)
+        for run in runs
+    )
+    busy = sum(run.self_ns for run in runs if run.self_ns != NONE)
+    share = busy / max(facts.end - facts.begin, 1)
+    words = f"busy {duration(busy)} ({share:.0%})"
+    asleep = tuple(
+        Span(each.begin, each.end, Kind.OTHER) for each in facts.sleeps if each.thread == thread
+    )
+    return Lane(LaneKind.RUN, name, spans, (), words, asleep)
+
+
+def _kinds(trace: Trace) -> dict[int, Kind]:
+    nodes = trace.table(Node)
+    names = dict.fromkeys(nodes["name"].tolist())
+    kind_of_name = {name: kind_of(trace.text(name)) for name in names}
+    ids, texts = nodes["id"].tolist(), nodes["name"].tolist()
+    return {id: kind_of_name[text] for id, text in zip(ids, texts, strict=True)}
+
+
+def _queue_lane(facts: Schedule, queue: int) -> Lane:
+    levels = tuple(Level(each.t, each.length) for each in facts.queue if each.queue == queue)
+    most = max((level.value for level in levels), default=0)
+    title = f"queue {queue}" if len({each.queue for each in facts.queue}) > 1 else "queue"
+    return Lane(LaneKind.QUEUE, title, (), levels, f"at most {count(most)} ready")
+
+
+def _hook_lane(hooks: list[HookCall]) -> Lane:
+    spans = tuple(Span(call.begin, max(call.end, call.begin), Kind.OTHER) for call in hooks)
+    replaced = sum(call.replaced for call in hooks)
+    words = plural(len(hooks), "call")
+    if replaced:
+        words += f", {count(replaced)} replaced"
+    return Lane(LaneKind.HOOKS, "hooks", spans, (), words)
+
+
+def _accumulate_lane(facts: Schedule, thread: int) -> Lane:
+    arrived = [each for each in facts.accumulated if each.thread == thread]
+    ways = Counter(each.how.name if each.how is not None else "UNKNOWN" for each in arrived)
+    parts = [f"{count(number)} {way.lower().replace('_', ' ')}" for way, number in ways.items()]
+    spans = tuple(Span(each.t, each.t, Kind.LEAF) for each in arrived)
+    return Lane(LaneKind.ACCUMULATE, ".grad", spans, (), ", ".join(parts))
+
+
+def _end(end: int, facts: Schedule) -> int:
+    return facts.end if end == NONE else end
+
+
+# Rows ----------------------------------------------------------------------------------------
+
+
+def _row(trace: Trace, run: Execution, names: NodeNames) -> Row:
+    nodes = trace.table(Node)
+    node = nodes.row(run.node) if nodes.has(run.node) else Node(run.node)
+    leaf = leaf_of(trace, node)
+    return Row(
+        position=run.position,
+        title=f"{leaf.name}.grad" if leaf and leaf.name else names.of(run.node),
+        kind=kind_of(node.name),
+        ready=run.ready,
+        begin=run.begin,
+        end=run.end,
+        waited=duration(run.queued_ns),
+        ran="did not end" if run.end == NONE else duration(run.self_ns),
+        after=names.of(run.waited_for[-1]) if run.waited_for else "",
+        site=site_of(trace, node.stack),
+        failed=run.failed,
+    )

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from hypothesis import given
+
+from gradscope.analysis.report import inspect
+from gradscope.analysis.rules import all_rules
+from gradscope.analysis.rules.registry import require
+from gradscope.render.terminal.cells import UNICODE
+from gradscope.render.views.report import report_json, report_lines, rule_lines
+from gradscope.render.views.tables import facts_lines, table_lines
+from gradscope.scene.tables import info_facts, info_tables
+from gradscope.trace.build import trace_of
+from gradscope.trace.schema import Node, Push
+from tests.example_traces import mean_of_squares, nan_in_backward, two_layers
+from tests.render.hostile import named, names
+from tests.render.views.test_timeline import text_of
+
+
+def test_the_report_is_as_it_was_reviewed(golden: Callable[[str, str], None]) -> None:
+    golden("report_nan.txt", text_of(report_lines(inspect(nan_in_backward()), 100, UNICODE, 8)))
+    golden("report_clean.txt", text_of(report_lines(inspect(two_layers(2)), 70, UNICODE, 2)))
+
+
+def test_the_report_for_programs_is_as_it_was_reviewed(golden: Callable[[str, str], None]) -> None:
+    golden("report_nan.json", report_json(inspect(nan_in_backward()), ("a note",)))
+
+
+def test_findings_that_are_not_shown_are_counted() -> None:
+    text = text_of(report_lines(inspect(nan_in_backward()), 100, UNICODE, 1))
+
+    assert "2 errors found by 5 rules, 1 of them not shown: --rows N for more" in text
+    assert "SqrtBackward0" in text
+    assert "PowBackward0 (nan.py:4)" not in text
+
+
+def test_nothing_found_is_said_with_what_could_not_be_looked_for() -> None:
+    text = text_of(report_lines(inspect(mean_of_squares()), 100, UNICODE, 8))
+
+    assert "nothing found by 4 rules\n" in text
+    assert "not checked: GS201 non-finite-birth: record with --level values\n" in text
+
+
+@given(names)
+def test_whatever_a_program_names_the_report_for_programs_is_json(name: str) -> None:
+    document = json.loads(report_json(inspect(named(name)), ()))
+
+    assert [finding["rule"] for finding in document["findings"]] == ["GS301"]
+
+
+def test_a_rule_explains_itself(golden: Callable[[str, str], None]) -> None:
+    golden("explain.txt", text_of(rule_lines(require(all_rules(), "GS201"), 80, UNICODE)))
+
+
+def test_info_says_what_a_file_is_and_holds(golden: Callable[[str, str], None]) -> None:
+    trace = trace_of(
+        Node(0, "A"),
+        Push(),
+        meta={
+            "producer": "gradscope",
+            "producer_version": "0.1.0",
+            "script": "train.py",
+            "arguments": ["--lr", "0.1"],
+            "level": "engine",
+            "host": "box",
+            "seeds": {"torch": 0},
+            "observed": ["push", "pop"],
+        },
+    )
+    trace.notes = ("truncated: 1 events recovered, 7 bytes lost",)
+    lines = [*facts_lines(info_facts(trace, "t.json", 2_048), 100, UNICODE)]
+    for table in info_tables(trace):
+        lines += table_lines(table, 100, UNICODE)
+
+    golden("info.txt", text_of(lines))

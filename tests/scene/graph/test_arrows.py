@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from gradscope.scene.graph.graph import graph_scene
+from gradscope.scene.graph.options import GraphOptions
+from gradscope.scene.graph.picture import Form
+from gradscope.trace.build import trace_of
+from gradscope.trace.run import Trace
+from gradscope.trace.schema import Edge, GraphTask, Module, Node
+from tests.example_traces import shared_weight, two_layers
+
+
+def not_shown(trace: Trace, options: GraphOptions) -> dict[str, str]:
+    """By box, what it says of arrows that are not drawn."""
+    return {
+        box.id: line.text
+        for box in graph_scene(trace, options).boxes
+        for line in box.lines
+        if line.text.startswith("⋯")
+    }
+
+
+def test_a_box_says_how_many_arrows_a_cut_took_from_it() -> None:
+    chain = trace_of(
+        *(Node(id, f"N{id}") for id in range(6)),
+        *(Edge(id, 0, id + 1) for id in range(5)),
+        Edge(1, 1, 5),
+    )
+
+    assert not_shown(chain, GraphOptions(limit=2)) == {"n1": "⋯ 2 edges to nodes not shown"}
+    assert not_shown(chain, GraphOptions(limit=9)) == {}
+
+
+def test_no_arrow_is_dropped_in_silence_whatever_the_limit() -> None:
+    for trace in (two_layers(layers=3), shared_weight(9)):
+        whole = len(graph_scene(trace, GraphOptions(everything=True)).arrows)
+        for limit in range(1, 30):
+            scene = graph_scene(trace, GraphOptions(limit=limit))
+            cut = any(note.startswith("showing") for note in scene.notes)
+            said = any(line.text.startswith("⋯") for box in scene.boxes for line in box.lines)
+            assert said == cut, limit
+            assert cut or len(scene.arrows) <= whole
+
+
+def test_a_folded_box_says_it_too() -> None:
+    trace = trace_of(
+        Module(0, "", "Model"),
+        Module(1, "a", "Linear"),
+        *(Node(id, "A", module=1) for id in (7, 8)),
+        *(Node(id, "B") for id in (5, 6)),
+        Edge(8, 0, 7),
+        Edge(7, 0, 6),
+        Edge(8, 1, 6),
+        Edge(6, 0, 5),
+        GraphTask(0, roots=(8,)),
+    )
+
+    assert not_shown(trace, GraphOptions(limit=1)) == {"m:a/1": "⋯ 2 edges to nodes not shown"}
+
+
+def test_a_merged_leaf_says_how_many_of_its_uses_are_not_shown() -> None:
+    found = not_shown(shared_weight(9), GraphOptions(limit=8, merge_leaves=True))
+
+    scene = graph_scene(shared_weight(9), GraphOptions(limit=8, merge_leaves=True))
+    leaf = next(box for box in scene.boxes if box.title == "w")
+    drawn = sum(arrow.head == leaf.id for arrow in scene.arrows)
+    assert leaf.form is Form.LEAF
+    assert found[leaf.id] == f"⋯ {9 - drawn} edges to nodes not shown"

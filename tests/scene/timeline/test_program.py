@@ -1,0 +1,109 @@
+"""The program's own spans and marks, with the backwards among them."""
+
+from __future__ import annotations
+
+import pytest
+
+from gradscope.errors import EmptyTraceError
+from gradscope.scene.timeline.program import ProgramRow, Said, program_timeline
+from gradscope.scene.timeline.timeline import TimelineOptions, timeline_scene
+from gradscope.trace.build import trace_of
+from gradscope.trace.run import Trace
+from gradscope.trace.schema import (
+    NONE,
+    GraphTask,
+    Mark,
+    NodeBegin,
+    Phase,
+    Row,
+    Span,
+    Step,
+    Thread,
+)
+
+
+def two_steps(*more: Row) -> Trace:
+    return trace_of(
+        Thread(0, "MainThread"),
+        Step(0, 0, begin=0, end=100),
+        Step(1, 1, begin=100, end=200),
+        Span(0, "forward", thread=0, step=0, begin=10, end=50),
+        Span(1, "loss", parent=0, thread=0, step=0, begin=30, end=50),
+        Mark(0, "low", "0.25", t=55, thread=0, step=0),
+        GraphTask(7, thread=0, step=0, begin=60, end=80),
+        Span(2, "SGD", Phase.OPTIMIZER, thread=0, step=0, begin=90, end=100),
+        Span(3, "forward", thread=0, step=1, begin=110, end=NONE),
+        *more,
+    )
+
+
+def test_spans_marks_and_backwards_stand_in_the_order_of_time_inside_each_other() -> None:
+    program = program_timeline(two_steps())
+
+    assert program is not None
+    assert (program.title, program.begin, program.end, program.notes) == (
+        "spans and marks",
+        10,
+        110,
+        (),
+    )
+    assert program.rows == (
+        ProgramRow(Said.SPAN, "forward", 0, "", 10, 50, "40 ns"),
+        ProgramRow(Said.SPAN, "loss", 1, "", 30, 50, "20 ns"),
+        ProgramRow(Said.MARK, "low: 0.25", 0, "", 55, 55, ""),
+        ProgramRow(Said.BACKWARD, "backward 0", 0, "", 60, 80, "20 ns"),
+        ProgramRow(Said.SPAN, "SGD", 0, "", 90, 100, "10 ns"),
+        ProgramRow(Said.SPAN, "forward", 0, "", 110, 110, "did not end"),
+    )
+
+
+def titles(trace: Trace, **chosen: int) -> list[str]:
+    program = program_timeline(trace, **chosen)
+    return [row.title for row in program.rows] if program else []
+
+
+def test_a_step_or_a_backward_shows_what_was_said_during_it() -> None:
+    in_a_hook = Span(4, "in a hook", thread=0, begin=65, end=70)
+
+    second = GraphTask(8, thread=0, step=1, begin=150, end=160)
+
+    assert titles(two_steps(second), step=1) == ["forward", "backward 1"]
+    assert titles(two_steps(in_a_hook), task=0) == ["backward 0", "in a hook"]
+    assert titles(two_steps(), task=0) == []
+
+
+def test_what_does_not_fit_is_counted() -> None:
+    program = program_timeline(two_steps(), rows=2)
+
+    assert program is not None
+    assert [row.title for row in program.rows] == ["forward", "loss"]
+    assert program.notes == (
+        "showing 2 of 6 spans, marks and backwards; --step N or --rows N for more",
+    )
+
+
+def test_of_several_threads_each_row_names_its_own_and_none_is_inside_the_others() -> None:
+    trace = two_steps(Thread(1, ""), Span(9, "load", thread=1, begin=35, end=40))
+
+    program = program_timeline(trace)
+
+    assert program is not None
+    found = {row.title: (row.thread, row.depth) for row in program.rows}
+    assert found["load"] == ("thread 1", 0)
+    assert found["loss"] == ("MainThread", 1)
+
+
+def test_a_program_that_says_nothing_of_itself_has_no_such_rows() -> None:
+    assert program_timeline(trace_of(GraphTask(0, begin=1, end=2))) is None
+
+
+def test_the_timeline_holds_them_even_where_the_engine_was_not_recorded() -> None:
+    with_engine = timeline_scene(two_steps(NodeBegin(task=7, node=0)))
+    without = timeline_scene(two_steps(), TimelineOptions(step=0))
+
+    assert with_engine.program == program_timeline(two_steps())
+    assert without.tasks == ()
+    assert without.program == program_timeline(two_steps(), step=0)
+    assert without.notes[0].startswith("this trace holds no events of the engine")
+    with pytest.raises(EmptyTraceError):
+        timeline_scene(trace_of(GraphTask(0)))
