@@ -148,10 +148,7 @@ def test_the_docs_list_every_exit_code_that_there_is() -> None:
     commands = [str(file) for file in (HOUSE / "gradscope/commands").glob("*.py")]
     spelled = re.findall(
         r"\b(?:exit|Exit|_exit)\((\d+)\)",
-        text_of("gradscope/cli.py")
-        + "".join(
-            file.read_text(encoding="utf-8") for file in (HOUSE / "gradscope/commands").glob("*.py")
-        ),
+        "".join(text_of(name) for name in ("gradscope/cli.py", *commands)),
     )
 
     assert [int(code) for code in listed] == [code.value for code in ExitCode]
