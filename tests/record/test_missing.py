@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import linecache
+from pathlib import Path
+
 import pytest
 
+from gradscope.record.script.run_script import TraceOptions, run_script
 from tests.record.running import House
+from tests.runtime.ops.families import ask
 
 MISSING = {
     "import torch.distributted": (
@@ -50,18 +55,24 @@ MISSING = {
 }
 
 
-@pytest.mark.parametrize("line", MISSING)
-def test_what_is_missing_is_named_with_its_line_and_the_nearest(house: House, line: str) -> None:
-    house.write(f"print('first')\n{line}\n")
+def test_what_is_missing_is_named_with_its_line_and_the_nearest(
+    house: House, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(house.folder)
 
-    ran = house.trace("script.py")
+    def is_named(line: str) -> None:
+        script = house.write(f"print('first')\n{line}\n")
+        linecache.checkcache(str(script))
+        code = run_script(TraceOptions("script.py", output=Path("trace.json"))).code
+        out, err = capsys.readouterr()
+        shown = err.splitlines()
+        assert (code, out) == (1, "first\n")
+        assert shown[0] == "Traceback (most recent call last):"
+        assert shown[1:3] == [f'  File "{script}", line 2, in <module>', f"    {line}"]
+        assert shown[-1] == MISSING[line]
+        assert "gradscope/runtime" not in err
 
-    shown = ran.err.splitlines()
-    assert (ran.code, ran.out) == (1, "first\n")
-    assert shown[0] == "Traceback (most recent call last):"
-    assert shown[1:3] == [f'  File "{house.folder}/script.py", line 2, in <module>', f"    {line}"]
-    assert shown[-1] == MISSING[line]
-    assert "gradscope/runtime" not in ran.err
+    ask(is_named, ((line, line) for line in MISSING))
 
 
 def test_a_script_may_ask_and_do_without(house: House) -> None:
