@@ -29,7 +29,11 @@ from gradscope.runtime.core.autograd.modes.grad_mode import (
     no_grad as no_grad,
     set_grad_enabled as set_grad_enabled,
 )
-from gradscope.runtime.core.devices.devices import device as device
+from gradscope.runtime.core.devices.devices import (
+    device as device,
+    get_default_device as get_default_device,
+    set_default_device as set_default_device,
+)
 from gradscope.runtime.core.dispatch.modes import protocol
 from gradscope.runtime.core.dispatch.overrides import public
 from gradscope.runtime.core.dtypes.dtypes import (
@@ -51,27 +55,16 @@ from gradscope.runtime.core.dtypes.memory_formats import (
 from gradscope.runtime.core.dtypes.names import typename as typename
 from gradscope.runtime.core.errors import missing
 from gradscope.runtime.core.errors.arguments import asked
-from gradscope.runtime.core.state.default_generator import (
-    Generator as Generator,
-    default_generator as default_generator,
-    get_rng_state as get_rng_state,
-    initial_seed as initial_seed,
-    manual_seed as manual_seed,
-    seed as seed,
-    set_rng_state as set_rng_state,
-)
 from gradscope.runtime.core.state.handlers import run_between_operations
 from gradscope.runtime.core.state.settings import (
     are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
     compile as compile,
-    get_default_device as get_default_device,
     get_deterministic_debug_mode as get_deterministic_debug_mode,
     get_float32_matmul_precision as get_float32_matmul_precision,
     get_num_interop_threads as get_num_interop_threads,
     get_num_threads as get_num_threads,
     is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled,
     layout as layout,
-    set_default_device as set_default_device,
     set_default_tensor_type as set_default_tensor_type,
     set_deterministic_debug_mode as set_deterministic_debug_mode,
     set_float32_matmul_precision as set_float32_matmul_precision,
@@ -86,6 +79,15 @@ from gradscope.runtime.core.state.warned import (
     set_warn_always as set_warn_always,
 )
 from gradscope.runtime.core.tensors import copying
+from gradscope.runtime.core.tensors.default_generator import (
+    Generator as Generator,
+    default_generator as default_generator,
+    get_rng_state as get_rng_state,
+    initial_seed as initial_seed,
+    manual_seed as manual_seed,
+    seed as seed,
+    set_rng_state as set_rng_state,
+)
 from gradscope.runtime.core.tensors.making.legacy import LEGACY_TYPES
 from gradscope.runtime.core.tensors.making.more_factories import (
     asarray as asarray,

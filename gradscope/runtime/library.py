@@ -26,6 +26,7 @@ from gradscope.runtime.core.dispatch.operators.operator import (
     removed_fallback,
 )
 from gradscope.runtime.core.dispatch.operators.overloads import offer, withdraw
+from gradscope.runtime.core.dispatch.operators.registered import DEFINED, LIBRARIES
 from gradscope.runtime.core.dispatch.operators.rows import is_built_in, operator_of, refresh
 from gradscope.runtime.core.dispatch.operators.schema import parse_schema
 from gradscope.runtime.core.errors import missing
@@ -49,8 +50,6 @@ __all__ = [
 ]
 
 RESERVED = frozenset({"prim"})
-_defined: dict[str, str] = {"aten": "built in"}
-"""The namespaces that have their one library of kind DEF, and where it was made."""
 
 
 def fallthrough_kernel() -> None:
@@ -184,14 +183,14 @@ class Library:
 
 def _claim(ns: str, where: str) -> None:
     """Let a namespace have its one library of kind DEF."""
-    if ns in _defined:
+    if ns in DEFINED:
         raise RuntimeError(
             f"Only a single TORCH_LIBRARY can be used to register the namespace {ns}; please put "
             "all of your definitions in a single TORCH_LIBRARY block.  If you were trying to "
             "specify implementations, consider using TORCH_LIBRARY_IMPL (which can be duplicated)."
             "  If you really intended to define operators for a single namespace in a distributed "
             "way, you can use TORCH_LIBRARY_FRAGMENT to explicitly indicate this.  Previous "
-            f"registration of TORCH_LIBRARY was {_defined[ns]}; latest registration was {where}"
+            f"registration of TORCH_LIBRARY was {DEFINED[ns]}; latest registration was {where}"
         )
     from gradscope.runtime.core import ops
 
@@ -199,12 +198,12 @@ def _claim(ns: str, where: str) -> None:
         raise RuntimeError(
             f"the namespace '{ns}' is the name of one of gradscope's own tables; choose another"
         )
-    _defined[ns] = where
+    DEFINED[ns] = where
 
 
 def _unclaim(ns: str, where: str) -> None:
-    if _defined.get(ns) is where:
-        del _defined[ns]
+    if DEFINED.get(ns) is where:
+        del DEFINED[ns]
 
 
 def _undo_all(undo: list[Callable[[], None]]) -> None:
@@ -239,14 +238,13 @@ def _unknown(ns: str, name: str) -> str:
 
 # -- functions over libraries ------------------------------------------------------------------
 
-_kept: dict[str, Library] = {}
-
 
 def _library(ns: str) -> Library:
     """A library that stays: of functions that are given none."""
-    if ns not in _kept:
-        _kept[ns] = Library(ns, "FRAGMENT")
-    return _kept[ns]
+    if ns not in LIBRARIES:
+        LIBRARIES[ns] = Library(ns, "FRAGMENT")
+    made: Library = LIBRARIES[ns]
+    return made
 
 
 def _split(qualname: str) -> tuple[str, str]:

@@ -128,7 +128,7 @@ def _enable_torch_function() -> Iterator[None]:
 @contextmanager
 def enable_reentrant_dispatch() -> Iterator[None]:
     """Inside a dispatch mode, let calls be recorded and seen as outside of it."""
-    from gradscope.runtime.core.dispatch.modes.asking import from_the_top
+    from gradscope.runtime.core.state.asking_modes import from_the_top
 
     with from_the_top():
         yield

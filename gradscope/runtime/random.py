@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradscope.runtime.core.state.default_generator import (
+from gradscope.runtime.core.tensors.default_generator import (
     Generator,
     default_generator,
     fork_rng,

@@ -44,7 +44,7 @@ def device_count() -> int:
 
 
 def current_device() -> int:
-    return _devices.default().index or 0
+    return _devices.get_default_device().index or 0
 
 
 def synchronize(device: Any = None) -> None:

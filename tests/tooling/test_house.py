@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import networkx as nx
 import pytest
 
 HOUSE = Path(__file__).parents[2]
@@ -19,6 +20,16 @@ LONGEST_FUNCTION = 60
 # Nothing is let off: split it instead.
 LONG_FILES: frozenset[str] = frozenset()
 LONG_FUNCTIONS: frozenset[str] = frozenset()
+
+MOST_ENTRIES = 15
+# What stands in these has PyTorch's own names.
+PYTORCHS = frozenset({"runtime", "runtime/distributions", "runtime/nn/modules", "runtime/optim"})
+
+# Not yet in rooms, so that nobody is kept from landing; empty soon.
+CROWDED = frozenset({"trace"})
+
+LARGEST_CIRCLE = 5
+"""Files that import one another in a circle, imports inside functions counted."""
 
 # Where a user's own code runs, and whatever it raises has to be carried on to the one who called.
 CATCHES_EVERYTHING = frozenset(
@@ -108,6 +119,60 @@ def test_no_function_is_longer_than_a_screen() -> None:
 
 def test_the_lists_of_exceptions_are_empty() -> None:
     assert not LONG_FILES | LONG_FUNCTIONS
+
+
+def test_no_folder_holds_more_than_a_person_takes_in_at_once() -> None:
+    crowded = {
+        name: entries
+        for folder in [PACKAGE, *(path for path in PACKAGE.rglob("*") if path.is_dir())]
+        if (name := folder.relative_to(PACKAGE).as_posix()) not in PYTORCHS | CROWDED
+        and "__pycache__" not in name
+        and (entries := sum(each.name != "__pycache__" for each in folder.iterdir())) > MOST_ENTRIES
+    }
+
+    assert crowded == {}
+
+
+def circles(*, inside_functions: bool) -> list[list[str]]:
+    """Files that import one another, directly or by others."""
+    modules = {name_of(path).removesuffix(".py").removesuffix("/__init__") for path in sources()}
+    imports = nx.DiGraph()
+    for path in sources():
+        home = name_of(path).removesuffix(".py").removesuffix("/__init__")
+        for target in modules_imported_by(path, inside_functions=inside_functions):
+            while target not in modules and "/" in target:
+                target = target.rpartition("/")[0]
+            if target in modules and target != home:
+                imports.add_edge(home, target)
+    found = nx.strongly_connected_components(imports)
+    return [sorted(each) for each in found if len(each) > 1]
+
+
+def modules_imported_by(path: Path, *, inside_functions: bool) -> set[str]:
+    """The files of ours, or names in them, that a file imports: `runtime/core/probe`."""
+    found: set[str] = set()
+    waiting: list[ast.AST] = [tree_of(path)]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not inside_functions:
+            continue
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+        waiting += ast.iter_child_nodes(node)
+    ours = (name.removeprefix("gradscope.") for name in found if name.startswith("gradscope."))
+    return {name.replace(".", "/") for name in ours}
+
+
+def test_no_files_import_one_another_when_they_are_read() -> None:
+    assert circles(inside_functions=False) == []
+
+
+def test_imports_inside_functions_make_no_large_circle() -> None:
+    assert [each for each in circles(inside_functions=True) if len(each) > LARGEST_CIRCLE] == []
 
 
 def test_no_identity_in_a_trace_or_a_picture_comes_from_an_address() -> None:

@@ -8,13 +8,13 @@ from typing import Any
 from gradscope.runtime.core.autograd.custom.once_differentiable import DelayedError as Error
 from gradscope.runtime.core.autograd.engine.accumulate_grad import AccumulateGrad
 from gradscope.runtime.core.autograd.engine.run_by_hand import check_arguments
-from gradscope.runtime.core.devices.placement import wrapped_on
 from gradscope.runtime.core.errors import missing
 from gradscope.runtime.core.graph.making import prepare
 from gradscope.runtime.core.graph.node import NOWHERE, Node, new
 from gradscope.runtime.core.graph.node_interface import Node as AnyNode
 from gradscope.runtime.core.rows.operation import REGISTRY
 from gradscope.runtime.core.state.thread import local
+from gradscope.runtime.core.tensors.placement import wrapped_on
 from gradscope.runtime.core.tensors.views.views import (
     AsStridedBackward0,
     CopySlices,

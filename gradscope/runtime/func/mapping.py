@@ -8,7 +8,7 @@ from typing import Any
 
 from gradscope.runtime.core.ops import FUNCTIONS
 from gradscope.runtime.core.ops.pointwise.comparison import equal
-from gradscope.runtime.core.state.default_generator import get_rng_state, set_rng_state
+from gradscope.runtime.core.tensors.default_generator import get_rng_state, set_rng_state
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.utils._pytree import tree_flatten, tree_unflatten
 

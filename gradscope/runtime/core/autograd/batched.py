@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gradscope.runtime.core.ops import FUNCTIONS
+from gradscope.runtime.core.rows.operation import REGISTRY
 from gradscope.runtime.core.tensors.making.factories import zeros_like
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
@@ -59,4 +59,4 @@ def _column(results: Sequence[Any]) -> Any:
 
 
 def _stack(results: Sequence[Any]) -> Any:
-    return FUNCTIONS["stack"](results)
+    return REGISTRY["stack"].road(results)

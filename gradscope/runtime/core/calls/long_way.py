@@ -15,19 +15,18 @@ from weakref import ref
 import numpy as np
 
 from gradscope.runtime.core import probe
-from gradscope.runtime.core.devices import placement
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.dtypes.names import scalar_name
 from gradscope.runtime.core.errors.arguments.blame import blame_the_call
 from gradscope.runtime.core.errors.numpy import invalid_combination, refused
 from gradscope.runtime.core.errors.places import remember_writer
 from gradscope.runtime.core.graph.making import above, finish
-from gradscope.runtime.core.graph.node import NOWHERE, Node, new
+from gradscope.runtime.core.graph.node import NOWHERE, Node, device_of, new
 from gradscope.runtime.core.rows.operation import Operation
 from gradscope.runtime.core.rows.traits import FLOATS, Refused
 from gradscope.runtime.core.state import upward
 from gradscope.runtime.core.state.thread import ThreadState, local
-from gradscope.runtime.core.tensors import wrapping
+from gradscope.runtime.core.tensors import placement
 from gradscope.runtime.core.tensors.saved.saved_variable import (
     save_input,
     save_output,
@@ -36,6 +35,7 @@ from gradscope.runtime.core.tensors.saved.saved_variable import (
     without_saved,
 )
 from gradscope.runtime.core.tensors.tensor.overriding import overrides
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.core.tensors.views.in_place import (
     before_write,
     check_inplace,
@@ -49,13 +49,10 @@ from gradscope.runtime.core.tensors.views.views import (
     edge_of,
     rebase_history,
 )
-from gradscope.runtime.core.tensors.wrapping import wrap, wrap_all
+from gradscope.runtime.core.tensors.wrapping import wrap_all, wrapped_number
 
 FLOAT32 = np.dtype(np.float32)
 FLOAT64 = np.dtype(np.float64)
-Tensor: Any = None
-"""The tensor class, set by tensor.py."""
-
 NUMBERS32: dict[float, Any] = {}
 NUMBERS64: dict[float, Any] = {}
 """Python numbers as arrays: NumPy takes twice as long to compute with the number itself."""
@@ -74,12 +71,9 @@ def number_array(number: float, dtype: Any, known: dict[float, Any]) -> Any:
     return made
 
 
-_scopes: list[dict[str, Any]] = []
-
-
 def scope_of(op: Operation) -> dict[str, Any]:
     """The globals of an operation's roads."""
-    scope = {
+    return {
         "FLOAT32": FLOAT32,
         "FLOAT64": FLOAT64,
         "NOWHERE": NOWHERE,
@@ -123,16 +117,6 @@ def scope_of(op: Operation) -> dict[str, Any]:
         "count_write": count_write,
         "write": write,
     }
-    _scopes.append(scope)
-    return scope
-
-
-def use_tensor_class(cls: Any) -> None:
-    """Tell the roads which class tensors have; called once, when it is defined."""
-    global Tensor  # noqa: PLW0603  (the class cannot be imported here: it is built on operations)
-    Tensor = wrapping.Tensor = cls
-    for scope in _scopes:
-        scope["Tensor"] = cls
 
 
 def connect(node: Node, made: Sequence[Any], without: tuple[int, ...]) -> None:
@@ -173,7 +157,7 @@ def defined_tensors(node: Node, grads: Sequence[Any]) -> Sequence[Any] | None:
     if all(grad is None for grad in grads):
         return None
     return [
-        placement.wrapped_on(np.zeros(shape, dtype), placement.device_of(node))
+        placement.wrapped_on(np.zeros(shape, dtype), device_of(node))
         if grad is None and dtype.kind in "fcV"
         else grad
         for grad, (shape, dtype) in zip(grads, node.input_metadata, strict=True)
@@ -316,15 +300,6 @@ def _wrong_type(op: Operation, p: Any, value: Any) -> Any:
         f"{op.base_name}(): argument '{p.public}' (position {position}) must be Tensor, "
         f"not {type(value).__name__}"
     )
-
-
-def wrapped_number(value: Any) -> Any:
-    """A Python number as a tensor that gives way to any other tensor in promotion."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    made = wrap(np.asarray(value))  # in double precision, whatever it is computed in
-    made.__dict__["wrapped_number"] = value
-    return made
 
 
 def arrays_of(op: Operation, values: Sequence[Any]) -> list[Any]:

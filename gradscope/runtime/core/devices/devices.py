@@ -99,19 +99,19 @@ class _Chosen:
     default = CPU
 
 
-def default() -> device:
+def get_default_device() -> device:
     """Where factories make tensors when they are not told."""
     return device._defaults[-1] if device._defaults else _Chosen.default
 
 
-def set_default(wanted: Any) -> None:
+def set_default_device(wanted: Any) -> None:
     _Chosen.default = CPU if wanted is None else check(wanted)
 
 
 def check(wanted: Any) -> device:
     """The device of this name, as tensors have it: with an index where there are several."""
     if wanted is None:
-        return default()
+        return get_default_device()
     if wanted is CPU:
         return CPU
     found = device(wanted)
@@ -135,3 +135,7 @@ def not_here(wanted: device) -> Exception:
         f"Could not run 'aten::empty.memory_format' with arguments from the '{kind}' backend.\n"
         "gradscope's runtime has the devices cpu, meta and sim:N."
     )
+
+
+def stream_of(where: device) -> streams.Stream:
+    return streams.NOWHERE if where.type == "meta" else streams.of(where.index or 0)

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from gradscope.runtime.core.devices.devices import CPU
+from gradscope.runtime.core.devices.devices import CPU, device
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.errors.engine.leaves import copy_of_node
 from gradscope.runtime.core.state.handles import RemovableHandle
@@ -203,6 +203,12 @@ class OpNode(Node):
 
     def __new__(cls, *_: Any, **__: Any) -> Any:
         raise TypeError(f"cannot create '{cls.__name__}' instances")
+
+
+def device_of(node: Node) -> device | None:
+    """Where a node runs; None for the CPU."""
+    extra = node._extra
+    return None if extra is None else extra.device
 
 
 def operation_name(node: Node) -> str:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.runtime.core.devices.placement import device_of, stream_of
+from gradscope.runtime.core.devices.devices import stream_of
 from gradscope.runtime.core.errors.engine import returned as errors
-from gradscope.runtime.core.graph.node import Node
+from gradscope.runtime.core.graph.node import Node, device_of
 from gradscope.runtime.core.rows.traits import BY_HAND
 from gradscope.runtime.core.state.thread import ThreadState, local
 

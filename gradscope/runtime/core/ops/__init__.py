@@ -15,17 +15,6 @@ from gradscope.runtime.core.errors.missing import make_read_only
 from gradscope.runtime.core.rows.operation import REGISTRY
 from gradscope.runtime.core.rows.traits import F_ONLY, FUNCTION_ONLY, INTERNAL, METHOD_ONLY
 
-_FAMILIES = frozenset(module.name for module in pkgutil.iter_modules(__path__))
-
-
-def __getattr__(name: str) -> Any:
-    if name.startswith("__") or name in _FAMILIES:
-        raise AttributeError(f"module 'torch.ops' has no attribute '{name}'")
-    from gradscope.runtime.core.dispatch.operators.overloads import namespace
-
-    return namespace(name)
-
-
 FUNCTIONS: dict[str, Any] = {}
 """What the runtime's top module offers by name."""
 NN_FUNCTIONS: dict[str, Any] = {}

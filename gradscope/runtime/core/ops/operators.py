@@ -6,7 +6,6 @@ import numpy as np
 
 from gradscope.runtime.core.calls import long_way as call
 from gradscope.runtime.core.calls.declare import like
-from gradscope.runtime.core.dispatch.modes.asking import NotTaken
 from gradscope.runtime.core.ops import METHODS
 from gradscope.runtime.core.ops.pointwise.arithmetic import mul, neg, positive, reciprocal
 from gradscope.runtime.core.ops.pointwise.comparison import (
@@ -27,9 +26,11 @@ from gradscope.runtime.core.ops.pointwise.powers import (
 from gradscope.runtime.core.ops.pointwise.rounding import abs
 from gradscope.runtime.core.ops.products.linalg import mm
 from gradscope.runtime.core.rows.operation import REGISTRY
+from gradscope.runtime.core.state.asking_modes import NotTaken
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors.making.factories import from_numpy
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+from gradscope.runtime.core.tensors.wrapping import wrapped_number
 
 NUMBERS = (bool, int, float, complex, np.number, np.bool_)
 OPERANDS = (Tensor, *NUMBERS)
@@ -122,7 +123,7 @@ def _from_left(function):
     def operate(self, other):
         if not isinstance(other, NUMBERS):
             return NotImplemented
-        return function(call.wrapped_number(other), self)
+        return function(wrapped_number(other), self)
 
     return operate
 

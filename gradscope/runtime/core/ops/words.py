@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime.core.calls.declare import w
-from gradscope.runtime.core.calls.long_way import wrapped_number
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.kernels.running.support import HALVES
 from gradscope.runtime.core.ops import FUNCTIONS, METHODS, NN_FUNCTIONS
 from gradscope.runtime.core.tensors.making import factories
+from gradscope.runtime.core.tensors.wrapping import wrapped_number
 
 ndarray = np.ndarray
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, final
 
-from gradscope.runtime.core.devices import devices
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.kernels.running.spread import set_kernel_threads
 from gradscope.runtime.core.kernels.running.threads import blas_threads, set_blas_threads
@@ -206,15 +205,6 @@ def set_default_tensor_type(t: Any) -> None:
         "torch.set_default_dtype() and torch.set_default_device() as alternatives."
     )
     dtypes.set_default_dtype(kind)
-
-
-def set_default_device(device: Any) -> None:
-    """Let factories make their tensors there; None: on the CPU."""
-    devices.set_default(device)
-
-
-def get_default_device() -> devices.device:
-    return devices.default()
 
 
 def compile(model: Any = None, **_: Any) -> Any:

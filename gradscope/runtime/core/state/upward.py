@@ -29,5 +29,11 @@ offered_to_stranger: Callable[..., Any]
 put_up_gates: Callable[[], None]
 """From then on calls are offered to overriding classes (dispatch/overrides/public.py)."""
 
+view_as: Callable[[Any], Any]
+"""A view made by a class that handles functions (dispatch/overrides/public.py)."""
+
+written: Callable[..., Any]
+"""A result put into what `out=` names (calls/offered/out.py)."""
+
 wrong_call: Callable[[], TypeError | None]
 """What is wrong with the call that led here (errors/arguments/asked.py)."""

@@ -38,3 +38,12 @@ def fresh(array: Any) -> Any:
 def wrap_all(arrays: Sequence[Any]) -> Any:
     """Tensors around several arrays; a None stays None."""
     return tuple(None if array is None else wrap(array) for array in arrays)
+
+
+def wrapped_number(value: Any) -> Any:
+    """A Python number as a tensor that gives way to any other tensor in promotion."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    made = wrap(np.asarray(value))  # in double precision, whatever it is computed in
+    made.__dict__["wrapped_number"] = value
+    return made

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from gradscope.runtime.core.state.default_generator import fork_rng
+from gradscope.runtime.core.tensors.default_generator import fork_rng
 from gradscope.runtime.nn.modules.module import Module
 
 __all__ = ["skip_init"]

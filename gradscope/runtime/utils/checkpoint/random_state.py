@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from gradscope.runtime.core.state.default_generator import fork_rng, get_rng_state, set_rng_state
+from gradscope.runtime.core.tensors.default_generator import fork_rng, get_rng_state, set_rng_state
 
 
 class DefaultDeviceType:

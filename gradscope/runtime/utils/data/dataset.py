@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, Generic, TypeVar
 
-from gradscope.runtime.core.state.default_generator import chosen, default_generator
 from gradscope.runtime.core.state.warned import warn
+from gradscope.runtime.core.tensors.default_generator import chosen, default_generator
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import cycle, islice
 from typing import Any
 
-from gradscope.runtime.core.state.default_generator import Generator
+from gradscope.runtime.core.tensors.default_generator import Generator
 from gradscope.runtime.utils.data.sampler import Sampler
 
 

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from gradscope.runtime.core.dtypes.dtypes import float64
-from gradscope.runtime.core.state.default_generator import Generator, chosen
+from gradscope.runtime.core.tensors.default_generator import Generator, chosen
 from gradscope.runtime.core.tensors.making.factories import as_tensor
 
 T_co = TypeVar("T_co", covariant=True)

@@ -11,10 +11,10 @@ import numpy as np
 
 from gradscope.runtime.core import probe
 from gradscope.runtime.core.devices.devices import CPU
-from gradscope.runtime.core.devices.placement import device_of, wrapped_on
 from gradscope.runtime.core.errors.engine import custom_functions, returned as errors, saved_values
-from gradscope.runtime.core.graph.node import Node
+from gradscope.runtime.core.graph.node import Node, device_of
 from gradscope.runtime.core.state.thread import ThreadState
+from gradscope.runtime.core.tensors.placement import wrapped_on
 from gradscope.runtime.core.tensors.saved.saved_variable import freed, unpack_tensor
 from gradscope.runtime.core.tensors.saved.shown import raw_saved
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor

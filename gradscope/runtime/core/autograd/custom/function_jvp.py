@@ -9,9 +9,9 @@ import numpy as np
 
 from gradscope.runtime.core.autograd.forward.forward_grad import forward_base, fw_grad, set_fw_grad
 from gradscope.runtime.core.autograd.modes.grad_mode import no_grad
-from gradscope.runtime.core.devices.placement import wrapped_on
 from gradscope.runtime.core.errors.engine import jvps as errors
 from gradscope.runtime.core.state.thread import local
+from gradscope.runtime.core.tensors.placement import wrapped_on
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 if TYPE_CHECKING:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradscope.runtime.core.autograd.modes.grad_mode import no_grad
-from gradscope.runtime.core.devices.placement import mark
 from gradscope.runtime.core.errors.engine import custom_functions as errors
 from gradscope.runtime.core.graph.node import Node
 from gradscope.runtime.core.rows.operation import REGISTRY
+from gradscope.runtime.core.state import upward
 from gradscope.runtime.core.state.thread import local
+from gradscope.runtime.core.tensors.placement import mark
 from gradscope.runtime.core.tensors.tensor.autograd_meta import CreationMeta
 from gradscope.runtime.core.tensors.tensor.overriding import overrides
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
@@ -166,10 +167,8 @@ def _views(made: Sequence[Any], given: set[int], dirty: set[int], creation: Crea
 def alias(tensor: Any) -> Any:
     """A view of all of a tensor, made without history."""
     if overrides(type(tensor)) and not local.state.overrides_disabled:
-        from gradscope.runtime.core.dispatch.overrides.public import view_as
-
         with no_grad():
-            return view_as(tensor)
+            return upward.view_as(tensor)
     made = wrap(tensor._array[...])
     state = local.state
     before, state.grad_enabled = state.grad_enabled, False

@@ -12,16 +12,16 @@ import numpy as np
 from gradscope.runtime.core import probe
 from gradscope.runtime.core.autograd.forward.forward_grad import fw_grad, plainly, set_fw_grad
 from gradscope.runtime.core.autograd.hooks.hooks import POST_ACCUMULATE, Hooks, checked
-from gradscope.runtime.core.devices.placement import device_of, mark, wrapped_on
 from gradscope.runtime.core.errors.engine import hooks as errors
 from gradscope.runtime.core.errors.engine.leaves import grad_does_not_fit, leaf_with_history
 from gradscope.runtime.core.errors.numpy import mismatch
 from gradscope.runtime.core.graph.input_buffer import ALONE
 from gradscope.runtime.core.graph.making import remember
-from gradscope.runtime.core.graph.node import LAST, Extra, Node
+from gradscope.runtime.core.graph.node import LAST, Extra, Node, device_of
 from gradscope.runtime.core.state import upward
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors.memory.storage import dense
+from gradscope.runtime.core.tensors.placement import mark, wrapped_on
 from gradscope.runtime.core.tensors.views.in_place import count_write
 
 if TYPE_CHECKING:

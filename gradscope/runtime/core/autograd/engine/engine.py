@@ -14,10 +14,9 @@ from gradscope.runtime.core.autograd.engine.evaluate import evaluate_attentively
 from gradscope.runtime.core.autograd.engine.graph_task import Capture, ExecInfo, GraphTask
 from gradscope.runtime.core.autograd.engine.ready_queue import ReadyQueue
 from gradscope.runtime.core.autograd.modes.anomaly_mode import tell
-from gradscope.runtime.core.devices.placement import device_of
 from gradscope.runtime.core.errors.engine import starting as errors
 from gradscope.runtime.core.graph.making import prepare
-from gradscope.runtime.core.graph.node import Node
+from gradscope.runtime.core.graph.node import Node, device_of
 from gradscope.runtime.core.state.thread import ThreadState, local
 
 MAX_DEPTH = 60

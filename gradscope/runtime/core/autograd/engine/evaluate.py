@@ -19,9 +19,8 @@ from gradscope.runtime.core.autograd.hooks.hooks import (
     run_tensor_hooks,
 )
 from gradscope.runtime.core.autograd.modes.anomaly_mode import check_outputs
-from gradscope.runtime.core.devices.placement import device_of, wrapped_on
 from gradscope.runtime.core.graph.input_buffer import MADE, UNDEFINED, add
-from gradscope.runtime.core.graph.node import Node
+from gradscope.runtime.core.graph.node import Node, device_of
 from gradscope.runtime.core.graph.validate import (
     apply,
     fitted,
@@ -30,6 +29,7 @@ from gradscope.runtime.core.graph.validate import (
     validate_outputs,
 )
 from gradscope.runtime.core.state.thread import local
+from gradscope.runtime.core.tensors.placement import wrapped_on
 
 ndarray = np.ndarray
 

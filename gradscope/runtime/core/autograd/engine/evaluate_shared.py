@@ -14,10 +14,11 @@ from gradscope.runtime.core.autograd.engine.evaluate import (
 )
 from gradscope.runtime.core.autograd.engine.graph_task import GraphTask
 from gradscope.runtime.core.autograd.engine.workers import queue_for
-from gradscope.runtime.core.devices.placement import device_of, place, stream_of
+from gradscope.runtime.core.devices.devices import stream_of
 from gradscope.runtime.core.graph.input_buffer import MADE, UNDEFINED, add
-from gradscope.runtime.core.graph.node import Node
+from gradscope.runtime.core.graph.node import Node, device_of
 from gradscope.runtime.core.graph.validate import validate_outputs
+from gradscope.runtime.core.tensors.placement import place
 
 TOLD_ALREADY = -1
 """Instead of a queue's length: whoever took the node has said so."""

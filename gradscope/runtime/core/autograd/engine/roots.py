@@ -13,15 +13,15 @@ from gradscope.runtime.core.autograd.batched import one_by_one
 from gradscope.runtime.core.autograd.engine.engine import engine
 from gradscope.runtime.core.autograd.engine.graph_task import on_arrays
 from gradscope.runtime.core.autograd.modes.grad_mode import set_grad_enabled
-from gradscope.runtime.core.devices.placement import device_of, mark, wrapped_on
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.errors.engine import starting as errors
 from gradscope.runtime.core.graph.making import prepare
-from gradscope.runtime.core.graph.node import NOWHERE, Node
+from gradscope.runtime.core.graph.node import NOWHERE, Node, device_of
 from gradscope.runtime.core.state import upward
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.state.warned import warn, while_failing
 from gradscope.runtime.core.tensors.making.factories import zeros_like
+from gradscope.runtime.core.tensors.placement import mark, wrapped_on
 from gradscope.runtime.core.tensors.size import Size
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 

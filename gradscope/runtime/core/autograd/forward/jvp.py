@@ -17,11 +17,11 @@ import numpy as np
 
 from gradscope.runtime.core.autograd.forward.forward_grad import fw_grad, plainly, set_fw_grad
 from gradscope.runtime.core.autograd.forward.jvp_rules import Call, fitted, reads_self, rule_of
-from gradscope.runtime.core.devices.placement import on_device
 from gradscope.runtime.core.rows.operation import Operation
 from gradscope.runtime.core.rows.traits import COMPARES
 from gradscope.runtime.core.state import upward
 from gradscope.runtime.core.state.thread import local
+from gradscope.runtime.core.tensors.placement import on_device
 from gradscope.runtime.core.tensors.views.in_place import before_write
 
 

@@ -11,11 +11,9 @@ import numpy as np
 from gradscope.runtime.core.autograd.engine.roots import grad as gradients
 from gradscope.runtime.core.autograd.forward.forward_grad import fw_primal
 from gradscope.runtime.core.autograd.modes.grad_mode import enable_grad
-from gradscope.runtime.core.calls.long_way import wrapped_number
-from gradscope.runtime.core.devices.placement import wrapped_on
 from gradscope.runtime.core.errors.engine import dual_tensors as errors
-from gradscope.runtime.core.ops.losses.reduction import MEAN
 from gradscope.runtime.core.rows.operation import Formula, Operation
+from gradscope.runtime.core.rows.reduction import MEAN
 from gradscope.runtime.core.rows.traits import (
     BY_HAND,
     ELEMENTWISE,
@@ -29,6 +27,8 @@ from gradscope.runtime.core.rows.traits import (
     Trait,
 )
 from gradscope.runtime.core.state.thread import local
+from gradscope.runtime.core.tensors.placement import wrapped_on
+from gradscope.runtime.core.tensors.wrapping import wrapped_number
 
 Rule = Callable[["Call"], Any]
 

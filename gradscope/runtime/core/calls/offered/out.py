@@ -13,6 +13,7 @@ from gradscope.runtime.core.dtypes.names import c_name
 from gradscope.runtime.core.errors.engine.dual_tensors import out_with_tangent
 from gradscope.runtime.core.errors.engine.in_place import write_to_expanded
 from gradscope.runtime.core.errors.engine.leaves import out_of_dtype, out_with_grad
+from gradscope.runtime.core.state import upward
 from gradscope.runtime.core.state.warned import warn
 from gradscope.runtime.core.tensors.memory import overlap
 from gradscope.runtime.core.tensors.views.in_place import count_told_write
@@ -86,3 +87,6 @@ def _resize(out: Any, array: Any) -> None:
         )
     out._array = array.astype(out._array.dtype)
     out._storage = None
+
+
+upward.written = written

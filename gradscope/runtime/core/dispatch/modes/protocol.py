@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime.core.calls.long_way import arrays_of, tensors_of
-from gradscope.runtime.core.devices import placement
-from gradscope.runtime.core.dispatch.modes.asking import asked
 from gradscope.runtime.core.dispatch.modes.aten import BY_NAME, OpOverload, aten
 from gradscope.runtime.core.dtypes.dtypes import dtype, from_numpy
 from gradscope.runtime.core.rows.operation import Operation
 from gradscope.runtime.core.rows.traits import COMPARES
 from gradscope.runtime.core.state import upward
+from gradscope.runtime.core.state.asking_modes import asked
 from gradscope.runtime.core.state.thread import ThreadState, local
+from gradscope.runtime.core.tensors import placement
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.core.tensors.views.views import share
 from gradscope.runtime.core.tensors.wrapping import wrap

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from gradscope.runtime.core.dispatch.modes.asking import asked
 from gradscope.runtime.core.dispatch.operators.keys import (
     AUTOGRAD_KEYS,
     DispatchKey,
@@ -16,6 +15,7 @@ from gradscope.runtime.core.dispatch.operators.keys import (
 )
 from gradscope.runtime.core.dispatch.operators.operator import FALLTHROUGH, Operator
 from gradscope.runtime.core.dispatch.operators.schema import bind
+from gradscope.runtime.core.state.asking_modes import asked
 from gradscope.runtime.core.state.thread import ThreadState, local
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.core.tensors.views.inference import is_inference

@@ -5,12 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from gradscope.runtime import library
 from gradscope.runtime.core.dispatch.modes.aten import aten
 from gradscope.runtime.core.dispatch.operators import custom_op, rows
 from gradscope.runtime.core.dispatch.operators.keys import ALIASES, ORDERED, DispatchKey
 from gradscope.runtime.core.dispatch.operators.operator import Operator, fallbacks
 from gradscope.runtime.core.dispatch.operators.overloads import offer, withdraw
+
+DEFINED: dict[str, str] = {"aten": "built in"}
+"""The namespaces that have their one library of kind DEF, and where it was made."""
+
+LIBRARIES: dict[str, Any] = {}
+"""What `torch.library.define` and its kin register with, by namespace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +42,8 @@ def kept() -> Registered:
         dict(rows._operators),
         dict(fallbacks),
         dict(custom_op._definitions),
-        dict(library._defined),
-        dict(library._kept),
+        dict(DEFINED),
+        dict(LIBRARIES),
         [key.name for key in DispatchKey.order],
         list(DispatchKey.named),
     )
@@ -58,8 +63,8 @@ def put_back(before: Registered | None) -> None:
         (rows._operators, before.rows),
         (fallbacks, before.fallbacks),
         (custom_op._definitions, before.definitions),
-        (library._defined, before.namespaces),
-        (library._kept, before.libraries),
+        (DEFINED, before.namespaces),
+        (LIBRARIES, before.libraries),
     ):
         now.clear()
         now.update(then)  # type: ignore[arg-type]  # each is what was taken from it

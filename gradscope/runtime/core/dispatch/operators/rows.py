@@ -160,8 +160,8 @@ def is_lowered(op: Operation, values: Sequence[Any], state: ThreadState) -> bool
 
 def run_lowered(op: Operation, values: Sequence[Any], state: ThreadState) -> Any:
     """Run that kernel, below autograd."""
-    from gradscope.runtime.core.dispatch.modes.asking import below
     from gradscope.runtime.core.dispatch.modes.protocol import presented
+    from gradscope.runtime.core.state.asking_modes import below
 
     keys = keys_of_call(values, state)
     kernel = lowered(op, keys)

@@ -247,3 +247,4 @@ def _others() -> Iterator[Public]:
 
 upward.offered_to_stranger = offered
 upward.put_up_gates = put_up_gates
+upward.view_as = view_as

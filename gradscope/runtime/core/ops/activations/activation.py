@@ -23,10 +23,10 @@ from gradscope.runtime.core.calls.declare import (
     tensors,
     w,
 )
-from gradscope.runtime.core.calls.dims import wrapped
 from gradscope.runtime.core.kernels.arrays import plain
 from gradscope.runtime.core.kernels.running.support import HALVES
 from gradscope.runtime.core.ops.words import MINUS_TWO, ONE, function_alias, zeros_like
+from gradscope.runtime.core.tensors.dims import wrapped
 
 
 def _floats_only(name):

@@ -13,12 +13,12 @@ from gradscope.runtime.core.calls.declare import (
     tensors,
     w,
 )
-from gradscope.runtime.core.devices.placement import wrapped_on
 from gradscope.runtime.core.ops import FUNCTIONS, NN_FUNCTIONS, nn_function
 from gradscope.runtime.core.ops.words import zeros_like
-from gradscope.runtime.core.state.default_generator import chosen
 from gradscope.runtime.core.state.warned import warn
+from gradscope.runtime.core.tensors.default_generator import chosen
 from gradscope.runtime.core.tensors.making import factories
+from gradscope.runtime.core.tensors.placement import wrapped_on
 
 LOWER, UPPER = 0.125, 0.3333333333333333
 NARROW = 1e-6

@@ -16,13 +16,13 @@ from gradscope.runtime.core.calls.declare import (
     tensors,
     w,
 )
-from gradscope.runtime.core.calls.dims import text, wrapped
-from gradscope.runtime.core.devices.placement import wrapped_on
 from gradscope.runtime.core.dtypes.names import scalar_name
 from gradscope.runtime.core.kernels.arrays import plain
 from gradscope.runtime.core.ops import both
 from gradscope.runtime.core.ops.shape.broadcasting import broadcast_shape
 from gradscope.runtime.core.ops.words import on_arrays
+from gradscope.runtime.core.tensors.dims import text, wrapped
+from gradscope.runtime.core.tensors.placement import wrapped_on
 from gradscope.runtime.core.tensors.wrapping import wrap
 
 

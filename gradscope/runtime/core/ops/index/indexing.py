@@ -15,7 +15,6 @@ from gradscope.runtime.core.calls.declare import (
     op,
     w,
 )
-from gradscope.runtime.core.calls.dims import text
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.dtypes.names import scalar_name
 from gradscope.runtime.core.kernels.arrays import plain
@@ -23,6 +22,7 @@ from gradscope.runtime.core.kernels.running.support import HALVES
 from gradscope.runtime.core.ops import both, method
 from gradscope.runtime.core.ops.shape.slicing import FULL
 from gradscope.runtime.core.ops.words import on_arrays
+from gradscope.runtime.core.tensors.dims import text
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 

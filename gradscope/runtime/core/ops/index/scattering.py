@@ -17,12 +17,12 @@ from gradscope.runtime.core.calls.declare import (
     tensors,
     w,
 )
-from gradscope.runtime.core.calls.dims import text, wrapped
 from gradscope.runtime.core.dtypes.names import scalar_name
 from gradscope.runtime.core.kernels.arrays import plain
 from gradscope.runtime.core.ops import both, method
 from gradscope.runtime.core.ops.index.gathering import bounded, reach
 from gradscope.runtime.core.ops.words import no_derivative
+from gradscope.runtime.core.tensors.dims import text, wrapped
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 

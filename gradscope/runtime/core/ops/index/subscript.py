@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.runtime.core.calls.dims import wrapped
 from gradscope.runtime.core.dtypes.names import tp_name
 from gradscope.runtime.core.ops import METHODS
 from gradscope.runtime.core.ops.index.indexing import index_put_, indexed
@@ -16,6 +15,7 @@ from gradscope.runtime.core.ops.shape.aliasing import alias
 from gradscope.runtime.core.ops.shape.broadcasting import expand__default
 from gradscope.runtime.core.ops.shape.shape import unsqueeze
 from gradscope.runtime.core.ops.shape.slicing import select, slice__default
+from gradscope.runtime.core.tensors.dims import wrapped
 from gradscope.runtime.core.tensors.making.factories import array_of
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.core.tensors.wrapping import wrap

@@ -16,14 +16,14 @@ from gradscope.runtime.core.calls.declare import (
     op,
     overload,
 )
-from gradscope.runtime.core.calls.dims import text
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.dtypes.names import tp_name
-from gradscope.runtime.core.dtypes.reals import fitting
 from gradscope.runtime.core.errors.dtypes import overflow
 from gradscope.runtime.core.ops import METHODS, function, method
 from gradscope.runtime.core.ops.shape.broadcasting import disagreement
 from gradscope.runtime.core.ops.words import on_arrays, zeros_like
+from gradscope.runtime.core.tensors.dims import text
+from gradscope.runtime.core.tensors.making.reals import fitting
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.core.tensors.wrapping import wrap
 

@@ -16,7 +16,6 @@ from gradscope.runtime.core.calls.declare import (
     tensors,
     w,
 )
-from gradscope.runtime.core.devices.placement import wrapped_on
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.dtypes.names import c_name
 from gradscope.runtime.core.kernels.layers import attention as kernels
@@ -28,6 +27,7 @@ from gradscope.runtime.core.ops.products.matmul import matmul
 from gradscope.runtime.core.ops.shape.copies import repeat_interleave
 from gradscope.runtime.core.ops.words import Scalar
 from gradscope.runtime.core.state.settings import attention_allows
+from gradscope.runtime.core.tensors.placement import wrapped_on
 
 HALVES = (dtypes.float16, dtypes.bfloat16)
 

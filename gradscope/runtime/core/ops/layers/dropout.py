@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from gradscope.runtime.core.devices.placement import wrapped_on
 from gradscope.runtime.core.ops import FUNCTIONS, nn_function
 from gradscope.runtime.core.ops.random.random import as_it_lies, empty_as
-from gradscope.runtime.core.state.default_generator import chosen
 from gradscope.runtime.core.state.warned import warn
+from gradscope.runtime.core.tensors.default_generator import chosen
+from gradscope.runtime.core.tensors.placement import wrapped_on
 from gradscope.runtime.core.tensors.views.in_place import count_told_write
 
 ALPHA = 1.7580993408473766

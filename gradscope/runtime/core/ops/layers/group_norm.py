@@ -11,7 +11,6 @@ from gradscope.runtime.core.calls.declare import (
     outputs,
     refuses,
 )
-from gradscope.runtime.core.calls.dims import text
 from gradscope.runtime.core.kernels.layers import norms
 from gradscope.runtime.core.ops import FUNCTIONS, nn_function
 from gradscope.runtime.core.ops.layers.batch_norm import several_values
@@ -27,6 +26,7 @@ from gradscope.runtime.core.ops.layers.standard import (
     wide,
 )
 from gradscope.runtime.core.ops.words import on_arrays
+from gradscope.runtime.core.tensors.dims import text
 
 
 def _group_norm(input, weight, bias, N, C, HxW, group, eps):

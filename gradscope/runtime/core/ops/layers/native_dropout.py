@@ -14,7 +14,7 @@ from gradscope.runtime.core.calls.declare import (
     w,
 )
 from gradscope.runtime.core.ops.words import is_whole, on_arrays
-from gradscope.runtime.core.state.default_generator import chosen
+from gradscope.runtime.core.tensors.default_generator import chosen
 
 
 def _dropped(input, p, train):

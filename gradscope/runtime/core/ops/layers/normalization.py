@@ -16,7 +16,6 @@ from gradscope.runtime.core.calls.declare import (
     refuses,
     w,
 )
-from gradscope.runtime.core.calls.dims import text
 from gradscope.runtime.core.dtypes import dtypes, memory_formats as formats
 from gradscope.runtime.core.dtypes.limits import finfo
 from gradscope.runtime.core.errors.dtypes import unknown_dtype
@@ -33,6 +32,7 @@ from gradscope.runtime.core.ops.layers.standard import (
 )
 from gradscope.runtime.core.ops.shape.padding import pad
 from gradscope.runtime.core.ops.words import Scalar
+from gradscope.runtime.core.tensors.dims import text
 
 
 def _layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):

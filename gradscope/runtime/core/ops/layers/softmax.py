@@ -16,12 +16,12 @@ from gradscope.runtime.core.calls.declare import (
     refuses,
     w,
 )
-from gradscope.runtime.core.calls.dims import wrapped
 from gradscope.runtime.core.kernels.layers import rows
 from gradscope.runtime.core.kernels.running.support import HALVES
 from gradscope.runtime.core.ops import both, nn_function
 from gradscope.runtime.core.ops.words import ONES, function_alias, nn_alias
 from gradscope.runtime.core.state.warned import warn
+from gradscope.runtime.core.tensors.dims import wrapped
 
 max_reduce: Any = np.maximum.reduce
 add_reduce: Any = np.add.reduce

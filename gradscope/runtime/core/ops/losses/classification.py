@@ -20,8 +20,8 @@ from gradscope.runtime.core.dtypes.names import scalar_name
 from gradscope.runtime.core.errors.dtypes import other_dtype
 from gradscope.runtime.core.kernels.layers import losses
 from gradscope.runtime.core.ops.losses.losses import share
-from gradscope.runtime.core.ops.losses.reduction import MEAN, NAMES, reduced
 from gradscope.runtime.core.ops.words import Scalar, beside, on_arrays, zeros_like
+from gradscope.runtime.core.rows.reduction import MEAN, NAMES, reduced
 
 LOSS = outputs("output", "total_weight", without=("total_weight",))
 

@@ -10,9 +10,9 @@ from gradscope.runtime.core.ops.losses.classification import (
     nll_loss2d_forward,
     nll_loss_forward,
 )
-from gradscope.runtime.core.ops.losses.reduction import MEAN, NONE, reduced_tensor, reduction_number
 from gradscope.runtime.core.ops.pointwise.arithmetic import add__Scalar, div__Scalar, mul__Scalar
 from gradscope.runtime.core.ops.pointwise.special import xlogy__Tensor
+from gradscope.runtime.core.rows.reduction import MEAN, NONE, reduced_tensor, reduction_number
 from gradscope.runtime.core.state.warned import warn
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
@@ -194,10 +194,10 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     if not input.is_floating_point():
         kind = "Complex" if input.is_complex() else "Integral"
         raise RuntimeError(f"kl_div: {kind} inputs not supported.")
-    kind = reduction_number("sum" if batch else reduction, size_average, reduce)
+    number = reduction_number("sum" if batch else reduction, size_average, reduce)
     if log_target:
         losses = target.exp() * (target - input)
     else:
         losses = xlogy__Tensor(target, target) - target * input
-    made = reduced_tensor(losses, kind)
+    made = reduced_tensor(losses, number)
     return made / input.shape[0] if batch and input.dim() else made

@@ -17,13 +17,8 @@ from gradscope.runtime.core.calls.declare import (
     w,
 )
 from gradscope.runtime.core.ops import FUNCTIONS, nn_function
-from gradscope.runtime.core.ops.losses.reduction import (
-    MEAN,
-    reduced,
-    reduced_tensor,
-    reduction_number,
-)
 from gradscope.runtime.core.ops.words import zeros_like
+from gradscope.runtime.core.rows.reduction import MEAN, reduced, reduced_tensor, reduction_number
 from gradscope.runtime.core.state.warned import warn
 
 

@@ -17,13 +17,11 @@ from gradscope.runtime.core.calls.declare import (
     tensors,
     w,
 )
-from gradscope.runtime.core.calls.long_way import wrapped_number
 from gradscope.runtime.core.errors.dtypes import other_dtype
 from gradscope.runtime.core.errors.numpy import mismatch
 from gradscope.runtime.core.ops import function, nn_function
 from gradscope.runtime.core.ops.activations.functional import logsigmoid
 from gradscope.runtime.core.ops.losses.losses import share
-from gradscope.runtime.core.ops.losses.reduction import reduced, reduced_tensor, reduction_number
 from gradscope.runtime.core.ops.pointwise.arithmetic import (
     add__Scalar,
     mul__Scalar,
@@ -34,6 +32,8 @@ from gradscope.runtime.core.ops.pointwise.choice import clamp_min__default, wher
 from gradscope.runtime.core.ops.reduce.norms import linalg_vector_norm, norm_kernel, norm_slope
 from gradscope.runtime.core.ops.reduce.sums import sum__dim
 from gradscope.runtime.core.ops.words import nn_alias, zeros_like
+from gradscope.runtime.core.rows.reduction import reduced, reduced_tensor, reduction_number
+from gradscope.runtime.core.tensors.wrapping import wrapped_number
 
 norm__ScalarOpt_dim = op(
     "NormBackward1",

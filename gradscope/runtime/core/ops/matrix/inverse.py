@@ -6,7 +6,6 @@ import numpy as np
 
 from gradscope.runtime.core.calls import return_types
 from gradscope.runtime.core.calls.declare import BY_HAND, INTERNAL, family, jvp, op, outputs
-from gradscope.runtime.core.calls.dims import wrapped
 from gradscope.runtime.core.calls.offered.out import written
 from gradscope.runtime.core.kernels.linalg import linalg as kernels
 from gradscope.runtime.core.ops import FUNCTIONS, METHODS, both
@@ -17,6 +16,7 @@ from gradscope.runtime.core.ops.matrix.matrices import (
     mH,
     raise_for,
 )
+from gradscope.runtime.core.tensors.dims import wrapped
 from gradscope.runtime.core.tensors.making import factories
 
 

@@ -16,7 +16,6 @@ from gradscope.runtime.core.calls.declare import (
     tensors,
     w,
 )
-from gradscope.runtime.core.calls.dims import text
 from gradscope.runtime.core.calls.offered.out import written
 from gradscope.runtime.core.kernels.linalg import linalg as kernels
 from gradscope.runtime.core.ops import FUNCTIONS, both, function
@@ -34,6 +33,7 @@ from gradscope.runtime.core.ops.matrix.solving import lu_solved
 from gradscope.runtime.core.ops.shape.broadcasting import broadcast_shape
 from gradscope.runtime.core.ops.shape.joining import cat
 from gradscope.runtime.core.ops.words import on_arrays
+from gradscope.runtime.core.tensors.dims import text
 
 
 def _needs_dims(name, matrix):

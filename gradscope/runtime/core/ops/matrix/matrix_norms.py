@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from gradscope.runtime.core.calls.dims import text, wrapped
 from gradscope.runtime.core.ops import FUNCTIONS
 from gradscope.runtime.core.ops.matrix.decompositions import svdvals
 from gradscope.runtime.core.ops.matrix.eigenvalues import eigvalsh
@@ -19,6 +18,7 @@ from gradscope.runtime.core.ops.matrix.matrices import (
 )
 from gradscope.runtime.core.ops.reduce.extremes import amax, amin
 from gradscope.runtime.core.ops.reduce.norms import check_dtype, vector_norm
+from gradscope.runtime.core.tensors.dims import text, wrapped
 
 
 def _shown(number):

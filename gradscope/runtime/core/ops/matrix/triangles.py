@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from gradscope.runtime.core.calls.declare import LINEAR, Memory, family, inplace, op, w
-from gradscope.runtime.core.calls.dims import wrapped
 from gradscope.runtime.core.devices import devices
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.ops import both, function
 from gradscope.runtime.core.ops.shape.slicing import diagonal_copy
+from gradscope.runtime.core.tensors.dims import wrapped
 from gradscope.runtime.core.tensors.making.factories import made
 
 

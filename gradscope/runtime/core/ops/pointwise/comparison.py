@@ -14,10 +14,10 @@ from gradscope.runtime.core.calls.declare import (
     refuses,
     tensors,
 )
-from gradscope.runtime.core.devices.placement import read, wrapped_on
 from gradscope.runtime.core.dtypes.names import scalar_name
 from gradscope.runtime.core.ops import both, function
 from gradscope.runtime.core.ops.words import alias
+from gradscope.runtime.core.tensors.placement import read, wrapped_on
 
 
 def _ordered(name, ufunc):

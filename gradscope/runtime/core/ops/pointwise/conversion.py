@@ -6,14 +6,15 @@ from typing import Any
 
 from gradscope.runtime.core.autograd.forward.forward_grad import fw_grad
 from gradscope.runtime.core.calls.declare import BY_HAND, INTERNAL, LINEAR, family, op
-from gradscope.runtime.core.calls.dims import sizes
 from gradscope.runtime.core.devices import devices
-from gradscope.runtime.core.devices.placement import place, read, stream_of
+from gradscope.runtime.core.devices.devices import stream_of
 from gradscope.runtime.core.dtypes import dtypes, memory_formats as formats
-from gradscope.runtime.core.dtypes.reals import fitting
 from gradscope.runtime.core.ops import METHODS, method
+from gradscope.runtime.core.tensors.dims import sizes
 from gradscope.runtime.core.tensors.making import factories, more_factories as creation
 from gradscope.runtime.core.tensors.making.legacy import legacy_new
+from gradscope.runtime.core.tensors.making.reals import fitting
+from gradscope.runtime.core.tensors.placement import place, read
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 

@@ -21,7 +21,6 @@ from gradscope.runtime.core.calls.declare import (
     refuses,
     w,
 )
-from gradscope.runtime.core.calls.long_way import wrapped_number
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.errors.dtypes import unknown_dtype
 from gradscope.runtime.core.errors.numpy import invalid_combination
@@ -41,6 +40,7 @@ from gradscope.runtime.core.ops.words import (
     on_arrays,
     without,
 )
+from gradscope.runtime.core.tensors.wrapping import wrapped_number
 
 APART = (METHOD_ONLY, FUNCTION_ONLY)
 """Neither a method nor in the top module: it lives in `torch.special`."""

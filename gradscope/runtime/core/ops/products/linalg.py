@@ -20,7 +20,6 @@ from gradscope.runtime.core.calls.declare import (
     op,
     w,
 )
-from gradscope.runtime.core.calls.dims import text
 from gradscope.runtime.core.dtypes.names import c_name, scalar_name
 from gradscope.runtime.core.errors.dtypes import (
     other_dtype,
@@ -32,6 +31,7 @@ from gradscope.runtime.core.kernels.running.support import HALVES
 from gradscope.runtime.core.ops import both
 from gradscope.runtime.core.ops.shape.broadcasting import not_expandable
 from gradscope.runtime.core.ops.words import total
+from gradscope.runtime.core.tensors.dims import text
 
 FLOAT32 = np.dtype(np.float32)
 

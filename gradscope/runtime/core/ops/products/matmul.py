@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from math import prod
 
-from gradscope.runtime.core.calls.dims import text, wrapped
 from gradscope.runtime.core.calls.offered.out import written
 from gradscope.runtime.core.dtypes.names import tp_name
 from gradscope.runtime.core.ops import METHODS, both, function, nn_function
@@ -13,6 +12,7 @@ from gradscope.runtime.core.ops.shape.axes import t, transpose
 from gradscope.runtime.core.ops.shape.broadcasting import broadcast_shape
 from gradscope.runtime.core.ops.shape.reshaping import squeeze_
 from gradscope.runtime.core.ops.shape.shape import _unsafe_view as unsafe_view, reshape
+from gradscope.runtime.core.tensors.dims import text, wrapped
 from gradscope.runtime.core.tensors.memory.storage import elements
 
 

@@ -16,7 +16,6 @@ from gradscope.runtime.core.calls.declare import (
     op,
     w,
 )
-from gradscope.runtime.core.calls.dims import text, wrapped
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.dtypes.names import c_name, scalar_name
 from gradscope.runtime.core.errors.dtypes import other_dtype
@@ -30,6 +29,7 @@ from gradscope.runtime.core.ops.shape.broadcasting import broadcast_shape, not_e
 from gradscope.runtime.core.ops.shape.shape import _unsafe_view as unsafe_view
 from gradscope.runtime.core.ops.words import on_arrays, total
 from gradscope.runtime.core.state.warned import warn
+from gradscope.runtime.core.tensors.dims import text, wrapped
 from gradscope.runtime.core.tensors.making import factories
 
 # -- cross ---------------------------------------------------------------------------------------

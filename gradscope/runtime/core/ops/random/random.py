@@ -7,7 +7,6 @@ from operator import index as whole
 import numpy as np
 
 from gradscope.runtime.core.calls.declare import ELEMENTWISE, INTERNAL, family, inplace, op
-from gradscope.runtime.core.calls.dims import sizes
 from gradscope.runtime.core.calls.offered.out import written
 from gradscope.runtime.core.devices import devices
 from gradscope.runtime.core.dtypes import dtypes
@@ -17,7 +16,8 @@ from gradscope.runtime.core.errors.arguments.judged import judged
 from gradscope.runtime.core.errors.numpy import invalid_combination
 from gradscope.runtime.core.ops import METHODS, both, function
 from gradscope.runtime.core.ops.words import zeros_like
-from gradscope.runtime.core.state.default_generator import chosen
+from gradscope.runtime.core.tensors.default_generator import chosen
+from gradscope.runtime.core.tensors.dims import sizes
 from gradscope.runtime.core.tensors.making.factories import dtype_named, made
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 

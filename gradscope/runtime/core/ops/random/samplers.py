@@ -20,7 +20,7 @@ from gradscope.runtime.core.kernels.running.support import HALVES
 from gradscope.runtime.core.ops import METHODS
 from gradscope.runtime.core.ops.random.random import NOTHING, as_it_lies
 from gradscope.runtime.core.ops.words import zeros_like
-from gradscope.runtime.core.state.default_generator import chosen
+from gradscope.runtime.core.tensors.default_generator import chosen
 
 
 def _least(array):

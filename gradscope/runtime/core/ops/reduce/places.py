@@ -8,14 +8,14 @@ import numpy as np
 
 from gradscope.runtime.core.calls import return_types
 from gradscope.runtime.core.calls.declare import INTERNAL, UNKNOWN, family, op, outputs, tensors
-from gradscope.runtime.core.calls.dims import text
-from gradscope.runtime.core.calls.long_way import wrapped_number
-from gradscope.runtime.core.devices.placement import wrapped_on
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.errors.dtypes import unknown_dtype
 from gradscope.runtime.core.kernels.running.support import BFLOAT16
 from gradscope.runtime.core.ops import both, function
 from gradscope.runtime.core.ops.words import is_number, no_derivative
+from gradscope.runtime.core.tensors.dims import text
+from gradscope.runtime.core.tensors.placement import wrapped_on
+from gradscope.runtime.core.tensors.wrapping import wrapped_number
 
 
 def _wide(array):

@@ -19,7 +19,6 @@ from gradscope.runtime.core.calls.declare import (
     refuses,
     w,
 )
-from gradscope.runtime.core.calls.dims import wrapped
 from gradscope.runtime.core.dtypes.dtypes import from_numpy
 from gradscope.runtime.core.dtypes.limits import finfo
 from gradscope.runtime.core.kernels.arrays import plain
@@ -28,6 +27,7 @@ from gradscope.runtime.core.ops import both, method
 from gradscope.runtime.core.ops.reduce.sorting import IN_PLACES
 from gradscope.runtime.core.ops.reduce.sums import unreduced
 from gradscope.runtime.core.ops.words import on_arrays, zeros_like
+from gradscope.runtime.core.tensors.dims import wrapped
 from gradscope.runtime.core.tensors.making.factories import dtype_named
 
 

@@ -16,10 +16,10 @@ from gradscope.runtime.core.calls.declare import (
     tensors,
     w,
 )
-from gradscope.runtime.core.calls.dims import wrapped
-from gradscope.runtime.core.devices.placement import read, wrapped_on
 from gradscope.runtime.core.kernels.running.support import BFLOAT16
 from gradscope.runtime.core.ops import METHODS, both, function
+from gradscope.runtime.core.tensors.dims import wrapped
+from gradscope.runtime.core.tensors.placement import read, wrapped_on
 
 
 def order(array, dim, descending):

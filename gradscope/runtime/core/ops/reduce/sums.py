@@ -19,7 +19,6 @@ from gradscope.runtime.core.calls.declare import (
     refuses,
     w,
 )
-from gradscope.runtime.core.calls.dims import wrapped_all
 from gradscope.runtime.core.calls.offered.out import written
 from gradscope.runtime.core.dtypes.names import scalar_name
 from gradscope.runtime.core.kernels.arrays import plain
@@ -36,6 +35,7 @@ from gradscope.runtime.core.ops.words import (
     on_arrays,
     without,
 )
+from gradscope.runtime.core.tensors.dims import wrapped_all
 from gradscope.runtime.core.tensors.making.factories import dtype_named
 
 add_reduce: Any = np.add.reduce

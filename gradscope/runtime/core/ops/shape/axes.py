@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from gradscope.runtime.core.calls.declare import METHOD_ONLY, family, view as view_op, w
-from gradscope.runtime.core.calls.dims import sizes, text, wrapped
 from gradscope.runtime.core.ops import METHODS, both, function
 from gradscope.runtime.core.ops.shape.aliasing import alias
 from gradscope.runtime.core.state.warned import warn
+from gradscope.runtime.core.tensors.dims import sizes, text, wrapped
 
 
 def _permute(self, dims):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from gradscope.runtime.core.calls.declare import METHOD_ONLY, family, view
-from gradscope.runtime.core.calls.dims import sizes, text
 from gradscope.runtime.core.dtypes.names import error_name
 from gradscope.runtime.core.ops import both, function, method
+from gradscope.runtime.core.tensors.dims import sizes, text
 from gradscope.runtime.core.tensors.size import Size
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from gradscope.runtime.core.calls.declare import LINEAR, METHOD_ONLY, family, op, w
-from gradscope.runtime.core.calls.dims import sizes, wrapped, wrapped_all
-from gradscope.runtime.core.devices.placement import wrapped_on
 from gradscope.runtime.core.dtypes import memory_formats as formats
 from gradscope.runtime.core.errors.dtypes import unknown_dtype
 from gradscope.runtime.core.ops import METHODS, both, function, method
 from gradscope.runtime.core.ops.index.gathering import zeros_of
+from gradscope.runtime.core.tensors.dims import sizes, wrapped, wrapped_all
+from gradscope.runtime.core.tensors.placement import wrapped_on
 
 
 def _clone(self, *, memory_format=None):

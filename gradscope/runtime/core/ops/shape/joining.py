@@ -17,9 +17,7 @@ from gradscope.runtime.core.calls.declare import (
     sequence,
     w,
 )
-from gradscope.runtime.core.calls.dims import text, wrapped
 from gradscope.runtime.core.calls.offered.out import written
-from gradscope.runtime.core.devices.placement import wrapped_on
 from gradscope.runtime.core.dtypes.memory_formats import (
     channels_last,
     channels_last_3d,
@@ -32,6 +30,8 @@ from gradscope.runtime.core.ops.shape.shape import atleast_1d, atleast_2d, atlea
 from gradscope.runtime.core.ops.shape.slicing import FULL
 from gradscope.runtime.core.ops.words import on_arrays
 from gradscope.runtime.core.state.warned import warn_once
+from gradscope.runtime.core.tensors.dims import text, wrapped
+from gradscope.runtime.core.tensors.placement import wrapped_on
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 

@@ -13,7 +13,6 @@ import numpy as np
 from gradscope.runtime.core import probe
 from gradscope.runtime.core.autograd.forward.forward_grad import fw_grad
 from gradscope.runtime.core.calls.declare import METHOD_ONLY, family, op
-from gradscope.runtime.core.calls.dims import sizes
 from gradscope.runtime.core.dtypes.names import c_name
 from gradscope.runtime.core.errors.engine.dual_tensors import not_implemented
 from gradscope.runtime.core.errors.engine.in_place import resize_with_grad, set_without_derivative
@@ -21,6 +20,7 @@ from gradscope.runtime.core.graph.making import prepare
 from gradscope.runtime.core.graph.node import NOWHERE, Node, new
 from gradscope.runtime.core.ops import method
 from gradscope.runtime.core.state.thread import local
+from gradscope.runtime.core.tensors.dims import sizes
 from gradscope.runtime.core.tensors.memory.storage import Storage, strided
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.core.tensors.views.in_place import ANYWHERE, check_inplace, count_write

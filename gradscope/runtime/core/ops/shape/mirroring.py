@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from gradscope.runtime.core.calls.declare import INTERNAL, LINEAR, family, op, w
-from gradscope.runtime.core.calls.dims import text
 from gradscope.runtime.core.errors.dtypes import unknown_dtype
 from gradscope.runtime.core.kernels.windows import resample, taps
 from gradscope.runtime.core.ops.index.gathering import zeros_of
 from gradscope.runtime.core.ops.windows.pool_arguments import ints
+from gradscope.runtime.core.tensors.dims import text
 
 TABLES = {"reflection": taps.mirrored, "replication": taps.repeated}
 TOO_SMALL = {

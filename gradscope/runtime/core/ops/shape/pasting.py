@@ -16,8 +16,6 @@ from gradscope.runtime.core.calls.declare import (
     tensors,
     w,
 )
-from gradscope.runtime.core.calls.dims import text, wrapped
-from gradscope.runtime.core.devices.placement import wrapped_on
 from gradscope.runtime.core.dtypes.names import scalar_name
 from gradscope.runtime.core.kernels.arrays import plain
 from gradscope.runtime.core.kernels.running.support import HALVES
@@ -31,7 +29,9 @@ from gradscope.runtime.core.ops.shape.slicing import (
     slice__default as slice_of,
 )
 from gradscope.runtime.core.ops.words import beside
+from gradscope.runtime.core.tensors.dims import text, wrapped
 from gradscope.runtime.core.tensors.memory.storage import elements
+from gradscope.runtime.core.tensors.placement import wrapped_on
 
 
 def _pasted(view, name):

@@ -15,9 +15,9 @@ from gradscope.runtime.core.calls.declare import (
     view as view_op,
     w,
 )
-from gradscope.runtime.core.calls.dims import sizes, text, wrapped, wrapped_all
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.ops import both, function, method
+from gradscope.runtime.core.tensors.dims import sizes, text, wrapped, wrapped_all
 from gradscope.runtime.core.tensors.memory.storage import elements
 from gradscope.runtime.core.tensors.views.views import share
 from gradscope.runtime.core.tensors.wrapping import wrap

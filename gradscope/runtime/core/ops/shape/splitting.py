@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from gradscope.runtime.core.calls.declare import LINEAR, family, op, outputs, view, w
-from gradscope.runtime.core.calls.dims import text, wrapped
 from gradscope.runtime.core.errors.numpy import invalid_combination
 from gradscope.runtime.core.ops import METHODS, both
 from gradscope.runtime.core.ops.shape.slicing import FULL, slice__default
 from gradscope.runtime.core.state.thread import local
+from gradscope.runtime.core.tensors.dims import text, wrapped
 from gradscope.runtime.core.tensors.memory.storage import VersionCounter
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.core.tensors.views.inference import is_inference

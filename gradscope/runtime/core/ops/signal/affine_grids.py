@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from gradscope.runtime.core.calls.declare import FUNCTION_ONLY, LINEAR, family, op
-from gradscope.runtime.core.devices.placement import wrapped_on
 from gradscope.runtime.core.errors.dtypes import unknown_dtype
 from gradscope.runtime.core.kernels.running.support import HALVES
 from gradscope.runtime.core.ops import nn_function
@@ -13,6 +12,7 @@ from gradscope.runtime.core.ops.signal.grid_sampling import grid_sampler
 from gradscope.runtime.core.ops.words import on_arrays
 from gradscope.runtime.core.state.warned import warn
 from gradscope.runtime.core.tensors.making.sequences import spaced
+from gradscope.runtime.core.tensors.placement import wrapped_on
 
 MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
 EDGES = {"zeros": 0, "border": 1, "reflection": 2}

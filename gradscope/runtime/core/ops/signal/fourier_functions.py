@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from gradscope.runtime.core.calls.dims import wrapped
 from gradscope.runtime.core.calls.offered.out import written
 from gradscope.runtime.core.devices import devices
 from gradscope.runtime.core.dtypes import dtypes
@@ -24,6 +23,7 @@ from gradscope.runtime.core.ops.signal.fourier import (
     _fft_c2r,
     _fft_r2c,
 )
+from gradscope.runtime.core.tensors.dims import wrapped
 from gradscope.runtime.core.tensors.making import factories
 
 

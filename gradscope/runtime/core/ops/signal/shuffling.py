@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from gradscope.runtime.core.calls.declare import FUNCTION_ONLY, LINEAR, UNKNOWN, family, op, w
-from gradscope.runtime.core.calls.dims import text
 from gradscope.runtime.core.ops.words import nn_alias, no_derivative
+from gradscope.runtime.core.tensors.dims import text
 
 
 def _check(array, name, factor, word):

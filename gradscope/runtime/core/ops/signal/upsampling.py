@@ -7,10 +7,10 @@ from inspect import Parameter, Signature
 import numpy as np
 
 from gradscope.runtime.core.calls.declare import INTERNAL, LINEAR, family, op, w
-from gradscope.runtime.core.calls.dims import text
 from gradscope.runtime.core.errors.dtypes import unknown_dtype
 from gradscope.runtime.core.kernels.running.support import HALVES
 from gradscope.runtime.core.kernels.windows import resample, taps
+from gradscope.runtime.core.tensors.dims import text
 
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 SCALES = {1: ("scales",), 2: ("scales_h", "scales_w"), 3: ("scales_d", "scales_h", "scales_w")}

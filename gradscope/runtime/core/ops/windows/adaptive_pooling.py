@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from gradscope.runtime.core.calls.declare import INTERNAL, LINEAR, family, hidden, op, outputs, w
-from gradscope.runtime.core.calls.dims import text
 from gradscope.runtime.core.kernels.windows import pool, spans
 from gradscope.runtime.core.ops import function, nn_function
 from gradscope.runtime.core.ops.index.gathering import zeros_of
@@ -18,6 +17,7 @@ from gradscope.runtime.core.ops.windows.pool_arguments import (
     one_int,
 )
 from gradscope.runtime.core.ops.words import nn_alias
+from gradscope.runtime.core.tensors.dims import text
 
 EITHER = {2: "3D or 4D", 3: "4D or 5D"}
 

@@ -7,7 +7,6 @@ from functools import lru_cache
 import numpy as np
 
 from gradscope.runtime.core.calls.declare import INTERNAL, LINEAR, family, op, w
-from gradscope.runtime.core.calls.dims import wrapped
 from gradscope.runtime.core.calls.offered.out import written
 from gradscope.runtime.core.errors.dtypes import unknown_dtype
 from gradscope.runtime.core.kernels.running.support import HALVES
@@ -28,6 +27,7 @@ from gradscope.runtime.core.ops.windows.pool_arguments import (
     stride_ints,
 )
 from gradscope.runtime.core.ops.words import nn_alias
+from gradscope.runtime.core.tensors.dims import wrapped
 
 WHOLE_NUMBERS = np.dtype(np.int64)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from gradscope.runtime.core.calls.dims import text
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.dtypes.names import c_name, error_name
 from gradscope.runtime.core.errors.dtypes import other_dtype, unknown_dtype
 from gradscope.runtime.core.kernels.windows.windows import windows
+from gradscope.runtime.core.tensors.dims import text
 
 PER_DIM = {1: ("width",), 2: ("height", "width"), 3: ("depth", "height", "width")}
 

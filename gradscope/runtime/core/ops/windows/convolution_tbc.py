@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from gradscope.runtime.core.calls.declare import INTERNAL, family, joint, jvp, op, w
-from gradscope.runtime.core.calls.dims import text
 from gradscope.runtime.core.errors.dtypes import unlike_dtypes
 from gradscope.runtime.core.ops import FUNCTIONS, NN_FUNCTIONS
 from gradscope.runtime.core.ops.windows.convolution import _convolution
 from gradscope.runtime.core.ops.words import total
+from gradscope.runtime.core.tensors.dims import text
 
 LINE = ((1,), (0,), (1,), False, (0,), 1)
 

@@ -16,7 +16,6 @@ from gradscope.runtime.core.calls.declare import (
     tensors,
     w,
 )
-from gradscope.runtime.core.calls.dims import text
 from gradscope.runtime.core.kernels.windows import pool, spans
 from gradscope.runtime.core.ops import function, nn_function
 from gradscope.runtime.core.ops.index.gathering import zeros_of
@@ -35,6 +34,7 @@ from gradscope.runtime.core.ops.windows.pool_arguments import (
     stride_ints,
 )
 from gradscope.runtime.core.ops.words import nn_alias, on_arrays
+from gradscope.runtime.core.tensors.dims import text
 
 
 def picked(grad, indices, dims):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from math import prod
 
-from gradscope.runtime.core.calls.dims import text
 from gradscope.runtime.core.errors.dtypes import unknown_dtype
 from gradscope.runtime.core.kernels.windows import spans
+from gradscope.runtime.core.tensors.dims import text
 
 WORDS = {1: "one int", 2: "two ints", 3: "three ints"}
 AXES = {2: "HW", 3: "THW"}

@@ -6,9 +6,9 @@ from functools import cache
 from math import prod
 
 from gradscope.runtime.core.calls.declare import INTERNAL, LINEAR, family, op, refuses, w
-from gradscope.runtime.core.calls.dims import text
 from gradscope.runtime.core.kernels.windows.windows import folded, unfolded, windows
 from gradscope.runtime.core.ops import nn_function
+from gradscope.runtime.core.tensors.dims import text
 
 
 def _blocks(size, kernel_size, dilation, padding, stride):

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.runtime.core.calls.dims import no_sizes
 from gradscope.runtime.core.devices import devices
-from gradscope.runtime.core.devices.placement import place
 from gradscope.runtime.core.dtypes import dtypes
-from gradscope.runtime.core.dtypes.reals import fitting
 from gradscope.runtime.core.errors.arguments.blame import blame_the_call
 from gradscope.runtime.core.errors.arguments.judged import judged
 from gradscope.runtime.core.errors.engine.leaves import integer_gradient
 from gradscope.runtime.core.state import settings
 from gradscope.runtime.core.state.warned import warn
+from gradscope.runtime.core.tensors.dims import no_sizes
+from gradscope.runtime.core.tensors.making.reals import fitting
 from gradscope.runtime.core.tensors.memory.borrowed import check_strides, lent
+from gradscope.runtime.core.tensors.placement import place
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor, add_methods
 from gradscope.runtime.core.tensors.tensor.values import told
 from gradscope.runtime.core.tensors.wrapping import fresh

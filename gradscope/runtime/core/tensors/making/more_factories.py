@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime.core.devices import devices
-from gradscope.runtime.core.devices.placement import wrapped_on
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.errors.arguments.judged import judged
 from gradscope.runtime.core.tensors.making.factories import array_of, as_tensor, made
+from gradscope.runtime.core.tensors.placement import wrapped_on
 
 
 def asarray(

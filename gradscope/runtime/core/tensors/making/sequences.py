@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.runtime.core.calls.offered.out import written
 from gradscope.runtime.core.devices import devices
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.errors.arguments.judged import judged
 from gradscope.runtime.core.errors.numpy import invalid_combination
 from gradscope.runtime.core.kernels.arrays.fused import multiply_add
 from gradscope.runtime.core.kernels.running.support import HALVES
+from gradscope.runtime.core.state import upward
 from gradscope.runtime.core.tensors.making.factories import dtype_named, made
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
@@ -53,7 +53,7 @@ def _kind(dtype: Any, out: Any, otherwise: Any) -> np.dtype[Any]:
 def _given(array: Any, name: str, device: Any, requires_grad: bool, out: Any) -> Any:
     if out is None:
         return made(array, requires_grad, devices.check(device))
-    return written(name, made(array), out)
+    return upward.written(name, made(array), out)
 
 
 def _number(value: Any) -> Any:

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.runtime.core.devices import placement
-from gradscope.runtime.core.devices.devices import CPU
+from gradscope.runtime.core.devices.devices import CPU, stream_of
 from gradscope.runtime.core.dtypes.dtypes import dtype as dtype_type
 from gradscope.runtime.core.state.thread import ThreadState
 from gradscope.runtime.core.state.warned import warn_once
@@ -33,7 +32,7 @@ class TypedStorage(Indexed):
     def memory(self) -> memoryview:
         """The bytes, once its device has computed them."""
         if self.bare.device is not None:
-            placement.stream_of(self.bare.device).synchronize()
+            stream_of(self.bare.device).synchronize()
         return self.bare.bytes().data
 
     def untyped(self) -> Storage:

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.runtime.core.calls import long_way as call
 from gradscope.runtime.core.errors.engine import leaves as errors
 from gradscope.runtime.core.errors.engine.in_place import detach_view
 from gradscope.runtime.core.errors.engine.inference import (
@@ -24,6 +23,7 @@ from gradscope.runtime.core.graph.node import new
 from gradscope.runtime.core.rows.operation import REGISTRY
 from gradscope.runtime.core.state import upward
 from gradscope.runtime.core.state.thread import local
+from gradscope.runtime.core.tensors import wrapping
 from gradscope.runtime.core.tensors.memory.storage import Storage, VersionCounter
 from gradscope.runtime.core.tensors.saved import saved_variable as saved
 from gradscope.runtime.core.tensors.tensor.assigned_grad import check_grad
@@ -313,4 +313,4 @@ def alias_of(source: Tensor, cls: Any) -> Any:
 
 
 saved.Tensor = Tensor
-call.use_tensor_class(Tensor)
+wrapping.Tensor = Tensor

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime.core.devices.devices import CPU
-from gradscope.runtime.core.devices.placement import read
 from gradscope.runtime.core.errors.engine.devices import numpy_on_device
 from gradscope.runtime.core.errors.engine.leaves import number_of_history, numpy_with_grad
 from gradscope.runtime.core.probe import lend
 from gradscope.runtime.core.state.thread import ThreadState, local
+from gradscope.runtime.core.tensors.placement import read
 
 
 class Values:

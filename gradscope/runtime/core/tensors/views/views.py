@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from gradscope.runtime.core import probe
-from gradscope.runtime.core.devices.placement import mark, wrapped_on
 from gradscope.runtime.core.errors.engine.in_place import write_to_expanded
 from gradscope.runtime.core.graph.making import prepare
 from gradscope.runtime.core.graph.node import NOWHERE, Node, new
@@ -25,6 +24,7 @@ from gradscope.runtime.core.state import upward
 from gradscope.runtime.core.state.thread import ThreadState, local
 from gradscope.runtime.core.tensors.memory.overlap import repeats
 from gradscope.runtime.core.tensors.memory.storage import InferenceCounter, Storage, VersionCounter
+from gradscope.runtime.core.tensors.placement import mark, wrapped_on
 from gradscope.runtime.core.tensors.saved import saved_variable as saved
 from gradscope.runtime.core.tensors.tensor.autograd_meta import (
     AutogradMeta,

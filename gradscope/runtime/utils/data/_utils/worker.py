@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime._utils import ExceptionWrapper
-from gradscope.runtime.core.state.default_generator import manual_seed
 from gradscope.runtime.core.state.settings import set_num_threads
+from gradscope.runtime.core.tensors.default_generator import manual_seed
 from gradscope.runtime.utils.data._utils.fetch import fetcher
 
 LOOK_AROUND = 5.0

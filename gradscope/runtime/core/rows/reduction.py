@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from gradscope.runtime.core.state.warned import warn
@@ -11,7 +13,7 @@ NAMES = ("none", "mean", "sum")
 add_reduce = np.add.reduce
 
 
-def reduction_number(reduction, size_average=None, reduce=None):
+def reduction_number(reduction: str, size_average: Any = None, reduce: Any = None) -> int:
     """The number PyTorch keeps for a reduction's name, or for the two flags of old programs."""
     if size_average is not None or reduce is not None:
         reduction = _from_flags(size_average, reduce)
@@ -20,14 +22,14 @@ def reduction_number(reduction, size_average=None, reduce=None):
     return NAMES.index(reduction)
 
 
-def _from_flags(size_average, reduce):
+def _from_flags(size_average: Any, reduce: Any) -> str:
     averaged = size_average is None or size_average
     name = ("mean" if averaged else "sum") if reduce is None or reduce else "none"
     warn(f"size_average and reduce args will be deprecated, please use reduction='{name}' instead.")
     return name
 
 
-def reduced(losses, reduction):
+def reduced(losses: Any, reduction: int) -> Any:
     """An array of losses as what is asked for."""
     if reduction == NONE:
         return losses
@@ -35,13 +37,13 @@ def reduced(losses, reduction):
     return total if reduction == SUM else total / losses.dtype.type(losses.size)
 
 
-def reduced_tensor(losses, reduction):
+def reduced_tensor(losses: Any, reduction: int) -> Any:
     """A tensor of losses as what is asked for."""
     if reduction == NONE:
         return losses
     return losses.mean() if reduction == MEAN else losses.sum()
 
 
-def shared(grad, count, reduction):
+def shared(grad: Any, count: int, reduction: int) -> Any:
     """What one element's loss gets of the gradient."""
     return grad / count if reduction == MEAN else grad

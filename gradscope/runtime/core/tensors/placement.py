@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradscope.runtime.core import probe
-from gradscope.runtime.core.devices import streams
-from gradscope.runtime.core.devices.devices import CPU, device
+from gradscope.runtime.core.devices.devices import CPU, device, stream_of
 from gradscope.runtime.core.errors.engine.devices import several_devices
 from gradscope.runtime.core.state.thread import ThreadState, local
 from gradscope.runtime.core.tensors.memory.storage import Storage
@@ -27,16 +26,6 @@ from gradscope.runtime.core.tensors.wrapping import fresh
 if TYPE_CHECKING:
     from gradscope.runtime.core.graph.node import Node
     from gradscope.runtime.core.rows.operation import Operation
-
-
-def device_of(node: Node) -> device | None:
-    """Where a node runs; None for the CPU."""
-    extra = node._extra
-    return None if extra is None else extra.device
-
-
-def stream_of(where: device) -> streams.Stream:
-    return streams.NOWHERE if where.type == "meta" else streams.of(where.index or 0)
 
 
 def wrapped_on(array: Any, where: device | None) -> Any:

@@ -13,10 +13,10 @@ from typing import Any
 from gradscope.runtime.core.devices import devices, streams
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.state import settings, warned
-from gradscope.runtime.core.state.default_generator import default_generator
 from gradscope.runtime.core.state.generator import DEFAULT_SEED
 from gradscope.runtime.core.state.thread import ThreadState, local
 from gradscope.runtime.core.tensors import printing
+from gradscope.runtime.core.tensors.default_generator import default_generator
 
 RUNTIME = "gradscope.runtime"
 OWN = ("gradscope.runtime.", "gradscope.standins.")
