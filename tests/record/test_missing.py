@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import linecache
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from gradscope.record.script.run_script import TraceOptions, run_script
+from gradscope.runtime.core.errors.packages import PACKAGES
 from tests.record.running import House
 from tests.runtime.ops.families import ask
 
@@ -48,6 +50,22 @@ MISSING = {
         "ImportError: cannot import name 'DataLoadr' from 'torch.utils.data' (gradscope's runtime)"
         "; the nearest there is: DataLoader, dataloader"
     ),
+    "import torch.fx": (
+        "ModuleNotFoundError: No module named 'torch.fx' (gradscope's runtime)"
+        "; torch.fx is a part of PyTorch that is not here (programs as graphs that can be changed)"
+    ),
+    "import torch; torch.fx": (
+        "AttributeError: module 'torch' has no attribute 'fx' (gradscope's runtime)"
+        "; torch.fx is a part of PyTorch that is not here (programs as graphs that can be changed)"
+    ),
+    "from torch import export": (
+        "ImportError: cannot import name 'export' from 'torch' (gradscope's runtime)"
+        "; torch.export is a part of PyTorch that is not here (programs captured ahead of time)"
+    ),
+    "import torch.nn.quantized": (
+        "ModuleNotFoundError: No module named 'torch.nn.quantized' (gradscope's runtime)"
+        "; torch.nn.quantized is a part of PyTorch that is not here (quantization)"
+    ),
     "import safetensors.torchh": (
         "ModuleNotFoundError: No module named 'safetensors.torchh' (gradscope's runtime)"
         "; the nearest there is: torch"
@@ -73,6 +91,14 @@ def test_what_is_missing_is_named_with_its_line_and_the_nearest(
         assert "gradscope/runtime" not in err
 
     ask(is_named, ((line, line) for line in MISSING))
+
+
+@pytest.mark.torch
+def test_what_is_called_a_part_of_pytorch_is_one_and_is_not_here() -> None:
+    there = {name for name in PACKAGES if not name.startswith("distributed.")}
+    for name in PACKAGES:
+        assert find_spec(f"torch.{name}") is not None, name
+        assert name not in there or find_spec(f"gradscope.runtime.{name}") is None, name
 
 
 def test_a_script_may_ask_and_do_without(house: House) -> None:

@@ -194,3 +194,12 @@ def test_a_tree_of_containers_is_flattened_and_built_again(torch: Any) -> None:
     assert tree.tree_map(lambda x, y: (x, y), [1, 2], [3, 4]) == [(1, 3), (2, 4)]
     assert tree.tree_map_only(int, lambda x: x + 1, nested) == {"a": [2, (3, 4)], "b": None}
     assert tree.tree_leaves([1, [2]], is_leaf=lambda x: x == [2]) == [1, [2]]
+
+
+def test_data_parallel_says_that_it_uses_no_devices() -> None:
+    with pytest.warns(
+        UserWarning, match=r"no GPUs here, so device_ids=\[0, 1\] and output_device=1"
+    ):
+        model = runtime.nn.DataParallel(runtime.nn.Linear(2, 2), device_ids=[0, 1], output_device=1)
+
+    assert model.device_ids == []

@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from gradscope.runtime.core.errors.missing import nearest
+from gradscope.runtime.core.errors.packages import part_of_pytorch
 
 ALIAS, RUNTIME = "torch", "gradscope.runtime"
 OWN = "(gradscope's runtime)"
@@ -178,7 +179,9 @@ def _is_runtime(module: str) -> bool:
 def _lacks(module: str, name: str, words: str = "") -> str:
     known = [each for each in dir(sys.modules[module]) if not each.startswith("_")]
     asked = f" {words} '{name}'" if words else ""
-    return f"'{_shown(module)}'{asked} {OWN}{nearest(name, known)}"
+    shown = _shown(module)
+    hint = part_of_pytorch(f"{shown}.{name}") or nearest(name, known)
+    return f"'{shown}'{asked} {OWN}{hint}"
 
 
 def _shown(module: str) -> str:
@@ -195,4 +198,4 @@ def _no_module(name: str) -> str:
     package = sys.modules[HOMES[root] + parent.removeprefix(root)]
     found = (each.name for each in iter_modules(getattr(package, "__path__", ())))
     known = [each for each in found if _is_offered(f"{parent}.{each}")]
-    return f"No module named '{name}' {OWN}{nearest(child, known)}"
+    return f"No module named '{name}' {OWN}{part_of_pytorch(name) or nearest(child, known)}"

@@ -13,6 +13,7 @@ from gradscope.runtime.core.autograd.forward.forward_grad import (
     set_fw_grad,
 )
 from gradscope.runtime.core.autograd.modes.grad_mode import enable_grad
+from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors.making.factories import zeros_like
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
@@ -22,6 +23,16 @@ class _Depth:
     """How many gradients are being taken, one inside the other."""
 
     now = 0
+
+
+def inside(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """What the function returns, called as part of a transform: it cannot call `backward`."""
+    state = local.state
+    state.transforms += 1
+    try:
+        return func(*args, **kwargs)
+    finally:
+        state.transforms -= 1
 
 
 def variable(tensor: Any) -> Any:
@@ -104,7 +115,7 @@ def grad_and_value(
             with enable_grad():
                 inputs, spec, made = chosen_inputs(args, argnums)
                 _check_tensors(inputs)
-                result = func(*made, **kwargs)
+                result = inside(func, *made, **kwargs)
                 value, aux = result if has_aux else (result, None)
                 _check_scalar(value)
                 graph = _Depth.now > 1 or leads_elsewhere([value], inputs)
@@ -164,7 +175,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     """What `func` returns, and a function from vectors to their products with its jacobian."""
     with enable_grad():
         inputs, spec, made = chosen_inputs(primals, tuple(range(len(primals))))
-        result = func(*made)
+        result = inside(func, *made)
     value, aux = result if has_aux else (result, None)
     outputs, shape = tree_flatten(value)
     graph = leads_elsewhere(outputs, inputs)
@@ -201,7 +212,7 @@ def jvp(
         return _jvp_backwards(func, primals, tangents, has_aux=has_aux)
     with forward_ad.dual_level():
         duals = tree_map(forward_ad.make_dual, tuple(primals), tuple(tangents))
-        result = func(*duals)
+        result = inside(func, *duals)
         value, aux = result if has_aux else (result, None)
         parts = [forward_ad.unpack_dual(each) for each in tree_leaves(value)]
         spec = tree_flatten(value)[1]
@@ -221,7 +232,7 @@ def _jvp_backwards(
     """
     with enable_grad():
         inputs, _, made = chosen_inputs(primals, tuple(range(len(primals))))
-        result = func(*made)
+        result = inside(func, *made)
         value, aux = result if has_aux else (result, None)
         outputs, spec = tree_flatten(value)
         given = [zeros_like(y).requires_grad_(True) for y in outputs]

@@ -13,6 +13,7 @@ from gradscope.runtime.func.gradients import (
     _Depth,
     chosen_inputs,
     differentiated,
+    inside,
     leads_elsewhere,
     without_history,
 )
@@ -30,7 +31,7 @@ def jacrev(
         try:
             with enable_grad():
                 inputs, spec, made = chosen_inputs(args, argnums)
-                result = func(*made, **kwargs)
+                result = inside(func, *made, **kwargs)
                 value, aux = result if has_aux else (result, None)
                 outputs, shape = tree_flatten(value)
                 graph = _Depth.now > 1 or leads_elsewhere(outputs, inputs)

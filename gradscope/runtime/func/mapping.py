@@ -10,6 +10,7 @@ from gradscope.runtime.core.ops import FUNCTIONS
 from gradscope.runtime.core.ops.pointwise.comparison import equal
 from gradscope.runtime.core.tensors.default_generator import get_rng_state, set_rng_state
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+from gradscope.runtime.func.gradients import inside
 from gradscope.runtime.utils._pytree import tree_flatten, tree_unflatten
 
 
@@ -43,7 +44,7 @@ def vmap(
             if randomness == "same":
                 set_rng_state(before)
             sample = [x if d is None else x.select(d, i) for x, d in zip(flat, dims, strict=True)]
-            made.append(func(*tree_unflatten(sample, spec), **kwargs))
+            made.append(inside(func, *tree_unflatten(sample, spec), **kwargs))
             if randomness == "error" and not equal(get_rng_state(), before):
                 raise RuntimeError(
                     "vmap: called random operation while in randomness error mode. Please either "

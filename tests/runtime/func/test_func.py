@@ -185,3 +185,23 @@ def test_states_of_several_modules_are_stacked(torch: Any) -> None:
     assert {n: tuple(p.shape) for n, p in parameters.items()} == {"weight": (2, 3), "bias": (2, 3)}
     assert parameters["weight"].requires_grad
     assert tuple(buffers["running_mean"].shape) == (2, 3)
+
+
+def test_backward_is_refused_inside_of_a_transform(torch: Any) -> None:
+    func, x = torch.func, torch.ones(3, requires_grad=True)
+
+    def loss(row: Any) -> Any:
+        value = (row * x).sum()
+        value.backward()
+        return value
+
+    for transformed in (
+        lambda: func.vmap(loss)(torch.ones(2, 3)),
+        lambda: func.grad(loss)(torch.ones(3)),
+        lambda: func.vjp(loss, torch.ones(3)),
+        lambda: func.jacrev(loss)(torch.ones(3)),
+    ):
+        with pytest.raises(RuntimeError, match="called inside a functorch transform"):
+            transformed()
+    loss(torch.ones(3))
+    assert x.grad.tolist() == [1, 1, 1]

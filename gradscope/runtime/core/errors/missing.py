@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
+from gradscope.runtime.core.errors.packages import part_of_pytorch
+
 SPARSE = "; here all tensors are dense, so a sparse matrix is to be made as a dense one"
 
 OF_SPARSE = ("coalesce", "is_coalesced", "dense_dim", "indices", "values", "hspmm", "sspaddmm")
@@ -48,4 +50,7 @@ def no_module_attribute(module: str, name: str, known: list[str]) -> AttributeEr
     if name.startswith("__"):
         return AttributeError(text)
     public = [n for n in known if not n.startswith("_")]
-    return AttributeError(f"{text} (gradscope's runtime){nearest(name, public)}")
+    text += " (gradscope's runtime)"
+    if part := part_of_pytorch(f"{module}.{name}"):
+        return AttributeError(text + part, name=name, obj=None)  # or Python would guess, too
+    return AttributeError(text + nearest(name, public))

@@ -60,6 +60,7 @@ class ThreadState:
         "special",
         "task",
         "thread_id",
+        "transforms",
         "view_replay",
     )
 
@@ -88,6 +89,7 @@ class ThreadState:
         self.next_sequence_nr = itertools.count().__next__
         self.multithreading = True  # whether other devices' nodes run in their own threads
         self.device: Any = None  # that of the kernel being run, if it is not the CPU
+        self.transforms = 0  # how many of torch.func are calling their functions
         self.formula = False  # whether a derivative's formula runs on tensors
         self.thread_id = threading.get_ident()
         self.task: Any = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from gradscope.runtime.core.errors import missing
+from gradscope.runtime.core.state.warned import warn_once
 from gradscope.runtime.nn.modules.module import Module
 
 __all__ = ["DataParallel", "DistributedDataParallel"]
@@ -17,6 +18,11 @@ class DataParallel(Module):
         self, module: Any, device_ids: Any = None, output_device: Any = None, dim: int = 0
     ) -> None:
         super().__init__()
+        if device_ids or output_device is not None:
+            warn_once(
+                f"DataParallel: there are no GPUs here, so device_ids={device_ids} and "
+                f"output_device={output_device} are not used: the module runs where it is"
+            )
         self.dim = dim
         self.module = module
         self.device_ids: list[Any] = []

@@ -15,6 +15,7 @@ from gradscope.runtime.core.autograd.engine.graph_task import on_arrays
 from gradscope.runtime.core.autograd.modes.grad_mode import set_grad_enabled
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.errors.engine import starting as errors
+from gradscope.runtime.core.errors.engine.functional import backward_in_transform
 from gradscope.runtime.core.graph.making import prepare
 from gradscope.runtime.core.graph.node import NOWHERE, Node, device_of
 from gradscope.runtime.core.state import upward
@@ -55,6 +56,8 @@ def run_backward(
     tensors: Any, grad_tensors: Any, retain_graph: bool | None, create_graph: bool, inputs: Any
 ) -> None:
     """The same without a gate: backwards nest deeply, and Python's stack is not endless."""
+    if local.state.transforms:
+        raise backward_in_transform()
     wanted = () if inputs is None else _inputs(inputs, "backward")
     roots = _listed(tensors)
     seeds = _seeds(roots, _listed(grad_tensors, len(roots)))

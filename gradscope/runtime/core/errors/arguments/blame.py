@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+
+from gradscope.runtime.core.errors.memory import out_of_memory
 from gradscope.runtime.core.state import upward
 
 OR_BLAME = """\
@@ -13,7 +16,8 @@ OR_BLAME = """\
 
 
 def blame_the_call() -> None:
-    """Raise what PyTorch says of the arguments the user has given, if these are the fault."""
-    error = upward.wrong_call()
+    """Raise what PyTorch says of memory there is not, or of the arguments the user has given."""
+    failure = sys.exc_info()[1]
+    error = (failure and out_of_memory(failure)) or upward.wrong_call()
     if error is not None:
         raise error from None

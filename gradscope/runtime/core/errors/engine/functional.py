@@ -72,3 +72,24 @@ def functional_options(kind: type[Exception], text: str) -> Case:
         torch.autograd.functional.jacobian(square, torch.ones(3), strategy="sideways")
     """
     return Case(kind, text)
+
+
+@engine_error(
+    "backward-in-transform",
+    "Take the gradient inside with `torch.func.grad` or `torch.autograd.grad`.",
+)
+def backward_in_transform() -> Case:
+    """A function that torch.func transforms called `backward`.
+
+    What it would add to `.grad` cannot follow the transform.
+
+    Example:
+        x = torch.ones(3, requires_grad=True)
+        torch.func.vmap(lambda row: (row * x).sum().backward())(torch.ones(2, 3))
+    """
+    return Case(
+        RuntimeError,
+        "backward() called inside a functorch transform. This is not supported, please use "
+        "functorch.grad or functorch.vjp instead or call backward() outside of functorch "
+        "transforms.",
+    )

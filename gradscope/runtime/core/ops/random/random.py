@@ -13,6 +13,7 @@ from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.dtypes.memory_formats import copied, preserve_format
 from gradscope.runtime.core.dtypes.names import c_name
 from gradscope.runtime.core.errors.arguments.judged import judged
+from gradscope.runtime.core.errors.memory import allocated
 from gradscope.runtime.core.errors.numpy import invalid_combination
 from gradscope.runtime.core.ops import METHODS, both, function
 from gradscope.runtime.core.ops.words import zeros_like
@@ -139,7 +140,9 @@ def rand(
 ):
     """Numbers spread evenly over [0, 1)."""
     where = devices.check(device)
-    array = chosen(generator).uniform(_shape(named.get("size", size), "rand"), _dtype(dtype))
+    array = allocated(
+        chosen(generator).uniform, _shape(named.get("size", size), "rand"), _dtype(dtype)
+    )
     return written("rand", made(array, requires_grad, where), out)
 
 
@@ -157,7 +160,9 @@ def randn(
 ):
     """Numbers of the standard normal distribution."""
     where = devices.check(device)
-    array = chosen(generator).normal(_shape(named.get("size", size), "randn"), _dtype(dtype))
+    array = allocated(
+        chosen(generator).normal, _shape(named.get("size", size), "randn"), _dtype(dtype)
+    )
     return written("randn", made(array, requires_grad, where), out)
 
 

@@ -13,6 +13,7 @@ from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.errors.arguments.blame import blame_the_call
 from gradscope.runtime.core.errors.arguments.judged import judged
 from gradscope.runtime.core.errors.engine.leaves import integer_gradient
+from gradscope.runtime.core.errors.memory import allocated
 from gradscope.runtime.core.state import settings
 from gradscope.runtime.core.state.warned import warn
 from gradscope.runtime.core.tensors.dims import no_sizes
@@ -215,7 +216,7 @@ def zeros(
 ) -> Any:
     where = devices.check(device)
     kind = _numpy_dtype(dtype, dtypes.get_default_dtype())
-    return _out(made(np.zeros(sizes_of(sizes, size), kind), requires_grad, where), out)
+    return _out(made(allocated(np.zeros, sizes_of(sizes, size), kind), requires_grad, where), out)
 
 
 def ones(
@@ -230,7 +231,7 @@ def ones(
 ) -> Any:
     where = devices.check(device)
     kind = _numpy_dtype(dtype, dtypes.get_default_dtype())
-    return _out(made(np.ones(sizes_of(sizes, size), kind), requires_grad, where), out)
+    return _out(made(allocated(np.ones, sizes_of(sizes, size), kind), requires_grad, where), out)
 
 
 def _out(result: Any, out: Any) -> Any:
@@ -255,7 +256,7 @@ def empty(
     """Memory with whatever is in it."""
     where = devices.check(device)
     kind = _numpy_dtype(dtype, dtypes.get_default_dtype())
-    array = np.empty(sizes_of(sizes, size), kind)
+    array = allocated(np.empty, sizes_of(sizes, size), kind)
     if settings.are_deterministic_algorithms_enabled() and settings.fills_memory():
         array.fill(_unset(kind))
     return _out(made(array, requires_grad, where), out)
@@ -285,7 +286,7 @@ def full(
         raise TypeError(f"full(): argument 'size' (position 1) must be tuple of ints, not {given}")
     value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
     kind = _numpy_dtype(dtype, dtypes.number_dtype(value))
-    return _out(made(np.full(sizes_of((size,)), value, kind), requires_grad, where), out)
+    return _out(made(allocated(np.full, sizes_of((size,)), value, kind), requires_grad, where), out)
 
 
 def like(name: str) -> Any:

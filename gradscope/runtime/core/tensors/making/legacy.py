@@ -8,6 +8,7 @@ import numpy as np
 
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.dtypes.names import tp_name, type_name
+from gradscope.runtime.core.errors.memory import allocated
 from gradscope.runtime.core.tensors.making.factories import (
     array_of,
     dtype_named,
@@ -64,11 +65,11 @@ def legacy_new(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], dtype: A
         return alias_of(args[0], cls)
     wanted = dtype or dtypes.get_default_dtype()
     if len(args) != 1 or isinstance(args[0], Size):
-        array = np.empty(sizes_of(args) if args else (0,), wanted.numpy)
+        array = allocated(np.empty, sizes_of(args) if args else (0,), wanted.numpy)
     elif is_sequence(args[0]):
         array = array_of(args[0], wanted).copy()
     elif hasattr(args[0], "__index__") and not isinstance(args[0], bool):
-        array = np.empty(sizes_of(args), wanted.numpy)
+        array = allocated(np.empty, sizes_of(args), wanted.numpy)
     elif isinstance(args[0], str | bytes):
         raise TypeError(f"new(): invalid data type '{type(args[0]).__name__}'")
     else:

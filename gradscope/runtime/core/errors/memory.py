@@ -1,0 +1,33 @@
+"""What PyTorch says when there is not as much memory as was asked for."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+_SAYS = (
+    "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you "
+    "tried to allocate {bytes} bytes. Error code 12 (Cannot allocate memory)"
+)
+
+
+def out_of_memory(error: BaseException) -> RuntimeError | None:
+    """The error to raise for one of NumPy's, if it is about memory."""
+    shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
+    if isinstance(error, MemoryError) and shape is not None and dtype is not None:
+        return RuntimeError(_SAYS.format(bytes=math.prod(shape) * dtype.itemsize))
+    return None
+
+
+def allocated(make: Any, shape: Any, *others: Any) -> Any:
+    """What NumPy makes of this shape; PyTorch's error if it is too large."""
+    try:
+        return make(shape, *others)
+    except MemoryError as error:
+        raise out_of_memory(error) or error from None
+    except ValueError as error:
+        if re.search("too big|too large|[Mm]aximum", str(error)) is None:
+            raise
+        overflows = f"Storage size calculation overflowed with sizes={list(shape)}"
+        raise RuntimeError(overflows) from None

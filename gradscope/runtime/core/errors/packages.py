@@ -1,0 +1,55 @@
+"""Parts of PyTorch that are not here, and what they are for: no other name is what was meant."""
+
+from __future__ import annotations
+
+PACKAGES = {
+    "_decomp": "operations written with others",
+    "_dispatch": "its dispatcher's internals",
+    "_export": "programs captured ahead of time",
+    "_functorch": "the internals of torch.func",
+    "_higher_order_ops": "its compiler's internals",
+    "_inductor": "its compiler",
+    "_lazy": "lazy tensors",
+    "_numpy": "NumPy's functions, for its compiler",
+    "_prims": "its compiler's internals",
+    "_refs": "operations written with others",
+    "_subclasses": "tensors without values",
+    "ao": "quantization and pruning",
+    "contrib": "experiments",
+    "distributed.algorithms": "training over several processes",
+    "distributed.checkpoint": "training over several processes",
+    "distributed.elastic": "training over several processes",
+    "distributed.fsdp": "training over several processes",
+    "distributed.nn": "training over several processes",
+    "distributed.optim": "training over several processes",
+    "distributed.pipelining": "training over several processes",
+    "distributed.rpc": "training over several processes",
+    "distributed.tensor": "training over several processes",
+    "export": "programs captured ahead of time",
+    "futures": "results of remote calls",
+    "fx": "programs as graphs that can be changed",
+    "masked": "tensors with masks",
+    "monitor": "counters for long runs",
+    "mtia": "an accelerator",
+    "nativert": "a runtime for exported programs",
+    "nested": "tensors of rows of different lengths",
+    "nn.intrinsic": "quantization",
+    "nn.qat": "quantization",
+    "nn.quantizable": "quantization",
+    "nn.quantized": "quantization",
+    "numa": "processes bound to processors",
+    "onnx": "programs written for other runtimes",
+    "package": "models together with their code",
+    "quantization": "smaller numbers for faster inference",
+    "quasirandom": "Sobol sequences",
+    "sparse": "sparse tensors; here all are dense",
+    "utils.benchmark": "measuring programs",
+    "utils.cpp_extension": "operations written in C++",
+    "utils.mobile_optimizer": "programs for telephones",
+}
+
+
+def part_of_pytorch(name: str) -> str:
+    """'; … is a part of PyTorch …', if `torch.fx` or the like is one; or nothing."""
+    purpose = PACKAGES.get(name.removeprefix("torch."))
+    return f"; {name} is a part of PyTorch that is not here ({purpose})" if purpose else ""

@@ -1,0 +1,39 @@
+"""Memory that there is not: PyTorch's error, with the bytes that were asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+HUGE = 10**15
+SAYS = (
+    r"DefaultCPUAllocator: can't allocate memory: you tried to allocate (\d+) bytes. Error code 12"
+)
+ASKS = {
+    "torch.empty(n)": 4,
+    "torch.ones(n)": 4,
+    "torch.zeros(n, 1, dtype=torch.float64) + 1": 8,
+    "torch.full((n,), 1.0)": 4,
+    "torch.randn(n)": 4,
+    "torch.arange(n)": 8,
+    "torch.ones(n // 10**7, 1) + torch.ones(1, 10**7)": 4,
+    "torch.ones(n // 10**7, 1) @ torch.ones(1, 10**7)": 4,
+    "torch.ones(1).expand(n).clone()": 4,
+    "torch.ones(1).expand(n).exp()": 4,
+    "torch.cat([torch.ones(1).expand(n // 2)] * 2)": 4,
+    "torch.nn.Linear(n // 10**7, 10**7)": 4,
+}
+
+
+@pytest.mark.parametrize("engine", ["gradscope", pytest.param("torch", marks=pytest.mark.torch)])
+def test_what_is_too_large_is_refused_in_pytorchs_words(engine: str) -> None:
+    torch: Any = pytest.importorskip("torch" if engine == "torch" else "gradscope.runtime")
+    for ask, item in ASKS.items():
+        if "zeros" in ask and engine == "torch":
+            continue  # of zeros PyTorch's allocator may get what is never written to
+        with pytest.raises(RuntimeError, match=SAYS) as raised:
+            eval(ask, {"torch": torch, "n": HUGE})
+        assert f" {HUGE * item} bytes" in str(raised.value), ask
+    with pytest.raises(RuntimeError, match=r"^Storage size calculation overflowed with sizes="):
+        torch.empty(10**12, 10**12)
