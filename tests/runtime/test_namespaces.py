@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gradscope.runtime import nn
 from gradscope.runtime.core.state import warned
 from tests.runtime.answers.kept import as_pytorch_answered
 from tests.runtime.autograd.both import raises, runtime
@@ -200,6 +201,6 @@ def test_data_parallel_says_that_it_uses_no_devices() -> None:
     with pytest.warns(
         UserWarning, match=r"no GPUs here, so device_ids=\[0, 1\] and output_device=1"
     ):
-        model = runtime.nn.DataParallel(runtime.nn.Linear(2, 2), device_ids=[0, 1], output_device=1)
+        model = nn.DataParallel(nn.Linear(2, 2), device_ids=[0, 1], output_device=1)
 
     assert model.device_ids == []
