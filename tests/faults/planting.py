@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import gradscope.runtime
+from gradscope.runtime.core.calls.declare import node_class
 from gradscope.runtime.core.rows.operation import REGISTRY
 
 HOME = Path(gradscope.runtime.__file__).parent
@@ -82,7 +83,7 @@ def derivative(op: str, change: Callable[..., tuple[Any, ...]]) -> Plant:
     """What the node of an operation with two inputs returns, changed."""
 
     def plant(monkeypatch: pytest.MonkeyPatch) -> None:
-        cls: Any = REGISTRY[op].node_class
+        cls: Any = node_class(REGISTRY[op])
         for name in ("run_arrays", "run_tensors"):
             right = getattr(cls, name)
             monkeypatch.setattr(cls, name, lambda n, grads, right=right: change(*right(n, grads)))

@@ -7,9 +7,13 @@ from typing import Any
 
 import pytest
 
+from gradscope.runtime.core.ops import FUNCTIONS, METHODS, NN_FUNCTIONS
+from gradscope.runtime.core.rows.operation import REGISTRY
+from gradscope.runtime.core.rows.traits import INTERNAL
 from tests.runtime import oracle
 from tests.runtime.answers import held_samples
 from tests.runtime.answers.kept import as_pytorch_answered
+from tests.runtime.ops import database
 from tests.runtime.ops.families import CALLS, REFUSED, operation_of, reals
 from tests.runtime.ops.seconds import second
 from tests.runtime.oracle import Engine, Real, Sample, Wrong
@@ -32,7 +36,11 @@ def engine_of(torch: Any) -> Engine:
     {**by_family("operations", CALLS), "operations/held": dict(held_samples.cases())}
 )
 def test_an_operation_does_what_pytorchs_does(torch: Any, sample: Sample) -> Any:
-    engine = engine_of(torch)
+    return done(engine_of(torch), sample)
+
+
+def done(engine: Engine, sample: Sample) -> Any:
+    """Everything there is to see of a call."""
     arrays = oracle.arrays_for(sample, "float64")
     run = engine.run(sample, arrays, reals(sample))
     found: dict[str, Any] = {"result": run.result}
@@ -94,3 +102,14 @@ def first_line(error: BaseException) -> str:
     """Its type, as Python has it, and the first line of what it says."""
     kind = next(each for each in type(error).__mro__ if each.__module__ == "builtins")
     return f"{kind.__name__}: {str(error).partition(chr(10))[0]}"
+
+
+def test_every_operation_users_see_has_kept_answers() -> None:
+    offered = {name for name, op in REGISTRY.items() if INTERNAL not in op.traits}
+    offered |= {n for group in (FUNCTIONS, METHODS, NN_FUNCTIONS) for n in group}
+    # What is always refused has wrong calls only.
+    asked = {operation_of(name) for name, _ in [*CALLS, *REFUSED]}
+    held = {operation_of(name) for name, _ in held_samples.cases()}
+    asked |= {name for names in database.held_names() if names[0] in held for name in names}
+
+    assert sorted(offered - asked) == []

@@ -38,10 +38,15 @@ def tiers() -> dict[str, int]:
 HELD = Path(__file__).with_name("held.txt")
 
 
-def held(*, aliases: bool = False) -> list[str]:
-    """Operations whose only samples are the database's; also all names they are offered by."""
-    lines = [line.split() for line in HELD.read_text().splitlines() if line[:1] not in ("", "#")]
-    return [name for names in lines for name in (names if aliases else names[:1])]
+def held_names() -> list[list[str]]:
+    """Operations whose only samples are the database's: each with all names it is offered by."""
+    lines = HELD.read_text(encoding="utf-8").splitlines()
+    return [line.split() for line in lines if line[:1] not in ("", "#")]
+
+
+def held() -> list[str]:
+    """What the database calls them."""
+    return [names[0] for names in held_names()]
 
 
 @cache

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from tests.runtime import oracle
-from tests.runtime.ops import database
 from tests.runtime.ops.families import (
     CALLS,
     DIFFERENTIABLE,
@@ -18,7 +17,7 @@ from tests.runtime.ops.families import (
     reals,
 )  # fmt: skip
 from tests.runtime.ops.seconds import first, second
-from tests.runtime.oracle import SAMPLES, WRONG, Engine, Real, Sample, Wrong
+from tests.runtime.oracle import Engine, Real, Sample, Wrong
 
 pytestmark = [
     pytest.mark.torch,
@@ -306,16 +305,3 @@ def test_wrong_calls_are_refused_in_pytorchs_words(
 
 def first_line(error: BaseException) -> str:
     return str(error).partition("\n")[0]
-
-
-def test_every_operation_users_see_has_samples() -> None:
-    from gradscope.runtime.core.ops import FUNCTIONS, METHODS, NN_FUNCTIONS
-    from gradscope.runtime.core.rows.operation import REGISTRY
-    from gradscope.runtime.core.rows.traits import INTERNAL
-
-    offered = {name for name, op in REGISTRY.items() if INTERNAL not in op.traits}
-    offered |= {n for group in (FUNCTIONS, METHODS, NN_FUNCTIONS) for n in group}
-
-    # What is always refused has wrong calls only.
-    plain = set(SAMPLES) | set(WRONG) | set(database.held(aliases=True))
-    assert sorted(offered - plain) == []

@@ -30,7 +30,8 @@ RAdam(p, 0.01, weight_decay=0.1, betas=(0.9, 0.9))
 ASGD(p, 0.01, t0=2, weight_decay=0.1)
 Rprop(p, 0.01)
 Adafactor(p, 0.01, weight_decay=0.1)
-Muon([w for w in p if w.ndim == 2], 0.01)"""
+Muon([w for w in p if w.ndim == 2], 0.01)
+LBFGS(p, 0.5, max_iter=3, history_size=2)"""
 
 REFUSED = """SGD([], 0.1)
 SGD(p[0], 0.1)
@@ -73,10 +74,15 @@ def trained(engine: Any, code: str, steps: int = 5) -> Any:
     model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
     x, y = engine.randn(16, 4), engine.randn(16, 1)
     optimizer = eval(f"optim.{code}", {"optim": engine.optim, "p": model.parameters()})
-    for _ in range(steps):
+
+    def closure() -> Any:
         optimizer.zero_grad()
-        ((model(x) - y) ** 2).mean().backward()
-        optimizer.step()
+        loss = ((model(x) - y) ** 2).mean()
+        loss.backward()
+        return loss
+
+    for _ in range(steps):
+        optimizer.step(closure)
     return model, optimizer
 
 
@@ -89,6 +95,14 @@ def test_an_optimizer_takes_pytorchs_steps(torch: Any, code: str) -> Any:
         "states": {k: sorted(state) for k, state in optimizer.state_dict()["state"].items()},
         "text": repr(optimizer),
     }
+
+
+def test_every_optimizer_has_kept_answers() -> None:
+    asked = {code.partition("(")[0] for code in OPTIMIZERS.split("\n")} | {"SparseAdam"}
+    kinds = {name: kind for name, kind in vars(ours.optim).items() if isinstance(kind, type)}
+    offered = {name for name, kind in kinds.items() if issubclass(kind, ours.optim.Optimizer)}
+
+    assert sorted(offered - asked - {"Optimizer"}) == []
 
 
 @as_pytorch_answered({"optim/sparse_adam": {"minimize": False, "maximize": True}})
@@ -126,9 +140,14 @@ def test_an_optimizer_that_was_saved_goes_on_where_it_was(code: str) -> None:
     other.load_state_dict(copy.deepcopy(optimizer.state_dict()))
 
     for one, taking in ((model, optimizer), (again, other)):
-        taking.zero_grad()
-        one(ours.ones(2, 4)).sum().backward()
-        taking.step()
+
+        def closure(one: Any = one, taking: Any = taking) -> Any:
+            taking.zero_grad()
+            loss = one(ours.ones(2, 4)).sum()
+            loss.backward()
+            return loss
+
+        taking.step(closure)
 
     assert [p.tolist() for p in again.parameters()] == [p.tolist() for p in model.parameters()]
 

@@ -73,6 +73,10 @@ ReduceLROnPlateau(o, min_lr=[1])
 StepLR(o, 1, last_epoch=3)"""
 
 
+ASKED = f"{SCHEDULES} ReduceLROnPlateau("
+"""By name; what a plateau does is asked by itself."""
+
+
 def optimizer_of(engine: Any, kind: str = "SGD") -> Any:
     groups = [{"params": [engine.nn.Parameter(engine.ones(1))]} for _ in range(2)]
     return eval(f"torch.optim.{OPTIMIZERS[kind]}", {"torch": engine, "groups": groups})
@@ -159,6 +163,16 @@ def test_a_jump_to_an_epoch_uses_the_closed_form(code: str, theirs: Any) -> None
             found.append(schedule.get_last_lr())
 
     assert found[:3] == [pytest.approx(one, rel=1e-14) for one in found[3:]]
+
+
+def test_every_schedule_has_kept_answers() -> None:
+    found = vars(ours.optim.lr_scheduler)
+    kinds = {
+        name for name, kind in found.items() if isinstance(kind, type) and hasattr(kind, "step")
+    }
+    offered = {name for name in kinds if name[0] != "_"} - {"LRScheduler", "Optimizer"}
+
+    assert sorted(name for name in offered if f"{name}(" not in ASKED) == []
 
 
 @as_pytorch_answered({"optim/schedules_refused": REFUSED.split("\n")})

@@ -39,3 +39,15 @@ def test_every_rule_is_seen_in_a_trace() -> None:
     ]
 
     assert unseen == []
+
+
+def needs_pytorch(function: ast.FunctionDef) -> bool:
+    marks = {ast.unparse(mark) for mark in function.decorator_list}
+    return "pytest.mark.torch" in marks or "torch" not in [a.arg for a in function.args.args]
+
+
+def test_every_rule_is_tried_where_pytorch_is_not_installed() -> None:
+    """Its words and numbers stand in the test; the fixture `torch` gives it one engine or other."""
+    skipped = [n for n, tests in programs_of_rules().items() if all(map(needs_pytorch, tests))]
+
+    assert skipped == []
