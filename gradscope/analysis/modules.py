@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,7 @@ class ModuleFacts:
     """One module; counts are its own, without its children's."""
 
     id: int
+    name: str  # as in `module_names`
     path: str
     type: str
     parent: int
@@ -32,10 +34,12 @@ class ModuleFacts:
 def modules(trace: Trace) -> tuple[ModuleFacts, ...]:
     """All modules, in the order of the trace."""
     times = backward_ns_of_modules(trace)
+    names = module_names(trace)
     ops, nodes = _counts(trace.table(Op)), _counts(trace.table(Node))
     return tuple(
         ModuleFacts(
             id=module.id,
+            name=names[module.id],
             path=module.path,
             type=module.type,
             parent=module.parent,
@@ -46,6 +50,36 @@ def modules(trace: Trace) -> tuple[ModuleFacts, ...]:
         )
         for module in trace.rows(Module)
     )
+
+
+def module_names(trace: Trace) -> dict[int, str]:
+    """By id, the paths of modules; of several models each begins with its own, "Generator.0"."""
+    by_id = {module.id: module for module in trace.rows(Module)}
+    models = _models([module for module in by_id.values() if not module.path])
+    if len(models) < 2:
+        return {id: module.path for id, module in by_id.items()}
+    parts = {id: (models.get(_root(each, by_id)), each.path) for id, each in by_id.items()}
+    return {id: ".".join(part for part in pair if part) for id, pair in parts.items()}
+
+
+def _models(roots: Sequence[Module]) -> dict[int, str]:
+    """What to call each model: by its type, and from the second of a type on with a number."""
+    seen: Counter[str] = Counter()
+    names = {}
+    for root in roots:
+        seen[root.type] += 1
+        number = seen[root.type]
+        names[root.id] = f"{root.type}#{number}" if number > 1 else root.type
+    return names
+
+
+def _root(module: Module, by_id: dict[int, Module]) -> int:
+    """The id of the model a module is a part of: the nearest around it without a path."""
+    around = {module.id}
+    while module.path and module.parent in by_id and module.parent not in around:
+        module = by_id[module.parent]
+        around.add(module.id)
+    return module.id
 
 
 def _counts(table: Table[Op] | Table[Node]) -> dict[int, int]:

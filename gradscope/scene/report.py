@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
@@ -89,7 +88,6 @@ def _modules(modules: Sequence[ModuleFacts], rows: int) -> TableScene:
         Column("nodes", is_number=True),
         Column("backward", is_number=True),
     )
-    names = names_of(modules)
     ordered = sorted(
         (module for module in modules if module.nodes or module.ops),
         key=lambda module: (-module.backward_ns, module.id),
@@ -100,45 +98,13 @@ def _modules(modules: Sequence[ModuleFacts], rows: int) -> TableScene:
         ordered,
         rows,
         lambda module: (
-            names[module.id],
+            module.name or "(root)",
             module.type,
             count(module.parameters),
             count(module.nodes),
             duration(module.backward_ns),
         ),
     )
-
-
-def names_of(modules: Sequence[ModuleFacts]) -> dict[int, str]:
-    """The paths of modules; of several models each begins with its model, as in "Generator.0"."""
-    by_id = {module.id: module for module in modules}
-    roots = {module.id: _root(module, by_id) for module in modules}
-    models = _models([by_id[root] for root in dict.fromkeys(roots.values())])
-    if len(models) < 2:
-        return {module.id: module.path or "(root)" for module in modules}
-    return {
-        module.id: f"{models[roots[module.id]]}.{module.path}".rstrip(".") for module in modules
-    }
-
-
-def _models(roots: Sequence[ModuleFacts]) -> dict[int, str]:
-    """What to call each model: by its type, and from the second of a type on with a number."""
-    seen: Counter[str] = Counter()
-    names = {}
-    for root in roots:
-        seen[root.type] += 1
-        number = seen[root.type]
-        names[root.id] = f"{root.type}#{number}" if number > 1 else root.type
-    return names
-
-
-def _root(module: ModuleFacts, by_id: dict[int, ModuleFacts]) -> int:
-    """The id of the model a module is a part of: the nearest around it whose path is empty."""
-    around = {module.id}
-    while module.path and module.parent in by_id and module.parent not in around:
-        module = by_id[module.parent]
-        around.add(module.id)
-    return module.id
 
 
 def _table(

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 from gradscope.analysis.identity.leaves import Leaf
 from gradscope.analysis.memory import Peak, saved_peak
-from gradscope.analysis.modules import ModuleFacts, modules, parts_of
+from gradscope.analysis.modules import ModuleFacts, module_names, modules, parts_of
 from gradscope.analysis.summary import Summary, leaves, summary
-from gradscope.scene.report import names_of
 from gradscope.trace.build import trace_of
 from gradscope.trace.schema import GraphTask, Module, Node, NodeBegin, NodeEnd, Op, Saved, Tensor
 from tests.example_traces import mean_of_squares
@@ -106,8 +105,8 @@ def test_a_module_is_told_with_its_own_counts() -> None:
     )
 
     assert modules(trace) == (
-        ModuleFacts(0, "", "Net", -1, parameters=0, ops=0, nodes=0, backward_ns=0),
-        ModuleFacts(1, "fc", "Linear", 0, parameters=2, ops=1, nodes=1, backward_ns=4),
+        ModuleFacts(0, "", "", "Net", -1, parameters=0, ops=0, nodes=0, backward_ns=0),
+        ModuleFacts(1, "fc", "fc", "Linear", 0, parameters=2, ops=1, nodes=1, backward_ns=4),
     )
 
 
@@ -128,19 +127,19 @@ def test_two_models_with_modules_of_one_path_each_have_their_own_time() -> None:
     found = modules(trace)
 
     assert [module.backward_ns for module in found] == [0, 4, 0, 10]
-    assert list(names_of(found).values()) == ["Generator", "Generator.0", "Critic", "Critic.0"]
+    assert [m.name for m in found] == ["Generator", "Generator.0", "Critic", "Critic.0"]
 
 
 def test_two_models_of_one_type_are_numbered() -> None:
     trace = trace_of(*(Module(id, "", "Linear") for id in range(2)))
 
-    assert list(names_of(modules(trace)).values()) == ["Linear", "Linear#2"]
+    assert list(module_names(trace).values()) == ["Linear", "Linear#2"]
 
 
 def test_modules_that_are_each_others_parents_have_names_too() -> None:
     trace = trace_of(Module(0, "a", "A", parent=1), Module(1, "b", "B", parent=0))
 
-    assert len(names_of(modules(trace))) == 2
+    assert len(module_names(trace)) == 2
 
 
 def test_the_parts_of_a_path_go_from_the_outside_in() -> None:

@@ -15,10 +15,11 @@ from gradscope.analysis.identity.leaves import Leaf, leaf_of
 from gradscope.analysis.identity.names import NodeNames, node_names
 from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.analysis.identity.steps import step_numbers
+from gradscope.analysis.modules import module_names
 from gradscope.analysis.timing.durations import Runs, node_runs
 from gradscope.trace.arrays import distinct
 from gradscope.trace.run import Trace
-from gradscope.trace.schema import NONE, Edge, GraphTask, Module, Node, Saved, Tensor
+from gradscope.trace.schema import NONE, Edge, GraphTask, Node, Saved, Tensor
 
 Shape = tuple[int, ...]
 
@@ -62,7 +63,7 @@ class GraphNode:
     unique: str
     leaf: Leaf | None
     inputs: tuple[Meta | None, ...]
-    module: str  # the path; "" when it was made in none
+    module: str  # as in `module_names`; "" when it was made in none
     site: Site
     step: int  # the step's number; NONE outside of steps
     made_in: int  # the number of the backward that made it (double backward), or NONE
@@ -128,7 +129,7 @@ class _Build:
         self.names: NodeNames = node_names(trace)
         self.steps = step_numbers(trace)
         self.backwards = backward_numbers(trace)
-        self.modules = {module.id: module.path for module in trace.rows(Module)}
+        self.modules = module_names(trace)
         self.roots = {root for task in trace.rows(GraphTask) for root in task.roots}
         self.runs = runs
         self.parts = parts

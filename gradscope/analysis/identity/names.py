@@ -11,6 +11,7 @@ import numpy as np
 from gradscope.analysis.columns import Ids, counts, ranks
 from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD, leaf_of
 from gradscope.analysis.identity.sites import site
+from gradscope.analysis.modules import module_names
 from gradscope.errors import UnknownNameError
 from gradscope.trace.run import Trace
 from gradscope.trace.schema import NONE, Module, Node
@@ -96,10 +97,11 @@ def _by_leaf(trace: Trace, wanted: str) -> tuple[int, ...]:
 
 
 def _by_module(trace: Trace, wanted: str) -> tuple[int, ...]:
+    names = module_names(trace)
     inside = [
         module.id
         for module in trace.rows(Module)
-        if module.path == wanted or module.path.startswith(f"{wanted}.")
+        if any(f"{name}.".startswith(f"{wanted}.") for name in (module.path, names[module.id]))
     ]
     return _ids(trace, np.isin(trace.table(Node)["module"], inside)) if inside else ()
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from gradscope.analysis.graph.graph import Graph, GraphNode, graph
 from gradscope.analysis.graph.selection import select
+from gradscope.analysis.modules import module_names
 from gradscope.errors import EmptyTraceError
 from gradscope.scene.choices import GroupBy
 from gradscope.scene.graph.arrows import arrows, edges_not_shown
@@ -151,7 +152,11 @@ def _groups(placing: Placing, boxes: tuple[Box, ...], trace: Trace) -> tuple[Gro
 
 
 def _types(trace: Trace) -> dict[str, str]:
-    return {module.path: module.type for module in trace.rows(Module)}
+    """The type of each module, by its name; of several models, each is called one."""
+    names = module_names(trace)
+    return {
+        names[module.id]: module.type if module.path else "model" for module in trace.rows(Module)
+    }
 
 
 def _kinds(boxes: tuple[Box, ...]) -> set[Kind]:

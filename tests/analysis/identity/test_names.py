@@ -125,3 +125,17 @@ def test_a_leaf_without_a_name_gets_that_of_the_variable_it_was_assigned_to() ->
 
     assert node_names(trace).title(0) == "AccumulateGrad (x)"
     assert find_nodes(trace, "x") == (0,)
+
+
+def test_of_two_models_a_module_is_meant_by_its_path_or_by_its_model_and_path() -> None:
+    trace = trace_of(
+        Module(0, "", "Generator"),
+        Module(1, "0", "Linear", parent=0),
+        Module(2, "", "Critic"),
+        Module(3, "0", "Linear", parent=2),
+        Node(0, "A", module=1),
+        Node(1, "B", module=3),
+    )
+
+    assert find_nodes(trace, "0") == (0,)  # an id comes first
+    assert find_nodes(trace, "Critic.0") == find_nodes(trace, "Critic") == (1,)
