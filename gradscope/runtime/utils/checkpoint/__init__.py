@@ -18,6 +18,14 @@ from gradscope.runtime.utils.checkpoint.reentrant import (
     detach_variable,
 )
 from gradscope.runtime.utils.checkpoint.region import CheckpointError
+from gradscope.runtime.utils.checkpoint.selective import (
+    SAC_IGNORED_OPS,
+    CheckpointPolicy,
+    SelectiveCheckpointContext,
+    _CachedTorchDispatchMode as _CachedTorchDispatchMode,
+    _CachingTorchDispatchMode as _CachingTorchDispatchMode,
+    create_selective_checkpoint_contexts,
+)
 from gradscope.runtime.utils.checkpoint.switches import (
     GraphExecGroup,
     set_checkpoint_debug_enabled,
@@ -25,13 +33,17 @@ from gradscope.runtime.utils.checkpoint.switches import (
 )
 
 __all__ = [
+    "SAC_IGNORED_OPS",
     "CheckpointError",
     "CheckpointFunction",
+    "CheckpointPolicy",
     "DefaultDeviceType",
     "GraphExecGroup",
+    "SelectiveCheckpointContext",
     "check_backward_validity",
     "checkpoint",
     "checkpoint_sequential",
+    "create_selective_checkpoint_contexts",
     "detach_variable",
     "get_device_states",
     "noop_context_fn",

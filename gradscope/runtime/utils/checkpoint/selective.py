@@ -1,0 +1,162 @@
+"""Checkpoints that keep the results of some operations and compute the others again."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import Any, Self
+
+from gradscope.runtime.core.dispatch.modes.aten import OpOverload, OpOverloadPacket
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+from gradscope.runtime.utils._python_dispatch import TorchDispatchMode
+from gradscope.runtime.utils._pytree import tree_map
+
+__all__ = [
+    "SAC_IGNORED_OPS",
+    "CheckpointPolicy",
+    "SelectiveCheckpointContext",
+    "create_selective_checkpoint_contexts",
+]
+
+
+class CheckpointPolicy(Enum):
+    """What becomes of an operation's result; to prefer is to be sure, where nothing is compiled.
+
+    What is to be kept on the CPU is kept where it is, which is there.
+    """
+
+    MUST_SAVE = 0
+    PREFER_SAVE = 1
+    MUST_RECOMPUTE = 2
+    PREFER_RECOMPUTE = 3
+    MUST_CPU_OFFLOAD = 4
+    PREFER_CPU_OFFLOAD = 5
+
+
+RECOMPUTED = (CheckpointPolicy.MUST_RECOMPUTE, CheckpointPolicy.PREFER_RECOMPUTE)
+
+SAC_IGNORED_OPS = frozenset({"aten.detach.default"})
+"""Names of operations that no policy is asked about, since autograd itself calls them."""
+
+
+class SelectiveCheckpointContext:
+    """What a policy is told of a call: whether it is made again, and what it returned."""
+
+    def __init__(self, *, is_recompute: bool, op_output: Any = None) -> None:
+        self.is_recompute = is_recompute
+        self.op_output = op_output
+
+
+class _Kept:
+    """A result of the first run: a copy, which nothing that the program writes can reach."""
+
+    __slots__ = ("val",)
+
+    def __init__(self, value: Any) -> None:
+        self.val = value.detach().clone() if isinstance(value, Tensor) else value
+
+
+class _Read:
+    """In the place of what a second run has read."""
+
+
+Policy = Callable[..., Any]
+Storage = dict[Any, list[Any]]
+"""Of each operation, what became of its results in the first run; None: to be computed again."""
+
+
+class _CachingTorchDispatchMode(TorchDispatchMode):  # PyTorch's names, here and below
+    """Keeps, in the first run, what the policy says is to be kept."""
+
+    def __init__(self, policy_fn: Policy, storage: Storage) -> None:
+        super().__init__()
+        self.policy_fn = policy_fn
+        self.storage = storage
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        made = func(*args, **kwargs)
+        if str(func) in SAC_IGNORED_OPS:
+            return made
+        context = SelectiveCheckpointContext(is_recompute=False, op_output=made)
+        policy = self.policy_fn(context, func, *args, **kwargs)
+        kept = policy if isinstance(policy, bool) else policy not in RECOMPUTED
+        self.storage[func].append(tree_map(_Kept, made) if kept else None)
+        return made
+
+
+class _CachedTorchDispatchMode(TorchDispatchMode):
+    """Gives, in the second run, what was kept in the first."""
+
+    def __init__(self, policy_fn: Policy, storage: Storage) -> None:
+        super().__init__()
+        self.policy_fn = policy_fn
+        self.storage = storage
+        self.calls: dict[Any, int] = defaultdict(int)
+
+    def __enter__(self) -> Self:
+        self.calls.clear()
+        return super().__enter__()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if str(func) in SAC_IGNORED_OPS:
+            return func(*args, **(kwargs or {}))
+        kept, number = self.storage.get(func, []), self.calls[func]
+        self.calls[func] += 1
+        if number >= len(kept):
+            raise RuntimeError(
+                f"{func} invocation index {number} encountered during backward but not found in "
+                "storage."
+            )
+        found = kept[number]
+        if found is _Read:
+            raise RuntimeError(
+                "Trying to backward an extra time. You are only allowed to backward once on any "
+                "region computed under selective activation checkpoint."
+            )
+        if found is None:
+            return func(*args, **(kwargs or {}))
+        kept[number] = _Read
+        return tree_map(lambda value: value.val, found)
+
+
+def create_selective_checkpoint_contexts(
+    policy_fn_or_list: Policy | Sequence[Any],
+    allow_cache_entry_mutation: bool = False,
+) -> tuple[TorchDispatchMode, TorchDispatchMode]:
+    """For `checkpoint(…, context_fn=…)`: keep what a policy says, or results of these operations.
+
+    A policy is called with a context, the operation and its arguments, in the first run. Results
+    are kept as copies, so that PyTorch's refusal of those that were written to has no place here
+    (`allow_cache_entry_mutation`).
+    """
+    policy = policy_fn_or_list
+    if isinstance(policy, list):
+        policy = _policy_of(policy)
+    elif not callable(policy):
+        raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
+    storage: Storage = defaultdict(list)
+    return _CachingTorchDispatchMode(policy, storage), _CachedTorchDispatchMode(policy, storage)
+
+
+def _policy_of(listed: list[Any]) -> Policy:
+    for op in listed:
+        if not isinstance(op, OpOverload):
+            advice = (
+                "Please update the OpOverloadPacket to a specific OpOverload.For example, if you "
+                f"have `torch.ops.{op}`, change it to `torch.ops.{op}.default`."
+                if isinstance(op, OpOverloadPacket)
+                else ""
+            )
+            raise ValueError(
+                f"Expected op in `op_list` to be an OpOverload but got: {op} of type {type(op)}. "
+                f"{advice}"
+            )
+
+    def policy(context: Any, op: Any, *args: Any, **kwargs: Any) -> CheckpointPolicy:
+        if op in listed:
+            return CheckpointPolicy.MUST_SAVE
+        return CheckpointPolicy.PREFER_RECOMPUTE
+
+    return policy
