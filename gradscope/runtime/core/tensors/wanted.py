@@ -37,11 +37,11 @@ def wanted_of(given: tuple[Any, ...], named: dict[str, Any]) -> Wanted:
     elif rest and isinstance(rest[0], dtypes.dtype):
         known["dtype"] = rest.pop(0)
     elif rest and (rest[0] is None or isinstance(rest[0], str | int | device_type)):
-        known["device"] = rest.pop(0)
-        if rest and (rest[0] is None or isinstance(rest[0], dtypes.dtype)):
-            known["dtype"] = rest.pop(0)
-        elif rest:
-            _refuse(given, named)
+        known["device"], *rest = rest
+        if rest:
+            known["dtype"], *rest = rest
+            if known["dtype"] is not None and not isinstance(known["dtype"], dtypes.dtype):
+                _refuse(given, named)
     if len(rest) > 2 or not all(isinstance(each, bool) for each in rest):
         _refuse(given, named)
     known.update(zip(("non_blocking", "copy"), rest, strict=False))
