@@ -95,8 +95,8 @@ class FileWriter:
         self._changed: Final = Condition()
         self._process = os.getpid()
         try:
-            self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
-            self._pen = Pen(self._file)
+            file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+            self._pen = Pen(file, self.path.absolute())
             first = header((VERSION, MINOR))
             self._append(first, self._pack(first), self._written)
             self._has_failed()
@@ -158,13 +158,13 @@ class FileWriter:
         if not self._has_failed():
             self._finish()
             if not self._has_failed():  # what a signal handler interrupted may reach further
-                os.ftruncate(self._file, self._written.size)
+                self._pen.cut(self._written.size)
 
     def unseal(self) -> None:
         """It did not end: what comes now stands in the place of the end."""
         if not self._has_failed():
             self._written = self._unsealed
-            os.ftruncate(self._file, self._written.size)
+            self._pen.cut(self._written.size)
         self._writing.release()
 
     def close(self) -> None:
@@ -184,7 +184,6 @@ class FileWriter:
         self._has_failed()
         self._closed = True
         self._pen.close()
-        os.close(self._file)
         atexit.unregister(self.close)
         if self._failure is not None:
             raise RecordingError(

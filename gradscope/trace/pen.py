@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 import time
@@ -16,6 +17,12 @@ LONG: Final = 1 << 16
 MOMENT: Final = 0.0005
 
 
+# Note [Descriptors are everybody's]
+# A program may close all descriptors it does not know (`os.closerange(3, 256)`), as daemons do. The
+# trace's is among them, and its number is given to the next file that is opened. So before a piece
+# is written the number is asked which file it is; if it is another's, the trace is opened anew.
+
+
 class Pen:
     """Writes pieces of a file, one at a time; long ones in a thread of its own.
 
@@ -23,9 +30,9 @@ class Pen:
     Nobody waits on a lock here, so a signal handler may write, too, whatever it interrupts.
     """
 
-    def __init__(self, file: int) -> None:
+    def __init__(self, file: int, path: str | os.PathLike[str] = "") -> None:
         self.failure: OSError | None = None
-        self._file = file
+        self._file, self._path, self._identity = file, path, _identity(file)
         self._pieces: SimpleQueue[tuple[int, bytes] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._closed = False
@@ -48,10 +55,29 @@ class Pen:
             time.sleep(MOMENT)
 
     def close(self) -> None:
-        """Let the thread go; nothing can be written any more."""
+        """Let the thread and the file go; nothing can be written any more."""
         self.wait()
         self._closed = True
         self._pieces.put(None)
+        with suppress(OSError):
+            if _identity(self._file) == self._identity:
+                os.close(self._file)
+
+    def cut(self, size: int) -> None:
+        """Let the file end here."""
+        os.ftruncate(self._open(), size)
+
+    def _open(self) -> int:
+        """The file's descriptor. See Note [Descriptors are everybody's]."""
+        with suppress(OSError):
+            if _identity(self._file) == self._identity:
+                return self._file
+        again = os.open(self._path, os.O_WRONLY)
+        if _identity(again) != self._identity:
+            os.close(again)
+            raise OSError(errno.EBADF, "the program closed the trace's file, and it is gone")
+        self._file = again
+        return again
 
     def _has_thread(self) -> bool:
         if self._thread is None:
@@ -77,11 +103,17 @@ class Pen:
     def _put(self, start: int, data: bytes) -> OSError | None:
         at, left = start, memoryview(data)
         try:
+            file = self._open()
             while left:
-                count = os.pwrite(self._file, left, at)
+                count = os.pwrite(file, left, at)
                 at, left = at + count, left[count:]
         except OSError as error:
             with suppress(OSError):
-                os.ftruncate(self._file, start)
+                self.cut(start)
             return error
         return None
+
+
+def _identity(file: int) -> tuple[int, int]:
+    found = os.fstat(file)
+    return found.st_dev, found.st_ino

@@ -8,6 +8,8 @@ import pytest
 
 import gradscope
 from gradscope.record.script.exits import is_beside
+from gradscope.trace.schema import GraphTask
+from tests.record.running import House
 
 HERE = f"{os.sep}home{os.sep}me{os.sep}project"
 
@@ -39,3 +41,29 @@ def test_a_script_in_site_packages_is_its_own() -> None:
     folder = os.path.join(HERE, "site-packages", "tool")  # noqa: PTH118
 
     assert is_beside(os.path.join(folder, "part.py"), folder)  # noqa: PTH118
+
+
+def test_a_script_that_closes_all_descriptors_keeps_its_exit_code_and_its_trace(
+    house: House,
+) -> None:
+    house.write("""
+import os, torch
+x = torch.ones(3, requires_grad=True)
+def work():
+    for _ in range(3000):
+        (x * 2).sum().backward()
+work()
+os.closerange(3, 256)
+files = [open(f"other{i}", "w") for i in range(5)]
+work()
+for file in files:
+    print("mine", file=file, flush=True)
+""")
+    for name in ("trace.json", "trace.json.gz"):
+        ran = house.trace("-o", name, "script.py")
+
+        assert (ran.code, ran.err) == (0, "")
+        assert {(house.folder / f"other{i}").read_text() for i in range(5)} == {"mine\n"}
+        assert len(house.recorded(name).table(GraphTask)) == 6000
+        assert house.recorded(name).notes == ()
+        assert house.violations(name) == []
