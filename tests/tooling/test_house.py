@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import networkx as nx
@@ -74,6 +75,7 @@ def functions_in(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]
             yield node
 
 
+@cache
 def packages_imported_by(path: Path) -> set[str]:
     """The packages a file imports, wherever in it; gradscope's own as `gradscope.<room>`."""
     found: set[str] = set()
