@@ -107,8 +107,8 @@ SAVED: dict[str, Plant] = {
     ),
     "saved-tensor hooks that outlive an error": line(
         "autograd.graph.saved_tensors_hooks.__exit__",
-        "state.saved_hooks.pop()",
-        "state.saved_hooks.pop() if error[0] is None else None",
+        "pop()",
+        "pop() if error[0] is None else None",
     ),
     "hooks that stay disabled after an error": line(
         "autograd.graph.disable_saved_tensors_hooks",

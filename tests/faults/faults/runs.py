@@ -119,7 +119,7 @@ ASKED: dict[str, Plant] = {
         "raise RuntimeError('not have been used')",
     ),
     "inputs of `backward` that get no gradient": line(
-        "core.autograd.engine.roots._run", "tensor.retain_grad()", "pass"
+        "core.autograd.engine.roots.run", "tensor.retain_grad()", "pass"
     ),
     "nothing asked for, which is taken for everything": line(
         "core.autograd.engine.roots._inputs", "if not wanted:", "if False:"

@@ -57,7 +57,9 @@ HOOKS: dict[str, Plant] = {
         "if False:",
     ),
     "a hook that may return anything": line(
-        "core.autograd.hooks.hooks.checked", "if not isinstance(made, Tensor):", "if False:"
+        "core.autograd.hooks.hooks.checked",
+        "if not isinstance(made, wrapping.Tensor):",
+        "if False:",
     ),
     "any number of values from a hook": line(
         "core.autograd.hooks.hooks._replaced", "if len(made) != len(before):", "if False:"
