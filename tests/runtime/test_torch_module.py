@@ -27,6 +27,23 @@ def test_it_says_which_pytorch_it_follows() -> None:
     assert torch.__version__ == "2.13.0+gradscope"
 
 
+def test_no_class_of_tensors_or_nodes_answers_for_any_name() -> None:
+    """Python looks up every attribute of such a class the slow way, seven times as slow."""
+    node = (torch.ones(1, requires_grad=True) * 2).grad_fn
+
+    for cls in (torch.Tensor, type(node), torch.nn.Parameter):
+        assert not [c for c in cls.__mro__ if {"__getattr__", "__setattr__"} & vars(c).keys()][:-1]
+
+
+def test_a_method_of_sparse_tensors_says_why_it_is_not_there() -> None:
+    x = torch.ones(2)
+
+    with pytest.raises(AttributeError, match=r"no attribute 'to_sparse'; here all tensors are"):
+        x.to_sparse()
+    assert not hasattr(x, "coalesce")
+    assert "coalesce" not in dir(x)
+
+
 def test_what_is_missing_is_named_with_what_is_near() -> None:
     with pytest.raises(AttributeError, match=r"no attribute 'reshap' .* nearest there is: reshape"):
         torch.reshap  # noqa: B018 -- asking is the test

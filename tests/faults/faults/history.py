@@ -16,10 +16,10 @@ DERIVATIVES: dict[str, Plant] = {
 
 NODES: dict[str, Plant] = {
     "numbers of nodes that do not rise": line(
-        "core.graph.making.prepare", "state.next_sequence_nr()", "len(edges)"
+        "core.graph.making.prepare", "next(state.sequence)", "len(edges)"
     ),
     "a node that takes the number of the one before": in_roads(
-        "node.sequence_nr = state.next_sequence_nr()",
+        "node.sequence_nr = next(state.sequence)",
         "node.sequence_nr = functions[0][0].sequence_nr if functions[0][0] else 0",
         *("mul", "add", "exp"),
     ),

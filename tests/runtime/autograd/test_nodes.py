@@ -45,6 +45,21 @@ def test_a_leafs_node_knows_the_leaf_and_is_the_same_each_time(torch: Any) -> No
     assert first.next_functions[0][0] is second.next_functions[0][0]
 
 
+def test_the_class_of_a_node_says_what_its_nodes_keep(torch: Any) -> None:
+    node = (leaf(torch, 1.0) ** 2).sum(0).grad_fn
+    power = node.next_functions[0][0]
+
+    assert all(hasattr(type(power), name) for name in ("_saved_self", "_raw_saved_self"))
+    assert hasattr(type(node), "_saved_dim")
+    assert not hasattr(node, "_raw_saved_dim")
+    assert not hasattr(node, "_saved_self")
+    assert [n for n in dir(node) if n.startswith(("_saved_", "_raw_saved_"))] == [
+        "_saved_dim",
+        "_saved_keepdim",
+        "_saved_self_sym_sizes",
+    ]
+
+
 def test_numbers_rise(torch: Any) -> None:
     x = leaf(torch, 1.0)
     first, second = x * 2, x * 3

@@ -28,6 +28,7 @@ from gradscope.runtime.core.state import upward
 from gradscope.runtime.core.state.thread import ThreadState, local
 from gradscope.runtime.core.tensors import placement
 from gradscope.runtime.core.tensors.saved.saved_variable import (
+    SavedVariable,
     save_input,
     save_output,
     unpack_array,
@@ -107,6 +108,7 @@ def scope_of(op: Operation) -> dict[str, Any]:
         "rebase_history": rebase_history,
         "refused": refused,
         "remember_writer": remember_writer,
+        "SavedVariable": SavedVariable,
         "save_input": save_input,
         "save_output": save_output,
         "save_results": save_results,

@@ -9,24 +9,41 @@ from gradscope.runtime.core.errors.packages import part_of_pytorch
 
 SPARSE = "; here all tensors are dense, so a sparse matrix is to be made as a dense one"
 
-OF_SPARSE = ("coalesce", "is_coalesced", "dense_dim", "indices", "values", "hspmm", "sspaddmm")
+METHODS_OF_SPARSE = (
+    *("coalesce", "is_coalesced", "dense_dim", "indices", "values", "hspmm", "sspaddmm"),
+    *("is_sparse_csr", "resize_as_sparse_", "sparse_dim", "sparse_mask", "sparse_resize_"),
+    *("sparse_resize_and_clear_", "to_sparse", "to_sparse_bsc", "to_sparse_bsr", "to_sparse_coo"),
+    *("to_sparse_csc", "to_sparse_csr"),
+)
+"""Methods of sparse tensors, which ours do not have."""
 
 
 def nearest(name: str, known: list[str]) -> str:
     """'; the nearest there is: …' or nothing."""
-    if "sparse" in name or name in OF_SPARSE:
+    if "sparse" in name or name in METHODS_OF_SPARSE:
         return SPARSE
     found = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
     return f"; the nearest there is: {', '.join(found)}" if found else ""
 
 
-def no_attribute(tensor: Any, name: str) -> AttributeError:
-    """The error for `tensor.name`; its first line is Python's own."""
-    text = f"'{type(tensor).__name__}' object has no attribute '{name}'"
-    if name.startswith("_"):
-        return AttributeError(text)
-    known = [n for n in dir(type(tensor)) if not n.startswith("_")]
-    return AttributeError(f"{text}{nearest(name, known)}")
+class Absent:
+    """An attribute that tensors do not have here, and that says why.
+
+    A `__getattr__` would say it of any name, but Python then looks up every attribute the slow way.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        raise AttributeError(f"'{owner.__name__}' object has no attribute '{self.name}'{SPARSE}")
+
+
+def say_why_absent(cls: type) -> None:
+    """Let a class of tensors say why it has no methods of sparse ones."""
+    for name in METHODS_OF_SPARSE:
+        if not hasattr(cls, name):
+            setattr(cls, name, Absent(name))
 
 
 def make_read_only(cls: Any) -> None:

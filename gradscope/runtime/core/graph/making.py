@@ -14,7 +14,7 @@ from gradscope.runtime.core.state.thread import ThreadState
 def prepare(node: Node, edges: Sequence[tuple[Any, int]], state: ThreadState) -> None:
     """Fill in the fields every node has, for nodes that no generated road makes."""
     node.next_functions = tuple(edges)
-    node.sequence_nr = state.next_sequence_nr()
+    node.sequence_nr = next(state.sequence)
     node.topological_nr = above(edges)
     node._saved = ()
     node._extra = None

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from gradscope.runtime.core.devices.devices import CPU, device
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.errors.engine.leaves import copy_of_node
+from gradscope.runtime.core.state import upward
 from gradscope.runtime.core.state.handles import RemovableHandle
 
 if TYPE_CHECKING:
@@ -184,9 +186,31 @@ class Node:
         """Call `hook(grad_outputs)` before the node runs."""
         return RemovableHandle.added(self.extra().pre_hooks, hook)
 
-    def __getattr__(self, name: str) -> Any:
-        """What is not there; tensors/saved/shown.py adds what users see of saved tensors."""
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let users read what nodes of this class keep, under PyTorch's names.
+
+        A `__getattr__` would do it for all classes, but Python then looks up every attribute of
+        every node the slow way.
+        """
+        super().__init_subclass__(**options)
+        slots = cls.__dict__.get("slots")
+        if not isinstance(slots, tuple):
+            return
+        of_tensors = cls._slots_of_tensors()
+        for index, slot in enumerate(slots):
+            if slot:
+                setattr(cls, f"_saved_{slot}", property(partial(_saved_value, index)))
+            if slot and index in of_tensors:
+                setattr(cls, f"_raw_saved_{slot}", property(partial(_raw_saved_value, index)))
+
+    @classmethod
+    def _slots_of_tensors(cls) -> set[int]:
+        """Which slots are for tensors: only these have a raw form."""
+        return set()
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} object, sequence_nr {self.sequence_nr}>"
@@ -195,11 +219,24 @@ class Node:
         raise copy_of_node(self)
 
 
+def _saved_value(index: int, node: Node) -> Any:
+    return upward.saved_value(node, index)
+
+
+def _raw_saved_value(index: int, node: Node) -> Any:
+    return upward.raw_saved_value(node, index)
+
+
 class OpNode(Node):
     """The node of a declared operation. Each operation has a subclass with its own name."""
 
     __slots__ = ()
     op: ClassVar[Operation]
+
+    @classmethod
+    def _slots_of_tensors(cls) -> set[int]:
+        tensors = {"input", "output", "held"}
+        return {i for i, slot in enumerate(cls.op.plan.slots) if slot.kind in tensors}
 
     def __new__(cls, *_: Any, **__: Any) -> Any:
         raise TypeError(f"cannot create '{cls.__name__}' instances")

@@ -11,7 +11,7 @@ from inspect import CO_VARARGS
 from types import FunctionType
 from typing import Any
 
-from gradscope.runtime.core.errors.missing import make_read_only
+from gradscope.runtime.core.errors.missing import make_read_only, say_why_absent
 from gradscope.runtime.core.rows.operation import REGISTRY
 from gradscope.runtime.core.rows.traits import F_ONLY, FUNCTION_ONLY, INTERNAL, METHOD_ONLY
 
@@ -87,6 +87,7 @@ def load() -> None:
     for name, made in METHODS.items():
         setattr(Tensor, name, made)
     make_read_only(Tensor)
+    say_why_absent(Tensor)
 
 
 def _offer_variants() -> None:

@@ -27,7 +27,6 @@ from gradscope.runtime.core.ops.pointwise.rounding import abs
 from gradscope.runtime.core.ops.products.linalg import mm
 from gradscope.runtime.core.rows.operation import REGISTRY
 from gradscope.runtime.core.state.asking_modes import NotTaken
-from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors.making.factories import from_numpy
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.core.tensors.wrapping import wrapped_number
@@ -112,9 +111,13 @@ def _divided_by_anything(self, other):
 def _matrix_product(self, other):
     if not isinstance(other, Tensor):
         return NotImplemented
-    if self._array.ndim == 2 == other._array.ndim and not local.state.special:
-        return mm(self, other)  # what matmul would do, in fewer steps
+    if self._array.ndim == 2 == other._array.ndim:
+        return _of_matrices(self, other)  # what matmul would do, in fewer steps
     return self.matmul(other)
+
+
+_of_matrices = like(mm, call=lambda op, arguments: arguments[0].matmul(arguments[1]))
+"""The road of `mm`, which leaves whatever is not ordinary to matmul."""
 
 
 def _from_left(function):

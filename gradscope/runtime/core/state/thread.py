@@ -49,7 +49,6 @@ class ThreadState:
         "keys_excluded",
         "keys_included",
         "multithreading",
-        "next_sequence_nr",
         "node",
         "node_creation_hooks",
         "overrides_disabled",
@@ -57,6 +56,7 @@ class ThreadState:
         "queue",
         "reentrant_depth",
         "saved_hooks",
+        "sequence",
         "special",
         "task",
         "thread_id",
@@ -86,7 +86,7 @@ class ThreadState:
         self.overrides_disabled = 0  # see tensors/tensor/overriding.py
         self.view_replay = False  # whether every view's history is made anew by calling it again
         self.node_creation_hooks: list[Any] = []
-        self.next_sequence_nr = itertools.count().__next__
+        self.sequence = itertools.count()  # the numbers of nodes; `next` of it is atomic
         self.multithreading = True  # whether other devices' nodes run in their own threads
         self.device: Any = None  # that of the kernel being run, if it is not the CPU
         self.transforms = 0  # how many of torch.func are calling their functions

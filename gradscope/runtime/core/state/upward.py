@@ -29,6 +29,12 @@ offered_to_stranger: Callable[..., Any]
 put_up_gates: Callable[[], None]
 """From then on calls are offered to overriding classes (dispatch/overrides/public.py)."""
 
+raw_saved_value: Callable[[Any, int], Any]
+"""What a node keeps in a slot, not unpacked (tensors/saved/shown.py)."""
+
+saved_value: Callable[[Any, int], Any]
+"""What a node keeps in a slot, as users see it (tensors/saved/shown.py)."""
+
 view_as: Callable[[Any], Any]
 """A view made by a class that handles functions (dispatch/overrides/public.py)."""
 

@@ -16,7 +16,7 @@ from gradscope.runtime.core.graph.node import Node, device_of
 from gradscope.runtime.core.state.thread import ThreadState
 from gradscope.runtime.core.tensors.placement import wrapped_on
 from gradscope.runtime.core.tensors.saved.saved_variable import freed, unpack_tensor
-from gradscope.runtime.core.tensors.saved.shown import raw_saved
+from gradscope.runtime.core.tensors.saved.shown import raw_saved_value
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 
@@ -186,7 +186,7 @@ class BackwardCFunction(Node, FunctionCtx):
         return (
             ()
             if self._cleared
-            else tuple(raw_saved(self, place) for place in range(len(self._saved)))
+            else tuple(raw_saved_value(self, place) for place in range(len(self._saved)))
         )
 
     def _kept(self) -> tuple[Any, ...]:

@@ -64,9 +64,10 @@ def evaluate_function(task: GraphTask, node: Node, inputs: list[Any], heap: list
         following, nr = functions[index]
         if following is None:
             continue
+        wanted = following.input_metadata
         if grad is not None:
             array = grad if raw else grad._array
-            shape, dtype = following.input_metadata[nr]
+            shape, dtype = wanted[nr]
             if array.__class__ is not ndarray or array.shape != shape or array.dtype is not dtype:
                 grad = fitted(node, index, grad, shape, dtype, raw=raw)
             array = None  # whether others hold the gradient decides how it is added and kept
@@ -75,8 +76,7 @@ def evaluate_function(task: GraphTask, node: Node, inputs: list[Any], heap: list
         if buffer is None:
             if info is not None and not is_needed(info, following):
                 continue
-            one = len(following.input_metadata) == 1
-            buffer = [grad] if one else wide_buffer(following, nr, grad)
+            buffer = [grad] if len(wanted) == 1 else wide_buffer(following, nr, grad)
             if left:
                 waiting[following] = buffer
         else:

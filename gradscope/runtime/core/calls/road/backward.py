@@ -66,6 +66,11 @@ def _unpack(slots: Sequence[Slot], used: Any, arrays: bool) -> list[str]:
             lines += [f"v_{slot.name} = unpack_tensor(node, s_{k}, {k})"]
         elif slot.kind not in {"input", "output"}:
             lines += [f"v_{slot.name} = s_{k}"]
+        elif arrays and slot.kind == "output":
+            kept = f"s_{k}.__class__ is SavedVariable and s_{k}.hooks is None"
+            kept = f"{kept} and s_{k}.version == s_{k}.versions.value"
+            unpacked = f"unpack_array(node, s_{k}, {k})"
+            lines += [f"v_{slot.name} = s_{k}.array if {kept} else {unpacked}"]
         elif arrays:
             untouched = f"s_{k}.__class__ is Tensor and s_{k}._versions is None"
             unpacked = f"unpack_array(node, s_{k}, {k})"
@@ -76,11 +81,22 @@ def _unpack(slots: Sequence[Slot], used: Any, arrays: bool) -> list[str]:
 
 
 def _formula_call(name: str, formula: Any, plan: Plan, *, arrays: bool, needs: str = "None") -> str:
+    if _hands_on(formula):
+        return "grad"
     words = [
         "grad" if w in ("grad", "grads") else needs if w == "needs" else f"v_{w}"
         for w in formula.words
     ]
     return f"{name}({', '.join(words)})"
+
+
+def _hands_on(formula: Any) -> bool:
+    """Whether a formula is no more than `lambda grad: grad`."""
+    code = getattr(formula.function, "__code__", None)
+    return code is not None and formula.words == ("grad",) and code.co_code == _SAME
+
+
+_SAME = (lambda grad: grad).__code__.co_code
 
 
 def word(plan: Plan) -> str:

@@ -271,7 +271,7 @@ def _inplace_node(plan: Plan, saving: str) -> list[str]:
     return [
         "node = new(Node)",
         f"node.next_functions = functions = ({', '.join(parts)},)",
-        "node.sequence_nr = state.next_sequence_nr()",
+        "node.sequence_nr = next(state.sequence)",
         *_cloned(plan),
         *topological(plan, many),
         f"node._saved = ({''.join(f'{k}, ' for k in kept)})",

@@ -39,7 +39,7 @@ def node_lines(plan: Plan, saving: str) -> list[str]:
     lines = [
         "node = new(Node)",
         f"node.next_functions = functions = ({', '.join(parts)},)",
-        "node.sequence_nr = state.next_sequence_nr()",
+        "node.sequence_nr = next(state.sequence)",
         *topological(plan, many),
         f"node._saved = {saved_tuple(plan, saving)}",
         "node._extra = None",

@@ -8,6 +8,7 @@ import numpy as np
 
 from gradscope.runtime.core.errors.engine import saved_values as errors
 from gradscope.runtime.core.graph.node import Node
+from gradscope.runtime.core.state import upward
 from gradscope.runtime.core.tensors.saved.saved_variable import SavedVariable, freed, unpack_tensor
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
@@ -107,48 +108,18 @@ def _plain(value: Any) -> Any:
     return Tensor.from_array(np.asarray(value.item())) if isinstance(value, np.ndarray) else value
 
 
-def attribute(node: Node, name: str) -> Any:
-    """`grad_fn._saved_other` and `grad_fn._raw_saved_other`, of which the class knows nothing."""
-    if name.startswith(("_saved_", "_raw_saved_")):
-        return saved_attribute(node, name)
-    raise AttributeError(f"'{type(node).__name__}' object has no attribute '{name}'")
-
-
-def attributes(node: Node) -> list[str]:
-    """What a node has, the slots that it keeps tensors in among it."""
-    shown = [slot for slot in type(node).slots if slot]
-    raw = [f"_raw_saved_{slot}" for slot in shown if holds_tensors(node, slot)]
-    return sorted([*object.__dir__(node), *(f"_saved_{slot}" for slot in shown), *raw])
-
-
-def saved_attribute(node: Node, name: str) -> Any:
-    raw = name.startswith("_raw_saved_")
-    wanted = name.removeprefix("_raw" if raw else "")[len("_saved_") :]
-    slots = node.slots
-    if not wanted or wanted not in slots or (raw and not holds_tensors(node, wanted)):
-        raise AttributeError(f"'{node.name()}' object has no attribute '{name}'")
-    index = slots.index(wanted)
-    if raw:
-        return raw_saved(node, index)
+def saved_value(node: Node, index: int) -> Any:
+    """What a node keeps in a slot, as `grad_fn._saved_other` shows it: unpacked."""
     if node._saved is None:
         freed(node)
     value = node._saved[index]
-    if wanted.endswith("_sym_strides"):
+    if node.slots[index].endswith("_sym_strides"):
         return tuple(step // node.input_metadata[0][1].itemsize for step in value)
     found = unpack_tensor(node, _plain(value), index)
     return tuple(found) if isinstance(found, list) else found
 
 
-def holds_tensors(node: Any, slot: str) -> bool:
-    """Whether a slot is for tensors; only these have a raw form."""
-    op = getattr(node, "op", None)
-    if op is None:
-        return False
-    index = node.slots.index(slot)
-    return op.plan.slots[index].kind in {"input", "output", "held"}
-
-
-def raw_saved(node: Any, index: int) -> Any:
+def raw_saved_value(node: Any, index: int) -> Any:
     """A slot as `_raw_saved_*` shows it: not unpacked."""
     value = None if node._saved is None else node._saved[index]
     if isinstance(value, list):
@@ -156,5 +127,5 @@ def raw_saved(node: Any, index: int) -> Any:
     return SavedTensor.of(node, index)
 
 
-Node.__getattr__ = attribute  # type: ignore[method-assign]
-Node.__dir__ = attributes  # type: ignore[assignment, method-assign]
+upward.saved_value = saved_value
+upward.raw_saved_value = raw_saved_value

@@ -8,7 +8,7 @@ autograd/tensor_methods.py, copying.py, making/factories.py, memory/typed_storag
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from gradscope.runtime.core.errors.engine.inference import (
     inference_requires_grad,
     inference_version,
 )
-from gradscope.runtime.core.errors.missing import no_attribute
+from gradscope.runtime.core.errors.missing import METHODS_OF_SPARSE
 from gradscope.runtime.core.graph.node import new
 from gradscope.runtime.core.rows.operation import REGISTRY
 from gradscope.runtime.core.state import upward
@@ -283,10 +283,11 @@ class Tensor(Geometry, OldFields, Sharing, Values):
         return self
 
     def __dir__(self) -> list[str]:
-        return sorted(set(super().__dir__()))
+        return sorted(set(super().__dir__()) - {*METHODS_OF_SPARSE})
 
-    def __getattr__(self, name: str) -> Any:
-        raise no_attribute(self, name)
+    if TYPE_CHECKING:  # operations are added to the class later
+
+        def __getattr__(self, name: str) -> Any: ...
 
 
 builtin_type = type

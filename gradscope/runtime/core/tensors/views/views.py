@@ -60,7 +60,9 @@ def edge_of(tensor: Tensor) -> Edges | None:
             return NOWHERE
     elif tensor._edge is not None or not meta.requires_grad:
         return tensor._edge
-    return accumulator(tensor), 0
+    held = meta.accumulator
+    node = held() if held is not None else None
+    return (_new_accumulator(tensor, meta) if node is None else node), 0
 
 
 def accumulator(tensor: Tensor) -> Node:
