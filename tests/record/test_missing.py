@@ -35,8 +35,7 @@ MISSING = {
         "; the nearest there is: randn, rand, randint"
     ),
     "import torch; torch.ones(2).summ()": (
-        "AttributeError: 'Tensor' object has no attribute 'summ'"
-        ". Did you mean: 'sum'?"
+        "AttributeError: 'Tensor' object has no attribute 'summ'. Did you mean: 'sum'?"
     ),
     "import torch.road": (
         "ModuleNotFoundError: No module named 'torch.road' (gradscope's runtime)"
