@@ -62,6 +62,7 @@ from gradscope.runtime.core.rows.traits import (
     Sequences,
     Tensors,
     Trait,
+    asks_rule,
     hidden,
     holds,
     joint,
@@ -195,6 +196,7 @@ def _declare(
         numbers=TENSORS_ONLY not in traits,
         refused="".join(t.kinds for t in traits if isinstance(t, Refused) and not t.by_numpy),
         nondifferentiable_outputs=tuple(names.index(n) for n in without),
+        lies=asks_rule(forward, traits, kind),
         gaps=GAPS in traits,
     )
     if plan.differentiable != tuple(differentiable):

@@ -23,7 +23,7 @@ from gradscope.runtime.core.errors.places import remember_writer
 from gradscope.runtime.core.graph.making import above, finish
 from gradscope.runtime.core.graph.node import NOWHERE, Node, device_of, new
 from gradscope.runtime.core.rows.operation import Operation
-from gradscope.runtime.core.rows.traits import FLOATS, Refused
+from gradscope.runtime.core.rows.traits import FLOATS, Refused, rule_of
 from gradscope.runtime.core.state import upward
 from gradscope.runtime.core.state.thread import ThreadState, local
 from gradscope.runtime.core.tensors import placement
@@ -97,6 +97,7 @@ def scope_of(op: Operation) -> dict[str, Any]:
         "finish": finish,
         "getframe": getframe,
         "kernel": op.kernel,
+        "lie": rule_of(op.traits),
         "last_meta": [((None, None),)],  # of the last call: mostly it is this one's, too
         "local": local,
         "ndarray": np.ndarray,

@@ -50,6 +50,13 @@ def copied(array: np.ndarray[Any, Any], wanted: memory_format | None = None) -> 
     return last(array).copy("C").transpose(0, array.ndim - 1, *range(1, array.ndim - 1))
 
 
+def empty_as(array: np.ndarray[Any, Any], dtype: Any, wanted: memory_format | None = None) -> Any:
+    """Memory for as many elements in this order, or in that which they have here."""
+    if wanted is not None and wanted is not preserve_format:
+        return copied(np.empty(array.shape, dtype), wanted)
+    return np.empty_like(array, dtype, "C" if 0 in array.strides else "K", subok=False)
+
+
 def last(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The array with its channels, at dim 1, put last."""
     return array.transpose(0, *range(2, array.ndim), 1)

@@ -67,6 +67,7 @@ class Plan:
     memory: Memory | None = None
     direct: bool = False  # the kernel of an in-place operation can write where it is told to
     nondifferentiable_outputs: tuple[int, ...] = ()
+    lies: str = ""  # when its row's rule of layouts is asked: "always", or for an odd first operand
     gaps: bool = False  # its formula takes None for a gradient that never came, not zeros
 
     @property

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gradscope.runtime.core.rows import layouts
+
 
 class Trait:
     """Something a row says about its operation beside forward and derivatives."""
@@ -48,6 +50,34 @@ INTERNAL = Trait()
 """Users do not see it: a part of another operation."""
 TENSORS_ONLY = Trait()
 """Its second input may not be a Python number."""
+
+
+@dataclass(frozen=True)
+class Lies(Trait):
+    """How its results lie in memory, if the kernel does not see to it."""
+
+    rule: layouts.Rule
+
+
+ROW_BY_ROW = Lies(layouts.row_by_row)
+AS_OPERANDS = Lies(layouts.as_operands)
+AS_THE_FIRST = Lies(layouts.as_the_first)
+AS_CHANNELS = Lies(layouts.as_channels)
+
+
+def rule_of(traits: Sequence[Trait]) -> layouts.Rule:
+    """The rule by which the results of a row lie."""
+    return next((t.rule for t in traits if isinstance(t, Lies)), layouts.as_operands)
+
+
+def asks_rule(forward: Callable[..., Any], traits: Sequence[Trait], kind: str) -> str:
+    """When a row's rule is asked: a ufunc of one operand keeps to it by itself."""
+    if kind != "plain":
+        return ""
+    if any(isinstance(t, Lies) for t in traits):
+        return "always"
+    pointwise = ELEMENTWISE in traits or COMPARES in traits
+    return "odd" if pointwise and getattr(forward, "nin", 2) > 1 else ""
 
 
 @dataclass(frozen=True)

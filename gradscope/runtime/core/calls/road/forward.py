@@ -174,7 +174,19 @@ def _computed(plan: Plan, into: str = "") -> list[str]:
         "    except Exception as error:",
         f"        refused(op, error, ({''.join(f'a_{p.name}, ' for p in plan.tensors)}))",
         "        raise",
+        *([] if into else _laid(plan)),
     ]
+
+
+def _laid(plan: Plan) -> list[str]:
+    """The result in the order that its row's rule asks for."""
+    given = "".join(f"*a_{p.name}, " if p.many else f"a_{p.name}, " for p in plan.tensors)
+    lay = f"    result = lie(result, ({given}))"
+    if plan.lies == "always":
+        return [lay]
+    if plan.lies == "odd" and not (plan.tensors[0].many or plan.tensors[0].optional):
+        return [f"    if not a_{plan.tensors[0].name}.flags.c_contiguous:", f"    {lay}"]
+    return []
 
 
 def _array_arguments(plan: Plan) -> str:

@@ -51,7 +51,8 @@ class _Block:
 
 def attention(query: Array, key: Array, value: Array, how: How) -> tuple[Array, Array]:
     """Return what each query takes, laid out like the queries, and the logarithms of the sums."""
-    made = np.empty_like(query)
+    repeated = 0 in query.strides  # then in row-major order
+    made = np.empty(query.shape, query.dtype) if repeated else np.empty_like(query)
     batch, heads, length = query.shape[:3]
     logs = np.empty((batch, length, heads), query.dtype).transpose(0, 2, 1)
     queries, keys, values = _grouped(query, key, value)

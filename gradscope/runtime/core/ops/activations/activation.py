@@ -26,6 +26,7 @@ from gradscope.runtime.core.calls.declare import (
 from gradscope.runtime.core.kernels.arrays import plain
 from gradscope.runtime.core.kernels.running.support import HALVES
 from gradscope.runtime.core.ops.words import MINUS_TWO, ONE, function_alias, zeros_like
+from gradscope.runtime.core.rows.traits import ROW_BY_ROW
 from gradscope.runtime.core.tensors.dims import wrapped
 
 
@@ -220,6 +221,7 @@ log_sigmoid_forward = op(
     INTERNAL,
     _floats_only("log_sigmoid_cpu"),
     outputs("output", "buffer", without=("buffer",)),
+    ROW_BY_ROW,
     self=lambda grads, self, buffer: w.log_sigmoid_backward(grads[0], self, buffer),
 )
 log_sigmoid_backward = op(

@@ -13,6 +13,7 @@ from gradscope.runtime.core.calls.declare import (
     tensors,
     w,
 )
+from gradscope.runtime.core.dtypes.memory_formats import contiguous_format
 from gradscope.runtime.core.ops import FUNCTIONS, NN_FUNCTIONS, nn_function
 from gradscope.runtime.core.ops.words import zeros_like
 from gradscope.runtime.core.state.warned import warn
@@ -134,5 +135,7 @@ def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
     if not hard:
         return soft
     best = soft.max(dim, keepdim=True)[1]
-    chosen_one = factories.zeros_like(logits).scatter_(dim, best, 1.0)
+    chosen_one = factories.zeros_like(logits, memory_format=contiguous_format).scatter_(
+        dim, best, 1.0
+    )
     return chosen_one - soft.detach() + soft

@@ -21,6 +21,7 @@ from gradscope.runtime.core.kernels.arrays import plain
 from gradscope.runtime.core.ops import both
 from gradscope.runtime.core.ops.shape.broadcasting import broadcast_shape
 from gradscope.runtime.core.ops.words import on_arrays
+from gradscope.runtime.core.rows.traits import ROW_BY_ROW
 from gradscope.runtime.core.tensors.dims import text, wrapped
 from gradscope.runtime.core.tensors.placement import wrapped_on
 from gradscope.runtime.core.tensors.wrapping import wrap
@@ -133,6 +134,7 @@ gather = op(
     _gather,
     LINEAR,
     tensors("index"),
+    ROW_BY_ROW,
     self=lambda grad, self, dim, index, sparse_grad: w.gather_backward(
         grad, tuple(self.shape), dim, index
     ),

@@ -22,6 +22,8 @@ from gradscope.runtime.core.kernels.running.support import HALVES
 from gradscope.runtime.core.ops import both, method
 from gradscope.runtime.core.ops.shape.slicing import FULL
 from gradscope.runtime.core.ops.words import on_arrays
+from gradscope.runtime.core.rows.layouts import ordered, slowest_first
+from gradscope.runtime.core.rows.traits import AS_THE_FIRST
 from gradscope.runtime.core.tensors.dims import text
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
@@ -40,10 +42,30 @@ def _index(self, indices):
     try:
         single = where[-1]
         if single.dtype.kind != "b" and all(w is FULL for w in where[:-1]):
-            return self.take(single, len(where) - 1)
-        return np.asarray(self[where], order="C")
+            made = self.take(single, len(where) - 1)
+        else:
+            made = np.asarray(self[where], order="C")
+        return made if self.flags.c_contiguous else _laid(made, self, where)
     except IndexError as error:
         raise IndexError(_misplaced(self, where, error)) from None
+
+
+def _laid(made, self, where):
+    """The dims that are not indexed in the order they have; those of the index where they are."""
+    taken: list[int] = []  # the dims that are indexed
+    at = 0
+    for index in where:
+        spent = index.ndim if index is not FULL and index.dtype.kind == "b" else 1
+        if index is not FULL:
+            taken += range(at, at + spent)
+        at += spent
+    kept = [d for d in range(self.ndim) if d not in taken]
+    in_a_row = taken == list(range(taken[0], taken[-1] + 1))
+    before = [d for d in kept if in_a_row and d < taken[0]]
+    after = kept[len(before) :]
+    new = made.ndim - len(kept)
+    steps = [self.strides[d] for d in before] + [0] * new + [self.strides[d] for d in after]
+    return ordered(made, slowest_first(made.shape, [steps]))
 
 
 def _misplaced(self, where, error):
@@ -201,6 +223,7 @@ index_put__default = op(
     LINEAR,
     METHOD_ONLY,
     holds("indices"),
+    AS_THE_FIRST,
     self=lambda grad, indices, accumulate: grad if accumulate else w._cleared_at(grad, indices),
     values=lambda grad, indices: w.index(grad, indices),
 )

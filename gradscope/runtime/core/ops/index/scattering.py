@@ -22,6 +22,7 @@ from gradscope.runtime.core.kernels.arrays import plain
 from gradscope.runtime.core.ops import both, method
 from gradscope.runtime.core.ops.index.gathering import bounded, reach
 from gradscope.runtime.core.ops.words import no_derivative
+from gradscope.runtime.core.rows.traits import AS_THE_FIRST, ROW_BY_ROW
 from gradscope.runtime.core.tensors.dims import text, wrapped
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
@@ -99,6 +100,7 @@ scatter__src = op(
     lambda self, dim, index, src: _scatter_in(np.array(self, order="C"), dim, index, src),
     LINEAR,
     tensors("index"),
+    ROW_BY_ROW,
     self=lambda grad, dim, index: w._scattered_zero(grad, dim, index),
     src=lambda grad, dim, index: w.gather(grad, dim, index),
 )
@@ -107,6 +109,7 @@ scatter__value = op(
     lambda self, dim, index, value: _scatter_value_in(np.array(self, order="C"), dim, index, value),
     ELEMENTWISE,
     tensors("index"),
+    ROW_BY_ROW,
     self=lambda grad, dim, index: w._scattered_zero(grad, dim, index),
 )
 _scattered_zero = op(
@@ -274,6 +277,7 @@ index_fill__scalar = op(
     ELEMENTWISE,
     tensors("index"),
     overload("int_Scalar"),
+    AS_THE_FIRST,
     self=lambda grad, dim, index: w._index_cleared(grad, dim, index),
 )
 index_fill__tensor = op(
@@ -282,6 +286,7 @@ index_fill__tensor = op(
     LINEAR,
     tensors("index"),
     overload("int_Tensor"),
+    AS_THE_FIRST,
     self=lambda grad, dim, index: w._index_cleared(grad, dim, index),
     value=lambda grad, dim, index: w._picked_sum(grad, dim, index),
 )

@@ -22,6 +22,7 @@ from gradscope.runtime.core.errors.dtypes import overflow
 from gradscope.runtime.core.ops import METHODS, function, method
 from gradscope.runtime.core.ops.shape.broadcasting import disagreement
 from gradscope.runtime.core.ops.words import on_arrays, zeros_like
+from gradscope.runtime.core.rows.traits import AS_THE_FIRST
 from gradscope.runtime.core.tensors.dims import text
 from gradscope.runtime.core.tensors.making.reals import fitting
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
@@ -109,8 +110,12 @@ def _zero_in(self):
 
 
 zero_ = inplace(zero, _zero_in, Memory(repeated=""))
-fill__number = op("FillBackward0", _fill, ELEMENTWISE, FUNCTION_ONLY, overload("Scalar"), **NUMBER)
-fill__tensor = op("FillBackward1", _fill, LINEAR, FUNCTION_ONLY, overload("Tensor"), **TENSOR)
+fill__number = op(
+    "FillBackward0", _fill, ELEMENTWISE, FUNCTION_ONLY, overload("Scalar"), AS_THE_FIRST, **NUMBER
+)
+fill__tensor = op(
+    "FillBackward1", _fill, LINEAR, FUNCTION_ONLY, overload("Tensor"), AS_THE_FIRST, **TENSOR
+)
 # Writing in place has nodes of its own names.
 _filled = op("FillBackward2", _fill, ELEMENTWISE, INTERNAL, overload("Scalar"), **NUMBER)
 _filled_tensor = op("FillBackward3", _fill, LINEAR, INTERNAL, overload("Tensor"), **TENSOR)

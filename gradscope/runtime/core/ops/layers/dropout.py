@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
+from gradscope.runtime.core.dtypes.memory_formats import empty_as
 from gradscope.runtime.core.ops import FUNCTIONS, nn_function
-from gradscope.runtime.core.ops.random.random import as_it_lies, empty_as
+from gradscope.runtime.core.ops.random.random import as_it_lies
 from gradscope.runtime.core.state.warned import warn
 from gradscope.runtime.core.tensors.default_generator import chosen
 from gradscope.runtime.core.tensors.placement import wrapped_on

@@ -14,6 +14,7 @@ from gradscope.runtime.core.calls.declare import (
     w,
 )
 from gradscope.runtime.core.ops.words import is_whole, on_arrays
+from gradscope.runtime.core.rows.traits import AS_THE_FIRST
 from gradscope.runtime.core.tensors.default_generator import chosen
 
 
@@ -38,6 +39,7 @@ native_dropout = op(
     UNKNOWN,
     FUNCTION_ONLY,
     outputs("result0", "result1", without=("result1",)),
+    AS_THE_FIRST,
     input=_slope,
 )
 

@@ -20,6 +20,7 @@ from gradscope.runtime.core.kernels.layers import rows
 from gradscope.runtime.core.kernels.running.support import HALVES
 from gradscope.runtime.core.ops import both, nn_function
 from gradscope.runtime.core.ops.words import ONES, function_alias, nn_alias
+from gradscope.runtime.core.rows.traits import ROW_BY_ROW
 from gradscope.runtime.core.state.warned import warn
 from gradscope.runtime.core.tensors.dims import wrapped
 
@@ -110,6 +111,7 @@ _softmax__default = op(
     ELEMENTWISE,
     INTERNAL,
     _refused("softmax_lastdim_kernel_impl"),
+    ROW_BY_ROW,
     self=lambda grad, result, dim: w._softmax_backward_data(grad, result, dim),
 )
 _softmax_backward_data = op(
@@ -137,6 +139,7 @@ _safe_softmax = op(
     ELEMENTWISE,
     FUNCTION_ONLY,
     _refused("softmax_lastdim_kernel_impl"),
+    ROW_BY_ROW,
     self=lambda grad, result, dim: w._softmax_backward_data(grad, result, dim),
 )
 

@@ -22,6 +22,7 @@ from gradscope.runtime.core.kernels.layers import losses
 from gradscope.runtime.core.ops.losses.losses import share
 from gradscope.runtime.core.ops.words import Scalar, beside, on_arrays, zeros_like
 from gradscope.runtime.core.rows.reduction import MEAN, NAMES, reduced
+from gradscope.runtime.core.rows.traits import AS_OPERANDS
 
 LOSS = outputs("output", "total_weight", without=("total_weight",))
 
@@ -167,6 +168,7 @@ binary_cross_entropy__default = op(
     REDUCES,
     INTERNAL,
     tensors("weight"),
+    AS_OPERANDS,
     self=lambda grad, self, target, weight, reduction: w.binary_cross_entropy_backward(
         grad, self, target, weight, reduction
     ),

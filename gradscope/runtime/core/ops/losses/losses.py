@@ -19,6 +19,7 @@ from gradscope.runtime.core.calls.declare import (
 from gradscope.runtime.core.ops import FUNCTIONS, nn_function
 from gradscope.runtime.core.ops.words import zeros_like
 from gradscope.runtime.core.rows.reduction import MEAN, reduced, reduced_tensor, reduction_number
+from gradscope.runtime.core.rows.traits import AS_OPERANDS
 from gradscope.runtime.core.state.warned import warn
 
 
@@ -49,6 +50,7 @@ mse_loss__default = op(
     refuses("cbiu", "\"mse_cpu\" not implemented for '{kind}'"),
     PROMOTES,
     INTERNAL,
+    AS_OPERANDS,
     self=lambda grad, self, target, reduction: w.mse_loss_backward(grad, self, target, reduction),
     target=lambda grad, self, target, reduction: w.mse_loss_backward(grad, target, self, reduction),
 )
@@ -99,6 +101,7 @@ smooth_l1_loss__default = op(
     REDUCES,
     PROMOTES,
     INTERNAL,
+    AS_OPERANDS,
     self=lambda grad, self, target, reduction, beta: w.smooth_l1_loss_backward(
         grad, self, target, reduction, beta
     ),
@@ -137,6 +140,7 @@ huber_loss__default = op(
     REDUCES,
     PROMOTES,
     INTERNAL,
+    AS_OPERANDS,
     self=lambda grad, self, target, reduction, delta: w.huber_loss_backward(
         grad, self, target, reduction, delta
     ),

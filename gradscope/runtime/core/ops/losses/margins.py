@@ -33,6 +33,7 @@ from gradscope.runtime.core.ops.reduce.norms import linalg_vector_norm, norm_ker
 from gradscope.runtime.core.ops.reduce.sums import sum__dim
 from gradscope.runtime.core.ops.words import nn_alias, zeros_like
 from gradscope.runtime.core.rows.reduction import reduced, reduced_tensor, reduction_number
+from gradscope.runtime.core.rows.traits import AS_OPERANDS
 from gradscope.runtime.core.tensors.wrapping import wrapped_number
 
 norm__ScalarOpt_dim = op(
@@ -61,6 +62,7 @@ soft_margin_loss__default = op(
     REDUCES,
     INTERNAL,
     tensors("target"),
+    AS_OPERANDS,
     self=_soft_margin_slope,
 )
 

@@ -7,6 +7,7 @@ import numpy as np
 from gradscope.runtime.core.calls import return_types
 from gradscope.runtime.core.calls.declare import BY_HAND, INTERNAL, family, jvp, op, outputs
 from gradscope.runtime.core.calls.offered.out import written
+from gradscope.runtime.core.dtypes.memory_formats import contiguous_format
 from gradscope.runtime.core.kernels.linalg import linalg as kernels
 from gradscope.runtime.core.ops import FUNCTIONS, METHODS, both
 from gradscope.runtime.core.ops.matrix.matrices import (
@@ -89,9 +90,10 @@ def matrix_power(A, n, *, out=None):
 
 def _power(A, n):
     if n == 0:
-        return A.clone().copy_(factories.made(np.eye(A.shape[-1], dtype=A._array.dtype)))
+        unit = factories.made(np.eye(A.shape[-1], dtype=A._array.dtype))
+        return A.clone(memory_format=contiguous_format).copy_(unit)
     if n == 1:
-        return A.clone()
+        return A.clone(memory_format=contiguous_format)
     if n < 0:
         A, n = inv(A), -n
     if n == 1:

@@ -110,7 +110,7 @@ def _least_squares(self, b, rcond, driver):
         rank = np.asarray(kept.sum(-1))
         scaled = np.where(kept, 1 / np.where(kept, values, 1), 0).astype(real)
         inner = scaled[..., None] * (kernels.adjoint(u) @ right)
-        solution = kernels.columns_first(kernels.adjoint(vh) @ inner)
+        solution = _over_right_side(kernels.adjoint(vh) @ inner, max(rows, columns))
     residuals = np.zeros(0, real)
     if rows > columns and driver != "gelsy" and (rank == columns).all() and self.size:
         residuals = (np.abs(self @ solution - right) ** 2).sum(-2)
@@ -119,6 +119,15 @@ def _least_squares(self, b, rcond, driver):
     if driver not in {"gelsd", "gelss"}:
         values = np.zeros(0, real)
     return (solution[..., 0] if vector else solution), residuals, rank, values
+
+
+def _over_right_side(solution, rows):
+    """As LAPACK leaves it: columns first, at the top of what the right side took."""
+    *batch, columns, count = solution.shape
+    room = np.zeros((*batch, count, rows), solution.dtype)
+    made = room.swapaxes(-1, -2)[..., :columns, :]
+    made[...] = solution
+    return made
 
 
 def _least_squares_slopes(grads, self, b, solution, needs):

@@ -58,15 +58,17 @@ def _solved(A, B, left=True):
     factors, pivots, info = kernels.lu(A)
     b = np.broadcast_to(b, (*batch, *b.shape[-2:]))
     made = lu_solved(factors, pivots, b, left, False)
-    return (made[..., 0] if vector else made), factors, pivots, info
+    if vector:  # of several of them, PyTorch lays the first elements side by side
+        made = kernels.columns_first(made[..., 0]) if made.ndim > 2 else made[..., 0]
+    return made, factors, pivots, info
 
 
 def lu_solved(LU, pivots, B, left, adjoint):
-    """Columns first. X A = B is Aᴴ Xᴴ = Bᴴ."""
+    """Columns first. X A = B is Aᴴ Xᴴ = Bᴴ, rows first."""
     if left:
         return kernels.columns_first(kernels.lu_solve(LU, pivots, B, adjoint))
     turned = kernels.lu_solve(LU, pivots, kernels.adjoint(B), not adjoint)
-    return kernels.columns_first(kernels.adjoint(turned))
+    return np.ascontiguousarray(kernels.adjoint(turned))
 
 
 def _solved_slopes(grads, A, LU, pivots, result, left, needs):

@@ -9,6 +9,7 @@ from gradscope.runtime.core.devices import devices
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.ops import both, function
 from gradscope.runtime.core.ops.shape.slicing import diagonal_copy
+from gradscope.runtime.core.rows.traits import ROW_BY_ROW
 from gradscope.runtime.core.tensors.dims import wrapped
 from gradscope.runtime.core.tensors.making.factories import made
 
@@ -26,12 +27,14 @@ tril = op(
     "TrilBackward0",
     _triangle("tril", np.tril),
     LINEAR,
+    ROW_BY_ROW,
     self=lambda grad, diagonal: w.tril(grad, diagonal),
 )
 triu = op(
     "TriuBackward0",
     _triangle("triu", np.triu),
     LINEAR,
+    ROW_BY_ROW,
     self=lambda grad, diagonal: w.triu(grad, diagonal),
 )
 tril_ = inplace(tril, memory=Memory(repeated=""))

@@ -32,6 +32,7 @@ from gradscope.runtime.core.ops.words import (
     scalar,
     without,
 )
+from gradscope.runtime.core.rows.traits import ROW_BY_ROW
 
 
 def _where(condition, self, other):
@@ -69,6 +70,7 @@ masked_fill__Scalar = op(
     _fill,
     ELEMENTWISE,
     tensors("mask"),
+    ROW_BY_ROW,
     self=lambda grad, mask: without(grad, mask),
 )
 masked_fill__Tensor = op(
@@ -76,6 +78,7 @@ masked_fill__Tensor = op(
     lambda self, mask, value: np.where(mask, value.astype(self.dtype), self),
     LINEAR,
     tensors("mask"),
+    ROW_BY_ROW,
     self=lambda grad, mask: without(grad, mask),
     value=lambda grad, mask: w.masked_select(grad, mask).sum(),
 )

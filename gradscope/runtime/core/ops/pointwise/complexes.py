@@ -23,6 +23,7 @@ from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.dtypes.names import scalar_name
 from gradscope.runtime.core.ops import both
 from gradscope.runtime.core.ops.words import ZERO, beside, on_arrays, zeros_like
+from gradscope.runtime.core.rows.traits import AS_OPERANDS
 
 
 def is_complex(value):
@@ -108,6 +109,7 @@ complex = op(
     FUNCTION_ONLY,
     TENSORS_ONLY,
     jvp(_parts_tangent),
+    AS_OPERANDS,
     real=lambda grad, real: grad.real,
     imag=lambda grad, imag: _imaginary(grad),
 )
@@ -119,6 +121,7 @@ polar = op(
     TENSORS_ONLY,
     jvp(_polar_tangent),
     joint("abs", "angle", by=_polar_slopes),
+    AS_OPERANDS,
 )
 angle = op("AngleBackward0", _angle, FLOATS, BY_HAND, jvp(_angle_tangent), self=_angle_slope)
 conj_physical__default = op(

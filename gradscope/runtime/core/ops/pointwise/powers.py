@@ -29,6 +29,7 @@ from gradscope.runtime.core.ops.words import (
     promoted,
     zeros_like,
 )
+from gradscope.runtime.core.rows.traits import AS_OPERANDS, ROW_BY_ROW
 
 
 def _power_of(self, exponent):
@@ -135,6 +136,7 @@ pow__Scalar = op(
     ),
     ELEMENTWISE,
     numbers("self"),
+    ROW_BY_ROW,
     exponent=_number_slope,
 )
 remainder__Scalar = op(
@@ -187,6 +189,7 @@ floor_divide__Tensor = op(
     UNKNOWN,
     PROMOTES,
     NO_FLOOR,
+    AS_OPERANDS,
     self=no_derivative("floor_divide"),
     other=no_derivative("floor_divide"),
 )

@@ -31,6 +31,7 @@ from gradscope.runtime.core.kernels.running.support import HALVES
 from gradscope.runtime.core.ops import both
 from gradscope.runtime.core.ops.shape.broadcasting import not_expandable
 from gradscope.runtime.core.ops.words import total
+from gradscope.runtime.core.rows.traits import AS_OPERANDS
 from gradscope.runtime.core.tensors.dims import text
 
 FLOAT32 = np.dtype(np.float32)
@@ -326,6 +327,7 @@ addr = op(
             _outer, self_t, (vec1_t, vec2), (vec1, vec2_t), beta, alpha
         )
     ),
+    AS_OPERANDS,
     self=lambda grad, beta: _times(grad, beta),
     vec1=lambda grad, vec2, alpha: _times(w.mv(grad, vec2), alpha),
     vec2=lambda grad, vec1, alpha: _times(w.mv(w.t(grad), vec1), alpha),

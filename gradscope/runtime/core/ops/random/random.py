@@ -10,13 +10,14 @@ from gradscope.runtime.core.calls.declare import ELEMENTWISE, INTERNAL, family, 
 from gradscope.runtime.core.calls.offered.out import written
 from gradscope.runtime.core.devices import devices
 from gradscope.runtime.core.dtypes import dtypes
-from gradscope.runtime.core.dtypes.memory_formats import copied, preserve_format
+from gradscope.runtime.core.dtypes.memory_formats import empty_as
 from gradscope.runtime.core.dtypes.names import c_name
 from gradscope.runtime.core.errors.arguments.judged import judged
 from gradscope.runtime.core.errors.memory import allocated
 from gradscope.runtime.core.errors.numpy import invalid_combination
 from gradscope.runtime.core.ops import METHODS, both, function
 from gradscope.runtime.core.ops.words import zeros_like
+from gradscope.runtime.core.rows.traits import ROW_BY_ROW
 from gradscope.runtime.core.tensors.default_generator import chosen
 from gradscope.runtime.core.tensors.dims import sizes
 from gradscope.runtime.core.tensors.making.factories import dtype_named, made
@@ -28,13 +29,6 @@ def as_it_lies(array):
     if array.flags.c_contiguous:
         return array
     return array.transpose(sorted(range(array.ndim), key=lambda dim: -array.strides[dim]))
-
-
-def empty_as(array, dtype, memory_format=None):
-    """Memory for as many elements in the order they have here; what is repeated has none."""
-    if memory_format is not None and memory_format is not preserve_format:
-        return copied(np.empty(array.shape, dtype), memory_format)
-    return np.empty_like(array, dtype, "C" if 0 in array.strides else "K", subok=False)
 
 
 def _uniform(self, from_=0.0, to=1.0, *, generator=None):
@@ -95,7 +89,7 @@ normal_ = inplace(_drawn_normal)
 bernoulli_ = inplace(_drawn_bernoulli)
 exponential_ = inplace(_drawn_exponential)
 random_ = inplace(_drawn_whole)
-bernoulli__default = op("BernoulliBackward0", _bernoulli, ELEMENTWISE, **NOTHING)
+bernoulli__default = op("BernoulliBackward0", _bernoulli, ELEMENTWISE, ROW_BY_ROW, **NOTHING)
 family(globals())
 
 
@@ -293,4 +287,5 @@ def bernoulli(input, p=None, *, generator=None, out=None):
 def multinomial(input, num_samples, replacement=False, *, generator=None, out=None):
     """Classes drawn by their weights, for each row of weights."""
     drawn = chosen(generator).multinomial(input._array, num_samples, replacement=replacement)
+    drawn = drawn if drawn.flags.c_contiguous else drawn.copy("C")
     return written("multinomial", made(drawn, device=input.device), out)

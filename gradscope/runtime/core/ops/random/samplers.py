@@ -20,6 +20,7 @@ from gradscope.runtime.core.kernels.running.support import HALVES
 from gradscope.runtime.core.ops import METHODS
 from gradscope.runtime.core.ops.random.random import NOTHING, as_it_lies
 from gradscope.runtime.core.ops.words import zeros_like
+from gradscope.runtime.core.rows.traits import ROW_BY_ROW
 from gradscope.runtime.core.tensors.default_generator import chosen
 
 
@@ -111,6 +112,7 @@ poisson = op(
     _poisson,
     ELEMENTWISE,
     FUNCTION_ONLY,
+    ROW_BY_ROW,
     self=lambda grad: zeros_like(grad),
 )
 binomial = op(
@@ -118,6 +120,7 @@ binomial = op(
     _binomial,
     ELEMENTWISE,
     FUNCTION_ONLY,
+    ROW_BY_ROW,
     count=lambda grad: zeros_like(grad),
     prob=lambda grad: zeros_like(grad),
 )

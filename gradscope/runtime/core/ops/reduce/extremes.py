@@ -13,6 +13,7 @@ from gradscope.runtime.core.ops.pointwise.choice import maximum, minimum
 from gradscope.runtime.core.ops.reduce.sorting import CHOSEN, VALUES, order
 from gradscope.runtime.core.ops.reduce.sums import dims_of, in_rows
 from gradscope.runtime.core.ops.words import ZERO, is_number, on_arrays, zeros_like
+from gradscope.runtime.core.rows.traits import ROW_BY_ROW
 from gradscope.runtime.core.tensors.dims import wrapped, wrapped_all
 
 ndarray = np.ndarray
@@ -278,7 +279,7 @@ median__dim = op(
     self=_selected,
 )
 nanmedian__default = op(
-    "NanmedianBackward0", _middle_number_of_all, REDUCES, NO_MIDDLE, self=_shared_by_all
+    "NanmedianBackward0", _middle_number_of_all, REDUCES, NO_MIDDLE, ROW_BY_ROW, self=_shared_by_all
 )
 nanmedian__dim = op(
     "NanmedianBackward1",
@@ -286,6 +287,7 @@ nanmedian__dim = op(
     CHOSEN,
     NO_MIDDLES,
     VALUES,
+    ROW_BY_ROW,
     self=_selected,
 )
 family(globals())

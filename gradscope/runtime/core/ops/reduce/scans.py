@@ -27,6 +27,7 @@ from gradscope.runtime.core.ops import both, method
 from gradscope.runtime.core.ops.reduce.sorting import IN_PLACES
 from gradscope.runtime.core.ops.reduce.sums import unreduced
 from gradscope.runtime.core.ops.words import on_arrays, zeros_like
+from gradscope.runtime.core.rows.traits import ROW_BY_ROW
 from gradscope.runtime.core.tensors.dims import wrapped
 from gradscope.runtime.core.tensors.making.factories import dtype_named
 
@@ -143,8 +144,8 @@ def _prod_dim_slope(grad, self, result, dim, keepdim):
     return grad * _others(self, wrapped(dim, len(shape)))
 
 
-prod__default = op("ProdBackward0", _prod, REDUCES, self=_prod_slope)
-prod__dim = op("ProdBackward1", _prod_dim, REDUCES, self=_prod_dim_slope)
+prod__default = op("ProdBackward0", _prod, REDUCES, ROW_BY_ROW, self=_prod_slope)
+prod__dim = op("ProdBackward1", _prod_dim, REDUCES, ROW_BY_ROW, self=_prod_dim_slope)
 
 
 def _running(ufunc):
@@ -172,10 +173,22 @@ RUNNING = outputs("values", "indices", without=("indices",))
 NO_LEAST = refuses("c", "\"cummin_cpu\" not implemented for '{kind}'")
 NO_ORDER = refuses("c", "\"cummax_cpu\" not implemented for '{kind}'")
 cummax__default = op(
-    "CummaxBackward0", _running(np.maximum), IN_PLACES, NO_ORDER, RUNNING, self=_running_slope
+    "CummaxBackward0",
+    _running(np.maximum),
+    IN_PLACES,
+    NO_ORDER,
+    RUNNING,
+    ROW_BY_ROW,
+    self=_running_slope,
 )
 cummin__default = op(
-    "CumminBackward0", _running(np.minimum), IN_PLACES, NO_LEAST, RUNNING, self=_running_slope
+    "CumminBackward0",
+    _running(np.minimum),
+    IN_PLACES,
+    NO_LEAST,
+    RUNNING,
+    ROW_BY_ROW,
+    self=_running_slope,
 )
 
 
@@ -231,6 +244,7 @@ logcumsumexp = op(
     _logcumsumexp,
     jvp(_logcumsumexp_tangent),
     refuses("biu", "\"logcumsumexp_out_cpu\" not implemented for '{kind}'"),
+    ROW_BY_ROW,
     self=_logcumsumexp_slope,
 )
 

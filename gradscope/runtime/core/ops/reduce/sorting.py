@@ -18,6 +18,7 @@ from gradscope.runtime.core.calls.declare import (
 )
 from gradscope.runtime.core.kernels.running.support import BFLOAT16
 from gradscope.runtime.core.ops import METHODS, both, function
+from gradscope.runtime.core.rows.traits import AS_THE_FIRST, ROW_BY_ROW
 from gradscope.runtime.core.tensors.dims import wrapped
 from gradscope.runtime.core.tensors.placement import read, wrapped_on
 
@@ -105,9 +106,9 @@ NO_TOPK = tuple(
         ("b", "topk does not support bool dtypes on CPU"),
     )
 )
-sort__default = op("SortBackward0", _sort, IN_PLACES, NO_SORT, VALUES, **SELECTED)
-sort__stable = op("SortBackward1", _sort, IN_PLACES, NO_SORT, VALUES, **SELECTED)
-topk__default = op("TopkBackward0", _topk, IN_PLACES, *NO_TOPK, VALUES, **SELECTED)
+sort__default = op("SortBackward0", _sort, IN_PLACES, NO_SORT, VALUES, AS_THE_FIRST, **SELECTED)
+sort__stable = op("SortBackward1", _sort, IN_PLACES, NO_SORT, VALUES, AS_THE_FIRST, **SELECTED)
+topk__default = op("TopkBackward0", _topk, IN_PLACES, ROW_BY_ROW, *NO_TOPK, VALUES, **SELECTED)
 kthvalue__default = op(
     "KthvalueBackward0",
     _kthvalue,

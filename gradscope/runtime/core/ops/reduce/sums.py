@@ -35,6 +35,7 @@ from gradscope.runtime.core.ops.words import (
     on_arrays,
     without,
 )
+from gradscope.runtime.core.rows.traits import ROW_BY_ROW
 from gradscope.runtime.core.tensors.dims import wrapped_all
 from gradscope.runtime.core.tensors.making.factories import dtype_named
 
@@ -234,12 +235,14 @@ count_nonzero__default = op(
     lambda self, dim: np.asarray(np.count_nonzero(self, axis=checked(dim, self.ndim))).astype(
         INT64
     ),
+    ROW_BY_ROW,
 )
 logsumexp__default = op(
     "LogsumexpBackward0",
     lambda self, dim, keepdim=False: plain.logsumexp(self, dim, keepdim),
     REDUCES,
     FLOATS,
+    ROW_BY_ROW,
     self=lambda grad, self, result, dim, keepdim: (
         unreduced(grad, tuple(self.shape), dim, keepdim)
         * w.exp(self - unreduced(result, tuple(self.shape), dim, keepdim))

@@ -9,6 +9,7 @@ from gradscope.runtime.core.dtypes import memory_formats as formats
 from gradscope.runtime.core.errors.dtypes import unknown_dtype
 from gradscope.runtime.core.ops import METHODS, both, function, method
 from gradscope.runtime.core.ops.index.gathering import zeros_of
+from gradscope.runtime.core.rows.traits import AS_THE_FIRST, ROW_BY_ROW
 from gradscope.runtime.core.tensors.dims import sizes, wrapped, wrapped_all
 from gradscope.runtime.core.tensors.placement import wrapped_on
 
@@ -86,12 +87,19 @@ repeat__default = op(
     _repeat,
     LINEAR,
     METHOD_ONLY,
+    ROW_BY_ROW,
     self=lambda grad, repeats, self_shape: _summed_over_repeats(grad, repeats, self_shape),
 )
 roll__default = op(
-    "RollBackward0", _roll, LINEAR, self=lambda grad, shifts, dims: _rolled_back(grad, shifts, dims)
+    "RollBackward0",
+    _roll,
+    LINEAR,
+    ROW_BY_ROW,
+    self=lambda grad, shifts, dims: _rolled_back(grad, shifts, dims),
 )
-flip__default = op("FlipBackward0", _flip, LINEAR, self=lambda grad, dims: w.flip(grad, dims))
+flip__default = op(
+    "FlipBackward0", _flip, LINEAR, AS_THE_FIRST, self=lambda grad, dims: w.flip(grad, dims)
+)
 family(globals())
 
 

@@ -7,6 +7,7 @@ from gradscope.runtime.core.errors.dtypes import unknown_dtype
 from gradscope.runtime.core.kernels.windows import resample, taps
 from gradscope.runtime.core.ops.index.gathering import zeros_of
 from gradscope.runtime.core.ops.windows.pool_arguments import ints
+from gradscope.runtime.core.rows.traits import AS_CHANNELS
 from gradscope.runtime.core.tensors.dims import text
 
 TABLES = {"reflection": taps.mirrored, "replication": taps.repeated}
@@ -76,6 +77,7 @@ def _rows(kind, dims):
             f"{title}Backward0",
             forward,
             LINEAR,
+            AS_CHANNELS,
             self=lambda grad, self, padding: getattr(w, back_name)(grad, self, padding),
         ),
         back_name: op(

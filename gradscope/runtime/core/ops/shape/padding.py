@@ -9,6 +9,7 @@ from gradscope.runtime.core.ops import nn_function
 from gradscope.runtime.core.ops.shape.mirroring import ROWS
 from gradscope.runtime.core.ops.shape.slicing import slice__default
 from gradscope.runtime.core.ops.windows.pool_arguments import ints
+from gradscope.runtime.core.rows.traits import AS_CHANNELS
 
 
 def _check_pad(array, pad, odd):
@@ -48,6 +49,7 @@ constant_pad_nd = op(
     "ConstantPadNdBackward0",
     _constant,
     BY_HAND,
+    AS_CHANNELS,
     jvp(lambda self_t, pad: w.constant_pad_nd(self_t, pad)),
     self=lambda grad, pad: w.constant_pad_nd(grad, tuple(-p for p in pad)),
 )

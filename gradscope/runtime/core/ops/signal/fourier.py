@@ -9,6 +9,7 @@ import numpy as np
 from gradscope.runtime.core.calls.declare import BY_HAND, INTERNAL, LINEAR, family, op, w
 from gradscope.runtime.core.ops.shape.slicing import slice__default as slice_of
 from gradscope.runtime.core.ops.words import on_arrays
+from gradscope.runtime.core.rows.layouts import ordered
 
 NOT_SCALED, BY_ROOT, BY_COUNT = 0, 1, 2
 """How a transform is scaled, in the numbers PyTorch's nodes show."""
@@ -20,20 +21,38 @@ def _complex_to_complex(self, dim, normalization, forward):
     if not dim:
         return self.copy()
     if forward:
-        return np.fft.fftn(self, axes=dim, norm=FORWARDS[normalization])
-    return np.fft.ifftn(self, axes=dim, norm=BACKWARDS[normalization])
+        made = np.fft.fftn(self, axes=dim, norm=FORWARDS[normalization])
+    else:
+        made = np.fft.ifftn(self, axes=dim, norm=BACKWARDS[normalization])
+    return _laid(made, self, _by_step(self, dim))
 
 
 def _real_to_complex(self, dim, normalization, onesided):
     norm = FORWARDS[normalization]
+    dims = [*_by_step(self, dim[:-1]), dim[-1]]
     if onesided:
-        return np.fft.rfftn(self, axes=dim, norm=norm)
-    return np.fft.fftn(self, axes=dim, norm=norm)
+        return _laid(np.fft.rfftn(self, axes=dim, norm=norm), self, dims)
+    return _laid(np.fft.fftn(self, axes=dim, norm=norm), self, dims)
 
 
 def _complex_to_real(self, dim, normalization, last_dim_size):
     sizes = [self.shape[d] for d in dim[:-1]]
-    return np.fft.irfftn(self, (*sizes, last_dim_size), dim, BACKWARDS[normalization])
+    made = np.fft.irfftn(self, (*sizes, last_dim_size), dim, BACKWARDS[normalization])
+    if len(dim) > 1:  # the last dim is transformed after the others
+        self = _laid(self, self, _by_step(self, dim[:-1]))
+    return _laid(made, self, dim[-1:])
+
+
+def _by_step(array, dims):
+    """Dims in the order in which they vary in memory, the slowest first."""
+    return sorted(dims, key=lambda d: -array.strides[d])
+
+
+def _laid(made, source, dims):
+    """As PyTorch lays a transform: batches outside, as in its source, the `dims` of it inside."""
+    kept = {d % made.ndim for d in dims}
+    batch = [d for d in range(made.ndim) if d not in kept]
+    return ordered(made, [*_by_step(source, batch), *dims])
 
 
 def _slope_of_real(grad, self, dim, normalization, onesided):

@@ -6,6 +6,7 @@ import numpy as np
 
 from gradscope.runtime.core.calls.declare import FUNCTION_ONLY, LINEAR, UNKNOWN, family, op, w
 from gradscope.runtime.core.ops.words import nn_alias, no_derivative
+from gradscope.runtime.core.rows.traits import AS_CHANNELS
 from gradscope.runtime.core.tensors.dims import text
 
 
@@ -76,6 +77,7 @@ pixel_shuffle = op(
     "PixelShuffleBackward0",
     _pixel_shuffle,
     LINEAR,
+    AS_CHANNELS,
     FUNCTION_ONLY,
     self=lambda grad, upscale_factor: w.pixel_unshuffle(grad, upscale_factor),
 )
@@ -83,6 +85,7 @@ pixel_unshuffle = op(
     "PixelUnshuffleBackward0",
     _pixel_unshuffle,
     LINEAR,
+    AS_CHANNELS,
     FUNCTION_ONLY,
     self=lambda grad, downscale_factor: w.pixel_shuffle(grad, downscale_factor),
 )
@@ -90,6 +93,7 @@ channel_shuffle = op(
     "ChannelShuffleBackward0",
     _channel_shuffle,
     LINEAR,
+    AS_CHANNELS,
     FUNCTION_ONLY,
     self=lambda grad, groups: w.channel_shuffle(grad, grad.shape[1] // groups),
 )
@@ -97,6 +101,7 @@ native_channel_shuffle = op(
     "NotImplemented",
     _channel_shuffle,
     UNKNOWN,
+    AS_CHANNELS,
     FUNCTION_ONLY,
     self=no_derivative("native_channel_shuffle"),
 )

@@ -10,6 +10,7 @@ from gradscope.runtime.core.calls.declare import INTERNAL, LINEAR, family, op, w
 from gradscope.runtime.core.errors.dtypes import unknown_dtype
 from gradscope.runtime.core.kernels.running.support import HALVES
 from gradscope.runtime.core.kernels.windows import resample, taps
+from gradscope.runtime.core.rows.traits import AS_CHANNELS
 from gradscope.runtime.core.tensors.dims import text
 
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
@@ -151,6 +152,7 @@ def _rows(name, count, how, title):
             f"{title}Backward0",
             _named(forward, "self", *sized),
             LINEAR,
+            AS_CHANNELS,
             INTERNAL,
             self=_named(to_self, "grad", "output_size", "self_shape", *rest),
         ),

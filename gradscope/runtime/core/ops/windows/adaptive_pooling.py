@@ -17,6 +17,7 @@ from gradscope.runtime.core.ops.windows.pool_arguments import (
     one_int,
 )
 from gradscope.runtime.core.ops.words import nn_alias
+from gradscope.runtime.core.rows.traits import AS_CHANNELS
 from gradscope.runtime.core.tensors.dims import text
 
 EITHER = {2: "3D or 4D", 3: "4D or 5D"}
@@ -68,6 +69,7 @@ def _average_rows(count):
             f"{title}Backward0",
             kernel,
             LINEAR,
+            AS_CHANNELS,
             INTERNAL,
             self=lambda grad, self: getattr(w, f"{name}_backward")(grad, self),
         ),
@@ -101,6 +103,9 @@ def _check_greatest(array, output_size, count):
     known_dtype(array, name if count == 2 else f"{name}_cpu", "")
 
 
+LIES = {2: (AS_CHANNELS,), 3: ()}
+
+
 def _greatest_rows(count):
     name, title = f"adaptive_max_pool{count}d", f"AdaptiveMaxPool{count}D"
 
@@ -116,6 +121,7 @@ def _greatest_rows(count):
             f"{title}Backward0",
             kernel,
             picked_tangent(count),
+            *LIES[count],
             INTERNAL,
             outputs("result0", "result1", without=("result1",)),
             self=lambda grad, self, result1: getattr(w, f"{name}_backward")(grad[0], self, result1),

@@ -27,6 +27,7 @@ from gradscope.runtime.core.ops.windows.pool_arguments import (
     stride_ints,
 )
 from gradscope.runtime.core.ops.words import nn_alias
+from gradscope.runtime.core.rows.traits import AS_CHANNELS
 from gradscope.runtime.core.tensors.dims import wrapped
 
 WHOLE_NUMBERS = np.dtype(np.int64)
@@ -88,6 +89,9 @@ def _avg_pool(count):
     return kernel
 
 
+LIES = {2: (AS_CHANNELS,), 3: ()}
+
+
 def _rows(count):
     name, title = f"avg_pool{count}d", f"AvgPool{count}D"
 
@@ -124,7 +128,7 @@ def _rows(count):
 
     return {
         f"{name}__default": op(
-            f"{title}Backward0", _avg_pool(count), LINEAR, INTERNAL, self=to_self
+            f"{title}Backward0", _avg_pool(count), LINEAR, INTERNAL, *LIES[count], self=to_self
         ),
         f"{name}_backward": op(
             f"{title}BackwardBackward0",

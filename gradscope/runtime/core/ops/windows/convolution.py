@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime.core.calls.declare import GAPS, INTERNAL, family, joint, jvp, op, outputs, w
-from gradscope.runtime.core.dtypes import memory_formats as formats
 from gradscope.runtime.core.kernels.running.support import HALVES
 from gradscope.runtime.core.kernels.windows import convolution as kernels
 from gradscope.runtime.core.kernels.windows.windows import windows
 from gradscope.runtime.core.ops.windows.convolution_shapes import check_dtypes, checked, spread
 from gradscope.runtime.core.ops.words import total
+from gradscope.runtime.core.rows.layouts import has_channels_last
 
 
 def _convolution(
@@ -45,13 +45,21 @@ def _convolution(
     if bias is not None:
         made += bias.astype(wide, copy=False).reshape(-1, *(1 for _ in shape[2:]))
     made = made.astype(input.dtype, copy=False)
-    if made.ndim == 4 and (_is_channels_last(input) or _is_channels_last(weight)):
-        return formats.copied(made, formats.channels_last)
+    asked = {3: (weight,), 4: (weight, input)}.get(made.ndim, ())
+    if any(map(_is_channels_last, asked)):
+        return np.moveaxis(np.moveaxis(made, 1, -1).copy("C"), -1, 1)
     return made
 
 
 def _is_channels_last(array):
-    return not array.flags.c_contiguous and formats.is_ordered(array, formats.channels_last)
+    """Whether it is a batch of images with channels last; a sequence is an image of one row."""
+    shape, steps = array.shape, array.strides
+    if steps[1] != array.itemsize or not array.size:
+        return False
+    if len(shape) == 3:
+        shape = (*shape[:2], 1, shape[2])
+        steps = (*steps[:2], shape[3] * steps[2], steps[2])
+    return has_channels_last(shape, steps)
 
 
 def _convolution_backward(

@@ -34,6 +34,7 @@ from gradscope.runtime.core.ops.windows.pool_arguments import (
     stride_ints,
 )
 from gradscope.runtime.core.ops.words import nn_alias, on_arrays
+from gradscope.runtime.core.rows.traits import AS_CHANNELS
 from gradscope.runtime.core.tensors.dims import text
 
 
@@ -106,6 +107,7 @@ def _rows(count):
         f"MaxPool{count}DWithIndicesBackward0",
         _max_pool(count),
         picked_tangent(count),
+        AS_CHANNELS,
         INTERNAL,
         outputs("result0", "result1", without=("result1",)),
         self=lambda grad, self, kernel_size, stride, padding, dilation, ceil_mode, result1: getattr(
@@ -210,7 +212,8 @@ def _functions(count):
         if count == 1:
             given = _given(name, count, kernel_size, stride, padding, dilation)
             _check_one_dim(input._array, given, ceil_mode)
-        return with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)[0]
+        made = with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)[0]
+        return made if count > 1 or made.requires_grad else made.contiguous()
 
     def pooled(
         input,

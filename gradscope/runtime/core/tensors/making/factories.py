@@ -10,6 +10,7 @@ import numpy as np
 
 from gradscope.runtime.core.devices import devices
 from gradscope.runtime.core.dtypes import dtypes
+from gradscope.runtime.core.dtypes.memory_formats import empty_as
 from gradscope.runtime.core.errors.arguments.blame import blame_the_call
 from gradscope.runtime.core.errors.arguments.judged import judged
 from gradscope.runtime.core.errors.engine.leaves import integer_gradient
@@ -291,6 +292,7 @@ def full(
 
 def like(name: str) -> Any:
     """A factory that takes shape, dtype and layout from a tensor."""
+    maker, value = getattr(np, name), {"zeros_like": 0, "ones_like": 1}.get(name)
 
     def factory(
         input: Tensor,
@@ -303,8 +305,12 @@ def like(name: str) -> Any:
     ) -> Any:
         where = input.device if device is None else devices.check(device)
         kind = _numpy_dtype(dtype, input.dtype)
-        maker = getattr(np, name)
-        return made(maker(input._array, dtype=kind, subok=False), requires_grad, where)
+        if memory_format is None and input._array.flags.c_contiguous:
+            return made(maker(input._array, dtype=kind, subok=False), requires_grad, where)
+        array = empty_as(input._array, kind, memory_format)
+        if value is not None:
+            array.fill(value)
+        return made(array, requires_grad, where)
 
     factory.__name__ = name
     return judged(factory)
@@ -327,8 +333,9 @@ def full_like(
     where = input.device if device is None else devices.check(device)
     kind = _numpy_dtype(dtype, input.dtype)
     value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
-    filled = np.asarray(value).astype(kind)
-    return made(np.full_like(input._array, filled, dtype=kind, subok=False), requires_grad, where)
+    array = empty_as(input._array, kind, memory_format)
+    array.fill(np.asarray(value).astype(kind))
+    return made(array, requires_grad, where)
 
 
 def is_sequence(data: Any) -> bool:
