@@ -94,3 +94,12 @@ def test_is_contiguous_answers_as_pytorch_does() -> None:
 
     calls = CONTIGUOUS.strip().splitlines()
     assert {c: orders(runtime(), c) for c in calls} == {c: orders(torch, c) for c in calls}
+
+
+def test_bilinear_takes_inputs_that_no_view_can_flatten() -> None:
+    torch = runtime()
+    x, y = torch.arange(24.0).view(2, 3, 4), torch.arange(30.0).view(2, 3, 5)
+    weight = torch.arange(40.0).view(2, 4, 5)
+    turned = torch.nn.functional.bilinear(x.transpose(0, 1), y.transpose(0, 1), weight)
+    plain = torch.nn.functional.bilinear(x, y, weight)
+    assert turned.tolist() == plain.transpose(0, 1).tolist()

@@ -55,8 +55,8 @@ family(globals())
 def bilinear(input1, input2, weight, bias=None):
     """X W y for each output's matrix W."""
     _check(input1, input2, weight, bias)
-    first = input1.view(-1, input1.size(-1))
-    second = input2.view(-1, input2.size(-1))
+    first = input1.reshape(-1, input1.size(-1))
+    second = input2.reshape(-1, input2.size(-1))
     made = _trilinear(first, weight, second, (1, 3), (0,), (1, 2), (2, 3))
     made = made.reshape(*input1.shape[:-1], weight.size(0))
     return made if bias is None else made + bias
