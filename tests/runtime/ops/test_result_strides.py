@@ -11,7 +11,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from tests.runtime import oracle
 from tests.runtime.autograd.both import runtime
-from tests.runtime.ops.test_conformance import SAMPLES
+from tests.runtime.ops.families import SAMPLES
 
 Array = np.ndarray[Any, Any]
 Steps = tuple[int | None, ...]
