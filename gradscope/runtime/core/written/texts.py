@@ -1,6 +1,11 @@
 """Functions that are written as text: each is compiled once, and its text can be looked up.
 
 A debugger and a traceback show the lines of such a function as they show those of a file.
+
+# Note [Why calls are text]
+Closures over a few shapes of calls, written by hand, would be plainer, and were tried on `mul`. One
+that says of each slot what its node keeps took 1.04 to 1.06 times as long as the text, though it
+was made for this one operation; one that keeps any slots, for all operations, 1.4 times.
 """
 
 from __future__ import annotations
