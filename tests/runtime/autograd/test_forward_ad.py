@@ -491,3 +491,44 @@ def test_tangents_live_as_long_as_their_tensor_and_their_level(torch: Any, fw: A
 
     assert gone() is None
     assert fw.unpack_dual(dual).tangent is None
+
+
+NO_TANGENT = {
+    "special_zeta": "torch.special.zeta(d, d)",
+    "_unique2": "torch.unique(d)",
+    "igamma": "torch.igamma(torch.ones(3), d)",
+    "igammac": "torch.igammac(d, d)",
+    "_cdist_forward": "torch.cdist(m, m)",
+    "acosh_": "d.clone().acosh_()",
+    "asinh_": "d.clone().asinh_()",
+    "atanh_": "d.clone().atanh_()",
+}
+
+
+def test_operations_that_pytorch_has_no_tangent_of_say_so(torch: Any, fw: Any) -> None:
+    for name, code in NO_TANGENT.items():
+        with fw.dual_level():
+            scope = {
+                "torch": torch,
+                "F": torch.nn.functional,
+                "d": fw.make_dual(torch.ones(3) * 2, torch.ones(3)),
+                "m": fw.make_dual(torch.ones(3, 3), torch.ones(3, 3)),
+            }
+            assert raises(
+                NotImplementedError, lambda code=code, scope=scope: eval(code, scope)
+            ) == (
+                f"Trying to use forward AD with {name} that does not support it because it has not "
+                "been implemented yet."
+            ), name
+
+
+def test_rows_scaled_down_have_a_tangent(torch: Any) -> None:
+    x = torch.tensor([[3.0, 4.0], [0.3, 0.4]], dtype=torch.float64)
+    t = torch.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=torch.float64)
+
+    made = torch.func.jvp(lambda x: torch.renorm(x, 2, 0, 1.0), (x,), (t,))[1]
+
+    assert [[round(value, 5) for value in row] for row in made.tolist()] == [
+        [-0.064, 0.048],
+        [3.0, 4.0],
+    ]

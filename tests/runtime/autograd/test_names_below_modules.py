@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 from typing import Any
 
 from tests.runtime.autograd.both import leaf, raises
@@ -88,3 +89,35 @@ def test_amounts_of_pruning_are_checked_and_counted(torch: Any) -> None:
     assert raises(TypeError, lambda: prune._validate_pruning_amount_init("s")).startswith(
         "Invalid type for amount: s."
     )
+
+
+def test_targets_of_cosine_losses_fit_the_vectors(torch: Any) -> None:
+    loss = torch.nn.functional.cosine_embedding_loss
+    told = {
+        "0D or 1D target tensor expected, multi-target not supported": ((3, 2), (3, 1)),
+        "1D target tensor expects 2D input tensors, but found inputs with sizes [3] and [3].": (
+            (3,),
+            (3,),
+        ),
+        "0D target tensor expects 1D input tensors, but found inputs with sizes [2, 5] and "
+        "[2, 5].": ((2, 5), ()),
+    }
+    for text, (shape, target) in told.items():
+        x, y = torch.ones(shape), torch.ones(target)
+        assert raises(RuntimeError, lambda x=x, y=y: loss(x, x, y)) == text
+
+
+def test_angles_are_taken_in_the_common_dtype(torch: Any) -> None:
+    angle = torch.nn.functional.cosine_similarity
+    whole = torch.tensor(12, dtype=torch.int8)
+
+    assert angle(whole, torch.tensor(12.0), dim=-1).tolist() == 1.0
+    assert raises(RuntimeError, lambda: angle(whole, whole, dim=-1)) == (
+        "expected common dtype to be floating point, yet common dtype is Char"
+    )
+
+
+def test_the_mean_surprise_of_nothing_is_no_number(torch: Any) -> None:
+    scores = torch.ones(5, 0)
+
+    assert math.isnan(torch.nn.functional.cross_entropy(scores, scores).item())

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.runtime.autograd.both import leaf, names
+from tests.runtime.autograd.both import leaf, names, raises
 
 
 def test_every_step_of_a_program_is_a_node(torch: Any) -> None:
@@ -121,3 +121,13 @@ def test_a_node_is_a_node(torch: Any) -> None:
 
     assert isinstance(y.grad_fn, torch.autograd.graph.Node)
     assert isinstance(y, torch.autograd.Variable)
+
+
+def test_hyperbolic_inverses_that_write_over_their_tensor_have_no_gradient(torch: Any) -> None:
+    for name in ("acosh", "asinh", "atanh"):
+        y = getattr(leaf(torch, 0.5).clone(), f"{name}_")()
+
+        assert type(y.grad_fn).__name__ == f"{name.capitalize()}Backward1"
+        assert raises(NotImplementedError, y.backward) == (
+            f"the derivative for 'inplace version of {name}' is not implemented."
+        )

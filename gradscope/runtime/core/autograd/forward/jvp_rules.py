@@ -295,6 +295,9 @@ def _backward(call: Call, seeds: Sequence[Any]) -> list[tuple[Any, Any]]:
 
 
 def _unknown(op: Operation) -> Rule:
+    """Whether PyTorch has a derivative that goes backward decides what it says of the other."""
+    if op.node_name and op.node_name != "NotImplemented":
+        raise errors.not_implemented(op.base_name)
     raise errors.unknown(op.base_name)
 
 

@@ -105,7 +105,7 @@ def _of_probabilities(scores, target, weight, kind, label_smoothing, dim):
     if kind == NONE:
         return -products.sum(dim)
     total = -products.sum()
-    return div__Scalar(total, scores.numel() // classes) if kind == MEAN else total
+    return div__Scalar(total, scores.numel() // max(classes, 1)) if kind == MEAN else total
 
 
 def _per_class(weight, scores, dim):

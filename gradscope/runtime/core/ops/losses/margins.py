@@ -34,6 +34,7 @@ from gradscope.runtime.core.ops.reduce.sums import sum__dim
 from gradscope.runtime.core.ops.words import nn_alias, zeros_like
 from gradscope.runtime.core.rows.reduction import reduced, reduced_tensor, reduction_number
 from gradscope.runtime.core.rows.traits import AS_OPERANDS
+from gradscope.runtime.core.tensors.questions import result_type
 from gradscope.runtime.core.tensors.wrapping import wrapped_number
 
 norm__ScalarOpt_dim = op(
@@ -155,6 +156,14 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     misfit = mismatch((x1.shape, x2.shape))
     if misfit:
         raise RuntimeError(misfit)
+    if x1.dtype != x2.dtype or not (x1.is_floating_point() or x1.is_complex()):
+        common = result_type(x1, x2)
+        if not (common.is_floating_point or common.is_complex):
+            raise RuntimeError(
+                "expected common dtype to be floating point, yet common dtype is "
+                f"{common.scalar_name}"
+            )
+        x1, x2 = x1.to(common), x2.to(common)
     shape = np.broadcast_shapes(x1.shape, x2.shape)
     if x1.shape != x2.shape:
         x1, x2 = x1.expand(shape), x2.expand(shape)
@@ -213,6 +222,7 @@ def cosine_embedding_loss(
 ):
     """The angle of what belongs together, the missing angle of what does not."""
     kind = reduction_number(reduction, size_average, reduce)
+    _check_cosine(input1, input2, target)
     dim = (target.dim(),)
     product = sum__dim(input1 * input2, dim, False)
     sizes = [add__Scalar(sum__dim(x * x, dim, False), 1e-12) for x in (input1, input2)]
@@ -221,6 +231,19 @@ def cosine_embedding_loss(
     together = where__default(target == 1, _less(1.0, cosine), nothing)
     near = clamp_min__default(sub__Scalar(cosine, margin), 0)
     return reduced_tensor(together + where__default(target == -1, near, nothing), kind)
+
+
+def _check_cosine(input1, input2, target):
+    """One target for each pair of vectors, or for the one pair."""
+    if target.dim() > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    wanted = target.dim() + 1
+    if not input1.dim() == input2.dim() == wanted:
+        found = [str(list(x.shape)) for x in (input1, input2)]
+        raise RuntimeError(
+            f"{wanted - 1}D target tensor expects {wanted}D input tensors, but found inputs with "
+            f"sizes {found[0]} and {found[1]}."
+        )
 
 
 @nn_function

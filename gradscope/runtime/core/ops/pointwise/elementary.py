@@ -6,8 +6,24 @@ import math
 
 import numpy as np
 
-from gradscope.runtime.core.calls.declare import ELEMENTWISE, FLOATS, family, inplace, op, w
-from gradscope.runtime.core.ops.words import ONE, TWO, Constant, alias, function_alias, on_arrays
+from gradscope.runtime.core.calls.declare import (
+    ELEMENTWISE,
+    FLOATS,
+    UNKNOWN,
+    family,
+    inplace,
+    op,
+    w,
+)
+from gradscope.runtime.core.ops.words import (
+    ONE,
+    TWO,
+    Constant,
+    alias,
+    function_alias,
+    not_implemented,
+    on_arrays,
+)
 
 LN2, LN10 = Constant(math.log(2)), Constant(math.log(10))
 MINUS_HALF = Constant(-0.5)
@@ -128,6 +144,13 @@ atanh = op(
     self=lambda grad, self: grad * ONE[grad.dtype] / (ONE[self.dtype] - self**2),
 )
 
+
+def _without_derivative(name, ufunc):
+    """A function that writes over its tensor and has a node, whose gradient PyTorch has not."""
+    gradient = not_implemented(f"inplace version of {name}")
+    return inplace(op(f"{name.capitalize()}Backward1", ufunc, UNKNOWN, FLOATS, self=gradient))
+
+
 exp_ = inplace(exp)
 exp2_ = inplace(exp2)
 expm1_ = inplace(expm1)
@@ -145,9 +168,9 @@ acos_ = inplace(acos)
 atan_ = inplace(atan)
 sinh_ = inplace(sinh)
 cosh_ = inplace(cosh)
-asinh_ = inplace(asinh)
-acosh_ = inplace(acosh)
-atanh_ = inplace(atanh)
+asinh_ = _without_derivative("asinh", np.arcsinh)
+acosh_ = _without_derivative("acosh", np.arccosh)
+atanh_ = _without_derivative("atanh", np.arctanh)
 family(globals())
 
 alias(asin, "arcsin", twin=asin_)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from gradscope.runtime.core.calls.declare import (
-    ELEMENTWISE,
     FLOATS,
     PROMOTES,
     TENSORS_ONLY,
+    UNKNOWN,
     family,
     inplace,
     op,
@@ -31,7 +31,7 @@ def _density(self, other):
 igamma = op(
     "IgammaBackward0",
     lambda self, other: gamma_function.gammainc(self, other),
-    ELEMENTWISE,
+    UNKNOWN,
     PROMOTES,
     FLOATS,
     TENSORS_ONLY,
@@ -41,7 +41,7 @@ igamma = op(
 igammac = op(
     "IgammacBackward0",
     lambda self, other: gamma_function.gammaincc(self, other),
-    ELEMENTWISE,
+    UNKNOWN,
     PROMOTES,
     FLOATS,
     TENSORS_ONLY,

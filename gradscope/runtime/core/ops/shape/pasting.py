@@ -8,7 +8,7 @@ from gradscope.runtime.core.calls.declare import (
     BY_HAND,
     INTERNAL,
     LINEAR,
-    UNKNOWN,
+    TRANSPOSED,
     family,
     hidden,
     inplace,
@@ -242,7 +242,7 @@ def _is_complex(value):
     return value.dtype.kind == "c" if isinstance(value, np.ndarray) else value.is_complex()
 
 
-renorm = op("RenormBackward0", _renorm, UNKNOWN, BY_HAND, self=_renorm_slope)
+renorm = op("RenormBackward0", _renorm, TRANSPOSED, BY_HAND, self=_renorm_slope)
 renorm_ = inplace(renorm)
 family(globals())
 
