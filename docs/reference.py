@@ -15,7 +15,8 @@ from pathlib import Path
 from engine_errors import engine_errors_page
 
 from gradscope import errors
-from gradscope.trace import columns, lines, schema
+from gradscope.trace import schema
+from gradscope.trace.file import columns, lines
 
 HERE = Path(__file__).parent
 TRACE_PAGE = """\

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from gradscope.errors import UnreadableTraceError
-from gradscope.trace.declare import NONE, TABLES, Column, Row, columns
 from gradscope.trace.ragged import Data, Integers, Ragged, concatenate, frozen, take
+from gradscope.trace.schema.declare import NONE, TABLES, Column, Row, columns
 from gradscope.trace.shorthand import SHORT, written_out
 from gradscope.trace.table import Strings, Table
 from gradscope.trace.text import quoted

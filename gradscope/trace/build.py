@@ -10,10 +10,10 @@ import numpy as np
 import orjson
 
 from gradscope.trace.assemble import DTYPES, Block, assemble
-from gradscope.trace.declare import NONE, Column, Event, Row, columns
 from gradscope.trace.ragged import Data, Ragged
 from gradscope.trace.run import Trace
-from gradscope.trace.tables import Meta, String
+from gradscope.trace.schema.declare import NONE, Column, Event, Row, columns
+from gradscope.trace.schema.tables import Meta, String
 from gradscope.trace.text import clean
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ import numpy as np
 
 from gradscope.errors import RecordingError, UnreadableTraceError
 from gradscope.trace.assemble import Block, assemble
-from gradscope.trace.compression import packer, unpacked
-from gradscope.trace.declare import NONE, Row
-from gradscope.trace.index import Entry, closing, entry, read_index
-from gradscope.trace.lines import ACCEPTED, block_line, header, window_line
+from gradscope.trace.file.compression import packer, unpacked
+from gradscope.trace.file.index import Entry, closing, entry, read_index
+from gradscope.trace.file.lines import ACCEPTED, block_line, header, window_line
+from gradscope.trace.file.scan import ALWAYS, Scan
 from gradscope.trace.ragged import take
 from gradscope.trace.run import Trace
-from gradscope.trace.scan import ALWAYS, Scan
+from gradscope.trace.schema.declare import NONE, Row
 from gradscope.trace.shorthand import SHORT
 from gradscope.trace.text import quoted_path
 

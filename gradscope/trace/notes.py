@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gradscope.trace.declare import TABLES, columns
 from gradscope.trace.schema import MINOR, VERSION
+from gradscope.trace.schema.declare import TABLES, columns
 from gradscope.trace.text import quoted, visible
 
 if TYPE_CHECKING:

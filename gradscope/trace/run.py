@@ -11,10 +11,10 @@ import orjson
 from gradscope.errors import UnknownNameError
 from gradscope.trace.arrays import distinct
 from gradscope.trace.assemble import in_order
-from gradscope.trace.declare import EVENTS, NONE, Event, Row
 from gradscope.trace.notes import notes_of
 from gradscope.trace.ragged import Integers, Ragged, same
 from gradscope.trace.schema import MINOR, VERSION, Frame, GraphTask, Meta, Stack, Step, String
+from gradscope.trace.schema.declare import EVENTS, NONE, Event, Row
 from gradscope.trace.table import CHUNK, Strings, Table
 
 if TYPE_CHECKING:

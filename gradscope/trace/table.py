@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 
 from gradscope.errors import UnknownNameError
-from gradscope.trace.declare import NONE, Column, Row, columns
 from gradscope.trace.ragged import Array, Data, Integers, Ragged, frozen, take
+from gradscope.trace.schema.declare import NONE, Column, Row, columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

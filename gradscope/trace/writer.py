@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Protocol
 
 from gradscope.errors import LateBlockError
 from gradscope.trace.assemble import Block, assemble
-from gradscope.trace.file_writer import FileWriter
-from gradscope.trace.intern import Texts
-from gradscope.trace.prepare import Values, prepared
+from gradscope.trace.file.intern import Texts
+from gradscope.trace.file.prepare import Values, prepared
+from gradscope.trace.file.writer import FileWriter
 from gradscope.trace.run import Trace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gradscope.trace.declare import Row
+    from gradscope.trace.schema.declare import Row
 
 __all__ = ["FileWriter", "MemoryWriter", "NullWriter", "Values", "Writer"]
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.trace.declare import NONE
 from gradscope.trace.ragged import Ragged
+from gradscope.trace.schema.declare import NONE
+from gradscope.trace.schema.tables import Edge, Node, Op, Saved, Storage, Tensor, Why
 from gradscope.trace.shorthand.columns import Columns, Ints, Tables, lookup
-from gradscope.trace.tables import Edge, Node, Op, Saved, Storage, Tensor, Why
 
 Put = Callable[[Any, dict[str, Any]], None]
 """Takes the rows of a table, column by column."""

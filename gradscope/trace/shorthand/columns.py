@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradscope.errors import UnreadableTraceError
-from gradscope.trace.declare import Row, columns
 from gradscope.trace.ragged import Ragged, concatenate
+from gradscope.trace.schema.declare import Row, columns
 
 if TYPE_CHECKING:
     from gradscope.trace.assemble import Block

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.trace import events
-from gradscope.trace.declare import NONE, Event
+from gradscope.trace.schema import events
+from gradscope.trace.schema.declare import NONE, Event
 from gradscope.trace.shorthand.columns import Ints, Tables, lookup
 
 Rows = dict[str, Any]

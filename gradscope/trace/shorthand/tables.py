@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradscope.trace.declare import Ints, Row, Text, declared
+from gradscope.trace.schema.declare import Ints, Row, Text, declared
 
 SHORT: dict[str, type[Row]] = {}
 """Every short table, by name. They are not part of a trace: reading a file writes them out."""

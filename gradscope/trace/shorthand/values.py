@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradscope.trace import events
-from gradscope.trace.declare import NONE, Event
+from gradscope.trace.schema import events
+from gradscope.trace.schema.declare import NONE, Event
+from gradscope.trace.schema.tables import Finding, Place, Value
 from gradscope.trace.shorthand.columns import Ints
-from gradscope.trace.tables import Finding, Place, Value
 
 if TYPE_CHECKING:
     from gradscope.trace.assemble import Block

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradscope.errors import UnreadableTraceError
-from gradscope.trace.declare import NONE
+from gradscope.trace.schema.declare import NONE
+from gradscope.trace.schema.tables import GraphTask, Saved, Tensor
 from gradscope.trace.shorthand.calls import Calls
 from gradscope.trace.shorthand.columns import Columns, Ints
 from gradscope.trace.shorthand.runs import Runs
 from gradscope.trace.shorthand.tables import SHORT
 from gradscope.trace.shorthand.values import with_events
-from gradscope.trace.tables import GraphTask, Saved, Tensor
 
 if TYPE_CHECKING:
     from gradscope.trace.assemble import Block

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradscope.trace.declare import NONE
-from gradscope.trace.events import (
+from gradscope.trace.schema.declare import NONE
+from gradscope.trace.schema.events import (
     Capture,
     Decrement,
     Dependency,
@@ -17,9 +17,9 @@ from gradscope.trace.events import (
     Push,
     Skipped,
 )
+from gradscope.trace.schema.tables import Edge
 from gradscope.trace.spec.facts import groups, running, timeline
 from gradscope.trace.spec.rule import Fault, rule
-from gradscope.trace.tables import Edge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

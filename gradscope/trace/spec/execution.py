@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradscope.trace.declare import NONE
-from gradscope.trace.events import Capture, HookBegin, HookEnd, NodeBegin, NodeEnd, Skipped
+from gradscope.trace.schema.declare import NONE
+from gradscope.trace.schema.events import Capture, HookBegin, HookEnd, NodeBegin, NodeEnd, Skipped
+from gradscope.trace.schema.tables import GraphTask
 from gradscope.trace.spec.facts import timeline, unmatched
 from gradscope.trace.spec.rule import Fault, rule
-from gradscope.trace.tables import GraphTask
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradscope.trace.declare import NONE
-from gradscope.trace.events import (
+from gradscope.trace.schema.declare import NONE
+from gradscope.trace.schema.events import (
     Accumulate,
     Accumulation,
     BufferAdded,
@@ -16,9 +16,9 @@ from gradscope.trace.events import (
     SavedReleased,
     SavedUnpacked,
 )
+from gradscope.trace.schema.tables import GraphTask, Node, Saved, Value, Version
 from gradscope.trace.spec.facts import groups, running, timeline
 from gradscope.trace.spec.rule import Fault, rule
-from gradscope.trace.tables import GraphTask, Node, Saved, Value, Version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

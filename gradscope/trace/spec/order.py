@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gradscope.trace.arrays import without
-from gradscope.trace.declare import EVENTS, NONE
-from gradscope.trace.events import ReentrantEnter, ReentrantLeave, TaskBegin, TaskEnd, Wait, Wake
+from gradscope.trace.schema.declare import EVENTS, NONE
+from gradscope.trace.schema.events import (
+    ReentrantEnter,
+    ReentrantLeave,
+    TaskBegin,
+    TaskEnd,
+    Wait,
+    Wake,
+)
 from gradscope.trace.spec.facts import lookup, running, timeline
 from gradscope.trace.spec.rule import Fault, rule
 

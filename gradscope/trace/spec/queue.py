@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from gradscope.trace.declare import NONE
-from gradscope.trace.events import Error, Pop, Push, TaskEnd
+from gradscope.trace.schema.declare import NONE
+from gradscope.trace.schema.events import Error, Pop, Push, TaskEnd
+from gradscope.trace.schema.tables import Node
 from gradscope.trace.spec.facts import lookup
 from gradscope.trace.spec.rule import Fault, rule
-from gradscope.trace.tables import Node
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

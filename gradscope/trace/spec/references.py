@@ -6,18 +6,28 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradscope.trace.declare import EVENTS, NONE, TABLES, columns
 from gradscope.trace.notes import dropped_rows
 from gradscope.trace.ragged import Ragged
+from gradscope.trace.schema.declare import EVENTS, NONE, TABLES, columns
+from gradscope.trace.schema.tables import (
+    Edge,
+    GraphTask,
+    Module,
+    Node,
+    Op,
+    Span,
+    Stack,
+    Step,
+    Storage,
+)
 from gradscope.trace.spec.facts import groups, lookup, running
 from gradscope.trace.spec.rule import Fault, rule
-from gradscope.trace.tables import Edge, GraphTask, Module, Node, Op, Span, Stack, Step, Storage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gradscope.trace.declare import Row
     from gradscope.trace.ragged import Array, Data
+    from gradscope.trace.schema.declare import Row
     from gradscope.trace.spec.facts import Facts
     from gradscope.trace.table import Table
 

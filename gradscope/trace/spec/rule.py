@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from gradscope.trace.declare import NONE
+from gradscope.trace.schema.declare import NONE
 
 if TYPE_CHECKING:
     from gradscope.trace.spec.facts import Facts

@@ -8,7 +8,6 @@ from gradscope.analysis.report import Unchecked, inspect
 from gradscope.analysis.rules import all_rules
 from gradscope.errors import UnknownNameError
 from gradscope.trace.build import trace_of
-from gradscope.trace.declare import Row
 from gradscope.trace.run import Trace
 from gradscope.trace.schema import (
     Accumulate,
@@ -31,6 +30,7 @@ from gradscope.trace.schema import (
     Value,
     Version,
 )
+from gradscope.trace.schema.declare import Row
 from tests.example_traces import mean_of_squares, nan_in_backward
 
 VALUES = {"level": "values"}

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from gradscope.trace import schema
-from gradscope.trace.events import HookKind
 from gradscope.trace.run import Trace
+from gradscope.trace.schema.events import HookKind
 from tests.runtime.autograd.both import function, leaf, raises
 from tests.runtime.rules.conftest import Seen
 from tests.runtime.rules.looks import errors, hooked, names_in, ran

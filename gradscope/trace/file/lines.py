@@ -34,11 +34,11 @@ from zlib import crc32
 import orjson
 
 from gradscope.errors import FutureTraceError, UnreadableTraceError
-from gradscope.trace import columns as coding
 from gradscope.trace.assemble import Block, default
-from gradscope.trace.declare import TABLES, columns
+from gradscope.trace.file import columns as coding
 from gradscope.trace.ragged import Ragged
 from gradscope.trace.schema import VERSION
+from gradscope.trace.schema.declare import TABLES, columns
 from gradscope.trace.text import quoted
 
 if TYPE_CHECKING:

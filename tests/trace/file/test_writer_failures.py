@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 from gradscope.errors import MissingProgramError, RecordingError
-from gradscope.trace import file_writer
 from gradscope.trace.codec import load
-from gradscope.trace.lines import header
+from gradscope.trace.file import writer as file_writer
+from gradscope.trace.file.lines import header
 from gradscope.trace.schema import Frame, Push, String
 from gradscope.trace.writer import FileWriter
-from tests.trace.test_writer import push_window
+from tests.trace.file.test_writer import push_window
 
 
 def no_space(descriptor: int, data: bytes, at: int) -> int:
@@ -164,7 +164,7 @@ def test_a_forked_child_does_not_write_into_the_file(background: bool, tmp_path:
     path = tmp_path / "trace.json"
 
     command = [sys.executable, "-W", "ignore", "-c", FORKS, str(path), str(background)]
-    subprocess.run(command, check=True, cwd=Path(__file__).parents[2], timeout=60)
+    subprocess.run(command, check=True, cwd=Path(__file__).parents[3], timeout=60)
 
     assert load(path).table(Push)["seq"].tolist() == [0, 1, 2]
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from gradscope.errors import UnreadableTraceError
 from gradscope.trace.assemble import Block
-from gradscope.trace.declare import NONE
-from gradscope.trace.index import is_tail
-from gradscope.trace.lines import read_block, read_header, unseal
+from gradscope.trace.file.index import is_tail
+from gradscope.trace.file.lines import read_block, read_header, unseal
 from gradscope.trace.ragged import Ragged
+from gradscope.trace.schema.declare import NONE
 from gradscope.trace.shorthand import SHORT
 
 if TYPE_CHECKING:

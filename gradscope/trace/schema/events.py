@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from gradscope.trace.declare import (
+from gradscope.trace.schema.declare import (
     NONE,
     Event,
     ModuleId,

@@ -14,13 +14,13 @@ import pytest
 
 from gradscope.errors import UnreadableTraceError
 from gradscope.trace.codec import decode, encode, load
-from gradscope.trace.lines import header
+from gradscope.trace.file.lines import header
 from gradscope.trace.run import Trace
 from gradscope.trace.schema import TABLES, Node, Push, Saved
 from gradscope.trace.spec import check
 from gradscope.trace.writer import FileWriter
 from tests.example_traces import two_layers
-from tests.trace.test_hostile_files import small
+from tests.trace.file.test_hostile_files import small
 
 AFTER = (
     "the last moments may be missing if the program was killed; more, if the file was cut off later"
@@ -163,7 +163,7 @@ def test_after_kill_9_every_committed_window_is_there(name: str, tmp_path: Path)
     for attempt in range(4):
         path = tmp_path / name
         command = [sys.executable, "-c", WRITES_UNTIL_KILLED, str(path), "foreground"]
-        program = subprocess.Popen(command, cwd=Path(__file__).parents[2])
+        program = subprocess.Popen(command, cwd=Path(__file__).parents[3])
         log = Path(f"{path}.committed")
         wait_for(lambda log=log: log.exists() and log.stat().st_size)
         time.sleep(random.Random(attempt).uniform(0, 0.3))

@@ -44,7 +44,7 @@ from gradscope.trace.schema import (
 )
 from gradscope.trace.spec import RULES, check
 from tests import example_traces
-from tests.trace.backward import (
+from tests.trace.spec.backward import (
     EVENTS,
     LEAF,
     MUL,

@@ -9,9 +9,10 @@ import pickle
 
 import pytest
 
-from gradscope.trace import events, schema, tables
-from gradscope.trace.declare import EVENTS, NONE, TABLES, Event, Row, columns
-from gradscope.trace.lines import RESERVED
+from gradscope.trace import schema
+from gradscope.trace.file.lines import RESERVED
+from gradscope.trace.schema import events, tables
+from gradscope.trace.schema.declare import EVENTS, NONE, TABLES, Event, Row, columns
 
 
 @pytest.mark.parametrize("kind", TABLES.values(), ids=lambda kind: kind.TABLE)

@@ -8,9 +8,9 @@ import numpy as np
 
 from gradscope.errors import UsageError
 from gradscope.trace.assemble import DTYPES, Block
-from gradscope.trace.declare import NONE, Column, Row, columns
 from gradscope.trace.ragged import Array, Data, Ragged
-from gradscope.trace.tables import String
+from gradscope.trace.schema.declare import NONE, Column, Row, columns
+from gradscope.trace.schema.tables import String
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -18,7 +18,7 @@ import zstandard
 from gradscope.errors import FutureTraceError, UnreadableTraceError
 from gradscope.trace.build import trace_of
 from gradscope.trace.codec import decode, encode, load
-from gradscope.trace.lines import header, seal, window_line
+from gradscope.trace.file.lines import header, seal, window_line
 from gradscope.trace.run import Trace
 from gradscope.trace.schema import (
     MINOR,

@@ -7,7 +7,7 @@ declarations, so a new column or event kind is declared there and nowhere else.
 
 from __future__ import annotations
 
-from gradscope.trace.declare import (
+from gradscope.trace.schema.declare import (
     EVENTS,
     NONE,
     TABLES,
@@ -40,7 +40,7 @@ from gradscope.trace.declare import (
     event,
     table,
 )
-from gradscope.trace.events import (
+from gradscope.trace.schema.events import (
     Accumulate,
     Accumulation,
     BufferAdded,
@@ -67,7 +67,7 @@ from gradscope.trace.events import (
     Wait,
     Wake,
 )
-from gradscope.trace.tables import (
+from gradscope.trace.schema.tables import (
     Device,
     Edge,
     Finding,

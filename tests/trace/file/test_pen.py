@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gradscope.trace.pen import LONG, Pen
+from gradscope.trace.file.pen import LONG, Pen
 
 
 @pytest.fixture

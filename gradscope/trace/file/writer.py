@@ -16,22 +16,22 @@ import orjson
 
 from gradscope.errors import LateBlockError, RecordingError
 from gradscope.trace.assemble import Block
-from gradscope.trace.compression import packer
-from gradscope.trace.index import Entry, closing, entry
-from gradscope.trace.intern import Texts
-from gradscope.trace.lines import block_line, completed, header, window_line
-from gradscope.trace.pen import Pen
-from gradscope.trace.prepare import Values, prepared
+from gradscope.trace.file.compression import packer
+from gradscope.trace.file.index import Entry, closing, entry
+from gradscope.trace.file.intern import Texts
+from gradscope.trace.file.lines import block_line, completed, header, window_line
+from gradscope.trace.file.pen import Pen
+from gradscope.trace.file.prepare import Values, prepared
 from gradscope.trace.ragged import Data, Ragged
 from gradscope.trace.schema import MINOR, VERSION
-from gradscope.trace.tables import Meta
+from gradscope.trace.schema.tables import Meta
 from gradscope.trace.text import quoted_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from os import PathLike
 
-    from gradscope.trace.declare import Row
+    from gradscope.trace.schema.declare import Row
 
 QUEUED: Final = 1 << 26
 """How many bytes of rows may wait to be written before a producer has to wait, too."""

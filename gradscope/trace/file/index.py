@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 import numpy as np
 
 from gradscope.errors import UnreadableTraceError
-from gradscope.trace import columns as coding
-from gradscope.trace.declare import NONE
-from gradscope.trace.lines import ACCEPTED, seal, unseal
+from gradscope.trace.file import columns as coding
+from gradscope.trace.file.lines import ACCEPTED, seal, unseal
 from gradscope.trace.ragged import Ragged
+from gradscope.trace.schema.declare import NONE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

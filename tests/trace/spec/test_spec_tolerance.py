@@ -33,7 +33,7 @@ from gradscope.trace.schema import (
     Version,
 )
 from gradscope.trace.spec import check
-from tests.trace.backward import EVENTS, LEAF, MUL, ROWS, SUM, broken, run
+from tests.trace.spec.backward import EVENTS, LEAF, MUL, ROWS, SUM, broken, run
 
 TASKS: list[Row] = [GraphTask(id) for id in (1, 2)]
 

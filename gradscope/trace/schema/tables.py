@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from enum import IntEnum
 
-from gradscope.trace.declare import (
+from gradscope.trace.schema.declare import (
     NONE,
     DeviceId,
     FrameId,

@@ -23,7 +23,7 @@ from gradscope.trace.ragged import Array, Data, Integers, Ragged
 from gradscope.trace.text import quoted
 
 if TYPE_CHECKING:
-    from gradscope.trace.declare import Column
+    from gradscope.trace.schema.declare import Column
 
 SPECIAL: Final = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 SHORT_RUNS: Final = 8

@@ -15,9 +15,9 @@ import zstandard
 
 from gradscope.trace.assemble import Block
 from gradscope.trace.codec import decode
-from gradscope.trace.compression import FREE, RATIO
-from gradscope.trace.lines import MEMORY, SHORT_MEMORY, block_line, header, seal
-from tests.trace.test_hostile_files import trace_text
+from gradscope.trace.file.compression import FREE, RATIO
+from gradscope.trace.file.lines import MEMORY, SHORT_MEMORY, block_line, header, seal
+from tests.trace.file.test_hostile_files import trace_text
 
 SIZE = 1 << 20
 FEW = {"table": "edge", "rows": SIZE, "node": 1, "index": 2, "next": 3, "input_nr": 4}
@@ -112,7 +112,7 @@ def test_opening_a_file_takes_memory_in_proportion_to_its_size(name: str, tmp_pa
 
     command = [sys.executable, "-c", MEASURED, str(path)]
     measured = subprocess.run(
-        command, capture_output=True, check=True, text=True, cwd=Path(__file__).parents[2]
+        command, capture_output=True, check=True, text=True, cwd=Path(__file__).parents[3]
     )
 
     taken, size = int(measured.stdout), path.stat().st_size
