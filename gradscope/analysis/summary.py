@@ -11,6 +11,8 @@ from gradscope.analysis.identity.leaves import Leaf, leaf_of
 from gradscope.analysis.identity.steps import steps
 from gradscope.analysis.memory import saved_peak
 from gradscope.analysis.timing.phases import Part, ops_of
+from gradscope.analysis.columns import Ids
+from gradscope.analysis.timing.own_work import OwnTime
 from gradscope.trace.arrays import distinct
 from gradscope.trace.run import Trace
 from gradscope.trace.schema import (
@@ -51,11 +53,12 @@ class Summary:
     forward_ns: int  # in operations outside of backward and of optimizers
     backward_ns: int
     optimizer_ns: int  # in operations of optimizers' steps
+    own_ns: int  # in which gradscope compiled, and which neither of these counts
 
 
 def summary(trace: Trace) -> Summary:
     """Count what a trace holds."""
-    meta = trace.meta
+    meta, own = trace.meta, OwnTime(trace)
     tasks = trace.table(GraphTask)
     nested = int(np.count_nonzero(tasks["parent"] != NONE))
     producer = f"{meta.get('producer', '')} {meta.get('producer_version', '')}".strip()
@@ -77,9 +80,10 @@ def summary(trace: Trace) -> Summary:
         in_place_writes=len(trace.table(Version)),
         errors=len(trace.table(Error)),
         saved_peak_bytes=saved_peak(trace).bytes,
-        forward_ns=_covered_by_ops(trace, Part.FORWARD),
-        backward_ns=_backward_ns(trace),
-        optimizer_ns=_covered_by_ops(trace, Part.OPTIMIZER),
+        forward_ns=_covered_by_ops(trace, Part.FORWARD, own),
+        backward_ns=_backward_ns(trace, own),
+        optimizer_ns=_covered_by_ops(trace, Part.OPTIMIZER, own),
+        own_ns=sum(each.end - each.begin for each in own.stretches),
     )
 
 
@@ -92,21 +96,32 @@ def leaves(trace: Trace) -> tuple[Leaf, ...]:
     return tuple(leaf for leaf in found if leaf and leaf.tensor != NONE)
 
 
-def _covered_by_ops(trace: Trace, part: Part) -> int:
+def _covered_by_ops(trace: Trace, part: Part, own: OwnTime) -> int:
     """Time in the operations of a part of the program; one inside another counts once."""
     ops = trace.table(Op)
     done = ops_of(trace, part) & (ops["end"] != NONE)
     total = 0
     for thread in distinct(ops["thread"][done]).tolist():
         of_thread = done & (ops["thread"] == thread)
-        total += _covered(ops["begin"][of_thread], ops["end"][of_thread])
+        begin, end = ops["begin"][of_thread], ops["end"][of_thread]
+        total += _covered(begin, end) - _own_inside(own, thread, begin, end)
     return total
 
 
-def _backward_ns(trace: Trace) -> int:
+def _own_inside(own: OwnTime, thread: int, begin: Ids, end: Ids) -> int:
+    """How much of gradscope's own work lies in these stretches of one thread."""
+    inside = 0
+    for each in own.stretches:
+        if each.thread == thread and bool(np.any((begin <= each.begin) & (each.end <= end))):
+            inside += each.end - each.begin
+    return inside
+
+
+def _backward_ns(trace: Trace, own: OwnTime) -> int:
     tasks = trace.table(GraphTask)
     outer = (tasks["parent"] == NONE) & (tasks["end"] != NONE)
-    return int(np.sum(tasks["end"][outer] - tasks["begin"][outer]))
+    thread, begin, end = (tasks[name][outer] for name in ("thread", "begin", "end"))
+    return int(np.sum(end - begin - own.within(thread, begin, end)))
 
 
 def _covered(begin: np.ndarray, end: np.ndarray) -> int:

@@ -15,7 +15,6 @@ from gradscope.analysis.identity.names import NodeNames, node_names
 from gradscope.analysis.identity.sites import site_of
 from gradscope.analysis.identity.steps import step_numbers
 from gradscope.scene.words import byte_count, duration, number, shape
-from gradscope.trace.declare import Column, Row, columns
 from gradscope.trace.run import Trace
 from gradscope.trace.schema import (
     NONE,
@@ -32,6 +31,7 @@ from gradscope.trace.schema import (
     Thread,
     Why,
 )
+from gradscope.trace.schema.declare import Column, Row, columns
 
 KINDS: dict[str, type[IntEnum]] = {
     "hook": HookKind,

@@ -16,9 +16,9 @@ from gradscope.analysis.timing.spans import marks, spans_at
 from gradscope.errors import UnknownNameError
 from gradscope.scene.cells import Cells
 from gradscope.scene.words import count, duration, ordinal, plural
-from gradscope.trace.declare import Row
 from gradscope.trace.run import Trace
 from gradscope.trace.schema import NONE, Node, NodeBegin, Op, Storage, Tensor
+from gradscope.trace.schema.declare import Row
 
 R = TypeVar("R", Tensor, Op)
 

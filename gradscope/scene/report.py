@@ -46,6 +46,7 @@ def headline(report: Report) -> tuple[str, ...]:
         f"forward {duration(facts.forward_ns)}" if facts.forward_ns else "",
         f"backward {duration(facts.backward_ns)}" if facts.backward_ns else "",
         f"optimizers {duration(facts.optimizer_ns)}" if facts.optimizer_ns else "",
+        f"besides, gradscope compiled for {duration(facts.own_ns)}" if facts.own_ns else "",
         f"saved at most {byte_count(facts.saved_peak_bytes)}" if facts.saved_peak_bytes else "",
     ]
     lines = (first, _listed(counted), _listed(measured))

@@ -4,9 +4,9 @@ from hypothesis import given
 
 from gradscope.analysis.mentions import Mention, events_about, mentions
 from gradscope.trace.build import trace_of
-from gradscope.trace.declare import EVENTS, TABLES, columns
 from gradscope.trace.run import Trace
 from gradscope.trace.schema import Decrement, Edge, GraphTask, Node, Op, Push, Saved, Value
+from gradscope.trace.schema.declare import EVENTS, TABLES, columns
 from tests.strategies import traces
 
 

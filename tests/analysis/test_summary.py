@@ -31,6 +31,7 @@ def test_the_summary_counts_what_a_trace_holds() -> None:
         forward_ns=8_000,
         backward_ns=43_500,
         optimizer_ns=0,
+        own_ns=0,
     )
 
 

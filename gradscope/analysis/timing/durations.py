@@ -10,11 +10,10 @@ import numpy as np
 
 from gradscope.analysis.columns import Ids, paired, ranks
 from gradscope.analysis.timing.phases import Part, ops_of
+from gradscope.analysis.timing.own_work import FOREVER, OwnTime
 from gradscope.trace.arrays import distinct
 from gradscope.trace.run import Table, Trace
 from gradscope.trace.schema import NONE, Node, NodeBegin, NodeEnd, Op
-
-FOREVER = 1 << 61
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +47,11 @@ def node_runs(trace: Trace) -> Runs:
     """Every execution of a node, in the order the engine began them."""
     begins, ends = trace.table(NodeBegin), trace.table(NodeEnd)
     order = np.argsort(begins["seq"], kind="stable")
+    own = OwnTime(trace)
     node, task = begins["node"][order], begins["task"][order]
     thread, begin = begins["thread"][order], begins["t"][order]
     end, failed = _ends_of(task, node, ends)
-    ns = durations(begin, end)
+    ns, self_ns = _took(own, thread, begin, end)
     return Runs(
         node=node,
         task=task,
@@ -61,7 +61,7 @@ def node_runs(trace: Trace) -> Runs:
         begin=begin,
         end=end,
         ns=ns,
-        self_ns=_without_inner(thread, begin, end),
+        self_ns=self_ns,
         failed=failed,
     )
 
@@ -69,7 +69,7 @@ def node_runs(trace: Trace) -> Runs:
 def durations(begin: Ids, end: Ids) -> Ids:
     """How long each took; NONE for what did not end, 0 where a damaged trace ends before it began.
 
-    Times are cut at 2⁶¹ ns, some seventy years, so that no difference overflows.
+    Times are cut at FOREVER.
     """
     begin, end = np.clip(begin, -FOREVER, FOREVER), np.clip(end, -FOREVER, FOREVER)
     return np.where(end == NONE, NONE, np.maximum(end - begin, 0))
@@ -88,9 +88,8 @@ def timing_by_op(trace: Trace, part: Part) -> tuple[Timing, ...]:
     order = np.argsort(ops["begin"], kind="stable")
     order = order[ops_of(trace, part)[order]]
     thread, begin, end = ops["thread"][order], ops["begin"][order], ops["end"][order]
-    ns = durations(begin, end)
-    own = _without_inner(thread, begin, end)
-    return _grouped(trace.texts(ops["name"][order]), ns, own)
+    ns, self_ns = _took(OwnTime(trace), thread, begin, end)
+    return _grouped(trace.texts(ops["name"][order]), ns, self_ns)
 
 
 def backward_ns_of_modules(trace: Trace) -> dict[int, int]:
@@ -114,26 +113,35 @@ def _ends_of(task: Ids, node: Ids, ends: Table[NodeEnd]) -> tuple[Ids, np.ndarra
     return end, known & ends["failed"][found].astype(bool)
 
 
-def _without_inner(thread: Ids, begin: Ids, end: Ids) -> Ids:
-    """Durations less the time of the spans that lie directly inside, per thread."""
-    own = durations(begin, end)
+def _took(own: OwnTime, thread: Ids, begin: Ids, end: Ids) -> tuple[Ids, Ids]:
+    """How long each took without gradscope's own work, and without what lies inside either."""
+    ns = durations(begin, end)
+    ns = np.where(end == NONE, NONE, np.maximum(ns - own.within(thread, begin, end), 0))
+    return ns, _without_inner(thread, begin, end, ns)
+
+
+def _without_inner(thread: Ids, begin: Ids, end: Ids, ns: Ids) -> Ids:
+    """Durations less those of the spans that lie directly inside, per thread."""
+    own = ns.copy()
     for each in distinct(thread).tolist():
         of_thread = np.flatnonzero((thread == each) & (end != NONE))
         begins, ends = begin[of_thread], end[of_thread]
         if np.all(begins[1:] >= ends[:-1]):
             continue
-        _subtract_inner(own, of_thread.tolist(), begins.tolist(), ends.tolist())
+        _subtract_inner(own, ns, of_thread.tolist(), begins.tolist(), ends.tolist())
     return own
 
 
-def _subtract_inner(own: Ids, places: list[int], begins: list[int], ends: list[int]) -> None:
+def _subtract_inner(
+    own: Ids, ns: Ids, places: list[int], begins: list[int], ends: list[int]
+) -> None:
     open_spans: list[tuple[int, int]] = []  # (end, place)
     for place, begin, end in zip(places, begins, ends, strict=True):
         while open_spans and open_spans[-1][0] <= begin:
             open_spans.pop()
         if open_spans and end <= open_spans[-1][0]:
             outer = open_spans[-1][1]
-            own[outer] = max(int(own[outer]) - max(end - begin, 0), 0)
+            own[outer] = max(int(own[outer]) - int(ns[place]), 0)
         open_spans.append((end, place))
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from gradscope.analysis.columns import Ids, member
 from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.analysis.timing.durations import node_runs
+from gradscope.analysis.timing.own_work import OwnTime, OwnWork
 from gradscope.trace.run import Table, Trace
 from gradscope.trace.schema import (
     NONE,
@@ -48,11 +49,12 @@ class Execution:
     self_ns: int  # without the nodes run inside it; NONE when it did not end
     failed: bool
     waited_for: tuple[int, ...]  # the nodes whose gradients it needed; the last made it ready
+    own_ns: int = 0  # how long gradscope worked for itself while it stood in the queue
 
     @property
     def queued_ns(self) -> int:
-        """How long it stood in the queue."""
-        return NONE if self.ready == NONE else self.begin - self.ready
+        """How long it stood in the queue, without gradscope's own work."""
+        return NONE if self.ready == NONE else self.begin - self.ready - self.own_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +115,19 @@ class Schedule:
     skipped: tuple[int, ...]  # nodes that `inputs=` made unnecessary
     errors: tuple[Error, ...]
     sleeps: tuple[Sleep, ...] = ()  # of the threads that ran its nodes, or own it
+    own_work: tuple[OwnWork, ...] = ()  # of gradscope itself meanwhile, on these threads
+    own_ns: int = 0  # how long that took
+
+    @property
+    def ns(self) -> int:
+        """How long it took, without gradscope's own work."""
+        return max(self.end - self.begin - self.own_ns, 0)
 
 
 def schedule(trace: Trace, task: GraphTask) -> Schedule:
     """The schedule of one graph task."""
-    executions = _executions(trace, task.id)
+    own = OwnTime(trace)
+    executions = _executions(trace, task.id, own)
     hooks = _hooks(trace, task.id)
     queue = _queue(trace, task.id)
     accumulated = tuple(
@@ -144,6 +154,12 @@ def schedule(trace: Trace, task: GraphTask) -> Schedule:
         skipped=tuple(row.node for row in _rows(trace, Skipped, task.id)),
         errors=tuple(_rows(trace, Error, task.id)),
         sleeps=tuple(each for each in _sleeps(trace, task.begin, end) if each.thread in threads),
+        own_work=tuple(
+            each
+            for each in own.stretches
+            if each.thread in threads and each.begin < end and each.end > task.begin
+        ),
+        own_ns=own.on(threads, task.begin, end),
     )
 
 
@@ -179,7 +195,7 @@ def _columns(table: Table[E], task: int, *names: str) -> list[tuple[int, ...]]:
     return list(zip(*(table[name][ordered].tolist() for name in names), strict=True))
 
 
-def _executions(trace: Trace, task: int) -> tuple[Execution, ...]:
+def _executions(trace: Trace, task: int, own: OwnTime) -> tuple[Execution, ...]:
     pushes = {
         node: (queue, t)
         for node, queue, t in _columns(trace.table(Push), task, "node", "queue", "t")
@@ -208,6 +224,7 @@ def _executions(trace: Trace, task: int) -> tuple[Execution, ...]:
                 self_ns=self_ns,
                 failed=bool(runs.failed[place]),
                 waited_for=tuple(sources[node]),
+                own_ns=0 if ready == NONE else own.on((thread,), ready, begin),
             )
         )
     return tuple(found)

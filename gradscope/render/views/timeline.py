@@ -77,7 +77,7 @@ def _lanes(task: TaskTimeline, width: int, charset: Charset) -> Iterator[Text]:
 
 def _lane_cells(lane: Lane, axis: Axis, charset: Charset) -> Cells:
     match lane.kind:
-        case LaneKind.RUN:
+        case LaneKind.RUN | LaneKind.OWN_WORK:
             return busy_cells(lane.spans, axis, charset, lane.asleep)
         case LaneKind.QUEUE:
             return level_cells(lane.levels, axis, charset)

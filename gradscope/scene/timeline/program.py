@@ -10,9 +10,13 @@ from gradscope.analysis.identity.backwards import backward_numbered, backward_nu
 from gradscope.analysis.identity.steps import step_ids
 from gradscope.analysis.timing.spans import marks, spans
 from gradscope.scene.graph.backwards import title_of
+from gradscope.analysis.timing.own_work import OwnTime
 from gradscope.scene.words import count, duration
 from gradscope.trace.run import Trace
-from gradscope.trace.schema import NONE, Step, Thread
+from gradscope.trace.schema import NONE, Phase, Step, Thread
+
+LONG = 1_000_000
+"""From so many ns on, gradscope's own work has a row."""
 
 
 class Said(StrEnum):
@@ -21,6 +25,7 @@ class Said(StrEnum):
     SPAN = "span"
     MARK = "mark"
     BACKWARD = "backward"
+    OWN_WORK = "gradscope"  # what it did for itself, such as compiling; no other row counts it
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +67,8 @@ def program_timeline(
 ) -> ProgramTimeline | None:
     """The spans and marks of a step, of a backward or of all; None where there is none of them."""
     said = [*_spans(trace), *_marks(trace)]
-    whole = [*said, *_backwards(trace)]
+    own = OwnTime(trace)
+    whole = [*said, *_backwards(trace), *_own_work(own)]
     window = _window(trace, step, task)
     if window is None:
         window = (min(r.begin for r in whole), max(r.end for r in whole)) if whole else (0, 0)
@@ -71,7 +77,7 @@ def program_timeline(
         return None
     inside = [each for each in whole if _is_inside(each, begin, end)]
     inside.sort(key=lambda each: (each.begin, -each.end, each.kind is Said.MARK))
-    found = _with_depths(inside, _threads(trace, inside))
+    found = _with_depths(inside, _threads(trace, inside), own)
     shown = found[:rows] if rows else found
     note = f"showing {count(len(shown))} of {count(len(found))} spans, marks and backwards"
     return ProgramTimeline(
@@ -118,6 +124,8 @@ def _last(trace: Trace) -> int:
 def _spans(trace: Trace) -> Iterator[_Stretch]:
     last = _last(trace)
     for span in spans(trace):
+        if span.phase is Phase.OWN_WORK:
+            continue
         ended = span.end != NONE
         end = span.end if ended else last
         yield _Stretch(Said.SPAN, span.name or "(unnamed)", span.thread, span.begin, end, ended)
@@ -138,6 +146,12 @@ def _backwards(trace: Trace) -> Iterator[_Stretch]:
         yield _Stretch(Said.BACKWARD, title, task.thread, task.begin, end, ended)
 
 
+def _own_work(own: OwnTime) -> Iterator[_Stretch]:
+    for each in own.stretches:
+        if each.end - each.begin >= LONG:
+            yield _Stretch(Said.OWN_WORK, each.name, each.thread, each.begin, each.end)
+
+
 def _threads(trace: Trace, stretches: list[_Stretch]) -> dict[int, str]:
     """What each thread is called, where there are several."""
     used = {each.thread for each in stretches}
@@ -146,7 +160,9 @@ def _threads(trace: Trace, stretches: list[_Stretch]) -> dict[int, str]:
     return {id: names.get(id, f"thread {id}") if several else "" for id in used}
 
 
-def _with_depths(stretches: list[_Stretch], threads: dict[int, str]) -> list[ProgramRow]:
+def _with_depths(
+    stretches: list[_Stretch], threads: dict[int, str], own: OwnTime
+) -> list[ProgramRow]:
     """The rows, each as deep as the stretches of its thread that are around it are many."""
     around: dict[int, list[int]] = {}
     rows = []
@@ -159,7 +175,7 @@ def _with_depths(stretches: list[_Stretch], threads: dict[int, str]) -> list[Pro
             threads[each.thread],
             each.begin,
             each.end,
-            _took(each),
+            _took(each, own),
         )
         rows.append(row)
         if each.kind is not Said.MARK:
@@ -167,7 +183,12 @@ def _with_depths(stretches: list[_Stretch], threads: dict[int, str]) -> list[Pro
     return rows
 
 
-def _took(each: _Stretch) -> str:
+def _took(each: _Stretch, own: OwnTime) -> str:
     if each.kind is Said.MARK:
         return ""
-    return duration(each.end - each.begin) if each.ended else "did not end"
+    if not each.ended:
+        return "did not end"
+    took = each.end - each.begin
+    if each.kind is not Said.OWN_WORK:
+        took -= own.on((each.thread,), each.begin, each.end)
+    return duration(took)

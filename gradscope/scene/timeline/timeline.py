@@ -13,6 +13,7 @@ from gradscope.analysis.identity.names import NodeNames, node_names
 from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.analysis.identity.steps import step_ids
 from gradscope.analysis.timing.schedule import Execution, HookCall, Schedule, schedule
+from gradscope.analysis.timing.own_work import OwnWork
 from gradscope.errors import EmptyTraceError
 from gradscope.scene.graph.backwards import title_of
 from gradscope.scene.kinds import Kind, kind_of
@@ -31,6 +32,7 @@ class LaneKind(StrEnum):
     QUEUE = "queue"
     HOOKS = "hooks"
     ACCUMULATE = "accumulates"
+    OWN_WORK = "gradscope"  # what it did for itself, such as compiling
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +158,8 @@ def _timeline(
     if len(shown) < len(facts.executions):
         total = count(len(facts.executions))
         notes.append(f"showing the first {len(shown)} of {total} nodes; --rows N for more")
+    if facts.own_work:
+        notes.append(_own_work_note(facts))
     return TaskTimeline(
         number=numbers[facts.task.id],
         title=title_of(trace, facts.task, numbers),
@@ -172,7 +176,7 @@ def _timeline(
 
 def _facts(facts: Schedule) -> str:
     task = facts.task
-    took = duration(facts.end - facts.begin)
+    took = duration(facts.ns)
     parts = [f"{plural(len(facts.executions), 'node')} in {took}"]
     if task.end == NONE:
         parts.append("did not end")
@@ -206,6 +210,9 @@ def _lanes(trace: Trace, facts: Schedule) -> list[Lane]:
             lanes.append(_hook_lane(hooks))
         if any(each.thread == thread for each in facts.accumulated):
             lanes.append(_accumulate_lane(facts, thread))
+        own = [each for each in facts.own_work if each.thread == thread]
+        if own:
+            lanes.append(_own_work_lane(own, facts))
     return lanes
 
 
@@ -216,7 +223,7 @@ def _run_lane(trace: Trace, thread: int, name: str, runs: list[Execution], facts
         for run in runs
     )
     busy = sum(run.self_ns for run in runs if run.self_ns != NONE)
-    share = busy / max(facts.end - facts.begin, 1)
+    share = busy / max(facts.ns, 1)
     words = f"busy {duration(busy)} ({share:.0%})"
     asleep = tuple(
         Span(each.begin, each.end, Kind.OTHER) for each in facts.sleeps if each.thread == thread
@@ -254,6 +261,22 @@ def _accumulate_lane(facts: Schedule, thread: int) -> Lane:
     parts = [f"{count(number)} {way.lower().replace('_', ' ')}" for way, number in ways.items()]
     spans = tuple(Span(each.t, each.t, Kind.LEAF) for each in arrived)
     return Lane(LaneKind.ACCUMULATE, ".grad", spans, (), ", ".join(parts))
+
+
+def _own_work_lane(own: list[OwnWork], facts: Schedule) -> Lane:
+    spans = tuple(
+        Span(max(each.begin, facts.begin), min(each.end, facts.end), Kind.OTHER) for each in own
+    )
+    took = duration(sum(span.end - span.begin for span in spans))
+    return Lane(LaneKind.OWN_WORK, "gradscope", spans, (), f"{took}, not counted")
+
+
+def _own_work_note(facts: Schedule) -> str:
+    longest = max(facts.own_work, key=lambda each: each.end - each.begin)
+    others = len(facts.own_work) - 1
+    more = f", and {count(others)} more such stretches" if others else ""
+    took = duration(longest.end - longest.begin)
+    return f"{longest.name} here, once ({took}){more}: its own work, which no time counts"
 
 
 def _end(end: int, facts: Schedule) -> int:

@@ -107,3 +107,36 @@ def test_the_timeline_holds_them_even_where_the_engine_was_not_recorded() -> Non
     assert without.notes[0].startswith("this trace holds no events of the engine")
     with pytest.raises(EmptyTraceError):
         timeline_scene(trace_of(GraphTask(0)))
+
+
+def test_gradscopes_own_work_has_rows_of_its_own_where_it_is_long_and_no_other_row_counts_it() -> (
+    None
+):
+    ms = 1_000_000
+    trace = trace_of(
+        Thread(0, "MainThread"),
+        Span(0, "forward", thread=0, begin=0, end=50 * ms),
+        Span(1, "gradscope compiles lstm", Phase.OWN_WORK, 0, thread=0, begin=ms, end=45 * ms),
+        Span(2, "gradscope keeps lstm", Phase.OWN_WORK, 1, thread=0, begin=40 * ms, end=45 * ms),
+        Span(
+            3, "gradscope writes sum", Phase.OWN_WORK, 0, thread=0, begin=46 * ms, end=46 * ms + 9
+        ),
+        GraphTask(7, thread=0, begin=60 * ms, end=80 * ms),
+        Span(4, "gradscope loads sum", Phase.OWN_WORK, thread=0, begin=61 * ms, end=76 * ms),
+    )
+
+    program = program_timeline(trace)
+
+    assert program is not None
+    assert [(row.kind, row.title, row.depth, row.took) for row in program.rows] == [
+        (Said.SPAN, "forward", 0, "6.00 ms"),
+        (Said.OWN_WORK, "gradscope compiles lstm", 1, "44.0 ms"),
+        (Said.BACKWARD, "backward 0", 0, "5.00 ms"),
+        (Said.OWN_WORK, "gradscope loads sum", 1, "15.0 ms"),
+    ]
+
+
+def test_gradscopes_own_work_alone_is_nothing_the_program_said() -> None:
+    own = Span(0, "gradscope compiles lstm", Phase.OWN_WORK, thread=0, begin=0, end=9_000_000)
+
+    assert program_timeline(trace_of(Thread(0), own)) is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Callable
+from functools import cache
 from threading import Lock
 from typing import Any, Final, Self
 
@@ -15,6 +16,7 @@ from gradscope.runtime.core.dtypes.limits import finfo
 from gradscope.runtime.core.dtypes.names import c_name, scalar_name
 from gradscope.runtime.core.kernels.random import random, samplers
 from gradscope.runtime.core.kernels.running.support import HALVES, LARGE, Array
+from gradscope.runtime.core.probe import own_work
 from gradscope.runtime.core.state import generator_bytes as generator_state
 from gradscope.runtime.core.state.forking import waited_for
 
@@ -29,9 +31,11 @@ COMPILED: Final = 1 << 15  # so many numbers by rejection are worth compiling th
 Shape = tuple[int, ...]
 
 
+@cache
 def fast_samplers() -> Any:
     """The compiled loops of samplers.py. Importing them brings in Numba: ask late."""
-    from gradscope.runtime.core.kernels.random import fast_samplers as module
+    with own_work("loads kernels"):
+        from gradscope.runtime.core.kernels.random import fast_samplers as module
 
     return module
 

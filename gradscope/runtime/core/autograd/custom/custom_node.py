@@ -15,7 +15,7 @@ from gradscope.runtime.core.errors.engine import custom_functions, returned as e
 from gradscope.runtime.core.graph.node import Node, device_of
 from gradscope.runtime.core.state.thread import ThreadState
 from gradscope.runtime.core.tensors.placement import wrapped_on
-from gradscope.runtime.core.tensors.saved.saved_variable import freed, unpack_tensor
+from gradscope.runtime.core.tensors.saved.saved_variable import freed, tell_reading, unpack_tensor
 from gradscope.runtime.core.tensors.saved.shown import raw_saved_value
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
@@ -167,6 +167,8 @@ class BackwardCFunction(Node, FunctionCtx):
         if self.saved_for_forward is not None:
             return self.saved_for_forward
         kept = self._kept()
+        for slot, value in enumerate(kept):
+            tell_reading(self, value, slot)
         found = tuple(unpack_tensor(self, value, i) for i, value in enumerate(kept))
         if self._forward_cls.clear_saved_tensors_on_access:
             self._cleared, self._saved = True, (None,) * len(kept)

@@ -77,7 +77,7 @@ class Engine:
         try:
             length = -1 if shared else state.queue.push(task, root, buffer)
             if here is not None:
-                here.task_begin(task, root, length, state)
+                here.task_begin(task, root, length, state, pool=deep)
                 if here.look is not None:
                     for (node, nr), grad in zip(roots, grads, strict=True):
                         here.look.seed(task, node, nr, grad)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime.core.calls.road import backward as road_back
+from gradscope.runtime.core.probe import own_work
 from gradscope.runtime.core.rows.operation import REGISTRY
 from gradscope.runtime.core.written.texts import build
 
@@ -20,7 +21,8 @@ class Words:
             raise AttributeError(f"no operation is called '{name}'")
         scope = {"kernel": made.kernel, "function": made.road, "ndarray": np.ndarray}
         label = f"{made.name} in a formula"
-        word = build(name, road_back.word(made.plan), scope, made.plan.taken, label=label)
+        with own_work(f"writes {label}"):
+            word = build(name, road_back.word(made.plan), scope, made.plan.taken, label=label)
         self.__dict__[name] = word
         return word
 

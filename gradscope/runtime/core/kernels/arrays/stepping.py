@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 
 from gradscope.runtime.core.kernels.running.support import LARGE, Array
+from gradscope.runtime.core.probe import own_work
 
 PIECE: Final = 1 << 14
 """Elements stepped at a time."""
@@ -252,7 +253,8 @@ def _loaded(lists: Lists) -> Any:
     _Spent.time += len(lists) * len(lists[0]) * PER_ARRAY + elements * PER_ELEMENT
     if elements < LARGE and _Spent.time < WORTH_COMPILING:
         return None
-    from gradscope.runtime.core.kernels.arrays import fast_optim
+    with own_work("loads kernels"):
+        from gradscope.runtime.core.kernels.arrays import fast_optim
 
     _Spent.compiled = fast_optim
     return fast_optim

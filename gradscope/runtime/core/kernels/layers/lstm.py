@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from gradscope.runtime.core.kernels.running.support import HALVES, LARGE, Array, quiet
+from gradscope.runtime.core.probe import own_work
 
 Cell = Callable[..., None]
 
@@ -82,10 +84,17 @@ def cell_backward(
 def _cells_for(count: int, kind: Any) -> tuple[Cell, Cell]:
     """The compiled steps for a long run of large ones, NumPy's for others."""
     if count >= LARGE and kind == np.float32:
+        return fast().cell, fast().cell_backward
+    return cell, cell_backward
+
+
+@cache
+def fast() -> Any:
+    """The compiled kernels of this family. Importing them brings in Numba: ask late."""
+    with own_work("loads kernels"):
         from gradscope.runtime.core.kernels.layers import fast_lstm
 
-        return fast_lstm.cell, fast_lstm.cell_backward
-    return cell, cell_backward
+    return fast_lstm
 
 
 def workspace_parts(workspace: Array, steps: int, batch: int, width: int) -> tuple[Array, Array]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime.core.kernels.running.support import LARGE, Array, quiet
+from gradscope.runtime.core.probe import own_work
 
 NARROW = 32
 """LU takes so many columns one by one; wider matrices are split."""
@@ -89,7 +90,8 @@ def panel(a: Array, swaps: Array) -> None:
 @cache
 def fast() -> Any:
     """The file of compiled kernels, which brings in Numba."""
-    from gradscope.runtime.core.kernels.linalg import fast_linalg
+    with own_work("loads kernels"):
+        from gradscope.runtime.core.kernels.linalg import fast_linalg
 
     return fast_linalg
 

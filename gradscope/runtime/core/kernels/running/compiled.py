@@ -10,7 +10,7 @@ from __future__ import annotations
 import pickle
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -20,7 +20,8 @@ from numba.core import event
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 from gradscope.runtime.core.kernels.running.cache_folder import cache_folder
-from gradscope.runtime.core.kernels.running.telling import telling_first_compilation
+from gradscope.runtime.core.kernels.running.telling import telling_first_compilation, title_of
+from gradscope.runtime.core.probe import own_work
 
 KERNELS: Final[list[Any]] = []
 """Every compiled function of the files that are loaded."""
@@ -90,14 +91,16 @@ class _Cache(FunctionCache):  # type: ignore[misc]
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
-            return super().load_overload(sig, target_context)
+            with own_work(f"loads {title_of(self._py_func)}"):
+                return super().load_overload(sig, target_context)
         except Exception:  # a spoilt file makes pickle raise anything
             with suppress(OSError):
                 self.flush()
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        with suppress(OSError, EOFError, ValueError, pickle.UnpicklingError):
+        told = own_work(f"keeps {title_of(self._py_func)}")
+        with told, suppress(OSError, EOFError, ValueError, pickle.UnpicklingError):
             super().save_overload(sig, data)
 
 
@@ -124,8 +127,10 @@ class _Listener(event.Listener):  # type: ignore[misc]
 
     def on_start(self, event: Any) -> None:
         kernel = event.data["dispatcher"]
-        told = telling_first_compilation(kernel.py_func) if kernel in KERNELS else nullcontext()
-        told.__enter__()
+        told = ExitStack()
+        if kernel in KERNELS:
+            told.enter_context(own_work(f"compiles {title_of(kernel.py_func)}"))
+            told.enter_context(telling_first_compilation(kernel.py_func))
         self._open.append(told)
 
     def on_end(self, event: Any) -> None:

@@ -11,6 +11,8 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from gradscope.runtime.core.probe import own_work
+
 Array: TypeAlias = NDArray[Any]
 Rest = ParamSpec("Rest")
 
@@ -27,7 +29,8 @@ quiet: Final = np.errstate(all="ignore")
 @cache
 def fast() -> Any:
     """Return kernels.fast. Importing it brings in Numba, which takes half a second: ask late."""
-    from gradscope.runtime.core.kernels.arrays import fast as module
+    with own_work("loads kernels"):
+        from gradscope.runtime.core.kernels.arrays import fast as module
 
     return module
 
@@ -46,7 +49,8 @@ class Family:
     @property
     def kernels(self) -> Any:
         if self._module is None:
-            self._module = import_module(f"gradscope.runtime.core.kernels.{self._name}")
+            with own_work("loads kernels"):
+                self._module = import_module(f"gradscope.runtime.core.kernels.{self._name}")
         return self._module
 
 

@@ -25,6 +25,7 @@ from gradscope.runtime.core.kernels.windows.windows import (
     folded,
     is_large,
 )
+from gradscope.runtime.core.probe import own_work
 
 TOGETHER: Final = 192
 """Images with fewer windows are multiplied side by side."""
@@ -153,7 +154,8 @@ def _each_channel(way: str, arrays: Sequence[Array], sizes: Any, many: int, w: W
 @cache
 def depthwise() -> Any:
     """Return kernels.fast_depthwise. Importing it brings in Numba: ask late."""
-    from gradscope.runtime.core.kernels.windows import fast_depthwise as module
+    with own_work("loads kernels"):
+        from gradscope.runtime.core.kernels.windows import fast_depthwise as module
 
     return module
 

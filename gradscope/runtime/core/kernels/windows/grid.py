@@ -23,6 +23,7 @@ from gradscope.runtime.core.kernels.windows.taps import (
     cubic_slopes,
     cubic_weights,
 )
+from gradscope.runtime.core.probe import own_work
 
 BILINEAR, NEAREST, BICUBIC = range(3)
 ZEROS, BORDER, REFLECTION = range(3)
@@ -32,7 +33,8 @@ SHARPNESS = -0.75
 @cache
 def fast() -> Any:
     """The compiled kernels of this family. Importing them brings in Numba: ask late."""
-    from gradscope.runtime.core.kernels.windows import fast_grid
+    with own_work("loads kernels"):
+        from gradscope.runtime.core.kernels.windows import fast_grid
 
     return fast_grid
 

@@ -16,6 +16,7 @@ import numpy as np
 from gradscope.runtime.core.kernels.arrays.scatter import put_add
 from gradscope.runtime.core.kernels.running.support import HALVES, LARGE, Array
 from gradscope.runtime.core.kernels.windows.spans import WHOLE, Span
+from gradscope.runtime.core.probe import own_work
 
 Spans = Sequence[Span]
 
@@ -23,7 +24,8 @@ Spans = Sequence[Span]
 @cache
 def fast() -> Any:
     """The compiled kernels of this family. Importing them brings in Numba: ask late."""
-    from gradscope.runtime.core.kernels.windows import fast_pool
+    with own_work("loads kernels"):
+        from gradscope.runtime.core.kernels.windows import fast_pool
 
     return fast_pool
 

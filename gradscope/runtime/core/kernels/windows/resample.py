@@ -14,12 +14,14 @@ import numpy as np
 from gradscope.runtime.core.kernels.running.support import HALVES, LARGE, Array
 from gradscope.runtime.core.kernels.windows.pool import COMPILED
 from gradscope.runtime.core.kernels.windows.taps import Taps
+from gradscope.runtime.core.probe import own_work
 
 
 @cache
 def fast() -> Any:
     """The compiled kernels of this family. Importing them brings in Numba: ask late."""
-    from gradscope.runtime.core.kernels.windows import fast_resample
+    with own_work("loads kernels"):
+        from gradscope.runtime.core.kernels.windows import fast_resample
 
     return fast_resample
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from gradscope.runtime.core.kernels.running.spread import spread
 from gradscope.runtime.core.kernels.running.support import LARGE, Array
+from gradscope.runtime.core.probe import own_work
 
 Sizes: TypeAlias = tuple[int, ...]
 
@@ -24,7 +25,8 @@ COST: Final = 0.4
 @cache
 def fast() -> Any:
     """Return kernels.fast_convolution. Importing it brings in Numba: ask late."""
-    from gradscope.runtime.core.kernels.windows import fast_convolution as module
+    with own_work("loads kernels"):
+        from gradscope.runtime.core.kernels.windows import fast_convolution as module
 
     return module
 

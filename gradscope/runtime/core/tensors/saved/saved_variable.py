@@ -197,6 +197,16 @@ def unpack_array(node: Any, value: Any, slot: int) -> Any:
     return value
 
 
+def tell_reading(node: Any, value: Any, slot: int) -> None:
+    """Tell a watcher that the program reads this back; of hooks it is told by themselves."""
+    here = probe.here
+    if here is None:
+        return
+    for each in value if isinstance(value, list) else (value,):
+        if isinstance(each, Tensor) or (isinstance(each, SavedVariable) and each.hooks is None):
+            here.unpacked(node, each, slot)
+
+
 def _has_no_history(tensor: Any) -> bool:
     """Whether a saved tensor is none's result; a view learns here that its base was written to."""
     if tensor._edge is None and tensor._meta is not None and tensor._meta.is_view:
@@ -257,6 +267,7 @@ def _unhooked(saved: SavedVariable, node: Any) -> TensorType:
     state, here = local.state, probe.here
     unpack = saved.hooks[1]
     if here is not None:
+        here.unpacked(node, saved, None)
         here.hook_begin(state.task, node, UNPACK, 0, unpack)
     try:
         value = unpack() if saved.packed is NOTHING else unpack(saved.packed)

@@ -9,7 +9,12 @@ import numpy as np
 from gradscope.runtime.core.errors.engine import saved_values as errors
 from gradscope.runtime.core.graph.node import Node
 from gradscope.runtime.core.state import upward
-from gradscope.runtime.core.tensors.saved.saved_variable import SavedVariable, freed, unpack_tensor
+from gradscope.runtime.core.tensors.saved.saved_variable import (
+    SavedVariable,
+    freed,
+    tell_reading,
+    unpack_tensor,
+)
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 
@@ -113,6 +118,7 @@ def saved_value(node: Node, index: int) -> Any:
     if node._saved is None:
         freed(node)
     value = node._saved[index]
+    tell_reading(node, value, index)
     if node.slots[index].endswith("_sym_strides"):
         return tuple(step // node.input_metadata[0][1].itemsize for step in value)
     found = unpack_tensor(node, _plain(value), index)
