@@ -38,7 +38,7 @@ class Paused:
     def phase_end(self) -> None:
         self._paused.phase_end()
 
-    def task_begin(self, *args: Any) -> None:
+    def task_begin(self, *args: Any, **more: Any) -> None:
         self.saw_backward = True
 
     def span_begin(self, name: str) -> int:
@@ -51,7 +51,7 @@ class Paused:
         return _nothing
 
 
-def _nothing(*args: Any) -> None:
+def _nothing(*args: Any, **more: Any) -> None:
     """What a paused recording does with whatever it is told."""
 
 

@@ -18,6 +18,7 @@ import numpy as np
 import orjson
 
 from gradscope.errors import RecordingError, UsageError
+from gradscope.record.hot.frees import follows_from
 from gradscope.record.hot.native import NativeProbe
 from gradscope.record.hot.sites import is_ours, working_directory
 from gradscope.record.paused import Paused, is_watched, stop_watching
@@ -73,7 +74,6 @@ class Recording:
         self.writer = writer
         self.session: Session | None = None
         self._before: Any = None
-        self._cost = 0
         self._left_out = {"unwanted": 0, "dropped": 0}  # steps: not asked for; for want of room
         self._ends = SuddenEnds(self)
         self.children = Children(partial(self._put, "children"))
@@ -272,9 +272,10 @@ class Recording:
             "world_size": int(os.environ.get("WORLD_SIZE", "1")),
             "clock_base": time.time_ns() - (time.perf_counter_ns() - start),
             "python": sys.version.split()[0],
-            "observed": sorted(kind for kind in schema.EVENTS),
+            "observed": [] if self.options.level == "graph" else sorted(schema.EVENTS),
             "inferred": [],
             "written_every": WRITTEN_EVERY,
+            **follows_from(self.options.level),
             **self.options.extra,
         }
         for key, value in facts.items():

@@ -14,8 +14,10 @@ from gradscope.record.blame.recent import called, released
 from gradscope.record.cold.catalog import Catalog
 from gradscope.record.cold.modules import Modules
 from gradscope.record.cold.operators import Operators
+from gradscope.record.cold.rows import Rows
 from gradscope.record.hot.compiling import Compiling
 from gradscope.record.hot.contexts import Contexts
+from gradscope.record.hot.frees import SMALLEST, Frees
 from gradscope.record.hot.layouts import Layouts
 from gradscope.record.hot.log import taken
 from gradscope.record.hot.native import NativeProbe
@@ -49,12 +51,15 @@ class Session:
         self.base = self.numbers.base
         self.sites = Sites(writer, whole=level == "full")
         self.contexts = Contexts(writer, start, self.base)
-        self.catalog = Catalog(writer, self.sites, self.contexts, self.base, self.numbers.take)
+        self.frees = Frees(start, SMALLEST[level])
+        self.catalog = Catalog(
+            writer, self.sites, self.contexts, self.base, self.numbers.take, self.frees
+        )
         self.modules = Modules(writer, self.catalog.number_of)
-        self.layouts = Layouts(writer)
+        self.layouts = Layouts(writer, self.frees.smallest)
         self.operators = Operators(writer, saved=level != "graph")
         self.probe = NativeProbe(
-            self.numbers, self.sites, self.layouts, self.contexts, self.catalog
+            self.numbers, self.sites, self.layouts, self.contexts, self.catalog, self.frees
         )
         self.probe.answers = Answers(self.base, self.sites, self.catalog.recent, self.look_back)
         self.probe.on_rest = self.rest
@@ -63,9 +68,9 @@ class Session:
         self._graph_only = level == "graph"
         if self._graph_only:
             self.probe.without_events()
+        self.rows = Rows(self, graph_only=self._graph_only)
         self.events = 0
         self.unfinished = 0  # graph tasks that have begun and not ended
-        self._contexts_written = 0
         self._flushed = start
         self._calm = SOON
         self._alone = Alone()
@@ -136,16 +141,18 @@ class Session:
         """What names others goes first: threads may be noting both, and a name needs its row."""
         if self.probe.look is not None:
             self.probe.look.flush()
+        rows = self.rows
+        rows.freed()
         self._engine()
-        self._ended()
-        self._tasks()
-        self._full_rows()
+        self.unfinished += rows.tasks()
+        rows.full_rows()
         self._calls(self.probe.calls_one, self.probe.calls_two)
-        self._paths()
-        self._exceptions()
+        if self.probe.look is not None:
+            rows.paths(self.probe.look.paths)
+        rows.exceptions()
         self.modules.flush(self.ids)
-        self._described()
-        self._where()
+        rows.described()
+        rows.where()
         self.contexts.flush()
         self.sites.flush()
         self.layouts.flush()
@@ -174,54 +181,12 @@ class Session:
             columns["site"], columns["layout"] = table[-2], table[-1]
             self._put(short.Call, {"number": self.ids(table[0]), **columns})
 
-    def _paths(self) -> None:
-        """Which dispatch keys calls went through, where that was looked at."""
-        look = self.probe.look
-        paths = [] if look is None else taken(look.paths)
-        if paths:
-            number, path = zip(*paths, strict=True)
-            intern = self.writer.intern
-            self.writer.block(
-                schema.Op, {"id": self.ids(number), "path": list(map(intern, path))}, amend=True
-            )
-
     def _put(self, row: Any, columns: dict[str, Any]) -> None:
         """A block of columns nobody else holds."""
         for column in columns.values():
             if isinstance(column, np.ndarray):
                 column.flags.writeable = False
         self.writer.block(row, columns)
-
-    def _where(self) -> None:
-        rows = self.contexts.rows[self._contexts_written :]
-        if rows:
-            thread, module, task, step, phase = map(list, zip(*rows, strict=True))
-            first = self._contexts_written
-            self._contexts_written += len(rows)
-            self.writer.block(short.Context, {
-                "id": list(range(first, self._contexts_written)), "thread": thread,
-                "module": module, "task": task, "step": step, "phase": phase,
-            })  # fmt: skip
-
-    def _exceptions(self) -> None:
-        """What does not follow from the numbers of ordinary calls."""
-        catalog, ids = self.catalog, self.ids
-        if self._graph_only:
-            for unwanted in (catalog.saved, catalog.dependencies):
-                unwanted.clear()
-        origins = taken(catalog.origins)
-        if origins:
-            tensor, since, node, output = zip(*origins, strict=True)
-            self.writer.block(short.Origin, {
-                "tensor": ids(tensor), "since": ids(since), "node": ids(node), "output": output,
-            })  # fmt: skip
-        explicit = taken(catalog.explicit)
-        if explicit:
-            self.writer.block(short.Explicit, {"number": ids(explicit)})
-        views = taken(catalog.views)
-        if views:
-            number, storage = zip(*views, strict=True)
-            self.writer.block(short.View, {"number": ids(number), "storage": ids(storage)})
 
     def _engine(self) -> None:
         """Runs, gradients handed on, single events, counts."""
@@ -253,7 +218,7 @@ class Session:
                 "node": ids(node), "a": a, "b": b, "c": c, "d": d,
             })  # fmt: skip
         counted = taken(self.catalog.dependencies)
-        if counted:
+        if counted and not self._graph_only:
             times, tasks, nodes, counts = zip(*counted, strict=True)
             many = list(map(len, nodes))
             # What must be written cell by cell (Note [Bounded expansion]) is what comes first.
@@ -264,114 +229,10 @@ class Session:
         self._records += runs.shape[1] + moves.shape[1]
         self.events += 4 * runs.shape[1] + 3 * moves.shape[1] + singles.shape[1]
 
-    def _list(self, numbers: Any) -> list[int]:
-        return [(number - self.base - 2) >> 1 for number in numbers]
-
-    def _described(self) -> None:
-        """Tensors and storages written out in full."""
-        catalog, block, ids = self.catalog, self.writer.block, self.ids
-        tensors = taken(catalog.tensors)
-        if tensors:
-            names = ("id", "shape", "strides", "dtype", "storage", "bytes", "version", "leaf",
-                     "requires_grad", "name", "op", "device")  # fmt: skip
-            columns: dict[str, Any] = dict(
-                zip(names, map(list, zip(*tensors, strict=True)), strict=True)
-            )
-            columns["id"], columns["storage"] = ids(columns["id"]), ids(columns["storage"])
-            columns["op"] = ids(columns["op"])
-            block(schema.Tensor, columns)
-        storages = taken(catalog.storages)
-        if storages:
-            number, size, born, place = zip(*storages, strict=True)
-            block(schema.Storage, {"id": ids(number), "bytes": size, "born": born, "device": place})
-        moved = catalog.places.take()
-        if moved:
-            tensor, storage, place = zip(*moved, strict=True)
-            block(schema.Tensor, {"id": ids(tensor), "device": place}, amend=True)
-            block(schema.Storage, {"id": ids(storage), "device": place}, amend=True)
-
-    def _full_rows(self) -> None:
-        """Calls and nodes that were written out in full, and what belongs to them."""
-        catalog, block, ids = self.catalog, self.writer.block, self.ids
-        calls = taken(catalog.ops)
-        nodes = taken(catalog.nodes)
-        written = taken(catalog.versions)
-        fused = catalog.fused.take(self.start)
-        contexts = np.array(self.contexts.rows, np.int64)  # after what names them was taken
-        if calls:
-            number, name, begin, end, inputs, outputs, node, context, site, why = zip(
-                *calls, strict=True
-            )
-            where = contexts[list(context)]
-            block(schema.Op, {
-                "id": ids(number), "name": name, "begin": np.array(begin) - self.start,
-                "end": np.array(end) - self.start, "inputs": [self._list(i) for i in inputs],
-                "outputs": [self._list(o) for o in outputs], "node": ids(node),
-                "why": np.array(why),
-                "module": where[:, 1], "stack": site, "thread": where[:, 0], "task": where[:, 2],
-                "step": where[:, 3], "phase": where[:, 4],
-            })  # fmt: skip
-        if nodes:
-            number, name, sequence, top, op, inputs, context, site, t = zip(*nodes, strict=True)
-            where = contexts[list(context)]
-            block(schema.Node, {
-                "id": ids(number), "name": name, "sequence_nr": sequence, "topological_nr": top,
-                "op": ids(op), "inputs": [self._list(i) for i in inputs], "task": where[:, 2],
-                "module": where[:, 1], "stack": site, "thread": where[:, 0], "step": where[:, 3],
-                "t": t,
-            })  # fmt: skip
-        names = ("storage", "tensor", "old", "new", "op", "stack", "context", "t")
-        if written:
-            single = map(np.array, zip(*written, strict=True))
-            self._versions(dict(zip(names, single, strict=True)), contexts)
-        if fused is not None:
-            self._versions(fused, contexts)
-        self._full_links()
-
-    def _versions(self, columns: dict[str, Any], contexts: Ints) -> None:
-        for name in ("storage", "tensor", "op"):
-            columns[name] = self.ids(columns[name])
-        columns["thread"] = contexts[columns.pop("context"), 0]
-        self.writer.block(schema.Version, columns)
-
-    def _full_links(self) -> None:
-        """Edges and saved tensors that were written out in full."""
-        catalog, block, ids = self.catalog, self.writer.block, self.ids
-        edges = taken(catalog.edges)
-        if edges:
-            node, index, following, nr = map(np.array, zip(*edges, strict=True))
-            columns = {"node": ids(node), "index": index, "next": ids(following), "input_nr": nr}
-            block(schema.Edge, columns)
-        saved = taken(catalog.saved)
-        if saved:
-            node, slot, tensor, version, t, hooked = map(np.array, zip(*saved, strict=True))
-            block(short.Saved, {
-                "node": ids(node), "slot": slot, "tensor": ids(tensor), "version": version,
-                "t": t, "hooked": hooked,
-            })  # fmt: skip
-
-    def _tasks(self) -> None:
-        tasks = taken(self.catalog.tasks)
-        self.unfinished += len(tasks)
-        if tasks:
-            columns: dict[str, Any] = {name: [t[name] for t in tasks] for name in tasks[0]}
-            columns["id"] = self.ids(columns["id"])
-            columns["parent"] = self.ids(columns["parent"])
-            for name in ("roots", "inputs", "needed", "captured"):
-                columns[name] = [self._list(numbers) for numbers in columns[name]]
-            self.writer.block(schema.GraphTask, columns)
-
-    def _ended(self) -> None:
-        ended = taken(self.catalog.ended_tasks)
-        self.unfinished -= len(ended)
-        if ended:
-            number, end, error = zip(*ended, strict=True)
-            columns: dict[str, Any] = {"id": self.ids(number), "end": end, "error": error}
-            self.writer.block(schema.GraphTask, columns, amend=True)
-
     def close(self) -> None:
         """Write what is left; nothing can be written after it."""
         self.contexts.finish()
+        self.frees.stop()
         try:
             self.flush()
         finally:

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, strategies as st
 
 import gradscope.runtime as torch
+from gradscope.record.hot.compiled import OURS
 from gradscope.record.hot.compiled.functions import Functions
 from gradscope.record.hot.compiled.language import Compiled
 from gradscope.record.hot.compiled.parts import Buffer, Counter, Table, offset
 from gradscope.record.hot.compiling import Compiling
 from gradscope.record.hot.log import Log
-from gradscope.record.hot.sites import OURS
 from gradscope.record.recorder import record
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.trace.run import Trace

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradscope.trace.schema import NONE
+from gradscope.trace.schema import NONE, SavedReleased
 
 if TYPE_CHECKING:
     from gradscope.record.hot.log import Ints
@@ -26,9 +26,6 @@ MANY = 64
 
 WRITES = 16
 """How many writes are kept of one set of aliases."""
-
-RELEASED = 11
-"""The code of the event; see native.py."""
 
 NO_GRAD = -2
 """In place of the sequence number of a call's node: grad mode was off."""
@@ -126,7 +123,8 @@ def called(table: Ints) -> Ints:
 
 def released(runs: Ints, events: Ints) -> Ints:
     """Of runs and single events, as their logs have them: released nodes, and the graph tasks."""
-    ran, single = runs[[3, 2]][:, runs[5] == 1], events[[4, 3]][:, events[1] == RELEASED]
+    single = events[[4, 3]][:, events[1] == SavedReleased.CODE]
+    ran = runs[[3, 2]][:, runs[5] == 1]
     both = np.concatenate((ran, single), axis=1)
     both[0] &= ~1
     return both

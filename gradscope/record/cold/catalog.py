@@ -24,6 +24,7 @@ from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.trace.schema import NONE
 
 if TYPE_CHECKING:
+    from gradscope.record.hot.frees import Frees
     from gradscope.trace.writer import Writer
 
 
@@ -31,9 +32,11 @@ class Catalog(TaskRows):
     """Lists of rows in the trace's own terms, except that numbers still include `base`."""
 
     def __init__(
-        self, writer: Writer, sites: Sites, contexts: Contexts, base: int, number: Any
-    ) -> None:
+        self, writer: Writer, sites: Sites, contexts: Contexts, base: int, number: Any,
+        frees: Frees,
+    ) -> None:  # fmt: skip
         super().__init__()
+        self._frees = frees
         self.base = base
         self._lock = RLock()  # what two threads meet at once is described once
         self.texts = Texts(writer.intern)
@@ -98,6 +101,8 @@ class Catalog(TaskRows):
             size = tensor._storage.nbytes()
         if storage == number:
             self.storages.append((number, size, born, place))
+            if size >= self._frees.smallest:
+                self._frees.follow(array, number)
         if meta is None:
             leaf = tensor._edge is None
             requires_grad = not leaf

@@ -6,6 +6,8 @@ from typing import Any
 
 from gradscope.runtime.core.graph.node import BEING_MADE
 from gradscope.runtime.core.tensors.saved.saved_variable import SavedVariable
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+from gradscope.trace.schema import NONE
 
 
 def present_edge(tensor: Any) -> Any:
@@ -36,3 +38,14 @@ def odd(tensor: Any) -> bool:
 
 def hooked(node: Any) -> bool:
     return any(isinstance(v, SavedVariable) and v.hooks is not None for v in node._saved or ())
+
+
+def place_of_saved(node: Any, value: Any, slot: int | None) -> int:
+    """The how-manieth of the tensors that a node keeps this is; `slot`: the one it stands in."""
+    place = 0
+    for index, kept in enumerate(node._saved or ()):
+        for each in kept if isinstance(kept, list) else (kept,):
+            if each is value and slot in (None, index):
+                return place
+            place += isinstance(each, SavedVariable | Tensor)
+    return NONE

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from gradscope.record.cold.functions import name_of
 from gradscope.record.script.tracebacks import described
+from gradscope.trace.schema import events
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from gradscope.record.hot.contexts import Contexts
     from gradscope.record.hot.log import Ints
     from gradscope.record.hot.sites import Sites
+
+
+Note: TypeAlias = "Callable[..., int]"
+"""Notes an event: its kind, graph task, node, and up to four numbers."""
 
 
 class TaskRows:
@@ -37,15 +42,16 @@ class TaskRows:
         self.dependencies: list[tuple[int, int, Ints, Ints]] = []
         self.on_task_end: Any = None
 
-    def task_begin(self, probe: Any, task: Any, root: Any, length: int, state: Any) -> None:
-        from gradscope.record.hot.native import ENTER, PUSH, TASK_BEGIN
-
+    def task_begin(
+        self, note: Note, task: Any, root: Any, counts: Ints, length: int, *, pool: bool
+    ) -> None:
+        """A task starts; `counts`: the numbers of its nodes, and their counts."""
         number = self.next_number()
         parent = task.parent
-        counts, info = task.dependencies, task.exec_info or {}
-        nodes, remaining = probe.counted(counts)
+        info = task.exec_info or {}
+        nodes, remaining = counts
         if len(nodes) and nodes.min() <= self.base:
-            nodes = np.array([self.number_of_node(node) for node in counts])
+            nodes = np.array([self.number_of_node(node) for node in task.dependencies])
         self.number_of_node(root)
         roots = [self.number_of_node(n) for n in task.graph_roots]
         inputs = [self.number_of_node(n) for n, _ in task.inputs]
@@ -67,35 +73,32 @@ class TaskRows:
         })  # fmt: skip
         task.seen = number
         if parent is not None:
-            probe.note(ENTER, task, task.parent_node, task.reentrant_depth, at=now)
-        probe.note(TASK_BEGIN, task, None, at=now)
+            depth, moved = task.reentrant_depth, int(pool)
+            note(events.ReentrantEnter, task, task.parent_node, depth, moved, at=now)
+        note(events.TaskBegin, task, None, at=now)
         self.dependencies.append((now, task.seen, nodes, remaining))
         if length >= 0:  # else the queue tells it
-            probe.note(PUSH, task, root, task.reentrant_depth, length)
+            queue = self._contexts.thread()
+            note(events.Push, task, root, task.reentrant_depth, length, queue)
 
-    def task_end(self, probe: Any, task: Any) -> None:
-        from gradscope.record.hot.native import LEAVE, TASK_END
-
+    def task_end(self, note: Note, task: Any) -> None:
         if task.seen <= self.base:  # it began before the recording did
             return
         error = task.error
         text = "" if error is None else described(error)
         now = perf_counter_ns()
-        probe.note(TASK_END, task, None, int(error is not None), at=now)
+        note(events.TaskEnd, task, None, int(error is not None), at=now)
         if task.parent is not None:
-            probe.note(LEAVE, task, None, task.reentrant_depth, at=now)
+            note(events.ReentrantLeave, task, None, task.reentrant_depth, at=now)
         shown = self.texts[text]
         self.ended_tasks.append((task.seen, now - self._contexts._start, shown))
         if task.parent is None:
             self.on_task_end()
 
-    def failed(self, probe: Any, task: Any, node: Any, error: BaseException) -> None:
-        from gradscope.record.hot.native import ERROR
-
-        texts = self.texts
+    def raised(self, error: BaseException) -> tuple[int, int]:
+        """The type of an error, and what it says."""
         message = described(error).partition(": ")[2]
-        probe.fail(task, node)
-        probe.note(ERROR, task, node, texts[type(error).__name__], texts[message])
+        return self.texts[type(error).__name__], self.texts[message]
 
     def hook(self, hook: Any) -> tuple[int, int]:
         """Where a hook was written, and its name."""

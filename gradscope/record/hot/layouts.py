@@ -17,26 +17,32 @@ if TYPE_CHECKING:
 class Layouts:
     """Numbers for (shape, dtype)."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: Writer, large: int) -> None:
         self._writer = writer
+        self._large = large
         self._lock = RLock()
         self.known: dict[Any, int] = {}
+        self._known_large: dict[Any, int] = {}  # C functions do not note calls that make such
         self._new: list[tuple[int, tuple[int, ...], int, int]] = []
 
     def of(self, meta: Any) -> int:
         """The number of a layout; `meta` is a tuple that holds one (shape, dtype)."""
         found = self.known.get(meta)
+        if found is None:
+            found = self._known_large.get(meta)
         return self._add(meta) if found is None else found
 
     def _add(self, meta: Any) -> int:
         with self._lock:
-            found = self.known.get(meta)
+            shape, dtype = meta[0]
+            size = prod(shape) * dtype.itemsize
+            known = self.known if size < self._large else self._known_large
+            found = known.get(meta)
             if found is None:
-                found = len(self.known)
-                shape, dtype = meta[0]
+                found = len(self.known) + len(self._known_large)
                 name = self._writer.intern(dtypes.from_numpy(dtype).name)
-                self._new.append((found, tuple(shape), name, prod(shape) * dtype.itemsize))
-                self.known[meta] = found
+                self._new.append((found, tuple(shape), name, size))
+                known[meta] = found
             return found
 
     def flush(self) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradscope.record.cold.catalog import Catalog
-from gradscope.record.cold.history import odd
+from gradscope.record.cold.history import odd, place_of_saved
 from gradscope.record.hot.log import Log
 from gradscope.record.hot.numbers import Numbers
 from gradscope.record.hot.sites import Sites
@@ -26,7 +26,7 @@ from gradscope.runtime.core.rows.operation import Operation
 from gradscope.runtime.core.state.thread import ThreadState, local
 from gradscope.runtime.core.tensors.memory.storage import VersionCounter
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
-from gradscope.trace.schema import NONE
+from gradscope.trace.schema import NONE, events
 from gradscope.trace.shorthand.runs import MODULE
 
 if TYPE_CHECKING:
@@ -37,14 +37,10 @@ if TYPE_CHECKING:
     from gradscope.record.hot.compiled.functions import Functions
     from gradscope.record.hot.compiled.parts import Follower
     from gradscope.record.hot.contexts import Contexts
+    from gradscope.record.hot.frees import Frees
     from gradscope.record.hot.layouts import Layouts
     from gradscope.record.hot.log import Ints
-
-(
-    POP, NODE_BEGIN, NODE_END, PUSH, TASK_BEGIN, TASK_END, SKIPPED, HOOK_BEGIN, HOOK_END, CAPTURE,
-    ACCUMULATE, RELEASED, CALLBACK, ENTER, LEAVE, ERROR,
-) = range(16)  # fmt: skip
-"""Codes of single events; see trace/shorthand/runs.CODES."""
+    from gradscope.trace.schema import Event
 
 PACE = 8_000_000
 """After so many nanoseconds of a backward there is a rest, too."""
@@ -72,6 +68,7 @@ class NativeProbe(ThreadNotes):
         layouts: Layouts,
         contexts: Contexts,
         catalog: Catalog,
+        frees: Frees,
     ) -> None:
         self.numbers = numbers
         self.base = numbers.base
@@ -80,8 +77,10 @@ class NativeProbe(ThreadNotes):
         self.contexts = contexts
         self.phase_begin, self.phase_end = contexts.enter_phase, contexts.leave_phase
         self.span_begin, self.span_end = contexts.begin_span, contexts.end_span
+        self.own_work_begin, self.own_work_end = contexts.begin_own_work, contexts.end_span
         self.catalog = catalog
         self.layouts = layouts
+        self.frees = frees
         self.clock = perf_counter_ns
         self.calls_one = Log(10)
         self.calls_two = Log(11)
@@ -159,6 +158,8 @@ class NativeProbe(ThreadNotes):
         log = self.calls_one if len(taken) == 1 else self.calls_two
         log.note(number, begin, end, context, op_number, sequence, top, *taken, site,
                  self.layouts.of(meta))  # fmt: skip
+        if made._storage is None and made._array.nbytes >= self.frees.smallest:
+            self.frees.follow(made._array, number & ~1)
         if made._storage is not None or state.special or any(map(odd, inputs)):
             catalog.irregular(op, node, number, inputs, made)
         if self.look is not None:
@@ -234,10 +235,10 @@ class NativeProbe(ThreadNotes):
         return np.array([[node.seen for node in counts], list(counts.values())], np.int64)
 
     def note(
-        self, code: int, task: Any, node: Any, a: int = 0, b: int = 0, c: int = 0, d: int = 0,
-        at: int = 0,
+        self, kind: type[Event], task: Any, node: Any, a: int = 0, b: int = 0, c: int = 0,
+        d: int = 0, at: int = 0,
     ) -> int:  # fmt: skip
-        """One event by itself. Returns its time."""
+        """One event by itself: a, b, c, d are what its latest code says. Returns its time."""
         if task is not None and task.seen <= self.base:  # it began before the recording did
             return at
         number = self.base if node is None else node.seen
@@ -245,7 +246,7 @@ class NativeProbe(ThreadNotes):
             number = self.catalog.node(node)
         at = at or perf_counter_ns()
         self.event(
-            at, code, self.contexts.thread(), self.base if task is None else task.seen, number,
+            at, kind.CODE, self.contexts.thread(), self.base if task is None else task.seen, number,
             a, b, c, d,
         )  # fmt: skip
         return at
@@ -257,20 +258,22 @@ class NativeProbe(ThreadNotes):
     def popped(self, task: Any, node: Any, at: int, length: int) -> None:
         self._attend(task, node, TAKEN)
         if length >= 0:  # else it is told already
-            self.note(POP, task, node, length, at=at)
+            self.note(events.Pop, task, node, length, self.contexts.thread(), at=at)
 
     def begin(self, task: Any, node: Any, inputs: Sequence[Any]) -> None:
         self._attend(task, node, BEGUN)
-        self.note(NODE_BEGIN, task, node)
+        self.note(events.NodeBegin, task, node)
 
     def end(self, task: Any, node: Any, outputs: Sequence[Any], released: Any) -> None:
         self._attend(task, node, ENDED)
-        self.note(NODE_END, task, node)
+        self.note(events.NodeEnd, task, node)
         if released:
-            self.note(RELEASED, task, node)
+            self.note(events.SavedReleased, task, node)
 
     def failed(self, task: Any, node: Any, error: BaseException) -> None:
-        self.catalog.failed(self, task, node, error)
+        type, message = self.catalog.raised(error)
+        self.fail(task, node)
+        self.note(events.Error, task, node, type, message)
 
     def refused(self, slug: str, case: Any, lines: list[str]) -> bool:
         if self.answers is not None:
@@ -286,29 +289,33 @@ class NativeProbe(ThreadNotes):
         if attended is not node:
             begun = taken is node
             length = popped if begun else len(local.state.queue)
-            self.note(POP, task, node, length, at=begin if begun else 0)
+            queue = self.contexts.thread()
+            self.note(events.Pop, task, node, length, queue, at=begin if begun else 0)
             info = task.exec_info
             if begun and (info is None or info[node].needed):
-                self.note(NODE_BEGIN, task, node, at=begin)
+                self.note(events.NodeBegin, task, node, at=begin)
                 stage = BEGUN
         if stage is BEGUN:
-            self.note(NODE_END, task, node, 1)
+            self.note(events.NodeEnd, task, node, 1)
         if taken is node and stage is not TAKEN:  # else a hook raised before it began
             self.runs.note(begin, perf_counter_ns(), task.seen, node.seen, 0, -1)
 
     def skipped(self, task: Any, node: Any) -> None:
-        self.note(SKIPPED, task, node)
+        self.note(events.Skipped, task, node)
 
-    def task_begin(self, task: Any, root: Any, length: int, state: Any) -> None:
-        self.catalog.task_begin(self, task, root, length, state)
+    def task_begin(
+        self, task: Any, root: Any, length: int, state: Any, *, pool: bool = False
+    ) -> None:
+        counts = self.counted(task.dependencies)
+        self.catalog.task_begin(self.note, task, root, counts, length, pool=pool)
 
     def task_end(self, task: Any) -> None:
         self._attended.pop(task, None)
-        self.catalog.task_end(self, task)
+        self.catalog.task_end(self.note, task)
 
     def hook_begin(self, task: Any, node: Any, kind: int, index: int, hook: Any) -> None:
         place, name = self.catalog.hook(hook)
-        self.note(HOOK_BEGIN, task, node, kind, index, place, name)
+        self.note(events.HookBegin, task, node, kind, index, place, name)
 
     def module_hook_begin(
         self, task: Any, node: Any, module: Any, kind: int, index: int, hook: Any
@@ -316,23 +323,28 @@ class NativeProbe(ThreadNotes):
         place, name = self.catalog.hook(hook)
         if hasattr(module, "_modules"):  # a BackwardHook set up by hand may belong to anything
             kind += MODULE * (self.module_id(module, NONE) + 1)
-        self.note(HOOK_BEGIN, task, node, kind, index, place, name)
+        self.note(events.HookBegin, task, node, kind, index, place, name)
 
     def hook_end(
         self, task: Any, node: Any, kind: int, index: int, replaced: bool, values: Any
     ) -> None:
-        self.note(HOOK_END, task, node, kind, index, int(replaced))
+        self.note(events.HookEnd, task, node, kind, index, int(replaced))
 
     def capture(self, task: Any, node: Any, nr: int, grad: Any) -> None:
-        self.note(CAPTURE, task, node, nr)
+        self.note(events.Capture, task, node, nr)
 
     def accumulate(self, task: Any, node: Any, leaf: Any, how: int) -> None:
-        self.note(ACCUMULATE, task, node, self.catalog.id_of(leaf), how)
+        self.note(events.Accumulate, task, node, self.catalog.id_of(leaf), how)
         if how == IN_PLACE:
             self.touched(leaf._meta.grad)
 
+    def unpacked(self, node: Any, value: Any, slot: int | None) -> None:
+        if node is not None:
+            place = place_of_saved(node, value, slot)
+            self.note(events.SavedUnpacked, local.state.task, node, place)
+
     def callback(self, task: Any, function: Any) -> None:
-        self.note(CALLBACK, task, None, self.catalog.hook(function)[1])
+        self.note(events.Callback, task, None, self.catalog.hook(function)[1])
 
     # -- around ---------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
 from gradscope.record.cold.functions import written
+from gradscope.record.hot.compiled import OURS
 from gradscope.record.hot.log import taken
 from gradscope.trace.schema import NONE, Frame, Stack
 from gradscope.trace.text import visible
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from gradscope.record.hot.compiled.parts import Table
 
 PACKAGE = f"{Path(__file__).absolute().parents[2]}{os.sep}"
-OURS = -2
-"""In place of a site: a frame of gradscope's own, whose caller is the one to name."""
 
 LONGEST, LONG_PATH = 80, 4096
 """How much of a line's text is quoted in an error, and of its path."""

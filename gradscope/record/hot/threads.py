@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from gradscope.record.hot.log import taken
 from gradscope.runtime.core.graph.input_buffer import ADDED_IN_PLACE, MADE, UNDEFINED
+from gradscope.trace.schema import events
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gradscope.record.cold.catalog import Catalog
     from gradscope.record.hot.contexts import Contexts
-
-(QUEUED, TAKEN, DECREMENT, BUFFER_MADE, BUFFER_ADDED, WAIT, WAKE) = range(16, 23)
-"""Codes of single events; see trace/shorthand/runs.CODES."""
 
 
 class ThreadNotes:
@@ -31,28 +29,29 @@ class ThreadNotes:
     note: Callable[..., int]
 
     def queued(self, task: Any, node: Any, queue: Any, length: int) -> None:
-        self.note(QUEUED, task, node, task.reentrant_depth, length, self._number(queue))
+        self.note(events.Push, task, node, task.reentrant_depth, length, self._number(queue))
 
     def taken(self, task: Any, node: Any, queue: Any, length: int) -> None:
-        self.note(TAKEN, task, node, length, self._number(queue))
+        self.note(events.Pop, task, node, length, self._number(queue))
 
     def waits(self, queue: Any) -> None:
-        self.note(WAIT, None, None, self._number(queue))
+        self.note(events.Wait, None, None, self._number(queue))
 
     def wakes(self, queue: Any) -> None:
-        self.note(WAKE, None, None, self._number(queue))
+        self.note(events.Wake, None, None, self._number(queue))
 
     def handed_on(
         self, task: Any, node: Any, following: Any, index: int, nr: int, how: int, left: int
     ) -> None:
         """A gradient went from one node to the next."""
         source = self.catalog.number_of_node(node) - self.base - 2 >> 1
-        self.note(DECREMENT, task, following, source, index, left)
+        self.note(events.Decrement, task, following, source, index, left)
         kind, undefined = how % UNDEFINED, int(how >= UNDEFINED)
         if kind == MADE:
-            self.note(BUFFER_MADE, task, following, nr, undefined)
+            self.note(events.BufferMade, task, following, nr, undefined)
         else:
-            self.note(BUFFER_ADDED, task, following, nr, int(kind == ADDED_IN_PLACE), undefined)
+            in_place = int(kind == ADDED_IN_PLACE)
+            self.note(events.BufferAdded, task, following, nr, in_place, undefined)
 
     def placed(self, tensor: Any, device: Any) -> None:
         if tensor.seen > self.base:

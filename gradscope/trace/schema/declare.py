@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, fields
 from functools import cache
+from types import MappingProxyType
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -16,7 +17,7 @@ from typing import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 NONE = -1
 """In a column of ids, or of a time that has not come yet: there is none."""
@@ -137,6 +138,10 @@ class Event(Row):
     """One thing the engine did. Each kind is a subclass and a table of its own, `event.<kind>`."""
 
     KIND: ClassVar[str]
+    SHORT: ClassVar[Mapping[int, tuple[str, ...]]]
+    """Codes it has in short, each with the columns that its numbers a, b, c, d stand for."""
+    CODE: ClassVar[int]
+    """The code that producers write: the latest of them. NONE: it has other ways into a file."""
     seq: int = NONE  # orders the events of all kinds; without holes
     t: Ns = 0
     thread: ThreadId = NONE
@@ -157,25 +162,50 @@ def table(name: str) -> Callable[[type[R]], type[R]]:
     """Declare a table: rows are looked up by `id` when they have one."""
 
     def declare(row: type[R]) -> type[R]:
-        made = declared(row)
-        made.TABLE = name
-        TABLES[name] = made
-        return made
+        return _added(name, declared(row))
 
     return declare
+
+
+def _added(name: str, row: type[R]) -> type[R]:
+    row.TABLE = name
+    TABLES[name] = row
+    return row
 
 
 @dataclass_transform(frozen_default=True, eq_default=False)
-def event(name: str) -> Callable[[type[E]], type[E]]:
-    """Declare an event kind: a table of its own, ordered among all events by `seq`."""
+def event(
+    name: str, *, short: Mapping[int, tuple[str, ...]] = MappingProxyType({})
+) -> Callable[[type[E]], type[E]]:
+    """Declare an event kind: a table of its own, ordered among all events by `seq`.
+
+    `short`: its codes among single events in a file (`short.event`), and which columns, besides
+    `node`, stand there in a, b, c and d. A code means the same for ever: columns that come later
+    come with a code of their own.
+    """
 
     def declare(row: type[E]) -> type[E]:
-        made = table(f"event.{name}")(row)
-        made.KIND = name
+        made = declared(row)
+        made.KIND, made.SHORT, made.CODE = name, short, max(short, default=NONE)
+        _check_codes(made)
         EVENTS[name] = made
-        return made
+        return _added(f"event.{name}", made)
 
     return declare
+
+
+def _check_codes(kind: type[Event]) -> None:
+    taken = {code: other.KIND for other in EVENTS.values() for code in other.SHORT}
+    own = {*kind.__match_args__} - {"node"}
+    for code, names in kind.SHORT.items():
+        if taken.get(code, kind.KIND) != kind.KIND:
+            raise TypeError(f"code {code} of '{kind.KIND}' is that of '{taken[code]}'")
+        if len(names) > len(CELLS) or not own.issuperset(names):
+            raise TypeError(f"code {code} of '{kind.KIND}' names {names}: at most 4 of its columns")
+
+
+CELLS = "abcd"
+"""What the numbers of a single event are called in short."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,9 @@
-"""Which kinds of events a trace has: what the engine did, in order."""
+"""Which kinds of events a trace has: what the engine did, in order.
+
+A kind is this one declaration. The file format, the pages in docs, `gradscope check`, the counts of
+`gradscope info` and the property tests follow from it, and the recorder notes one with
+`note(kind, task, node, …)`.
+"""
 
 from __future__ import annotations
 
@@ -51,19 +56,19 @@ class Dependency(Event):
     count: int = 0
 
 
-@event("task_begin")
+@event("task_begin", short={4: ()})
 class TaskBegin(Event):
     """A graph task starts."""
 
 
-@event("task_end")
+@event("task_end", short={5: ("failed",)})
 class TaskEnd(Event):
     """A graph task is complete."""
 
     failed: bool = False
 
 
-@event("push")
+@event("push", short={3: ("depth", "length"), 16: ("depth", "length", "queue")})
 class Push(Event):
     """A node whose gradients are all there enters a ready queue."""
 
@@ -75,7 +80,7 @@ class Push(Event):
     length: int = 0  # of the queue, afterwards
 
 
-@event("pop")
+@event("pop", short={0: ("length",), 17: ("length", "queue")})
 class Pop(Event):
     """A thread takes the foremost node of its queue."""
 
@@ -84,14 +89,14 @@ class Pop(Event):
     length: int = 0  # of the queue, afterwards
 
 
-@event("node_begin")
+@event("node_begin", short={1: ()})
 class NodeBegin(Event):
     """A node's backward starts."""
 
     node: NodeId = NONE
 
 
-@event("node_end")
+@event("node_end", short={2: ("failed",)})
 class NodeEnd(Event):
     """A node's backward returned, and its outputs were validated."""
 
@@ -99,14 +104,14 @@ class NodeEnd(Event):
     failed: bool = False
 
 
-@event("skipped")
+@event("skipped", short={6: ()})
 class Skipped(Event):
     """A node was reached but is not needed for `inputs=`."""
 
     node: NodeId = NONE
 
 
-@event("decrement")
+@event("decrement", short={18: ("source", "index", "remaining")})
 class Decrement(Event):
     """A gradient for `node` arrived: its count went down."""
 
@@ -116,7 +121,7 @@ class Decrement(Event):
     remaining: int = 0
 
 
-@event("buffer_made")
+@event("buffer_made", short={19: ("input_nr", "undefined")})
 class BufferMade(Event):
     """The first gradient for one input of `node` was kept."""
 
@@ -125,7 +130,7 @@ class BufferMade(Event):
     undefined: bool = False  # None arrived
 
 
-@event("buffer_added")
+@event("buffer_added", short={20: ("input_nr", "in_place", "undefined")})
 class BufferAdded(Event):
     """A further gradient was added to the one already kept."""
 
@@ -135,7 +140,7 @@ class BufferAdded(Event):
     undefined: bool = False
 
 
-@event("hook_begin")
+@event("hook_begin", short={7: ("hook", "index", "stack", "name")})
 class HookBegin(Event):
     """A hook is called."""
 
@@ -147,7 +152,7 @@ class HookBegin(Event):
     module: ModuleId = NONE  # whose forward or backward it attends
 
 
-@event("hook_end")
+@event("hook_end", short={8: ("hook", "index", "replaced")})
 class HookEnd(Event):
     """A hook returned."""
 
@@ -157,7 +162,7 @@ class HookEnd(Event):
     replaced: bool = False
 
 
-@event("capture")
+@event("capture", short={9: ("input_nr",)})
 class Capture(Event):
     """A gradient asked for by `inputs=` was captured."""
 
@@ -165,7 +170,7 @@ class Capture(Event):
     input_nr: int = 0
 
 
-@event("accumulate")
+@event("accumulate", short={10: ("tensor", "how")})
 class Accumulate(Event):
     """A gradient arrived in `.grad`."""
 
@@ -174,29 +179,33 @@ class Accumulate(Event):
     how: int = 0  # Accumulation
 
 
-@event("saved_unpacked")
+@event("saved_unpacked", short={23: ("saved",)})
 class SavedUnpacked(Event):
-    """A saved value was read back."""
+    """The program read a saved value back: a custom function, an unpack hook, `node._saved_self`.
+
+    That one of PyTorch's own nodes reads all that it saved when it runs is not told apart. In short
+    `saved` counts what the node has saved, from 0.
+    """
 
     node: NodeId = NONE
     saved: SavedId = NONE
 
 
-@event("saved_released")
+@event("saved_released", short={11: ()})
 class SavedReleased(Event):
     """A node let go of everything it had saved."""
 
     node: NodeId = NONE
 
 
-@event("callback")
+@event("callback", short={12: ("name",)})
 class Callback(Event):
     """A callback queued for the end of a graph task ran."""
 
     name: Text = ""
 
 
-@event("reentrant_enter")
+@event("reentrant_enter", short={13: ("depth", "pool")})
 class ReentrantEnter(Event):
     """A backward starts inside `node` of an outer graph task."""
 
@@ -205,28 +214,28 @@ class ReentrantEnter(Event):
     pool: bool = False  # moved to a pool thread
 
 
-@event("reentrant_leave")
+@event("reentrant_leave", short={14: ("depth",)})
 class ReentrantLeave(Event):
     """A reentrant backward is over."""
 
     depth: int = 0
 
 
-@event("wait")
+@event("wait", short={21: ("queue",)})
 class Wait(Event):
     """A thread goes to sleep for want of work."""
 
     queue: int = 0
 
 
-@event("wake")
+@event("wake", short={22: ("queue",)})
 class Wake(Event):
     """A thread wakes up."""
 
     queue: int = 0
 
 
-@event("error")
+@event("error", short={15: ("type", "message")})
 class Error(Event):
     """Something raised."""
 

@@ -61,6 +61,7 @@ class Phase(IntEnum):
     BACKWARD = 2
     OPTIMIZER = 3
     MODULE = 4
+    OWN_WORK = 5  # of gradscope itself: compiling, or loading what it compiled; no sum counts it
 
 
 @table("string")
@@ -77,7 +78,8 @@ class Meta(Row):
 
     Keys: producer, producer_version, level, script, arguments, cwd, host, pid, rank, world_size,
     clock_base (ns since the epoch), python, seeds, dropped (kind → count), unwanted (steps nobody
-    asked for → count), cost_ns, observed, inferred, exit (how the script ended), exit_code,
+    asked for → count), observed, inferred (kinds of events), follows_from (how many bytes a storage
+    has whose end is seen), exit (how the script ended), exit_code,
     raised_at (where in gradscope itself, if there), unfinished (graph tasks under way at the end),
     written_every (s: what is older is in the file), cut (why no more could be written),
     children (processes that were started: kind, line, count and pids of those started alike).
@@ -177,14 +179,16 @@ class Mark(Row):
 
 @table("storage")
 class Storage(Row):
-    """Bytes that one or several tensors share. `freed` arrives later; NONE while alive."""
+    """Bytes that one or several tensors share. `freed` arrives later; NONE while alive.
+
+    Only of storages of `meta.follows_from` bytes and more the end is seen.
+    """
 
     id: int
     bytes: int = 0
     device: DeviceId = NONE
     born: Ns = 0
     freed: Ns = NONE
-    holder: Text = ""  # who holds it at the end of the trace, where known
 
 
 @table("tensor")
@@ -331,7 +335,6 @@ class Value(Row):
     rms: float = math.nan
     norm: float = math.nan
     bad: Ints = ()  # flat indices of the first non-finite elements
-    histogram: Ints = ()  # log2 buckets, where recorded
     data: Text = ""  # JSON of the values, where recorded
 
 

@@ -72,7 +72,7 @@ class Calls:
         zeros = np.zeros(len(storage), np.int64)
         put(Storage, {
             "id": self.number[fresh], "bytes": self.bytes[fresh], "device": zeros[fresh],
-            "born": self.end[fresh], "freed": zeros[fresh] + NONE, "holder": zeros[fresh],
+            "born": self.end[fresh], "freed": zeros[fresh] + NONE,
         })  # fmt: skip
         shape = self.layouts.ragged("shape")
         lengths = shape.lengths[self.layout]

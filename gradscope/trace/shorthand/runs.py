@@ -7,44 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from gradscope.errors import UnreadableTraceError
 from gradscope.trace.schema import events
-from gradscope.trace.schema.declare import NONE, Event
+from gradscope.trace.schema.declare import CELLS, EVENTS, NONE, Event, columns
 from gradscope.trace.shorthand.columns import Ints, Tables, lookup
 
 Rows = dict[str, Any]
 
 IN_PLACE, UNDEFINED = 2, 4
-
-# Codes of single events, in the order in which producers know them.
-CODES: tuple[tuple[type[Event], tuple[str, ...]], ...] = (
-    (events.Pop, ("length",)),
-    (events.NodeBegin, ()),
-    (events.NodeEnd, ("failed",)),
-    (events.Push, ("depth", "length")),
-    (events.TaskBegin, ()),
-    (events.TaskEnd, ("failed",)),
-    (events.Skipped, ()),
-    (events.HookBegin, ("hook", "index", "stack", "name")),
-    (events.HookEnd, ("hook", "index", "replaced")),
-    (events.Capture, ("input_nr",)),
-    (events.Accumulate, ("tensor", "how")),
-    (events.SavedReleased, ()),
-    (events.Callback, ("name",)),
-    (events.ReentrantEnter, ("depth", "pool")),
-    (events.ReentrantLeave, ("depth",)),
-    (events.Error, ("type", "message")),
-    # Since version 1.1: several threads, each event by itself and with its queue.
-    (events.Push, ("depth", "length", "queue")),
-    (events.Pop, ("length", "queue")),
-    (events.Decrement, ("source", "index", "remaining")),
-    (events.BufferMade, ("input_nr", "undefined")),
-    (events.BufferAdded, ("input_nr", "in_place", "undefined")),
-    (events.Wait, ("queue",)),
-    (events.Wake, ("queue",)),
-)
-"""What each code is, and which of its columns a, b, c, d are."""
-
-BOOLS = {"failed", "replaced", "pool", "undefined", "in_place"}
 
 MODULE = 32
 """The kind of a hook of a module stands with so many times the module's id, counted from 1."""
@@ -105,14 +75,19 @@ class Runs:
 
     def _singles(self, seq: Ints) -> None:
         table = self._single
-        code = table.within("code", 0, len(CODES))
+        code = table["code"]
+        forms = {number: (kind, names) for kind in EVENTS.values()
+                 for number, names in kind.SHORT.items()}  # fmt: skip
         for number in np.unique(code).tolist():
-            kind, names = CODES[number]
+            if number not in forms:
+                raise UnreadableTraceError(f"short.event.code {number} stands for no event")
+            kind, names = forms[number]
             chosen = code == number
-            more: Rows = {} if kind in NODELESS else {"node": table["node"][chosen]}
-            for letter, name in zip("abcd", names, strict=False):
+            types = {column.name: column.type for column in columns(kind)}
+            more: Rows = {"node": table["node"][chosen]} if "node" in types else {}
+            for letter, name in zip(CELLS, names, strict=False):
                 value = table[letter][chosen]
-                more[name] = value != 0 if name in BOOLS else value
+                more[name] = value != 0 if types[name] is bool else value
             if kind is events.HookBegin:
                 more["module"], more["hook"] = np.divmod(more["hook"], MODULE)
                 more["module"] -= 1
@@ -163,14 +138,6 @@ class Runs:
              depth=self._of_task("depth", task), length=move["length"])  # fmt: skip
 
 
-NODELESS = {
-    events.TaskBegin,
-    events.TaskEnd,
-    events.Callback,
-    events.ReentrantLeave,
-    events.Wait,
-    events.Wake,
-}
 QUEUED = {events.Pop, events.Push}
 
 

@@ -146,7 +146,7 @@ class Move(Row):
 
 @short("event")
 class Single(Row):
-    """One event by itself: a code (see runs.CODES) and up to four numbers."""
+    """One event by itself: a code (of those in `schema.events`) and up to four numbers."""
 
     t: int
     code: int = 0

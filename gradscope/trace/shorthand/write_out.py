@@ -10,6 +10,7 @@ import numpy as np
 
 from gradscope.errors import UnreadableTraceError
 from gradscope.trace.schema.declare import NONE
+from gradscope.trace.schema.events import SavedUnpacked
 from gradscope.trace.schema.tables import GraphTask, Saved, Tensor
 from gradscope.trace.shorthand.calls import Calls
 from gradscope.trace.shorthand.columns import Columns, Ints
@@ -59,6 +60,8 @@ def written_out(blocks: Sequence[Block], make: type[Block], room: int | None = N
     runs.write()
     plain = with_events(plain, runs.made, make)
     saved = calls.saved(tables["short.saved"])
+    for part in runs.made.get(SavedUnpacked, ()):
+        part["saved"] = _saved_of(saved, part["node"], part["saved"])
     _release(saved, runs.released)
     put(Saved, saved)
     for kind, parts in runs.made.items():
@@ -71,6 +74,20 @@ def written_out(blocks: Sequence[Block], make: type[Block], room: int | None = N
 
 def _cells(tables: Mapping[str, Columns]) -> int:
     return sum(tables[name].rows * each for name, each in CELLS.items())
+
+
+def _saved_of(saved: Mapping[str, Any], node: Ints, place: Ints) -> Ints:
+    """The id of what a node has saved, by its place among all that the node has saved."""
+    if not len(saved["node"]):
+        return np.full(len(node), NONE)
+    order = np.argsort(saved["node"], kind="stable")
+    owner = saved["node"][order]
+    known = (place >= 0) & (place < len(owner))
+    found = np.searchsorted(owner, node) + np.where(known, place, 0)
+    at = np.minimum(found, len(owner) - 1)
+    return np.where(
+        known & (found < len(owner)) & (owner[at] == node), saved["id"][order][at], NONE
+    )
 
 
 def _release(saved: dict[str, Any], released: Sequence[tuple[Ints, Ints, Ints]]) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from gradscope.record.recorder import record
 from gradscope.trace import schema
-from gradscope.trace.events import Accumulation
+from gradscope.trace.schema.events import Accumulation
 from tests.runtime.autograd.both import runtime
 
 Program = Callable[[Any, Any], Any]

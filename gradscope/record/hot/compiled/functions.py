@@ -22,6 +22,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from gradscope.record.hot.compiled import OURS
 from gradscope.record.hot.compiled.interpreter import (
     EQUAL,
     as_int,
@@ -43,7 +44,6 @@ from gradscope.record.hot.compiled.interpreter import (
     vectorcall,
 )
 from gradscope.record.hot.compiled.language import Compiled, Function, load, store
-from gradscope.record.hot.sites import OURS
 
 UNKNOWN = -3
 
