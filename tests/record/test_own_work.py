@@ -9,9 +9,9 @@ from pathlib import Path
 
 import gradscope
 import gradscope.runtime as torch
-from gradscope.analysis.own_work import OwnTime, OwnWork, own_work
-from gradscope.analysis.phases import Part
-from gradscope.analysis.timing import timing_by_node_name, timing_by_op
+from gradscope.analysis.timing.durations import timing_by_node_name, timing_by_op
+from gradscope.analysis.timing.own_work import OwnTime, OwnWork, own_work
+from gradscope.analysis.timing.phases import Part
 from gradscope.record.recorder import record
 from gradscope.runtime.core import probe
 from gradscope.trace.codec import load

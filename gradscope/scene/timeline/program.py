@@ -8,9 +8,9 @@ from enum import StrEnum
 
 from gradscope.analysis.identity.backwards import backward_numbered, backward_numbers, backwards
 from gradscope.analysis.identity.steps import step_ids
+from gradscope.analysis.timing.own_work import OwnTime
 from gradscope.analysis.timing.spans import marks, spans
 from gradscope.scene.graph.backwards import title_of
-from gradscope.analysis.timing.own_work import OwnTime
 from gradscope.scene.words import count, duration
 from gradscope.trace.run import Trace
 from gradscope.trace.schema import NONE, Phase, Step, Thread

@@ -12,8 +12,8 @@ from gradscope.analysis.identity.leaves import leaf_of
 from gradscope.analysis.identity.names import NodeNames, node_names
 from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.analysis.identity.steps import step_ids
-from gradscope.analysis.timing.schedule import Execution, HookCall, Schedule, schedule
 from gradscope.analysis.timing.own_work import OwnWork
+from gradscope.analysis.timing.schedule import Execution, HookCall, Schedule, schedule
 from gradscope.errors import EmptyTraceError
 from gradscope.scene.graph.backwards import title_of
 from gradscope.scene.kinds import Kind, kind_of

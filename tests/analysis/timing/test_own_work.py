@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from gradscope.analysis.own_work import OwnWork, own_work
-from gradscope.analysis.phases import Part
-from gradscope.analysis.schedule import schedule
 from gradscope.analysis.summary import summary
-from gradscope.analysis.timing import (
+from gradscope.analysis.timing.durations import (
     Timing,
     backward_ns_of_modules,
     timing_by_node_name,
     timing_by_op,
 )
+from gradscope.analysis.timing.own_work import OwnWork, own_work
+from gradscope.analysis.timing.phases import Part
+from gradscope.analysis.timing.schedule import schedule
 from gradscope.trace.build import trace_of
 from gradscope.trace.run import Trace
 from gradscope.trace.schema import (
