@@ -13,7 +13,7 @@ from gradscope.analysis.timing.durations import timing_by_node_name, timing_by_o
 from gradscope.analysis.timing.own_work import OwnTime, OwnWork, own_work
 from gradscope.analysis.timing.phases import Part
 from gradscope.record.recorder import record
-from gradscope.runtime.core import probe
+from gradscope.runtime.core.kernels.running import telling
 from gradscope.trace.codec import load
 from gradscope.trace.run import Trace
 from gradscope.trace.schema import NONE, GraphTask, Op, Span
@@ -64,7 +64,7 @@ def test_own_work_in_a_hook_is_inside_its_backward() -> None:
     y = x * 2
 
     def hook(grad: torch.Tensor) -> None:
-        with probe.own_work("compiles something"), probe.own_work("keeps it"):
+        with telling.own_work("compiles something"), telling.own_work("keeps it"):
             pass
 
     y.register_hook(hook)
@@ -83,7 +83,7 @@ def test_own_work_in_a_hook_is_inside_its_backward() -> None:
 def test_own_work_that_fails_has_an_end() -> None:
     with record() as recording:
         try:
-            with probe.own_work("compiles something"):
+            with telling.own_work("compiles something"):
                 raise KeyError
         except KeyError:
             pass
@@ -95,10 +95,10 @@ def test_own_work_that_fails_has_an_end() -> None:
 
 def test_own_work_during_a_pause_is_not_told() -> None:
     with record(steps=(1, 1)) as recording:
-        with probe.own_work("compiles something"):
+        with telling.own_work("compiles something"):
             pass
         recording.step(1)
-        with probe.own_work("compiles more"):
+        with telling.own_work("compiles more"):
             pass
 
     assert [each.name for each in own_work(recording.trace())] == ["gradscope compiles more"]

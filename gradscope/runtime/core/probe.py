@@ -19,6 +19,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Protocol
 
+from gradscope.runtime.core.kernels.running import telling
+
 
 class Look(Protocol):
     """Who looks at values, where a watcher has one: what is read here may not be kept."""
@@ -149,7 +151,7 @@ def watch(watcher: Any, *, calls: bool = True) -> None:
     """Tell `watcher` everything from now on, or all but the calls of operations; None: nobody."""
     global here  # noqa: PLW0603
     take_callables(watcher, calls=calls)  # first: other threads are running, and look at `here`
-    here = watcher
+    here = telling.watcher = watcher
 
 
 def take_callables(watcher: Any, *, calls: bool = True) -> None:
@@ -166,23 +168,6 @@ def lend(array: Any) -> None:
     """The program gets hold of a tensor's memory."""
     if here is not None and here.look is not None:
         here.look.lent(array)
-
-
-@contextmanager
-def own_work(what: str) -> Iterator[None]:
-    """Tell that gradscope works for itself in the middle of a program: no time counts it.
-
-    As in `own_work("compiles sum")`.
-    """
-    watcher = here
-    if watcher is None:
-        yield
-        return
-    number = watcher.own_work_begin(f"gradscope {what}")
-    try:
-        yield
-    finally:
-        watcher.own_work_end(number)
 
 
 @contextmanager

@@ -23,12 +23,12 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.runtime.core import probe
 from gradscope.runtime.core.calls.long_way import scope_of
 from gradscope.runtime.core.calls.road import backward as road_back, forward as road
 from gradscope.runtime.core.calls.road.forward import Parameter, Plan, Slot
 from gradscope.runtime.core.calls.road.words import w
 from gradscope.runtime.core.graph.node import OpNode
+from gradscope.runtime.core.kernels.running.telling import own_work
 from gradscope.runtime.core.rows.description import description
 from gradscope.runtime.core.rows.operation import REGISTRY, Formula, Operation
 from gradscope.runtime.core.rows.parameters import BY_NAME, REQUIRED, parameters
@@ -330,7 +330,7 @@ def node_class(made: Operation) -> type[OpNode] | None:
     """The class of the operation's nodes, made when first needed; a twin in place has the same."""
     if made.node_class is None and made.node_name:
         source = made.inplace_of
-        with probe.own_work(f"writes {made.node_name}"):
+        with own_work(f"writes {made.node_name}"):
             made.node_class = _node_class(made) if source is None else node_class(source)
     return made.node_class
 

@@ -13,7 +13,7 @@ from threading import RLock
 from types import CodeType, FunctionType
 from typing import Any
 
-from gradscope.runtime.core.probe import own_work
+from gradscope.runtime.core.kernels.running.telling import own_work
 from gradscope.runtime.core.rows.description import description
 from gradscope.runtime.core.rows.operation import Operation
 from gradscope.runtime.core.rows.parameters import (

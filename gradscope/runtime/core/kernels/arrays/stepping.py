@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 
 from gradscope.runtime.core.kernels.running.support import LARGE, Array
-from gradscope.runtime.core.probe import own_work
+from gradscope.runtime.core.kernels.running.telling import own_work
 
 PIECE: Final = 1 << 14
 """Elements stepped at a time."""

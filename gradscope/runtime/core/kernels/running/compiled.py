@@ -20,8 +20,11 @@ from numba.core import event
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 from gradscope.runtime.core.kernels.running.cache_folder import cache_folder
-from gradscope.runtime.core.kernels.running.telling import telling_first_compilation, title_of
-from gradscope.runtime.core.probe import own_work
+from gradscope.runtime.core.kernels.running.telling import (
+    own_work,
+    telling_first_compilation,
+    title_of,
+)
 
 KERNELS: Final[list[Any]] = []
 """Every compiled function of the files that are loaded."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from gradscope.runtime.core.kernels.running.spread import spread
 from gradscope.runtime.core.kernels.running.support import BFLOAT16, HALVES, Array
+from gradscope.runtime.core.kernels.running.telling import own_work
 from gradscope.runtime.core.kernels.windows.windows import (
     Block,
     Windows,
@@ -25,7 +26,6 @@ from gradscope.runtime.core.kernels.windows.windows import (
     folded,
     is_large,
 )
-from gradscope.runtime.core.probe import own_work
 
 TOGETHER: Final = 192
 """Images with fewer windows are multiplied side by side."""

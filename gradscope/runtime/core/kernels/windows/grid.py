@@ -17,13 +17,13 @@ import numpy as np
 
 from gradscope.runtime.core.kernels.arrays.fused import multiply_add
 from gradscope.runtime.core.kernels.running.support import LARGE, Array, quiet
+from gradscope.runtime.core.kernels.running.telling import own_work
 from gradscope.runtime.core.kernels.windows.pool import COMPILED
 from gradscope.runtime.core.kernels.windows.taps import (
     cubic_curvatures,
     cubic_slopes,
     cubic_weights,
 )
-from gradscope.runtime.core.probe import own_work
 
 BILINEAR, NEAREST, BICUBIC = range(3)
 ZEROS, BORDER, REFLECTION = range(3)

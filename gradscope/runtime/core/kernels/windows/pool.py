@@ -15,8 +15,8 @@ import numpy as np
 
 from gradscope.runtime.core.kernels.arrays.scatter import put_add
 from gradscope.runtime.core.kernels.running.support import HALVES, LARGE, Array
+from gradscope.runtime.core.kernels.running.telling import own_work
 from gradscope.runtime.core.kernels.windows.spans import WHOLE, Span
-from gradscope.runtime.core.probe import own_work
 
 Spans = Sequence[Span]
 

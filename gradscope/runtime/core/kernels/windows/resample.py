@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime.core.kernels.running.support import HALVES, LARGE, Array
+from gradscope.runtime.core.kernels.running.telling import own_work
 from gradscope.runtime.core.kernels.windows.pool import COMPILED
 from gradscope.runtime.core.kernels.windows.taps import Taps
-from gradscope.runtime.core.probe import own_work
 
 
 @cache
