@@ -270,10 +270,11 @@ class Catalog(TaskRows):
         for nr, one in enumerate(t for t in outputs if t is not None):
             known = one.seen > base
             each = one.seen & ~1 if known else number if nr == 0 else self.next_number()
-            one.seen = each
+            if node is not None or not known:  # else the call inside that made it made its node
+                one.seen = each
             if not known:
                 self._describe(one, each, number, self._contexts.now())
-            edge = one.gradient_edge() if node is not None else None
+            edge = one.gradient_edge() if node is not None else None if known else present_edge(one)
             if edge is not None:
                 self.origins.append((each, number, self.number_of_node(edge[0]), edge[1]))
             self.recent.output(each, number)

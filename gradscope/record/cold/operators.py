@@ -63,7 +63,7 @@ def _reason(op: Operation) -> int:
 
 def why(op: Any, node: Any) -> int:
     """Why a call that was told in words made no node, if it made none."""
-    if node is not None:
+    if node is not None or getattr(op, "made_inside", False):
         return Why.MADE
     if local.state.inference:
         return Why.INFERENCE

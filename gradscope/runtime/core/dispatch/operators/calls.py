@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from gradscope.runtime.core import probe
 from gradscope.runtime.core.dispatch.operators.keys import (
     AUTOGRAD_KEYS,
     DispatchKey,
@@ -65,12 +66,42 @@ def call(operator: Operator, args: Any, kwargs: dict[str, Any]) -> Any:
     """Call an operator from the top."""
     args, kwargs = bind(operator.schema, args, kwargs)
     state = local.state
-    before = state.path
+    before, here = state.path, probe.here
+    begin = 0 if here is None else here.clock()
     state.path = ""
     try:
-        return run(operator, keys_of_call((*args, *kwargs.values()), state), args, kwargs)
+        result = run(operator, keys_of_call((*args, *kwargs.values()), state), args, kwargs)
     finally:
         state.path = before
+    if here is not None and here is probe.here and not tells_itself(operator):
+        _tell(here, operator, (*args, *kwargs.values()), result, begin)
+    return result
+
+
+class UsersOperation:
+    """How a call of a user's operator appears to a watcher: the calls inside appear, too."""
+
+    number = -1
+
+    def __init__(self, name: str, *, made_inside: bool) -> None:
+        self.name = name
+        self.made_inside = made_inside  # whether calls inside made its result's nodes
+
+
+def tells_itself(operator: Operator) -> bool:
+    """Whether its kernels tell of a call: those that were made for it, and those built in."""
+    kernels = operator.kernels.values()
+    built_in = operator.name.startswith("aten::")
+    return built_in or any(hasattr(kernel.function, "formula") for kernel in kernels)
+
+
+def _tell(here: Any, operator: Operator, given: Any, result: Any, begin: int) -> None:
+    inputs = list(tensors_in(given))
+    made = [t for t in tensors_in((result,)) if not any(t is each for each in inputs)]
+    inside = any(t.requires_grad for t in made)
+    here.op(
+        UsersOperation(operator.name, made_inside=inside), inputs, made, None, begin, local.state
+    )
 
 
 def run(operator: Operator, keys: DispatchKeySet, args: Any, kwargs: dict[str, Any]) -> Any:
