@@ -16,7 +16,8 @@ export VENV PYTHON
 export PYTHONNOUSERSITE := 1
 # Kept inside the checkout, so that nothing needs a home directory.
 export NUMBA_CACHE_DIR ?= $(CURDIR)/$(VENV)/cache/numba
-unexport PYTHONPATH PYTHONHOME
+# Where Python keeps no bytecode, every process reads 230 files anew.
+unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-dev demo test answers search check format-check lint types imports format bench docs wheel fresh clean
