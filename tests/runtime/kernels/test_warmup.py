@@ -18,7 +18,7 @@ from gradscope.runtime.core.kernels.running import warmup
 
 SWAP = """
 import numpy as np
-from gradscope.runtime.core.kernels import fast
+from gradscope.runtime.core.kernels.arrays import fast
 from gradscope.runtime.core.kernels.running.cache_folder import cache_folder
 order = np.arange(4)
 fast.swap_forward(order, np.array([2, 1]))
