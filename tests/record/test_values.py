@@ -376,7 +376,7 @@ def shared_by_two(backward: Any) -> Callable[[], object]:
     def program() -> None:
         mine = function(torch, lambda ctx, x: x * 1, backward)
         x, y = leaf(1.0, 2.0), leaf(3.0, 4.0)
-        (mine.apply(x * 1) + mine.apply(y * 1)).sum().backward()
+        ((mine.apply(x * 1) + mine.apply(y * 1)) * 2).sum().backward()
 
     return program
 
@@ -386,7 +386,7 @@ def hooked(hook: Callable[[Any], object]) -> Callable[[], object]:
         x, y = leaf(1.0, 2.0), leaf(3.0, 4.0)
         left, right = x * 1, y * 1
         right.register_hook(hook)
-        (left + right.view(2, 1).view(2)).sum().backward()
+        ((left + right.view(2, 1).view(2)) * 2).sum().backward()
 
     return program
 

@@ -56,7 +56,7 @@ torch.get_deterministic_debug_mode()
 torch.set_deterministic_debug_mode("x")
 torch.use_deterministic_algorithms(1)
 torch.set_default_tensor_type(torch.FloatTensor)
-torch.hub.get_dir()
+torch.hub.get_dir().endswith("torch/hub")
 torch.OutOfMemoryError is torch.cuda.OutOfMemoryError, torch.OutOfMemoryError.__base__
 torch.index_put(torch.zeros(2, 2), (torch.tensor([1]),), torch.tensor(9.0))
 torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Tanh()) * 2

@@ -177,11 +177,11 @@ class Interrupting:
         setattr(probe.here, kind, self)  # for as long as this recording lasts
         probe.take_callables(probe.here)
 
-    def __call__(self, *what: Any) -> Any:
+    def __call__(self, *what: Any, **named: Any) -> Any:
         self.count += 1
         if self.count == self.fatal and self.before:
             raise OnPurpose
-        said = self.right(*what)
+        said = self.right(*what, **named)
         if self.count == self.fatal:
             raise OnPurpose
         return said

@@ -138,7 +138,10 @@ ENGINE = (
 """Where the engine raises: there RuntimeErrors are declared ones, which explain themselves."""
 
 WITHOUT_A_PAGE = {
+    "autograd/_functions.py",  # a function of old programs, which checks its own sizes
     "autograd/graph.py",  # what is about torch.compile and CUDA alone
+    "core/autograd/engine/roots.py",  # rows of gradients for an edge
+    "core/autograd/engine/under_way.py",  # what only PyTorch's own tests ask in a backward
     "nn/modules/module_parts/hooks.py",  # the hook of a module that has died
 }
 

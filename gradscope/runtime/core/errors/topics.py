@@ -40,5 +40,6 @@ TOPICS = (
 
 
 def declared() -> tuple[EngineError, ...]:
-    """Every engine error, in the order of its declaration."""
-    return tuple(DECLARED.values())
+    """Every engine error: topic by topic, in the order of its declaration."""
+    places = {topic.__name__: place for place, topic in enumerate(TOPICS)}
+    return tuple(sorted(DECLARED.values(), key=lambda error: places[error.function.__module__]))

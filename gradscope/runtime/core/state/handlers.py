@@ -64,13 +64,21 @@ def called_from(frame: FrameType | None) -> FrameType | None:
     """The program's frame that called the operation this one is inside of; None: it is in none."""
     inside = False
     while frame is not None:
-        file = frame.f_code.co_filename
-        if file.startswith(_OPERATIONS) and not file.startswith(_BETWEEN):
+        if _is_operation(frame):
             inside = True
         elif not _is_below(frame):
             return frame if inside else None
         frame = frame.f_back
     return None
+
+
+def _is_operation(frame: FrameType) -> bool:
+    """Whether this is of gradscope's operations; a dataclass's methods are text of no file."""
+    file = frame.f_code.co_filename
+    if file == "<string>":
+        name = str(frame.f_globals.get("__name__"))
+        return name.startswith(("gradscope.", "namedtuple_"))
+    return file.startswith(_OPERATIONS) and not file.startswith(_BETWEEN)
 
 
 def _is_below(frame: FrameType) -> bool:
@@ -108,8 +116,8 @@ class _Waiting:
     @classmethod
     def called(cls, frame: FrameType, event: str, arg: object) -> None:  # noqa: ARG003  Python's
         """What Python asks of each call: whether it is of the program."""
-        file = frame.f_code.co_filename
-        if not file.startswith(_OPERATIONS) and not _is_below(frame):
+        ours = frame.f_code.co_filename.startswith(_OPERATIONS) or _is_operation(frame)
+        if not ours and not _is_below(frame):
             cls.run(frame)
 
     @classmethod
