@@ -18,7 +18,7 @@ NATIVE: Final = {
     f"{CORE}.dtypes.memory_formats.memory_format": "torch.memory_format",
     f"{CORE}.dtypes.limits.finfo": "torch.finfo",
     f"{CORE}.dtypes.limits.iinfo": "torch.iinfo",
-    f"{CORE}.state.default_generator.Generator": "torch._C.Generator",
+    f"{CORE}.tensors.default_generator.Generator": "torch._C.Generator",
     f"{CORE}.state.settings.layout": "torch.layout",
     f"{CORE}.tensors.size.Size": "torch.Size",
 }
@@ -28,7 +28,7 @@ HOMES: Final = {
     f"{CORE}.autograd.hooks.": "torch.autograd.graph.",
     f"{CORE}.autograd.modes.anomaly_mode.": "torch.autograd.anomaly_mode.",
     f"{CORE}.autograd.modes.grad_mode.": "torch.autograd.grad_mode.",
-    f"{CORE}.state.default_generator.": "torch.random.",
+    f"{CORE}.tensors.default_generator.": "torch.random.",
     f"{RUNTIME}.nn.modules.module_parts.": "torch.nn.modules.module.",
     f"{RUNTIME}.optim.schedules.": "torch.optim.lr_scheduler.",
     f"{CORE}.": "torch.",

@@ -216,6 +216,6 @@ def _as_it_is(function: FunctionType) -> FunctionType:
         function.__closure__,
     )
     made.__kwdefaults__ = function.__kwdefaults__
-    made.__module__ = function.__module__
+    made.__module__, made.__qualname__ = function.__module__, function.__qualname__
     made.__dict__.update(function.__dict__)
     return made
