@@ -14,12 +14,10 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import orjson
 
 from gradscope.errors import RecordingError, UsageError
 from gradscope.record.hot.frees import follows_from
-from gradscope.record.hot.native import NativeProbe
 from gradscope.record.hot.sites import is_ours, working_directory
 from gradscope.record.paused import Paused, is_watched, stop_watching
 from gradscope.record.process.children import Children
@@ -389,5 +387,4 @@ def step(number: int | None = None) -> None:
         recording.step(number)
 
 
-__all__ = ["NativeProbe", "Options", "Recording", "mark", "record", "span", "step"]
-_ = np
+__all__ = ["Options", "Recording", "mark", "record", "span", "step"]

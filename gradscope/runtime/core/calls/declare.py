@@ -12,7 +12,7 @@
 A derivative's parameter names are its save list: an input, `result` (or an output's name),
 `<input>_shape`, `<input>_numel`, `<input>_strides`, `<input>_dtype`, an option, or `needs`. What a
 gradient that nobody wants would need is not kept. ELEMENTWISE is how the tangent is made, see
-traits.py.
+rows/traits.py.
 """
 
 from __future__ import annotations
@@ -25,14 +25,13 @@ import numpy as np
 
 from gradscope.runtime.core.calls.long_way import scope_of
 from gradscope.runtime.core.calls.road import backward as road_back, forward as road
-from gradscope.runtime.core.calls.road.forward import Parameter, Plan, Slot
 from gradscope.runtime.core.calls.road.words import w
 from gradscope.runtime.core.graph.node import OpNode
 from gradscope.runtime.core.kernels.running.telling import own_work
 from gradscope.runtime.core.rows.description import description
 from gradscope.runtime.core.rows.operation import REGISTRY, Formula, Operation
 from gradscope.runtime.core.rows.parameters import BY_NAME, REQUIRED, parameters
-from gradscope.runtime.core.rows.plan import Memory
+from gradscope.runtime.core.rows.plan import Memory, Parameter, Plan, Slot
 from gradscope.runtime.core.rows.traits import (
     BY_HAND,
     COMPARES,

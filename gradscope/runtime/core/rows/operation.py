@@ -10,8 +10,8 @@ from gradscope.runtime.core.rows.parameters import names_of
 from gradscope.runtime.core.rows.traits import COMPARES, PROMOTES, Trait
 
 if TYPE_CHECKING:
-    from gradscope.runtime.core.calls.road.forward import Plan
     from gradscope.runtime.core.graph.node import OpNode
+    from gradscope.runtime.core.rows.plan import Plan
 
 REGISTRY: dict[str, Operation] = {}
 """Every declared operation by its full name (`mul.Tensor`)."""

@@ -227,7 +227,7 @@ def refuses(
 
 
 def jvp(by: Callable[..., Any]) -> Jvp:
-    """How the tangent is made written out (see Note [Tangents from rows] in autograd/jvp.py)."""
+    """How the tangent is made, in full (Note [Tangents from rows] in autograd/forward/jvp.py)."""
     return Jvp(by)
 
 

@@ -5,7 +5,7 @@ what is kept for backward) is settled here once, so that a call does only what i
 
 # Note [Two roads]
 From one text come two functions. `fast` takes tensors of one ordinary float type and nothing else;
-whatever it does not recognise it hands to `dispatch.call`, which promotes, wraps numbers and asks
+whatever it does not recognise it hands to `long_way.call`, which promotes, wraps numbers and asks
 the modes, and then comes back on `full`. Both look once, as they begin, whether somebody is to be
 told of the call: whoever that is will be told, though another watcher may have come by then.
 """

@@ -1,6 +1,6 @@
 """Softmax and its kin along the last dim, for float32 arrays that are worth compiled kernels.
 
-The plain twins, for all other arrays, are in ops/softmax.py.
+The plain twins, for all other arrays, are in ops/layers/softmax.py.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def _from_right(self, other):
     return matmul(other, self)
 
 
-METHODS.update(__matmul__=matmul, __rmatmul__=_from_right)
+METHODS.update(__rmatmul__=_from_right)
 
 
 def _folds(input, other):
