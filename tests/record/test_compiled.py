@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import sys
 import threading
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,7 +19,7 @@ from gradscope.record.hot.compiled import OURS
 from gradscope.record.hot.compiled.functions import Functions
 from gradscope.record.hot.compiled.language import Compiled
 from gradscope.record.hot.compiled.parts import Buffer, Counter, Table, offset
-from gradscope.record.hot.compiling import Compiling
+from gradscope.record.hot.compiling import OFTEN, Compiling
 from gradscope.record.hot.log import Log
 from gradscope.record.recorder import record
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
@@ -250,3 +252,33 @@ def test_a_long_recording_is_compiled_on_its_way(untried: pytest.MonkeyPatch) ->
     assert Compiling.functions is not None
     assert len(trace.table(Op)) == 24_000
     assert check(trace) == []
+
+
+# Memory --------------------------------------------------------------------------------------
+
+
+def test_the_buffers_of_recordings_that_are_over_do_not_pile_up(
+    functions: Functions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Compiling, "functions", functions)
+    monkeypatch.setattr(Compiling, "_tried", True)
+    made: list[weakref.ref[Buffer]] = []
+    begin = Buffer.__init__
+
+    def noticed(self: Buffer, *args: Any) -> None:
+        made.append(weakref.ref(self))
+        begin(self, *args)
+
+    monkeypatch.setattr(Buffer, "__init__", noticed)
+    x = torch.ones(3, requires_grad=True)
+    gc.disable()
+    try:
+        for _ in range(2 * OFTEN):
+            with record():
+                (x * 2).sum().backward()
+        left = sum(each() is not None for each in made)
+    finally:
+        gc.enable()
+
+    assert len(made) == 5 * 2 * OFTEN
+    assert left <= 5 * OFTEN
