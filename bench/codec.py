@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from bench.measure import report, seconds
-from gradscope.trace.codec import load
+from gradscope.trace.load_save import load
 from gradscope.trace.ragged import Ragged
 from gradscope.trace.schema import (
     NONE,

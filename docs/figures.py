@@ -22,8 +22,8 @@ from gradscope.analysis.identity.names import node_names
 from gradscope.scene.timeline.events import event_list
 from gradscope.scene.timeline.timeline import TimelineOptions
 from gradscope.trace import schema
-from gradscope.trace.codec import load
-from gradscope.trace.run import Trace
+from gradscope.trace.load_save import load
+from gradscope.trace.trace import Trace
 
 DOCS = Path(__file__).parent
 HOUSE = DOCS.parent

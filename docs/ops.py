@@ -29,7 +29,7 @@ gradient.
 The tiers say how often ordinary programs use an operation; the first matters most. *Generated* by
 `python docs/ops.py`; the tests try a few samples of the first two tiers again, and `make search`
 all of them. To look at one operation, with its writes in place, `out=` and refusals besides:
-`python -m tests.runtime.ops.opinfo add`.
+`python -m tests.runtime.core.ops.op_db.opinfo add`.
 """
 COLUMNS = ("operation", "node", "passed", "share", "what differs")
 
@@ -59,7 +59,7 @@ def line(name: str) -> Line:
     """Run the samples of an operation."""
     import torch
 
-    from tests.runtime.ops import opinfo
+    from tests.runtime.core.ops.op_db import opinfo
 
     torch.set_num_threads(1)
     found = opinfo.tally(name, variants=False)
@@ -101,7 +101,7 @@ def page(lines: list[Line]) -> str:
 
 
 def main(wanted: list[str]) -> None:
-    from tests.runtime.ops import database
+    from tests.runtime.core.ops.op_db import database
 
     listed = [name for name in database.tiers() if name in database.entries()]
     known = known_lines(PAGE.read_text()) if PAGE.exists() else {}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gradscope.analysis.report import inspect
     from gradscope.record.recorder import mark, record, span, step
     from gradscope.render.pictures import render
-    from gradscope.trace.codec import load
+    from gradscope.trace.load_save import load
 
 __all__ = ["__version__", "inspect", "load", "mark", "record", "render", "span", "step"]
 
@@ -29,7 +29,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "inspect": "gradscope.analysis.report",
-    "load": "gradscope.trace.codec",
+    "load": "gradscope.trace.load_save",
     "mark": "gradscope.record.recorder",
     "span": "gradscope.record.recorder",
     "step": "gradscope.record.recorder",

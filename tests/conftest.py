@@ -12,8 +12,8 @@ from types import ModuleType
 
 import pytest
 
-from tests import searching
-from tests.processes import ended_with_the_test, hear_signals
+from tests.shared import searching
+from tests.shared.processes import ended_with_the_test, hear_signals
 
 # One thread per test process: the tests already run side by side.
 os.environ.setdefault("OMP_NUM_THREADS", "1")

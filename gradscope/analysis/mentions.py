@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradscope.analysis.columns import Ids
-from gradscope.trace.run import Trace
 from gradscope.trace.schema.declare import EVENTS, TABLES, Event, Row, columns
+from gradscope.trace.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradscope.analysis.timing.durations import backward_ns_of_modules
-from gradscope.trace.run import Table, Trace
 from gradscope.trace.schema import Module, Node, Op
+from gradscope.trace.trace import Table, Trace
 
 DEEPEST = 24
 """Modules further inside than this are taken for their parents."""

@@ -12,7 +12,7 @@ from gradscope.analysis.rules.registry import Rule, choose
 from gradscope.analysis.summary import Summary, summary
 from gradscope.analysis.timing.durations import Timing, timing_by_node_name, timing_by_op
 from gradscope.analysis.timing.phases import Part
-from gradscope.trace.run import Trace
+from gradscope.trace.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from gradscope.analysis.memory import saved_peak
 from gradscope.analysis.timing.own_work import OwnTime
 from gradscope.analysis.timing.phases import Part, ops_of
 from gradscope.trace.arrays import distinct
-from gradscope.trace.run import Trace
 from gradscope.trace.schema import (
     NONE,
     Edge,
@@ -27,6 +26,7 @@ from gradscope.trace.schema import (
     Thread,
     Version,
 )
+from gradscope.trace.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from gradscope.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from gradscope.render.terminal.terminal import Terminal
-    from gradscope.trace.run import Trace
+    from gradscope.trace.trace import Trace
 
 
 class FailOn(StrEnum):
@@ -82,8 +82,8 @@ def _all_about(
     trace: "Trace", asked: "dict[str, str | None]", out: "Terminal", rows: int | None
 ) -> None:
     """Show all about what was asked for; as JSON without a number of rows."""
-    from gradscope.render.views.chosen import chosen_json, chosen_lines
-    from gradscope.scene.chosen import chosen_node, chosen_op, chosen_tensor
+    from gradscope.render.views.details import chosen_json, chosen_lines
+    from gradscope.scene.details import chosen_node, chosen_op, chosen_tensor
 
     given = [(kind, wanted) for kind, wanted in asked.items() if wanted is not None]
     if len(given) > 1:

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from gradscope.render.terminal.terminal import Terminal
     from gradscope.render.theme import Theme
     from gradscope.scene.graph.picture import GraphScene
-    from gradscope.trace.run import Trace
+    from gradscope.trace.trace import Trace
 
 
 def load(path: Path) -> "Trace":
-    from gradscope.trace import codec
+    from gradscope.trace import load_save as codec
 
     return codec.load(path)
 

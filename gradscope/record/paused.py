@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gradscope.runtime.core import probe
 
 if TYPE_CHECKING:
-    from gradscope.record.hot.native import NativeProbe
+    from gradscope.record.hot.runtime_probe import RuntimeProbe
 
 # Note [In the middle of a call]
 # Another thread may be in the middle of a call when the recording pauses or stops. Such a call
@@ -24,7 +24,7 @@ class Paused:
 
     look = None
 
-    def __init__(self, paused: NativeProbe) -> None:
+    def __init__(self, paused: RuntimeProbe) -> None:
         self._paused = paused
         self.saw_backward = False
         """Since it was last set to False: a stretch with a backward is a step."""
@@ -59,7 +59,7 @@ class _Retired:
     probe: Paused | None = None
 
 
-def stop_watching(watcher: NativeProbe) -> None:
+def stop_watching(watcher: RuntimeProbe) -> None:
     """Watch no longer; threads in the middle of a call have a moment to finish it."""
     if not _others():
         probe.watch(None)

@@ -21,18 +21,18 @@ from gradscope.record.hot.frees import follows_from
 from gradscope.record.hot.sites import is_ours, working_directory
 from gradscope.record.paused import Paused, is_watched, stop_watching
 from gradscope.record.process.children import Children
-from gradscope.record.process.pulse import PERIOD, Pulse
+from gradscope.record.process.periodic_flush import PERIOD, Pulse
 from gradscope.record.process.sudden_ends import SuddenEnds
 from gradscope.record.script.tracebacks import described
 from gradscope.record.session import CALM, Session
 from gradscope.runtime.core import probe
-from gradscope.runtime.core.dispatch.operators.rows import watch_paths
+from gradscope.runtime.core.dispatch.operators.built_in import watch_paths
 from gradscope.trace import schema
 from gradscope.trace.text import clean
 from gradscope.trace.writer import FileWriter, MemoryWriter, Writer
 
 if TYPE_CHECKING:
-    from gradscope.trace.run import Trace
+    from gradscope.trace.trace import Trace
 
 WRITTEN_EVERY = CALM / 1e9 + PERIOD
 """Seconds: what was noted longer ago is in the file, however the process ends."""
@@ -90,7 +90,7 @@ class Recording:
         self.session.contexts.on_step = self._on_step
         self.session.catalog.on_task_end = self._on_task_end
         if self.options.level in ("values", "full"):
-            from gradscope.record.seen_values.look import watch_values
+            from gradscope.record.values.value_probe import watch_values
 
             watch_values(self.session, whole=self.options.level == "full")
         self.writer.commit()  # whatever becomes of the program, what it was is known

@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradscope.errors import RecordingError
-from gradscope.record.alone import Alone
-from gradscope.record.blame.answers import Answers
-from gradscope.record.blame.recent import called, released
 from gradscope.record.cold.catalog import Catalog
 from gradscope.record.cold.modules import Modules
 from gradscope.record.cold.operators import Operators
 from gradscope.record.cold.rows import Rows
+from gradscope.record.error_lines.added import Answers
+from gradscope.record.error_lines.recent import called, released
 from gradscope.record.hot.compiling import Compiling
 from gradscope.record.hot.contexts import Contexts
 from gradscope.record.hot.frees import SMALLEST, Frees
 from gradscope.record.hot.layouts import Layouts
 from gradscope.record.hot.log import taken
-from gradscope.record.hot.native import NativeProbe
 from gradscope.record.hot.numbers import Numbers
+from gradscope.record.hot.runtime_probe import RuntimeProbe
 from gradscope.record.hot.sites import Sites
+from gradscope.record.one_at_a_time import Alone
 from gradscope.trace import schema
 from gradscope.trace.shorthand import tables as short
 
@@ -58,7 +58,7 @@ class Session:
         self.modules = Modules(writer, self.catalog.number_of)
         self.layouts = Layouts(writer, self.frees.smallest)
         self.operators = Operators(writer, saved=level != "graph")
-        self.probe = NativeProbe(
+        self.probe = RuntimeProbe(
             self.numbers, self.sites, self.layouts, self.contexts, self.catalog, self.frees
         )
         self.probe.answers = Answers(self.base, self.sites, self.catalog.recent, self.look_back)

@@ -14,7 +14,7 @@ from gradscope.render.theme import THEMES
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.graph.picture import GraphScene
-from gradscope.trace.run import Trace
+from gradscope.trace.trace import Trace
 
 TRACE_ENDINGS = (".gz", ".zst", ".json")
 

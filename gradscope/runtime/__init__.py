@@ -54,8 +54,7 @@ from gradscope.runtime.core.dtypes.memory_formats import (
 )
 from gradscope.runtime.core.dtypes.names import typename as typename
 from gradscope.runtime.core.errors import missing
-from gradscope.runtime.core.errors.arguments import asked
-from gradscope.runtime.core.state.handlers import run_between_operations
+from gradscope.runtime.core.errors.arguments import called_function as asked
 from gradscope.runtime.core.state.settings import (
     are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
     compile as compile,
@@ -74,6 +73,7 @@ from gradscope.runtime.core.state.settings import (
     strided as strided,
     use_deterministic_algorithms as use_deterministic_algorithms,
 )
+from gradscope.runtime.core.state.signal_handlers import run_between_operations
 from gradscope.runtime.core.state.warned import (
     is_warn_always_enabled as is_warn_always_enabled,
     set_warn_always as set_warn_always,
@@ -111,7 +111,7 @@ from gradscope.runtime.core.tensors.questions import (
     numel as numel,
     result_type as result_type,
 )
-from gradscope.runtime.core.tensors.saved import shown
+from gradscope.runtime.core.tensors.saved import saved_attributes as shown
 from gradscope.runtime.core.tensors.size import Size as Size
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor as Tensor
 from gradscope.runtime.version import __version__ as __version__

@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Any
 
 from gradscope.runtime.core.dispatch.modes.aten import OpOverload, aten
+from gradscope.runtime.core.dispatch.operators.built_in import is_built_in, operator_of, refresh
 from gradscope.runtime.core.dispatch.operators.calls import included, left_out
 from gradscope.runtime.core.dispatch.operators.custom_op import CustomOpDef, custom_op, opdef_of
 from gradscope.runtime.core.dispatch.operators.infer import infer_schema
@@ -26,9 +27,8 @@ from gradscope.runtime.core.dispatch.operators.operator import (
     removed_fallback,
 )
 from gradscope.runtime.core.dispatch.operators.overloads import offer, withdraw
-from gradscope.runtime.core.dispatch.operators.registered import DEFINED, LIBRARIES
-from gradscope.runtime.core.dispatch.operators.rows import is_built_in, operator_of, refresh
 from gradscope.runtime.core.dispatch.operators.schema import parse_schema
+from gradscope.runtime.core.dispatch.operators.snapshot import DEFINED, LIBRARIES
 from gradscope.runtime.core.errors import missing
 from gradscope.runtime.core.state.warned import warn_once
 

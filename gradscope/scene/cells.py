@@ -14,8 +14,7 @@ from gradscope.analysis.identity.leaves import leaf
 from gradscope.analysis.identity.names import NodeNames, node_names
 from gradscope.analysis.identity.sites import site_of
 from gradscope.analysis.identity.steps import step_numbers
-from gradscope.scene.words import byte_count, duration, number, shape
-from gradscope.trace.run import Trace
+from gradscope.scene.readable import byte_count, duration, number, shape
 from gradscope.trace.schema import (
     NONE,
     Accumulation,
@@ -32,6 +31,7 @@ from gradscope.trace.schema import (
     Why,
 )
 from gradscope.trace.schema.declare import Column, Row, columns
+from gradscope.trace.trace import Trace
 
 KINDS: dict[str, type[IntEnum]] = {
     "hook": HookKind,

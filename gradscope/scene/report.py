@@ -8,8 +8,8 @@ from typing import TypeVar
 from gradscope.analysis.modules import ModuleFacts
 from gradscope.analysis.report import Report
 from gradscope.analysis.timing.durations import Timing
+from gradscope.scene.readable import byte_count, count, duration, plural
 from gradscope.scene.tables import Cell, Column, TableScene
-from gradscope.scene.words import byte_count, count, duration, plural
 
 T = TypeVar("T")
 

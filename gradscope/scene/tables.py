@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gradscope.scene.words import byte_count, count, plural
-from gradscope.trace.notes import loaded_elsewhere, ran_elsewhere
-from gradscope.trace.run import Trace
+from gradscope.scene.readable import byte_count, count, plural
 from gradscope.trace.schema import EVENTS
+from gradscope.trace.shortcomings import loaded_elsewhere, ran_elsewhere
+from gradscope.trace.trace import Trace
 
 Cell = str
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from gradscope.errors import LateBlockError
 from gradscope.trace.assemble import Block, assemble
+from gradscope.trace.file.file_writer import FileWriter
 from gradscope.trace.file.intern import Texts
 from gradscope.trace.file.prepare import Values, prepared
-from gradscope.trace.file.writer import FileWriter
-from gradscope.trace.run import Trace
+from gradscope.trace.trace import Trace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -3,11 +3,11 @@ from __future__ import annotations
 from hypothesis import given
 
 from gradscope.analysis.mentions import Mention, events_about, mentions
-from gradscope.trace.build import trace_of
-from gradscope.trace.run import Trace
+from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import Decrement, Edge, GraphTask, Node, Op, Push, Saved, Value
 from gradscope.trace.schema.declare import EVENTS, TABLES, columns
-from tests.strategies import traces
+from gradscope.trace.trace import Trace
+from tests.shared.strategies import traces
 
 
 def test_every_row_that_names_a_node_is_found_by_table_and_column() -> None:

@@ -4,9 +4,9 @@ from gradscope.analysis.identity.leaves import Leaf
 from gradscope.analysis.memory import Peak, saved_peak
 from gradscope.analysis.modules import ModuleFacts, module_names, modules, parts_of
 from gradscope.analysis.summary import Summary, leaves, summary
-from gradscope.trace.build import trace_of
+from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import GraphTask, Module, Node, NodeBegin, NodeEnd, Op, Saved, Tensor
-from tests.example_traces import mean_of_squares
+from tests.shared.example_traces import mean_of_squares
 
 
 def test_the_summary_counts_what_a_trace_holds() -> None:

@@ -16,11 +16,11 @@ from gradscope import cli, commands
 from gradscope.commands import info
 from gradscope.commands.app import app
 from gradscope.render import graphviz_program
-from gradscope.trace.build import trace_of
-from gradscope.trace.codec import save
+from gradscope.trace.by_hand import trace_of
+from gradscope.trace.load_save import save
 from gradscope.trace.schema import GraphTask, Node, NodeBegin, Push
-from tests.example_traces import mean_of_squares, nan_in_backward, two_layers
 from tests.render.hostile import NAMES, named
+from tests.shared.example_traces import mean_of_squares, nan_in_backward, two_layers
 
 needs_dot = pytest.mark.skipif(
     shutil.which("dot") is None, reason="Graphviz's dot is not installed: apt-get install graphviz"
@@ -535,7 +535,7 @@ def test_what_the_package_does_not_have_is_an_attribute_error() -> None:
 def test_warmup_says_how_long_it_took_and_where_the_kernels_are(
     run: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gradscope.runtime.core.kernels.running import warmup
+    from gradscope.runtime.core.kernels.compiling import warmup
 
     done = warmup.Warmed(compiled=3, there=2, seconds=1.25, folder=Path("kernels"))
     monkeypatch.setattr(warmup, "warm_up", lambda _: done)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gradscope.trace.codec import save
-from tests.example_traces import mean_of_squares
+from gradscope.trace.load_save import save
+from tests.shared.example_traces import mean_of_squares
 
 needs_dev_full = pytest.mark.skipif(
     not Path("/dev/full").exists(), reason="this system has no /dev/full"

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import gradscope
-from gradscope.trace.codec import load
-from gradscope.trace.run import Trace
+from gradscope.trace.load_save import load
 from gradscope.trace.spec import Violation, check
+from gradscope.trace.trace import Trace
 
 GRADSCOPE = str(Path(sys.executable).with_name("gradscope"))
 SOURCES = str(Path(gradscope.__file__).parents[1])

@@ -8,7 +8,7 @@ import gradscope.runtime as torch
 from gradscope.record.recorder import record
 from gradscope.trace.spec import check
 from tests.runtime import oracle
-from tests.runtime.ops.families import CALLS, ask, chosen, in_families, reals
+from tests.runtime.core.ops.op_db.families import CALLS, ask, chosen, in_families, reals
 from tests.runtime.oracle import Sample
 
 pytestmark = pytest.mark.filterwarnings("ignore")

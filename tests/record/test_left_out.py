@@ -8,7 +8,7 @@ import gradscope
 import gradscope.runtime as torch
 from gradscope.analysis.identity.steps import steps
 from gradscope.runtime import nn
-from gradscope.trace.run import Trace
+from gradscope.trace.trace import Trace
 
 
 def trained(iterations: int = 5, *, evaluated: bool = True, **limits: Any) -> Trace:

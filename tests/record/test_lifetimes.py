@@ -8,7 +8,7 @@ import weakref
 import gradscope.runtime as torch
 from gradscope.record.recorder import record
 from gradscope.trace.schema import Tensor
-from tests.runtime.autograd.both import leaf
+from tests.runtime.both import leaf
 
 
 def test_a_variable_that_is_deleted_dies_although_leaves_are_named_after_variables() -> None:

@@ -15,11 +15,11 @@ from gradscope.record.hot.compiled.functions import Functions
 from gradscope.record.hot.compiling import Compiling
 from gradscope.record.recorder import record
 from gradscope.trace import schema
-from gradscope.trace.codec import load, save
-from gradscope.trace.run import Trace
+from gradscope.trace.load_save import load, save
 from gradscope.trace.spec import check
+from gradscope.trace.trace import Trace
 from tests.programs import Program, outcome, programs
-from tests.searching import searching
+from tests.shared.searching import searching
 
 
 @pytest.fixture(autouse=True, scope="module", params=["in Python", "compiled"])

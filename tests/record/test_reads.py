@@ -6,9 +6,9 @@ from typing import Any
 
 import gradscope.runtime as torch
 from gradscope.record.recorder import record
-from gradscope.trace.run import Trace
 from gradscope.trace.schema import NONE, Node, Saved, SavedUnpacked
 from gradscope.trace.spec import check
+from gradscope.trace.trace import Trace
 
 
 def reads(trace: Trace) -> list[tuple[str, str, int, bool]]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from gradscope.trace.build import trace_of
-from gradscope.trace.run import Trace
+from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import (
     Accumulate,
     Edge,
@@ -25,6 +24,7 @@ from gradscope.trace.schema import (
     Thread,
 )
 from gradscope.trace.text import clean
+from gradscope.trace.trace import Trace
 
 NAMES = (
     '"><script>alert(1)</script>',

@@ -26,11 +26,11 @@ from gradscope.scene.choices import ColorBy
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.graph.picture import GraphScene
-from gradscope.trace.codec import save
-from gradscope.trace.run import Trace
-from tests.example_traces import mean_of_squares, nan_in_backward, shared_weight, two_layers
+from gradscope.trace.load_save import save
+from gradscope.trace.trace import Trace
 from tests.render.hostile import NAMES, named, names
-from tests.searching import searching
+from tests.shared.example_traces import mean_of_squares, nan_in_backward, shared_weight, two_layers
+from tests.shared.searching import searching
 
 needs_dot = pytest.mark.skipif(
     shutil.which("dot") is None, reason="Graphviz's dot is not installed: apt-get install graphviz"

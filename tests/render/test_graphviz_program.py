@@ -13,9 +13,9 @@ from gradscope.render.pictures import render
 from gradscope.render.theme import THEMES
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
-from gradscope.trace.build import trace_of
+from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import Edge, Node
-from tests.example_traces import mean_of_squares
+from tests.shared.example_traces import mean_of_squares
 
 
 def pretend(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> Path:

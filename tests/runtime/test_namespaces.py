@@ -10,7 +10,7 @@ import pytest
 from gradscope.runtime import nn
 from gradscope.runtime.core.state import warned
 from tests.runtime.answers.kept import as_pytorch_answered
-from tests.runtime.autograd.both import raises, runtime
+from tests.runtime.both import raises, runtime
 
 CALLS = """
 torch.__version__ >= "1.10"

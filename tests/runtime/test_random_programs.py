@@ -8,7 +8,7 @@ from hypothesis import assume, given
 import gradscope.runtime as ours
 from tests.programs import Program, outcome, programs
 from tests.runtime.engines import same, torch
-from tests.searching import searching
+from tests.shared.searching import searching
 
 pytestmark = pytest.mark.torch
 

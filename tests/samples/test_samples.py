@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from gradscope import cli
-from gradscope.trace.codec import load
-from gradscope.trace.run import Trace
+from gradscope.trace.load_save import load
 from gradscope.trace.schema import (
     BufferAdded,
     GraphTask,
@@ -27,6 +26,7 @@ from gradscope.trace.schema import (
     Tensor,
     Version,
 )
+from gradscope.trace.trace import Trace
 from tests.record.running import House
 
 HERE = Path(__file__).parents[2] / "samples"

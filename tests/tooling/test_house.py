@@ -26,6 +26,23 @@ MOST_ENTRIES = 15
 # What stands in these has PyTorch's own names.
 PYTORCHS = frozenset({"runtime", "runtime/distributions", "runtime/nn/modules", "runtime/optim"})
 
+# Folders of tests that mirror no room: what several share, and what asks about all of it.
+OF_ALL_ROOMS = frozenset(
+    {
+        "cli",
+        "faults",  # faults planted in the engine and the recorder, and what notices them
+        "programs",  # random programs
+        "runtime/answers",  # PyTorch's kept answers
+        "runtime/core/ops/op_db",  # PyTorch's operator database
+        "runtime/core/ops/samples",  # a file a family
+        "runtime/programs",  # whole programs for both engines
+        "runtime/rules",  # the rules of docs/engine.md
+        "samples",
+        "shared",
+        "tooling",
+    }
+)
+
 LARGEST_CIRCLE = 5
 """Files that import one another in a circle, imports inside functions counted."""
 
@@ -40,8 +57,8 @@ CATCHES_EVERYTHING = frozenset(
         "runtime/core/autograd/engine/engine.py",
         "runtime/core/autograd/custom/function.py",
         "runtime/core/autograd/modes/grad_mode.py",  # thrown into a decorated generator
-        "runtime/core/kernels/running/compiled.py",  # what a spoilt cache makes pickle raise
-        "runtime/core/kernels/running/spread.py",  # what a part raised on another thread
+        "runtime/core/kernels/compiling/compiled.py",  # what a spoilt cache makes pickle raise
+        "runtime/core/kernels/compiling/spread.py",  # what a part raised on another thread
         "runtime/multiprocessing/spawn.py",  # what a process ran, for who started it
         "runtime/nn/modules/module_parts/calls.py",  # a hook after an error that is raised anyway
         "runtime/nn/modules/module_parts/state.py",  # what copying a state into a parameter raised
@@ -130,6 +147,25 @@ def test_no_folder_holds_more_than_a_person_takes_in_at_once() -> None:
     }
 
     assert crowded == {}
+
+
+def test_the_tests_stand_where_what_they_test_does() -> None:
+    tests = HOUSE / "tests"
+    rooms = {path.parent.relative_to(tests).as_posix() for path in tests.rglob("*.py")} - {"."}
+    homeless = {
+        room
+        for room in rooms
+        if not (PACKAGE / room).is_dir()
+        and not any(room == other or room.startswith(f"{other}/") for other in OF_ALL_ROOMS)
+    }
+    crowded = {
+        room: entries
+        for room in rooms - PYTORCHS - {"runtime/core/ops/samples"}
+        if (entries := sum(each.name != "__pycache__" for each in (tests / room).iterdir()))
+        > MOST_ENTRIES
+    }
+
+    assert (homeless, crowded) == (set(), {})
 
 
 def circles(*, inside_functions: bool) -> list[list[str]]:
@@ -277,7 +313,7 @@ def test_rooms_import_one_way() -> None:
         "import gradscope",
         "import gradscope.cli",
         "import gradscope.analysis, gradscope.scene, gradscope.render",
-        "from gradscope.trace.codec import load",
+        "from gradscope.trace.load_save import load",
     ],
 )
 def test_opening_a_trace_loads_neither_numba_nor_torch(line: str) -> None:

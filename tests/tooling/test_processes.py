@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes import ended_with_the_test
+from tests.shared.processes import ended_with_the_test
 
 HOUSE = Path(__file__).parents[2]
 IGNORED = """
@@ -21,7 +21,7 @@ signal.signal(signal.SIGHUP, signal.SIG_IGN)
 look = "from signal import *; print(*(getsignal(s) is SIG_IGN for s in (SIGINT, SIGHUP)))"
 subprocess.run([sys.executable, "-c", look], check=True)
 """
-HEARING = "from tests.processes import hear_signals; hear_signals()"
+HEARING = "from tests.shared.processes import hear_signals; hear_signals()"
 
 
 @pytest.mark.parametrize(("line", "told"), [("", "True True\n"), (HEARING, "False False\n")])

@@ -9,12 +9,12 @@ import orjson
 import pytest
 
 from gradscope.errors import UnreadableTraceError
-from gradscope.trace.codec import decode, encode, load
 from gradscope.trace.file.lines import seal
-from gradscope.trace.run import Trace
+from gradscope.trace.load_save import decode, encode, load
 from gradscope.trace.schema import Decrement, Device, GraphTask, Node, Pop, TaskEnd, Tensor, Thread
 from gradscope.trace.shorthand import tables as short
 from gradscope.trace.spec import check
+from gradscope.trace.trace import Trace
 from gradscope.trace.writer import FileWriter
 from tests.trace.file.test_hostile_files import HOSTILE, trace_text, use
 

@@ -18,8 +18,8 @@ from gradscope.analysis.identity.steps import step_numbers
 from gradscope.analysis.modules import module_names
 from gradscope.analysis.timing.durations import Runs, node_runs
 from gradscope.trace.arrays import distinct
-from gradscope.trace.run import Trace
 from gradscope.trace.schema import NONE, Edge, GraphTask, Node, Saved, Tensor
+from gradscope.trace.trace import Trace
 
 Shape = tuple[int, ...]
 

@@ -13,8 +13,8 @@ from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD
 from gradscope.analysis.identity.names import find_nodes
 from gradscope.analysis.identity.steps import step_ids
 from gradscope.errors import UnknownNameError
-from gradscope.trace.run import Trace
 from gradscope.trace.schema import Edge, GraphTask, Node, NodeBegin
+from gradscope.trace.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from gradscope.analysis.columns import Ids, paired
 from gradscope.analysis.graph.selection import adjacency, reach
 from gradscope.analysis.identity.backwards import backward_numbers, backwards
 from gradscope.trace.arrays import distinct
-from gradscope.trace.run import Trace
 from gradscope.trace.schema import Capture, Edge, Node, NodeBegin
+from gradscope.trace.trace import Trace
 
 COPY_SLICES = "CopySlices"
 

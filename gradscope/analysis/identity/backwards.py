@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from gradscope.errors import UnknownNameError
-from gradscope.trace.run import Trace
 from gradscope.trace.schema import GraphTask
+from gradscope.trace.trace import Trace
 
 
 def backwards(trace: Trace, steps: Collection[int] | None = None) -> tuple[GraphTask, ...]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from gradscope.trace.run import Trace
 from gradscope.trace.schema import NONE, Node, Op, Tensor
+from gradscope.trace.trace import Trace
 
 ACCUMULATE_GRAD = "AccumulateGrad"
 LONGEST_LINE = 500  # that is worth reading for a name

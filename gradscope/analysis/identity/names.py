@@ -13,8 +13,8 @@ from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD, leaf_of
 from gradscope.analysis.identity.sites import site
 from gradscope.analysis.modules import module_names
 from gradscope.errors import UnknownNameError
-from gradscope.trace.run import Trace
 from gradscope.trace.schema import NONE, Module, Node
+from gradscope.trace.trace import Trace
 
 MOST_NAMES = 2_000
 """How many names are worth comparing with one that is misspelt."""

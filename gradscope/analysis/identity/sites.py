@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import PurePath, PurePosixPath, PureWindowsPath
 
-from gradscope.trace.run import Trace
 from gradscope.trace.schema import NONE
+from gradscope.trace.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)

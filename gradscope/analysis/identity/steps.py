@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from gradscope.errors import UnknownNameError
-from gradscope.trace.run import Trace
 from gradscope.trace.schema import GraphTask, Node, Op, Phase, Span, Step
+from gradscope.trace.trace import Trace
 
 
 def steps(trace: Trace) -> tuple[Step, ...]:

@@ -18,8 +18,8 @@ import numpy as np
 from gradscope.analysis.columns import member
 from gradscope.analysis.nonfinite.lineage import Finiteness, Lineage
 from gradscope.trace.arrays import distinct
-from gradscope.trace.run import Trace
 from gradscope.trace.schema import NONE, Op, Place, Value
+from gradscope.trace.trace import Trace
 
 VALUES_LEVELS = ("values", "full")
 

@@ -11,8 +11,8 @@ from itertools import count
 
 import numpy as np
 
-from gradscope.trace.run import Trace
 from gradscope.trace.schema import NONE, GraphTask, HookBegin, HookEnd, HookKind, Op
+from gradscope.trace.trace import Trace
 
 LOOKED_AT_AS_ONE = (HookKind.TENSOR, HookKind.PRE, HookKind.POST)
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradscope.analysis.nonfinite.inner import inner_ops
-from gradscope.trace.run import Trace
 from gradscope.trace.schema import (
     NONE,
     Accumulate,
@@ -27,6 +26,7 @@ from gradscope.trace.schema import (
     Value,
     Version,
 )
+from gradscope.trace.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from gradscope.analysis.identity.leaves import leaf
 from gradscope.analysis.identity.names import NodeNames, node_names
 from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.analysis.nonfinite.births import Birth
-from gradscope.trace.run import Trace
 from gradscope.trace.schema import NONE, GraphTask, HookBegin, Node, Op, Phase, Place, Tensor
+from gradscope.trace.trace import Trace
 
 STEPS = frozenset(("add", "addcdiv", "addcmul", "lerp", "mul", "sub"))
 """Calls an optimizer makes its step of."""

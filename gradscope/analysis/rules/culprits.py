@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradscope.analysis.columns import Ids
-from gradscope.trace.run import Trace
 from gradscope.trace.schema import NONE, Edge, GraphTask, Node, Saved, Tensor, Version
+from gradscope.trace.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gradscope.trace.run import Trace
 from gradscope.trace.schema import Error, Finding
+from gradscope.trace.trace import Trace
 
 EXCEPTION = "exception"
 WENT_ON = ", and the program went on"

@@ -10,8 +10,8 @@ from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.analysis.rules.endings import EXCEPTION, WENT_ON, went_on
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.saved_values import freed_graph, modified_in_place
-from gradscope.trace.run import Trace
 from gradscope.trace.schema import NONE, Error, Finding, GraphTask, Node
+from gradscope.trace.trace import Trace
 
 PAGE = "docs/engine-errors.md#"
 """In the last line of what the engine's errors say: see runtime/core/errors/declare.py."""

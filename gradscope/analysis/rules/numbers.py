@@ -9,8 +9,8 @@ from gradscope.analysis.nonfinite.births import Birth, births
 from gradscope.analysis.nonfinite.places import PlaceInWords, Places
 from gradscope.analysis.nonfinite.remedies import remedy
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.run import Trace
 from gradscope.trace.schema import NONE, Place
+from gradscope.trace.trace import Trace
 
 
 @rule("GS201", "non-finite-birth", Severity.ERROR, needs="values")

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from gradscope.analysis.findings import Severity
 from gradscope.analysis.identity.sites import Site
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.notes import ran_elsewhere
-from gradscope.trace.run import Trace
+from gradscope.trace.shortcomings import ran_elsewhere
+from gradscope.trace.trace import Trace
 
 WHY_CUT = "the program was killed, or its disk was full, before the recording was closed"
 FIX_CUT = "let the program end, or record fewer steps, and record again"

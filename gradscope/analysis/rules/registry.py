@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from gradscope.analysis.findings import Certainty, Evidence, Finding, Severity
 from gradscope.analysis.identity.sites import Site
 from gradscope.errors import UnknownNameError
-from gradscope.trace.run import Trace
+from gradscope.trace.trace import Trace
 
 LEVELS = ("graph", "engine", "values", "full")
 

@@ -12,8 +12,8 @@ from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.analysis.rules.culprits import Overwritten, overwritten, release
 from gradscope.analysis.rules.endings import WENT_ON, went_on
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.run import Trace
 from gradscope.trace.schema import NONE, Error, GraphTask, Node, Op
+from gradscope.trace.trace import Trace
 
 MODIFIED = "one of the variables needed for gradient computation has been modified by an inplace"
 FREED = "Trying to backward through the graph a second time"

@@ -12,8 +12,8 @@ from gradscope.analysis.columns import Ids, paired, ranks
 from gradscope.analysis.timing.own_work import FOREVER, OwnTime
 from gradscope.analysis.timing.phases import Part, ops_of
 from gradscope.trace.arrays import distinct
-from gradscope.trace.run import Table, Trace
 from gradscope.trace.schema import NONE, Node, NodeBegin, NodeEnd, Op
+from gradscope.trace.trace import Table, Trace
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ import numpy as np
 
 from gradscope.analysis.columns import Ids
 from gradscope.trace.arrays import distinct
-from gradscope.trace.run import Trace
 from gradscope.trace.schema import NONE, Phase, Span
+from gradscope.trace.trace import Trace
 
 FOREVER = 1 << 61
 """Times are cut at so many ns, some seventy years, so that no difference overflows."""

@@ -6,8 +6,8 @@ from enum import StrEnum
 
 import numpy as np
 
-from gradscope.trace.run import Trace
 from gradscope.trace.schema import NONE, Op, Phase
+from gradscope.trace.trace import Trace
 
 
 class Part(StrEnum):

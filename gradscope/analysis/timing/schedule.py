@@ -13,7 +13,6 @@ from gradscope.analysis.columns import Ids, member
 from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.analysis.timing.durations import node_runs
 from gradscope.analysis.timing.own_work import OwnTime, OwnWork
-from gradscope.trace.run import Table, Trace
 from gradscope.trace.schema import (
     NONE,
     Accumulate,
@@ -31,6 +30,7 @@ from gradscope.trace.schema import (
     Wait,
     Wake,
 )
+from gradscope.trace.trace import Table, Trace
 
 E = TypeVar("E", bound=Event)
 

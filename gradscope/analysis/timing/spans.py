@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradscope.analysis.columns import member
-from gradscope.trace.run import Trace
 from gradscope.trace.schema import NONE, Mark, Phase, Span
+from gradscope.trace.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,17 +7,17 @@ from threading import RLock
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from gradscope.record.blame.recent import Made, Recent, Write, remember_write
 from gradscope.record.cold.fused import FusedWrites
 from gradscope.record.cold.history import hooked, odd, present_edge, version_of
-from gradscope.record.cold.kept_once import Shapes, Texts
+from gradscope.record.cold.interned import Shapes, Texts
 from gradscope.record.cold.local_names import local_name
 from gradscope.record.cold.operators import why
 from gradscope.record.cold.tasks import TaskRows
+from gradscope.record.error_lines.recent import Made, Recent, Write, remember_write
 from gradscope.record.hot.contexts import Contexts
 from gradscope.record.hot.sites import Sites
 from gradscope.record.hot.threads import Places
-from gradscope.runtime.core.errors.places import last_writer
+from gradscope.runtime.core.errors.anomaly_lines import last_writer
 from gradscope.runtime.core.graph.node import LAST, Node
 from gradscope.runtime.core.tensors.saved.saved_variable import SavedVariable
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
@@ -70,16 +70,16 @@ class Catalog(TaskRows):
         name: str | None = None,
         written: bool = False,
     ) -> int:
-        """Describe a tensor that no noted call made. Returns its number, as `seen` has it.
+        """Describe a tensor that no noted call made. Returns its number, as `record_nr` has it.
 
         What was in one that has just been `written` to, nobody saw. Its name is looked for in the
         frame, if it is not given.
         """
         with self._lock:
-            if tensor.seen > self.base:  # another thread was faster
-                return int(tensor.seen)
+            if tensor.record_nr > self.base:  # another thread was faster
+                return int(tensor.record_nr)
             born = self._contexts.now()  # before others see that it has a number
-            number = tensor.seen = self.next_number()
+            number = tensor.record_nr = self.next_number()
             if name is None:
                 name = local_name(tensor, frame or sys._getframe(1))
             self._describe(tensor, number, self.base, born, name)
@@ -124,13 +124,13 @@ class Catalog(TaskRows):
         storage = tensor._storage
         if storage is None:
             return number
-        if storage.seen <= self.base:
+        if storage.record_nr <= self.base:
             with self._lock:
-                if storage.seen <= self.base:
+                if storage.record_nr <= self.base:
                     base = tensor._base
                     own = base is None or base is tensor
-                    storage.seen = number if own else self.number_of(base)
-        return int(storage.seen)
+                    storage.record_nr = number if own else self.number_of(base)
+        return int(storage.record_nr)
 
     def _own(self, tensor: Any) -> None:
         """Let the storage of a known tensor be the tensor's own, before others are seen on it."""
@@ -138,8 +138,8 @@ class Catalog(TaskRows):
             self.storage_of(tensor, self.number_of(tensor))
 
     def number_of(self, tensor: Any) -> int:
-        """A tensor's number, without what else `seen` says."""
-        seen = tensor.seen
+        """A tensor's number, without what else `record_nr` says."""
+        seen = tensor.record_nr
         if seen <= self.base:
             seen = self.tensor(tensor)
         return int(seen & ~1)
@@ -151,7 +151,7 @@ class Catalog(TaskRows):
     def number_of_node(self, node: Any) -> int:
         if node is None:
             return self.base
-        return node.seen if node.seen > self.base else self.node(node)
+        return node.record_nr if node.record_nr > self.base else self.node(node)
 
     def node(self, node: Node) -> int:
         """Describe a node that no noted call made, and all it leads to."""
@@ -159,21 +159,21 @@ class Catalog(TaskRows):
         with self._lock:
             while pending:
                 each = pending[-1]
-                if each.seen > self.base:
+                if each.record_nr > self.base:
                     pending.pop()
                     continue
                 edges = each.next_functions
-                unseen = [f for f, _ in edges if f is not None and f.seen <= self.base]
+                unseen = [f for f, _ in edges if f is not None and f.record_nr <= self.base]
                 if unseen:
                     pending.extend(unseen)
                     continue
                 pending.pop()
                 self._describe_node(each)
-        return node.seen
+        return node.record_nr
 
     def _describe_node(self, node: Node, site: int = NONE) -> None:
         now = self._contexts.now()  # before others see that it has a number
-        node.seen = number = self.next_number()
+        node.record_nr = number = self.next_number()
         variable = getattr(node, "variable", None)
         inputs = (self.number_of(variable),) if isinstance(variable, Tensor) else ()
         context = self._contexts.of(_state())
@@ -189,14 +189,14 @@ class Catalog(TaskRows):
     def accumulator(self, node: Any) -> None:
         """A leaf got the node that gathers its gradient; no other thread knows the node yet."""
         leaf = self.number_of(node.variable)
-        if node.seen <= self.base:  # the leaf was known, else it has told of the node
+        if node.record_nr <= self.base:  # the leaf was known, else it has told of the node
             state = _state()
-            node.seen = number = self.next_number()
+            node.record_nr = number = self.next_number()
             self.nodes.append((
                 number, self.texts[type(node).__name__], NONE, node.topological_nr, self.base,
                 (leaf,), state.context or self._contexts.of(state), NONE, self._contexts.now(),
             ))  # fmt: skip
-        self.origins.append((leaf, node.seen, node.seen, 0))
+        self.origins.append((leaf, node.record_nr, node.record_nr, 0))
 
     # -- calls that need more than a note ---------------------------------------------------------
 
@@ -209,7 +209,7 @@ class Catalog(TaskRows):
             for source in inputs:
                 self._own(source)
             self.views.append((number, self.storage_of(made, number)))
-            made.seen = number
+            made.record_nr = number
             if node is not None:
                 self.origins.append((number, number, number, 0))
         if node is None:
@@ -258,20 +258,20 @@ class Catalog(TaskRows):
         base, number = self.base, self.next_number()
         self.recent.full_call(number, Made(op.name, site, _state().grad_enabled))
         if node is not None:
-            node.seen = number
+            node.record_nr = number
         sources = [t for t in inputs if isinstance(t, Tensor)]
         taken = tuple([
-            (t.seen if t.seen > base else self.tensor(t, frame)) & ~1 for t in sources
+            (t.record_nr if t.record_nr > base else self.tensor(t, frame)) & ~1 for t in sources
         ])  # fmt: skip
         for source in sources:
             if source._storage is not None:
-                self.storage_of(source, source.seen & ~1)
+                self.storage_of(source, source.record_nr & ~1)
         made = []
         for nr, one in enumerate(t for t in outputs if t is not None):
-            known = one.seen > base
-            each = one.seen & ~1 if known else number if nr == 0 else self.next_number()
+            known = one.record_nr > base
+            each = one.record_nr & ~1 if known else number if nr == 0 else self.next_number()
             if node is not None or not known:  # else the call inside that made it made its node
-                one.seen = each
+                one.record_nr = each
             if not known:
                 self._describe(one, each, number, self._contexts.now())
             edge = one.gradient_edge() if node is not None else None if known else present_edge(one)
@@ -304,12 +304,12 @@ class Catalog(TaskRows):
 
         Where only the dims change, the call has been told with its node.
         """
-        told = node is not None and node.seen > self.base
-        number = node.seen & ~1 if told else self.next_number()
+        told = node is not None and node.record_nr > self.base
+        number = node.record_nr & ~1 if told else self.next_number()
         self.recent.full_call(number, Made(op.name, site, _state().grad_enabled))
         if node is not None and not told:
-            node.seen = number
-        if target.seen <= self.base:
+            node.record_nr = number
+        if target.record_nr <= self.base:
             self.tensor(target, frame, written=True)
         taken = tuple(self._input(t, frame) for t in inputs if isinstance(t, Tensor))
         written = self.number_of(target)
@@ -330,13 +330,13 @@ class Catalog(TaskRows):
             return number
         if not told:
             self._full_node(node, number, (written,), context, site, end)
-        target.seen = written
+        target.record_nr = written
         base = target._base
         above = None if base is None else base.gradient_edge()
         if above is not None:
             mark = self._number_of_made(above[0], site)
-            base.seen = self.number_of(base)
-            self.origins.append((base.seen, number, mark, above[1]))
+            base.record_nr = self.number_of(base)
+            self.origins.append((base.record_nr, number, mark, above[1]))
         edge = target.gradient_edge()
         if edge is not None:
             since = number + 2 if told else number  # its own edge goes to what made it before
@@ -345,16 +345,16 @@ class Catalog(TaskRows):
 
     def _number_of_made(self, node: Any, site: int) -> int:
         """The number of a node that a write has just made, as the new history of a tensor."""
-        if node.seen <= self.base:
+        if node.record_nr <= self.base:
             for following, _ in node.next_functions:
                 self.number_of_node(following)
             self._describe_node(node, site)
-        return int(node.seen)
+        return int(node.record_nr)
 
     def touched(self, tensor: Any) -> None:
         """The engine added to a `.grad`, or a program says it wrote; told if somebody saw it."""
         storage, version = tensor._storage, version_of(tensor)
-        if tensor.seen <= self.base and (storage is None or storage.seen <= self.base):
+        if tensor.record_nr <= self.base and (storage is None or storage.record_nr <= self.base):
             return
         if not version:
             return
@@ -367,7 +367,7 @@ class Catalog(TaskRows):
         remember_write(tensor._versions, self.base, Write(version, writer, site))
 
     def _input(self, tensor: Any, frame: FrameType) -> int:
-        seen = tensor.seen
+        seen = tensor.record_nr
         if seen <= self.base:
             seen = self.tensor(tensor, frame)
         return seen & ~1

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradscope.record.blame.recent import Made, Write, remember_write
 from gradscope.record.cold.history import version_of
 from gradscope.record.cold.local_names import names_in
 from gradscope.record.cold.operators import why
+from gradscope.record.error_lines.recent import Made, Write, remember_write
 from gradscope.record.hot.log import taken
 
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ class FusedWrites:
         times = Counter(map(id, written))
         targets = list({id(each): each for each in written}.values())
         self._describe((*targets, *inputs), len(targets), frame)
-        numbers = [target.seen & ~1 for target in targets]
+        numbers = [target.record_nr & ~1 for target in targets]
         catalog.ops.append((
-            number, catalog.texts[op.name], begin, end, tuple([t.seen & ~1 for t in inputs]),
+            number, catalog.texts[op.name], begin, end, tuple([t.record_nr & ~1 for t in inputs]),
             tuple(numbers), base, context, site, why(op, None),
         ))  # fmt: skip
         storages, last = [], []
@@ -58,7 +58,7 @@ class FusedWrites:
         """Those nobody has seen yet, mostly gradients; the first so many were written to."""
         base, names = self._catalog.base, None
         for place, tensor in enumerate(tensors):
-            if tensor.seen <= base:
+            if tensor.record_nr <= base:
                 names = names_in(frame) if names is None else names
                 name = names.get(id(tensor), "") if tensor.is_leaf else ""
                 self._catalog.tensor(tensor, name=name, written=place < written)

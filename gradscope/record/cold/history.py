@@ -14,7 +14,7 @@ def present_edge(tensor: Any) -> Any:
     """Where a tensor's gradient goes; a leaf that nobody has asked for it gets no node by this."""
     if not tensor.requires_grad or not tensor.is_leaf:
         edge = tensor.gradient_edge()
-        made = edge is not None and edge[0] is not None and edge[0].seen != BEING_MADE
+        made = edge is not None and edge[0] is not None and edge[0].record_nr != BEING_MADE
         return edge if made else None
     held = tensor._meta.accumulator
     node = held() if held is not None else None
@@ -32,7 +32,7 @@ def odd(tensor: Any) -> bool:
     versions = tensor._versions
     # One that was made by a node and has none now was detached in place.
     return versions is not None and bool(
-        versions.value or (tensor._edge is None and tensor.seen & 1)
+        versions.value or (tensor._edge is None and tensor.record_nr & 1)
     )
 
 

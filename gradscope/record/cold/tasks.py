@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from gradscope.record.cold.functions import name_of
+from gradscope.record.cold.user_functions import name_of
 from gradscope.record.script.tracebacks import described
 from gradscope.trace.schema import events
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gradscope.record.blame.recent import Recent
-    from gradscope.record.cold.kept_once import Texts
+    from gradscope.record.cold.interned import Texts
+    from gradscope.record.error_lines.recent import Recent
     from gradscope.record.hot.contexts import Contexts
     from gradscope.record.hot.log import Ints
     from gradscope.record.hot.sites import Sites
@@ -66,23 +66,23 @@ class TaskRows:
             "roots": roots, "inputs": inputs, "needed": needed, "captured": captured,
             "keep_graph": task.keep_graph, "create_graph": task.create_graph,
             "accumulate_grad": task.accumulate_grad, "depth": task.reentrant_depth,
-            "parent": self.base if parent is None else max(parent.seen, self.base),
+            "parent": self.base if parent is None else max(parent.record_nr, self.base),
             "thread": self._contexts.thread(), "stack": called,
             "step": self._contexts.step,
             "begin": now - self._contexts._start,
         })  # fmt: skip
-        task.seen = number
+        task.record_nr = number
         if parent is not None:
             depth, moved = task.reentrant_depth, int(pool)
             note(events.ReentrantEnter, task, task.parent_node, depth, moved, at=now)
         note(events.TaskBegin, task, None, at=now)
-        self.dependencies.append((now, task.seen, nodes, remaining))
+        self.dependencies.append((now, task.record_nr, nodes, remaining))
         if length >= 0:  # else the queue tells it
             queue = self._contexts.thread()
             note(events.Push, task, root, task.reentrant_depth, length, queue)
 
     def task_end(self, note: Note, task: Any) -> None:
-        if task.seen <= self.base:  # it began before the recording did
+        if task.record_nr <= self.base:  # it began before the recording did
             return
         error = task.error
         text = "" if error is None else described(error)
@@ -91,7 +91,7 @@ class TaskRows:
         if task.parent is not None:
             note(events.ReentrantLeave, task, None, task.reentrant_depth, at=now)
         shown = self.texts[text]
-        self.ended_tasks.append((task.seen, now - self._contexts._start, shown))
+        self.ended_tasks.append((task.record_nr, now - self._contexts._start, shown))
         if task.parent is None:
             self.on_task_end()
 

@@ -96,7 +96,9 @@ class Contexts:
         key = (
             place.id,
             place.modules[-1] if place.modules else NONE,
-            NONE if task is None or task.seen <= self._base else task.seen - self._base - 2 >> 1,
+            NONE
+            if task is None or task.record_nr <= self._base
+            else task.record_nr - self._base - 2 >> 1,
             self.step,
             int(phase),
         )

@@ -2,8 +2,8 @@
 
 # Note [Numbers]
 One counter numbers everything, in steps of two. A call with one result takes one number for the
-call, its node, its result and the result's storage. A tensor's `seen` is its number, plus one if
-its gradient goes to the node of that number: so that an input's number says where its gradient
+call, its node, its result and the result's storage. A tensor's `record_nr` is its number, plus one
+if its gradient goes to the node of that number: so that an input's number says where its gradient
 goes. Calls, which mostly have a node, are told the odd one of the two. Numbers start above those of
 earlier recordings (`base`), which is how a tensor last seen then is known to be new. In the trace
 they are halved and count from 0.

@@ -10,7 +10,7 @@ from threading import RLock
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
-from gradscope.record.cold.functions import written
+from gradscope.record.cold.user_functions import written
 from gradscope.record.hot.compiled import OURS
 from gradscope.record.hot.log import taken
 from gradscope.trace.schema import NONE, Frame, Stack
@@ -26,7 +26,7 @@ PACKAGE = f"{Path(__file__).absolute().parents[2]}{os.sep}"
 LONGEST, LONG_PATH = 80, 4096
 """How much of a line's text is quoted in an error, and of its path."""
 
-OUTSIDE = ("<road ", "<frozen runpy>", "<frozen importlib")
+OUTSIDE = ("<gradscope: ", "<frozen runpy>", "<frozen importlib")
 
 
 def is_ours(code: CodeType) -> bool:

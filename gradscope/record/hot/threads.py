@@ -54,7 +54,7 @@ class ThreadNotes:
             self.note(events.BufferAdded, task, following, nr, in_place, undefined)
 
     def placed(self, tensor: Any, device: Any) -> None:
-        if tensor.seen > self.base:
+        if tensor.record_nr > self.base:
             self.catalog.places.moved(tensor, self.catalog.number_of(tensor), device)
 
     def _number(self, queue: Any) -> int:
@@ -91,7 +91,7 @@ class Places:
 
     def moved(self, tensor: Any, number: int, device: Any) -> None:
         """A tensor that was described is on this device, and so is its fresh storage."""
-        tensor._storage.seen = number
+        tensor._storage.record_nr = number
         self._moved.append((number, number, self.of(device)))
 
     def take(self) -> list[tuple[int, int, int]]:

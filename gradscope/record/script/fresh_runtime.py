@@ -80,7 +80,7 @@ _REGISTRIES = {
 }
 """Functions by what they are for, the runtime's own among them."""
 
-_ROOMS = {"amp.autocast_mode": "amp.kept", "library": "core.dispatch.operators.registered"}
+_ROOMS = {"amp.autocast_mode": "amp.kept", "library": "core.dispatch.operators.snapshot"}
 """Modules with more to keep, and who does: `kept()` takes it, `put_back(None)` is as at first."""
 
 

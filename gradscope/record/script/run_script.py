@@ -22,12 +22,12 @@ from gradscope.record.hot.sites import working_directory
 from gradscope.record.recorder import Options, Recording
 from gradscope.record.script import tracebacks
 from gradscope.record.script.aliases import torch_is_gradscope
-from gradscope.record.script.as_before import as_before
 from gradscope.record.script.exits import Exits
 from gradscope.record.script.program import Program, from_module, from_script, stage
+from gradscope.record.script.restore_process import as_before
 from gradscope.record.script.signals import Signals, handled
-from gradscope.trace.codec import is_trace
-from gradscope.trace.notes import ran_elsewhere
+from gradscope.trace.load_save import is_trace
+from gradscope.trace.shortcomings import ran_elsewhere
 from gradscope.trace.text import quoted, quoted_path
 from gradscope.trace.writer import FileWriter
 

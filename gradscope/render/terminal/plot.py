@@ -8,8 +8,8 @@ from math import ceil
 from gradscope.render.terminal.cells import Charset
 from gradscope.render.terminal.styles import kind_style
 from gradscope.scene.kinds import Kind
+from gradscope.scene.readable import duration
 from gradscope.scene.timeline.timeline import Level, Span
-from gradscope.scene.words import duration
 
 Cells = list[tuple[str, Kind | None]]
 """A character for each column, and the kind that its colour tells."""

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from gradscope.analysis.report import inspect
 from gradscope.errors import UnreadableTraceError
-from gradscope.scene.words import byte_count, plural
-from gradscope.trace.codec import load
-from gradscope.trace.run import Trace
+from gradscope.scene.readable import byte_count, plural
+from gradscope.trace.load_save import load
 from gradscope.trace.schema import Node
+from gradscope.trace.trace import Trace
 
 LOOKED_THROUGH = 16 << 20
 """Larger traces are not looked through for this; `gradscope inspect` does."""

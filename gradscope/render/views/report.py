@@ -17,8 +17,8 @@ from gradscope.render.terminal.cells import Charset, line, wrapped
 from gradscope.render.terminal.styles import ACCENT, BOLD, GOOD, SEVERITY_STYLES, SOFT, WARN
 from gradscope.render.text import visible_json
 from gradscope.render.views.tables import table_lines
+from gradscope.scene.readable import count, plural
 from gradscope.scene.report import headline, report_tables
-from gradscope.scene.words import count, plural
 
 JSON_VERSION = 1
 INDENT = "    "

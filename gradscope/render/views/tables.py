@@ -10,8 +10,8 @@ from rich.text import Text
 
 from gradscope.render.terminal.cells import Charset, line, wrapped
 from gradscope.render.terminal.styles import ALARM, BOLD, GOOD, SOFT
+from gradscope.scene.readable import plural
 from gradscope.scene.tables import FactsScene, TableScene
-from gradscope.scene.words import plural
 from gradscope.trace.schema import NONE
 
 if TYPE_CHECKING:

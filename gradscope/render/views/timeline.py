@@ -20,9 +20,9 @@ from gradscope.render.terminal.plot import (
 )
 from gradscope.render.terminal.styles import ACCENT, ALARM, BOLD, SOFT
 from gradscope.render.views.program import program_lines
+from gradscope.scene.readable import duration
 from gradscope.scene.timeline.events import EventLine, EventList
 from gradscope.scene.timeline.timeline import Lane, LaneKind, Row, TaskTimeline, TimelineScene
-from gradscope.scene.words import duration
 from gradscope.trace.schema import NONE
 
 GAP = "  "

@@ -10,7 +10,7 @@ from gradscope.runtime._C._engine import _EngineBase as _ImperativeEngine
 from gradscope.runtime.autograd import forward_ad
 from gradscope.runtime.autograd.forward_ad import _is_fwd_grad_enabled
 from gradscope.runtime.autograd.graph import increment_version as _increment_version
-from gradscope.runtime.core.autograd.engine.under_way import (
+from gradscope.runtime.core.autograd.engine.current_task import (
     current_autograd_node as _current_autograd_node,
     current_graph_task_id as _current_graph_task_id,
     execution_order as _current_graph_task_execution_order,
@@ -102,7 +102,7 @@ def _dispatch_has_kernel_for_dispatch_key(name: str, key: Any) -> bool:
 def _operator(name: str) -> Operator:
     if name.startswith("aten::"):
         from gradscope.runtime.core.dispatch.modes.aten import aten
-        from gradscope.runtime.core.dispatch.operators.rows import operator_of
+        from gradscope.runtime.core.dispatch.operators.built_in import operator_of
 
         base, _, overload = name.removeprefix("aten::").partition(".")
         return operator_of(getattr(getattr(aten, base), overload or "default").rows[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gradscope.runtime.core.autograd.engine.under_way import (
+from gradscope.runtime.core.autograd.engine.current_task import (
     keeps_graph as _get_current_graph_task_keep_graph,
 )
 from gradscope.runtime.core.autograd.hooks.saving import disable, pop, push, top
@@ -13,7 +13,7 @@ from gradscope.runtime.core.errors import missing
 from gradscope.runtime.core.graph.node import InputMetadata as _InputMetadata
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors.memory.storage import VersionCounter
-from gradscope.runtime.core.tensors.saved.shown import SavedTensor
+from gradscope.runtime.core.tensors.saved.saved_attributes import SavedTensor
 from gradscope.runtime.core.tensors.tensor.autograd_meta import CreationMeta
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from gradscope.runtime.autograd.graph import GradientEdge
+from gradscope.runtime.core.autograd.engine.backward import run
 from gradscope.runtime.core.autograd.engine.engine import engine
-from gradscope.runtime.core.autograd.engine.roots import run
 from gradscope.runtime.core.errors.engine import starting as errors
 from gradscope.runtime.core.graph.node import Node
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor

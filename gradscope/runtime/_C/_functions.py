@@ -9,7 +9,7 @@ from gradscope.runtime.core.autograd.custom.once_differentiable import DelayedEr
 from gradscope.runtime.core.autograd.engine.accumulate_grad import AccumulateGrad
 from gradscope.runtime.core.autograd.engine.run_by_hand import check_arguments
 from gradscope.runtime.core.errors import missing
-from gradscope.runtime.core.graph.making import prepare
+from gradscope.runtime.core.graph.new_node import prepare
 from gradscope.runtime.core.graph.node import NOWHERE, Node, new
 from gradscope.runtime.core.graph.node_interface import Node as AnyNode
 from gradscope.runtime.core.rows.operation import REGISTRY

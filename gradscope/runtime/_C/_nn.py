@@ -6,7 +6,7 @@ from typing import Any
 
 from gradscope.runtime.core.errors import missing
 from gradscope.runtime.core.ops import NN_FUNCTIONS
-from gradscope.runtime.core.tensors.wanted import wanted_of
+from gradscope.runtime.core.tensors.to_arguments import wanted_of
 
 
 def _parse_to(*given: Any, **named: Any) -> tuple[Any, Any, bool, Any]:

@@ -21,6 +21,7 @@ from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.ops import FUNCTIONS, METHODS, NN_FUNCTIONS
 from gradscope.runtime.core.rows.operation import Operation
 from gradscope.runtime.core.state.forking import renewed
+from gradscope.runtime.core.state.frames import WRITTEN
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
@@ -180,5 +181,5 @@ def put_up() -> None:
                 plain = isinstance(function, FunctionType) and not hasattr(function, "op")
                 if plain and id(function) not in _put_up:
                     _put_up.add(id(function))
-                    file = f"<road of {name}, cast as a whole>"
+                    file = f"{WRITTEN}{name}, cast as a whole>"
                     put_before(behind(function), partial(_Whole, name), file)

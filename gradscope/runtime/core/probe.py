@@ -1,8 +1,8 @@
 """What the runtime tells a watcher. It tells, never asks; unwatched it costs an `is None` or two.
 
 `watch(watcher)` sets a watcher. From then on every call of an operation and every part of the
-engine tells `here` what it does. Tensors, nodes, storages and graph tasks carry a field `seen` (0
-at first) for the number a watcher gives them.
+engine tells `here`, the watcher, what it does. Tensors, nodes, storages and graph tasks carry a
+field `record_nr` (0 at first) for the number a watcher gives them.
 
 # Note [Telling in numbers]
 A small operation takes a microsecond, so what is told of each must not take another. A call with
@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Protocol
 
-from gradscope.runtime.core.kernels.running import telling
+from gradscope.runtime.core.kernels.compiling import compile_notices as telling
 
 
 class Look(Protocol):

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from gradscope.runtime.core.autograd.engine.roots import grad as gradients_of
+from gradscope.runtime.core.autograd.engine.backward import grad as gradients_of
 from gradscope.runtime.core.autograd.forward.forward_grad import (
     ForwardADLevel,
     fw_grad,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradscope.runtime.core.calls.offered.out import written
+from gradscope.runtime.core.calls.extra_arguments.out import written
 from gradscope.runtime.core.ops.pointwise.choice import maximum
 from gradscope.runtime.core.ops.shape.joining import cat
 from gradscope.runtime.core.tensors.making.factories import zeros_like

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any
 
 from gradscope.runtime.core import probe
-from gradscope.runtime.core.state.handles import RemovableHandle
+from gradscope.runtime.core.state.hook_handles import RemovableHandle
 
 _before_every: OrderedDict[int, Any] = OrderedDict()
 _after_every: OrderedDict[int, Any] = OrderedDict()

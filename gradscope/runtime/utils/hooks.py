@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from gradscope.runtime.core.state.handles import RemovableHandle
+from gradscope.runtime.core.state.hook_handles import RemovableHandle
 from gradscope.runtime.core.tensors.copying import warn_if_has_hooks
 from gradscope.runtime.nn.modules.module_parts.backward_hook import BackwardHook
 

@@ -9,7 +9,7 @@ from gradscope.analysis.graph.graph import GraphEdge, GraphNode
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.graph.picture import Arrow, Form
 from gradscope.scene.graph.placing import Placing
-from gradscope.scene.words import plural, shape
+from gradscope.scene.readable import plural, shape
 from gradscope.trace.schema import NONE
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from gradscope.analysis.identity.backwards import backward_numbered, backward_numbers
 from gradscope.analysis.identity.sites import site_of
 from gradscope.scene.graph.picture import BackwardEntry
-from gradscope.trace.run import Trace
 from gradscope.trace.schema import GraphTask
+from gradscope.trace.trace import Trace
 
 MOST_IN_LEGEND = 8
 

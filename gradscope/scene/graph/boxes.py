@@ -11,7 +11,7 @@ from gradscope.scene.graph.marks import Marks
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.graph.picture import Box, Form, Line, Mark, Tone
 from gradscope.scene.kinds import Kind, kind_of
-from gradscope.scene.words import byte_count, duration, ordinal, plural, shape, shorten
+from gradscope.scene.readable import byte_count, duration, ordinal, plural, shape, shorten
 from gradscope.trace.schema import NONE
 
 CODE_LENGTH = 44

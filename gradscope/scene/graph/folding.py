@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from gradscope.analysis.graph.graph import Graph, GraphNode
 from gradscope.scene.graph.grouping import Calls
 from gradscope.scene.graph.options import GraphOptions
-from gradscope.scene.words import count, plural
+from gradscope.scene.readable import count, plural
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ from gradscope.scene.graph.picture import Box, Form, GraphScene, Group, Line, Ma
 from gradscope.scene.graph.placing import Placing, Use, uses_of_leaves
 from gradscope.scene.graph.scope import scope_of
 from gradscope.scene.kinds import Kind
-from gradscope.trace.run import Trace
 from gradscope.trace.schema import Module, Node
+from gradscope.trace.trace import Trace
 
 
 def graph_scene(trace: Trace, options: GraphOptions | None = None) -> GraphScene:

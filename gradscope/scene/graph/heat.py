@@ -14,9 +14,9 @@ from gradscope.analysis.graph.graph import Graph
 from gradscope.errors import EmptyTraceError
 from gradscope.scene.choices import ColorBy
 from gradscope.scene.graph.picture import Scale
-from gradscope.scene.words import duration, number
-from gradscope.trace.run import Trace
+from gradscope.scene.readable import duration, number
 from gradscope.trace.schema import NONE, Place, Value
+from gradscope.trace.trace import Trace
 
 N = TypeVar("N", int, float)
 

@@ -11,8 +11,8 @@ import numpy as np
 from gradscope.analysis.nonfinite.births import Birth, births, nonfinite_nodes
 from gradscope.scene.graph.picture import Line, Mark, Tone
 from gradscope.trace.arrays import distinct
-from gradscope.trace.run import Trace
 from gradscope.trace.schema import NONE, HookBegin, NodeEnd, Op, Place
+from gradscope.trace.trace import Trace
 
 BORN = {"NaN": Mark.NAN_BORN, "Inf": Mark.INF_BORN}
 

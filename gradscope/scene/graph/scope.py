@@ -12,8 +12,8 @@ from gradscope.analysis.identity.sites import site_of
 from gradscope.analysis.identity.steps import steps
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.trace.arrays import distinct
-from gradscope.trace.run import Trace
 from gradscope.trace.schema import GraphTask, Node
+from gradscope.trace.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from gradscope.analysis.identity.backwards import backward_numbered, backward_nu
 from gradscope.analysis.identity.names import NodeNames, node_names
 from gradscope.analysis.identity.steps import step_ids
 from gradscope.errors import EmptyTraceError
+from gradscope.scene.readable import count
 from gradscope.scene.timeline.timeline import TimelineOptions
-from gradscope.scene.words import count
-from gradscope.trace.run import Trace
 from gradscope.trace.schema import NONE, Accumulation, Event, HookKind, Module
+from gradscope.trace.trace import Trace
 
 SHARED = {field.name for field in fields(Event)}
 NODES = ("node", "source")

@@ -11,9 +11,9 @@ from gradscope.analysis.identity.steps import step_ids
 from gradscope.analysis.timing.own_work import OwnTime
 from gradscope.analysis.timing.spans import marks, spans
 from gradscope.scene.graph.backwards import title_of
-from gradscope.scene.words import count, duration
-from gradscope.trace.run import Trace
+from gradscope.scene.readable import count, duration
 from gradscope.trace.schema import NONE, Phase, Step, Thread
+from gradscope.trace.trace import Trace
 
 LONG = 1_000_000
 """From so many ns on, gradscope's own work has a row."""

@@ -17,10 +17,10 @@ from gradscope.analysis.timing.schedule import Execution, HookCall, Schedule, sc
 from gradscope.errors import EmptyTraceError
 from gradscope.scene.graph.backwards import title_of
 from gradscope.scene.kinds import Kind, kind_of
+from gradscope.scene.readable import count, duration, plural
 from gradscope.scene.timeline.program import ProgramTimeline, program_timeline
-from gradscope.scene.words import count, duration, plural
-from gradscope.trace.run import Trace
 from gradscope.trace.schema import NONE, GraphTask, Node, NodeBegin, Thread
+from gradscope.trace.trace import Trace
 
 NO_ENGINE = "this trace holds no events of the engine; record it with --level engine"
 

@@ -10,7 +10,7 @@ from gradscope.trace.spec.facts import Facts
 from gradscope.trace.spec.rule import RULES, Violation
 
 if TYPE_CHECKING:
-    from gradscope.trace.run import Trace
+    from gradscope.trace.trace import Trace
 
 __all__ = ["RULES", "Violation", "check", "counts", "execution", "memory", "order", "queue"]
 __all__ += ["references"]

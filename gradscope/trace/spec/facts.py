@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from gradscope.trace.arrays import without
-from gradscope.trace.notes import has_holes, unfinished
 from gradscope.trace.ragged import Array, Integers, Ragged
 from gradscope.trace.schema.declare import NONE, Event
 from gradscope.trace.schema.events import TaskBegin, TaskEnd
 from gradscope.trace.schema.tables import GraphTask, Node
+from gradscope.trace.shortcomings import has_holes, unfinished
 from gradscope.trace.text import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from gradscope.trace.run import Trace
+    from gradscope.trace.trace import Trace
 
 T = TypeVar("T")
 

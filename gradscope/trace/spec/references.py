@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradscope.trace.notes import dropped_rows
 from gradscope.trace.ragged import Ragged
 from gradscope.trace.schema.declare import EVENTS, NONE, TABLES, columns
 from gradscope.trace.schema.tables import (
@@ -20,6 +19,7 @@ from gradscope.trace.schema.tables import (
     Step,
     Storage,
 )
+from gradscope.trace.shortcomings import dropped_rows
 from gradscope.trace.spec.facts import groups, lookup, running
 from gradscope.trace.spec.rule import Fault, rule
 

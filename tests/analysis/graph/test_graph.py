@@ -4,7 +4,7 @@ from gradscope.analysis.graph.graph import Graph, GraphEdge, GraphNode, Meta, Ru
 from gradscope.analysis.identity.leaves import Leaf
 from gradscope.analysis.identity.sites import Site
 from gradscope.trace.schema import NONE
-from tests.example_traces import mean_of_squares
+from tests.shared.example_traces import mean_of_squares
 
 SQUARE = Meta((2, 2), "float32")
 

@@ -4,9 +4,9 @@ import pytest
 
 from gradscope.analysis.graph.selection import Selected, Selection, select
 from gradscope.errors import UnknownNameError
-from gradscope.trace.build import trace_of
+from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import Edge, GraphTask, Node, Step
-from tests.example_traces import mean_of_squares, shared_weight, two_layers
+from tests.shared.example_traces import mean_of_squares, shared_weight, two_layers
 
 
 def test_everything_is_chosen_from_the_root_to_the_leaves() -> None:

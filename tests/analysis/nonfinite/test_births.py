@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import count
 
 from gradscope.analysis.nonfinite.births import Birth, Births, births, nonfinite_nodes
-from gradscope.trace.build import trace_of
-from gradscope.trace.run import Trace
+from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import (
     NONE,
     Accumulate,
@@ -30,7 +29,8 @@ from gradscope.trace.schema import (
     Value,
     Version,
 )
-from tests.example_traces import mean_of_squares, nan_in_backward
+from gradscope.trace.trace import Trace
+from tests.shared.example_traces import mean_of_squares, nan_in_backward
 
 FINITE, NAN, INF = (0, 0), (1, 0), (0, 1)
 

@@ -7,8 +7,7 @@ from gradscope.analysis.identity.sites import Site
 from gradscope.analysis.report import Unchecked, inspect
 from gradscope.analysis.rules import all_rules
 from gradscope.errors import UnknownNameError
-from gradscope.trace.build import trace_of
-from gradscope.trace.run import Trace
+from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import (
     Accumulate,
     Edge,
@@ -31,7 +30,8 @@ from gradscope.trace.schema import (
     Version,
 )
 from gradscope.trace.schema.declare import Row
-from tests.example_traces import mean_of_squares, nan_in_backward
+from gradscope.trace.trace import Trace
+from tests.shared.example_traces import mean_of_squares, nan_in_backward
 
 VALUES = {"level": "values"}
 

@@ -14,8 +14,8 @@ import gradscope.runtime as torch
 from gradscope.analysis.report import inspect
 from gradscope.analysis.rules import all_rules
 from gradscope.analysis.rules.registry import Rule
-from gradscope.trace.codec import load
-from gradscope.trace.run import Trace
+from gradscope.trace.load_save import load
+from gradscope.trace.trace import Trace
 
 EVERY_RULE = pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.slug)
 

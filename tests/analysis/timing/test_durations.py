@@ -9,7 +9,7 @@ from gradscope.analysis.timing.durations import (
     timing_by_op,
 )
 from gradscope.analysis.timing.phases import Part
-from gradscope.trace.build import trace_of
+from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import NONE, Module, Node, NodeBegin, NodeEnd, Op, Phase
 
 

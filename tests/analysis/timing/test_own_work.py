@@ -12,8 +12,7 @@ from gradscope.analysis.timing.durations import (
 from gradscope.analysis.timing.own_work import OwnWork, own_work
 from gradscope.analysis.timing.phases import Part
 from gradscope.analysis.timing.schedule import schedule
-from gradscope.trace.build import trace_of
-from gradscope.trace.run import Trace
+from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import (
     GraphTask,
     Module,
@@ -28,6 +27,7 @@ from gradscope.trace.schema import (
     Span,
     Thread,
 )
+from gradscope.trace.trace import Trace
 
 OWN = Phase.OWN_WORK
 

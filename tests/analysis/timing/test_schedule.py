@@ -13,8 +13,7 @@ from gradscope.analysis.timing.schedule import (
     schedule,
 )
 from gradscope.errors import UnknownNameError
-from gradscope.trace.build import trace_of
-from gradscope.trace.run import Trace
+from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import (
     NONE,
     Accumulate,
@@ -34,6 +33,7 @@ from gradscope.trace.schema import (
     Skipped,
     Stack,
 )
+from gradscope.trace.trace import Trace
 
 
 def schedule_of(trace: Trace, task: int) -> Schedule:

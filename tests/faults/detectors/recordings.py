@@ -8,8 +8,8 @@ from typing import Any
 import gradscope.runtime as torch
 from gradscope.record.recorder import record
 from gradscope.trace import schema
-from gradscope.trace.run import Trace
 from gradscope.trace.spec import check
+from gradscope.trace.trace import Trace
 from tests.faults.detectors.common import leaf
 
 

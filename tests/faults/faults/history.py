@@ -16,7 +16,7 @@ DERIVATIVES: dict[str, Plant] = {
 
 NODES: dict[str, Plant] = {
     "numbers of nodes that do not rise": line(
-        "core.graph.making.prepare", "next(state.sequence)", "len(edges)"
+        "core.graph.new_node.prepare", "next(state.sequence)", "len(edges)"
     ),
     "a node that takes the number of the one before": in_roads(
         "node.sequence_nr = next(state.sequence)",
@@ -24,7 +24,7 @@ NODES: dict[str, Plant] = {
         *("mul", "add", "exp"),
     ),
     "a topological number that is one too low": line(
-        "core.graph.making.above", "return 1 + max(", "return max("
+        "core.graph.new_node.above", "return 1 + max(", "return max("
     ),
     "a topological number of the first input only": in_roads(
         "node.topological_nr = top + 1",
@@ -98,7 +98,7 @@ SAVED: dict[str, Plant] = {
         "core.tensors.saved.saved_variable.pack", "if version_of(tensor) != before:", "if False:"
     ),
     "hooks in the place of other hooks": line(
-        "core.tensors.saved.shown.SavedTensor.register_hooks",
+        "core.tensors.saved.saved_attributes.SavedTensor.register_hooks",
         "if value.hooks is not None:",
         "if False:",
     ),

@@ -8,14 +8,14 @@ import pytest
 
 from gradscope.record import session
 from gradscope.record.cold import catalog
-from gradscope.record.hot import native
+from gradscope.record.hot import runtime_probe as native
 from gradscope.trace.shorthand import runs
 from tests.faults.planting import Plant
 
 
 def telling_of_gradients(monkeypatch: pytest.MonkeyPatch, wrong: Any) -> None:
     """What is told of a gradient that was handed on goes through `wrong`."""
-    right = native.NativeProbe.__init__
+    right = native.RuntimeProbe.__init__
 
     def init(self: Any, *what: Any) -> None:
         right(self, *what)
@@ -27,7 +27,7 @@ def telling_of_gradients(monkeypatch: pytest.MonkeyPatch, wrong: Any) -> None:
 
         self.sent = sent
 
-    monkeypatch.setattr(native.NativeProbe, "__init__", init)
+    monkeypatch.setattr(native.RuntimeProbe, "__init__", init)
 
 
 def dropping(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +55,7 @@ def mixing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def not_ending(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native.NativeProbe, "task_end", lambda self, task: None)
+    monkeypatch.setattr(native.RuntimeProbe, "task_end", lambda self, task: None)
 
 
 def losing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,7 +77,9 @@ ORDER: dict[str, Plant] = {
         "root.outputs = tuple(grads)[::-1]",
     ),
     "a seed that is two": line(
-        "core.autograd.engine.roots._implicit", "np.ones(shape, dtype)", "np.ones(shape, dtype) * 2"
+        "core.autograd.engine.backward._implicit",
+        "np.ones(shape, dtype)",
+        "np.ones(shape, dtype) * 2",
     ),
 }
 
@@ -111,18 +113,18 @@ ASKED: dict[str, Plant] = {
         "None",
     ),
     "an unused input that nobody mentions": line(
-        "core.autograd.engine.roots._refuse_unused", "if gradient is None:", "if False:"
+        "core.autograd.engine.backward._refuse_unused", "if gradient is None:", "if False:"
     ),
     "no place for an input that was never reached": line(
-        "core.autograd.engine.roots._wanted_edge",
+        "core.autograd.engine.backward._wanted_edge",
         "made = Identity()",
         "raise RuntimeError('not have been used')",
     ),
     "inputs of `backward` that get no gradient": line(
-        "core.autograd.engine.roots.run", "tensor.retain_grad()", "pass"
+        "core.autograd.engine.backward.run", "tensor.retain_grad()", "pass"
     ),
     "nothing asked for, which is taken for everything": line(
-        "core.autograd.engine.roots._inputs", "if not wanted:", "if False:"
+        "core.autograd.engine.backward._inputs", "if not wanted:", "if False:"
     ),
 }
 
@@ -130,12 +132,12 @@ KEPT: dict[str, Plant] = {
     "nothing is released": keeps(True),
     "everything is released at once": keeps(False),
     "a graph that is kept unless it is wanted": line(
-        "core.autograd.engine.roots.run_backward",
+        "core.autograd.engine.backward.run_backward",
         "create_graph if retain_graph is None else retain_graph",
         "create_graph if retain_graph is None else not retain_graph",
     ),
     "a gradient's graph that is not kept": line(
-        "core.autograd.engine.roots.grad",
+        "core.autograd.engine.backward.grad",
         "create_graph if retain_graph is None",
         "False if retain_graph is None",
     ),
@@ -159,12 +161,12 @@ SUMS: dict[str, Plant] = {
         "if grad is None:\n        buffer[nr] = None\n",
     ),
     "a sum over the wrong dims": line(
-        "core.graph.validate.sum_to_shape",
+        "core.graph.run_node.sum_to_shape",
         "tuple(range(lead))",
         "tuple(range(array.ndim - lead, array.ndim))",
     ),
     "a mean over the dims": line(
-        "core.graph.validate.sum_to_shape",
+        "core.graph.run_node.sum_to_shape",
         "array.sum(axis=axes, keepdims=True)",
         "array.mean(axis=axes, keepdims=True)",
     ),
@@ -172,13 +174,13 @@ SUMS: dict[str, Plant] = {
         "core.autograd.engine.evaluate.wide_buffer", "buffer[nr] = grad", "buffer[0] = grad"
     ),
     "a dtype that is not cast": line(
-        "core.graph.validate.fitted", "if kind != dtype:", "if False:"
+        "core.graph.run_node.fitted", "if kind != dtype:", "if False:"
     ),
     "any shape will do": line(
-        "core.graph.validate.fitted", "if not expandable(shape, found):", "if False:"
+        "core.graph.run_node.fitted", "if not expandable(shape, found):", "if False:"
     ),
     "a conjugate that is forgotten": line(
-        "core.graph.validate.apply",
+        "core.graph.run_node.apply",
         "[_conj(g) for g in run(node, [_conj(g) for g in grads], raw=raw)]",
         "run(node, grads, raw=raw)",
     ),

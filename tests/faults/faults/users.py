@@ -29,7 +29,7 @@ HOOKS: dict[str, Plant] = {
         "core.autograd.hooks.hooks.run_tensor_hooks", "list(hooks.values())", "hooks.values()"
     ),
     "a hook that cannot be removed": line(
-        "core.state.handles.RemovableHandle.remove", "found.pop(self.id, None)", "pass"
+        "core.state.hook_handles.RemovableHandle.remove", "found.pop(self.id, None)", "pass"
     ),
     "a pre-hook that sees what the one before it saw": line(
         "core.autograd.hooks.hooks.run_pre_hooks",
@@ -208,7 +208,7 @@ MODES: dict[str, Plant] = {
         "and np.isinf(array).any()",
     ),
     "a node that forgets whose backward made it": line(
-        "core.graph.making.remember", "metadata[PARENT] = state.node", "pass"
+        "core.graph.new_node.remember", "metadata[PARENT] = state.node", "pass"
     ),
     "a chain of parents that ends at once": line(
         "core.autograd.modes.anomaly_mode.tell", "while parent is not None:", "while False:"

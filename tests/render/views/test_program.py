@@ -8,7 +8,7 @@ from gradscope.render.views.program import program_lines
 from gradscope.render.views.timeline import timeline_lines
 from gradscope.scene.timeline.program import ProgramRow, ProgramTimeline, Said
 from gradscope.scene.timeline.timeline import timeline_scene
-from gradscope.trace.build import trace_of
+from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import GraphTask, Mark, Span
 from tests.render.hostile import NAMES
 

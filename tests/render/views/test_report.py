@@ -12,11 +12,11 @@ from gradscope.render.terminal.cells import UNICODE
 from gradscope.render.views.report import report_json, report_lines, rule_lines
 from gradscope.render.views.tables import facts_lines, table_lines
 from gradscope.scene.tables import info_facts, info_tables
-from gradscope.trace.build import trace_of
+from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import Node, Push
-from tests.example_traces import mean_of_squares, nan_in_backward, two_layers
 from tests.render.hostile import named, names
 from tests.render.views.test_timeline import text_of
+from tests.shared.example_traces import mean_of_squares, nan_in_backward, two_layers
 
 
 def test_the_report_is_as_it_was_reviewed(golden: Callable[[str, str], None]) -> None:

@@ -23,12 +23,12 @@ from gradscope.scene.kinds import Kind
 from gradscope.scene.tables import info_facts, info_tables
 from gradscope.scene.timeline.events import event_list
 from gradscope.scene.timeline.timeline import Level, Span, TimelineOptions, timeline_scene
-from gradscope.trace.build import trace_of
-from gradscope.trace.run import Trace
+from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import Error, Frame, GraphTask, Node, NodeBegin, NodeEnd, Stack
 from gradscope.trace.spec import Violation
-from tests.example_traces import mean_of_squares, nan_in_backward, shared_weight, two_layers
+from gradscope.trace.trace import Trace
 from tests.render.hostile import named, names
+from tests.shared.example_traces import mean_of_squares, nan_in_backward, shared_weight, two_layers
 
 EVERY_CHARSET = pytest.mark.parametrize("charset", [UNICODE, PLAIN], ids=["unicode", "plain"])
 ALL = TimelineOptions(rows=0, tasks=0)

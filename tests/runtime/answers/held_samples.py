@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.runtime.ops.written import written
+from tests.runtime.core.ops.written import written
 from tests.runtime.oracle import Fixed, Input, Real, Sample
 
 LINES = Path(__file__).with_suffix(".txt")

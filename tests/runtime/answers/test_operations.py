@@ -13,9 +13,9 @@ from gradscope.runtime.core.rows.traits import INTERNAL
 from tests.runtime import oracle
 from tests.runtime.answers import held_samples
 from tests.runtime.answers.kept import as_pytorch_answered
-from tests.runtime.ops import database
-from tests.runtime.ops.families import CALLS, REFUSED, operation_of, reals
-from tests.runtime.ops.seconds import second
+from tests.runtime.core.ops.op_db import database
+from tests.runtime.core.ops.op_db.families import CALLS, REFUSED, operation_of, reals
+from tests.runtime.core.ops.seconds import second
 from tests.runtime.oracle import Engine, Real, Sample, Wrong
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # PyTorch's own deprecations

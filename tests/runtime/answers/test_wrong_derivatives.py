@@ -13,7 +13,7 @@ from tests.runtime import oracle
 from tests.runtime.answers import held_samples
 from tests.runtime.answers.kept import differing
 from tests.runtime.answers.test_operations import by_family, done
-from tests.runtime.ops.families import DIFFERENTIABLE
+from tests.runtime.core.ops.op_db.families import DIFFERENTIABLE
 from tests.runtime.oracle import Sample
 
 pytestmark = pytest.mark.filterwarnings("ignore")

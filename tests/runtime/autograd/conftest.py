@@ -1,19 +1,7 @@
-"""Every test here runs on gradscope's engine and on PyTorch's: what it expects holds for both."""
+"""Tests that ask for `torch` run on gradscope's engine and on PyTorch's."""
 
 from __future__ import annotations
 
-from typing import Any
+from tests.runtime.core.autograd.conftest import torch
 
-import pytest
-
-from tests.runtime.autograd.both import runtime
-
-
-@pytest.fixture(params=["gradscope", pytest.param("torch", marks=pytest.mark.torch)])
-def torch(request: pytest.FixtureRequest) -> Any:
-    """The module a program would have imported as `torch`."""
-    if request.param == "gradscope":
-        return runtime()
-    import torch as real
-
-    return real
+__all__ = ["torch"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.runtime.autograd.both import function, leaf, raises
+from tests.runtime.both import function, leaf, raises
 
 FAST = pytest.mark.parametrize("fast_mode", [False, True])
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.runtime.autograd.both import function, leaf, raises, runtime
+from tests.runtime.both import function, leaf, raises, runtime
 
 
 def test_nodes_are_instances_of_node(torch: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.runtime.autograd.both import runtime
+from tests.runtime.both import runtime
 
 SETUP = """
 x = torch.tensor([0.5, -1.0, 2.0])

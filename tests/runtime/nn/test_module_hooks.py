@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from gradscope.trace import schema
-from gradscope.trace.run import Trace
 from gradscope.trace.schema.events import HookKind
+from gradscope.trace.trace import Trace
 from tests.runtime.rules.conftest import Seen
 
 MIXED = "Cannot use both regular backward hooks and full backward hooks on a single Module"

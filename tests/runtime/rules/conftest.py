@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from gradscope.record.recorder import Recording, record
-from gradscope.trace.run import Trace
 from gradscope.trace.spec import check
-from tests.runtime.autograd.both import runtime
+from gradscope.trace.trace import Trace
+from tests.runtime.both import runtime
 
 Seen = Callable[[Callable[[Trace], bool]], None]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from gradscope.trace import schema
-from gradscope.trace.run import Trace
 from gradscope.trace.schema.events import Accumulation, HookKind
+from gradscope.trace.trace import Trace
 
 
 def names_in(trace: Trace) -> dict[int, str]:

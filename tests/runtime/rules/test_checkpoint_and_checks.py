@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from gradscope.trace import schema
-from gradscope.trace.run import Trace
-from tests.runtime.autograd.both import function, leaf, raises
+from gradscope.trace.trace import Trace
+from tests.runtime.both import function, leaf, raises
 from tests.runtime.rules.conftest import Seen
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from gradscope.trace import schema
-from gradscope.trace.run import Trace
-from tests.runtime.autograd.both import function, leaf, names, raises
+from gradscope.trace.trace import Trace
+from tests.runtime.both import function, leaf, names, raises
 from tests.runtime.rules.conftest import Seen
 from tests.runtime.rules.looks import edges, errors, hooked, node_of, ran, tasks
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from gradscope.trace import schema
-from gradscope.trace.run import Trace
-from tests.runtime.autograd.both import raises
+from gradscope.trace.trace import Trace
+from tests.runtime.both import raises
 from tests.runtime.rules.conftest import Seen
 
 # PyTorch compiles some jvps when the first dual tensor is made.

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from gradscope.trace import schema
-from gradscope.trace.run import Trace
 from gradscope.trace.schema.events import Accumulation
-from tests.runtime.autograd.both import function, leaf, names, raises
+from gradscope.trace.trace import Trace
+from tests.runtime.both import function, leaf, names, raises
 from tests.runtime.rules.conftest import Seen
 from tests.runtime.rules.looks import arrivals, edges, hooked, names_in, node_of, ran, tasks
 

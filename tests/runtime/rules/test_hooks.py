@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from gradscope.trace import schema
-from gradscope.trace.run import Trace
 from gradscope.trace.schema.events import HookKind
-from tests.runtime.autograd.both import function, leaf, raises
+from gradscope.trace.trace import Trace
+from tests.runtime.both import function, leaf, raises
 from tests.runtime.rules.conftest import Seen
 from tests.runtime.rules.looks import errors, hooked, names_in, ran
 

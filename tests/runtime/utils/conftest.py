@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.runtime.autograd.conftest import torch
+from tests.runtime.core.autograd.conftest import torch
 
 __all__ = ["torch"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.runtime.autograd.both import function, leaf, raises
+from tests.runtime.both import function, leaf, raises
 
 BOTH = pytest.mark.parametrize("use_reentrant", [False, True])
 

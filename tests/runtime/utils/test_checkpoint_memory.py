@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.runtime.autograd.both import leaf, runtime
+from tests.runtime.both import leaf, runtime
 from tests.runtime.utils.test_checkpoint import BOTH, parts
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.runtime.autograd.both import leaf, raises
+from tests.runtime.both import leaf, raises
 from tests.runtime.utils.test_checkpoint import parts
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from tests.runtime.autograd.both import raises, runtime
+from tests.runtime.both import raises, runtime
 
 
 class Pair(NamedTuple):

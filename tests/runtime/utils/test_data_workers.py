@@ -12,7 +12,7 @@ import pytest
 
 from gradscope.trace.schema import GraphTask
 from tests.record.running import House
-from tests.runtime.autograd.both import raises, runtime
+from tests.runtime.both import raises, runtime
 from tests.runtime.utils.test_data import data, rows
 
 pytestmark = [

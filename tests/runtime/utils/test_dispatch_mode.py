@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gradscope.trace import schema
-from gradscope.trace.run import Trace
+from gradscope.trace.trace import Trace
 from tests.runtime.rules.conftest import Seen, engine, recording, seen, torch
 
 __all__ = ["engine", "recording", "seen", "torch"]

@@ -3,10 +3,10 @@ from __future__ import annotations
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.graph.picture import Form
-from gradscope.trace.build import trace_of
-from gradscope.trace.run import Trace
+from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import Edge, GraphTask, Module, Node
-from tests.example_traces import shared_weight, two_layers
+from gradscope.trace.trace import Trace
+from tests.shared.example_traces import shared_weight, two_layers
 
 
 def not_shown(trace: Trace, options: GraphOptions) -> dict[str, str]:

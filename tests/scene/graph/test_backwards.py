@@ -5,8 +5,7 @@ from __future__ import annotations
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.graph.picture import Arrow, BackwardEntry, Form, Line, Mark
-from gradscope.trace.build import trace_of
-from gradscope.trace.run import Trace
+from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import (
     NONE,
     Capture,
@@ -19,7 +18,8 @@ from gradscope.trace.schema import (
     Row,
     Stack,
 )
-from tests.example_traces import mean_of_squares, two_layers
+from gradscope.trace.trace import Trace
+from tests.shared.example_traces import mean_of_squares, two_layers
 
 
 def ran(task: int, *nodes: int) -> list[Row]:

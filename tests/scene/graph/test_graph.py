@@ -21,8 +21,7 @@ from gradscope.scene.graph.picture import (
     Tone,
 )
 from gradscope.scene.kinds import Kind
-from gradscope.trace.build import trace_of
-from gradscope.trace.run import Trace
+from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import (
     Edge,
     GraphTask,
@@ -36,7 +35,8 @@ from gradscope.trace.schema import (
     Tensor,
     Value,
 )
-from tests.example_traces import mean_of_squares, nan_in_backward, shared_weight, two_layers
+from gradscope.trace.trace import Trace
+from tests.shared.example_traces import mean_of_squares, nan_in_backward, shared_weight, two_layers
 
 EVERYTHING = GraphOptions(everything=True)
 

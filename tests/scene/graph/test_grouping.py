@@ -3,7 +3,7 @@ from __future__ import annotations
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.graph.picture import Group
-from gradscope.trace.build import trace_of
+from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import Edge, Module, Node
 
 

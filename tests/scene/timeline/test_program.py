@@ -7,8 +7,7 @@ import pytest
 from gradscope.errors import EmptyTraceError
 from gradscope.scene.timeline.program import ProgramRow, Said, program_timeline
 from gradscope.scene.timeline.timeline import TimelineOptions, timeline_scene
-from gradscope.trace.build import trace_of
-from gradscope.trace.run import Trace
+from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import (
     NONE,
     GraphTask,
@@ -20,6 +19,7 @@ from gradscope.trace.schema import (
     Step,
     Thread,
 )
+from gradscope.trace.trace import Trace
 
 
 def two_steps(*more: Row) -> Trace:

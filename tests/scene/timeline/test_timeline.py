@@ -17,8 +17,7 @@ from gradscope.scene.timeline.timeline import (
     TimelineScene,
     timeline_scene,
 )
-from gradscope.trace.build import trace_of
-from gradscope.trace.run import Trace
+from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import (
     NONE,
     Accumulate,
@@ -39,7 +38,8 @@ from gradscope.trace.schema import (
     Tensor,
     Thread,
 )
-from tests.example_traces import mean_of_squares, two_layers
+from gradscope.trace.trace import Trace
+from tests.shared.example_traces import mean_of_squares, two_layers
 
 
 def two_nodes() -> Trace:

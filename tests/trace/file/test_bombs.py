@@ -14,9 +14,9 @@ import pytest
 import zstandard
 
 from gradscope.trace.assemble import Block
-from gradscope.trace.codec import decode
 from gradscope.trace.file.compression import FREE, RATIO
 from gradscope.trace.file.lines import MEMORY, SHORT_MEMORY, block_line, header, seal
+from gradscope.trace.load_save import decode
 from tests.trace.file.test_hostile_files import trace_text
 
 SIZE = 1 << 20
@@ -88,8 +88,8 @@ MEASURED = """
 import re, sys
 from pathlib import Path
 from gradscope.errors import UnreadableTraceError
-from gradscope.trace.codec import decode, encode, load
-from gradscope.trace.build import trace_of
+from gradscope.trace.load_save import decode, encode, load
+from gradscope.trace.by_hand import trace_of
 
 def peak():
     return int(re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())[1]) * 1024

@@ -16,10 +16,9 @@ import pytest
 import zstandard
 
 from gradscope.errors import FutureTraceError, UnreadableTraceError
-from gradscope.trace.build import trace_of
-from gradscope.trace.codec import decode, encode, load
+from gradscope.trace.by_hand import trace_of
 from gradscope.trace.file.lines import header, seal, window_line
-from gradscope.trace.run import Trace
+from gradscope.trace.load_save import decode, encode, load
 from gradscope.trace.schema import (
     MINOR,
     TABLES,
@@ -33,6 +32,7 @@ from gradscope.trace.schema import (
     Value,
 )
 from gradscope.trace.spec import check
+from gradscope.trace.trace import Trace
 
 
 def small() -> Trace:

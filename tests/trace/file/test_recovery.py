@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 from gradscope.errors import UnreadableTraceError
-from gradscope.trace.codec import decode, encode, load
 from gradscope.trace.file.lines import header
-from gradscope.trace.run import Trace
+from gradscope.trace.load_save import decode, encode, load
 from gradscope.trace.schema import TABLES, Node, Push, Saved
 from gradscope.trace.spec import check
+from gradscope.trace.trace import Trace
 from gradscope.trace.writer import FileWriter
-from tests.example_traces import two_layers
+from tests.shared.example_traces import two_layers
 from tests.trace.file.test_hostile_files import small
 
 AFTER = (

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from gradscope.trace.build import trace_of
-from gradscope.trace.codec import decode, encode, load, save
+from gradscope.trace.by_hand import trace_of
+from gradscope.trace.load_save import decode, encode, load, save
 from gradscope.trace.ragged import Ragged
-from gradscope.trace.run import Trace
 from gradscope.trace.schema import (
     MINOR,
     VERSION,
@@ -30,10 +29,11 @@ from gradscope.trace.schema import (
     Value,
     columns,
 )
+from gradscope.trace.trace import Trace
 from gradscope.trace.writer import FileWriter, MemoryWriter, Writer
-from tests.example_traces import mean_of_squares, two_layers
-from tests.searching import searching
-from tests.strategies import KINDS, cells, traces
+from tests.shared.example_traces import mean_of_squares, two_layers
+from tests.shared.searching import searching
+from tests.shared.strategies import KINDS, cells, traces
 
 NOW = (VERSION, MINOR)
 ENDINGS = ["trace.json", "trace.json.gz", "trace.json.zst"]

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 from gradscope.errors import MissingProgramError, RecordingError
-from gradscope.trace.codec import load
-from gradscope.trace.file import writer as file_writer
+from gradscope.trace.file import file_writer
 from gradscope.trace.file.lines import header
+from gradscope.trace.load_save import load
 from gradscope.trace.schema import Frame, Push, String
 from gradscope.trace.writer import FileWriter
-from tests.trace.file.test_writer import push_window
+from tests.trace.file.test_file_writer import push_window
 
 
 def no_space(descriptor: int, data: bytes, at: int) -> int:

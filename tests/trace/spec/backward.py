@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from gradscope.trace.build import trace_of
-from gradscope.trace.run import Trace
+from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import (
     NONE,
     Accumulate,
@@ -46,6 +45,7 @@ from gradscope.trace.schema import (
     Wake,
 )
 from gradscope.trace.spec import check
+from gradscope.trace.trace import Trace
 
 LEAF, MUL, SUM = range(3)
 

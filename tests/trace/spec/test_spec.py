@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gradscope.trace.build import trace_of
-from gradscope.trace.run import Trace
+from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import (
     Accumulate,
     Accumulation,
@@ -43,7 +42,8 @@ from gradscope.trace.schema import (
     Wake,
 )
 from gradscope.trace.spec import RULES, check
-from tests import example_traces
+from gradscope.trace.trace import Trace
+from tests.shared import example_traces
 from tests.trace.spec.backward import (
     EVENTS,
     LEAF,

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from gradscope.trace.build import trace_of
-from gradscope.trace.codec import decode, encode
-from gradscope.trace.run import Trace
+from gradscope.trace.by_hand import trace_of
+from gradscope.trace.load_save import decode, encode
 from gradscope.trace.schema import (
     NONE,
     Accumulate,
@@ -33,6 +32,7 @@ from gradscope.trace.schema import (
     Version,
 )
 from gradscope.trace.spec import check
+from gradscope.trace.trace import Trace
 from tests.trace.spec.backward import EVENTS, LEAF, MUL, ROWS, SUM, broken, run
 
 TASKS: list[Row] = [GraphTask(id) for id in (1, 2)]

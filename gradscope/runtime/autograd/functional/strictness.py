@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gradscope.runtime.core.autograd.engine.roots import grad
+from gradscope.runtime.core.autograd.engine.backward import grad
 from gradscope.runtime.core.errors.engine import functional as errors
 from gradscope.runtime.core.tensors.making.factories import zeros_like
 

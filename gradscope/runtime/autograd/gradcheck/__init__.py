@@ -20,7 +20,7 @@ from gradscope.runtime.autograd.gradcheck.numerical import (
     jacobian_of_one as get_numerical_jacobian_wrt_specific_input,
 )
 from gradscope.runtime.autograd.gradcheck.words import NOTHING_TO_CHECK, not_double, overlapping
-from gradscope.runtime.core.autograd.engine.roots import grad
+from gradscope.runtime.core.autograd.engine.backward import grad
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.testing._creation import make_tensor
 

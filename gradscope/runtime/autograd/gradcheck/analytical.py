@@ -16,7 +16,7 @@ from gradscope.runtime.autograd.gradcheck.case import (
     wants_grad,
 )
 from gradscope.runtime.autograd.gradcheck.words import NOT_REENTRANT
-from gradscope.runtime.core.autograd.engine.roots import grad
+from gradscope.runtime.core.autograd.engine.backward import grad
 
 Gradients = list[list[Any]]
 """Gradients (or None), a list for each input."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradscope.runtime.core.autograd.engine.roots import run_backward
+from gradscope.runtime.core.autograd.engine.backward import run_backward
 from gradscope.runtime.core.autograd.forward.forward_grad import fw_grad
 from gradscope.runtime.core.autograd.hooks import hooks
 from gradscope.runtime.core.tensors import printing

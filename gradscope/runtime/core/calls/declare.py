@@ -25,9 +25,11 @@ import numpy as np
 
 from gradscope.runtime.core.calls.long_way import scope_of
 from gradscope.runtime.core.calls.road import backward as road_back, forward as road
-from gradscope.runtime.core.calls.road.words import w
+from gradscope.runtime.core.calls.road.kernel_or_function import w
+from gradscope.runtime.core.generated.first_call import LazyFunction, road_of
+from gradscope.runtime.core.generated.texts import build
 from gradscope.runtime.core.graph.node import OpNode
-from gradscope.runtime.core.kernels.running.telling import own_work
+from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
 from gradscope.runtime.core.rows.description import description
 from gradscope.runtime.core.rows.operation import REGISTRY, Formula, Operation
 from gradscope.runtime.core.rows.parameters import BY_NAME, REQUIRED, parameters
@@ -75,8 +77,6 @@ from gradscope.runtime.core.rows.traits import (
     shows,
     tensors,
 )
-from gradscope.runtime.core.written.first_call import Unbuilt, road_of
-from gradscope.runtime.core.written.texts import build
 
 __all__ = [
     "BY_HAND",
@@ -316,7 +316,7 @@ def like(row: Any, name: str = "", **names: Any) -> Any:
     scope = {**row.__globals__, **names}
     if "call" in names and "unbuilt_number" in scope and "by_number" not in names:
         scope["by_number"] = scope["unbuilt_number"].function({**scope})
-    unbuilt: Unbuilt = scope["unbuilt_fast"]
+    unbuilt: LazyFunction = scope["unbuilt_fast"]
     made = unbuilt.function(scope)
     made.__name__ = made.__qualname__ = name or row.__name__
     made.__module__, made.__doc__ = row.__module__, row.__doc__

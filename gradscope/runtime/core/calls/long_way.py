@@ -17,10 +17,10 @@ import numpy as np
 from gradscope.runtime.core import probe
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.dtypes.names import scalar_name
-from gradscope.runtime.core.errors.arguments.blame import blame_the_call
+from gradscope.runtime.core.errors.anomaly_lines import remember_writer
+from gradscope.runtime.core.errors.arguments.raise_wrong_call import blame_the_call
 from gradscope.runtime.core.errors.numpy import invalid_combination, refused
-from gradscope.runtime.core.errors.places import remember_writer
-from gradscope.runtime.core.graph.making import above, finish
+from gradscope.runtime.core.graph.new_node import above, finish
 from gradscope.runtime.core.graph.node import NOWHERE, Node, device_of, new
 from gradscope.runtime.core.rows.operation import Operation
 from gradscope.runtime.core.rows.traits import FLOATS, Refused, rule_of

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from gradscope.runtime.core.devices import streams
-from gradscope.runtime.core.errors.arguments.blame import blame_the_call
+from gradscope.runtime.core.errors.arguments.raise_wrong_call import blame_the_call
 
 HERE = ("cpu", "sim", "meta")
 """The device types this runtime has."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, ParamSpec
 
 from gradscope.runtime.core import probe
-from gradscope.runtime.core.errors.places import lines_from_anomaly_mode
+from gradscope.runtime.core.errors.anomaly_lines import lines_from_anomaly_mode
 from gradscope.runtime.core.state.warned import Always, warn
 
 P = ParamSpec("P")

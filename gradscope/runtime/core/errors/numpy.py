@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime.core.dtypes.names import scalar_name, tp_name
-from gradscope.runtime.core.errors.arguments.blame import blame_the_call
+from gradscope.runtime.core.errors.arguments.raise_wrong_call import blame_the_call
 from gradscope.runtime.core.errors.dtypes import unknown_dtype
 from gradscope.runtime.core.errors.engine.in_place import write_wrong_shape
 from gradscope.runtime.core.rows.operation import Operation

@@ -12,7 +12,7 @@ from gradscope.runtime.core.devices.devices import CPU, device
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.errors.engine.leaves import copy_of_node
 from gradscope.runtime.core.state import upward
-from gradscope.runtime.core.state.handles import RemovableHandle
+from gradscope.runtime.core.state.hook_handles import RemovableHandle
 
 if TYPE_CHECKING:
     from gradscope.runtime.core.rows.operation import Operation
@@ -29,7 +29,7 @@ NOWHERE: tuple[None, int] = (None, 0)
 """The edge of an input whose gradient nobody wants."""
 
 BEING_MADE = -1
-"""What `seen` says of a node whose call is still under way."""
+"""What `record_nr` says of a node whose call is still under way."""
 
 LAST = 2**64 - 1
 """AccumulateGrad's sequence number: above all others, so that it runs as soon as it is ready."""
@@ -105,7 +105,7 @@ class Node:
         "_saved",
         "input_metadata",
         "next_functions",
-        "seen",
+        "record_nr",
         "sequence_nr",
         "topological_nr",
     )
@@ -119,7 +119,7 @@ class Node:
     input_metadata: tuple[tuple[Any, Any], ...]
     sequence_nr: int
     topological_nr: int
-    seen: int
+    record_nr: int
     _saved: tuple[Any, ...] | None
     _extra: Extra | None
 

@@ -14,6 +14,7 @@ from typing import Any
 from gradscope.runtime.core.errors.missing import make_read_only, say_why_absent
 from gradscope.runtime.core.rows.operation import REGISTRY
 from gradscope.runtime.core.rows.traits import F_ONLY, FUNCTION_ONLY, INTERNAL, METHOD_ONLY
+from gradscope.runtime.core.state.frames import WRITTEN
 
 FUNCTIONS: dict[str, Any] = {}
 """What the runtime's top module offers by name."""
@@ -92,8 +93,12 @@ def load() -> None:
 
 def _offer_variants() -> None:
     """Functions that write over their tensor, and `out=` for those that have it in PyTorch."""
-    from gradscope.runtime.core.calls.offered.lists import IN_PLACE, NN_WITH_OUT, WITH_OUT
-    from gradscope.runtime.core.calls.offered.out_functions import taking_out
+    from gradscope.runtime.core.calls.extra_arguments.out_functions import taking_out
+    from gradscope.runtime.core.calls.extra_arguments.which_functions import (
+        IN_PLACE,
+        NN_WITH_OUT,
+        WITH_OUT,
+    )
 
     for name in sorted(IN_PLACE & METHODS.keys()):
         FUNCTIONS.setdefault(name, METHODS[name])
@@ -111,8 +116,8 @@ def _offer_variants() -> None:
 
 def _offer_axis() -> None:
     """The names NumPy has for `dim` and `keepdim`, where programs use them."""
-    from gradscope.runtime.core.calls.offered.axis_names import taking_axis
-    from gradscope.runtime.core.calls.offered.lists import WITH_AXIS
+    from gradscope.runtime.core.calls.extra_arguments.axis_names import taking_axis
+    from gradscope.runtime.core.calls.extra_arguments.which_functions import WITH_AXIS
 
     for table in (METHODS, FUNCTIONS):
         for name in WITH_AXIS & table.keys():
@@ -121,7 +126,7 @@ def _offer_axis() -> None:
 
 def _offer_judged() -> None:
     """What is written out, and takes more than tensors, says what is wrong with its arguments."""
-    from gradscope.runtime.core.errors.arguments.judged import judged
+    from gradscope.runtime.core.errors.arguments.check_when_failing import judged
 
     around: dict[int, Any] = {}
     for table in (METHODS, FUNCTIONS, NN_FUNCTIONS):
@@ -140,7 +145,7 @@ _OPERANDS = frozenset({"self", "input", "other", "exponent", "alpha", "rounding_
 def _is_judged(name: str, made: FunctionType) -> bool:
     """Whether a function is written out and takes more than operands, or sizes one by one."""
     code = made.__code__
-    if code.co_filename.startswith("<road") or code.co_flags & CO_VARARGS or name[0] == "_":
+    if code.co_filename.startswith(WRITTEN) or code.co_flags & CO_VARARGS or name[0] == "_":
         return False
     taken = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     return len(taken) > 1 and not _OPERANDS.issuperset(taken)

@@ -9,7 +9,7 @@ from importlib import import_module
 from pkgutil import walk_packages
 from typing import Any, TypeVar
 
-from gradscope.runtime.core.state.alive import Alive
+from gradscope.runtime.core.state.weak_sets import Alive
 
 L = TypeVar("L")
 

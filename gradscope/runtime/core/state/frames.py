@@ -9,6 +9,9 @@ from types import FrameType
 TRACEBACK, PARENT = "traceback_", "parent_"
 """Where anomaly mode writes into a node's metadata, under PyTorch's names."""
 
+WRITTEN = "<gradscope: "
+"""How the names of files begin that show functions written as text: `<gradscope: torch.mul>`."""
+
 RUNS_SCRIPTS = "gradscope.record.script.run_script"
 """The module below which no frame is the script's."""
 
@@ -32,7 +35,7 @@ def outside(frame: FrameType | None) -> FrameType | None:
 
 def is_ours(frame: FrameType) -> bool:
     module = frame.f_globals.get("__name__", "")
-    road = frame.f_code.co_filename.startswith("<road ")
+    road = frame.f_code.co_filename.startswith(WRITTEN)
     return road or str(module).startswith(("gradscope.runtime", "gradscope.standins"))
 
 
@@ -58,7 +61,7 @@ def is_inside(frame: FrameType) -> bool:
     """Whether a frame is one of the runtime's own parts, or of a watcher of ours."""
     name = frame.f_globals.get("__name__")
     if name is None:
-        return frame.f_code.co_filename.startswith("<road of")
+        return frame.f_code.co_filename.startswith(WRITTEN)
     return name.startswith("gradscope.") and not name.startswith(OUTSIDE)
 
 
@@ -66,8 +69,8 @@ GATES = "gradscope.runtime.core.dispatch.overrides.gates"
 
 
 def file_name(label: str) -> str:
-    """What the code before a public function is said to be from; it counts among the roads."""
-    return f"<road of {label}, through its gate>"
+    """What the code before a public function is said to be from; it counts as ours."""
+    return f"{WRITTEN}{label}, asking who overrides it>"
 
 
 def is_gate(frame: FrameType) -> bool:

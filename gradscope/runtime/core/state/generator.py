@@ -14,9 +14,9 @@ import numpy as np
 from gradscope.runtime.core.dtypes.dtypes import from_numpy
 from gradscope.runtime.core.dtypes.limits import finfo
 from gradscope.runtime.core.dtypes.names import c_name, scalar_name
+from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
+from gradscope.runtime.core.kernels.compiling.support import HALVES, LARGE, Array
 from gradscope.runtime.core.kernels.random import random, samplers
-from gradscope.runtime.core.kernels.running.support import HALVES, LARGE, Array
-from gradscope.runtime.core.kernels.running.telling import own_work
 from gradscope.runtime.core.state import generator_bytes as generator_state
 from gradscope.runtime.core.state.forking import waited_for
 

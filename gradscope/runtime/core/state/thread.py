@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gradscope.runtime.core.state.alive import Alive
+from gradscope.runtime.core.state.weak_sets import Alive
 
 
 class ThreadState:
@@ -23,7 +23,9 @@ class ThreadState:
     """Whether anomaly mode is on and looks for NaN: for all threads, those to come too."""
     devices: ClassVar[bool] = False  # whether there are tensors elsewhere than on the CPU
     with_tangents: ClassVar[Any] = None  # who runs calls while a dual level is open, on any thread
-    routes: ClassVar[Any] = None  # who looks at every call's keys, see dispatch/operators/rows.py
+    routes: ClassVar[Any] = (
+        None  # who looks at every call's keys, see dispatch/operators/built_in.py
+    )
     all: ClassVar[Alive[ThreadState]] = Alive()
 
     __slots__ = (

@@ -30,16 +30,16 @@ put_up_gates: Callable[[], None]
 """From then on calls are offered to overriding classes (dispatch/overrides/public.py)."""
 
 raw_saved_value: Callable[[Any, int], Any]
-"""What a node keeps in a slot, not unpacked (tensors/saved/shown.py)."""
+"""What a node keeps in a slot, not unpacked (tensors/saved/saved_attributes.py)."""
 
 saved_value: Callable[[Any, int], Any]
-"""What a node keeps in a slot, as users see it (tensors/saved/shown.py)."""
+"""What a node keeps in a slot, as users see it (tensors/saved/saved_attributes.py)."""
 
 view_as: Callable[[Any], Any]
 """A view made by a class that handles functions (dispatch/overrides/public.py)."""
 
 written: Callable[..., Any]
-"""A result put into what `out=` names (calls/offered/out.py)."""
+"""A result put into what `out=` names (calls/extra_arguments/out.py)."""
 
 wrong_call: Callable[[], TypeError | None]
-"""What is wrong with the call that led here (errors/arguments/asked.py)."""
+"""What is wrong with the call that led here (errors/arguments/called_function.py)."""

@@ -56,7 +56,7 @@ def _on(storage: Storage, array: Any, cls: type) -> Any:
     made._array = array
     made._edge = made._meta = made._versions = None
     made._storage = storage
-    made.seen = 0
+    made.record_nr = 0
     if local.state.inference:
         mark(made)
     return made

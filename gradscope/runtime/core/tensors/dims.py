@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from operator import index as whole
 from typing import Any
 
-from gradscope.runtime.core.errors.arguments.blame import blame_the_call
+from gradscope.runtime.core.errors.arguments.raise_wrong_call import blame_the_call
 
 
 def wrapped(dim: Any, ndim: int) -> int:

@@ -23,7 +23,7 @@ def wrap(array: Any) -> Any:
     made._meta = None
     made._versions = None
     made._storage = None
-    made.seen = 0
+    made.record_nr = 0
     return made
 
 

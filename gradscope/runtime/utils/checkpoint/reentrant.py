@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from gradscope.runtime.core.autograd.custom.function import Function
+from gradscope.runtime.core.autograd.engine.backward import backward
 from gradscope.runtime.core.autograd.engine.engine import engine
-from gradscope.runtime.core.autograd.engine.roots import backward
 from gradscope.runtime.core.autograd.modes.grad_mode import enable_grad, no_grad
 from gradscope.runtime.core.errors.engine.checkpoints import partial, without_gradient
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor

@@ -15,8 +15,8 @@ from gradscope.runtime.core.errors.engine import custom_functions, returned as e
 from gradscope.runtime.core.graph.node import Node, device_of
 from gradscope.runtime.core.state.thread import ThreadState
 from gradscope.runtime.core.tensors.placement import wrapped_on
+from gradscope.runtime.core.tensors.saved.saved_attributes import raw_saved_value
 from gradscope.runtime.core.tensors.saved.saved_variable import freed, tell_reading, unpack_tensor
-from gradscope.runtime.core.tensors.saved.shown import raw_saved_value
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 

@@ -17,7 +17,7 @@ from gradscope.runtime.core.autograd.custom.returned import record_history
 from gradscope.runtime.core.autograd.modes.grad_mode import is_grad_enabled, no_grad
 from gradscope.runtime.core.errors.engine import custom_functions as errors, returned as wrong
 from gradscope.runtime.core.errors.engine.jvps import no_jvp
-from gradscope.runtime.core.graph.making import prepare
+from gradscope.runtime.core.graph.new_node import prepare
 from gradscope.runtime.core.graph.node import NOWHERE, new
 from gradscope.runtime.core.state.thread import ThreadState, local
 from gradscope.runtime.core.tensors.saved.saved_variable import save_input, save_output

@@ -9,7 +9,7 @@ from typing import Any
 from gradscope.runtime.core.autograd.custom.returned import NO_GRADIENT
 from gradscope.runtime.core.autograd.modes.grad_mode import no_grad
 from gradscope.runtime.core.errors.engine import returned as errors
-from gradscope.runtime.core.graph.making import prepare
+from gradscope.runtime.core.graph.new_node import prepare
 from gradscope.runtime.core.graph.node import NOWHERE, Node, new
 from gradscope.runtime.core.state.thread import ThreadState, local
 from gradscope.runtime.core.tensors.placement import wrapped_on

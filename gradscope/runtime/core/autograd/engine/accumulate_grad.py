@@ -16,7 +16,7 @@ from gradscope.runtime.core.errors.engine import hooks as errors
 from gradscope.runtime.core.errors.engine.leaves import grad_does_not_fit, leaf_with_history
 from gradscope.runtime.core.errors.numpy import mismatch
 from gradscope.runtime.core.graph.input_buffer import ALONE
-from gradscope.runtime.core.graph.making import remember
+from gradscope.runtime.core.graph.new_node import remember
 from gradscope.runtime.core.graph.node import LAST, Extra, Node, device_of
 from gradscope.runtime.core.state import upward
 from gradscope.runtime.core.state.thread import local
@@ -51,7 +51,7 @@ class AccumulateGrad(Node):
         self.topological_nr = 0
         self._saved = ()
         self._extra = Extra()
-        self.seen = 0
+        self.record_nr = 0
         self.input_metadata = ((variable._array.shape, variable._array.dtype),)
         mark(self, variable)
         if local.state.anomaly:

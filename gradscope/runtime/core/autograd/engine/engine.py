@@ -15,7 +15,7 @@ from gradscope.runtime.core.autograd.engine.graph_task import Capture, ExecInfo,
 from gradscope.runtime.core.autograd.engine.ready_queue import ReadyQueue
 from gradscope.runtime.core.autograd.modes.anomaly_mode import tell
 from gradscope.runtime.core.errors.engine import starting as errors
-from gradscope.runtime.core.graph.making import prepare
+from gradscope.runtime.core.graph.new_node import prepare
 from gradscope.runtime.core.graph.node import Node, device_of
 from gradscope.runtime.core.state.thread import ThreadState, local
 

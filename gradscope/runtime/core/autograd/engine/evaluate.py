@@ -21,7 +21,7 @@ from gradscope.runtime.core.autograd.hooks.hooks import (
 from gradscope.runtime.core.autograd.modes.anomaly_mode import check_outputs
 from gradscope.runtime.core.graph.input_buffer import MADE, UNDEFINED, add
 from gradscope.runtime.core.graph.node import Node, device_of
-from gradscope.runtime.core.graph.validate import (
+from gradscope.runtime.core.graph.run_node import (
     apply,
     fitted,
     run,

@@ -17,7 +17,7 @@ from gradscope.runtime.core.autograd.engine.workers import queue_for
 from gradscope.runtime.core.devices.devices import stream_of
 from gradscope.runtime.core.graph.input_buffer import MADE, UNDEFINED, add
 from gradscope.runtime.core.graph.node import Node, device_of
-from gradscope.runtime.core.graph.validate import validate_outputs
+from gradscope.runtime.core.graph.run_node import validate_outputs
 from gradscope.runtime.core.tensors.placement import place
 
 TOLD_ALREADY = -1

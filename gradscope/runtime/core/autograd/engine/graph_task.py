@@ -81,9 +81,9 @@ class GraphTask:
         "parent",
         "parent_node",
         "raw",
+        "record_nr",
         "reentrant_depth",
         "released",
-        "seen",
         "state",
         "taken",
         "told",
@@ -122,7 +122,7 @@ class GraphTask:
         self.parent: GraphTask | None = None
         self.parent_node: Node | None = None
         self.lock = threading.RLock()
-        self.seen = 0
+        self.record_nr = 0
         self.taken: Any = (0, 0, None)  # likewise: when, how long the queue was, and which node
         self.told = 0  # for a watcher: what it has seen the last node as whose run it was told
         self.state: Any = None

@@ -7,7 +7,7 @@ from typing import Any
 
 from gradscope.runtime.core.autograd.hooks.hooks import run_post_hooks, run_pre_hooks
 from gradscope.runtime.core.graph.node import Node
-from gradscope.runtime.core.graph.validate import apply
+from gradscope.runtime.core.graph.run_node import apply
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 

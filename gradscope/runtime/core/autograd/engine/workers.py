@@ -22,8 +22,8 @@ from gradscope.runtime.core.autograd.engine import accumulate_grad
 from gradscope.runtime.core.autograd.engine.ready_queue import ReadyQueue
 from gradscope.runtime.core.devices import streams
 from gradscope.runtime.core.graph.node import device_of
-from gradscope.runtime.core.state.alive import Alive
 from gradscope.runtime.core.state.thread import ThreadState, local
+from gradscope.runtime.core.state.weak_sets import Alive
 from gradscope.runtime.core.tensors.views import views
 
 if TYPE_CHECKING:

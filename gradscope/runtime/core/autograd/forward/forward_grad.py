@@ -16,8 +16,8 @@ import numpy as np
 from gradscope.runtime.core.errors.engine import dual_tensors as errors
 from gradscope.runtime.core.rows.operation import REGISTRY
 from gradscope.runtime.core.state import upward
-from gradscope.runtime.core.state.alive import Alive
 from gradscope.runtime.core.state.thread import ThreadState, local
+from gradscope.runtime.core.state.weak_sets import Alive
 from gradscope.runtime.core.tensors.memory.storage import Storage, strided
 from gradscope.runtime.core.tensors.tensor.autograd_meta import AutogradMeta, DualMeta, ViewMeta
 from gradscope.runtime.core.tensors.views.windows import replay_tensors

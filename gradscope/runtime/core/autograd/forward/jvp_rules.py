@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.runtime.core.autograd.engine.roots import grad as gradients
+from gradscope.runtime.core.autograd.engine.backward import grad as gradients
 from gradscope.runtime.core.autograd.forward.forward_grad import fw_primal
 from gradscope.runtime.core.autograd.modes.grad_mode import enable_grad
 from gradscope.runtime.core.errors.engine import dual_tensors as errors

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gradscope.runtime.core import probe
 from gradscope.runtime.core.errors.engine import hooks as errors
 from gradscope.runtime.core.graph.node import device_of
-from gradscope.runtime.core.state.handles import RemovableHandle
+from gradscope.runtime.core.state.hook_handles import RemovableHandle
 from gradscope.runtime.core.tensors import wrapping
 from gradscope.runtime.core.tensors.placement import wrapped_on
 

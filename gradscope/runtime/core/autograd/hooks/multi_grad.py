@@ -11,7 +11,7 @@ from weakref import WeakSet
 from gradscope.runtime.core.errors.engine.hooks import multi_hook_leaf, multi_hook_mode
 from gradscope.runtime.core.graph.node import Node
 from gradscope.runtime.core.state.forking import renewed
-from gradscope.runtime.core.state.handles import RemovableHandle
+from gradscope.runtime.core.state.hook_handles import RemovableHandle
 from gradscope.runtime.core.state.thread import local
 
 

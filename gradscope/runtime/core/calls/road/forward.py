@@ -206,7 +206,7 @@ def _wrapping(plan: Plan) -> list[str]:
         "    made._array = result",
         "    made._edge = None",
         "    made._meta = None",
-        "    made.seen = 0",
+        "    made.record_nr = 0",
         "    node = None",
     ]
     if plan.kind != "view":
@@ -288,7 +288,7 @@ def _inplace_node(plan: Plan, saving: str) -> list[str]:
         *topological(plan, many),
         f"node._saved = ({''.join(f'{k}, ' for k in kept)})",
         "node._extra = None",
-        "node.seen = 0",
+        "node.record_nr = 0",
         "node.input_metadata = ((target._array.shape, target._array.dtype),)",
         "finish(node, state)",
     ]

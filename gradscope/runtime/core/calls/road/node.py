@@ -43,7 +43,7 @@ def node_lines(plan: Plan, saving: str) -> list[str]:
         *topological(plan, many),
         f"node._saved = {saved_tuple(plan, saving)}",
         "node._extra = None",
-        "node.seen = 0",
+        "node.record_nr = 0",
     ]
     if plan.outputs == 1:
         lines += [

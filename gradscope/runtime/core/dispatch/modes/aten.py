@@ -107,8 +107,8 @@ class OpOverload:
 
     def redispatch(self, keys: Any, *args: Any, **kwargs: Any) -> Any:
         """Go on with these keys."""
+        from gradscope.runtime.core.dispatch.operators.built_in import operator_of
         from gradscope.runtime.core.dispatch.operators.calls import run as run_keys
-        from gradscope.runtime.core.dispatch.operators.rows import operator_of
 
         op, _ = self._bound(args, kwargs)
         return run_keys(operator_of(op), keys, args, kwargs)

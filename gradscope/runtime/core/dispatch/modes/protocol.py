@@ -59,7 +59,7 @@ def _asked_or_run(op: Operation, values: Sequence[Any], state: ThreadState) -> A
     """What the innermost mode, or else the kernel that a user has registered, makes of it."""
     if state.dispatch_modes:
         return ask(op, values, state)
-    from gradscope.runtime.core.dispatch.operators.rows import run_lowered
+    from gradscope.runtime.core.dispatch.operators.built_in import run_lowered
 
     return run_lowered(op, values, state)
 
@@ -114,7 +114,7 @@ def run(op: Operation, values: list[Any]) -> Any:
     if state.dispatch_modes:
         return ask(op, values, state)
     if ThreadState.routes is not None:
-        from gradscope.runtime.core.dispatch.operators.rows import is_lowered, run_lowered
+        from gradscope.runtime.core.dispatch.operators.built_in import is_lowered, run_lowered
 
         if is_lowered(op, values, state):
             return run_lowered(op, values, state)

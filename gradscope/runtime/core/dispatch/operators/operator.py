@@ -97,7 +97,7 @@ class Operator:
         if backend:
             return None
         if autograd:
-            from gradscope.runtime.core.dispatch.operators.unregistered import BELOW_AUTOGRAD
+            from gradscope.runtime.core.dispatch.operators.autograd_fallback import BELOW_AUTOGRAD
 
             return BELOW_AUTOGRAD
         return FALLTHROUGH

@@ -23,7 +23,7 @@ from threading import RLock
 from types import CodeType, FunctionType
 from typing import Any
 
-from gradscope.runtime.core.dispatch.modes.outlying import outlying
+from gradscope.runtime.core.dispatch.modes.factories_for_modes import outlying
 from gradscope.runtime.core.state.forking import renewed
 from gradscope.runtime.core.state.frames import file_name, is_inside
 from gradscope.runtime.core.state.thread import local

@@ -7,7 +7,7 @@ from importlib import import_module
 from types import FunctionType
 from typing import Any
 
-from gradscope.runtime.core.dispatch.modes import outlying as dispatch_outlying
+from gradscope.runtime.core.dispatch.modes import factories_for_modes as dispatch_outlying
 from gradscope.runtime.core.dispatch.overrides import gates
 from gradscope.runtime.core.dispatch.overrides.gates import Public
 from gradscope.runtime.core.ops import FUNCTIONS, ONE_OBJECT
@@ -55,8 +55,8 @@ INITIALISERS = ("constant_", "kaiming_uniform_", "normal_", "uniform_")
 
 AUTOGRAD = {
     "_set_grad_enabled": "modes.grad_mode",
-    "backward": "engine.roots",
-    "grad": "engine.roots",
+    "backward": "engine.backward",
+    "grad": "engine.backward",
 }
 
 HIDDEN_METHODS = frozenset({
@@ -241,7 +241,7 @@ def _others() -> Iterator[Public]:
         yield Public(function, full, full, function, python=True)
     for name, home in AUTOGRAD.items():
         function = getattr(import_module(f"{RUNTIME}.core.autograd.{home}"), name)
-        python = home == "engine.roots"
+        python = home == "engine.backward"
         yield Public(function, "", f"torch.autograd.{name}", function, python=python)
 
 

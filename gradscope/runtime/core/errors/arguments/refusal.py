@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gradscope.runtime.core.errors.arguments.kinds import fits, type_name, wrong_place
-from gradscope.runtime.core.errors.arguments.ways import Parameter, Way
+from gradscope.runtime.core.errors.arguments.signatures import Parameter, Way
 
 
 def refusal(

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime.core.kernels.arrays.fast_math import HALF, ONE, erf, exp, f32, tanh
-from gradscope.runtime.core.kernels.running.compiled import compiled
-from gradscope.runtime.core.kernels.running.spread import spread
-from gradscope.runtime.core.kernels.running.support import Array
+from gradscope.runtime.core.kernels.compiling.compiled import compiled
+from gradscope.runtime.core.kernels.compiling.spread import spread
+from gradscope.runtime.core.kernels.compiling.support import Array
 
 SQRT_HALF = f32(math.sqrt(0.5))
 DENSITY = f32(1.0 / math.sqrt(2.0 * math.pi))  # of the normal distribution at zero

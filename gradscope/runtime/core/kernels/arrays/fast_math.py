@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from gradscope.runtime.core.kernels.compiling.compiled import inner
 from gradscope.runtime.core.kernels.random.fast_normal import float_of, fma
-from gradscope.runtime.core.kernels.running.compiled import inner
 from gradscope.runtime.core.kernels.special.special import ERF_DENOMINATOR, ERF_NUMERATOR
 
 f32, i32 = np.float32, np.int32

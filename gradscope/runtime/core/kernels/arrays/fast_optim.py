@@ -16,9 +16,9 @@ import numpy as np
 from numba import carray, types
 from numba.extending import intrinsic
 
-from gradscope.runtime.core.kernels.running.compiled import compiled, inner
-from gradscope.runtime.core.kernels.running.spread import spread
-from gradscope.runtime.core.kernels.running.support import LARGE, Array
+from gradscope.runtime.core.kernels.compiling.compiled import compiled, inner
+from gradscope.runtime.core.kernels.compiling.spread import spread
+from gradscope.runtime.core.kernels.compiling.support import LARGE, Array
 
 COST = 1.0
 """Nanoseconds for one element."""

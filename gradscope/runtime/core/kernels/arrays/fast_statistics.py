@@ -1,6 +1,6 @@
 """Numba kernels that measure an array: counts, extremes, mean and size, and the first bad elements.
 
-Their plain twin is record/seen_values/statistics.py, whose columns a row of `cells` has: those of
+Their plain twin is record/values/statistics.py, whose columns a row of `cells` has: those of
 `Statistics` up to the norm, then where the first elements are that are not finite.
 """
 
@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.running.compiled import compiled, inner
-from gradscope.runtime.core.kernels.running.support import Array
+from gradscope.runtime.core.kernels.compiling.compiled import compiled, inner
+from gradscope.runtime.core.kernels.compiling.support import Array
 
 BLOCK = 2048
 """Elements that are looked at together, as bits and then as numbers: they stay in the cache."""

@@ -16,8 +16,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.running.support import LARGE, Array
-from gradscope.runtime.core.kernels.running.telling import own_work
+from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
+from gradscope.runtime.core.kernels.compiling.support import LARGE, Array
 
 PIECE: Final = 1 << 14
 """Elements stepped at a time."""

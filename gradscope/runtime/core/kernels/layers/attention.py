@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from gradscope.runtime.core.kernels.compiling.spread import spread
+from gradscope.runtime.core.kernels.compiling.support import Array, quiet
 from gradscope.runtime.core.kernels.layers.rows import COST, FAST
-from gradscope.runtime.core.kernels.running.spread import spread
-from gradscope.runtime.core.kernels.running.support import Array, quiet
 
 BLOCK: Final = 1 << 19
 """No block of weights has many more elements than this: it should stay in the cache."""

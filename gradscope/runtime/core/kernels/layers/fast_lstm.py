@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.running.compiled import compiled, inner
-from gradscope.runtime.core.kernels.running.support import Array
+from gradscope.runtime.core.kernels.compiling.compiled import compiled, inner
+from gradscope.runtime.core.kernels.compiling.support import Array
 
 EDGE = np.float32(8.8)  # beyond it tanh is 1 to the last digit but one
 HALF, ONE = np.float32(0.5), np.float32(1.0)

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.running.compiled import compiled, inner
-from gradscope.runtime.core.kernels.running.support import Array
+from gradscope.runtime.core.kernels.compiling.compiled import compiled, inner
+from gradscope.runtime.core.kernels.compiling.support import Array
 
 ANY_ORDER = {"reassoc", "contract", "nsz"}
 BLOCK = 1024

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime.core.kernels.arrays.fast_math import ONE, ZERO, exp, f32
-from gradscope.runtime.core.kernels.running.compiled import compiled, inner
-from gradscope.runtime.core.kernels.running.support import Array
+from gradscope.runtime.core.kernels.compiling.compiled import compiled, inner
+from gradscope.runtime.core.kernels.compiling.support import Array
 
 ANY_ORDER = {"reassoc", "contract", "nsz"}
 """A sum may be added up in any order, several elements at once."""

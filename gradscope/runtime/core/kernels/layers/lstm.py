@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.running.support import HALVES, LARGE, Array, quiet
-from gradscope.runtime.core.kernels.running.telling import own_work
+from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
+from gradscope.runtime.core.kernels.compiling.support import HALVES, LARGE, Array, quiet
 
 Cell = Callable[..., None]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.running.compiled import compiled, inner
-from gradscope.runtime.core.kernels.running.support import Array
+from gradscope.runtime.core.kernels.compiling.compiled import compiled, inner
+from gradscope.runtime.core.kernels.compiling.support import Array
 
 
 @inner

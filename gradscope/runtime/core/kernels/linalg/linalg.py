@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.running.support import LARGE, Array, quiet
-from gradscope.runtime.core.kernels.running.telling import own_work
+from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
+from gradscope.runtime.core.kernels.compiling.support import LARGE, Array, quiet
 
 NARROW = 32
 """LU takes so many columns one by one; wider matrices are split."""

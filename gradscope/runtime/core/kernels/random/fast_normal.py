@@ -9,6 +9,9 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
+from gradscope.runtime.core.kernels.compiling.compiled import compiled, inner
+from gradscope.runtime.core.kernels.compiling.spread import spread
+from gradscope.runtime.core.kernels.compiling.support import Array
 from gradscope.runtime.core.kernels.random.random import (
     BLOCK,
     COS_COEFFICIENTS,
@@ -18,9 +21,6 @@ from gradscope.runtime.core.kernels.random.random import (
     QUARTER_PI,
     SIN_COEFFICIENTS,
 )
-from gradscope.runtime.core.kernels.running.compiled import compiled, inner
-from gradscope.runtime.core.kernels.running.spread import spread
-from gradscope.runtime.core.kernels.running.support import Array
 
 f32 = np.float32
 i32 = np.int32

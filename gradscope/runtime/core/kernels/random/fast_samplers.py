@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from gradscope.runtime.core.kernels.compiling.compiled import compiled, inner
 from gradscope.runtime.core.kernels.random import samplers
-from gradscope.runtime.core.kernels.running.compiled import compiled, inner
 
 _SCOPE: dict[str, Any] = {**samplers.__dict__, "__name__": __name__}
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.running.support import Array, quiet
+from gradscope.runtime.core.kernels.compiling.support import Array, quiet
 from gradscope.runtime.core.kernels.special.special import digamma
 
 GAMMA_TOP: Final = np.array([

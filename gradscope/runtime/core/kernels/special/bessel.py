@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.running.support import Array, elementwise
+from gradscope.runtime.core.kernels.compiling.support import Array, elementwise
 
 _EULER: Final = 0.5772156649015329
 FAR: Final = 30.0

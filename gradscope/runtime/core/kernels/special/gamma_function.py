@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.running.support import Array, quiet
+from gradscope.runtime.core.kernels.compiling.support import Array, quiet
 from gradscope.runtime.core.kernels.special.special import lgamma
 
 ROUNDS = 2000  # far more than are needed: it stops when nothing changes

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.running.spread import spread
-from gradscope.runtime.core.kernels.running.support import BFLOAT16, HALVES, Array
-from gradscope.runtime.core.kernels.running.telling import own_work
+from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
+from gradscope.runtime.core.kernels.compiling.spread import spread
+from gradscope.runtime.core.kernels.compiling.support import BFLOAT16, HALVES, Array
 from gradscope.runtime.core.kernels.windows.windows import (
     Block,
     Windows,

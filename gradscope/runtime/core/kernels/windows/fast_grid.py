@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.running.compiled import compiled, inner
-from gradscope.runtime.core.kernels.running.spread import spread
-from gradscope.runtime.core.kernels.running.support import Array
+from gradscope.runtime.core.kernels.compiling.compiled import compiled, inner
+from gradscope.runtime.core.kernels.compiling.spread import spread
+from gradscope.runtime.core.kernels.compiling.support import Array
 
 BLOCK = 128
 SPLIT = 134217729.0  # 2**27 + 1

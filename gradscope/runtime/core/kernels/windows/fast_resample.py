@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.running.compiled import compiled
-from gradscope.runtime.core.kernels.running.spread import spread
-from gradscope.runtime.core.kernels.running.support import Array
+from gradscope.runtime.core.kernels.compiling.compiled import compiled
+from gradscope.runtime.core.kernels.compiling.spread import spread
+from gradscope.runtime.core.kernels.compiling.support import Array
 from gradscope.runtime.core.kernels.windows.taps import Taps
 
 COST = 0.7

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime.core.kernels.arrays.fused import multiply_add
-from gradscope.runtime.core.kernels.running.support import LARGE, Array, quiet
-from gradscope.runtime.core.kernels.running.telling import own_work
+from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
+from gradscope.runtime.core.kernels.compiling.support import LARGE, Array, quiet
 from gradscope.runtime.core.kernels.windows.pool import COMPILED
 from gradscope.runtime.core.kernels.windows.taps import (
     cubic_curvatures,

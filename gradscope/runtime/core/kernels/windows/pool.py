@@ -14,8 +14,8 @@ from typing import Any, Final
 import numpy as np
 
 from gradscope.runtime.core.kernels.arrays.scatter import put_add
-from gradscope.runtime.core.kernels.running.support import HALVES, LARGE, Array
-from gradscope.runtime.core.kernels.running.telling import own_work
+from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
+from gradscope.runtime.core.kernels.compiling.support import HALVES, LARGE, Array
 from gradscope.runtime.core.kernels.windows.spans import WHOLE, Span
 
 Spans = Sequence[Span]

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.running.support import HALVES, LARGE, Array
-from gradscope.runtime.core.kernels.running.telling import own_work
+from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
+from gradscope.runtime.core.kernels.compiling.support import HALVES, LARGE, Array
 from gradscope.runtime.core.kernels.windows.pool import COMPILED
 from gradscope.runtime.core.kernels.windows.taps import Taps
 

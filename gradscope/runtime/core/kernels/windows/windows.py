@@ -10,9 +10,9 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.running.spread import spread
-from gradscope.runtime.core.kernels.running.support import LARGE, Array
-from gradscope.runtime.core.kernels.running.telling import own_work
+from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
+from gradscope.runtime.core.kernels.compiling.spread import spread
+from gradscope.runtime.core.kernels.compiling.support import LARGE, Array
 
 Sizes: TypeAlias = tuple[int, ...]
 

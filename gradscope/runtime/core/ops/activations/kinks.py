@@ -20,7 +20,7 @@ from gradscope.runtime.core.calls.declare import (
     refuses,
     w,
 )
-from gradscope.runtime.core.ops.words import ZERO, scalar, zeros_like
+from gradscope.runtime.core.ops.in_formulas import ZERO, scalar, zeros_like
 
 
 def _refused(name, kinds="cb"):

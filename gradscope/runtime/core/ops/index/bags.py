@@ -7,11 +7,11 @@ import numpy as np
 from gradscope.runtime.core.autograd.modes.grad_mode import no_grad
 from gradscope.runtime.core.calls.declare import INTERNAL, UNKNOWN, family, op, outputs, tensors, w
 from gradscope.runtime.core.dtypes.names import type_name
-from gradscope.runtime.core.kernels.arrays import plain
-from gradscope.runtime.core.kernels.running.support import HALVES
+from gradscope.runtime.core.kernels.arrays import elementwise as plain
+from gradscope.runtime.core.kernels.compiling.support import HALVES
 from gradscope.runtime.core.ops import FUNCTIONS, nn_function
+from gradscope.runtime.core.ops.in_formulas import no_derivative
 from gradscope.runtime.core.ops.index.sparse_tables import looked_up
-from gradscope.runtime.core.ops.words import no_derivative
 from gradscope.runtime.core.state.warned import warn
 from gradscope.runtime.core.tensors.making.sequences import arange
 from gradscope.runtime.core.tensors.placement import wrapped_on

@@ -17,10 +17,10 @@ from gradscope.runtime.core.calls.declare import (
     w,
 )
 from gradscope.runtime.core.dtypes.names import scalar_name
-from gradscope.runtime.core.kernels.arrays import plain
+from gradscope.runtime.core.kernels.arrays import elementwise as plain
 from gradscope.runtime.core.ops import both
+from gradscope.runtime.core.ops.in_formulas import on_arrays
 from gradscope.runtime.core.ops.shape.broadcasting import broadcast_shape
-from gradscope.runtime.core.ops.words import on_arrays
 from gradscope.runtime.core.rows.traits import ROW_BY_ROW
 from gradscope.runtime.core.tensors.dims import text, wrapped
 from gradscope.runtime.core.tensors.placement import wrapped_on

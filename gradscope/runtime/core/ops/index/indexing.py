@@ -17,11 +17,11 @@ from gradscope.runtime.core.calls.declare import (
 )
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.dtypes.names import scalar_name
-from gradscope.runtime.core.kernels.arrays import plain
-from gradscope.runtime.core.kernels.running.support import HALVES
+from gradscope.runtime.core.kernels.arrays import elementwise as plain
+from gradscope.runtime.core.kernels.compiling.support import HALVES
 from gradscope.runtime.core.ops import both, method
+from gradscope.runtime.core.ops.in_formulas import on_arrays
 from gradscope.runtime.core.ops.shape.slicing import FULL
-from gradscope.runtime.core.ops.words import on_arrays
 from gradscope.runtime.core.rows.layouts import ordered, slowest_first
 from gradscope.runtime.core.rows.traits import AS_THE_FIRST
 from gradscope.runtime.core.tensors.dims import text

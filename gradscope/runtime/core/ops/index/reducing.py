@@ -7,11 +7,11 @@ import numpy as np
 from gradscope.runtime.core.calls.declare import UNKNOWN, family, inplace, joint, op, tensors, w
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.dtypes.limits import iinfo
-from gradscope.runtime.core.kernels.running.support import HALVES
+from gradscope.runtime.core.kernels.compiling.support import HALVES
 from gradscope.runtime.core.ops import both, method
+from gradscope.runtime.core.ops.in_formulas import on_arrays, zeros_like
 from gradscope.runtime.core.ops.index.gathering import bounded, reach
 from gradscope.runtime.core.ops.index.scattering import APART, check_rows, checked, lifted
-from gradscope.runtime.core.ops.words import on_arrays, zeros_like
 from gradscope.runtime.core.state.warned import warn
 
 WAYS = {"sum": np.add, "mean": np.add, "prod": np.multiply, "amax": np.maximum, "amin": np.minimum}

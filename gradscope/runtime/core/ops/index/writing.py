@@ -20,8 +20,8 @@ from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.dtypes.names import tp_name
 from gradscope.runtime.core.errors.dtypes import overflow
 from gradscope.runtime.core.ops import METHODS, function, method
+from gradscope.runtime.core.ops.in_formulas import on_arrays, zeros_like
 from gradscope.runtime.core.ops.shape.broadcasting import disagreement
-from gradscope.runtime.core.ops.words import on_arrays, zeros_like
 from gradscope.runtime.core.rows.traits import AS_THE_FIRST
 from gradscope.runtime.core.tensors.dims import text
 from gradscope.runtime.core.tensors.making.reals import fitting

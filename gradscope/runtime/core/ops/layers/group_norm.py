@@ -13,6 +13,7 @@ from gradscope.runtime.core.calls.declare import (
 )
 from gradscope.runtime.core.kernels.layers import norms
 from gradscope.runtime.core.ops import FUNCTIONS, nn_function
+from gradscope.runtime.core.ops.in_formulas import on_arrays
 from gradscope.runtime.core.ops.layers.batch_norm import several_values
 from gradscope.runtime.core.ops.layers.standard import (
     channels_last,
@@ -25,7 +26,6 @@ from gradscope.runtime.core.ops.layers.standard import (
     turned,
     wide,
 )
-from gradscope.runtime.core.ops.words import on_arrays
 from gradscope.runtime.core.tensors.dims import text
 
 

@@ -13,7 +13,7 @@ from gradscope.runtime.core.calls.declare import (
     outputs,
     w,
 )
-from gradscope.runtime.core.ops.words import is_whole, on_arrays
+from gradscope.runtime.core.ops.in_formulas import is_whole, on_arrays
 from gradscope.runtime.core.rows.traits import AS_THE_FIRST
 from gradscope.runtime.core.tensors.default_generator import chosen
 

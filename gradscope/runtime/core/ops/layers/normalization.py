@@ -21,6 +21,7 @@ from gradscope.runtime.core.dtypes.limits import finfo
 from gradscope.runtime.core.errors.dtypes import unknown_dtype
 from gradscope.runtime.core.kernels.layers import norms
 from gradscope.runtime.core.ops import FUNCTIONS, NN_FUNCTIONS, nn_function
+from gradscope.runtime.core.ops.in_formulas import Scalar
 from gradscope.runtime.core.ops.layers.standard import (
     curvature,
     kept_moments,
@@ -31,7 +32,6 @@ from gradscope.runtime.core.ops.layers.standard import (
     wide,
 )
 from gradscope.runtime.core.ops.shape.padding import pad
-from gradscope.runtime.core.ops.words import Scalar
 from gradscope.runtime.core.tensors.dims import text
 
 

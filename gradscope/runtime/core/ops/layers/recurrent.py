@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradscope.runtime.core.calls.declare import INTERNAL, UNKNOWN, family, joint, op, outputs, w
 from gradscope.runtime.core.kernels.layers import lstm
-from gradscope.runtime.core.ops.words import ndarray, total
+from gradscope.runtime.core.ops.in_formulas import ndarray, total
 
 TENSORS = ("input", "weight0", "weight1", "weight2", "weight3", "hx_", "cx_")
 

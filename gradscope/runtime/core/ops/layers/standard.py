@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradscope.runtime.core.kernels.running.support import HALVES
-from gradscope.runtime.core.ops.words import on_arrays, total, zeros_like
+from gradscope.runtime.core.kernels.compiling.support import HALVES
+from gradscope.runtime.core.ops.in_formulas import on_arrays, total, zeros_like
 
 FLOAT32 = np.dtype(np.float32)
 

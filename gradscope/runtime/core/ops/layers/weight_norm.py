@@ -14,9 +14,9 @@ from gradscope.runtime.core.calls.declare import (
     outputs,
 )
 from gradscope.runtime.core.ops import function
+from gradscope.runtime.core.ops.in_formulas import on_arrays
 from gradscope.runtime.core.ops.losses.margins import norm__ScalarOpt_dim
 from gradscope.runtime.core.ops.reduce.norms import norm_kernel, norm_slope
-from gradscope.runtime.core.ops.words import on_arrays
 
 norm__Scalar = op(
     "NormBackward0",

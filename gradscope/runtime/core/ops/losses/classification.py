@@ -19,8 +19,8 @@ from gradscope.runtime.core.calls.declare import (
 from gradscope.runtime.core.dtypes.names import scalar_name
 from gradscope.runtime.core.errors.dtypes import other_dtype
 from gradscope.runtime.core.kernels.layers import losses
+from gradscope.runtime.core.ops.in_formulas import Scalar, beside, on_arrays, zeros_like
 from gradscope.runtime.core.ops.losses.losses import share
-from gradscope.runtime.core.ops.words import Scalar, beside, on_arrays, zeros_like
 from gradscope.runtime.core.rows.reduction import MEAN, NAMES, reduced
 from gradscope.runtime.core.rows.traits import AS_OPERANDS
 

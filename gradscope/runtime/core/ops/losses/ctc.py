@@ -16,10 +16,10 @@ from gradscope.runtime.core.calls.declare import (
     w,
 )
 from gradscope.runtime.core.errors.dtypes import unknown_dtype
+from gradscope.runtime.core.kernels.compiling.support import HALVES
 from gradscope.runtime.core.kernels.layers import ctc
-from gradscope.runtime.core.kernels.running.support import HALVES
 from gradscope.runtime.core.ops import FUNCTIONS, nn_function
-from gradscope.runtime.core.ops.words import no_derivative
+from gradscope.runtime.core.ops.in_formulas import no_derivative
 from gradscope.runtime.core.rows.reduction import MEAN, NONE, reduction_number
 from gradscope.runtime.core.tensors.making.factories import tensor, zeros
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor

@@ -19,8 +19,8 @@ from gradscope.runtime.core.calls.declare import (
 )
 from gradscope.runtime.core.errors.dtypes import other_dtype
 from gradscope.runtime.core.ops import FUNCTIONS, nn_function
+from gradscope.runtime.core.ops.in_formulas import no_derivative
 from gradscope.runtime.core.ops.losses.losses import share
-from gradscope.runtime.core.ops.words import no_derivative
 from gradscope.runtime.core.rows.reduction import reduced, reduction_number
 
 

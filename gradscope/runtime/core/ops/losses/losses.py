@@ -17,7 +17,7 @@ from gradscope.runtime.core.calls.declare import (
     w,
 )
 from gradscope.runtime.core.ops import FUNCTIONS, nn_function
-from gradscope.runtime.core.ops.words import zeros_like
+from gradscope.runtime.core.ops.in_formulas import zeros_like
 from gradscope.runtime.core.rows.reduction import MEAN, reduced, reduced_tensor, reduction_number
 from gradscope.runtime.core.rows.traits import AS_OPERANDS
 from gradscope.runtime.core.state.warned import warn

@@ -15,9 +15,10 @@ from gradscope.runtime.core.calls.declare import (
     outputs,
     w,
 )
-from gradscope.runtime.core.calls.offered.out import written
+from gradscope.runtime.core.calls.extra_arguments.out import written
 from gradscope.runtime.core.kernels.linalg import linalg as kernels
 from gradscope.runtime.core.ops import FUNCTIONS, both
+from gradscope.runtime.core.ops.in_formulas import beside
 from gradscope.runtime.core.ops.matrix.lu import side_by_side
 from gradscope.runtime.core.ops.matrix.matrices import (
     LinAlgError,
@@ -34,7 +35,6 @@ from gradscope.runtime.core.ops.matrix.matrices import (
     raise_for,
 )
 from gradscope.runtime.core.ops.pointwise.complexes import is_complex
-from gradscope.runtime.core.ops.words import beside
 
 # -- cholesky ------------------------------------------------------------------------------------
 

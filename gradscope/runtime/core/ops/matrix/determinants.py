@@ -16,9 +16,10 @@ from gradscope.runtime.core.calls.declare import (
     outputs,
     w,
 )
-from gradscope.runtime.core.calls.offered.out import written
+from gradscope.runtime.core.calls.extra_arguments.out import written
 from gradscope.runtime.core.kernels.linalg import linalg as kernels
 from gradscope.runtime.core.ops import FUNCTIONS, both
+from gradscope.runtime.core.ops.in_formulas import on_arrays, zeros_like
 from gradscope.runtime.core.ops.matrix.matrices import (
     all_written,
     check_floating,
@@ -31,7 +32,6 @@ from gradscope.runtime.core.ops.matrix.matrices import (
     mH,
 )
 from gradscope.runtime.core.ops.pointwise.complexes import is_complex
-from gradscope.runtime.core.ops.words import on_arrays, zeros_like
 
 
 def by_transpose(A):

@@ -15,10 +15,11 @@ from gradscope.runtime.core.calls.declare import (
     outputs,
     w,
 )
-from gradscope.runtime.core.calls.offered.out import written
+from gradscope.runtime.core.calls.extra_arguments.out import written
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.kernels.linalg import linalg as kernels
 from gradscope.runtime.core.ops import FUNCTIONS
+from gradscope.runtime.core.ops.in_formulas import beside
 from gradscope.runtime.core.ops.matrix.matrices import (
     all_written,
     check_kernel,
@@ -32,7 +33,6 @@ from gradscope.runtime.core.ops.matrix.matrices import (
     real_part,
 )
 from gradscope.runtime.core.ops.pointwise.complexes import is_complex
-from gradscope.runtime.core.ops.words import beside
 
 
 def _eigh(A, UPLO, compute_v):

@@ -6,7 +6,7 @@ import numpy as np
 
 from gradscope.runtime.core.calls import return_types
 from gradscope.runtime.core.calls.declare import BY_HAND, INTERNAL, family, jvp, op, outputs
-from gradscope.runtime.core.calls.offered.out import written
+from gradscope.runtime.core.calls.extra_arguments.out import written
 from gradscope.runtime.core.dtypes.memory_formats import contiguous_format
 from gradscope.runtime.core.kernels.linalg import linalg as kernels
 from gradscope.runtime.core.ops import FUNCTIONS, METHODS, both

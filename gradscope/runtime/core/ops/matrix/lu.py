@@ -16,9 +16,10 @@ from gradscope.runtime.core.calls.declare import (
     tensors,
     w,
 )
-from gradscope.runtime.core.calls.offered.out import written
+from gradscope.runtime.core.calls.extra_arguments.out import written
 from gradscope.runtime.core.kernels.linalg import linalg as kernels
 from gradscope.runtime.core.ops import FUNCTIONS, both, function
+from gradscope.runtime.core.ops.in_formulas import on_arrays
 from gradscope.runtime.core.ops.matrix.matrices import (
     all_written,
     check_floating,
@@ -32,7 +33,6 @@ from gradscope.runtime.core.ops.matrix.matrices import (
 from gradscope.runtime.core.ops.matrix.solving import lu_solved
 from gradscope.runtime.core.ops.shape.broadcasting import broadcast_shape
 from gradscope.runtime.core.ops.shape.joining import cat
-from gradscope.runtime.core.ops.words import on_arrays
 from gradscope.runtime.core.tensors.dims import text
 
 

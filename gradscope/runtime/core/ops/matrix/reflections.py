@@ -20,6 +20,7 @@ from gradscope.runtime.core.calls.declare import (
 from gradscope.runtime.core.dtypes.names import scalar_name
 from gradscope.runtime.core.kernels.linalg import ldl, linalg as kernels
 from gradscope.runtime.core.ops import FUNCTIONS, both
+from gradscope.runtime.core.ops.in_formulas import no_derivative, on_arrays, zeros_like
 from gradscope.runtime.core.ops.matrix.matrices import (
     check_floating,
     check_kernel,
@@ -29,7 +30,6 @@ from gradscope.runtime.core.ops.matrix.matrices import (
     mH,
 )
 from gradscope.runtime.core.ops.shape.broadcasting import broadcast_shape
-from gradscope.runtime.core.ops.words import no_derivative, on_arrays, zeros_like
 
 # -- formulas of reflections ---------------------------------------------------------------------
 

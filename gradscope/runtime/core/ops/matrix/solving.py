@@ -16,10 +16,11 @@ from gradscope.runtime.core.calls.declare import (
     outputs,
     w,
 )
-from gradscope.runtime.core.calls.offered.out import written
+from gradscope.runtime.core.calls.extra_arguments.out import written
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.kernels.linalg import linalg as kernels
 from gradscope.runtime.core.ops import FUNCTIONS, both
+from gradscope.runtime.core.ops.in_formulas import on_arrays
 from gradscope.runtime.core.ops.matrix.matrices import (
     all_written,
     as_matrix,
@@ -36,7 +37,6 @@ from gradscope.runtime.core.ops.matrix.matrices import (
     raise_for,
 )
 from gradscope.runtime.core.ops.shape.broadcasting import broadcast_shape
-from gradscope.runtime.core.ops.words import on_arrays
 
 
 def is_vector(a, b):

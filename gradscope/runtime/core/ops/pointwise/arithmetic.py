@@ -16,12 +16,12 @@ from gradscope.runtime.core.calls.declare import (
     refuses,
     shows,
 )
-from gradscope.runtime.core.calls.offered.out import written
+from gradscope.runtime.core.calls.extra_arguments.out import written
 from gradscope.runtime.core.errors.dtypes import unknown_dtype
 from gradscope.runtime.core.kernels.arrays.stepping import multiply_add
-from gradscope.runtime.core.kernels.running.support import HALVES
+from gradscope.runtime.core.kernels.compiling.support import HALVES
 from gradscope.runtime.core.ops import both, method
-from gradscope.runtime.core.ops.words import alias, beside, with_number, zeros_like
+from gradscope.runtime.core.ops.in_formulas import alias, beside, with_number, zeros_like
 
 NO_MASKS = (
     refuses(

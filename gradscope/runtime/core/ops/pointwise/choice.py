@@ -17,12 +17,12 @@ from gradscope.runtime.core.calls.declare import (
     tensors,
     w,
 )
-from gradscope.runtime.core.calls.offered.out import written
+from gradscope.runtime.core.calls.extra_arguments.out import written
 from gradscope.runtime.core.dtypes.names import c_name, scalar_name
 from gradscope.runtime.core.errors.dtypes import overflow
 from gradscope.runtime.core.errors.numpy import invalid_combination
 from gradscope.runtime.core.ops import METHODS, both, function, method
-from gradscope.runtime.core.ops.words import (
+from gradscope.runtime.core.ops.in_formulas import (
     TWO,
     alias,
     is_number,

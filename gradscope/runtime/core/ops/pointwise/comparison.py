@@ -16,7 +16,7 @@ from gradscope.runtime.core.calls.declare import (
 )
 from gradscope.runtime.core.dtypes.names import scalar_name
 from gradscope.runtime.core.ops import both, function
-from gradscope.runtime.core.ops.words import alias
+from gradscope.runtime.core.ops.in_formulas import alias
 from gradscope.runtime.core.tensors.placement import read, wrapped_on
 
 

@@ -15,7 +15,7 @@ from gradscope.runtime.core.calls.declare import (
     op,
     w,
 )
-from gradscope.runtime.core.ops.words import (
+from gradscope.runtime.core.ops.in_formulas import (
     ONE,
     TWO,
     Constant,

@@ -13,7 +13,7 @@ from gradscope.runtime.core.calls.declare import (
     w,
 )
 from gradscope.runtime.core.kernels.special import gamma_function
-from gradscope.runtime.core.ops.words import function_alias
+from gradscope.runtime.core.ops.in_formulas import function_alias
 
 
 def _no_derivative(name):

@@ -22,10 +22,9 @@ from gradscope.runtime.core.calls.declare import (
     w,
 )
 from gradscope.runtime.core.errors.numpy import invalid_combination
-from gradscope.runtime.core.kernels.running.support import BFLOAT16
+from gradscope.runtime.core.kernels.compiling.support import BFLOAT16
 from gradscope.runtime.core.ops import both, method
-from gradscope.runtime.core.ops.pointwise.powers import pow__Scalar
-from gradscope.runtime.core.ops.words import (
+from gradscope.runtime.core.ops.in_formulas import (
     beside,
     is_number,
     no_derivative,
@@ -33,6 +32,7 @@ from gradscope.runtime.core.ops.words import (
     on_arrays,
     zeros_like,
 )
+from gradscope.runtime.core.ops.pointwise.powers import pow__Scalar
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 

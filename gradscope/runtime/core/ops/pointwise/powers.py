@@ -15,12 +15,11 @@ from gradscope.runtime.core.calls.declare import (
     refuses,
     w,
 )
-from gradscope.runtime.core.calls.offered.out import written
+from gradscope.runtime.core.calls.extra_arguments.out import written
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.errors.numpy import invalid_combination
 from gradscope.runtime.core.ops import METHODS, both, function, method
-from gradscope.runtime.core.ops.pointwise.arithmetic import floor_divided, no_zeros
-from gradscope.runtime.core.ops.words import (
+from gradscope.runtime.core.ops.in_formulas import (
     TWO,
     beside,
     is_number,
@@ -29,6 +28,7 @@ from gradscope.runtime.core.ops.words import (
     promoted,
     zeros_like,
 )
+from gradscope.runtime.core.ops.pointwise.arithmetic import floor_divided, no_zeros
 from gradscope.runtime.core.rows.traits import AS_OPERANDS, ROW_BY_ROW
 
 

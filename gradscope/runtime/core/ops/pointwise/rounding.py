@@ -19,9 +19,9 @@ from gradscope.runtime.core.calls.declare import (
     refuses,
     w,
 )
-from gradscope.runtime.core.kernels.arrays import plain
+from gradscope.runtime.core.kernels.arrays import elementwise as plain
 from gradscope.runtime.core.ops import both, method
-from gradscope.runtime.core.ops.words import ZERO, alias, beside, is_whole, zeros_like
+from gradscope.runtime.core.ops.in_formulas import ZERO, alias, beside, is_whole, zeros_like
 
 
 def _on_fractions(step):

@@ -20,9 +20,9 @@ from gradscope.runtime.core.calls.declare import (
     w,
 )
 from gradscope.runtime.core.errors.numpy import invalid_combination
-from gradscope.runtime.core.kernels.arrays import plain
+from gradscope.runtime.core.kernels.arrays import elementwise as plain
 from gradscope.runtime.core.ops import METHODS, both, function, method
-from gradscope.runtime.core.ops.words import (
+from gradscope.runtime.core.ops.in_formulas import (
     ONE,
     Constant,
     alias,

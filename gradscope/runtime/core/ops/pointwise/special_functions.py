@@ -24,13 +24,11 @@ from gradscope.runtime.core.calls.declare import (
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.errors.dtypes import unknown_dtype
 from gradscope.runtime.core.errors.numpy import invalid_combination
-from gradscope.runtime.core.kernels.arrays import plain
+from gradscope.runtime.core.kernels.arrays import elementwise as plain
 from gradscope.runtime.core.kernels.special import bessel, tails
 from gradscope.runtime.core.kernels.special.polynomials import POLYNOMIALS
 from gradscope.runtime.core.ops import FUNCTIONS
-from gradscope.runtime.core.ops.pointwise.arithmetic import add__Scalar, mul__Scalar
-from gradscope.runtime.core.ops.pointwise.special import erf
-from gradscope.runtime.core.ops.words import (
+from gradscope.runtime.core.ops.in_formulas import (
     Constant,
     beside,
     function_alias,
@@ -40,6 +38,8 @@ from gradscope.runtime.core.ops.words import (
     on_arrays,
     without,
 )
+from gradscope.runtime.core.ops.pointwise.arithmetic import add__Scalar, mul__Scalar
+from gradscope.runtime.core.ops.pointwise.special import erf
 from gradscope.runtime.core.tensors.wrapping import wrapped_number
 
 APART = (METHOD_ONLY, FUNCTION_ONLY)

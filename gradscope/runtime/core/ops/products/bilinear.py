@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from gradscope.runtime.core.calls.declare import INTERNAL, PRODUCT, family, op, w
-from gradscope.runtime.core.kernels.running.support import HALVES
+from gradscope.runtime.core.kernels.compiling.support import HALVES
 from gradscope.runtime.core.ops import function
-from gradscope.runtime.core.ops.words import nn_alias
+from gradscope.runtime.core.ops.in_formulas import nn_alias
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 

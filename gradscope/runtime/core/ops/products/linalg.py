@@ -27,10 +27,10 @@ from gradscope.runtime.core.errors.dtypes import (
     unlike_dtypes,
     unlike_three,
 )
-from gradscope.runtime.core.kernels.running.support import HALVES
+from gradscope.runtime.core.kernels.compiling.support import HALVES
 from gradscope.runtime.core.ops import both
+from gradscope.runtime.core.ops.in_formulas import total
 from gradscope.runtime.core.ops.shape.broadcasting import not_expandable
-from gradscope.runtime.core.ops.words import total
 from gradscope.runtime.core.rows.traits import AS_OPERANDS
 from gradscope.runtime.core.tensors.dims import text
 

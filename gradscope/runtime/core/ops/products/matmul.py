@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from gradscope.runtime.core.calls.offered.out import written
+from gradscope.runtime.core.calls.extra_arguments.out import written
 from gradscope.runtime.core.dtypes.names import tp_name
 from gradscope.runtime.core.ops import METHODS, both, function, nn_function
 from gradscope.runtime.core.ops.products.linalg import addmm, bmm, dot, mm, mv

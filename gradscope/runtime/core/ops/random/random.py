@@ -7,16 +7,16 @@ from operator import index as whole
 import numpy as np
 
 from gradscope.runtime.core.calls.declare import ELEMENTWISE, INTERNAL, family, inplace, op
-from gradscope.runtime.core.calls.offered.out import written
+from gradscope.runtime.core.calls.extra_arguments.out import written
 from gradscope.runtime.core.devices import devices
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.dtypes.memory_formats import empty_as
 from gradscope.runtime.core.dtypes.names import c_name
-from gradscope.runtime.core.errors.arguments.judged import judged
+from gradscope.runtime.core.errors.arguments.check_when_failing import judged
 from gradscope.runtime.core.errors.memory import allocated
 from gradscope.runtime.core.errors.numpy import invalid_combination
 from gradscope.runtime.core.ops import METHODS, both, function
-from gradscope.runtime.core.ops.words import zeros_like
+from gradscope.runtime.core.ops.in_formulas import zeros_like
 from gradscope.runtime.core.rows.traits import ROW_BY_ROW
 from gradscope.runtime.core.tensors.default_generator import chosen
 from gradscope.runtime.core.tensors.dims import sizes

@@ -15,11 +15,11 @@ from gradscope.runtime.core.calls.declare import (
     tensors,
     w,
 )
+from gradscope.runtime.core.kernels.compiling.support import HALVES
 from gradscope.runtime.core.kernels.random import reparameterized
-from gradscope.runtime.core.kernels.running.support import HALVES
 from gradscope.runtime.core.ops import METHODS
+from gradscope.runtime.core.ops.in_formulas import zeros_like
 from gradscope.runtime.core.ops.random.random import NOTHING, as_it_lies
-from gradscope.runtime.core.ops.words import zeros_like
 from gradscope.runtime.core.rows.traits import ROW_BY_ROW
 from gradscope.runtime.core.tensors.default_generator import chosen
 

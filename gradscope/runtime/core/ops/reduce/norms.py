@@ -16,14 +16,14 @@ from gradscope.runtime.core.calls.declare import (
     op,
     w,
 )
-from gradscope.runtime.core.calls.offered.out import written
+from gradscope.runtime.core.calls.extra_arguments.out import written
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.dtypes.names import scalar_name
-from gradscope.runtime.core.kernels.running.support import HALVES
+from gradscope.runtime.core.kernels.compiling.support import HALVES
 from gradscope.runtime.core.ops import FUNCTIONS, both, nn_function
+from gradscope.runtime.core.ops.in_formulas import without
 from gradscope.runtime.core.ops.pointwise.arithmetic import div
 from gradscope.runtime.core.ops.reduce.sums import accumulated, checked, dims_of, unreduced
-from gradscope.runtime.core.ops.words import without
 
 
 def norm_kernel(self, ord=2, dim=None, keepdim=False):

@@ -10,9 +10,9 @@ from gradscope.runtime.core.calls import return_types
 from gradscope.runtime.core.calls.declare import INTERNAL, UNKNOWN, family, op, outputs, tensors
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.errors.dtypes import unknown_dtype
-from gradscope.runtime.core.kernels.running.support import BFLOAT16
+from gradscope.runtime.core.kernels.compiling.support import BFLOAT16
 from gradscope.runtime.core.ops import both, function
-from gradscope.runtime.core.ops.words import is_number, no_derivative
+from gradscope.runtime.core.ops.in_formulas import is_number, no_derivative
 from gradscope.runtime.core.tensors.dims import text
 from gradscope.runtime.core.tensors.placement import wrapped_on
 from gradscope.runtime.core.tensors.wrapping import wrapped_number
@@ -181,7 +181,7 @@ def searchsorted(
 
 
 def _placed(made, out):
-    from gradscope.runtime.core.calls.offered.out import written
+    from gradscope.runtime.core.calls.extra_arguments.out import written
 
     return written("searchsorted", made, out)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradscope.runtime.core.calls.offered.out import written
+from gradscope.runtime.core.calls.extra_arguments.out import written
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.ops import both
 from gradscope.runtime.core.ops.pointwise.arithmetic import mul__Scalar

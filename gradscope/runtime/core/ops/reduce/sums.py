@@ -19,14 +19,13 @@ from gradscope.runtime.core.calls.declare import (
     refuses,
     w,
 )
-from gradscope.runtime.core.calls.offered.out import written
+from gradscope.runtime.core.calls.extra_arguments.out import written
 from gradscope.runtime.core.dtypes.names import scalar_name
-from gradscope.runtime.core.kernels.arrays import plain
+from gradscope.runtime.core.kernels.arrays import elementwise as plain
 from gradscope.runtime.core.kernels.arrays.reduce import sum_columns
-from gradscope.runtime.core.kernels.running.support import HALVES, LARGE
+from gradscope.runtime.core.kernels.compiling.support import HALVES, LARGE
 from gradscope.runtime.core.ops import both, function
-from gradscope.runtime.core.ops.reduce.spread import spread_measure
-from gradscope.runtime.core.ops.words import (
+from gradscope.runtime.core.ops.in_formulas import (
     ONES,
     ZERO,
     Scalar,
@@ -35,6 +34,7 @@ from gradscope.runtime.core.ops.words import (
     on_arrays,
     without,
 )
+from gradscope.runtime.core.ops.reduce.spread import spread_measure
 from gradscope.runtime.core.rows.traits import ROW_BY_ROW
 from gradscope.runtime.core.tensors.dims import wrapped_all
 from gradscope.runtime.core.tensors.making.factories import dtype_named

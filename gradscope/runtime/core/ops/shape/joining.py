@@ -17,7 +17,7 @@ from gradscope.runtime.core.calls.declare import (
     sequence,
     w,
 )
-from gradscope.runtime.core.calls.offered.out import written
+from gradscope.runtime.core.calls.extra_arguments.out import written
 from gradscope.runtime.core.dtypes.memory_formats import (
     channels_last,
     channels_last_3d,
@@ -25,10 +25,10 @@ from gradscope.runtime.core.dtypes.memory_formats import (
     is_ordered,
 )
 from gradscope.runtime.core.ops import function
+from gradscope.runtime.core.ops.in_formulas import on_arrays
 from gradscope.runtime.core.ops.index.gathering import zeros_of
 from gradscope.runtime.core.ops.shape.shape import atleast_1d, atleast_2d, atleast_3d
 from gradscope.runtime.core.ops.shape.slicing import FULL
-from gradscope.runtime.core.ops.words import on_arrays
 from gradscope.runtime.core.state.warned import warn_once
 from gradscope.runtime.core.tensors.dims import text, wrapped
 from gradscope.runtime.core.tensors.placement import wrapped_on

@@ -16,7 +16,7 @@ from gradscope.runtime.core.calls.declare import METHOD_ONLY, family, op
 from gradscope.runtime.core.dtypes.names import c_name
 from gradscope.runtime.core.errors.engine.dual_tensors import not_implemented
 from gradscope.runtime.core.errors.engine.in_place import resize_with_grad, set_without_derivative
-from gradscope.runtime.core.graph.making import prepare
+from gradscope.runtime.core.graph.new_node import prepare
 from gradscope.runtime.core.graph.node import NOWHERE, Node, new
 from gradscope.runtime.core.ops import method
 from gradscope.runtime.core.state.thread import local

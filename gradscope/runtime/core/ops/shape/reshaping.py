@@ -55,7 +55,7 @@ def _reshaped_in_place(row, target, *options):
     before._array = target._array
     before._edge = target.gradient_edge() if state.grad_enabled else None
     before._meta = before._storage = None
-    before._versions, before.seen = target._versions, target.seen
+    before._versions, before.record_nr = target._versions, target.record_nr
     made = row.op.full(before, *options, target._array, begin)
     target._array = made._array
     if target._storage is not None:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime.core.calls.declare import BY_HAND, INTERNAL, LINEAR, family, op, w
+from gradscope.runtime.core.ops.in_formulas import on_arrays
 from gradscope.runtime.core.ops.shape.slicing import slice__default as slice_of
-from gradscope.runtime.core.ops.words import on_arrays
 from gradscope.runtime.core.rows.layouts import ordered
 
 NOT_SCALED, BY_ROOT, BY_COUNT = 0, 1, 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradscope.runtime.core.calls.declare import FUNCTION_ONLY, LINEAR, UNKNOWN, family, op, w
-from gradscope.runtime.core.ops.words import nn_alias, no_derivative
+from gradscope.runtime.core.ops.in_formulas import nn_alias, no_derivative
 from gradscope.runtime.core.rows.traits import AS_CHANNELS
 from gradscope.runtime.core.tensors.dims import text
 

@@ -7,11 +7,12 @@ from functools import lru_cache
 import numpy as np
 
 from gradscope.runtime.core.calls.declare import INTERNAL, LINEAR, family, op, w
-from gradscope.runtime.core.calls.offered.out import written
+from gradscope.runtime.core.calls.extra_arguments.out import written
 from gradscope.runtime.core.errors.dtypes import unknown_dtype
-from gradscope.runtime.core.kernels.running.support import HALVES
+from gradscope.runtime.core.kernels.compiling.support import HALVES
 from gradscope.runtime.core.kernels.windows import pool
 from gradscope.runtime.core.ops import NN_FUNCTIONS, function, nn_function
+from gradscope.runtime.core.ops.in_formulas import nn_alias
 from gradscope.runtime.core.ops.index.gathering import zeros_of
 from gradscope.runtime.core.ops.windows.pool_arguments import (
     check_counts,
@@ -26,7 +27,6 @@ from gradscope.runtime.core.ops.windows.pool_arguments import (
     spread,
     stride_ints,
 )
-from gradscope.runtime.core.ops.words import nn_alias
 from gradscope.runtime.core.rows.traits import AS_CHANNELS
 from gradscope.runtime.core.tensors.dims import wrapped
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime.core.calls.declare import GAPS, INTERNAL, family, joint, jvp, op, outputs, w
-from gradscope.runtime.core.kernels.running.support import HALVES
+from gradscope.runtime.core.kernels.compiling.support import HALVES
 from gradscope.runtime.core.kernels.windows import convolution as kernels
 from gradscope.runtime.core.kernels.windows.windows import windows
+from gradscope.runtime.core.ops.in_formulas import total
 from gradscope.runtime.core.ops.windows.convolution_shapes import check_dtypes, checked, spread
-from gradscope.runtime.core.ops.words import total
 from gradscope.runtime.core.rows.layouts import has_channels_last
 
 

@@ -8,9 +8,9 @@ from gradscope.runtime.core.calls.declare import INTERNAL, LINEAR, family, op, o
 from gradscope.runtime.core.dtypes.names import scalar_name
 from gradscope.runtime.core.kernels.windows import pool, spans
 from gradscope.runtime.core.ops import FUNCTIONS, nn_function
+from gradscope.runtime.core.ops.in_formulas import nn_alias
 from gradscope.runtime.core.ops.windows.max_pooling import max_backward_row, picked, picked_tangent
 from gradscope.runtime.core.ops.windows.pool_arguments import flat_last, known_dtype
-from gradscope.runtime.core.ops.words import nn_alias
 from gradscope.runtime.core.tensors.dims import text, wrapped
 
 

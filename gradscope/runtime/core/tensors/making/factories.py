@@ -11,8 +11,8 @@ import numpy as np
 from gradscope.runtime.core.devices import devices
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.dtypes.memory_formats import empty_as
-from gradscope.runtime.core.errors.arguments.blame import blame_the_call
-from gradscope.runtime.core.errors.arguments.judged import judged
+from gradscope.runtime.core.errors.arguments.check_when_failing import judged
+from gradscope.runtime.core.errors.arguments.raise_wrong_call import blame_the_call
 from gradscope.runtime.core.errors.engine.leaves import integer_gradient
 from gradscope.runtime.core.errors.memory import allocated
 from gradscope.runtime.core.state import settings

@@ -8,7 +8,7 @@ import numpy as np
 
 from gradscope.runtime.core.devices import devices
 from gradscope.runtime.core.dtypes import dtypes
-from gradscope.runtime.core.errors.arguments.judged import judged
+from gradscope.runtime.core.errors.arguments.check_when_failing import judged
 from gradscope.runtime.core.tensors.making.factories import array_of, as_tensor, made
 from gradscope.runtime.core.tensors.placement import wrapped_on
 

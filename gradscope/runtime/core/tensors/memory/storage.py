@@ -15,15 +15,15 @@ from gradscope.runtime.core.state.thread import local
 class VersionCounter:
     """How many in-place writes a set of aliases has seen.
 
-    `writer` is the last operation that wrote, `place` where that was (in anomaly mode), and `seen`
-    a watcher's. They are set with the first write: ask for them with a default.
+    `writer` is the last operation that wrote, `place` where that was (in anomaly mode), and
+    `recorded` a watcher's. They are set with the first write: ask for them with a default.
     """
 
-    __slots__ = ("place", "seen", "value", "writer")
+    __slots__ = ("place", "recorded", "value", "writer")
 
     writer: Any
     place: str
-    seen: Any
+    recorded: Any
 
     tracks: ClassVar[bool] = True
     """Whether it counts at all: in inference mode nothing is counted."""
@@ -98,12 +98,12 @@ class Storage(Indexed):
     `array` is the array that owns the memory or was handed in by the user; views keep it alive.
     """
 
-    __slots__ = ("__weakref__", "array", "device", "seen")
+    __slots__ = ("__weakref__", "array", "device", "record_nr")
 
     def __init__(self, array: np.ndarray[Any, Any], device: Any = None) -> None:
         self.array = root_of(array)
         self.device = device
-        self.seen = 0
+        self.record_nr = 0
 
     def nbytes(self) -> int:
         return int(self.array.nbytes)

@@ -119,11 +119,11 @@ def save_output(tensor: Any, node: Node, nr: int, state: ThreadState) -> SavedVa
     saved.edge = None
     if state.saved_hooks:
         _let_see_its_node(tensor, node, nr)
-        node.seen = BEING_MADE
+        node.record_nr = BEING_MADE
         try:
             pack(saved, tensor, state.saved_hooks[-1])
         finally:
-            node.seen = 0
+            node.record_nr = 0
     return saved
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from gradscope.runtime.core.devices.devices import CPU, device
 from gradscope.runtime.core.dtypes import dtypes, memory_formats as formats
-from gradscope.runtime.core.errors.arguments.blame import blame_the_call
+from gradscope.runtime.core.errors.arguments.raise_wrong_call import blame_the_call
 from gradscope.runtime.core.probe import lend
 from gradscope.runtime.core.tensors.memory.storage import Storage, elements, offset_of
 from gradscope.runtime.core.tensors.size import Size

@@ -53,7 +53,7 @@ class Tensor(Geometry, OldFields, Sharing, Values):
         "_meta",
         "_storage",
         "_versions",
-        "seen",
+        "record_nr",
     )
     __hash__ = object.__hash__
 
@@ -291,7 +291,7 @@ class Tensor(Geometry, OldFields, Sharing, Values):
 
 
 builtin_type = type
-FIELDS = ("_array", "_edge", "_meta", "_storage", "_versions", "seen")
+FIELDS = ("_array", "_edge", "_meta", "_storage", "_versions", "record_nr")
 """What a tensor is made of."""
 
 
@@ -308,7 +308,7 @@ def alias_of(source: Tensor, cls: Any) -> Any:
     made._array = source._array
     made._edge = None
     made._meta = None
-    made.seen = 0
+    made.record_nr = 0
     share(made, source)
     return made
 

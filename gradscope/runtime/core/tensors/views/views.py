@@ -16,9 +16,9 @@ import numpy as np
 
 from gradscope.runtime.core import probe
 from gradscope.runtime.core.errors.engine.in_place import write_to_expanded
-from gradscope.runtime.core.graph.making import prepare
+from gradscope.runtime.core.graph.new_node import prepare
 from gradscope.runtime.core.graph.node import NOWHERE, Node, new
-from gradscope.runtime.core.graph.validate import apply
+from gradscope.runtime.core.graph.run_node import apply
 from gradscope.runtime.core.rows.operation import REGISTRY
 from gradscope.runtime.core.state import upward
 from gradscope.runtime.core.state.thread import ThreadState, local
@@ -243,7 +243,7 @@ def _taken(source: Any, chain: Chain) -> Any:
     made = new(source.__class__)
     made._array = replay_arrays(source._array, chain)
     made._storage, made._versions = source.untyped_storage(), source._versions
-    made._meta, made.seen = None, 0
+    made._meta, made.record_nr = None, 0
     made._edge = (_strided(made, source, chain), 0)
     return made
 

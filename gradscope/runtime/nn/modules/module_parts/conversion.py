@@ -9,7 +9,7 @@ from gradscope.runtime.core.autograd.modes.grad_mode import no_grad
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.ops.pointwise.conversion import available
 from gradscope.runtime.core.tensors.making.factories import empty_like
-from gradscope.runtime.core.tensors.wanted import wanted_of
+from gradscope.runtime.core.tensors.to_arguments import wanted_of
 from gradscope.runtime.nn.parameter import Parameter
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradscope.runtime.core.errors.engine import module_hooks as errors
-from gradscope.runtime.core.state.handles import RemovableHandle
+from gradscope.runtime.core.state.hook_handles import RemovableHandle
 from gradscope.runtime.nn.modules.module_parts.hooks import Hook, Hooks, rest
 
 EVERYWHERE: list[bool] = []

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from gradscope.runtime.core.errors.engine import module_hooks as errors
-from gradscope.runtime.core.state.handles import RemovableHandle
+from gradscope.runtime.core.state.hook_handles import RemovableHandle
 
 Hook = Callable[..., Any]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gradscope.runtime.core.autograd.modes.grad_mode import no_grad
-from gradscope.runtime.core.state.handles import RemovableHandle
+from gradscope.runtime.core.state.hook_handles import RemovableHandle
 from gradscope.runtime.core.state.warned import warn
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.nn.modules.module_parts.hooks import WrappedHook

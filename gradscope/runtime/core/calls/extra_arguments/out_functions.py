@@ -1,0 +1,63 @@
+"""Functions with an argument `out=`, made of those without."""
+
+from __future__ import annotations
+
+from functools import partial
+from types import FunctionType
+from typing import Any
+
+from gradscope.runtime.core.calls.declare import node_class
+from gradscope.runtime.core.calls.extra_arguments.out import written
+from gradscope.runtime.core.calls.road import forward as road
+from gradscope.runtime.core.errors.arguments.raise_wrong_call import OR_BLAME
+from gradscope.runtime.core.errors.arguments.wrappers import around
+from gradscope.runtime.core.generated.first_call import LazyFunction
+from gradscope.runtime.core.rows.operation import Operation
+from gradscope.runtime.core.rows.parameters import BY_NAME, Taken, names_of, parameters
+
+OUT = Taken("out", BY_NAME, None)
+
+LINES = f"""\
+    try:
+        made = {{call}}
+{OR_BLAME}\
+    return made if out is None else written(name, made, out)
+"""
+
+
+def taking_out(made: Any) -> Any:
+    """The same function with an argument `out=`, if it has none yet."""
+    if isinstance(getattr(made, "op", None), Operation) and "unbuilt_fast" in made.__globals__:
+        return _row_taking_out(made)
+    return made if "out" in names_of(made) else _function_taking_out(made)
+
+
+def put_into(op: Operation, arguments: tuple[Any, ...], out: Any) -> Any:
+    """What a road does with `out=`: the call without it, then the write."""
+    return written(op.base_name, op.call_with(*arguments), out)
+
+
+def _row_taking_out(row: Any) -> FunctionType:
+    """A road whose text has `out=`: a call without it pays one comparison."""
+    op: Operation = row.op
+    scope = {**row.__globals__, "put_into": put_into}
+
+    def names() -> dict[str, Any]:
+        return {"Node": node_class(op)}
+
+    def label() -> str:
+        return f"{op.name} with out="
+
+    text = partial(road.fast, op.plan, out=True)
+    made = LazyFunction("fast", label, text, road.with_out(op.plan).taken, names).function(scope)
+    made.__name__ = made.__qualname__ = row.__name__
+    made.__doc__ = row.__doc__
+    made.op = op  # type: ignore[attr-defined]
+    return made
+
+
+def _function_taking_out(inner: FunctionType) -> FunctionType:
+    """A function around one that is built of operations, with its parameters and `out=`."""
+    return around(
+        inner, LINES, [*parameters(inner), OUT], "with out=", written=written, name=inner.__name__
+    )

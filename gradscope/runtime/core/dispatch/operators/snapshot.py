@@ -1,0 +1,91 @@
+"""All that users have registered, to be put back as it was when a script has run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from gradscope.runtime.core.dispatch.modes.aten import aten
+from gradscope.runtime.core.dispatch.operators import built_in as rows, custom_op
+from gradscope.runtime.core.dispatch.operators.keys import ALIASES, ORDERED, DispatchKey
+from gradscope.runtime.core.dispatch.operators.operator import Operator, fallbacks
+from gradscope.runtime.core.dispatch.operators.overloads import offer, withdraw
+
+DEFINED: dict[str, str] = {"aten": "built in"}
+"""The namespaces that have their one library of kind DEF, and where it was made."""
+
+LIBRARIES: dict[str, Any] = {}
+"""What `torch.library.define` and its kin register with, by namespace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """What there is. Made without arguments: what there is at first."""
+
+    operators: dict[str, Operator] = field(default_factory=dict)
+    kernels: dict[Operator, tuple[dict[Any, Any], Any]] = field(default_factory=dict)
+    rows: dict[Any, Operator] = field(default_factory=dict)
+    fallbacks: dict[Any, Any] = field(default_factory=dict)
+    definitions: dict[str, Any] = field(default_factory=dict)
+    namespaces: dict[str, str] = field(default_factory=lambda: {"aten": "built in"})
+    libraries: dict[str, Any] = field(default_factory=dict)
+    order: list[str] = field(default_factory=lambda: list(ORDERED))
+    keys: list[str] = field(default_factory=lambda: [*ORDERED, *ALIASES])
+
+
+def kept() -> Registered:
+    """What there is now."""
+    every = [*Operator.known.values(), *rows._operators.values()]
+    return Registered(
+        dict(Operator.known),
+        {each: (dict(each.kernels), each.fake) for each in every},
+        dict(rows._operators),
+        dict(fallbacks),
+        dict(custom_op._definitions),
+        dict(DEFINED),
+        dict(LIBRARIES),
+        [key.name for key in DispatchKey.order],
+        list(DispatchKey.named),
+    )
+
+
+def put_back(before: Registered | None) -> None:
+    """Let there be what there was; None: what there is at first."""
+    before = before or Registered()
+    _operators_of_users(before)
+    for row in rows._operators.keys() - before.rows.keys():
+        rows._operators[row].overload.__dict__.pop("operator", None)
+    for row, operator in before.rows.items():
+        aten.overload_of(row).__dict__["operator"] = operator
+    for operator, (kernels, fake) in before.kernels.items():
+        operator.kernels, operator.fake = dict(kernels), fake
+    for now, then in (
+        (rows._operators, before.rows),
+        (fallbacks, before.fallbacks),
+        (custom_op._definitions, before.definitions),
+        (DEFINED, before.namespaces),
+        (LIBRARIES, before.libraries),
+    ):
+        now.clear()
+        now.update(then)  # type: ignore[arg-type]  # each is what was taken from it
+    _keys(before)
+    Operator.changes += 1
+    rows.refresh()
+
+
+def _operators_of_users(before: Registered) -> None:
+    """Those made since are found no more; those taken away since are."""
+    for name, operator in list(Operator.known.items()):
+        if before.operators.get(name) is not operator:
+            withdraw(operator)
+            del Operator.known[name]
+    for name, operator in before.operators.items():
+        if name not in Operator.known:
+            Operator.known[name] = operator
+            offer(operator)
+
+
+def _keys(before: Registered) -> None:
+    for name in DispatchKey.named.keys() - set(before.keys):
+        del DispatchKey.named[name]
+    DispatchKey.order[:] = [DispatchKey.named[name] for name in before.order]

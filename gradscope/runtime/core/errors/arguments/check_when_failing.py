@@ -1,0 +1,24 @@
+"""Functions that are written out, so that what fails in them asks whether the call was right.
+
+A road asks by itself. What else users call gets a function around it: a call that is right pays one
+more frame, less than a tenth of a microsecond.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar, cast
+
+from gradscope.runtime.core.errors.arguments.raise_wrong_call import OR_BLAME
+from gradscope.runtime.core.errors.arguments.wrappers import around
+from gradscope.runtime.core.rows.parameters import parameters
+
+Made = TypeVar("Made")
+
+LINES = f"    try:\n        return {{call}}\n{OR_BLAME}"
+
+
+def judged(inner: Made) -> Made:
+    """A function around one that is written out, with the same parameters."""
+    made = around(inner, LINES, parameters(inner), "asking about its arguments")
+    made.__dict__.update(inner.__dict__)
+    return cast("Made", made)

@@ -1,0 +1,145 @@
+"""Roads that nobody has taken yet: their text is written and compiled at the first call.
+
+A program uses some dozens of the operations there are; compiling all of them would take most of the
+time that starting takes. Until then a road is a function that stands in for itself: when it is
+called it is given its own code, and is called again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from threading import RLock
+from types import CodeType, FunctionType
+from typing import Any
+
+from gradscope.runtime.core.generated.texts import build
+from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
+from gradscope.runtime.core.rows.description import description
+from gradscope.runtime.core.rows.operation import Operation
+from gradscope.runtime.core.rows.parameters import (
+    BY_NAME,
+    OTHERS,
+    REST,
+    STARS,
+    Taken,
+    declared,
+    give_defaults,
+)
+from gradscope.runtime.core.state.forking import renewed
+from gradscope.runtime.core.state.frames import WRITTEN
+
+Names = Callable[[], dict[str, Any]]
+
+_lock = renewed(RLock())
+
+
+class LazyFunction:
+    """One road of an operation, and all functions that are to have its code."""
+
+    __slots__ = ("built", "functions", "kind", "label", "names", "taken", "text")
+
+    def __init__(
+        self,
+        kind: str,
+        label: Callable[[], str],
+        text: Callable[[], str],
+        taken: Sequence[Taken],
+        names: Names,
+    ) -> None:
+        self.kind = kind
+        self.label = label
+        self.text = text
+        self.taken = taken
+        self.names = names  # what the text needs besides, made as late as the code
+        self.functions: list[FunctionType] = []
+        self.built = False
+
+    def function(self, scope: dict[str, Any]) -> FunctionType:
+        """A function that will have this code and these globals."""
+        made = FunctionType(_stand_in(self.kind, self.taken), scope, "road")
+        if self.kind == "fast":
+            give_defaults(made, self.taken)
+        made.__module__ = "gradscope.runtime"
+        scope[f"unbuilt_{self.kind}"] = self
+        scope[f"road_{self.kind}"] = made
+        with _lock:
+            if self.built:
+                self._complete(made)
+            self.functions.append(made)
+        return made
+
+    def replace(self, function: FunctionType, moved: FunctionType) -> None:
+        """Give the code to `moved` instead of `function`."""
+        with _lock:
+            scope = function.__globals__
+            if scope.get(f"road_{self.kind}") is function:
+                scope[f"road_{self.kind}"] = moved
+            if function in self.functions:
+                self.functions[self.functions.index(function)] = moved
+
+    def first_call(
+        self,
+        function: FunctionType,
+        by_place: Iterable[Any],
+        by_name: Iterable[Any],
+        others: dict[str, Any],
+    ) -> Any:
+        """Build, and call the function again."""
+        self.build()
+        names = (p.name for p in self.taken if p.kind is BY_NAME)
+        return function(*by_place, **dict(zip(names, by_name, strict=True)), **others)
+
+    def build(self) -> None:
+        """Give all functions their code; once more, if somebody interrupted that."""
+        with _lock:
+            if self.built:
+                return
+            with own_work(f"writes {self.label()}"):
+                for made in self.functions:
+                    self._complete(made)
+            self.built = True
+
+    def _complete(self, made: FunctionType) -> None:
+        scope = made.__globals__
+        scope.update(self.names())
+        built = build(made.__name__, self.text(), scope, self.taken, label=self.label())
+        made.__defaults__, made.__kwdefaults__ = built.__defaults__, built.__kwdefaults__
+        if isinstance(op := scope.get("op"), Operation):
+            made.__doc__ = description(op, formulas=True)
+        made.__code__ = built.__code__
+
+
+def road_of(
+    kind: str, text: Callable[[], str], op: Operation, names: Names, taken: Sequence[Taken]
+) -> LazyFunction:
+    """A road of an operation, which has a name by the time the road is built."""
+    return LazyFunction(kind, lambda: f"{op.name}{LABELS[kind]}", text, taken, names)
+
+
+LABELS = {"fast": "", "number": " by a number", "full": ", the long way"}
+"""What the roads of an operation are called, where their lines are shown."""
+
+
+def _stand_in(kind: str, taken: Sequence[Taken]) -> CodeType:
+    """The code of a function that nobody has called yet; users see the parameters it will have."""
+    if kind != "fast":
+        return _stand_in_of(kind, (REST, OTHERS))
+    code = _stand_in_of(kind, tuple([p.kind for p in taken]))
+    names = [p.name for p in taken if p.kind not in STARS]
+    names += [p.name for p in taken if p.kind in STARS]
+    return code.replace(co_varnames=tuple(names))
+
+
+@cache
+def _stand_in_of(kind: str, kinds: tuple[str, ...]) -> CodeType:
+    taken = [Taken(f"p_{i}", each) for i, each in enumerate(kinds)]
+    by_place = "".join(f"{p.starred}, " for p in taken if p.kind not in (BY_NAME, OTHERS))
+    by_name = "".join(f"{p.name}, " for p in taken if p.kind is BY_NAME)
+    others = next((p.name for p in taken if p.kind is OTHERS), "{}")
+    text = (
+        f"def road({declared(taken)}):\n"
+        f"    return unbuilt_{kind}.first_call(road_{kind}, ({by_place}), ({by_name}), {others})\n"
+    )
+    module = compile(text, f"{WRITTEN}not called yet>", "exec")
+    return next(c for c in module.co_consts if isinstance(c, CodeType))

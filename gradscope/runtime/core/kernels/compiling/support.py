@@ -1,0 +1,89 @@
+"""What kernels share: half precision by way of float32, silence about NaN, the way to Numba."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, wraps
+from importlib import import_module
+from typing import Any, Concatenate, Final, ParamSpec, TypeAlias, cast
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
+
+Array: TypeAlias = NDArray[Any]
+Rest = ParamSpec("Rest")
+
+BFLOAT16: Final = np.dtype(ml_dtypes.bfloat16)
+HALVES: Final = frozenset({np.dtype(np.float16), BFLOAT16})
+
+# From this many elements on a Numba kernel wins by more than its import will ever cost a long run.
+LARGE: Final = 1 << 16
+
+# NaN and infinity are values like others here; NumPy need not warn when they arise.
+quiet: Final = np.errstate(all="ignore")
+
+
+@cache
+def fast() -> Any:
+    """Return kernels.fast. Importing it brings in Numba, which takes half a second: ask late."""
+    with own_work("loads kernels"):
+        from gradscope.runtime.core.kernels.arrays import fast_elementwise as module
+
+    return module
+
+
+class Family:
+    """A file of compiled kernels, read when the first array comes that is large enough for them."""
+
+    def __init__(self, name: str, few: int) -> None:
+        self._name, self._few = name, few
+        self._module: Any = None
+
+    def wins(self, size: int) -> bool:
+        """Whether so many elements are worth it; once the file is there, fewer are."""
+        return size >= LARGE or (size >= self._few and self._module is not None)
+
+    @property
+    def kernels(self) -> Any:
+        if self._module is None:
+            with own_work("loads kernels"):
+                self._module = import_module(f"gradscope.runtime.core.kernels.{self._name}")
+        return self._module
+
+
+def elementwise(
+    function: Callable[Concatenate[Array, Rest], Any],
+) -> Callable[Concatenate[Array, Rest], Array]:
+    """Give a function of one floating-point array the manners of a kernel.
+
+    Half precision is computed in float32 and rounded once; 0-dim arrays come back as arrays; NumPy
+    does not warn.
+    """
+
+    @quiet
+    @wraps(function)
+    def kernel(x: Array, *args: Rest.args, **kwargs: Rest.kwargs) -> Array:
+        if x.dtype in HALVES:
+            return np.asarray(function(x.astype(np.float32), *args, **kwargs)).astype(x.dtype)
+        return np.asarray(function(x, *args, **kwargs))
+
+    return cast("Callable[Concatenate[Array, Rest], Array]", kernel)
+
+
+def horner(x: Array, coefficients: tuple[float, ...]) -> Array:
+    """Evaluate a polynomial whose coefficients are given from the highest power down."""
+    first, *middle, last = _as_arrays(coefficients, x.dtype)
+    result = np.asarray(x * first)
+    for coefficient in middle:
+        np.add(result, coefficient, result)
+        np.multiply(result, x, result)
+    return np.add(result, last, result)
+
+
+@cache
+def _as_arrays(coefficients: tuple[float, ...], dtype: np.dtype[Any]) -> tuple[Array, ...]:
+    """Return the numbers as arrays, with which NumPy computes in half the time."""
+    return tuple(np.array(coefficient, dtype) for coefficient in coefficients)

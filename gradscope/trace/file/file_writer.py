@@ -1,0 +1,339 @@
+"""Rows into a file, window by window, so that whatever becomes of the program, they can be read."""
+
+from __future__ import annotations
+
+import atexit
+import os
+from collections import Counter, deque
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from threading import Condition, RLock, Thread
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import orjson
+
+from gradscope.errors import LateBlockError, RecordingError
+from gradscope.trace.assemble import Block
+from gradscope.trace.file.background_write import Pen
+from gradscope.trace.file.compression import packer
+from gradscope.trace.file.index import Entry, closing, entry
+from gradscope.trace.file.intern import Texts
+from gradscope.trace.file.lines import block_line, completed, header, window_line
+from gradscope.trace.file.prepare import Values, prepared
+from gradscope.trace.ragged import Data, Ragged
+from gradscope.trace.schema import MINOR, VERSION
+from gradscope.trace.schema.tables import Meta
+from gradscope.trace.text import quoted_path
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from os import PathLike
+
+    from gradscope.trace.schema.declare import Row
+
+QUEUED: Final = 1 << 26
+"""How many bytes of rows may wait to be written before a producer has to wait, too."""
+
+
+@dataclass(slots=True)
+class Window:
+    """The blocks between two commits."""
+
+    number: int
+    start: int = 0  # how many bytes of rows were in all windows before it
+    blocks: list[Block] = field(default_factory=list)
+    strings: int = 0  # how many texts were interned when it was committed
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """How far the file has come. Replaced as a whole: see Note [Interrupted anywhere]."""
+
+    size: int = 0  # of the file
+    text: int = 0  # of what is in it, before compression
+    windows: int = 0
+    lines: int = 0
+    strings: int = 1  # texts with a smaller id are in the file
+    extra: frozenset[int] = frozenset()  # and these, beyond it
+    dropped: Mapping[str, int] | None = None  # rows left out by table, since the budget was spent
+
+
+class FileWriter:
+    """Appends rows to a trace file; a full disk ends the recording, not the program.
+
+    `max_bytes`: a window that would make the file larger is left out, with all that follow, and
+    counted in `meta.dropped`; of later windows only `meta` is written. `background`: encode,
+    compress and write in a thread of its own; None: where there is something to compress, which is
+    where it was measured to pay.
+
+    A process forked from the one that opened the file writes nothing.
+    """
+
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        max_bytes: int | None = None,
+        *,
+        background: bool | None = None,
+        queued: int = QUEUED,
+    ) -> None:
+        self.path = Path(path)
+        self._pack = packer(self.path)
+        self._max_bytes = max_bytes
+        self._queued = queued
+        self._texts = Texts()
+        self._windows = deque([Window(1)])  # the last one is open; those before wait to be written
+        self._entries: list[Entry] = []
+        self._written = self._before = self._unsealed = Written()
+        self._failure: OSError | None = None
+        self._producer_dropped: Mapping[str, int] = {}
+        self._ending = self._closed = self._stopping = False
+        self._filling: Final = RLock()
+        self._writing: Final = RLock()
+        self._changed: Final = Condition()
+        self._process = os.getpid()
+        try:
+            file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+            self._pen = Pen(file, self.path.absolute())
+            first = header((VERSION, MINOR))
+            self._append(first, self._pack(first), self._written)
+            self._has_failed()
+            if self._failure is not None:
+                raise self._failure
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise RecordingError(f"cannot write {quoted_path(self.path)}: {reason}") from None
+        self._thread: Thread | None = None
+        if background or (background is None and self.path.suffix in {".gz", ".zst"}):
+            self._thread = Thread(target=self._work, name="gradscope writer", daemon=True)
+            self._thread.start()
+        atexit.register(self.close)
+
+    # What a producer calls --------------------------------------------------------------------
+
+    def intern(self, text: str) -> int:
+        # In a fork, a thread that is not there any more may hold the lock.
+        return 0 if self._process != os.getpid() else self._texts.intern(text)
+
+    def block(self, row: type[Row], columns: Mapping[str, Values], amend: bool = False) -> None:  # noqa: FBT001, FBT002
+        block = prepared(row, columns, amend=amend, texts=len(self._texts))
+        if block is None or self._process != os.getpid():
+            return
+        with self._filling:
+            if self._ending:
+                raise LateBlockError(f"{quoted_path(self.path)} is closed", row)
+            self._windows[-1].blocks.append(block)
+
+    def commit(self) -> None:
+        if self._idle():
+            return
+        with self._filling:
+            window = self._windows[-1]
+            if window.blocks:
+                window.strings = len(self._texts)
+                end = window.start + sum(map(_bytes, window.blocks))
+                self._windows.append(Window(window.number + 1, end))
+        if self._thread is None:
+            self._drain()
+        else:
+            with self._changed:
+                self._changed.notify_all()
+                self._changed.wait_for(self._has_room)
+
+    def settle(self) -> None:
+        """Wait until what was committed is in the file."""
+        if not self._idle():
+            self._drain()
+            self._has_failed()
+
+    def seal(self) -> None:
+        """Close the file as it is, for the case that the process ends here; then `unseal`."""
+        self.commit()
+        self.settle()
+        self._writing.acquire()
+        self._drain()
+        self._unsealed = self._written
+        if not self._has_failed():
+            self._finish()
+            if not self._has_failed():  # what a signal handler interrupted may reach further
+                self._pen.cut(self._written.size)
+
+    def unseal(self) -> None:
+        """It did not end: what comes now stands in the place of the end."""
+        if not self._has_failed():
+            self._written = self._unsealed
+            self._pen.cut(self._written.size)
+        self._writing.release()
+
+    def close(self) -> None:
+        if self._idle():
+            return
+        with self._filling:
+            self._ending = True  # first: what comes after what is written now is never written
+        self.commit()
+        if self._thread is not None:
+            with self._changed:
+                self._stopping = True
+                self._changed.notify_all()
+            self._thread.join()
+        self._drain()
+        if not self._has_failed():
+            self._finish()
+        self._has_failed()
+        self._closed = True
+        self._pen.close()
+        atexit.unregister(self.close)
+        if self._failure is not None:
+            raise RecordingError(
+                f"cannot write {quoted_path(self.path)}: {self._failure.strerror}; "
+                f"the trace ends after {self._written.windows} windows"
+            )
+
+    def _idle(self) -> bool:
+        return self._closed or self._process != os.getpid()
+
+    def _has_room(self) -> bool:
+        waiting = self._windows[-1].start - self._windows[0].start
+        alive = self._thread is not None and self._thread.is_alive()
+        return waiting <= self._queued or not alive
+
+    # What is done with it ---------------------------------------------------------------------
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._stopping or len(self._windows) > 1)
+            if len(self._windows) == 1:
+                return
+            self._drain()
+
+    def _drain(self) -> None:
+        """Write all committed windows."""
+        with self._writing:
+            while len(self._windows) > 1:
+                window = self._windows[0]
+                if window.number > self._written.windows and self._failure is None:
+                    self._write(window)
+                if self._windows[0] is window:  # else a signal handler's commit took it away
+                    self._windows.popleft()
+                with self._changed:
+                    self._changed.notify_all()
+
+    def _write(self, window: Window) -> None:
+        self._listen(window)
+        if self._written.dropped is None:
+            new = self._texts.block(range(self._written.strings, window.strings))
+            then = replace(self._written, windows=window.number, strings=window.strings)
+            if self._put([*new, *window.blocks], then):
+                return
+        self._drop(window)
+
+    def _drop(self, window: Window) -> None:
+        """Write only what the window says about the run, and count the rest."""
+        meta = [block for block in window.blocks if block.table == Meta.TABLE]
+        dropped = Counter(self._written.dropped)
+        for block in window.blocks:
+            if block.table != Meta.TABLE and not block.amend:
+                dropped[block.table] += block.rows
+        then = replace(self._written, windows=window.number, dropped=dropped)
+        if self._written.dropped is None:
+            meta.append(self._confession(dropped))
+        self._put_meta(meta, then)
+
+    def _finish(self) -> None:
+        dropped = self._written.dropped
+        if dropped is not None:
+            then = replace(self._written, windows=self._written.windows + 1)
+            self._put_meta([self._confession(dropped)], then)
+        end = {"truncated": False, "horizon": None, "lost": 0}
+        text = closing(self._entries[: self._written.lines], end, self._written.text)
+        self._append(text, self._pack(text), self._written)
+
+    def _say_why_it_ends(self, failure: OSError) -> None:
+        """`meta.cut`, in the room that what could not be written has left."""
+        texts = [
+            self._texts.intern(text) for text in ("cut", orjson.dumps(failure.strerror).decode())
+        ]
+        new = [id for id in texts if id >= self._written.strings and id not in self._written.extra]
+        row = dict(zip(("key", "value"), ([id] for id in texts), strict=True))
+        said = prepared(Meta, row, amend=False, texts=len(self._texts))
+        blocks = [*self._texts.block(new), *([said] if said else [])]
+        lines = [block_line(completed(block)) + b",\n" for block in blocks]
+        text = b"".join([*lines, window_line(self._written.windows + 1, len(blocks))])
+        self._pen.write_last(self._written.size, self._pack(text))
+
+    def _confession(self, dropped: Mapping[str, int]) -> Block:
+        """`meta.dropped`: what the producer left out, and what the budget did."""
+        total = Counter(self._producer_dropped) + Counter(dropped)
+        value = orjson.dumps(dict(total), option=orjson.OPT_SORT_KEYS).decode()
+        row = {"key": self.intern("dropped"), "value": self.intern(value)}
+        return Block(Meta.TABLE, 1, {name: np.array([id]) for name, id in row.items()})
+
+    def _put_meta(self, blocks: Sequence[Block], then: Written) -> None:
+        if not blocks:
+            self._written = then
+            return
+        named = {id for block in blocks for data in block.data.values() for id in _ids(data)}
+        new = sorted(id for id in named - then.extra if id >= then.strings)
+        then = replace(then, extra=then.extra | set(new))
+        self._put([*self._texts.block(new), *blocks], then, free=True)
+
+    def _put(self, blocks: Sequence[Block], then: Written, *, free: bool = False) -> bool:
+        """Append a window; False when the budget is spent. `free`: whatever it costs."""
+        entries, lines = [], []
+        offset = then.text
+        for block in map(completed, blocks):
+            lines.append(block_line(block) + b",\n")
+            entries.append(entry(block, offset, len(lines[-1]), then.windows))
+            offset += len(lines[-1])
+        text = b"".join([*lines, window_line(then.windows, len(blocks))])
+        packed = self._pack(text)
+        if not free and self._max_bytes is not None and then.size + len(packed) > self._max_bytes:
+            return False
+        self._entries[then.lines :] = entries
+        self._append(text, packed, replace(then, lines=then.lines + len(entries)))
+        return True
+
+    def _listen(self, window: Window) -> None:
+        """Remember what the producer says it has left out itself."""
+        meta = [completed(block) for block in window.blocks if block.table == Meta.TABLE]
+        for block in meta:
+            for key, value in zip(
+                *(_ids(block.data[name]) for name in ("key", "value")), strict=True
+            ):
+                if self._texts[key] == "dropped":
+                    with suppress(orjson.JSONDecodeError):
+                        said = orjson.loads(self._texts[value])
+                        self._producer_dropped = said if isinstance(said, dict) else {}
+
+    def _append(self, text: bytes, packed: bytes, then: Written) -> None:
+        """Write behind what is written. Done twice, it is as if done once."""
+        if self._has_failed():
+            return
+        self._before = self._written
+        self._pen.write(then.size, packed)
+        if self._written.windows <= then.windows:  # else a signal handler's commit went further
+            size = then.size + len(packed)
+            self._written = replace(then, size=size, text=then.text + len(text))
+
+    def _has_failed(self) -> bool:
+        """Whether the last piece, or one before it, could not be written."""
+        self._pen.wait()
+        if self._failure is None and self._pen.failure is not None:
+            self._failure, self._written = self._pen.failure, self._before
+            if self._written.size:
+                self._say_why_it_ends(self._failure)
+        return self._failure is not None
+
+
+def _ids(data: Data) -> list[int]:
+    return [] if isinstance(data, Ragged) else data.tolist()
+
+
+def _bytes(block: Block) -> int:
+    return sum(
+        data.offsets.nbytes + data.values.nbytes if isinstance(data, Ragged) else data.nbytes
+        for data in block.data.values()
+    )

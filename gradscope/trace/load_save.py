@@ -1,0 +1,158 @@
+"""A trace file to a Trace, whole or as much as is left of it; and a Trace to a file."""
+
+from __future__ import annotations
+
+import stat
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
+
+import numpy as np
+
+from gradscope.errors import RecordingError, UnreadableTraceError
+from gradscope.trace.assemble import Block, assemble
+from gradscope.trace.file.compression import packer, unpacked
+from gradscope.trace.file.index import Entry, closing, entry, read_index
+from gradscope.trace.file.lines import ACCEPTED, block_line, header, window_line
+from gradscope.trace.file.scan import ALWAYS, Scan
+from gradscope.trace.ragged import take
+from gradscope.trace.schema.declare import NONE, Row
+from gradscope.trace.shorthand import SHORT
+from gradscope.trace.text import quoted_path
+from gradscope.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+    from os import PathLike
+
+ROWS: Final = 1 << 16
+"""How many rows of a table `save` puts in a block."""
+
+
+def load(path: str | PathLike[str], tables: Collection[type[Row]] | None = None) -> Trace:
+    """The trace in a file, or some of its tables; its `notes` say what is missing.
+
+    Raises UnreadableTraceError for what is no trace or is damaged, and FutureTraceError for what
+    only a newer gradscope can read.
+    """
+    path = Path(path)
+    wanted = None if tables is None else ALWAYS | {table.TABLE for table in tables}
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise UnreadableTraceError("it is not a file")  # noqa: TRY301
+        with path.open("rb") as file:
+            return _trace(_scan(file, status.st_size, wanted))
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise UnreadableTraceError(f"cannot open {quoted_path(path)}: {reason}") from None
+    except ValueError:  # a path with a NUL in it
+        raise UnreadableTraceError(f"cannot open {quoted_path(path)}: no such name") from None
+    except UnreadableTraceError as error:
+        raise type(error)(f"cannot read {quoted_path(path)}: {error}") from None
+
+
+def is_trace(path: str | PathLike[str]) -> bool:
+    """Whether a file is a trace as far as its first bytes tell, or is empty."""
+    path = Path(path)
+    with path.open("rb") as file:
+        beginning = next(unpacked(file, path.stat().st_size), b"")
+    start = header((0, 0)).partition(b"[")[0]
+    return beginning[: len(start)] == start[: len(beginning)]
+
+
+def decode(text: bytes) -> Trace:
+    """The trace in the bytes of a file."""
+    return _trace(_scan(BytesIO(text), len(text), None))
+
+
+def _scan(file: BinaryIO, size: int, wanted: Collection[str] | None) -> Scan:
+    scan = Scan(wanted)
+    index = None if wanted is None else read_index(file, size)
+    file.seek(0)
+    if index is None or wanted is None:
+        scan.read(unpacked(file, size))
+    else:
+        scan.read_line(1, file.readline(200))
+        for number, place in enumerate(index.entries, 2):
+            if place.table in wanted:
+                file.seek(place.offset)
+                scan.read_line(number, file.read(place.length))
+        scan.skipped = len(index.entries) - len(scan.blocks)
+        scan.text, scan.ended, scan.indexed, scan.end = size, True, True, dict(index.end)
+    return scan
+
+
+def _trace(scan: Scan) -> Trace:
+    made = assemble(scan.blocks, ACCEPTED * scan.text)
+    remarks = list(made.notes)
+    if scan.ended and not scan.indexed:
+        remarks.append("truncated: within the index at the end of the file; no row is missing")
+    if scan.skipped:
+        remarks.append(f"read in part: {scan.skipped} blocks of other tables were left out")
+    truncated = not scan.ended or scan.end.get("truncated") is True
+    horizon = scan.end.get("horizon") if scan.ended else scan.horizon
+    trace = Trace(
+        made.tables,
+        version=scan.version,
+        truncated=truncated,
+        horizon=horizon if truncated and type(horizon) is int else None,
+        lost=_count(scan.end.get("lost")) if scan.ended else scan.lost,
+        remarks=tuple(remarks),
+    )
+    if not scan.ended and any(block.table in SHORT for block in scan.blocks):
+        trace.horizon = _numbered_horizon(trace, scan.until)
+    return trace
+
+
+def _numbered_horizon(trace: Trace, until: int) -> int:
+    """The last event up to this time: those of shorthand are numbered when they are written out."""
+    later = np.flatnonzero(trace.event_column("t") > until)
+    before = int(later[0]) if len(later) else trace.event_count
+    return int(trace.order().seq[before - 1]) if before else NONE
+
+
+def _count(value: Any) -> int:
+    return value if type(value) is int and value >= 0 else 0
+
+
+def encode(trace: Trace) -> bytes:
+    """A trace as the text of a file: the same bytes for the same trace."""
+    return b"".join(_windows(trace))
+
+
+def save(trace: Trace, path: str | PathLike[str]) -> None:
+    """Write a trace to a file; a name that ends in .gz or .zst compresses it."""
+    path = Path(path)
+    pack = packer(path)
+    try:
+        path.write_bytes(b"".join(map(pack, _windows(trace))))
+    except OSError as error:
+        raise RecordingError(f"cannot write {quoted_path(path)}: {error.strerror}") from None
+
+
+def _windows(trace: Trace) -> Iterator[bytes]:
+    """The text, in the pieces that are compressed each for itself."""
+    text = header(trace.version)
+    offset = 0
+    entries: list[Entry] = []
+    for block in _blocks(trace):
+        line = block_line(block) + b",\n"
+        entries.append(entry(block, offset + len(text), len(line), 1))
+        text += line
+        if len(text) > 1 << 20:
+            yield text
+            offset += len(text)
+            text = b""
+    text += window_line(1, len(entries))
+    end = {"truncated": trace.truncated, "horizon": trace.horizon, "lost": trace.lost}
+    yield text + closing(entries, end, offset + len(text))
+
+
+def _blocks(trace: Trace) -> Iterable[Block]:
+    for name, table in trace.tables.items():
+        for start in range(0, len(table), ROWS):
+            rows = np.arange(start, min(start + ROWS, len(table)))
+            yield Block(
+                name, len(rows), {key: take(data, rows) for key, data in table.data.items()}
+            )

@@ -1,0 +1,123 @@
+"""What a trace lacks, in sentences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gradscope.trace.schema import MINOR, VERSION
+from gradscope.trace.schema.declare import TABLES, columns
+from gradscope.trace.text import quoted, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from gradscope.trace.trace import Trace
+
+
+LOADER = "data loader worker"
+
+
+def notes_of(trace: Trace) -> Iterator[str]:
+    """Whatever somebody who reads this trace must know before trusting it."""
+    if trace.truncated:
+        events = sum(len(t) for name, t in trace.tables.items() if name.startswith("event."))
+        recovered = f"{events} events recovered, {trace.lost} bytes lost"
+        yield f"truncated: {recovered}; {_after_the_cut(trace)}"
+    if steps := _count(trace, "dropped", "steps"):
+        were = "step was" if steps == 1 else "steps were"
+        yield f"dropped: {steps} {were} not recorded, or not to the end"
+    if dropped := dropped_rows(trace):
+        shown = ", ".join(f"{name} {rows}" for name, rows in dropped.items())
+        yield f"dropped: {sum(dropped.values())} rows were not recorded ({shown})"
+    if trace.version > (VERSION, MINOR):
+        yield (
+            "written by a newer gradscope (version "
+            f"{trace.version[0]}.{trace.version[1]}, this one knows {VERSION}.{MINOR})"
+        )
+    if strangers := sorted(_strangers(trace)):
+        shown = ", ".join(map(quoted, strangers[:5])) + ", …" * (len(strangers) > 5)
+        yield f"kept but not shown, since this gradscope does not know them: {shown}"
+
+
+def _after_the_cut(trace: Trace) -> str:
+    """What may be missing, beyond what can be seen of it."""
+    reason, every = trace.meta.get("cut"), trace.meta.get("written_every")
+    if isinstance(reason, str):
+        return f"writing stopped there ({quoted(reason)}), and all that followed is missing"
+    moments = "the last moments"
+    if isinstance(every, int | float) and every > 0:
+        moments += f", at most about {every:g} s,"
+    return (
+        f"{moments} may be missing if the program was killed; more, if the file was cut off later"
+    )
+
+
+def ran_elsewhere(meta: Mapping[str, Any]) -> str:
+    """What child processes did, which no trace of their parent has; "": there were none."""
+    groups = [each for each in _children(meta) if each["kind"] != LOADER]
+    total = sum(each["count"] for each in groups)
+    if not total:
+        return ""
+    shown = ", ".join(
+        f"{each['count']} by {each['kind']}" + f" at {each['line']}" * bool(each["line"])
+        for each in groups[:5]
+    )
+    more = ", …" * (len(groups) > 5)
+    processes = "child process" if total == 1 else "child processes"
+    return f"{total} {processes} ran unrecorded ({shown}{more}): what was done there is not here"
+
+
+def loaded_elsewhere(meta: Mapping[str, Any]) -> str:
+    """That data came from worker processes, as it ordinarily does; "": it did not."""
+    total = sum(each["count"] for each in _children(meta) if each["kind"] == LOADER)
+    workers = "worker" if total == 1 else "workers"
+    return f"{total} data loader {workers}, unrecorded" if total else ""
+
+
+def _children(meta: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    children = meta.get("children")
+    for each in children if isinstance(children, list) else []:
+        if isinstance(each, dict):
+            texts = {key: visible(str(each.get(key, ""))) for key in ("kind", "line")}
+            yield {**texts, "count": _positive(each.get("count"))}
+
+
+def dropped_rows(trace: Trace) -> Mapping[str, int]:
+    """How many rows of each table the recorder left out, from `meta.dropped`."""
+    dropped = trace.meta.get("dropped")
+    if not isinstance(dropped, dict):
+        return {}
+    return {
+        name if name in TABLES else quoted(name): rows
+        for name, rows in sorted(dropped.items())
+        if name != "steps" and type(rows) is int and rows > 0
+    }
+
+
+def has_holes(trace: Trace) -> bool:
+    """Whether rows were left out, for want of room or because only some steps were asked for."""
+    left_out = _count(trace, "dropped", "steps") + _count(trace, "unwanted", "steps")
+    return left_out > 0 or bool(dropped_rows(trace))
+
+
+def unfinished(trace: Trace) -> int:
+    """How many graph tasks were under way when the recording ended."""
+    return _positive(trace.meta.get("unfinished"))
+
+
+def _count(trace: Trace, key: str, kind: str) -> int:
+    counts = trace.meta.get(key)
+    return _positive(counts.get(kind)) if isinstance(counts, dict) else 0
+
+
+def _positive(count: object) -> int:
+    return count if type(count) is int and count > 0 else 0
+
+
+def _strangers(trace: Trace) -> Iterator[str]:
+    for name, table in trace.tables.items():
+        if name not in TABLES:
+            yield name
+        else:
+            known = {column.name for column in columns(TABLES[name])}
+            yield from (f"{name}.{column}" for column in table.data if column not in known)

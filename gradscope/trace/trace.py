@@ -1,0 +1,250 @@
+"""A recorded run: what happened, immutable, looked up by id, time, thread, task and step."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
+import orjson
+
+from gradscope.errors import UnknownNameError
+from gradscope.trace.arrays import distinct
+from gradscope.trace.assemble import in_order
+from gradscope.trace.ragged import Integers, Ragged, same
+from gradscope.trace.schema import MINOR, VERSION, Frame, GraphTask, Meta, Stack, Step, String
+from gradscope.trace.schema.declare import EVENTS, NONE, Event, Row
+from gradscope.trace.shortcomings import notes_of
+from gradscope.trace.table import CHUNK, Strings, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = ["Order", "Ragged", "Table", "Trace"]
+
+R = TypeVar("R", bound=Row)
+
+
+class Order(NamedTuple):
+    """All events by rising `seq`: its kind (in `Trace.event_kinds`) and place in that table."""
+
+    seq: Integers
+    kind: Integers
+    position: Integers
+
+
+class Trace:
+    """What one run left behind. Everything in it is read-only."""
+
+    def __init__(
+        self,
+        tables: Mapping[str, Table[Row]],
+        *,
+        version: tuple[int, int] = (VERSION, MINOR),
+        truncated: bool = False,
+        horizon: int | None = None,
+        lost: int = 0,
+        remarks: tuple[str, ...] = (),
+    ) -> None:
+        self.tables = {name: tables[name] for name in in_order(tables)}
+        """Every table by name, those this gradscope does not know included."""
+        self.version = version
+        self.truncated = truncated
+        """Whether the recording ended without closing the file: killed, crashed, or cut since."""
+        self.horizon = horizon
+        """Up to and including this `seq` no event is missing; None: to the end."""
+        self.lost = lost
+        """How many bytes of the file, after its last whole line, could not be read."""
+        self._remarks = remarks
+        string = self.table(String)
+        self._strings = Strings(string["id"], string["text"])
+        self.event_kinds: tuple[type[Event], ...] = tuple(EVENTS.values())
+
+    def __repr__(self) -> str:
+        rows = ", ".join(f"{len(table)} {name}" for name, table in self.tables.items() if table)
+        return f"<Trace: {rows}>"
+
+    # Tables ----------------------------------------------------------------------------------
+
+    def table(self, row: type[R]) -> Table[R]:
+        """The table of a schema class; empty when nothing of the kind was recorded."""
+        return self.tables[row.TABLE]  # type: ignore[return-value]
+
+    def rows(self, row: type[R]) -> Iterator[R]:
+        """All rows of a table, in the order they were written."""
+        return self.table(row).rows()
+
+    @cached_property
+    def meta(self) -> Mapping[str, Any]:
+        """Facts about the run by key; of two rows of one key the later one holds."""
+        return {row.key: _json(row.value) for row in self.rows(Meta)}
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What is missing and why, one sentence each."""
+        return (*notes_of(self), *self._remarks)
+
+    # Text ------------------------------------------------------------------------------------
+
+    def text(self, string_id: int) -> str:
+        """Interned text; "" for NONE."""
+        return self._strings[string_id]
+
+    def texts(self, string_ids: Integers) -> list[str]:
+        """The interned text of each id."""
+        return self._strings.get_all(string_ids)
+
+    def frames(self, stack_id: int) -> tuple[Frame, ...]:
+        """A call stack, innermost frame first. What is not in the trace is left out."""
+        stacks, frames = self.table(Stack), self.table(Frame)
+        found: list[Frame] = []
+        seen: set[int] = set()
+        while stack_id not in seen and stacks.has(stack_id):
+            seen.add(stack_id)
+            stack = stacks.row(stack_id)
+            if frames.has(stack.frame):
+                found.append(frames.row(stack.frame))
+            stack_id = stack.parent
+        return tuple(found)
+
+    def _innermost(self, stack_id: int) -> Frame | None:
+        stacks, frames = self.table(Stack), self.table(Frame)
+        if not stacks.has(stack_id):
+            return None
+        frame = int(stacks["frame"][stacks.index(stack_id)])
+        return frames.row(frame) if frames.has(frame) else None
+
+    def site(self, stack_id: int) -> str:
+        """The innermost line as `train.py:41`; "" when it is not known."""
+        frame = self._innermost(stack_id)
+        return f"{frame.file}:{frame.line}" if frame else ""
+
+    def source(self, stack_id: int) -> str:
+        """The text of the innermost line; "" when it is not known."""
+        frame = self._innermost(stack_id)
+        return frame.text if frame else ""
+
+    # Events ----------------------------------------------------------------------------------
+
+    @property
+    def event_count(self) -> int:
+        return sum(len(self.table(kind)) for kind in self.event_kinds)
+
+    def order(self) -> Order:
+        """All events by `seq`, as three arrays of the same length."""
+        return self._order
+
+    @cached_property
+    def _order(self) -> Order:
+        tables = [self.table(kind) for kind in self.event_kinds]
+        lengths = [len(table) for table in tables]
+        seq = np.concatenate([table.array("seq") for table in tables])
+        kind = np.repeat(np.arange(len(tables)), lengths)
+        position = np.concatenate([np.arange(length) for length in lengths])
+        rising = np.argsort(seq, kind="stable")
+        return Order(seq[rising], kind[rising], position[rising])
+
+    def event_column(self, name: str) -> Integers:
+        """A column of all events in `order()`, such as "task"; NONE for kinds that lack it."""
+        order = self.order()
+        values = np.full(len(order.seq), NONE, np.int64)
+        for number, kind in enumerate(self.event_kinds):
+            table = self.table(kind)
+            if len(table) and name in table.data:
+                of_kind = order.kind == number
+                values[of_kind] = table.array(name)[order.position[of_kind]]
+        return values
+
+    def events(
+        self,
+        *kinds: type[Event],
+        task: int | None = None,
+        thread: int | None = None,
+        node: int | None = None,
+    ) -> Iterator[Any]:
+        """Events in order: of these kinds (or all), of this graph task, thread or node."""
+        order = self.order()
+        chosen = np.ones(len(order.seq), bool)
+        if kinds:
+            wanted = np.array([kind in kinds for kind in self.event_kinds])
+            chosen &= wanted[order.kind]
+        for name, value in (("task", task), ("thread", thread), ("node", node)):
+            if value is not None:
+                chosen &= self.event_column(name) == value
+        places = np.flatnonzero(chosen)
+        for start in range(0, len(places), CHUNK):
+            yield from self._events_at(places[start : start + CHUNK])
+
+    def _events_at(self, places: Integers) -> list[Event]:
+        kinds, positions = self.order().kind[places], self.order().position[places]
+        found: dict[int, Event] = {}
+        for number in distinct(kinds):
+            of_kind = np.flatnonzero(kinds == number)
+            rows = self.table(self.event_kinds[number]).take(positions[of_kind])
+            found.update(zip(of_kind.tolist(), rows, strict=True))
+        return [found[place] for place in range(len(places))]
+
+    def event_at(self, place: int) -> Event:
+        """The event at this place of `order()`."""
+        if not 0 <= place < self.event_count:
+            raise UnknownNameError(f"the trace has {self.event_count} events, so none at {place}")
+        return self._events_at(np.array([place]))[0]
+
+    def place_of(self, seq: int) -> int:
+        """Where in `order()` the event with this `seq` is."""
+        place = int(np.searchsorted(self.order().seq, seq))
+        if place == self.event_count or self.order().seq[place] != seq:
+            raise UnknownNameError(f"there is no event {seq} in this trace")
+        return place
+
+    # Steps -----------------------------------------------------------------------------------
+
+    def step_of_time(self, t: int) -> int:
+        """The id of the step that was running at this time; NONE between steps."""
+        steps = self.table(Step)
+        begin, end = steps.array("begin"), steps.array("end")
+        running = np.flatnonzero((begin <= t) & ((t <= end) | (end == NONE)))
+        return int(steps["id"][running[-1]]) if len(running) else NONE
+
+    def step_of_task(self, task: int) -> int:
+        """The id of the step a graph task ran in; NONE when it ran in none."""
+        tasks = self.table(GraphTask)
+        return int(tasks["step"][tasks.index(task)]) if tasks.has(task) else NONE
+
+    # Comparison ------------------------------------------------------------------------------
+
+    def __eq__(self, other: object) -> bool:
+        """Same rows in the same order, and the same parts missing. String ids may differ."""
+        if not isinstance(other, Trace):
+            return NotImplemented
+        state = (self.version, self.truncated, self.horizon)
+        if state != (other.version, other.truncated, other.horizon):
+            return False
+        names = [name for name in in_order({*self.tables, *other.tables}) if name != String.TABLE]
+        return all(_same(self.tables.get(name), other.tables.get(name)) for name in names)
+
+    def __hash__(self) -> int:
+        return hash(tuple((name, len(table)) for name, table in self.tables.items() if table))
+
+
+def _json(text: str) -> Any:
+    """A meta value; text that is no JSON stands for itself."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
+
+
+def _same(left: Table[Row] | None, right: Table[Row] | None) -> bool:
+    if left is None or right is None:
+        return not left and not right
+    if len(left) != len(right):
+        return False
+    if not left:
+        return True
+    return left.data.keys() == right.data.keys() and all(
+        left.texts(key) == right.texts(key)
+        if key in left.text_columns
+        else same(left.data[key], right.data[key])
+        for key in left.data
+    )

@@ -1,0 +1,151 @@
+"""What is compiled, when, where it is kept, and what a person sees of it."""
+
+from __future__ import annotations
+
+import os
+import pty
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from gradscope.runtime.core.kernels.compiling import warmup
+
+SWAP = """
+import numpy as np
+from gradscope.runtime.core.kernels.arrays import fast
+from gradscope.runtime.core.kernels.compiling.cache_folder import cache_folder
+order = np.arange(4)
+fast.swap_forward(order, np.array([2, 1]))
+stats = fast.swap_forward.stats
+print(order.tolist(), sum(stats.cache_misses.values()), cache_folder())
+"""
+
+
+def swap(errors: int = subprocess.PIPE, **environment: str) -> tuple[str, str, str]:
+    """What a run that needs one kernel says: its result, how much it compiled, and where to."""
+    ours = {k: v for k, v in os.environ.items() if k not in {"NUMBA_CACHE_DIR", "XDG_CACHE_HOME"}}
+    done = subprocess.run(
+        [sys.executable, "-c", SWAP],
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        text=True,
+        env={**ours, "PYTHONPATH": str(Path.cwd()), **environment},
+        check=True,
+    )
+    assert not done.stderr
+    result, _, rest = done.stdout.strip().partition("] ")
+    compiled, _, folder = rest.partition(" ")
+    return f"{result}]", compiled, folder
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_every_kernel_of_a_file_is_compiled_by_its_warm_up(part: int) -> None:
+    """In a process of its own: all kernels together take 300 MB."""
+    names = warmup.families()[part::4]
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        found = dict(zip(names, pool.map(left_out, names), strict=True))
+
+    assert {name: kernels for name, kernels in found.items() if kernels} == {}
+
+
+def left_out(name: str) -> list[str]:
+    """The kernels of a file that are none to `warm_up`, or that its `warm` does not call."""
+    from gradscope.runtime.core.kernels.compiling.compiled import INNER, KERNELS
+
+    family = warmup.family(name)
+    family.warm()
+    kernels = [value for value in vars(family).values() if hasattr(value, "py_func")]
+    here = [kernel for kernel in kernels if kernel.__module__ == family.__name__]
+    assert here, f"{name} has no kernels"
+    return [
+        k.__name__ for k in here if k not in KERNELS + INNER or not (k in INNER or k.signatures)
+    ]
+
+
+def test_what_is_compiled_is_kept_for_the_next_run(kept: Path) -> None:
+    assert swap(NUMBA_CACHE_DIR=str(kept)) == ("[2, 1, 0, 3]", "0", str(kept))
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with one compiled kernel in it."""
+    folder = tmp_path_factory.mktemp("kept")
+    swap(NUMBA_CACHE_DIR=str(folder))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("kind", "spoil"), [("nbi", "empty"), ("nbi", "garbage"), ("nbc", "empty"), ("nbc", "a bit")]
+)
+def test_a_spoilt_cache_is_written_anew(kind: str, spoil: str, tmp_path: Path, kept: Path) -> None:
+    shutil.copytree(kept, tmp_path, dirs_exist_ok=True)
+    files = list(tmp_path.rglob(f"*.{kind}"))
+    assert files
+    for file in files:
+        content = bytearray(file.read_bytes())
+        content[len(content) // 2] ^= 1
+        file.write_bytes({"empty": b"", "garbage": b"nonsense", "a bit": bytes(content)}[spoil])
+
+    assert swap(NUMBA_CACHE_DIR=str(tmp_path)) == ("[2, 1, 0, 3]", "1", str(tmp_path))
+
+
+def test_kernels_are_kept_at_home(tmp_path: Path) -> None:
+    _, _, folder = swap(HOME=str(tmp_path))
+
+    assert folder == str(tmp_path / ".cache" / "gradscope")
+
+
+@pytest.mark.parametrize("home", ["", os.devnull])
+def test_without_a_home_kernels_are_kept_among_temporary_files(home: str, tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+
+    assert swap(HOME=home, TMPDIR=str(tmp_path))[2].startswith(f"{tmp_path}/gradscope-")
+    assert swap(HOME=home, TMPDIR=str(tmp_path))[1] == "0"
+
+
+def test_a_folder_that_others_can_write_to_is_not_trusted(tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    home = tmp_path / "home"
+
+    _, _, folder = swap(NUMBA_CACHE_DIR=str(shared), HOME=str(home))
+
+    assert folder == str(home / ".cache" / "gradscope")
+
+
+def test_a_terminal_sees_what_the_wait_is_for(tmp_path: Path) -> None:
+    terminal, theirs = pty.openpty()
+
+    swap(theirs, NUMBA_CACHE_DIR=str(tmp_path), TERM="xterm")
+    os.close(theirs)
+
+    assert "gradscope: compiling swap forward, this once" in os.read(terminal, 4096).decode()
+    os.close(terminal)
+
+
+def test_a_kernel_is_known_by_all_files_its_parts_are_in(tmp_path: Path) -> None:
+    from gradscope.runtime.core.kernels.compiling.compiled import source_stamp
+
+    part, whole = tmp_path / "part.py", tmp_path / "whole.py"
+    part.write_text("def part(x):\n    return x + 1\n")
+    whole.write_text("def near(x):\n    return part(x)\ndef whole(x):\n    return near(x)\n")
+
+    def stamp() -> str:
+        scope: dict[str, object] = {}
+        for file in (part, whole):
+            exec(compile(file.read_text(), str(file), "exec"), scope)
+        for name in ("part", "near"):
+            scope[name] = SimpleNamespace(py_func=scope[name])
+        return source_stamp(scope["whole"])  # type: ignore[arg-type]
+
+    before = stamp()
+    assert stamp() == before
+    part.write_text("def part(x):\n    return x + 2\n")
+    assert stamp() != before

@@ -1,0 +1,105 @@
+"""The compiled steps of an LSTM beside their plain twins; the layer beside differences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gradscope.runtime.core.kernels.compiling.support import Array
+from gradscope.runtime.core.kernels.layers import fast_lstm, lstm
+
+BATCH, WIDTH = 3, 19
+
+
+def normal(seed: int, *shape: int) -> Array:
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+def forward_step(step: Any) -> list[Array]:
+    gates = normal(0, BATCH, 4 * WIDTH) * 4
+    cells, state = np.empty((BATCH, WIDTH), np.float32), np.empty((BATCH, WIDTH), np.float32)
+    step(
+        gates,
+        normal(1, BATCH, 4 * WIDTH),
+        normal(2, 4 * WIDTH),
+        normal(3, BATCH, WIDTH),
+        cells,
+        state,
+    )
+    return [gates, cells, state]
+
+
+def backward_step(step: Any) -> list[Array]:
+    gates, cells, _ = forward_step(lstm.cell)
+    to_cells, out = normal(6, BATCH, WIDTH), np.empty((BATCH, 4 * WIDTH), np.float32)
+    before = normal(3, BATCH, WIDTH)
+    step(gates, cells, before, normal(4, BATCH, WIDTH), normal(5, BATCH, WIDTH), to_cells, out)
+    return [to_cells, out]
+
+
+@pytest.mark.parametrize(
+    ("run", "fast", "plain"),
+    [
+        (forward_step, fast_lstm.cell, lstm.cell),
+        (backward_step, fast_lstm.cell_backward, lstm.cell_backward),
+    ],
+)
+def test_a_compiled_step_is_its_plain_twin(run: Any, fast: Any, plain: Any) -> None:
+    for found, expected in zip(run(fast), run(plain), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=2e-6, atol=5e-7)
+
+
+def test_the_compiled_tanh_keeps_nan_and_ends_at_one() -> None:
+    gates = np.full((1, 4), np.nan, np.float32)
+    nothing, one = np.zeros((1, 4), np.float32), np.ones((1, 1), np.float32)
+    cells, state = one.copy(), one.copy()
+
+    fast_lstm.cell(gates, nothing, nothing[0], one, cells, state)
+
+    assert np.isnan(gates).all()
+    assert np.isnan(state).all()
+
+    gates = np.array([[1e30, 1e30, -1e30, 1e30]], np.float32)
+    fast_lstm.cell(gates, nothing, nothing[0], one * 0, cells, state)
+
+    np.testing.assert_allclose(gates, [[1, 1, -1, 1]], rtol=2e-7)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_the_gradient_of_a_layer_is_that_of_differences(reverse: bool) -> None:
+    shapes = [(4, 2, 3), (20, 3), (20, 5), (20,), (20,), (2, 5), (2, 5)]
+    given = [normal(i, *shape).astype(np.float64) for i, shape in enumerate(shapes)]
+    shaped = [(4, 2, 5), (2, 5), (2, 5)]
+    grads = [normal(10 + i, *shape).astype(np.float64) for i, shape in enumerate(shaped)]
+
+    def layer(arrays: list[Array]) -> tuple[Array, Array, Array, Array]:
+        x, *weights, state, cells = arrays
+        return lstm.forward(x, lstm.Weights(*weights), state, cells, reverse=reverse)
+
+    def loss(arrays: list[Array]) -> float:
+        return float(sum((a * g).sum() for a, g in zip(layer(arrays)[:3], grads, strict=True)))
+
+    outputs, _, _, workspace = layer(given)
+    x, *weights, state, cells = given
+    found = lstm.backward(
+        grads,
+        x,
+        lstm.Weights(*weights),
+        (state, cells),
+        outputs,
+        workspace,
+        [True] * 7,
+        reverse=reverse,
+    )
+
+    for i, gradient in enumerate(found):
+        direction = np.random.default_rng(20 + i).normal(size=given[i].shape)
+        ahead, behind = (
+            [a + sign * 1e-6 * direction if j == i else a for j, a in enumerate(given)]
+            for sign in (1, -1)
+        )
+        difference = (loss(ahead) - loss(behind)) / 2e-6
+        assert gradient is not None
+        np.testing.assert_allclose((gradient * direction).sum(), difference, rtol=1e-6)

@@ -1,0 +1,138 @@
+"""All there is about one node, tensor or operation."""
+
+from __future__ import annotations
+
+import pytest
+
+from gradscope.errors import UnknownNameError
+from gradscope.scene.details import ChosenScene, chosen_node, chosen_op, chosen_tensor
+from gradscope.trace.by_hand import trace_of
+from gradscope.trace.schema import (
+    Frame,
+    GraphTask,
+    HookBegin,
+    HookKind,
+    Mark,
+    Node,
+    NodeBegin,
+    NodeEnd,
+    Op,
+    Phase,
+    Place,
+    Push,
+    Saved,
+    Span,
+    Stack,
+    Storage,
+    Tensor,
+    Thread,
+    Value,
+    Version,
+    Why,
+)
+from gradscope.trace.trace import Trace
+from tests.shared.example_traces import mean_of_squares
+
+
+def a_program() -> Trace:
+    """`y = x.exp()` inside a span, a write to it, and a backward that ran its node."""
+    return trace_of(
+        Thread(0, "MainThread"),
+        Frame(0, "a.py", 3, "<module>", "y = x.exp()"),
+        Stack(0, 0),
+        Storage(1, bytes=12),
+        Tensor(1, shape=(3,), dtype="float32", storage=1, op=5, name="y"),
+        Tensor(2, shape=(), dtype="float32", storage=1),
+        Op(
+            5,
+            "exp.default",
+            path="AutogradCPU CPU",
+            begin=100,
+            end=140,
+            outputs=(1,),
+            node=7,
+            stack=0,
+            thread=0,
+            phase=Phase.FORWARD,
+        ),
+        Op(6, "add_.Tensor", begin=150, inputs=(1,), why=Why.NO_GRAD, thread=0),
+        Version(1, 1, old=0, new=1, op=6, t=155),
+        Node(7, "ExpBackward0", op=5, inputs=(1,), stack=0, thread=0, t=130),
+        Node(8, "ExpBackward0", t=135),
+        Saved(0, node=7, slot="result", tensor=1, bytes=12, t=131),
+        Value(3, Place.OP_OUTPUT, op=5, tensor=1, count=3, max=2.5, data="[1.0,2.5]"),
+        Span(0, "forward", thread=0, begin=90, end=145),
+        Mark(0, "here", "now", t=150, thread=0),
+        GraphTask(9, roots=(7,), thread=0, begin=200, end=290),
+        Push(task=9, node=7, t=210),
+        HookBegin(task=9, node=7, hook=HookKind.PRE, name="clip", t=220),
+        NodeBegin(task=9, node=7, t=250),
+        NodeEnd(task=9, node=7, t=280),
+    )
+
+
+def sections(scene: ChosenScene) -> dict[str, tuple[str, ...]]:
+    return {section.title: section.lines for section in scene.sections}
+
+
+def test_a_node_tells_its_runs_with_their_waits_its_spans_marks_saved_values_and_hooks() -> None:
+    scene = chosen_node(a_program(), "7")
+    found = sections(scene)
+
+    assert scene.title == "ExpBackward0#1 (node 7)"
+    assert ("stack", "a.py:3: y = x.exp()") in scene.facts
+    assert found["runs"] == ("backward 0: ran 1st, waited 40 ns in queue 0, took 30 ns of its own",)
+    assert found["spans it was in"] == ("forward (55 ns), when it was made",)
+    assert found["marks near it"] == (
+        "here: now (20 ns after it was made)",
+        "here: now (100 ns before it ran in backward 0)",
+    )
+    (saved,) = found["saved, where node is node 7"]
+    assert saved.startswith("id 0, slot result, tensor y [3] float32 (tensor 1), version 0, bytes")
+    assert any(line.startswith("1 hook_begin at 220 ns") for line in found["events"])
+    assert any("hook pre, index 0, name clip" in line for line in found["events"])
+
+
+def test_an_operation_tells_the_keys_it_went_through_and_why_it_made_no_node() -> None:
+    exp, add = chosen_op(a_program(), "5"), chosen_op(a_program(), "add_")
+
+    assert ("path", "AutogradCPU CPU") in exp.facts
+    assert ("why", "made") in exp.facts
+    assert ("why", "no grad") in add.facts
+    assert sections(exp)["spans it was in"] == ("forward (55 ns), when it began",)
+    assert "data [1.0,2.5]" in sections(exp)["value, where op is op 5"][0]
+    assert sections(add)["version, where op is op 6"] == (
+        "storage 1, tensor y [3] float32 (tensor 1), old 0, new 1, t at 155 ns",
+    )
+
+
+def test_a_tensor_tells_its_memory_who_shares_it_and_each_write() -> None:
+    scene = chosen_tensor(a_program(), "y")
+    found = sections(scene)
+
+    assert scene.title == "y [3] float32 (tensor 1)"
+    assert found["storage 1"] == ("bytes 12 bytes, born at 0 ns",)
+    assert found["tensor, where storage is storage 1"][0].startswith("id 2, shape scalar")
+    assert found["version, where tensor is tensor 1"][0].startswith("storage 1, old 0, new 1")
+    assert found["op, where outputs hold tensor 1"][0].startswith("id 5, name exp.default")
+    assert found["op, where inputs hold tensor 1"][0].startswith("id 6, name add_.Tensor")
+
+
+def test_what_is_not_there_is_answered_with_what_is() -> None:
+    trace = a_program()
+
+    with pytest.raises(UnknownNameError, match=r"no tensor '99': its tensors are 1 to 2$"):
+        chosen_tensor(trace, "99")
+    with pytest.raises(UnknownNameError, match=r"no op 'z': its ops are 5 to 6$"):
+        chosen_op(trace, "z")
+    with pytest.raises(UnknownNameError, match=r"^this trace has no op '0': it holds no ops$"):
+        chosen_op(trace_of(Node(0, "A")), "0")
+    with pytest.raises(UnknownNameError, match="no node has the id 99: this trace's nodes are"):
+        chosen_node(trace, "99")
+
+
+def test_a_name_that_several_have_is_answered_with_their_ids() -> None:
+    with pytest.raises(UnknownNameError, match=r"2 nodes; choose one: ExpBackward0#1 \(7\), Exp"):
+        chosen_node(a_program(), "ExpBackward0")
+    with pytest.raises(UnknownNameError, match="2 ops are called 'mul'; choose one: 1, 2"):
+        chosen_op(mean_of_squares(), "mul")
