@@ -17,21 +17,19 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from gradscope.errors import RecordingError, UsageError
-from gradscope.record.hot.frees import follows_from
-from gradscope.record.hot.sites import is_ours, working_directory
-from gradscope.record.paused import Paused, is_watched, stop_watching
+from gradscope.record.engines import engine
+from gradscope.record.hot.sites import working_directory
 from gradscope.record.process.children import Children
 from gradscope.record.process.periodic_flush import PERIOD, Pulse
 from gradscope.record.process.sudden_ends import SuddenEnds
 from gradscope.record.script.tracebacks import described
 from gradscope.record.session import CALM, Session
-from gradscope.runtime.core import probe
-from gradscope.runtime.core.dispatch.operators.built_in import watch_paths
 from gradscope.trace import schema
 from gradscope.trace.text import clean
 from gradscope.trace.writer import FileWriter, MemoryWriter, Writer
 
 if TYPE_CHECKING:
+    from gradscope.record.source import Engine, Pause
     from gradscope.trace.trace import Trace
 
 WRITTEN_EVERY = CALM / 1e9 + PERIOD
@@ -67,8 +65,9 @@ class Options:
 class Recording:
     """A recording under way. Use it as a context manager, or call `start` and `stop`."""
 
-    def __init__(self, writer: Writer, options: Options) -> None:
+    def __init__(self, writer: Writer, options: Options, engine: Engine) -> None:
         self.options = options
+        self.engine = engine
         self.writer = writer
         self.session: Session | None = None
         self._before: Any = None
@@ -78,27 +77,21 @@ class Recording:
         self._pulse: Pulse | None = None
         self._leaving = ""  # why the step under way is left out, or what is left of it
         self._cut = False  # it was recorded up to the end of a backward
-        self._stand_in: Paused | None = None  # while paused
+        self._pausing: Pause | None = None
 
     def start(self) -> Recording:
         """Watch from here on."""
-        if is_watched():
+        if _current() is not None or self.engine.is_watched():
             raise RecordingError(_already_recording())
         start = time.perf_counter_ns()
         self._meta(start)
-        self.session = Session(self.writer, start, level=self.options.level)
+        self.session = Session(self.writer, start, self.engine, level=self.options.level)
         self.session.contexts.on_step = self._on_step
-        self.session.catalog.on_task_end = self._on_task_end
-        if self.options.level in ("values", "full"):
-            from gradscope.record.values.value_probe import watch_values
-
-            watch_values(self.session, whole=self.options.level == "full")
+        self.session.task_ended = self._on_task_end
         self.writer.commit()  # whatever becomes of the program, what it was is known
         if isinstance(self.writer, FileWriter):
             self.writer.settle()
-        probe.watch(self.session.probe)
-        if self.options.level == "full":
-            watch_paths(self, on=True)
+        self.session.source.start()
         self._before = _current()
         _set_current(self)
         atexit.register(self.stop)  # if nobody does: the writer is closed then, too, but later
@@ -119,9 +112,7 @@ class Recording:
             return
         self.session = None
         self._let_go()
-        stop_watching(session.probe)
-        if self.options.level == "full":
-            watch_paths(self, on=False)
+        session.source.stop()
         _set_current(self._before)
         if error is not None:
             self._finding(session, error)
@@ -149,8 +140,9 @@ class Recording:
     def _ending(self, session: Session, facts: Mapping[str, Any]) -> None:
         for key, value in facts.items():
             self._put(key, value)
-        if session.unfinished:
-            self._put("unfinished", session.unfinished)
+        unfinished = session.source.unfinished()
+        if unfinished:
+            self._put("unfinished", unfinished)
         for why, before in self._left_out.items():
             steps = before + self._leaves_a_step(why)
             if steps:
@@ -158,7 +150,7 @@ class Recording:
 
     def _leaves_a_step(self, why: str) -> bool:
         """Whether what is under way is being left out for this reason, and is a step so far."""
-        paused = self._stand_in
+        paused = self._pausing
         return paused is not None and why == self._leaving and (self._cut or paused.saw_backward)
 
     def _let_go(self) -> None:
@@ -170,8 +162,9 @@ class Recording:
 
     def abandon(self) -> None:
         """Watch no longer, and write nothing: this is a child, and the trace its parent's."""
-        self.session = None
-        probe.watch(None)
+        session, self.session = self.session, None
+        if session is not None:
+            session.source.abandon()
         _set_current(None)
 
     def __enter__(self) -> Recording:  # noqa: PYI034 -- Self is what start() returns
@@ -220,13 +213,13 @@ class Recording:
         if self._leaving:  # only now is it known to have been a step: see analysis.identity.steps
             self._left_out[self._leaving] += 1
         self._leaving, self._cut = "", False
-        if self._stand_in is not None:
-            self._stand_in.saw_backward = False
+        if self._pausing is not None:
+            self._pausing.saw_backward = False
         wanted = options.steps is None or options.steps[0] <= number <= options.steps[1]
         if wanted and self._has_room(session):
-            if self._stand_in is not None:
-                self._stand_in = None
-                probe.watch(session.probe)
+            if self._pausing is not None:
+                self._pausing = None
+                session.source.resume()
         else:
             self._pause(session, "dropped" if wanted else "unwanted")
 
@@ -236,30 +229,23 @@ class Recording:
         if session is None:
             return
         session.flush_if_due()
-        if self._stand_in is None and not self._has_room(session):
+        if self._pausing is None and not self._has_room(session):
             self._cut = True
             self._pause(session, "dropped")
 
     def _has_room(self, session: Session) -> bool:
         most = self.options.max_events
-        return most is None or session.events + session.waiting_events() < most
+        return most is None or session.source.events() < most
 
     def _pause(self, session: Session, why: str) -> None:
         """Leave out this step, or what is left of it."""
         self._leaving = why
-        if self._stand_in is None:
-            self._stand_in = Paused(session.probe)
+        if self._pausing is None:
             session.flush()
-            if session.probe.look is not None:
-                session.probe.look.forget()
-            probe.watch(self._stand_in, calls=False)
+            self._pausing = session.source.pause()
 
     def _meta(self, start: int) -> None:
-        from gradscope import __version__
-
         facts = {
-            "producer": "gradscope.runtime",
-            "producer_version": __version__,
             "level": self.options.level,
             "script": self.options.script,
             "arguments": list(self.options.arguments),
@@ -270,10 +256,8 @@ class Recording:
             "world_size": int(os.environ.get("WORLD_SIZE", "1")),
             "clock_base": time.time_ns() - (time.perf_counter_ns() - start),
             "python": sys.version.split()[0],
-            "observed": [] if self.options.level == "graph" else sorted(schema.EVENTS),
-            "inferred": [],
             "written_every": WRITTEN_EVERY,
-            **follows_from(self.options.level),
+            **self.engine.facts(self.options.level),
             **self.options.extra,
         }
         for key, value in facts.items():
@@ -291,7 +275,7 @@ class Recording:
         while traceback is not None:
             frame = traceback.tb_frame
             code = frame.f_code
-            if not is_ours(code):
+            if not site.is_ours(code):
                 line = traceback.tb_lineno or code.co_firstlineno
                 place = site.position(code.co_filename, line, code.co_qualname, frame.f_globals)
                 stack = site._link(place, schema.NONE)
@@ -355,7 +339,7 @@ def record(
     writer: Writer = (
         MemoryWriter() if path is None else FileWriter(path, max_bytes=options.max_bytes)
     )
-    return Recording(writer, options)
+    return Recording(writer, options, engine())
 
 
 @contextmanager

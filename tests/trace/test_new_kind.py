@@ -44,7 +44,7 @@ path = Path(sys.argv[1])
 x = torch.ones(2, requires_grad=True)
 recording = record(path)
 with recording:
-    note, why = recording.session.probe.note, recording.writer.intern("bored")
+    note, why = recording.session.source.probe.note, recording.writer.intern("bored")
     y = x.sin()
     y.register_hook(lambda grad: note(Yawned, local.state.task, y.grad_fn, 3, 1, why) and None)
     y.sum().backward()

@@ -11,6 +11,8 @@ from gradscope.trace import schema
 from gradscope.trace.shorthand import tables as short
 
 if TYPE_CHECKING:
+    from gradscope.record.cold.catalog import Catalog
+    from gradscope.record.hot.frees import Frees
     from gradscope.record.hot.log import Ints
     from gradscope.record.session import Session
 
@@ -18,13 +20,14 @@ if TYPE_CHECKING:
 class Rows:
     """Writes what is waiting in the catalog's lists; who calls it must be alone with them."""
 
-    def __init__(self, session: Session, *, graph_only: bool) -> None:
+    def __init__(
+        self, session: Session, catalog: Catalog, frees: Frees, *, graph_only: bool
+    ) -> None:
         self._block, self._intern = session.writer.block, session.writer.intern
         self._ids, self._start, self._base = session.ids, session.start, session.base
-        self._catalog, self._contexts = session.catalog, session.contexts
-        self._frees = session.frees
+        self._catalog, self._contexts = catalog, session.contexts
+        self._frees = frees
         self._graph_only = graph_only
-        self._contexts_written = 0
 
     def paths(self, waiting: list[tuple[int, str]]) -> None:
         """Which dispatch keys calls went through, where that was looked at."""
@@ -33,18 +36,6 @@ class Rows:
             number, path = zip(*paths, strict=True)
             texts = list(map(self._intern, path))
             self._block(schema.Op, {"id": self._ids(number), "path": texts}, amend=True)
-
-    def where(self) -> None:
-        """New positions of threads."""
-        rows = self._contexts.rows[self._contexts_written :]
-        if rows:
-            thread, module, task, step, phase = map(list, zip(*rows, strict=True))
-            first = self._contexts_written
-            self._contexts_written += len(rows)
-            self._block(short.Context, {
-                "id": list(range(first, self._contexts_written)), "thread": thread,
-                "module": module, "task": task, "step": step, "phase": phase,
-            })  # fmt: skip
 
     def exceptions(self) -> None:
         """What does not follow from the numbers of ordinary calls."""

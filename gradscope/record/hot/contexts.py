@@ -9,10 +9,11 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from gradscope.record.hot.log import taken
-from gradscope.runtime.core.state.thread import ThreadState, local
 from gradscope.trace.schema import NONE, Phase, Span, Step, Thread
+from gradscope.trace.shorthand.tables import Context
 
 if TYPE_CHECKING:
+    from gradscope.record.source import Engine, ThreadState
     from gradscope.trace.writer import Writer
 
 PHASES = {"forward": Phase.FORWARD, "backward": Phase.BACKWARD, "optimizer": Phase.OPTIMIZER}
@@ -33,13 +34,15 @@ class ThreadPlace:
 class Contexts:
     """Numbers for positions, and the rows of threads, steps and spans."""
 
-    def __init__(self, writer: Writer, start: int, base: int) -> None:
+    def __init__(self, writer: Writer, start: int, base: int, engine: Engine) -> None:
         self._writer = writer
         self._start = start
         self._base = base
+        self._local, self._threads = engine.local, engine.threads
         self._lock = threading.RLock()
         self._numbers: dict[tuple[int, int, int, int, int], int] = {}
         self.rows: list[tuple[int, int, int, int, int]] = [(NONE, NONE, NONE, NONE, 0)]
+        self._rows_written = 0
         self._places: dict[ThreadState, ThreadPlace] = {}  # a thread's id may come again; this not
         self._thread_ids = count()
         self._placing = threading.Lock()
@@ -53,8 +56,6 @@ class Contexts:
         self.on_step: Callable[[int], None] | None = None
         self._new_steps: list[tuple[int, int, int]] = []
         self._ended_steps: list[tuple[int, int]] = []
-        for state in list(ThreadState.all):
-            state.context = 0
         self.begin_step(0)
 
     def now(self) -> int:
@@ -62,7 +63,7 @@ class Contexts:
 
     def place(self, state: ThreadState | None = None) -> ThreadPlace:
         """A thread's position; the calling thread's, if none is named."""
-        state = state or local.state
+        state = state or self._local.state
         found = self._places.get(state)
         return self._new_place(state) if found is None else found
 
@@ -117,7 +118,7 @@ class Contexts:
 
     def changed(self) -> None:
         """The calling thread has moved."""
-        local.state.context = 0
+        self._local.state.context = 0
 
     def enter_module(self, module: int) -> None:
         self.place().modules.append(module)
@@ -175,7 +176,7 @@ class Contexts:
         self.step = next(self._steps)
         self.step_number = number
         self._new_steps.append((self.step, number, now))
-        for state in list(ThreadState.all):
+        for state in self._threads():
             state.context = 0
         if self.on_step is not None:
             self.on_step(number)
@@ -192,8 +193,13 @@ class Contexts:
             place.spans.clear()
 
     def flush(self) -> None:
-        """Hand new threads, steps and spans to the writer."""
+        """Hand new positions, threads, steps and spans to the writer."""
         block = self._writer.block
+        rows = self.rows[self._rows_written :]
+        if rows:
+            first, self._rows_written = self._rows_written, self._rows_written + len(rows)
+            names = ("thread", "module", "task", "step", "phase")
+            block(Context, {"id": list(range(first, first + len(rows))), **_columns(names, rows)})
         threads = taken(self._new_threads)
         if threads:
             block(Thread, _columns(("id", "name", "native"), threads))

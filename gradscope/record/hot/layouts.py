@@ -7,19 +7,22 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from gradscope.record.hot.log import taken
-from gradscope.runtime.core.dtypes import dtypes
 from gradscope.trace.shorthand.tables import Layout
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gradscope.trace.writer import Writer
 
 
 class Layouts:
     """Numbers for (shape, dtype)."""
 
-    def __init__(self, writer: Writer, large: int) -> None:
+    def __init__(self, writer: Writer, large: int, named: Callable[[Any], str]) -> None:
+        """`named`: what a dtype is called; from `large` bytes on C functions know no layout."""
         self._writer = writer
         self._large = large
+        self._named = named
         self._lock = RLock()
         self.known: dict[Any, int] = {}
         self._known_large: dict[Any, int] = {}  # C functions do not note calls that make such
@@ -40,7 +43,7 @@ class Layouts:
             found = known.get(meta)
             if found is None:
                 found = len(self.known) + len(self._known_large)
-                name = self._writer.intern(dtypes.from_numpy(dtype).name)
+                name = self._writer.intern(self._named(dtype))
                 self._new.append((found, tuple(shape), name, size))
                 known[meta] = found
             return found

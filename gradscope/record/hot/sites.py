@@ -26,13 +26,13 @@ PACKAGE = f"{Path(__file__).absolute().parents[2]}{os.sep}"
 LONGEST, LONG_PATH = 80, 4096
 """How much of a line's text is quoted in an error, and of its path."""
 
-OUTSIDE = ("<gradscope: ", "<frozen runpy>", "<frozen importlib")
+MACHINERY = (PACKAGE, "<gradscope: ", "<frozen runpy>", "<frozen importlib")
+"""How the files begin whose frames are never the user's program."""
 
 
 def is_ours(code: CodeType) -> bool:
     """Whether a frame of this code is machinery and not the user's program."""
-    name = code.co_filename
-    return name.startswith((PACKAGE, *OUTSIDE))
+    return code.co_filename.startswith(MACHINERY)
 
 
 class Sites:
@@ -43,10 +43,11 @@ class Sites:
     own code is never known, so that its callers are asked for each time.
     """
 
-    def __init__(self, writer: Writer, *, whole: bool) -> None:
+    def __init__(self, writer: Writer, *, whole: bool, machinery: tuple[str, ...] = ()) -> None:
         self.known: dict[int, int] = {}
         self.whole = whole
         self._writer = writer
+        self._machinery = (*MACHINERY, *machinery)
         self._folder = working_directory()  # the program may go elsewhere, or remove it
         self._ours: set[int] = set()  # addresses in gradscope's own code
         self._table: Table | None = None
@@ -56,6 +57,10 @@ class Sites:
         self._stacks: dict[tuple[int, int], int] = {}
         self._new_frames: list[tuple[int, int, int, int, int]] = []
         self._new_stacks: list[tuple[int, int, int]] = []
+
+    def is_ours(self, code: CodeType) -> bool:
+        """Whether a frame of this code is machinery and not the user's program."""
+        return code.co_filename.startswith(self._machinery)
 
     def here(self, depth: int = 1) -> int:
         """The stack of the innermost user frame, `depth` frames above the caller."""
@@ -72,7 +77,7 @@ class Sites:
                 return stack
             if address not in self._ours:
                 self._codes.append(code)
-                if not is_ours(code):
+                if not self.is_ours(code):
                     stack = self._stack(frame)
                     if not self.whole:
                         self.known[address] = stack
@@ -99,7 +104,7 @@ class Sites:
         frames: list[FrameType] = []
         at: FrameType | None = frame
         while at is not None:
-            if not is_ours(at.f_code):
+            if not self.is_ours(at.f_code):
                 frames.append(at)
             at = at.f_back
         stack = NONE
@@ -147,7 +152,7 @@ class Sites:
     def of_function(self, function: Any) -> int:
         """Where a function was written, for hooks."""
         found = written(function)
-        if found is None or is_ours(found.__code__):
+        if found is None or self.is_ours(found.__code__):
             return NONE
         code, scope = found.__code__, found.__globals__
         frame = self.position(code.co_filename, code.co_firstlineno, code.co_qualname, scope)

@@ -18,6 +18,7 @@ from typing import Any
 
 import gradscope.runtime  # noqa: F401  all of it: a trace begins with the operations there are
 from gradscope.errors import GradscopeError, RecordingError, UnreadableTraceError, UsageError
+from gradscope.record.engines import engine
 from gradscope.record.hot.sites import working_directory
 from gradscope.record.recorder import Options, Recording
 from gradscope.record.script import tracebacks
@@ -155,7 +156,7 @@ def _writer(options: TraceOptions, program: Program) -> FileWriter:
 def _recorded(
     program: Program, main: ModuleType, writer: FileWriter, settings: Options, exits: Exits
 ) -> Outcome:
-    recording = Recording(writer, settings)
+    recording = Recording(writer, settings, engine())
     process = os.getpid()
     trouble = ""
 

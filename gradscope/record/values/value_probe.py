@@ -34,6 +34,7 @@ from gradscope.trace.schema import NONE, Finding, Place, Value
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gradscope.record.cold.catalog import Catalog
     from gradscope.record.hot.log import Ints
     from gradscope.record.session import Session
 
@@ -55,13 +56,6 @@ SHOWN = {
 }
 
 
-def watch_values(session: Session, *, whole: bool) -> None:
-    """Let this session's probe look at values too; `whole`: and keep those of small tensors."""
-    look = Look(session, whole=whole)
-    session.probe.look = look
-    session.catalog.on_tensor = look.unknown
-
-
 class _Handing(threading.local):
     """Where the gradient comes from that a thread is handing out: node, input, graph task."""
 
@@ -69,10 +63,11 @@ class _Handing(threading.local):
 
 
 class Look:
-    """Notes the statistics of every tensor it is shown."""
+    """Notes the statistics of every tensor it is shown; `whole`: and small tensors themselves."""
 
-    def __init__(self, session: Session, *, whole: bool) -> None:
+    def __init__(self, session: Session, catalog: Catalog, *, whole: bool) -> None:
         self._session = session
+        self._catalog = catalog
         self._base = session.base
         self._whole = whole
         self._notes = Log(10)
@@ -212,11 +207,11 @@ class Look:
         self._measured.forget()
         grad = leaf._meta.grad
         if grad is not None:
-            self._at(Place.HOOK, task, node, 0, grad, self._session.catalog.number_of(leaf))
+            self._at(Place.HOOK, task, node, 0, grad, self._catalog.number_of(leaf))
 
     def grad(self, task: Any, node: Any, leaf: Any) -> None:
         """A leaf's `.grad` after a gradient arrived in it."""
-        catalog, grad = self._session.catalog, leaf._meta.grad
+        catalog, grad = self._catalog, leaf._meta.grad
         number = catalog.number_of(leaf)
         written = version_of(grad) > 0  # else it is what arrived, or a copy
         self._at(Place.GRAD, task, node, 0, grad._array, number, written=written)
@@ -231,7 +226,7 @@ class Look:
         self._measured.forget()
 
     def _hand(self, node: Any, grads: Sequence[Any], nr: int) -> None:
-        catalog, task = self._session.catalog, local.state.task
+        catalog, task = self._catalog, local.state.task
         from_node = catalog.number_of_node(node)
         for place, grad in enumerate(grads):
             if grad is None or grad.record_nr > self._base:
@@ -278,7 +273,7 @@ class Look:
             row = self._measured.row(array)
         number = node.record_nr
         if number <= self._base:
-            number = self._session.catalog.number_of_node(node)
+            number = self._catalog.number_of_node(node)
         known = self._base if tensor is None else tensor
         self._row(place, array, row, self._base, number, nr, known, task.record_nr)
 

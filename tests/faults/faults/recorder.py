@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from gradscope.record import session
 from gradscope.record.cold import catalog
+from gradscope.record.from_runtime import source
 from gradscope.record.hot import runtime_probe as native
 from gradscope.trace.shorthand import runs
 from tests.faults.planting import Plant
@@ -59,7 +59,7 @@ def not_ending(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def losing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session.Session, "_engine", lambda self: None)
+    monkeypatch.setattr(source.RuntimeSource, "_engine", lambda self: None)
 
 
 RECORDER: dict[str, Plant] = {

@@ -284,7 +284,7 @@ def test_what_is_kept_of_the_past_is_bounded(monkeypatch: pytest.MonkeyPatch) ->
 """
     with program(text) as code, record() as recording:
         assert recording.session is not None
-        recent = recording.session.catalog.recent
+        recent = recording.session.source.catalog.recent
         for _ in range(5):
             exec(code, {"torch": runtime()})
             recording.session.flush()

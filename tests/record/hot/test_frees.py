@@ -95,7 +95,7 @@ def test_memory_that_numpy_borrowed_has_no_end() -> None:
 def test_nothing_is_followed_after_the_recording() -> None:
     x = torch.ones(LARGE)
     with record() as recording:
-        frees = recording.session.frees
+        frees = recording.session.source.frees
         y = x * 2
     del y
 

@@ -1,0 +1,42 @@
+"""gradscope's own runtime, as an engine that can be recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from gradscope.record.from_runtime.paused import is_watched
+from gradscope.record.from_runtime.source import RuntimeSource
+from gradscope.record.hot.frees import follows_from
+from gradscope.runtime.core.state.thread import ThreadState, local
+from gradscope.trace import schema
+
+if TYPE_CHECKING:
+    from gradscope.record.session import Session
+
+
+class Runtime:
+    """The runtime: all it does is told to its probe."""
+
+    local = local
+    machinery: tuple[str, ...] = ()  # it is gradscope's own
+
+    def threads(self) -> Iterable[ThreadState]:
+        return list(ThreadState.all)
+
+    def is_watched(self) -> bool:
+        return is_watched()
+
+    def facts(self, level: str) -> Mapping[str, Any]:
+        from gradscope import __version__
+
+        return {
+            "producer": "gradscope.runtime",
+            "producer_version": __version__,
+            "observed": [] if level == "graph" else sorted(schema.EVENTS),
+            "inferred": [],
+            **follows_from(level),
+        }
+
+    def watch(self, session: Session) -> RuntimeSource:
+        return RuntimeSource(session)

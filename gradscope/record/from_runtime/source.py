@@ -1,0 +1,231 @@
+"""One recording of the runtime: the probe's notes on their way into the writer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradscope.record.cold.catalog import Catalog
+from gradscope.record.cold.modules import Modules
+from gradscope.record.cold.operators import Operators
+from gradscope.record.cold.rows import Rows
+from gradscope.record.error_lines.added import Answers
+from gradscope.record.error_lines.recent import called, released
+from gradscope.record.from_runtime.paused import Paused, stop_watching
+from gradscope.record.hot.compiling import Compiling
+from gradscope.record.hot.frees import SMALLEST, Frees
+from gradscope.record.hot.layouts import Layouts
+from gradscope.record.hot.log import taken
+from gradscope.record.hot.runtime_probe import RuntimeProbe
+from gradscope.runtime.core import probe
+from gradscope.runtime.core.dispatch.operators.built_in import watch_paths
+from gradscope.runtime.core.dtypes import dtypes
+from gradscope.trace import schema
+from gradscope.trace.shorthand import tables as short
+
+if TYPE_CHECKING:
+    from gradscope.record.hot.log import Log
+    from gradscope.record.session import Session
+
+COMPILED = ("graph", "engine")
+"""At other levels values are looked at, which takes far longer than noting."""
+
+
+def dtype_name(dtype: Any) -> str:
+    """What PyTorch calls a dtype of NumPy's."""
+    return dtypes.from_numpy(dtype).name
+
+
+class RuntimeSource:
+    """Watches the runtime for one session."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        writer, level = session.writer, session.level
+        self.frees = Frees(session.start, SMALLEST[level])
+        self.catalog = Catalog(
+            writer, session.sites, session.contexts, session.base, session.numbers.take, self.frees
+        )
+        self.modules = Modules(writer, self.catalog.number_of)
+        self.layouts = Layouts(writer, self.frees.smallest, dtype_name)
+        self.operators = Operators(writer, saved=level != "graph")
+        self.probe = RuntimeProbe(
+            session.numbers, session.sites, self.layouts, session.contexts, self.catalog, self.frees
+        )
+        self.probe.answers = Answers(
+            session.base, session.sites, self.catalog.recent, self.look_back
+        )
+        self.probe.on_rest = self.rest
+        self.probe.module_id = self.modules.id
+        self.catalog.on_task_end = self._task_ended
+        self._graph_only = level == "graph"
+        if self._graph_only:
+            self.probe.without_events()
+        self.rows = Rows(session, self.catalog, self.frees, graph_only=self._graph_only)
+        self._events = 0
+        self._unfinished = 0
+        self._compiled = level not in COMPILED  # or needs no compiling
+        self._records = 0  # written since that was last considered
+        self._compile(unused=True)
+        if level in ("values", "full"):
+            from gradscope.record.values.value_probe import Look
+
+            self.probe.look = look = Look(session, self.catalog, whole=level == "full")
+            self.catalog.on_tensor = look.unknown
+
+    def _task_ended(self) -> None:
+        self.session.task_ended()
+
+    # -- when it watches ------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Watch from here on."""
+        probe.watch(self.probe)
+        if self.session.level == "full":
+            watch_paths(self, on=True)
+
+    def stop(self) -> None:
+        """Watch no longer, and follow nothing."""
+        stop_watching(self.probe)
+        if self.session.level == "full":
+            watch_paths(self, on=False)
+        self.frees.stop()
+
+    def pause(self) -> Paused:
+        """Leave out what comes now."""
+        if self.probe.look is not None:
+            self.probe.look.forget()
+        paused = Paused(self.probe)
+        probe.watch(paused, calls=False)
+        return paused
+
+    def resume(self) -> None:
+        """Watch again."""
+        probe.watch(self.probe)
+
+    def abandon(self) -> None:
+        """Let go."""
+        probe.watch(None)
+
+    # -- occasions to write ---------------------------------------------------------------------
+
+    def rest(self) -> None:
+        """Clear the probe's lists; flush when there is much to write, or it is time."""
+        with self.session.alone(wait=False) as alone:
+            if not alone:
+                return
+            waiting = self.probe.clear()
+        self.session.occasion(waiting)
+        self._compile()
+
+    def _compile(self, *, unused: bool = False) -> None:
+        """Leave noting to C functions, if there is reason to. `unused`: nothing was noted yet."""
+        if not self._compiled:
+            records, self._records = self._records, 0
+            functions = Compiling.counted(records)
+            if functions is not None:
+                self._compiled = True
+                self.probe.compile(functions, unused=unused)
+
+    def events(self) -> int:
+        """How many events were noted, or followed from what was noted."""
+        probe = self.probe
+        waiting = 4 * len(probe.runs) + 3 * len(probe.moves) + len(probe.events)
+        return self._events + waiting
+
+    def unfinished(self) -> int:
+        """Graph tasks that had begun and not ended when notes were last flushed."""
+        return self._unfinished
+
+    def look_back(self) -> None:
+        """Let errors be told of what has not been flushed, too."""
+        probe, recent = self.probe, self.catalog.recent
+        with self.session.alone(wait=True) as alone:
+            if alone:
+                logs = (probe.calls_one, probe.calls_two)
+                recent.calls.waiting = [called(log.so_far()) for log in logs]
+                runs, singles = probe.runs.so_far(), probe.events.so_far()
+                recent.released.waiting = [released(runs, singles)]
+
+    # -- rows -----------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Hand all notes so far to the writer."""
+        if self.probe.look is not None:
+            self.probe.look.flush()
+        rows = self.rows
+        rows.freed()
+        self._engine()
+        self._unfinished += rows.tasks()
+        rows.full_rows()
+        self._calls(self.probe.calls_one, self.probe.calls_two)
+        if self.probe.look is not None:
+            rows.paths(self.probe.look.paths)
+        rows.exceptions()
+        self.modules.flush(self.session.ids)
+        rows.described()
+        self.layouts.flush()
+
+    def _calls(self, one: Log, two: Log) -> None:
+        session = self.session
+        for log, inputs in ((one, 1), (two, 2)):
+            table = log.take()
+            if not table.shape[1]:
+                continue
+            self._records += table.shape[1]
+            self.catalog.recent.calls.keep(called(table))
+            names = ("begin", "end", "context", "op", "sequence", "topological")
+            columns = dict(zip(names, table[1:7], strict=True))
+            self.operators.write(columns["op"])
+            columns["begin"], columns["end"] = (
+                columns["begin"] - session.start,
+                columns["end"] - session.start,
+            )
+            seen = table[7 : 7 + inputs] - (session.base + 2)
+            columns["first"] = seen[0]
+            columns["second"] = seen[1] if inputs == 2 else np.full(table.shape[1], schema.NONE)
+            columns["site"], columns["layout"] = table[-2], table[-1]
+            session.put(short.Call, {"number": session.ids(table[0]), **columns})
+
+    def _engine(self) -> None:
+        """Runs, gradients handed on, single events, counts."""
+        session = self.session
+        start, ids, put = session.start, session.ids, session.put
+        runs, moves, singles = (
+            log.take() for log in (self.probe.runs, self.probe.moves, self.probe.events)
+        )
+        strange = runs[2] <= session.base  # of tasks that began before the recording did
+        if strange.any():
+            moves = moves[:, ~np.isin(moves[0], runs[0][strange])]
+            runs = runs[:, ~strange]
+        self.catalog.recent.released.keep(released(runs, singles))
+        if runs.shape[1]:
+            begin, ended, task, node, popped, told = runs
+            put(short.Run, {
+                "begin": begin - start, "ended": ended - start, "task": ids(task),
+                "node": ids(node), "popped": popped, "told": told,
+            })  # fmt: skip
+        if moves.shape[1]:
+            begin, target, index, nr, how, left, length = moves
+            put(short.Move, {
+                "begin": begin - start, "target": ids(target), "index": index, "nr": nr,
+                "how": how, "left": left, "length": length,
+            })  # fmt: skip
+        if singles.shape[1]:
+            t, code, thread, task, node, a, b, c, d = singles
+            put(short.Single, {
+                "t": t - start, "code": code, "thread": thread, "task": ids(task),
+                "node": ids(node), "a": a, "b": b, "c": c, "d": d,
+            })  # fmt: skip
+        counted = taken(self.catalog.dependencies)
+        if counted and not self._graph_only:
+            times, tasks, nodes, counts = zip(*counted, strict=True)
+            many = list(map(len, nodes))
+            # What must be written cell by cell (Note [Bounded expansion]) is what comes first.
+            put(short.Counted, {
+                "count": np.concatenate(counts), "node": ids(np.concatenate(nodes)),
+                "t": np.repeat(np.array(times) - start, many), "task": np.repeat(ids(tasks), many),
+            })  # fmt: skip
+        self._records += runs.shape[1] + moves.shape[1]
+        self._events += 4 * runs.shape[1] + 3 * moves.shape[1] + singles.shape[1]

@@ -1,0 +1,96 @@
+"""What a recording asks of an engine, and of who watches it: all it knows of either.
+
+An `Engine` can be watched; it makes a `Source`, which takes the notes of one recording. A source
+makes rows of what it is told and hands them to the session's writer, with what the session offers
+to all of them: numbers, source lines (`sites`), where each thread is (`contexts`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from gradscope.record.session import Session
+
+
+class ThreadState(Protocol):
+    """One thread, as an engine knows it. It can be a key of a dict, and is never another's."""
+
+    thread_id: int  # threading.get_ident()
+    context: int  # the session's number for where the thread is; 0: it is to be asked for
+    task: Any  # the graph task it is running (with its `record_nr`), or None
+
+
+class Local(Protocol):
+    """A `threading.local`."""
+
+    @property
+    def state(self) -> ThreadState:
+        """That of the calling thread, made when it first asks."""
+
+
+class Pause(Protocol):
+    """A stretch of the program that is left out."""
+
+    saw_backward: bool
+    """Whether a backward ran since this was last set to False: such a stretch was a step."""
+
+
+class Source(Protocol):
+    """Watches an engine and takes the notes of one recording.
+
+    It calls `session.task_ended()` when an outermost graph task has ended, and `session.occasion()`
+    now and then; a session flushes only at such moments, when its thread looks, and at the end.
+    """
+
+    def start(self) -> None:
+        """Watch from here on."""
+
+    def stop(self) -> None:
+        """Watch no longer; what threads are in the middle of has a moment to be noted."""
+
+    def pause(self) -> Pause:
+        """Leave out what comes now; spans and steps are followed."""
+
+    def resume(self) -> None:
+        """Watch again."""
+
+    def abandon(self) -> None:
+        """This process was forked: let go, and write nothing."""
+
+    def flush(self) -> None:
+        """Hand all notes so far to the writer. One thread at a time calls this."""
+
+    def events(self) -> int:
+        """How many events were noted so far, those included that were not handed on yet."""
+
+    def unfinished(self) -> int:
+        """Graph tasks that had begun and not ended when notes were last flushed."""
+
+
+class Engine(Protocol):
+    """What runs forwards and backwards, and can be watched."""
+
+    @property
+    def local(self) -> Local:
+        """Where each thread finds its state."""
+
+    @property
+    def machinery(self) -> tuple[str, ...]:
+        """How the files begin whose frames are the engine's, and not the user's program."""
+
+    def threads(self) -> Iterable[ThreadState]:
+        """All that have asked for their state so far and are alive."""
+
+    def is_watched(self) -> bool:
+        """Whether somebody watches it in this process."""
+
+    def facts(self, level: str) -> Mapping[str, Any]:
+        """What the trace's `meta` says of it at this level: `producer`, and more.
+
+        `observed` and `inferred` name event kinds, tables and columns (`table.column`).
+        """
+
+    def watch(self, session: Session) -> Source:
+        """Who will take this session's notes. Nothing is watched before its `start`."""
