@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import sys
 from collections.abc import Callable, Generator
 from functools import cache
@@ -44,6 +45,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="NAME",
         help="of samples of operations only this one (mul-3), or only this operation's (mul)",
     )
+    parser.addoption(
+        "--shuffle",
+        metavar="SEED",
+        type=int,
+        help="run the tests in another order, the same for the same seed",
+    )
 
 
 def pytest_configure() -> None:
@@ -54,8 +61,11 @@ def pytest_configure() -> None:
         raise pytest.UsageError(message)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What Hypothesis draws is a search without further ado."""
+    seed = config.getoption("--shuffle")
+    if seed is not None:
+        random.Random(seed).shuffle(items)
     for item in items:
         if getattr(getattr(item, "function", None), "is_hypothesis_test", False):
             item.add_marker(pytest.mark.search)

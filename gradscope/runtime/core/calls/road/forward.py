@@ -23,12 +23,9 @@ from gradscope.runtime.core.calls.road.node import (
 )
 from gradscope.runtime.core.calls.road.telling import begins, tell, whom
 from gradscope.runtime.core.rows.parameters import Taken, declared, passed
-from gradscope.runtime.core.rows.plan import Parameter, Plan, Slot
+from gradscope.runtime.core.rows.plan import Parameter, Plan
 
 __all__ = [
-    "Parameter",
-    "Plan",
-    "Slot",
     "fast",
     "full",
     "takes_number",
