@@ -8,8 +8,8 @@ import traceback
 import warnings
 
 from gradscope import runtime as torch
+from gradscope.record.from_runtime.script.aliases import torch_is_gradscope
 from gradscope.record.recorder import record
-from gradscope.record.script.aliases import torch_is_gradscope
 from gradscope.record.script.tracebacks import make_the_scripts
 from gradscope.runtime.core.errors.declare import TOLD, EngineError
 from gradscope.runtime.core.errors.topics import TOPICS, declared

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from gradscope import __version__
-from gradscope.arguments import QuickGroup
+from gradscope.commands.arguments import QuickGroup
 from gradscope.commands.check import check
 from gradscope.commands.info import info
 from gradscope.commands.inspect import inspect

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gradscope.arguments import Everything, Plain, Width
+from gradscope.commands.arguments import Everything, Plain, Width
 from gradscope.commands.output import load, terminal, write_bytes
 from gradscope.errors import ExitCode, UsageError
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from gradscope.arguments import Everything, Plain, Step, Task, TracePath, Width
+from gradscope.commands.arguments import Everything, Plain, Step, Task, TracePath, Width
 from gradscope.commands.output import load, terminal
 
 

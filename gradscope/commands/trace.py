@@ -30,7 +30,7 @@ def trace(
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Only the script speaks.")] = False,
 ) -> None:
     """Run a script and record its trace."""
-    from gradscope.record.script.run_script import TraceOptions, run_script
+    from gradscope.record.run_script import TraceOptions, run_script
 
     if not gc.isenabled():
         gc.freeze()  # what is there before the script need not be looked through again and again

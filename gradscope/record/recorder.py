@@ -18,7 +18,7 @@ import orjson
 
 from gradscope.errors import RecordingError, UsageError
 from gradscope.record.engines import engine
-from gradscope.record.hot.sites import working_directory
+from gradscope.record.notes.sites import working_directory
 from gradscope.record.process.children import Children
 from gradscope.record.process.periodic_flush import PERIOD, Pulse
 from gradscope.record.process.sudden_ends import SuddenEnds

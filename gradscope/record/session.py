@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradscope.errors import RecordingError
-from gradscope.record.hot.contexts import Contexts
-from gradscope.record.hot.numbers import Numbers
-from gradscope.record.hot.sites import Sites
+from gradscope.record.notes.contexts import Contexts
+from gradscope.record.notes.numbers import Numbers
+from gradscope.record.notes.sites import Sites
 from gradscope.record.one_at_a_time import Alone
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gradscope.record.hot.log import Ints
+    from gradscope.record.notes.log import Ints
     from gradscope.record.source import Engine
     from gradscope.trace.writer import Writer
 

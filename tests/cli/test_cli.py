@@ -446,7 +446,7 @@ def test_no_view_loads_the_runtime_the_recorder_numba_or_pytorch(
     program = (
         "import sys; from gradscope import cli\n"
         f"code = cli._run({arguments!r})\n"
-        "rooms = {'gradscope.runtime', 'gradscope.record', 'gradscope.debug'}\n"
+        "rooms = {'gradscope.runtime', 'gradscope.record', 'gradscope.watch'}\n"
         "heavy = {'torch', 'numba', 'llvmlite', 'networkx', 'scipy', 'pandas'}\n"
         "heavy |= {'pydantic', 'numpy.ma'}\n"
         "loaded = sorted((rooms | heavy) & set(sys.modules))\n"

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.slow]
 PROGRAMS = sorted((Path(__file__).parent / "programs").glob("*.py"))
 OURS = """
 import runpy, sys
-from gradscope.record.script.aliases import torch_is_gradscope
+from gradscope.record.from_runtime.script.aliases import torch_is_gradscope
 with torch_is_gradscope():
     runpy.run_path(sys.argv[1], run_name="__main__")
 """

@@ -12,7 +12,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from gradscope.record.script.aliases import torch_is_gradscope
+from gradscope.record.from_runtime.script.aliases import torch_is_gradscope
 from tests.runtime import oracle
 
 

@@ -51,7 +51,7 @@ CATCHES_EVERYTHING = frozenset(
     {
         "cli.py",
         "record/script/exits.py",  # what a script wants done at its end
-        "record/script/run_script.py",  # the script itself
+        "record/run_script.py",  # the script itself
         "record/script/tracebacks.py",  # its excepthook
         "runtime/_utils.py",  # the constructor of an error of the user's
         "runtime/core/autograd/engine/engine.py",
@@ -279,7 +279,7 @@ def test_the_trace_needs_only_numpy_and_codecs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("package", "home"), [("numba", "runtime/core/kernels"), ("llvmlite", "record/hot/compiled")]
+    ("package", "home"), [("numba", "runtime/core/kernels"), ("llvmlite", "compiled")]
 )
 def test_each_compiler_has_one_home(package: str, home: str) -> None:
     homes = {

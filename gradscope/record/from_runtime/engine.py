@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from gradscope.record.from_runtime.hot.frees import follows_from
 from gradscope.record.from_runtime.paused import is_watched
 from gradscope.record.from_runtime.source import RuntimeSource
-from gradscope.record.hot.frees import follows_from
 from gradscope.runtime.core.state.thread import ThreadState, local
 from gradscope.trace import schema
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gradscope.runtime.core import probe
 
 if TYPE_CHECKING:
-    from gradscope.record.hot.runtime_probe import RuntimeProbe
+    from gradscope.record.from_runtime.hot.runtime_probe import RuntimeProbe
 
 # Note [In the middle of a call]
 # Another thread may be in the middle of a call when the recording pauses or stops. Such a call

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradscope.record.cold.catalog import Catalog
-from gradscope.record.cold.modules import Modules
-from gradscope.record.cold.operators import Operators
-from gradscope.record.cold.rows import Rows
-from gradscope.record.error_lines.added import Answers
-from gradscope.record.error_lines.recent import called, released
+from gradscope.record.from_runtime.cold.catalog import Catalog
+from gradscope.record.from_runtime.cold.operators import Operators
+from gradscope.record.from_runtime.cold.rows import Rows
+from gradscope.record.from_runtime.error_lines.added import Answers
+from gradscope.record.from_runtime.error_lines.recent import called, released
+from gradscope.record.from_runtime.hot.compiling import Compiling
+from gradscope.record.from_runtime.hot.frees import SMALLEST, Frees
+from gradscope.record.from_runtime.hot.runtime_probe import RuntimeProbe
 from gradscope.record.from_runtime.paused import Paused, stop_watching
-from gradscope.record.hot.compiling import Compiling
-from gradscope.record.hot.frees import SMALLEST, Frees
-from gradscope.record.hot.layouts import Layouts
-from gradscope.record.hot.log import taken
-from gradscope.record.hot.runtime_probe import RuntimeProbe
+from gradscope.record.notes.layouts import Layouts
+from gradscope.record.notes.log import taken
+from gradscope.record.notes.modules import Modules
 from gradscope.runtime.core import probe
 from gradscope.runtime.core.dispatch.operators.built_in import watch_paths
 from gradscope.runtime.core.dtypes import dtypes
@@ -25,7 +25,7 @@ from gradscope.trace import schema
 from gradscope.trace.shorthand import tables as short
 
 if TYPE_CHECKING:
-    from gradscope.record.hot.log import Log
+    from gradscope.record.notes.log import Log
     from gradscope.record.session import Session
 
 COMPILED = ("graph", "engine")
@@ -69,7 +69,7 @@ class RuntimeSource:
         self._records = 0  # written since that was last considered
         self._compile(unused=True)
         if level in ("values", "full"):
-            from gradscope.record.values.value_probe import Look
+            from gradscope.record.from_runtime.values.value_probe import Look
 
             self.probe.look = look = Look(session, self.catalog, whole=level == "full")
             self.catalog.on_tensor = look.unknown

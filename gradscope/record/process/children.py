@@ -12,7 +12,7 @@ from multiprocessing.process import BaseProcess
 from types import FrameType
 from typing import Any
 
-from gradscope.record.hot.sites import is_ours, shown, working_directory
+from gradscope.record.notes.sites import is_ours, shown, working_directory
 from gradscope.record.script.tracebacks import is_below
 from gradscope.trace.text import clean
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from gradscope.record.hot.sites import PACKAGE
+from gradscope.record.notes.sites import PACKAGE
 from gradscope.record.script.tracebacks import make_the_scripts
 
 Wish = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]

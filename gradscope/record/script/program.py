@@ -17,8 +17,8 @@ from types import CodeType, ModuleType
 from typing import Any, TextIO
 
 from gradscope.errors import UsageError
-from gradscope.record.hot.sites import working_directory
-from gradscope.record.script.aliases import HOMES
+from gradscope.record.from_runtime.script.aliases import HOMES
+from gradscope.record.notes.sites import working_directory
 from gradscope.record.script.exits import is_beside
 from gradscope.trace.text import quoted, quoted_path
 

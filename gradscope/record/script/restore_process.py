@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.record.script.fresh_runtime import fresh_state
+from gradscope.record.from_runtime.script.fresh_runtime import fresh_state
 
 
 @contextmanager

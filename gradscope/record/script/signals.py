@@ -12,9 +12,10 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, ClassVar
 
-from gradscope.record.hot.sites import PACKAGE
+from gradscope.record.notes.sites import PACKAGE
 from gradscope.record.script.tracebacks import is_below
 from gradscope.runtime.core.autograd.engine import evaluate
+from gradscope.runtime.core.state.frames import WRITTEN
 
 # Note [When an interruption is convenient]
 # A signal arrives between any two steps of the program. In the middle of the recorder, half of what
@@ -32,7 +33,7 @@ TERMINATING = tuple(
 RUNS = ("run_arrays", "run_tensors")
 _RECORDER = tuple(os.path.join(PACKAGE, room, "") for room in ("record", "trace"))  # noqa: PTH118
 _EVALUATE = evaluate.__file__
-_ENGINE = (os.path.join(PACKAGE, "runtime", ""), "<road of")  # noqa: PTH118
+_ENGINE = (os.path.join(PACKAGE, "runtime", ""), WRITTEN)  # noqa: PTH118
 
 
 class Signals:

@@ -14,8 +14,8 @@ from types import CodeType, TracebackType
 
 import numpy as np
 
-from gradscope.record.hot.sites import PACKAGE, is_ours
-from gradscope.record.script.aliases import explain_missing
+from gradscope.record.from_runtime.script.aliases import explain_missing
+from gradscope.record.notes.sites import PACKAGE, is_ours
 
 PACKAGES = Path(np.__file__).parents[1]
 FOUNDATIONS = (

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from gradscope.record.cold import catalog
 from gradscope.record.from_runtime import source
-from gradscope.record.hot import runtime_probe as native
+from gradscope.record.from_runtime.cold import catalog
+from gradscope.record.from_runtime.hot import runtime_probe as native
 from gradscope.trace.shorthand import runs
 from tests.faults.planting import Plant
 

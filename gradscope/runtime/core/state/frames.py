@@ -12,7 +12,7 @@ TRACEBACK, PARENT = "traceback_", "parent_"
 WRITTEN = "<gradscope: "
 """How the names of files begin that show functions written as text: `<gradscope: torch.mul>`."""
 
-RUNS_SCRIPTS = "gradscope.record.script.run_script"
+RUNS_SCRIPTS = "gradscope.record.run_script"
 """The module below which no frame is the script's."""
 
 

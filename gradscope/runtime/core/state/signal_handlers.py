@@ -25,13 +25,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from gradscope.runtime.core.state.frames import WRITTEN
+
 SOON = 0.001
 """Seconds until a signal is sent again."""
 
 _PACKAGE = os.path.join(Path(__file__).absolute().parents[3], "")  # noqa: PTH118  of gradscope
 _PLACES = Path(np.__file__).parents[1]
 _STANDARD = os.path.join(sysconfig.get_path("stdlib"), "")  # noqa: PTH118
-_OPERATIONS = (_PACKAGE, "<road ")
+_OPERATIONS = (_PACKAGE, WRITTEN)
 _BELOW = (
     "<frozen ",
     "<__array_function__",
@@ -39,7 +41,13 @@ _BELOW = (
 )
 _BETWEEN = tuple(
     os.path.join(_PACKAGE, *room.split("/"))  # noqa: PTH118
-    for room in ("runtime/utils/data", "runtime/multiprocessing", "record/script", "commands")
+    for room in (
+        "runtime/utils/data",
+        "runtime/multiprocessing",
+        "record/run_script",
+        "record/script",
+        "commands",
+    )
 )
 """Rooms of gradscope where a program waits, for work or for others: no operations."""
 

@@ -8,11 +8,12 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final, Self
 
+from gradscope.runtime.core.state.frames import WRITTEN
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.overrides import TorchFunctionMode
 from gradscope.runtime.utils.checkpoint.region import CheckpointError
 
-_OURS: Final = (str(Path(__file__).absolute().parents[2]), "<road ")
+_OURS: Final = (str(Path(__file__).absolute().parents[2]), WRITTEN)
 
 
 class Log(TorchFunctionMode):

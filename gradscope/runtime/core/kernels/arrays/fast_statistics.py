@@ -1,6 +1,6 @@
 """Numba kernels that measure an array: counts, extremes, mean and size, and the first bad elements.
 
-Their plain twin is record/values/statistics.py, whose columns a row of `cells` has: those of
+Their plain twin is record/notes/statistics.py, whose columns a row of `cells` has: those of
 `Statistics` up to the norm, then where the first elements are that are not finite.
 """
 

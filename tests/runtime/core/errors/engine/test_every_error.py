@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from gradscope.record.from_runtime.script.aliases import torch_is_gradscope
 from gradscope.record.recorder import record
-from gradscope.record.script.aliases import torch_is_gradscope
 from gradscope.runtime.core.errors.declare import PAGE, EngineError
 from gradscope.runtime.core.errors.topics import TOPICS, declared
 from gradscope.trace.spec import check

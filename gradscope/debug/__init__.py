@@ -1,1 +1,0 @@
-"""Time travel over a finished trace: its state at any event. Nothing here yet."""

@@ -1,0 +1,164 @@
+"""What the catalog has described in full, on its way into the writer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradscope.record.notes.log import taken
+from gradscope.trace import schema
+from gradscope.trace.shorthand import tables as short
+
+if TYPE_CHECKING:
+    from gradscope.record.from_runtime.cold.catalog import Catalog
+    from gradscope.record.from_runtime.hot.frees import Frees
+    from gradscope.record.notes.log import Ints
+    from gradscope.record.session import Session
+
+
+class Rows:
+    """Writes what is waiting in the catalog's lists; who calls it must be alone with them."""
+
+    def __init__(
+        self, session: Session, catalog: Catalog, frees: Frees, *, graph_only: bool
+    ) -> None:
+        self._block, self._intern = session.writer.block, session.writer.intern
+        self._ids, self._start, self._base = session.ids, session.start, session.base
+        self._catalog, self._contexts = catalog, session.contexts
+        self._frees = frees
+        self._graph_only = graph_only
+
+    def paths(self, waiting: list[tuple[int, str]]) -> None:
+        """Which dispatch keys calls went through, where that was looked at."""
+        paths = taken(waiting)
+        if paths:
+            number, path = zip(*paths, strict=True)
+            texts = list(map(self._intern, path))
+            self._block(schema.Op, {"id": self._ids(number), "path": texts}, amend=True)
+
+    def exceptions(self) -> None:
+        """What does not follow from the numbers of ordinary calls."""
+        catalog, ids = self._catalog, self._ids
+        origins = taken(catalog.origins)
+        if origins:
+            tensor, since, node, output = zip(*origins, strict=True)
+            self._block(short.Origin, {
+                "tensor": ids(tensor), "since": ids(since), "node": ids(node), "output": output,
+            })  # fmt: skip
+        explicit = taken(catalog.explicit)
+        if explicit:
+            self._block(short.Explicit, {"number": ids(explicit)})
+        views = taken(catalog.views)
+        if views:
+            number, storage = zip(*views, strict=True)
+            self._block(short.View, {"number": ids(number), "storage": ids(storage)})
+
+    def described(self) -> None:
+        """Tensors and storages written out in full."""
+        catalog, block, ids = self._catalog, self._block, self._ids
+        tensors = taken(catalog.tensors)
+        if tensors:
+            names = ("id", "shape", "strides", "dtype", "storage", "bytes", "version", "leaf",
+                     "requires_grad", "name", "op", "device")  # fmt: skip
+            columns: dict[str, Any] = dict(
+                zip(names, map(list, zip(*tensors, strict=True)), strict=True)
+            )
+            columns["id"], columns["storage"] = ids(columns["id"]), ids(columns["storage"])
+            columns["op"] = ids(columns["op"])
+            block(schema.Tensor, columns)
+        storages = taken(catalog.storages)
+        if storages:
+            number, size, born, place = zip(*storages, strict=True)
+            block(schema.Storage, {"id": ids(number), "bytes": size, "born": born, "device": place})
+        moved = catalog.places.take()
+        if moved:
+            tensor, storage, place = zip(*moved, strict=True)
+            block(schema.Tensor, {"id": ids(tensor), "device": place}, amend=True)
+            block(schema.Storage, {"id": ids(storage), "device": place}, amend=True)
+
+    def freed(self) -> None:
+        """Which storages are gone by now; their rows may come in this window."""
+        freed = self._frees.take()
+        if freed:
+            number, t = zip(*freed, strict=True)
+            self._block(schema.Storage, {"id": self._ids(number), "freed": t}, amend=True)
+
+    def full_rows(self) -> None:
+        """Calls and nodes that were written out in full, and what belongs to them."""
+        catalog, block, ids = self._catalog, self._block, self._ids
+        calls = taken(catalog.ops)
+        nodes = taken(catalog.nodes)
+        written = taken(catalog.versions)
+        fused = catalog.fused.take(self._start)
+        contexts = np.array(self._contexts.rows, np.int64)  # after what names them was taken
+        if calls:
+            number, name, begin, end, inputs, outputs, node, context, site, why = zip(
+                *calls, strict=True
+            )
+            where = contexts[list(context)]
+            block(schema.Op, {
+                "id": ids(number), "name": name, "begin": np.array(begin) - self._start,
+                "end": np.array(end) - self._start, "inputs": [self._list(i) for i in inputs],
+                "outputs": [self._list(o) for o in outputs], "node": ids(node),
+                "why": np.array(why),
+                "module": where[:, 1], "stack": site, "thread": where[:, 0], "task": where[:, 2],
+                "step": where[:, 3], "phase": where[:, 4],
+            })  # fmt: skip
+        if nodes:
+            number, name, sequence, top, op, inputs, context, site, t = zip(*nodes, strict=True)
+            where = contexts[list(context)]
+            block(schema.Node, {
+                "id": ids(number), "name": name, "sequence_nr": sequence, "topological_nr": top,
+                "op": ids(op), "inputs": [self._list(i) for i in inputs], "task": where[:, 2],
+                "module": where[:, 1], "stack": site, "thread": where[:, 0], "step": where[:, 3],
+                "t": t,
+            })  # fmt: skip
+        names = ("storage", "tensor", "old", "new", "op", "stack", "context", "t")
+        if written:
+            single = map(np.array, zip(*written, strict=True))
+            self._versions(dict(zip(names, single, strict=True)), contexts)
+        if fused is not None:
+            self._versions(fused, contexts)
+        self._full_links()
+
+    def _versions(self, columns: dict[str, Any], contexts: Ints) -> None:
+        for name in ("storage", "tensor", "op"):
+            columns[name] = self._ids(columns[name])
+        columns["thread"] = contexts[columns.pop("context"), 0]
+        self._block(schema.Version, columns)
+
+    def _full_links(self) -> None:
+        """Edges and saved tensors that were written out in full."""
+        catalog, block, ids = self._catalog, self._block, self._ids
+        edges = taken(catalog.edges)
+        if edges:
+            node, index, following, nr = map(np.array, zip(*edges, strict=True))
+            columns = {"node": ids(node), "index": index, "next": ids(following), "input_nr": nr}
+            block(schema.Edge, columns)
+        saved = taken(catalog.saved)
+        if saved and not self._graph_only:
+            node, slot, tensor, version, t, hooked = map(np.array, zip(*saved, strict=True))
+            block(short.Saved, {
+                "node": ids(node), "slot": slot, "tensor": ids(tensor), "version": version,
+                "t": t, "hooked": hooked,
+            })  # fmt: skip
+
+    def tasks(self) -> int:
+        """Graph tasks that have ended or begun. Returns how many more are under way now."""
+        ended, begun = taken(self._catalog.ended_tasks), taken(self._catalog.tasks)
+        if ended:
+            number, end, error = zip(*ended, strict=True)
+            ends: dict[str, Any] = {"id": self._ids(number), "end": end, "error": error}
+            self._block(schema.GraphTask, ends, amend=True)
+        if begun:
+            columns: dict[str, Any] = {name: [t[name] for t in begun] for name in begun[0]}
+            columns["id"] = self._ids(columns["id"])
+            columns["parent"] = self._ids(columns["parent"])
+            for name in ("roots", "inputs", "needed", "captured"):
+                columns[name] = [self._list(numbers) for numbers in columns[name]]
+            self._block(schema.GraphTask, columns)
+        return len(begun) - len(ended)
+
+    def _list(self, numbers: Any) -> list[int]:
+        return [(number - self._base - 2) >> 1 for number in numbers]

@@ -1,0 +1,166 @@
+"""The memory the compiled functions work on, and who fills and empties it."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterable
+from time import perf_counter_ns
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradscope.record.from_runtime.compiled import functions as made_of
+from gradscope.record.from_runtime.compiled.functions import Functions
+
+
+class Buffer:
+    """64 bits of every number pushed, until they are taken: a row of the array for each column.
+
+    There are two arrays, one to push into while the other is emptied: memory in use a moment ago
+    need not be had from the system, which would zero it.
+    """
+
+    RECORDS = 1 << 16
+
+    def __init__(self, functions: Functions, width: int, overflow: Callable[..., Any]) -> None:
+        self._cells, self._spare = np.empty((2, width, self.RECORDS), np.int64)
+        self._overflow = overflow  # kept: the words hold its address
+        cells, column = self._cells.ctypes.data, self._cells.strides[0]
+        self.words = np.array([cells, 0, self.RECORDS, id(overflow), id(None), column], np.int64)
+        self.push = functions.over(made_of.push, self)
+        self._swap = functions.over(made_of.swap, self)
+
+    def __len__(self) -> int:
+        return int(self.words[1])
+
+    def take(self) -> NDArray[np.int64]:
+        """All records so far, one row per column. Only one thread may take, while others push."""
+        cells, self._cells, self._spare = self._cells, self._spare, self._cells
+        return cells[:, : self._swap(self._cells.ctypes.data)].copy()
+
+
+class Table:
+    """Sites by address, and `site`, which finds those of a frame or of its callers."""
+
+    def __init__(
+        self, functions: Functions, known: dict[int, int], ask: Callable[..., Any]
+    ) -> None:
+        self._ask = ask  # kept: the words hold its address
+        self._used = 0
+        self.words = np.array([0, 0, 0, id(ask)], np.int64)
+        self._keys = self._values = np.zeros(0, np.int64)
+        self._fill(known, 1 << 10)
+        self.site = functions.over(made_of.site, self)
+
+    def add(self, address: int, value: int) -> None:
+        """Remember the site of an address."""
+        if self._used * 2 > len(self._keys):
+            known = dict(zip(self._keys.tolist(), self._values.tolist(), strict=True))
+            known.pop(0, None)
+            self._fill(known, 4 * len(self._keys))
+        self._put(address, value)
+
+    def _put(self, address: int, value: int) -> None:
+        mask = len(self._keys) - 1
+        place = (address ^ (address >> 17)) & mask
+        while self._keys[place] not in {0, address}:
+            place = (place + 1) & mask
+        self._used += int(self._keys[place] == 0)
+        self._values[place] = value
+        self._keys[place] = address
+
+    def _fill(self, known: dict[int, int], size: int) -> None:
+        while size < 4 * len(known):
+            size *= 2
+        former = self._keys, self._values  # in use until the words say otherwise
+        self._keys, self._values = np.zeros(size, np.int64), np.zeros(size, np.int64)
+        self._used = 0
+        for address, value in known.items():
+            self._put(address, value)
+        self.words[:3] = self._keys.ctypes.data, self._values.ctypes.data, size - 1
+        del former
+
+
+class Counter:
+    """Gives out odd numbers of a window."""
+
+    def __init__(self, functions: Functions) -> None:
+        self.words = np.array([0, 0, id(StopIteration)], np.int64)
+        self.next = functions.over(made_of.number, self)
+
+    def renew(self, first: int, end: int) -> None:
+        """A new window."""
+        self.words[:2] = first, end
+
+
+class Teller:
+    """`noted`, with all it needs. `ask` takes what is not ordinary."""
+
+    def __init__(
+        self,
+        functions: Functions,
+        logs: Iterable[Buffer],
+        table: Table,
+        counter: Counter,
+        base: int,
+        layouts: dict[Any, int],
+        slots: Iterable[tuple[type, str]],
+        ask: Callable[..., Any],
+    ) -> None:
+        one, two = logs
+        self._kept = (one, two, table, counter, layouts, ask)  # the words hold their addresses
+        addresses = (each.words.ctypes.data for each in (one, two, table, counter))
+        self.words = np.array([
+            *addresses, base, id(layouts), id(ask), id(None), id(True),
+            *(offset(kind, name) for kind, name in slots), id(perf_counter_ns), 0, 0, 0, 0, 0,
+        ], np.int64)  # fmt: skip
+        self.noted = functions.over(made_of.noted, self)
+
+    def __del__(self) -> None:
+        """Let go of what the words still hold."""
+        shape = int(self.words[made_of.LAST_SHAPE // 8])
+        if shape:
+            ctypes.pythonapi.Py_DecRef(ctypes.c_void_p(shape))
+
+
+class Follower:
+    """`ran`, `sent` and `counted`. Asked are, when a buffer is full, the twins of the first two."""
+
+    def __init__(
+        self,
+        functions: Functions,
+        logs: Iterable[Buffer],
+        slots: Iterable[tuple[type, str]],
+        asked: Iterable[Callable[..., Any]],
+        rest: Callable[[], Any],
+    ) -> None:
+        runs, moves = logs
+        self._kept = (runs, moves, ran, sent) = (runs, moves, *asked)  # the words hold addresses
+        self._rest = rest
+        self.words = np.array([
+            runs.words.ctypes.data, moves.words.ctypes.data,
+            *(offset(kind, name) for kind, name in slots), id(ran), id(sent), id(None),
+            0, id(rest), 0, 0, 0,
+        ], np.int64)  # fmt: skip
+        self.ran, self.sent = functions.over(made_of.ran, self), functions.over(made_of.sent, self)
+        self._counted = functions.over(made_of.counted, self)
+
+    def rest_after(self, due: int) -> None:
+        """Call `rest` at the end of the first run that ends later than this."""
+        self.words[made_of.DUE // 8] = due
+
+    def counted(self, counts: dict[Any, int]) -> NDArray[np.int64]:
+        """The numbers of nodes, and beside them their counts."""
+        made = np.zeros((2, len(counts)), np.int64)
+        self._counted(counts, made.ctypes.data, len(counts))
+        return made
+
+
+def offset(kind: type, name: str) -> int:
+    """How far into an object of this class a slot lies: where something put there is found."""
+    made: Any = object.__new__(kind)
+    marker = object()
+    setattr(made, name, marker)
+    words = (ctypes.c_int64 * (kind.__basicsize__ // 8)).from_address(id(made))
+    return 8 * list(words).index(id(marker))

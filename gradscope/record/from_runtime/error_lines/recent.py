@@ -1,0 +1,173 @@
+"""What was noted lately, kept so that an error can be told who did it while the program runs.
+
+What is flushed leaves memory, and an error asks about the past: which call made this tensor, which
+backward released this node. The last records are therefore kept as numbers, a few bytes each; what
+is older, the finished trace knows.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gradscope.trace.schema import NONE, SavedReleased
+
+if TYPE_CHECKING:
+    from gradscope.record.notes.log import Ints
+
+MOST = 1 << 18
+"""How many records of one kind are kept."""
+
+MANY = 64
+"""How many pieces there are before they are joined."""
+
+WRITES = 16
+"""How many writes are kept of one set of aliases."""
+
+NO_GRAD = -2
+"""In place of the sequence number of a call's node: grad mode was off."""
+
+
+class Made(NamedTuple):
+    """The call that made something: which operation, where, and whether it recorded history."""
+
+    op: int | str  # the number of an operation, or its name
+    site: int
+    grad_enabled: bool
+
+
+class Write(NamedTuple):
+    """One write to a set of aliases."""
+
+    version: int  # after it
+    op: str
+    site: int
+
+
+class Writes:
+    """The last writes to a set of aliases, as one recording saw them."""
+
+    __slots__ = ("base", "last")
+
+    def __init__(self, base: int) -> None:
+        self.base = base
+        self.last: deque[Write] = deque(maxlen=WRITES)
+
+
+def remember_write(versions: Any, base: int, write: Write) -> None:
+    """Keep a write where the set of aliases keeps its version: it is forgotten with it."""
+    told = getattr(versions, "recorded", None)
+    if told is None or told.base != base:
+        versions.recorded = told = Writes(base)
+    told.last.append(write)
+
+
+def writes_since(versions: Any, base: int, version: int) -> list[Write]:
+    """The writes after a version, first to last, as far as they are remembered."""
+    told = getattr(versions, "recorded", None)
+    if told is None or told.base != base:
+        return []
+    return [write for write in told.last if write.version > version]
+
+
+class _Bounded(dict[int, Any]):
+    """Keeps the last entries."""
+
+    def keep(self, key: int, value: Any) -> None:
+        if len(self) >= MOST:
+            for old in list(islice(self, MOST // 4)):
+                del self[old]
+        self[key] = value
+
+
+class Columns:
+    """Keeps the last records of a kind as arrays; `waiting` are those not flushed yet."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Ints] = []
+        self._parts: deque[Ints] = deque()
+        self._count = 0
+
+    def keep(self, table: Ints) -> None:
+        """Records that are flushed now."""
+        self.waiting = []
+        if not table.shape[1]:
+            return
+        self._parts.append(table[:, -MOST:])
+        self._count += self._parts[-1].shape[1]
+        while self._count - self._parts[0].shape[1] >= MOST:
+            self._count -= self._parts.popleft().shape[1]
+        if len(self._parts) > MANY:
+            self._parts = deque([np.concatenate(self._parts, axis=1)])
+
+    def last(self, key: int) -> list[int] | None:
+        """The newest record that begins with this."""
+        for part in (*self.waiting, *reversed(self._parts)):
+            found = np.flatnonzero(part[0] == key)
+            if len(found):
+                record: list[int] = part[:, found[-1]].tolist()
+                return record
+        return None
+
+    def __len__(self) -> int:
+        return self._count
+
+
+def called(table: Ints) -> Ints:
+    """Of ordinary calls, as their log has them: number, operation, site, sequence number."""
+    return np.stack((table[0] & ~1, table[4], table[-2], table[5]))
+
+
+def released(runs: Ints, events: Ints) -> Ints:
+    """Of runs and single events, as their logs have them: released nodes, and the graph tasks."""
+    single = events[[4, 3]][:, events[1] == SavedReleased.CODE]
+    ran = runs[[3, 2]][:, runs[5] == 1]
+    both = np.concatenate((ran, single), axis=1)
+    both[0] &= ~1
+    return both
+
+
+class Recent:
+    """The last calls, releases and backwards of one recording."""
+
+    def __init__(self) -> None:
+        self.calls = Columns()
+        self.released = Columns()
+        self._full: _Bounded = _Bounded()  # calls written out in full
+        self._outputs: _Bounded = _Bounded()  # tensor → the call that made it
+        self._tasks: _Bounded = _Bounded()  # graph task → where backward was called
+
+    def full_call(self, number: int, made: Made) -> None:
+        self._full.keep(number, made)
+
+    def output(self, tensor: int, call: int) -> None:
+        self._outputs.keep(tensor, call)
+
+    def task(self, number: int, site: int) -> None:
+        self._tasks.keep(number, site)
+
+    # -- what is asked ------------------------------------------------------------------------
+
+    def made(self, number: int) -> Made | None:
+        """The call that made the tensor, or the node, of this number."""
+        call = self._outputs.get(number, number)
+        if call in self._full:
+            made: Made = self._full[call]
+            return made
+        found = self.calls.last(call)
+        if found is None:
+            return None
+        _, op, site, sequence = found
+        return Made(op, site, sequence != NO_GRAD)
+
+    def released_by(self, node: int) -> int | None:
+        """The graph task that released what this node had saved."""
+        found = self.released.last(node)
+        return None if found is None else found[1]
+
+    def called_at(self, task: int) -> int:
+        """Where this backward was called."""
+        return int(self._tasks.get(task, NONE))

@@ -1,0 +1,54 @@
+"""When noting is left to C functions: from when on compiling them pays."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
+
+if TYPE_CHECKING:
+    from gradscope.record.from_runtime.compiled.functions import Functions
+
+LONG = 1 << 14
+"""So many records in one process are worth it."""
+
+OFTEN = 16
+"""After so many recordings, those that are over are cleared away: they are rubbish in circles,
+which Python finds late, and their buffers are large."""
+
+
+class Compiling:
+    """Counts what a process records, and knows its C functions, once it has them."""
+
+    functions: Functions | None = None
+    _records = 0
+    _tried = False
+    _uses = 0
+
+    @classmethod
+    def counted(cls, records: int) -> Functions | None:
+        """So many more records were noted: the functions, if there is reason to have them."""
+        cls._records += records
+        if cls._records >= LONG and not cls._tried:
+            cls._tried = True
+            if not _possible():
+                return None
+            # Whatever is wrong with llvmlite here: Python serves.
+            with suppress(Exception), own_work("compiles its recorder"):
+                from gradscope.record.from_runtime.compiled.functions import Functions
+
+                cls.functions = Functions()
+        if cls.functions is not None:
+            cls._uses += 1
+            if cls._uses % OFTEN == 0:
+                gc.collect()
+        return cls.functions
+
+
+def _possible() -> bool:
+    """Whether words are 64 bits, and one thread runs at a time."""
+    with_lock = getattr(sys, "_is_gil_enabled", lambda: True)
+    return sys.maxsize > 1 << 32 and with_lock()

@@ -1,0 +1,67 @@
+"""When the memory of a storage is given back: seen by weak references to its array.
+
+# Note [Large storages]
+To follow a storage to its end costs most of a microsecond, as much as all else that is noted of a
+call. What matters of memory are the large ones, whose calls take far longer than that. So a default
+recording follows those from LARGE on, and one that looks at values, which costs more anyway, all.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter_ns
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from gradscope.record.notes.log import taken
+
+LARGE = 1 << 18
+NEVER = 1 << 62
+"""In place of the size of the smallest storage that is followed: none is."""
+
+SMALLEST = {"graph": NEVER, "engine": LARGE, "values": 0, "full": 0}
+"""From how many bytes on storages are followed, by level."""
+
+
+def follows_from(level: str) -> dict[str, int]:
+    """The same for a trace's `meta`, which says nothing where no storage is followed."""
+    size = SMALLEST[level]
+    return {} if size == NEVER else {"follows_from": size}
+
+
+class _Followed(ref):  # type: ignore[type-arg]
+    __slots__ = ("number",)
+    number: int
+
+
+class Frees:
+    """Follows arrays, and keeps the numbers of storages whose array is gone, with the time."""
+
+    def __init__(self, start: int, smallest: int) -> None:
+        self.smallest = smallest
+        self._start = start
+        self._alive: dict[int, _Followed] = {}
+        self._freed: list[tuple[int, int]] = []
+
+    def follow(self, array: Any, number: int) -> None:
+        """Notice when the memory of this array goes; memory that NumPy has borrowed has no end."""
+        while isinstance(array.base, np.ndarray):
+            array = array.base
+        if array.base is None:
+            followed = _Followed(array, self._gone)
+            followed.number = number
+            self._alive[number] = followed
+
+    def _gone(self, followed: _Followed) -> None:
+        """Any thread calls this, whatever it is at: a list can be added to in the middle of it."""
+        self._freed.append((followed.number, perf_counter_ns() - self._start))
+        self._alive.pop(followed.number, None)
+
+    def take(self) -> list[tuple[int, int]]:
+        """(storage, time) of all that went since the last time."""
+        return taken(self._freed)
+
+    def stop(self) -> None:
+        """Follow nothing any longer."""
+        self._alive.clear()

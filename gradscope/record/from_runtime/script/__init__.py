@@ -1,0 +1,1 @@
+"""A script whose `import torch` is the runtime."""

@@ -1,0 +1,367 @@
+"""Level `values`: statistics of what flows, at every place where a NaN or an Inf can be born.
+
+# Note [Looking without touching]
+The engine adds into a gradient's memory when nobody else holds it, and `.grad` takes it over. So a
+gradient is read where the engine has it at hand, and only numbers are kept of it. What is looked at
+belongs to an event; which one is worked out when the trace is read (trace/shorthand/values.py).
+
+# Note [Handed out]
+A gradient that users get to see (in a hook, in a custom backward, as `.grad`, from `autograd.grad`)
+becomes a tensor of its own. It is noted as a LEAF with the node and the input it comes from (NONE:
+it is the `.grad` of the node's leaf), so that what users compute of it is not taken for coming out
+of nowhere.
+"""
+
+from __future__ import annotations
+
+import threading
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import orjson
+
+from gradscope.record.from_runtime.cold.history import version_of
+from gradscope.record.from_runtime.values.measured import Measured, named
+from gradscope.record.notes.log import Log, taken
+from gradscope.record.notes.statistics import Statistics
+from gradscope.runtime.core.autograd.engine.accumulate_grad import owns
+from gradscope.runtime.core.autograd.engine.engine import GraphRoot
+from gradscope.runtime.core.graph.input_buffer import MADE
+from gradscope.runtime.core.state.thread import local
+from gradscope.trace.schema import NONE, Finding, Place, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gradscope.record.from_runtime.cold.catalog import Catalog
+    from gradscope.record.notes.log import Ints
+    from gradscope.record.session import Session
+
+COUNTS, SIZES = Statistics._fields[:5], Statistics._fields[5:-1]
+ndarray = np.ndarray
+
+WHOLE = 256
+"""Tensors of at most so many elements are kept whole, where values are wanted."""
+
+SHOWN = {
+    Place.OP_OUTPUT: "in the result of a call",
+    Place.NODE_INPUT: "in a gradient that a node takes",
+    Place.NODE_OUTPUT: "in a gradient that a node returned",
+    Place.BUFFER: "in a sum of gradients",
+    Place.HOOK: "in what a hook returned",
+    Place.GRAD: "in .grad",
+    Place.SEED: "in the gradient backward was called with",
+    Place.LEAF: "in a tensor that no operation made",
+}
+
+
+class _Handing(threading.local):
+    """Where the gradient comes from that a thread is handing out: node, input, graph task."""
+
+    now: tuple[int, int, int] | None = None
+
+
+class Look:
+    """Notes the statistics of every tensor it is shown; `whole`: and small tensors themselves."""
+
+    def __init__(self, session: Session, catalog: Catalog, *, whole: bool) -> None:
+        self._session = session
+        self._catalog = catalog
+        self._base = session.base
+        self._whole = whole
+        self._notes = Log(10)
+        self._note = self._notes.note
+        self._measured = Measured()
+        self.paths: list[tuple[int, str]] = []  # the dispatch keys each call went through
+        self._written = 0
+        self._findings: list[tuple[Any, ...]] = []
+        self._missing = {"nan", "inf"}  # what has not been found yet
+        self._handing = _Handing()
+        self._returned: dict[Any, list[int]] = {}
+        self._sent: set[Any] = set()  # nodes whose outputs were looked at before their hooks
+        self._grads: dict[int, int] = {}  # leaf → the tensor its .grad was
+
+    # -- what is shown ----------------------------------------------------------------------------
+
+    def made(self, op: Any, node: Any, number: int, made: Any, state: Any) -> None:
+        """The result of a call."""
+        call = number & ~1
+        if self._whole:
+            self.paths.append((call, state.path))
+        self._result(call, 0, made, self._row_of(made), call, state.task)
+
+    def called(self, number: int, outputs: Sequence[Any], *, fresh: bool) -> None:
+        """The results of a call that was written out in full; those known before were looked at.
+
+        `fresh`: they are ours, not what users' functions made.
+        """
+        state = local.state
+        if self._whole:
+            self.paths.append((number, state.path))
+        for index, made in enumerate(outputs):
+            if made is not None and made.record_nr >= number:
+                row = self._row_of(made) if fresh else self._measured.row(made._array)
+                self._result(number, index, made, row, made.record_nr & ~1, state.task)
+
+    def wrote(self, number: int, target: Any) -> None:
+        """What a call wrote into a tensor."""
+        state = local.state
+        if self._whole:
+            self.paths.append((number, state.path))
+        self._measured.forget()
+        row = self._measured.row(target._array)
+        self._result(number, 0, target, row, target.record_nr & ~1, state.task)
+
+    def _row_of(self, made: Any) -> tuple[int, bool]:
+        """The row of what an operation of ours made."""
+        array, storage = made._array, made._storage
+        if storage is None:
+            return self._measured.of_made(array) if owns(array) else self._measured.row(array)
+        versions = made._versions
+        if storage.device is not None or (versions is not None and versions.value):
+            return self._measured.row(array)
+        return self._measured.of_view(array)
+
+    def _result(
+        self, call: int, index: int, made: Any, row: tuple[int, bool], tensor: int, task: Any
+    ) -> None:
+        nr = self._base if task is None else task.record_nr
+        self._row(Place.OP_OUTPUT, made._array, row, call, self._base, index, tensor, nr)
+
+    def lent(self, array: Any) -> None:
+        """The program gets hold of memory."""
+        self._measured.lent(array)
+
+    def forget(self) -> None:
+        """What comes now is not looked at."""
+        self._measured.forget()
+
+    def unknown(self, tensor: Any, number: int) -> None:
+        """A tensor that no call made is used for the first time."""
+        array = tensor._array
+        handing = self._handing.now
+        if handing is None:
+            row, node, nr, task = self._measured.row(array), self._base, 0, self._base
+        else:
+            node, nr, task = handing
+            row = self._measured.of_gradient(array)
+        self._row(Place.LEAF, array, row, self._base, node, nr, number, task)
+
+    def seed(self, task: Any, node: Any, nr: int, grad: Any) -> None:
+        """A gradient that backward starts from."""
+        self._measured.forget()
+        self._at(Place.SEED, task, node, nr, grad)
+
+    def inputs(self, task: Any, node: Any, grads: Sequence[Any]) -> None:
+        """The gradients a node takes, just before it runs."""
+        for nr, grad in enumerate(grads):
+            if grad is not None:
+                self._at(Place.NODE_INPUT, task, node, nr, grad)
+
+    def sent(
+        self,
+        task: Any,
+        node: Any,
+        index: int,
+        grad: Any,
+        following: Any,
+        nr: int,
+        how: int,
+        summed: Any,
+    ) -> None:
+        """A gradient a node returned, as it goes on, and what it was added to."""
+        if grad is None:
+            return
+        if node.__class__ is not GraphRoot and node not in self._sent:  # a root's are the seeds
+            self._sent_on(task, node, index, grad)
+        if how != MADE:
+            self._at(Place.BUFFER, task, following, nr, summed, written=True)
+
+    def _sent_on(self, task: Any, node: Any, index: int, grad: Any) -> None:
+        returned = self._returned.get(node, ())
+        tensor = returned[index] if index < len(returned) else None
+        self._at(Place.NODE_OUTPUT, task, node, index, grad, tensor)
+
+    def outputs(self, task: Any, node: Any, grads: Sequence[Any]) -> None:
+        """All gradients a node returned, where hooks are going to change them."""
+        for index, grad in enumerate(grads):
+            if grad is not None:
+                self._sent_on(task, node, index, grad)
+        self._sent.add(node)
+
+    def over(self, node: Any) -> None:
+        """All a node returned has gone on."""
+        self._returned.pop(node, None)
+        self._sent.discard(node)
+
+    def hooked(self, task: Any, node: Any, nr: int, grads: Sequence[Any]) -> None:
+        """The gradients after a hook; `nr` is the first one's place."""
+        self._measured.forget()
+        for place, grad in enumerate(grads):
+            if grad is not None:
+                self._at(Place.HOOK, task, node, nr + place, grad, self._known(grad))
+
+    def stepped(self, task: Any, node: Any, leaf: Any) -> None:
+        """A leaf's `.grad` after a hook that is told of it."""
+        self._measured.forget()
+        grad = leaf._meta.grad
+        if grad is not None:
+            self._at(Place.HOOK, task, node, 0, grad, self._catalog.number_of(leaf))
+
+    def grad(self, task: Any, node: Any, leaf: Any) -> None:
+        """A leaf's `.grad` after a gradient arrived in it."""
+        catalog, grad = self._catalog, leaf._meta.grad
+        number = catalog.number_of(leaf)
+        written = version_of(grad) > 0  # else it is what arrived, or a copy
+        self._at(Place.GRAD, task, node, 0, grad._array, number, written=written)
+        if self._grads.get(number) != grad.record_nr & ~1 or grad.record_nr <= self._base:
+            self._hand(node, (grad,), NONE)
+            self._grads[number] = grad.record_nr & ~1
+        self._measured.lent(grad._array)
+
+    def handed(self, node: Any, grads: Sequence[Any], nr: int = 0) -> None:
+        """Gradients that a user is about to see. See Note [Handed out]."""
+        self._hand(node, grads, nr)
+        self._measured.forget()
+
+    def _hand(self, node: Any, grads: Sequence[Any], nr: int) -> None:
+        catalog, task = self._catalog, local.state.task
+        from_node = catalog.number_of_node(node)
+        for place, grad in enumerate(grads):
+            if grad is None or grad.record_nr > self._base:
+                continue
+            self._handing.now = (
+                from_node,
+                nr + place,
+                self._base if task is None else task.record_nr,
+            )
+            try:
+                catalog.number_of(grad)
+            finally:
+                self._handing.now = None
+
+    def returned(self, node: Any, grads: Sequence[Any]) -> None:
+        """The gradients that a user's backward returned."""
+        self._measured.forget()
+        self._returned[node] = [self._known(grad) for grad in grads]
+
+    # -- notes ------------------------------------------------------------------------------------
+
+    def _known(self, tensor: Any) -> int:
+        """A tensor's number, if it has one."""
+        seen = 0 if tensor is None else tensor.record_nr
+        return int(seen & ~1) if seen > self._base else self._base
+
+    def _at(
+        self,
+        place: Place,
+        task: Any,
+        node: Any,
+        nr: int,
+        grad: Any,
+        tensor: int | None = None,
+        *,
+        written: bool = False,
+    ) -> None:
+        """A gradient, array or tensor, at an input or output of a node."""
+        if grad.__class__ is ndarray:
+            array, look = grad, self._measured
+            row = look.of_made(array) if written else look.of_gradient(array)
+        else:
+            array = grad._array
+            row = self._measured.row(array)
+        number = node.record_nr
+        if number <= self._base:
+            number = self._catalog.number_of_node(node)
+        known = self._base if tensor is None else tensor
+        self._row(place, array, row, self._base, number, nr, known, task.record_nr)
+
+    def _row(
+        self,
+        place: Place,
+        array: Any,
+        row: tuple[int, bool],
+        op: int,
+        node: int,
+        index: int,
+        tensor: int,
+        task: int,
+    ) -> None:
+        session = self._session
+        now = perf_counter_ns() - session.start
+        data = 0
+        if self._whole and array.size <= WHOLE:
+            data = session.writer.intern(_json(array))
+        step = session.contexts.step
+        task = max(task, self._base)  # one that began before the recording is unknown
+        self._note(place, op, node, index, tensor, task, step, now, row[0], data)
+        if row[1] and self._missing:
+            self._found(place, op, node, now, row[0])
+
+    def _found(self, place: Place, op: int, node: int, now: int, row: int) -> None:
+        """The first NaN or Inf of the recording."""
+        intern = self._session.writer.intern
+        size, nans, infinite = self._measured.counts(row)
+        for kind, count in (("nan", nans), ("inf", infinite)):
+            if count and kind in self._missing:
+                self._missing.discard(kind)
+                name = {"nan": "NaN", "inf": "Inf"}[kind]
+                message = f"the first {name} is {SHOWN[place]}: {count} of {size} elements"
+                stack = self._session.sites.here(2)
+                self._findings.append((
+                    len(self._missing), intern(kind), intern(message), int(place), op, node, stack,
+                    now,
+                ))  # fmt: skip
+
+    # -- rows -------------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Hand all notes so far to the writer."""
+        notes = self._notes.take()
+        if notes.shape[1]:
+            self._values(notes)
+        findings = taken(self._findings)
+        if findings:
+            id, kind, message, place, op, node, stack, t = map(list, zip(*findings, strict=True))
+            ids = self._session.ids
+            self._session.writer.block(Finding, {
+                "id": id, "kind": kind, "message": message, "place": place, "op": ids(op),
+                "node": ids(node), "seq": [NONE] * len(id), "stack": stack, "t": t,
+            })  # fmt: skip
+
+    def _values(self, notes: Ints) -> None:
+        place, op, node, index, tensor, task, step, t, row, data = notes
+        first, self._written = self._written, self._written + len(row)
+        ids = self._session.ids
+        cells = self._measured.read(row)
+        measured = dict(zip(Statistics._fields, np.ascontiguousarray(cells.T), strict=False))
+        counts = {name: measured[name].astype(np.int64) for name in COUNTS}
+        bad: list[tuple[int, ...]] = [()] * len(row)
+        for at in np.flatnonzero(counts["nan"] + counts["posinf"] + counts["neginf"]).tolist():
+            bad[at] = named(cells[at])
+        columns = {
+            "id": np.arange(first, self._written), "place": place, "op": ids(op),
+            "node": ids(node), "index": index, "tensor": ids(tensor), "task": ids(task),
+            "step": step, "seq": np.full(len(row), NONE), "t": t, "count": counts.pop("size"),
+            **counts, **{name: measured[name] for name in SIZES}, "data": data,
+        }  # fmt: skip
+        for column in columns.values():
+            column.flags.writeable = False  # nobody else holds it
+        self._session.writer.block(Value, {**columns, "bad": bad})
+
+
+def _json(array: Any) -> str:
+    """The values as nested lists; what JSON has no number for as text."""
+    if array.dtype.kind == "c":
+        array = array.view(array.real.dtype).reshape(*array.shape, 2)
+    if array.dtype.kind in "fV":
+        array = array.astype(np.float64)
+    values = array.tolist()
+    return orjson.dumps(values if np.isfinite(array).all() else _spelled(values)).decode()
+
+
+def _spelled(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_spelled(each) for each in value]
+    return value if np.isfinite(value) else str(value)

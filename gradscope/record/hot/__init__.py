@@ -1,1 +1,0 @@
-"""What is noted for every call and every node, as cheaply as can be."""

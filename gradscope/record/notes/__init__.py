@@ -1,0 +1,1 @@
+"""What every source notes with: lists of numbers, source lines, where each thread is, modules."""

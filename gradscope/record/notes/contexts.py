@@ -1,0 +1,227 @@
+"""Where each thread is: in which module, step, phase and graph task, as one number."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from itertools import count
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any
+
+from gradscope.record.notes.log import taken
+from gradscope.trace.schema import NONE, Phase, Span, Step, Thread
+from gradscope.trace.shorthand.tables import Context
+
+if TYPE_CHECKING:
+    from gradscope.record.source import Engine, ThreadState
+    from gradscope.trace.writer import Writer
+
+PHASES = {"forward": Phase.FORWARD, "backward": Phase.BACKWARD, "optimizer": Phase.OPTIMIZER}
+
+
+class ThreadPlace:
+    """One thread's position: a stack of modules, of phases, of spans."""
+
+    __slots__ = ("id", "modules", "phases", "spans")
+
+    def __init__(self, id: int) -> None:
+        self.id = id
+        self.modules: list[int] = []
+        self.phases: list[tuple[Phase, int]] = []
+        self.spans: list[int] = []
+
+
+class Contexts:
+    """Numbers for positions, and the rows of threads, steps and spans."""
+
+    def __init__(self, writer: Writer, start: int, base: int, engine: Engine) -> None:
+        self._writer = writer
+        self._start = start
+        self._base = base
+        self._local, self._threads = engine.local, engine.threads
+        self._lock = threading.RLock()
+        self._numbers: dict[tuple[int, int, int, int, int], int] = {}
+        self.rows: list[tuple[int, int, int, int, int]] = [(NONE, NONE, NONE, NONE, 0)]
+        self._rows_written = 0
+        self._places: dict[ThreadState, ThreadPlace] = {}  # a thread's id may come again; this not
+        self._thread_ids = count()
+        self._placing = threading.Lock()
+        self._new_threads: list[tuple[int, int, int]] = []
+        self._spans: list[dict[str, int]] = []
+        self._ended_spans: list[tuple[int, int]] = []
+        self.span_ids = count()
+        self._steps = count()
+        self.step = NONE
+        self.step_number = 0
+        self.on_step: Callable[[int], None] | None = None
+        self._new_steps: list[tuple[int, int, int]] = []
+        self._ended_steps: list[tuple[int, int]] = []
+        self.begin_step(0)
+
+    def now(self) -> int:
+        return perf_counter_ns() - self._start
+
+    def place(self, state: ThreadState | None = None) -> ThreadPlace:
+        """A thread's position; the calling thread's, if none is named."""
+        state = state or self._local.state
+        found = self._places.get(state)
+        return self._new_place(state) if found is None else found
+
+    def _new_place(self, state: ThreadState) -> ThreadPlace:
+        with self._placing:
+            found = self._places.get(state)
+            if found is None:
+                made = ThreadPlace(next(self._thread_ids))
+                thread = _thread(state.thread_id)
+                name = self._writer.intern("" if thread is None else thread.name)
+                native = 0 if thread is None else thread.native_id or 0
+                self._new_threads.append((made.id, name, native))
+                found = self._places[state] = made
+        return found
+
+    def thread(self) -> int:
+        return self.place().id
+
+    def module(self) -> int:
+        modules = self.place().modules
+        return modules[-1] if modules else NONE
+
+    def of(self, state: ThreadState) -> int:
+        """The number of the calling thread's position; outside backwards its state keeps it."""
+        place = self.place()
+        task = state.task
+        if place.phases:
+            phase = place.phases[-1][0]
+        else:
+            phase = Phase.FORWARD if task is None else Phase.BACKWARD
+        key = (
+            place.id,
+            place.modules[-1] if place.modules else NONE,
+            NONE
+            if task is None or task.record_nr <= self._base
+            else task.record_nr - self._base - 2 >> 1,
+            self.step,
+            int(phase),
+        )
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._add(key)
+        if task is None:
+            state.context = number
+        return number
+
+    def _add(self, key: tuple[int, int, int, int, int]) -> int:
+        with self._lock:  # the number is a place among the rows
+            self.rows.append(key)
+            number = self._numbers[key] = len(self.rows) - 1
+            return number
+
+    def changed(self) -> None:
+        """The calling thread has moved."""
+        self._local.state.context = 0
+
+    def enter_module(self, module: int) -> None:
+        self.place().modules.append(module)
+        self.changed()
+
+    def leave_module(self) -> None:
+        modules = self.place().modules
+        if modules:
+            modules.pop()
+        self.changed()
+
+    def enter_phase(self, phase: str, name: str) -> None:
+        kind = PHASES[phase]
+        self.place().phases.append((kind, self.begin_span(name, kind)))
+        self.changed()
+
+    def leave_phase(self) -> None:
+        phases = self.place().phases
+        if not phases:
+            return
+        kind, span = phases.pop()
+        self.end_span(span)
+        self.changed()
+        if kind is Phase.OPTIMIZER:
+            self.begin_step(self.step_number + 1)
+
+    # -- spans and steps ------------------------------------------------------------------------
+
+    def begin_span(self, name: str, phase: Phase = Phase.USER) -> int:
+        place = self.place()
+        number = next(self.span_ids)
+        self._spans.append({
+            "id": number, "name": self._writer.intern(name), "phase": int(phase),
+            "parent": place.spans[-1] if place.spans else NONE, "thread": place.id,
+            "step": self.step, "begin": self.now(), "end": NONE,
+        })  # fmt: skip
+        place.spans.append(number)
+        return number
+
+    def begin_own_work(self, name: str) -> int:
+        """A span of what gradscope does for itself in the middle of the program."""
+        return self.begin_span(name, Phase.OWN_WORK)
+
+    def end_span(self, number: int) -> None:
+        place = self.place()
+        if number in place.spans:
+            place.spans.remove(number)
+        self._ended_spans.append((number, self.now()))
+
+    def begin_step(self, number: int) -> None:
+        """Close the running step and open the next."""
+        now = self.now()
+        if self.step != NONE:
+            self._ended_steps.append((self.step, now))
+        self.step = next(self._steps)
+        self.step_number = number
+        self._new_steps.append((self.step, number, now))
+        for state in self._threads():
+            state.context = 0
+        if self.on_step is not None:
+            self.on_step(number)
+
+    def finish(self) -> None:
+        """Close what is still open, at the end of the recording."""
+        now = self.now()
+        if self.step != NONE:
+            self._ended_steps.append((self.step, now))
+            self.step = NONE
+        for place in list(self._places.values()):
+            for span in place.spans:
+                self._ended_spans.append((span, now))
+            place.spans.clear()
+
+    def flush(self) -> None:
+        """Hand new positions, threads, steps and spans to the writer."""
+        block = self._writer.block
+        rows = self.rows[self._rows_written :]
+        if rows:
+            first, self._rows_written = self._rows_written, self._rows_written + len(rows)
+            names = ("thread", "module", "task", "step", "phase")
+            block(Context, {"id": list(range(first, first + len(rows))), **_columns(names, rows)})
+        threads = taken(self._new_threads)
+        if threads:
+            block(Thread, _columns(("id", "name", "native"), threads))
+        steps = taken(self._new_steps)
+        if steps:
+            block(Step, _columns(("id", "number", "begin"), steps))
+        spans = taken(self._spans)
+        if spans:
+            block(Span, {name: [span[name] for span in spans] for name in spans[0]})
+        ended = taken(self._ended_steps)
+        if ended:
+            block(Step, _columns(("id", "end"), ended), amend=True)
+        closed = taken(self._ended_spans)
+        if closed:
+            block(Span, _columns(("id", "end"), closed), amend=True)
+
+
+def _thread(ident: int) -> threading.Thread | None:
+    if ident == threading.get_ident():
+        return threading.current_thread()
+    return next((each for each in threading.enumerate() if each.ident == ident), None)
+
+
+def _columns(names: tuple[str, ...], rows: list[Any]) -> dict[str, Any]:
+    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))

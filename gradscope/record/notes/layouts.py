@@ -1,0 +1,56 @@
+"""Shapes and dtypes of results, each kept once."""
+
+from __future__ import annotations
+
+from math import prod
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+
+from gradscope.record.notes.log import taken
+from gradscope.trace.shorthand.tables import Layout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gradscope.trace.writer import Writer
+
+
+class Layouts:
+    """Numbers for (shape, dtype)."""
+
+    def __init__(self, writer: Writer, large: int, named: Callable[[Any], str]) -> None:
+        """`named`: what a dtype is called; from `large` bytes on C functions know no layout."""
+        self._writer = writer
+        self._large = large
+        self._named = named
+        self._lock = RLock()
+        self.known: dict[Any, int] = {}
+        self._known_large: dict[Any, int] = {}  # C functions do not note calls that make such
+        self._new: list[tuple[int, tuple[int, ...], int, int]] = []
+
+    def of(self, meta: Any) -> int:
+        """The number of a layout; `meta` is a tuple that holds one (shape, dtype)."""
+        found = self.known.get(meta)
+        if found is None:
+            found = self._known_large.get(meta)
+        return self._add(meta) if found is None else found
+
+    def _add(self, meta: Any) -> int:
+        with self._lock:
+            shape, dtype = meta[0]
+            size = prod(shape) * dtype.itemsize
+            known = self.known if size < self._large else self._known_large
+            found = known.get(meta)
+            if found is None:
+                found = len(self.known) + len(self._known_large)
+                name = self._writer.intern(self._named(dtype))
+                self._new.append((found, tuple(shape), name, size))
+                known[meta] = found
+            return found
+
+    def flush(self) -> None:
+        new = taken(self._new)
+        if new:
+            id, shape, dtype, size = map(list, zip(*new, strict=True))
+            columns = {"id": id, "shape": shape, "dtype": dtype, "bytes": size}
+            self._writer.block(Layout, columns)

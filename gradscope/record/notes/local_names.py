@@ -1,0 +1,63 @@
+"""What the user's code calls a tensor."""
+
+from __future__ import annotations
+
+import sys
+from inspect import CO_OPTIMIZED
+from sys import getrefcount
+from types import FrameType
+from typing import Any
+
+from gradscope.record.notes.sites import is_ours
+
+SNAPSHOTS = sys.version_info < (3, 13)
+"""Whether asking a frame for its variables leaves a copy of them with it."""
+
+
+def _held_once() -> int:
+    """How many references to such a copy are counted when only the frame and the asker hold it."""
+    found = sys._getframe().f_locals
+    return getrefcount(found)
+
+
+NOBODYS = _held_once()
+
+
+def local_name(tensor: Any, frame: FrameType | None) -> str:
+    """The name of a leaf, where it is a variable of the function that called or of its module."""
+    frame = _of_user(frame)
+    if frame is None or not tensor.is_leaf:
+        return ""
+    for scope in (_locals_of(frame), frame.f_globals):
+        for name, value in list(scope.items()):
+            if value is tensor:
+                return name
+    return ""
+
+
+def names_in(frame: FrameType | None) -> dict[int, str]:
+    """The same for many: the names of all there is, by its id."""
+    frame = _of_user(frame)
+    if frame is None:
+        return {}
+    scopes = (frame.f_globals, _locals_of(frame))
+    return {id(value): name for scope in scopes for name, value in reversed(list(scope.items()))}
+
+
+def _of_user(frame: FrameType | None) -> FrameType | None:
+    while frame is not None and is_ours(frame.f_code):
+        frame = frame.f_back
+    return frame
+
+
+def _locals_of(frame: FrameType) -> dict[str, Any]:
+    """A frame's variables, without leaving a copy of them with it.
+
+    It would keep alive what the program lets go, until its function returns.
+    """
+    found = frame.f_locals
+    copied = dict(found)
+    # Those of a module or a class are the variables themselves; some copies `locals()` returned.
+    if SNAPSHOTS and frame.f_code.co_flags & CO_OPTIMIZED and getrefcount(found) == NOBODYS:
+        found.clear()
+    return copied

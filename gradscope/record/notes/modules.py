@@ -1,0 +1,85 @@
+"""Modules of the model, by the paths their owner gives them, and the names of their parameters."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from gradscope.record.notes.log import taken
+from gradscope.trace.schema import Module, Tensor
+
+if TYPE_CHECKING:
+    from gradscope.trace.writer import Writer
+
+
+class Modules:
+    """Ids of modules. The first time a root is seen, all below it get theirs."""
+
+    def __init__(self, writer: Writer, number_of: Callable[[Any], int]) -> None:
+        self._writer = writer
+        self._number_of = number_of
+        self._lock = RLock()
+        self._known: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+        self._ids = itertools.count()
+        self._rows: list[dict[str, Any]] = []
+        self._names: list[tuple[int, int]] = []
+        self._named_before: set[int] = set()
+
+    def id(self, module: Any, parent: int) -> int:
+        """The id of a module that runs inside `parent`."""
+        found = self._known.get(module)
+        if found is None:
+            with self._lock:
+                self._family(module, parent)
+            found = self._known[module]
+        return found
+
+    def _family(self, root: Any, parent: int) -> None:
+        pending = [(root, "", parent)]
+        while pending:  # in the order of named_parameters(), so that the same name is the first
+            module, path, above = pending.pop()
+            if module in self._known:
+                continue
+            number = self._known[module] = next(self._ids)
+            self._rows.append({
+                "id": number, "path": self._writer.intern(path),
+                "type": self._writer.intern(type(module).__qualname__), "parent": above,
+                "parameters": [
+                    self._named(parameter, _below(path, name))
+                    for name, parameter in getattr(module, "_parameters", {}).items()
+                    if parameter is not None
+                ],
+            })  # fmt: skip
+            children = getattr(module, "_modules", {}).items()
+            pending += [
+                (child, _below(path, name), number)
+                for name, child in reversed(children)
+                if child is not None
+            ]
+
+    def _named(self, parameter: Any, name: str) -> int:
+        """The number of a parameter. One that several modules share has the first of its names."""
+        number = self._number_of(parameter)
+        if number not in self._named_before:
+            self._named_before.add(number)
+            self._names.append((number, self._writer.intern(name)))
+        return number
+
+    def flush(self, ids: Callable[[Any], Any]) -> None:
+        """Hand new modules and names to the writer; `ids` makes ids of numbers."""
+        rows = taken(self._rows)
+        if rows:
+            columns = {name: [row[name] for row in rows] for name in rows[0]}
+            columns["parameters"] = [list(ids(numbers)) for numbers in columns["parameters"]]
+            self._writer.block(Module, columns)
+        names = taken(self._names)
+        if names:
+            numbers, texts = zip(*names, strict=True)
+            self._writer.block(Tensor, {"id": ids(numbers), "name": texts}, amend=True)
+
+
+def _below(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name

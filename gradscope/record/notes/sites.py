@@ -1,0 +1,189 @@
+"""Which line of the user's program is running: source lines and stacks, each kept once."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from pathlib import Path
+from threading import RLock
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any
+
+from gradscope.record.from_runtime.compiled import OURS
+from gradscope.record.notes.log import taken
+from gradscope.record.notes.user_functions import written
+from gradscope.trace.schema import NONE, Frame, Stack
+from gradscope.trace.text import visible
+from gradscope.trace.writer import Writer
+
+if TYPE_CHECKING:
+    from gradscope.record.from_runtime.compiled.functions import Functions
+    from gradscope.record.from_runtime.compiled.parts import Table
+
+PACKAGE = f"{Path(__file__).absolute().parents[2]}{os.sep}"
+
+LONGEST, LONG_PATH = 80, 4096
+"""How much of a line's text is quoted in an error, and of its path."""
+
+MACHINERY = (PACKAGE, "<gradscope: ", "<frozen runpy>", "<frozen importlib")
+"""How the files begin whose frames are never the user's program."""
+
+
+def is_ours(code: CodeType) -> bool:
+    """Whether a frame of this code is machinery and not the user's program."""
+    return code.co_filename.startswith(MACHINERY)
+
+
+class Sites:
+    """Source positions as stack ids.
+
+    `known` maps the address of an instruction (its code object's, plus its offset in it: bytecode
+    lies inside its code object) to the stack of the user's line there. An address in gradscope's
+    own code is never known, so that its callers are asked for each time.
+    """
+
+    def __init__(self, writer: Writer, *, whole: bool, machinery: tuple[str, ...] = ()) -> None:
+        self.known: dict[int, int] = {}
+        self.whole = whole
+        self._writer = writer
+        self._machinery = (*MACHINERY, *machinery)
+        self._folder = working_directory()  # the program may go elsewhere, or remove it
+        self._ours: set[int] = set()  # addresses in gradscope's own code
+        self._table: Table | None = None
+        self._codes: list[CodeType] = []  # kept alive: their ids are keys
+        self._lock = RLock()
+        self._frames: dict[tuple[str, int, str], int] = {}
+        self._stacks: dict[tuple[int, int], int] = {}
+        self._new_frames: list[tuple[int, int, int, int, int]] = []
+        self._new_stacks: list[tuple[int, int, int]] = []
+
+    def is_ours(self, code: CodeType) -> bool:
+        """Whether a frame of this code is machinery and not the user's program."""
+        return code.co_filename.startswith(self._machinery)
+
+    def here(self, depth: int = 1) -> int:
+        """The stack of the innermost user frame, `depth` frames above the caller."""
+        return self.of(sys._getframe(depth + 1))
+
+    def of(self, frame: FrameType | None) -> int:
+        """The stack of this frame, or of the nearest caller that is the user's."""
+        known = self.known
+        while frame is not None:
+            code = frame.f_code
+            address = id(code) + frame.f_lasti
+            stack = known.get(address)
+            if stack is not None:
+                return stack
+            if address not in self._ours:
+                self._codes.append(code)
+                if not self.is_ours(code):
+                    stack = self._stack(frame)
+                    if not self.whole:
+                        self.known[address] = stack
+                        if self._table is not None:
+                            self._table.add(address, stack)
+                    return stack
+                self._ours.add(address)
+                if self._table is not None:
+                    self._table.add(address, OURS)
+            frame = frame.f_back
+        return NONE
+
+    def compile(self, functions: Functions) -> Table:
+        """`of` as a C function, which asks this one about what it does not know."""
+        from gradscope.record.from_runtime.compiled.parts import Table
+
+        known = {**self.known, **dict.fromkeys(self._ours, OURS)}
+        self._table = Table(functions, known, self.of)
+        return self._table
+
+    def _stack(self, frame: FrameType) -> int:
+        if not self.whole:
+            return self._link(self._frame(frame), NONE)
+        frames: list[FrameType] = []
+        at: FrameType | None = frame
+        while at is not None:
+            if not self.is_ours(at.f_code):
+                frames.append(at)
+            at = at.f_back
+        stack = NONE
+        for each in reversed(frames):
+            stack = self._link(self._frame(each), stack)
+        return stack
+
+    def _link(self, frame: int, parent: int) -> int:
+        with self._lock:  # likewise below: numbers are places
+            found = self._stacks.get((frame, parent))
+            if found is None:
+                found = len(self._stacks)
+                self._new_stacks.append((found, frame, parent))
+                self._stacks[frame, parent] = found
+            return found
+
+    def _frame(self, frame: FrameType) -> int:
+        code = frame.f_code
+        line = frame.f_lineno or 0
+        return self.position(code.co_filename, line, code.co_qualname, frame.f_globals)
+
+    def position(self, file: str, line: int, function: str, scope: dict[str, Any] | None) -> int:
+        """The frame of a place in a file."""
+        key = (file, line, function)
+        with self._lock:
+            found = self._frames.get(key)
+            if found is None:
+                found = len(self._frames)
+                text = linecache.getline(file, line, scope).strip()
+                name, path = map(self._writer.intern, (function, shown(file, self._folder)))
+                row = (found, path, line, name, self._writer.intern(text))
+                self._new_frames.append(row)
+                self._frames[key] = found
+            return found
+
+    def in_words(self, stack: int) -> str:
+        """The innermost line of a stack, with its text: `train.py:4 (y.add_(1))`."""
+        frame, _ = list(self._stacks)[stack]
+        file, line, _ = list(self._frames)[frame]
+        text = linecache.getline(file, line).strip()
+        short = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+        place = f"{shown(file, self._folder)}:{line}"
+        return visible(f"{place} ({short})" if short else place, LONG_PATH)
+
+    def of_function(self, function: Any) -> int:
+        """Where a function was written, for hooks."""
+        found = written(function)
+        if found is None or self.is_ours(found.__code__):
+            return NONE
+        code, scope = found.__code__, found.__globals__
+        frame = self.position(code.co_filename, code.co_firstlineno, code.co_qualname, scope)
+        return self._link(frame, NONE)
+
+    def flush(self) -> None:
+        """Hand new frames and stacks to the writer."""
+        frames = taken(self._new_frames)
+        stacks = taken(self._new_stacks)
+        if frames:
+            names = ("id", "file", "line", "function", "text")
+            self._writer.block(Frame, dict(zip(names, zip(*frames, strict=True), strict=True)))
+        if stacks:
+            links = ("id", "frame", "parent")
+            self._writer.block(Stack, dict(zip(links, zip(*stacks, strict=True), strict=True)))
+
+
+def shown(file: str, folder: str) -> str:
+    """A path as the user knows it: relative to where the program began, where that is shorter."""
+    if not folder or not Path(file).is_absolute():
+        return file
+    try:
+        relative = os.path.relpath(file, folder)
+    except ValueError:  # another drive
+        return file
+    return relative if len(relative) < len(file) and not relative.startswith("..") else file
+
+
+def working_directory() -> str:
+    """Where the process is; "" if somebody has removed that."""
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:
+        return ""

@@ -1,0 +1,243 @@
+"""`gradscope trace`: run a script as `python` would, and record what its engine does."""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+import signal
+import sys
+import threading
+from collections.abc import Collection
+from concurrent.futures import Executor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import gradscope.runtime  # noqa: F401  all of it: a trace begins with the operations there are
+from gradscope.errors import GradscopeError, RecordingError, UnreadableTraceError, UsageError
+from gradscope.record.engines import engine
+from gradscope.record.from_runtime.script.aliases import torch_is_gradscope
+from gradscope.record.notes.sites import working_directory
+from gradscope.record.recorder import Options, Recording
+from gradscope.record.script import tracebacks
+from gradscope.record.script.exits import Exits
+from gradscope.record.script.program import Program, from_module, from_script, stage
+from gradscope.record.script.restore_process import as_before
+from gradscope.record.script.signals import Signals, handled
+from gradscope.trace.load_save import is_trace
+from gradscope.trace.shortcomings import ran_elsewhere
+from gradscope.trace.text import quoted, quoted_path
+from gradscope.trace.writer import FileWriter
+
+ENGINES = ("gradscope", "pytorch")
+INTERRUPTED = 130
+
+
+@dataclass(frozen=True, slots=True)
+class TraceOptions:
+    """What `gradscope trace` was asked for."""
+
+    script: str
+    arguments: tuple[str, ...] = ()
+    module: bool = False  # `script` is the name of a module
+    output: Path = Path("trace.json")
+    level: str = "engine"
+    on: str = "gradscope"
+    steps: str | None = None  # "3:7", "3:", ":7" or "3"
+    max_events: int | None = None
+    max_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How the script ended."""
+
+    code: int
+    words: str = "ok"
+    error: BaseException | None = None  # one that nobody caught
+    raised_at: str = ""  # where in gradscope it came from
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What is left when the script has ended."""
+
+    code: int  # what the script ended with
+    trace: Path | None = None  # None: it could not begin, or this is a child it forked
+    trouble: str = ""  # why the trace may be incomplete
+    elsewhere: str = ""  # what ran in other processes, and is not in it
+
+
+def run_script(options: TraceOptions) -> Outcome:
+    """Run it. What goes wrong in it is shown as Python shows it, and is in the outcome.
+
+    Raises UsageError and RecordingError for what can be known before it starts.
+    """
+    if options.on not in ENGINES:
+        raise UsageError(f"there is no engine '{options.on}'; there are {', '.join(ENGINES)}")
+    if options.on != "gradscope":
+        raise UsageError(
+            f"--on {options.on} is not there yet: recording PyTorch itself comes later; without "
+            "it, `import torch` in the script is gradscope's own engine, which needs no PyTorch"
+        )
+    settings = _settings(options)
+    with ExitStack() as stack:
+        stack.enter_context(as_before())
+        if options.module:
+            folder, argv = working_directory(), ["-m", *options.arguments]
+        else:
+            folder = os.path.dirname(os.path.realpath(options.script))  # noqa: PTH120
+            argv = [options.script, *options.arguments]
+        main = stack.enter_context(stage(folder, argv))
+        exits = Exits(folder)
+        stack.enter_context(exits.taken())
+        stack.enter_context(torch_is_gradscope())
+        stack.enter_context(tracebacks.thread_tracebacks())
+        program = _program(options)
+        if not isinstance(program, Program):
+            return Outcome(_shown(program).code)
+        argv[0] = program.name
+        main.__dict__.update(program.attributes)
+        return _recorded(program, main, _writer(options, program), settings, exits)
+
+
+def _program(options: TraceOptions) -> Program | BaseException:
+    """The program; or what came of looking for it: no Python, or a package that raises."""
+    try:
+        return (from_module if options.module else from_script)(options.script)
+    except GradscopeError:
+        raise
+    except BaseException as error:  # noqa: BLE001  the user's package may raise anything
+        return error
+
+
+def _settings(options: TraceOptions) -> Options:
+    return Options(
+        level=options.level,
+        max_events=options.max_events,
+        max_bytes=options.max_bytes,
+        steps=None if options.steps is None else _steps(options.steps),
+        script=options.script,
+        arguments=options.arguments,
+    )
+
+
+def _steps(text: str) -> tuple[int, int]:
+    match = re.fullmatch(r"(\d*)(:?)(\d*)", text, re.ASCII)
+    if match is None or text in {"", ":"}:
+        raise UsageError(f"--steps takes the first and last step, as in 3:7, not {quoted(text)}")
+    first = int(match[1] or 0)
+    if not match[2]:
+        return first, first
+    return first, int(match[3]) if match[3] else sys.maxsize
+
+
+def _writer(options: TraceOptions, program: Program) -> FileWriter:
+    """The file of the trace. An older trace is overwritten, and nothing else."""
+    path = Path(os.path.abspath(options.output))  # noqa: PTH100
+    shown = quoted_path(options.output)
+    source = program.attributes.get("__file__")
+    try:
+        if source is not None and path.exists() and path.samefile(source):
+            raise UsageError(f"{shown} is the script itself; name the trace otherwise, with -o")
+        if path.is_file() and not is_trace(path):
+            raise UsageError(
+                f"{shown} is there already and is no trace; name the trace otherwise, with -o"
+            )
+    except (OSError, UnreadableTraceError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise RecordingError(f"cannot write {shown}: {reason}") from None
+    return FileWriter(path, max_bytes=options.max_bytes)
+
+
+def _recorded(
+    program: Program, main: ModuleType, writer: FileWriter, settings: Options, exits: Exits
+) -> Outcome:
+    recording = Recording(writer, settings, engine())
+    process = os.getpid()
+    trouble = ""
+
+    def finish(ending: Ending) -> None:
+        facts = {"exit": ending.words, "exit_code": ending.code}
+        if ending.raised_at:
+            facts["raised_at"] = ending.raised_at
+        recording.stop(ending.error, facts)
+
+    def terminated(number: signal.Signals) -> None:
+        finish(Ending(128 + number, f"terminated by {number.name}"))
+
+    signals = Signals(__file__, terminated)
+    with handled(signals):
+        recording.start()
+        ending = _run(program, main.__dict__, exits)
+        signals.finishing = True
+        try:
+            finish(ending)
+        except RecordingError as error:
+            trouble = str(error)
+    if os.getpid() != process:
+        return Outcome(ending.code, None, trouble)
+    elsewhere = ran_elsewhere({"children": recording.children.groups()})
+    return Outcome(ending.code, writer.path, trouble, elsewhere)
+
+
+def _run(program: Program, namespace: dict[str, Any], exits: Exits) -> Ending:
+    """Run the program to its end, the threads it leaves behind to theirs, and its last wishes."""
+    threads = set(threading.enumerate())
+    error = _executed(program, namespace)
+    ending = Ending(0) if error is None else _shown(error)
+    try:
+        _wait_for_threads(threads)
+        exits.fulfil()
+    except KeyboardInterrupt as interruption:
+        error = interruption
+    else:
+        return ending
+    return _shown(error)
+
+
+def _executed(program: Program, namespace: dict[str, Any]) -> BaseException | None:
+    """Run the program; what it raised."""
+    try:
+        exec(program.code, namespace)  # noqa: S102  running the script is what this is for
+    except BaseException as error:  # noqa: BLE001  whatever it is, the script ended with it
+        return error
+    return None
+
+
+def _shown(error: BaseException) -> Ending:
+    """How this exception ends a script; said on the standard error, as Python does."""
+    if isinstance(error, SystemExit):
+        return _exited(error.code)
+    place = tracebacks.raised_at(error)
+    tracebacks.show(error)
+    if isinstance(error, KeyboardInterrupt):
+        return Ending(INTERRUPTED, "interrupted (KeyboardInterrupt)")
+    return Ending(1, tracebacks.described(error), error, place)
+
+
+def _exited(code: object) -> Ending:
+    """What sys.exit(code) means."""
+    if code is None or (isinstance(code, int) and code == 0):
+        return Ending(0)
+    if isinstance(code, int):
+        return Ending(int(code), f"exit code {int(code)}")
+    sys.stderr.write(f"{code}\n")
+    return Ending(1, f"exit code 1: {code}")
+
+
+def _wait_for_threads(before: Collection[threading.Thread]) -> None:
+    """Wait as Python does before it ends: for all threads that are not daemons."""
+    asked = False
+    while left := [t for t in threading.enumerate() if t not in before and not t.daemon]:
+        if not asked:
+            asked = True
+            for each in gc.get_objects():  # their threads wait for work, until they are told
+                if issubclass(type(each), Executor):
+                    each.shutdown()
+            continue
+        for thread in left:
+            thread.join()

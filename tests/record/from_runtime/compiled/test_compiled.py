@@ -1,0 +1,285 @@
+"""Compiled functions do what their source says, and note what their twins in Python note."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import sys
+import threading
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+import gradscope.runtime as torch
+from gradscope.compiled.language import Compiled
+from gradscope.record.from_runtime.compiled import OURS
+from gradscope.record.from_runtime.compiled.functions import Functions
+from gradscope.record.from_runtime.compiled.parts import Buffer, Counter, Table, offset
+from gradscope.record.from_runtime.hot.compiling import OFTEN, Compiling
+from gradscope.record.notes.log import Log
+from gradscope.record.recorder import record
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+from gradscope.trace.schema import Edge, Node, Op, Saved
+from gradscope.trace.spec import check
+from gradscope.trace.trace import Trace
+from tests.programs import Program, outcome, programs
+from tests.shared.searching import searching
+
+WORDS = st.integers(-(2**40), 2**40)
+
+
+@pytest.fixture(scope="module")
+def functions() -> Functions:
+    return Functions()
+
+
+# The language --------------------------------------------------------------------------------
+
+
+def sums(n: int, step: int) -> int:
+    """What the small language has: loops, conditions, arithmetic, calls."""
+    total, i = 0, 0
+    while i < n and total < 1000000:
+        if i & 1 == 1 or not i > 4:
+            total += twice(i) * step
+        else:
+            total -= i ^ step if step > 0 else -step
+        i += 1
+    return total + (n >> 2) + (step <= n)
+
+
+def twice(x: int) -> int:
+    return 2 * x
+
+
+@given(st.integers(0, 50), st.integers(-1000, 1000))
+def test_the_language_means_what_python_means(n: int, step: int) -> None:
+    assert COMPILED_SUMS(n, step) == sums(n, step)
+
+
+LANGUAGE = Compiled([sums])
+COMPILED_SUMS = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(
+    LANGUAGE.address(sums)
+)
+
+
+# The parts -----------------------------------------------------------------------------------
+
+
+@given(st.lists(st.tuples(WORDS, WORDS, WORDS), max_size=40), st.integers(0, 40))
+def test_a_log_keeps_what_is_noted_before_and_after_it_is_compiled(
+    records: list[tuple[int, int, int]], turn: int
+) -> None:
+    log = Log(3)
+    for index, numbers in enumerate(records):
+        if index == turn:
+            log.compile(FUNCTIONS)
+        log.note(*numbers)
+
+    assert len(log) == len(records)
+    assert log.take().T.tolist() == [list(numbers) for numbers in records]
+    assert log.take().shape == (3, 0)
+
+
+FUNCTIONS = Functions()
+
+
+def test_a_full_buffer_gives_what_is_left_to_somebody_else(
+    functions: Functions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Buffer, "RECORDS", 4)
+    over: list[tuple[int, ...]] = []
+    buffer = Buffer(functions, 2, lambda *numbers: over.append(numbers))
+
+    for i in range(6):
+        buffer.push(i, -i)
+
+    assert buffer.take().tolist() == [[0, 1, 2, 3], [0, -1, -2, -3]]
+    assert over == [(4, -4), (5, -5)]
+    buffer.push(9, 9)
+    assert buffer.take().tolist() == [[9], [9]]
+
+
+def test_threads_lose_nothing_while_another_takes(functions: Functions) -> None:
+    log, seen, going = Log(2), [], True
+    log.compile(functions)
+
+    def push(thread: int) -> None:
+        for i in range(20_000):
+            log.note(thread, i)
+
+    def take() -> None:
+        while going:
+            seen.append(log.take())
+
+    pushing = [threading.Thread(target=push, args=(n,)) for n in range(3)]
+    taking = threading.Thread(target=take)
+    for each in (*pushing, taking):
+        each.start()
+    for each in pushing:
+        each.join()
+    going = False
+    taking.join()
+    seen.append(log.take())
+
+    thread, number = np.concatenate(seen, axis=1)
+    for n in range(3):
+        assert number[thread == n].tolist() == list(range(20_000))
+
+
+def test_a_counter_stops_at_the_end_of_its_window(functions: Functions) -> None:
+    counter = Counter(functions)
+    counter.renew(11, 15)
+
+    assert [counter.next(), counter.next()] == [11, 13]
+    with pytest.raises(StopIteration):
+        counter.next()
+
+
+def test_a_table_knows_places_and_asks_about_others(functions: Functions) -> None:
+    asked: list[Any] = []
+
+    def ask(frame: Any) -> int:
+        asked.append(frame.f_code.co_name)
+        return 5
+
+    table = Table(functions, {}, ask)
+
+    def inner() -> int:
+        return int(table.site(sys._getframe(0)))
+
+    def outer() -> int:
+        return inner()
+
+    assert (outer(), asked) == (5, ["inner"])
+    for offset_in in range(0, len(inner.__code__.co_code), 2):
+        table.add(id(inner.__code__) + offset_in, OURS)
+    for offset_in in range(0, len(outer.__code__.co_code), 2):
+        table.add(id(outer.__code__) + offset_in, 77)
+    assert (outer(), asked) == (77, ["inner"])
+    for address in range(1 << 40, (1 << 40) + 5000):
+        table.add(address, address & 7)
+    assert (outer(), asked) == (77, ["inner"])
+
+
+def test_what_asking_raises_is_raised(functions: Functions) -> None:
+    def ask(frame: Any) -> int:
+        raise ValueError("nobody knows")
+
+    with pytest.raises(ValueError, match="nobody knows"):
+        Table(functions, {}, ask).site(sys._getframe(0))
+
+
+def test_where_a_slot_lies() -> None:
+    tensor = torch.ones(2)
+    tensor.record_nr = marker = 123456789
+
+    found = ctypes.c_int64.from_address(id(tensor) + offset(Tensor, "record_nr")).value
+
+    assert found == id(tensor.record_nr) == id(marker)
+
+
+# The twins -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def untried() -> Iterator[pytest.MonkeyPatch]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Compiling, "_tried", True)
+        yield patch
+
+
+def told(trace: Trace) -> list[object]:
+    """All that does not depend on time, or on what the thread did before."""
+    first: dict[int, int] = {}  # of each thread
+    for node in trace.rows(Node):
+        if node.sequence_nr >= 0:
+            first[node.thread] = min(node.sequence_nr, first.get(node.thread, node.sequence_nr))
+    made: list[object] = [
+        [
+            (op.id, op.name, op.inputs, op.outputs, op.node, op.why, op.stack)
+            for op in trace.rows(Op)
+        ],
+        [
+            (
+                n.id,
+                n.name,
+                max(n.sequence_nr - first.get(n.thread, 0), -1),
+                n.topological_nr,
+                n.stack,
+            )
+            for n in trace.rows(Node)
+        ],
+        [(e.node, e.index, e.next, e.input_nr) for e in trace.rows(Edge)],
+        [(s.node, s.slot, s.tensor, s.version) for s in trace.rows(Saved)],
+    ]
+    for event in trace.events():
+        row = {name: getattr(event, name) for name in event.__slots__ if name != "t"}
+        made.append((type(event).__name__, sorted(row.items())))
+    return made
+
+
+@searching(100)
+@given(programs())
+def test_both_twins_note_the_same(program: Program) -> None:
+    found = []
+    for made in (None, FUNCTIONS):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Compiling, "_tried", True)
+            patch.setattr(Compiling, "functions", made)
+            with record() as recording:
+                outcome(torch, program)
+            found.append(told(recording.trace()))
+
+    assert found[0] == found[1]
+
+
+def test_a_long_recording_is_compiled_on_its_way(untried: pytest.MonkeyPatch) -> None:
+    untried.setattr(Compiling, "functions", None)
+    untried.setattr(Compiling, "_tried", False)
+    untried.setattr(Compiling, "_records", 0)
+    x = torch.ones(3, requires_grad=True)
+
+    with record() as recording:
+        for _ in range(6_000):
+            ((x * 2).tanh() + x).sum().backward()
+
+    trace = recording.trace()
+    assert Compiling.functions is not None
+    assert len(trace.table(Op)) == 24_000
+    assert check(trace) == []
+
+
+# Memory --------------------------------------------------------------------------------------
+
+
+def test_the_buffers_of_recordings_that_are_over_do_not_pile_up(
+    functions: Functions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Compiling, "functions", functions)
+    monkeypatch.setattr(Compiling, "_tried", True)
+    monkeypatch.setattr(Compiling, "_uses", 0)
+    made: list[weakref.ref[Buffer]] = []
+    begin = Buffer.__init__
+
+    def noticed(self: Buffer, *args: Any) -> None:
+        made.append(weakref.ref(self))
+        begin(self, *args)
+
+    monkeypatch.setattr(Buffer, "__init__", noticed)
+    x = torch.ones(3, requires_grad=True)
+    gc.disable()
+    try:
+        for _ in range(2 * OFTEN):
+            with record():
+                (x * 2).sum().backward()
+        left = sum(each() is not None for each in made)
+    finally:
+        gc.enable()
+
+    assert len(made) == 5 * 2 * OFTEN
+    assert left < len(made), "without the collector none goes by itself"
