@@ -21,7 +21,7 @@ LINES = f"""\
     try:
         made = {{call}}
 {OR_BLAME}\
-    return made if out is None else written(name, made, out)
+    return made if out is None else written(name, made, out, ({{given}}))
 """
 
 
@@ -34,7 +34,7 @@ def taking_out(made: Any) -> Any:
 
 def put_into(op: Operation, arguments: tuple[Any, ...], out: Any) -> Any:
     """What a road does with `out=`: the call without it, then the write."""
-    return written(op.base_name, op.call_with(*arguments), out)
+    return written(op.base_name, op.call_with(*arguments), out, arguments)
 
 
 def _row_taking_out(row: Any) -> FunctionType:
@@ -58,6 +58,13 @@ def _row_taking_out(row: Any) -> FunctionType:
 
 def _function_taking_out(inner: FunctionType) -> FunctionType:
     """A function around one that is built of operations, with its parameters and `out=`."""
+    taken = parameters(inner)
+    given = "".join(f"{p.starred}, " for p in taken if p.kind is not BY_NAME)
     return around(
-        inner, LINES, [*parameters(inner), OUT], "with out=", written=written, name=inner.__name__
+        inner,
+        LINES.replace("{given}", given),
+        [*taken, OUT],
+        "with out=",
+        written=written,
+        name=inner.__name__,
     )

@@ -10,7 +10,7 @@ def _names(text: str) -> frozenset[str]:
 WITH_OUT = _names(
     """
     abs absolute acos acosh add addbmm addcdiv addcmul addmm addmv addr all amax amin aminmax
-    angle any arange arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax argmin argsort
+    angle any arange arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax argmin
     asin asinh atan atan2 atanh baddbmm bernoulli bitwise_and bitwise_left_shift bitwise_not
     bitwise_or bitwise_right_shift bitwise_xor bmm bucketize cat ceil chain_matmul cholesky
     cholesky_inverse cholesky_solve clamp clamp_max clamp_min clip column_stack complex concat

@@ -230,6 +230,16 @@ def out_of_dtype(text: str, tensor: Any) -> Case:
     return Case(RuntimeError, text, tensor=tensor)
 
 
+@engine_error("out-elsewhere", "Give `out` on the device of the inputs, or leave it out.")
+def out_elsewhere(text: str, tensor: Any) -> Case:
+    """A result was to be written to a tensor given as `out`, which is on another device.
+
+    Example:
+        torch.add(torch.ones(3), 1, out=torch.empty(3, device="meta"))
+    """
+    return Case(RuntimeError, text, tensor=tensor)
+
+
 @engine_error("copy-of-node", "Copy the leaves, and compute again what was computed from them.")
 def copy_of_node(node: Any) -> Case:
     """`copy`, `deepcopy` or `pickle` met a node. It belongs to its graph, which is not copied.

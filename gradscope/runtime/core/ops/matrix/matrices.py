@@ -193,8 +193,4 @@ def contiguous(x):
 
 def all_written(name, made, out):
     """Several results into the tensors of `out`, if there are any."""
-    if out is None:
-        return made
-    if len(out) != len(made):
-        raise TypeError(f"expected tuple of {len(made)} elements but got {len(out)}")
-    return tuple(written(name, one, into) for one, into in zip(made, out, strict=True))
+    return made if out is None else written(name, tuple(made), out)

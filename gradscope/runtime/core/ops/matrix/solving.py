@@ -299,7 +299,7 @@ def solve_triangular(A, B, *, upper=None, left=True, unitriangular=False, out=No
         kind = dtypes.promote_types(A.dtype, B.dtype)
         A, B = A.to(kind), B.to(kind)
     made = linalg_solve_triangular(A, B, upper, left, unitriangular)
-    return written("linalg_solve_triangular", made, out)
+    return written("linalg_solve_triangular", made, out, (B,))
 
 
 @both

@@ -319,7 +319,7 @@ family(globals())
 @both
 def add(input, other, *, alpha=1, out=None):
     made = add__default(input, other) if alpha == 1 else add__alpha(input, other, alpha)
-    return made if out is None else written("add", made, out)
+    return made if out is None else written("add", made, out, (input, other))
 
 
 @method
@@ -330,7 +330,7 @@ def add_(self, other, *, alpha=1):
 @both
 def sub(input, other, *, alpha=1, out=None):
     made = sub__default(input, other) if alpha == 1 else sub__alpha(input, other, alpha)
-    return made if out is None else written("sub", made, out)
+    return made if out is None else written("sub", made, out, (input, other))
 
 
 @method
@@ -352,7 +352,7 @@ def div(input, other, *, rounding_mode=None, out=None):
         made = div__default(input, other)
     else:
         made = div__Tensor_mode(input, other, rounding_mode)
-    return made if out is None else written("div", made, out)
+    return made if out is None else written("div", made, out, (input, other))
 
 
 @method

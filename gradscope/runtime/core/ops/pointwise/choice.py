@@ -303,7 +303,7 @@ def _has_tensor(min, max):
 @both
 def clamp(input, min=None, max=None, *, out=None):
     made = (clamp__Tensor if _has_tensor(min, max) else clamp__default)(input, min, max)
-    return made if out is None else written("clamp", made, out)
+    return made if out is None else written("clamp", made, out, (input, min, max))
 
 
 @method

@@ -216,7 +216,7 @@ def pow(input, exponent, *, out=None):
         made = pow__Scalar(input, exponent)
     else:
         made = pow__Tensor_Tensor(input, exponent)
-    return made if out is None else written("pow", made, out)
+    return made if out is None else written("pow", made, out, (input, exponent))
 
 
 def _pow(self, exponent):
@@ -287,7 +287,7 @@ def remainder(input, other, *, out=None):
         made = remainder__Scalar_Tensor(input, other)
     else:
         made = remainder__Tensor(input, other)
-    return made if out is None else written("remainder", made, out)
+    return made if out is None else written("remainder", made, out, (input, other))
 
 
 @method
@@ -299,7 +299,7 @@ def remainder_(self, other):
 def fmod(input, other, *, out=None):
     """What is left of a division; it has the sign of `input`."""
     made = (fmod__Scalar if is_number(other) else fmod__Tensor)(input, other)
-    return made if out is None else written("fmod", made, out)
+    return made if out is None else written("fmod", made, out, (input, other))
 
 
 @method
@@ -310,7 +310,7 @@ def fmod_(self, other):
 @both
 def floor_divide(input, other, *, out=None):
     made = (floor_divide__Scalar if is_number(other) else floor_divide__Tensor)(input, other)
-    return made if out is None else written("floor_divide", made, out)
+    return made if out is None else written("floor_divide", made, out, (input, other))
 
 
 @method

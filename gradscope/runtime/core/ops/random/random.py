@@ -278,9 +278,10 @@ def normal(
 def bernoulli(input, p=None, *, generator=None, out=None):
     """1 with the probability each element gives, or with one probability."""
     if p is None:
-        return written("bernoulli", bernoulli__default(input, generator=generator), out)
+        return written("bernoulli", bernoulli__default(input, generator=generator), out, (input,))
     drawn = chosen(generator).bernoulli(p, input._array.shape)
-    return written("bernoulli", made(drawn.astype(input._array.dtype), device=input.device), out)
+    found = made(drawn.astype(input._array.dtype), device=input.device)
+    return written("bernoulli", found, out, (input,))
 
 
 @both

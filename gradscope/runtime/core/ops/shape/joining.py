@@ -207,9 +207,8 @@ def _checked(name, tensors):
 @function
 def cat(tensors, dim=0, *, axis=None, out=None):
     """Joined along a dim they have."""
-    return written(
-        "cat", cat__default(_checked("cat", tensors), dim if axis is None else axis), out
-    )
+    made = cat__default(_checked("cat", tensors), dim if axis is None else axis)
+    return written("cat", made, out, tensors)
 
 
 @function
@@ -225,9 +224,8 @@ def concatenate(tensors, dim=0, *, axis=None, out=None):
 @function
 def stack(tensors, dim=0, *, axis=None, out=None):
     """Joined along a dim that is new."""
-    return written(
-        "stack", stack__default(_checked("stack", tensors), dim if axis is None else axis), out
-    )
+    made = stack__default(_checked("stack", tensors), dim if axis is None else axis)
+    return written("stack", made, out, tensors)
 
 
 @function

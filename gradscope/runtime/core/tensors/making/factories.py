@@ -15,7 +15,7 @@ from gradscope.runtime.core.errors.arguments.check_when_failing import judged
 from gradscope.runtime.core.errors.arguments.raise_wrong_call import blame_the_call
 from gradscope.runtime.core.errors.engine.leaves import integer_gradient
 from gradscope.runtime.core.errors.memory import allocated
-from gradscope.runtime.core.state import settings
+from gradscope.runtime.core.state import settings, upward
 from gradscope.runtime.core.state.warned import warn
 from gradscope.runtime.core.tensors.dims import no_sizes
 from gradscope.runtime.core.tensors.making.reals import fitting
@@ -216,8 +216,10 @@ def zeros(
     out: Any = None,
 ) -> Any:
     where = devices.check(device)
-    kind = _numpy_dtype(dtype, dtypes.get_default_dtype())
-    return _out(made(allocated(np.zeros, sizes_of(sizes, size), kind), requires_grad, where), out)
+    kind = _kind_into(out, dtype, dtypes.get_default_dtype())
+    return _out(
+        "zeros", made(allocated(np.zeros, sizes_of(sizes, size), kind), requires_grad, where), out
+    )
 
 
 def ones(
@@ -231,16 +233,26 @@ def ones(
     out: Any = None,
 ) -> Any:
     where = devices.check(device)
-    kind = _numpy_dtype(dtype, dtypes.get_default_dtype())
-    return _out(made(allocated(np.ones, sizes_of(sizes, size), kind), requires_grad, where), out)
+    kind = _kind_into(out, dtype, dtypes.get_default_dtype())
+    return _out(
+        "ones", made(allocated(np.ones, sizes_of(sizes, size), kind), requires_grad, where), out
+    )
 
 
-def _out(result: Any, out: Any) -> Any:
+def _kind_into(out: Any, dtype: Any, default: Any) -> Any:
+    """The dtype that was asked for, else that of `out`."""
+    return _numpy_dtype(dtype, default if out is None else out.dtype)
+
+
+def _emptied(result: Any, out: Any) -> Any:
+    """What `empty` gives: nothing is written into `out`, which only takes the shape."""
     if out is None:
         return result
-    out._array = result._array
-    out._storage = None
-    return out
+    return out if out.shape == result.shape else out.resize_(result.shape)
+
+
+def _out(name: str, result: Any, out: Any) -> Any:
+    return result if out is None else upward.written(name, result, out)
 
 
 def empty(
@@ -260,7 +272,7 @@ def empty(
     array = allocated(np.empty, sizes_of(sizes, size), kind)
     if settings.are_deterministic_algorithms_enabled() and settings.fills_memory():
         array.fill(_unset(kind))
-    return _out(made(array, requires_grad, where), out)
+    return _emptied(made(array, requires_grad, where), out)
 
 
 def _unset(kind: Any) -> Any:
@@ -286,8 +298,10 @@ def full(
         given = type(size).__name__
         raise TypeError(f"full(): argument 'size' (position 1) must be tuple of ints, not {given}")
     value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
-    kind = _numpy_dtype(dtype, dtypes.number_dtype(value))
-    return _out(made(allocated(np.full, sizes_of((size,)), value, kind), requires_grad, where), out)
+    kind = _kind_into(out, dtype, dtypes.number_dtype(value))
+    return _out(
+        "full", made(allocated(np.full, sizes_of((size,)), value, kind), requires_grad, where), out
+    )
 
 
 def like(name: str) -> Any:
