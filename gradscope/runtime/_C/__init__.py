@@ -75,11 +75,13 @@ __all__ = [
     "_set_fwd_grad_enabled",
     "_set_grad_enabled",
     "_will_engine_execute_node",
+    "has_lapack",
     "is_grad_enabled",
     "parse_schema",
 ]
 
 _after_autograd_keyset = after_autograd()
+has_lapack = True  # NumPy brings its own
 
 
 def _dispatch_tls_local_include_set() -> DispatchKeySet:

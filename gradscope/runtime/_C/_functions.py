@@ -34,7 +34,7 @@ class DelayedError:
 
     def __call__(self, *tensors: Any) -> Any:
         check_arguments(tensors, self.count)
-        node = new(_RaisingError)
+        node = new(Error)
         node.message, node.of = self.message, ""
         return _led_to(node, tensors, [wrapped_on(x._array, x.device) for x in tensors])
 
@@ -51,20 +51,6 @@ class UndefinedGrad:
     def __call__(self, *tensors: Any) -> Any:
         check_arguments(tensors, 1)
         return _led_to(new(UndefinedGradBackward), tensors, [x.detach().clone() for x in tensors])
-
-
-class _RaisingError(Error):
-    """The history of what a DelayedError handed on."""
-
-    __slots__ = ()
-
-    def run_arrays(self, grads: Sequence[Any]) -> Sequence[Any]:
-        raise RuntimeError(self.message)
-
-    run_tensors = run_arrays
-
-
-_RaisingError.__name__ = _RaisingError.__qualname__ = "Error"
 
 
 class UndefinedGradBackward(Node):

@@ -737,3 +737,17 @@ def test_a_backward_hook_may_be_set_up_by_hand(torch: Any) -> None:
     (inner,) = hook.setup_input_hook((x,))
     hook.setup_output_hook(inner * 4).sum().backward()
     assert told == [("module", [[4.0, 4.0]], [[1.0, 1.0]])]
+
+
+def test_hooks_of_all_modules_can_be_assigned_and_are_heard(torch: Any) -> None:
+    module, called, seen = torch.nn.modules.module, doubling(torch), []
+
+    try:
+        module._global_forward_hooks = OrderedDict({7: lambda *_: seen.append("all")})
+        called(torch.ones(1))
+        assert seen == ["all"]
+        assert list(module._global_forward_hooks) == [7]
+    finally:
+        module._global_forward_hooks = OrderedDict()
+    called(torch.ones(1))
+    assert seen == ["all"]

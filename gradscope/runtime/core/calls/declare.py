@@ -10,9 +10,9 @@
     )
 
 A derivative's parameter names are its save list: an input, `result` (or an output's name),
-`<input>_shape`, `<input>_numel`, `<input>_strides`, `<input>_dtype`, an option, or `needs`. What a
-gradient that nobody wants would need is not kept. ELEMENTWISE is how the tangent is made, see
-rows/traits.py.
+`<input>_shape`, `<input>_numel`, `<input>_strides`, `<input>_dtype`, `<input>_sym_argsize_<dim>`
+(one size), an option, or `needs`. What a gradient that nobody wants would need is not kept.
+ELEMENTWISE is how the tangent is made, see rows/traits.py.
 """
 
 from __future__ import annotations
@@ -271,20 +271,23 @@ def _slots(
         elif word in known:
             kind = "input" if known[word].tensor else "held" if word in held else "option"
             slots.append(Slot(word, kind, word, by))
-        elif word.endswith("_shape") and word.removesuffix("_shape") in known:
-            slots.append(Slot(word, "shape", word.removesuffix("_shape"), by))
-        elif word.endswith("_dtype") and word.removesuffix("_dtype") in known:
-            slots.append(Slot(word, "dtype", word.removesuffix("_dtype"), by))
-        elif word.endswith("_numel") and word.removesuffix("_numel") in known:
-            slots.append(Slot(word, "numel", word.removesuffix("_numel"), by))
-        elif word.endswith("_strides") and word.removesuffix("_strides") in known:
-            slots.append(Slot(word, "strides", word.removesuffix("_strides"), by))
+        elif (fact := _fact_of_an_input(word)) and fact[1] in known:
+            slots.append(Slot(word, fact[0], fact[1], by, fact[2]))
         else:
             raise TypeError(
                 f"{node_name}: a derivative asks for '{word}', which is no input, output, option "
                 f"or shape of this operation; it has {', '.join([*known, *results])}"
             )
     return tuple(sorted(slots, key=lambda slot: (slot.kind == "output", slot.name)))
+
+
+def _fact_of_an_input(word: str) -> tuple[str, str, int] | None:
+    """What `self_shape`, or `batch1_sym_argsize_0`, asks for: the kind, the input, and a dim."""
+    source, _, kind = word.rpartition("_")
+    if kind in ("shape", "dtype", "numel", "strides"):
+        return kind, source, 0
+    source, _, dim = word.rpartition("_sym_argsize_")
+    return ("size", source, int(dim)) if dim.isdecimal() else None
 
 
 def _constant(traits: Sequence[Trait]) -> tuple[Slot, ...]:

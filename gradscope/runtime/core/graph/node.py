@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from gradscope.runtime.core.devices.devices import CPU, device
@@ -74,21 +74,72 @@ class Extra:
         self.tangents = {**(self.tangents or {}), nr: grad}
 
 
-class InputMetadata(NamedTuple):
+class InputMetadata:
     """What is known of a gradient that a node takes before it comes."""
 
-    shape: tuple[int, ...]
-    numpy_dtype: Any
-    is_nested_tensor: bool = False
-    is_cpp_nested_tensor: bool = False
+    __slots__ = ("_dtype", "_shape")
+
+    _shape: tuple[int, ...]
+    _dtype: Any
+
+    def __init__(self) -> None:
+        raise TypeError("torch._C._autograd._InputMetadata: No constructor defined!")
+
+    @classmethod
+    def _of(cls, shape: tuple[int, ...], numpy_dtype: Any) -> InputMetadata:
+        made: InputMetadata = new(cls)
+        made._shape, made._dtype = shape, numpy_dtype
+        return made
+
+    @property
+    def shape(self) -> list[int]:
+        return list(self._shape)
 
     @property
     def dtype(self) -> Any:
-        return dtypes.from_numpy(self.numpy_dtype)
+        return dtypes.from_numpy(self._dtype)
 
     @property
     def device(self) -> Any:
         return CPU
+
+    @property
+    def is_nested_tensor(self) -> bool:
+        return False
+
+    @property
+    def is_cpp_nested_tensor(self) -> bool:
+        return False
+
+
+InputMetadata.__name__ = InputMetadata.__qualname__ = "_InputMetadata"
+InputMetadata.__module__ = "torch._C._autograd"
+
+OFFERED = (
+    "_input_metadata", "_register_hook_dict", "_sequence_nr", "_set_sequence_nr", "metadata",
+    "name", "next_functions", "register_hook", "register_prehook", "requires_grad", "variable",
+)  # fmt: skip
+"""What a node of the engine's own shows to whoever lists it, beside what it saved."""
+
+
+def takes(count: int) -> Callable[[Callable[..., Any]], Any]:
+    """Make a method that refuses calls with other arguments as PyTorch's nodes do."""
+
+    def decorate(method: Callable[..., Any]) -> Any:
+        @wraps(method)
+        def checked(self: Any, *given: Any, **named: Any) -> Any:
+            if len(given) == count and not named:
+                return method(self, *given)
+            owner = "_FunctionBase" if self.written_by_user else type(self).__name__
+            whole = f"{owner}.{method.__name__}()"
+            if named:
+                raise TypeError(f"{whole} takes no keyword arguments")
+            wanted = "exactly one argument" if count else "no arguments"
+            raise TypeError(f"{whole} takes {wanted} ({len(given)} given)")
+
+        return checked
+
+    return decorate
 
 
 class Node:
@@ -123,6 +174,7 @@ class Node:
     _saved: tuple[Any, ...] | None
     _extra: Extra | None
 
+    @takes(0)
     def name(self) -> str:
         """As PyTorch calls it: nodes that are no operation's carry their namespace."""
         name = type(self).__name__
@@ -160,17 +212,24 @@ class Node:
         return self.extra().metadata
 
     @property
-    def _input_metadata(self) -> list[InputMetadata]:
-        return [InputMetadata(*each) for each in self.input_metadata]
+    def _input_metadata(self) -> tuple[InputMetadata, ...]:
+        return tuple(InputMetadata._of(*each) for each in self.input_metadata)
 
+    @takes(0)
     def _sequence_nr(self) -> int:
         return self.sequence_nr
 
+    @takes(1)
     def _set_sequence_nr(self, sequence_nr: int) -> None:
+        if not isinstance(sequence_nr, int):
+            raise TypeError("an integer is required")
         self.sequence_nr = sequence_nr
 
+    @takes(1)
     def _register_hook_dict(self, tensor: Any) -> None:
         """Call the hooks of this tensor, a result of the node's, with its gradient."""
+        if not hasattr(tensor, "_backward_hooks"):
+            raise TypeError("_register_hook_dict expected a variable")
         if tensor._backward_hooks is not None:
             self.extra().tensor_pre_hooks.append((tensor.output_nr, tensor._backward_hooks))
 
@@ -178,10 +237,12 @@ class Node:
     def requires_grad(self) -> bool:
         return True
 
+    @takes(1)
     def register_hook(self, hook: Callable[..., Any]) -> Any:
         """Call `hook(grad_inputs, grad_outputs)` after the node has run."""
         return RemovableHandle.added(self.extra().post_hooks, hook)
 
+    @takes(1)
     def register_prehook(self, hook: Callable[..., Any]) -> Any:
         """Call `hook(grad_outputs)` before the node runs."""
         return RemovableHandle.added(self.extra().pre_hooks, hook)
@@ -211,6 +272,13 @@ class Node:
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any: ...
+
+    def __dir__(self) -> list[str]:
+        every = super().__dir__()
+        if self.written_by_user:
+            return list(every)
+        kept = ("__", "_saved_", "_raw_saved_")
+        return [name for name in every if name in OFFERED or name.startswith(kept)]
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} object, sequence_nr {self.sequence_nr}>"

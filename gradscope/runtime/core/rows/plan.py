@@ -28,12 +28,10 @@ class Slot:
     """One thing a node keeps: an input, an output, a shape or an option."""
 
     name: str
-    kind: (
-        str  # "input", "output", "held", "shape", "strides", "numel", "dtype", "option", "constant"
-    )
+    kind: str  # input, output, held, shape, strides, numel, size, dtype, option or constant
     source: str
     wanted_by: tuple[int, ...]  # the inputs whose gradient reads it
-    index: int = 0  # which output
+    index: int = 0  # which output, or which dim of an input
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+import sys
+from typing import TYPE_CHECKING, Any
 
 from gradscope.runtime.core import probe
 from gradscope.runtime.core.dtypes.names import typename
@@ -13,6 +14,7 @@ from gradscope.runtime.nn.modules.module_parts.calls import attended
 from gradscope.runtime.nn.modules.module_parts.global_hooks import (
     EVERYWHERE,
     everywhere,
+    offer,
     register_module_backward_hook,
     register_module_buffer_registration_hook,
     register_module_forward_hook,
@@ -37,16 +39,6 @@ __all__ = [
     "register_module_module_registration_hook",
     "register_module_parameter_registration_hook",
 ]
-
-_global_backward_hooks = everywhere.backward
-_global_backward_pre_hooks = everywhere.backward_pre
-_global_buffer_registration_hooks = everywhere.buffer_registration
-_global_forward_hooks = everywhere.forward
-_global_forward_hooks_always_called = everywhere.forward_always_called
-_global_forward_hooks_with_kwargs = everywhere.forward_with_kwargs
-_global_forward_pre_hooks = everywhere.forward_pre
-_global_module_registration_hooks = everywhere.module_registration
-_global_parameter_registration_hooks = everywhere.parameter_registration
 
 KINDS = ("_parameters", "_buffers", "_modules")
 
@@ -292,3 +284,11 @@ def _may_be_buffer(value: Any) -> bool:
 
 def _misplaced(value: Any, part: str, name: str, wanted: str) -> TypeError:
     return TypeError(f"cannot assign '{typename(value)}' as {part} '{name}' ({wanted} expected)")
+
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...
+
+
+offer(sys.modules[__name__])

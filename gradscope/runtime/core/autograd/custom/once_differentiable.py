@@ -11,7 +11,7 @@ from gradscope.runtime.core.autograd.modes.grad_mode import no_grad
 from gradscope.runtime.core.errors.engine import returned as errors
 from gradscope.runtime.core.graph.new_node import prepare
 from gradscope.runtime.core.graph.node import NOWHERE, Node, new
-from gradscope.runtime.core.state.thread import ThreadState, local
+from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors.placement import wrapped_on
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.core.tensors.views.views import set_gradient_edge
@@ -22,9 +22,11 @@ class DelayedError(Node):
 
     __slots__ = ("message", "of")
     message: str
-    of: str  # the name of the node that cannot be differentiated
+    of: str  # the name of the user's node that cannot be differentiated, if it is one's
 
     def run_arrays(self, grads: Sequence[Any]) -> Sequence[Any]:
+        if not self.of:
+            raise RuntimeError(self.message)
         raise errors.once_differentiable(self.message, self.of)
 
     run_tensors = run_arrays
@@ -45,21 +47,21 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
         if not any(isinstance(grad, Tensor) and grad.requires_grad for grad in grads):
             return made
         results = made if isinstance(made, tuple) else (made,)
-        return _undifferentiable(results, local.state, ctx.name())
+        return undifferentiable(results, TWICE, ctx.name())
 
     return once
 
 
-def _undifferentiable(results: Sequence[Any], state: ThreadState, name: str) -> tuple[Any, ...]:
-    """Aliases of these gradients whose history is an error."""
+TWICE = "trying to differentiate twice a function that was marked with @once_differentiable"
+
+
+def undifferentiable(results: Sequence[Any], message: str, name: str = "") -> tuple[Any, ...]:
+    """Aliases of these gradients whose history is an error, wherever it leads if nobody's."""
     node = new(DelayedError)
-    node.of = name
-    node.message = (
-        "trying to differentiate twice a function that was marked with @once_differentiable"
-    )
-    found = [None if r is None else r.detach().requires_grad_() for r in results]
-    edges = [NOWHERE if r is None else r.gradient_edge() for r in found]
-    prepare(node, edges, state)
+    node.of, node.message = name, message
+    found = [None if r is None else r.detach().requires_grad_() if name else r for r in results]
+    edges = [NOWHERE if r is None else r.gradient_edge() or NOWHERE for r in found]
+    prepare(node, edges, local.state)
     node.input_metadata = tuple(
         NO_GRADIENT if r is None else (r._array.shape, r._array.dtype) for r in found
     )

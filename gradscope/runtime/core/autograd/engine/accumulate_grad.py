@@ -20,7 +20,7 @@ from gradscope.runtime.core.graph.new_node import remember
 from gradscope.runtime.core.graph.node import LAST, Extra, Node, device_of
 from gradscope.runtime.core.state import upward
 from gradscope.runtime.core.state.thread import local
-from gradscope.runtime.core.tensors.memory.storage import dense
+from gradscope.runtime.core.tensors.memory.storage import VersionCounter, dense
 from gradscope.runtime.core.tensors.placement import mark, wrapped_on
 from gradscope.runtime.core.tensors.views.in_place import count_write
 
@@ -95,6 +95,8 @@ class AccumulateGrad(Node):
             if local.state.dispatch_modes and meta.grad is not None:
                 meta.grad.add_(grad)  # the modes see it
                 return IN_PLACE
+            if local.state.dispatch_modes:
+                grad = grad.detach()  # as PyTorch takes it: the modes see it
             how = self._accumulate_array(grad._array, alone=False)
             if how == IN_PLACE:
                 _add_tangent(meta.grad, fw_grad(grad))
@@ -121,7 +123,9 @@ class AccumulateGrad(Node):
             if alone and owns(grad) and self._fits(grad):
                 meta.grad = wrapped_on(grad, device_of(self))
                 return STOLEN
-            meta.grad = wrapped_on(self._laid_out(grad), device_of(self))
+            meta.grad = made = wrapped_on(self._laid_out(grad), device_of(self))
+            if dense(self.variable._array):  # PyTorch makes room for it, and then writes
+                made._versions = VersionCounter(1)
             return CLONED
         target = before._array
         try:

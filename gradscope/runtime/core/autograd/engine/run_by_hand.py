@@ -5,25 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gradscope.runtime.core.autograd.hooks.hooks import run_post_hooks, run_pre_hooks
 from gradscope.runtime.core.graph.node import Node
 from gradscope.runtime.core.graph.run_node import apply
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 
 def call_node(node: Node, *grads: Any, **named: Any) -> Any:
-    """What the node returns for these gradients, hooks included."""
+    """What the node returns for these gradients; its hooks are not asked."""
     if named:
         raise TypeError("keyword arguments are not supported")
     check_arguments(grads, len(node.input_metadata))
-    extra = node._extra
-    values: Any = list(grads)
-    if extra is not None and extra.pre_hooks:
-        values = run_pre_hooks(None, node, extra.pre_hooks, values, False)
-    results: Any = tuple(apply(node, values, raw=False))
-    if extra is not None and extra.post_hooks:
-        results = run_post_hooks(None, node, extra.post_hooks, results, values, False)
-    return results[0] if len(results) == 1 else tuple(results)
+    results = tuple(apply(node, list(grads), raw=False))
+    return results[0] if len(results) == 1 else results
 
 
 def check_arguments(given: Sequence[Any], count: int) -> None:

@@ -48,6 +48,11 @@ class _AllowMutationOnSavedContext:
         """Copies of what has."""
         return {handle: handle.copy for handle in self._handles() if handle.copy is not None}
 
+    @property
+    def tid_to_weakhandle(self) -> dict[tuple[int, int], Any]:
+        """All of them, by what they were when they were saved."""
+        return {(id(handle.array), handle.version): handle for handle in self._handles()}
+
     def _handles(self) -> list[_Handle]:
         return [handle for handles in self._saved.values() for handle in handles]
 

@@ -98,6 +98,8 @@ def keep_slot(plan: Plan, slot: Slot, saving: str) -> str:
         return f"[{_held(saving)} for t in {slot.source}]"
     if slot.kind == "dtype":
         return f"{slot.source}._array.dtype"
+    if slot.kind == "size":
+        return f"a_{slot.source}.shape[{slot.index}]"
     if slot.kind == "numel":
         return f"a_{slot.source}.size"
     if slot.kind == "shape":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gradscope.runtime.core.autograd.custom.once_differentiable import undifferentiable
 from gradscope.runtime.core.calls.declare import UNKNOWN, family, inplace, joint, op, tensors, w
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.dtypes.limits import iinfo
@@ -12,6 +13,7 @@ from gradscope.runtime.core.ops import both, method
 from gradscope.runtime.core.ops.in_formulas import on_arrays, zeros_like
 from gradscope.runtime.core.ops.index.gathering import bounded, reach
 from gradscope.runtime.core.ops.index.scattering import APART, check_rows, checked, lifted
+from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.state.warned import warn
 
 WAYS = {"sum": np.add, "mean": np.add, "prod": np.multiply, "amax": np.maximum, "amin": np.minimum}
@@ -71,8 +73,9 @@ def _known_way(reduce, known, text):
         raise RuntimeError(f"{text}{reduce}.")
 
 
-def _prod_slopes(grad, self, src, result, include_self, spread, pick, again):
+def _prod_slopes(grad, self, src, result, ways, label):
     """Where one factor is zero its slope is the product of the others."""
+    spread, pick, _, again = ways
     masked_self = _filled(self, self == 0, 1)
     grad_self = grad * again(masked_self, src) / masked_self
     zero = src == 0
@@ -80,7 +83,16 @@ def _prod_slopes(grad, self, src, result, include_self, spread, pick, again):
     single = zero & (counts == 1)
     others = again(self, _filled(src, single, 1))
     grad_src = w.where(single, pick(grad * others), pick(grad * result) / _filled(src, zero, 1))
+    recorded = not on_arrays(grad) and local.state.grad_enabled
+    if recorded and bool((zero & (counts > 1)).any()):
+        (grad_src,) = undifferentiable([grad_src], ONLY_ONCE.format(*label))
     return grad_self, grad_src
+
+
+ONLY_ONCE = (
+    "{0}(): Double backward is unsupported for {1} when >1 zeros in {1} are scattered to the same "
+    "position in self"
+)
 
 
 def _filled(values, mask, number):
@@ -95,13 +107,13 @@ def _as(mask, like):
     return mask.astype(like.dtype) if on_arrays(mask) else mask.to(like.dtype)
 
 
-def _slopes(grad, self, src, result, reduce, include_self, ways):
+def _slopes(grad, self, src, result, reduce, include_self, ways, label):
     """The gradients of both; `ways` spread along the index, pick by it, clear there and reduce."""
-    spread, pick, clear, again = ways
+    spread, pick, clear, _ = ways
     if reduce == "sum":
         grads = grad, pick(grad)
     elif reduce == "prod":
-        grads = _prod_slopes(grad, self, src, result, include_self, spread, pick, again)
+        grads = _prod_slopes(grad, self, src, result, ways, label)
     elif reduce == "mean":
         ones = zeros_like(grad) + 1 if include_self else zeros_like(grad)
         counts = spread(ones, zeros_like(src) + 1)
@@ -128,7 +140,7 @@ def _scatter_ways(dim, index, reduce, include_self):
 
 def _scatter_slopes(grad, self, dim, index, src, reduce, include_self, result):
     ways = _scatter_ways(dim, index, reduce, include_self)
-    return _slopes(grad, self, src, result, reduce, include_self, ways)
+    return _slopes(grad, self, src, result, reduce, include_self, ways, ("scatter_reduce", "src"))
 
 
 scatter_reduce = op(
@@ -174,7 +186,8 @@ def _index_slopes(grad, self, dim, index, source, reduce, include_self, result):
             self, dim, index, source, reduce, include_self=include_self
         ),
     )
-    return _slopes(grad, self, source, result, reduce, include_self, ways)
+    label = ("index_reduce", "source")
+    return _slopes(grad, self, source, result, reduce, include_self, ways, label)
 
 
 index_reduce__default = op(

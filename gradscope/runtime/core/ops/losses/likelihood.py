@@ -10,6 +10,7 @@ from gradscope.runtime.core.ops.losses.classification import (
     nll_loss2d_forward,
     nll_loss_forward,
 )
+from gradscope.runtime.core.ops.losses.losses import no_gradient_for
 from gradscope.runtime.core.ops.pointwise.arithmetic import add__Scalar, div__Scalar, mul__Scalar
 from gradscope.runtime.core.ops.pointwise.special import xlogy__Tensor
 from gradscope.runtime.core.rows.reduction import MEAN, NONE, reduced_tensor, reduction_number
@@ -21,6 +22,7 @@ def _likelihood(input, target, weight, kind, ignore_index):
     """The negative log likelihood of classes at dim 1; any dims may follow it."""
     _check_batch(input, target)
     dims = input.dim()
+    no_gradient_for("nll_loss_forward" if dims <= 2 else "nll_loss2d_forward", weight=weight)
     if dims <= 2:
         return nll_loss_forward(input, target, weight, kind, ignore_index)[0]
     if dims == 4:
@@ -143,6 +145,7 @@ def binary_cross_entropy(
             f"({input.shape}) is deprecated. Please ensure they have the same size."
         )
     if weight is not None:
+        no_gradient_for("binary_cross_entropy", weight=weight)
         weight = weight.expand(target.shape)
     return binary_cross_entropy__default(input, target, weight, kind)
 
@@ -165,6 +168,7 @@ def binary_cross_entropy_with_logits(
         )
     if not target.is_floating_point():
         raise RuntimeError(_no_probabilities(input, target))
+    no_gradient_for("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
     return binary_cross_entropy_with_logits__default(input, target, weight, pos_weight, kind)
 
 

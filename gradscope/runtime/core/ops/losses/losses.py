@@ -20,7 +20,19 @@ from gradscope.runtime.core.ops import FUNCTIONS, nn_function
 from gradscope.runtime.core.ops.in_formulas import zeros_like
 from gradscope.runtime.core.rows.reduction import MEAN, reduced, reduced_tensor, reduction_number
 from gradscope.runtime.core.rows.traits import AS_OPERANDS
+from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.state.warned import warn
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+
+
+def no_gradient_for(function, **inputs):
+    """Refuse tensors that want a gradient the function has none for."""
+    for name, given in inputs.items():
+        if isinstance(given, Tensor) and given.requires_grad and local.state.grad_enabled:
+            raise RuntimeError(
+                f"The function '{function}' is not differentiable with respect to argument "
+                f"'{name}'. This input cannot have requires_grad True."
+            )
 
 
 def share(like, reduction):

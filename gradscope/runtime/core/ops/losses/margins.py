@@ -22,7 +22,7 @@ from gradscope.runtime.core.errors.numpy import mismatch
 from gradscope.runtime.core.ops import function, nn_function
 from gradscope.runtime.core.ops.activations.functional import logsigmoid
 from gradscope.runtime.core.ops.in_formulas import nn_alias, zeros_like
-from gradscope.runtime.core.ops.losses.losses import share
+from gradscope.runtime.core.ops.losses.losses import no_gradient_for, share
 from gradscope.runtime.core.ops.pointwise.arithmetic import (
     add__Scalar,
     mul__Scalar,
@@ -314,6 +314,7 @@ def multi_margin_loss(
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.dim() != 1:
         raise ValueError("weight must be one-dimensional")
+    no_gradient_for("multi_margin_loss", weight=weight)
     return multi_margin_loss__default(input, target, p, margin, weight, kind)
 
 

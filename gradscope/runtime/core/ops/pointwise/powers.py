@@ -69,10 +69,13 @@ def _power_slope(grad, self, exponent):
     return grad * (self ** (exponent - 1) * beside(self, exponent))
 
 
+def _turns(exponent):
+    return exponent.dtype.kind == "c" if on_arrays(exponent) else exponent.is_complex()
+
+
 def _not_below_zero(exponent):
     """Where a power of zero is flat in its exponent; complex exponents must be real for that."""
-    array = on_arrays(exponent)
-    if not (exponent.dtype.kind == "c" if array else exponent.is_complex()):
+    if not _turns(exponent):
         return exponent >= 0
     return (exponent.real >= 0) & (exponent.imag == 0)
 
@@ -90,7 +93,8 @@ def _logarithm(number):
 
 
 def _number_slope(grad, self, exponent, result):
-    slope = result * beside(result, _logarithm(self))
+    turns = _turns(exponent) and self != 0  # and so every base has a logarithm
+    slope = result * beside(result, _logarithm(complex(self) if turns else self))
     if self:
         return grad * slope
     return grad * w.where(_not_below_zero(exponent), zeros_like(slope), slope)

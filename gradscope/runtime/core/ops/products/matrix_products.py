@@ -128,16 +128,21 @@ def _addbmm_tangent(self_t, batch1_t, batch2_t, batch1, batch2, beta, alpha):
     return total([*terms, *([] if self_t is None else [_times(self_t, beta)])])
 
 
+def _addbmm_slope(
+    grad, batch1_sym_argsize_0, batch1_sym_argsize_1, batch2, batch2_sym_argsize_2, alpha
+):
+    grads = _spread(grad, batch1_sym_argsize_0)
+    return _times(w.bmm(grads, w.transpose(batch2, 1, 2)), alpha)
+
+
 addbmm = op(
     "AddbmmBackward0",
     _addbmm,
     jvp(_addbmm_tangent),
     self=lambda grad, beta: _times(grad, beta),
-    batch1=lambda grad, batch2, alpha: _times(
-        w.bmm(_spread(grad, batch2.shape[0]), w.transpose(batch2, 1, 2)), alpha
-    ),
-    batch2=lambda grad, batch1, alpha: _times(
-        w.bmm(w.transpose(batch1, 1, 2), _spread(grad, batch1.shape[0])), alpha
+    batch1=_addbmm_slope,
+    batch2=lambda grad, batch1, batch1_sym_argsize_0, alpha: _times(
+        w.bmm(w.transpose(batch1, 1, 2), _spread(grad, batch1_sym_argsize_0)), alpha
     ),
 )
 addbmm_ = inplace(addbmm)

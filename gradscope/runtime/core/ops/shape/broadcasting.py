@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from gradscope.runtime.core.calls.declare import METHOD_ONLY, family, view
 from gradscope.runtime.core.dtypes.names import error_name
@@ -14,7 +15,7 @@ from gradscope.runtime.core.tensors.size import Size
 def _expand(self, size):
     lead = len(size) - self.ndim
     if lead >= 0 and self.flags.c_contiguous and self.size:
-        steps = [0] * lead
+        steps = _lead_steps(self, size, lead) if lead and 1 in size[:lead] else [0] * lead
         for had, wanted, step in zip(self.shape, size[lead:], self.strides, strict=True):
             if had != wanted and (had != 1 or wanted < 0):
                 break
@@ -28,9 +29,22 @@ def _expand(self, size):
         made = np.broadcast_to(self, size)
     except ValueError:
         raise RuntimeError(not_expandable(self, size, lead)) from None
+    if 1 in size:  # NumPy steps by 0 there
+        pairs = zip(self.shape, size[lead:], self.strides, strict=True)
+        steps = [step if had == wanted else 0 for had, wanted, step in pairs]
+        return as_strided(self, size, [*_lead_steps(self, size, lead), *steps])
     if self.flags.writeable:
         made.flags.writeable = True
     return made
+
+
+def _lead_steps(self, size, lead):
+    """The strides of dims that stand before the tensor's own: a size of 1 steps over the next."""
+    steps, reach = [], self.shape[0] * self.strides[0] if self.ndim else self.itemsize
+    for wanted in reversed(size[:lead]):
+        steps.append(reach if wanted == 1 else 0)
+        reach = wanted * steps[-1]
+    return steps[::-1]
 
 
 def _without_negatives(self, size, lead):

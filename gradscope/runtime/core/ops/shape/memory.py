@@ -22,6 +22,7 @@ from gradscope.runtime.core.ops import method
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors.dims import sizes
 from gradscope.runtime.core.tensors.memory.storage import Storage, strided
+from gradscope.runtime.core.tensors.memory.typed_storage import TypedStorage
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.core.tensors.views.in_place import ANYWHERE, check_inplace, count_write
 from gradscope.runtime.core.tensors.views.views import edge_of, rebase_history
@@ -103,7 +104,8 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
         _set(self, source, storage_offset, size, stride)
     elif source is None:
         self._array, self._storage = np.empty(0, self._array.dtype), None
-    elif isinstance(source, Storage):
+    elif isinstance(source, Storage | TypedStorage):
+        source = source.untyped() if isinstance(source, TypedStorage) else source
         _set_storage(self, source, storage_offset, size, stride)
     else:
         raise TypeError(

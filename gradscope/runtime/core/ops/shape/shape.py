@@ -144,18 +144,40 @@ def _view_as_bytes(self, dtype):
     array, wanted = self._array, dtype.numpy.itemsize
     if array.itemsize != wanted:
         words = f"to view {self.dtype.scalar_name} as {dtype.scalar_name} (different element sizes)"
-        if not array.ndim:
-            raise RuntimeError(f"self.dim() cannot be 0 {words}")
-        if elements(array)[-1] != 1:
-            raise RuntimeError(f"self.stride(-1) must be 1 {words}, but got {elements(array)[-1]}")
-        ratio = wanted // array.itemsize
-        if ratio and array.shape[-1] % ratio:
-            raise RuntimeError(
-                f"self.size(-1) must be divisible by {ratio} {words}, but got {array.shape[-1]}"
-            )
-    made = wrap(array.view(dtype.numpy))
+        _check_bytes(self, wanted // array.itemsize, words)
+    if array.size or array.itemsize == wanted:
+        made = wrap(array.view(dtype.numpy))
+    else:
+        last = array.shape[-1] * array.itemsize // wanted
+        made = wrap(np.empty((*array.shape[:-1], last), dtype.numpy))
     share(made, self)
     return made
+
+
+def _check_bytes(self, ratio, words):
+    """Whether elements of another size can be seen in the memory of these; `ratio` times larger."""
+    array = self._array
+    steps = elements(array)
+    if not array.ndim:
+        raise RuntimeError(f"self.dim() cannot be 0 {words}")
+    if steps[-1] != 1 and array.size:
+        raise RuntimeError(f"self.stride(-1) must be 1 {words}, but got {steps[-1]}")
+    if not ratio:
+        return
+    if array.shape[-1] % ratio:
+        raise RuntimeError(
+            f"self.size(-1) must be divisible by {ratio} {words}, but got {array.shape[-1]}"
+        )
+    if self.storage_offset() % ratio:
+        raise RuntimeError(
+            f"self.storage_offset() must be divisible by {ratio} {words}, but got "
+            f"{self.storage_offset()}"
+        )
+    for dim, step in enumerate(steps[:-1]):
+        if step % ratio:
+            raise RuntimeError(
+                f"self.stride({dim}) must be divisible by {ratio} {words}, but got {step}"
+            )
 
 
 @method

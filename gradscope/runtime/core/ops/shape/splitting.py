@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradscope.runtime.core.calls.declare import LINEAR, family, op, outputs, view, w
+from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.errors.numpy import invalid_combination
 from gradscope.runtime.core.ops import METHODS, both
 from gradscope.runtime.core.ops.shape.slicing import FULL, slice__default
@@ -157,8 +158,8 @@ def tensor_split(input, indices_or_sections, dim=0):
         )
     at = wrapped(dim, input.dim())
     size = input._array.shape[at]
-    if hasattr(indices_or_sections, "tolist"):
-        indices_or_sections = indices_or_sections.tolist()
+    if isinstance(indices_or_sections, Tensor):
+        indices_or_sections = _places_of(indices_or_sections)
     if isinstance(indices_or_sections, int):
         ends = _even_ends(indices_or_sections, size)
     else:
@@ -166,6 +167,21 @@ def tensor_split(input, indices_or_sections, dim=0):
     starts = [0, *ends[:-1]]
     pairs = zip(starts, ends, strict=True)
     return tuple(slice__default(input, at, start, end, 1) for start, end in pairs)
+
+
+def _places_of(tensor):
+    """The number of pieces, or the places they end at, that a tensor holds."""
+    if tensor.dtype is not dtypes.int64:
+        raise RuntimeError(
+            "tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
+            f"{tensor.dtype.scalar_name}"
+        )
+    if tensor.dim() > 1:
+        raise RuntimeError(
+            "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or "
+            f"one-dimensional tensor, but got a tensor with {tensor.dim()} dims"
+        )
+    return tensor.tolist()
 
 
 def _even_ends(sections, size):

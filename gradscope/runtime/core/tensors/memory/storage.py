@@ -161,9 +161,35 @@ def strided(
             f"bounds for storage of size {high - low}"
         )
     flat = _flat_bytes(storage.array)
+    if 0 in shape:  # wherever it would begin
+        steps = tuple(s * item for s in strides)
+        return np.asarray(_Nothing(flat, dtype, shape, steps, offset * item))
     return np.ndarray(
         shape, dtype, buffer=flat, offset=offset * item, strides=tuple(s * item for s in strides)
     )
+
+
+class _Nothing:
+    """What an array without elements is made of that begins anywhere, also beyond its memory."""
+
+    def __init__(
+        self,
+        memory: np.ndarray[Any, Any],
+        dtype: np.dtype[Any],
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        offset: int,
+    ) -> None:
+        self.base = memory
+        begin, _ = memory.__array_interface__["data"]
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (begin + offset, False),
+            "shape": shape,
+            "strides": strides,
+            "typestr": dtype.str,
+            "descr": dtype.descr,
+        }
 
 
 def _flat_bytes(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -121,8 +121,23 @@ def saved_value(node: Node, index: int) -> Any:
     tell_reading(node, value, index)
     if node.slots[index].endswith("_sym_strides"):
         return tuple(step // node.input_metadata[0][1].itemsize for step in value)
+    if node.slots[index] in WHOLE_NUMBERS:
+        return _unsigned(value)
     found = unpack_tensor(node, _plain(value), index)
     return tuple(found) if isinstance(found, list) else found
+
+
+WHOLE_NUMBERS = frozenset({
+    "diagonal", "dim", "dim0", "dim1", "dim2", "dimension", "dims", "end", "ignore_index", "index",
+    "offset", "pad", "padding_idx", "shifts", "start",
+})  # fmt: skip
+"""Slots of options that PyTorch declares as int: it shows negative ones without their sign."""
+
+
+def _unsigned(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return tuple(_unsigned(each) for each in value)
+    return value + 2**64 if isinstance(value, int) and value < 0 else value
 
 
 def raw_saved_value(node: Any, index: int) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 from gradscope.runtime.core.errors.engine import module_hooks as errors
@@ -41,6 +42,45 @@ class GlobalHooks:
 
 
 everywhere = GlobalHooks()
+
+LISTENED = {
+    "_global_forward_pre_hooks": "forward_pre",
+    "_global_forward_hooks": "forward",
+    "_global_backward_pre_hooks": "backward_pre",
+    "_global_backward_hooks": "backward",
+}
+NAMES = LISTENED | {
+    "_global_forward_hooks_with_kwargs": "forward_with_kwargs",
+    "_global_forward_hooks_always_called": "forward_always_called",
+    "_global_is_full_backward_hook": "backward_is_full",
+    "_global_buffer_registration_hooks": "buffer_registration",
+    "_global_module_registration_hooks": "module_registration",
+    "_global_parameter_registration_hooks": "parameter_registration",
+}
+"""What PyTorch calls them in `torch.nn.modules.module`, where programs also assign them."""
+
+
+class _Offering(ModuleType):
+    """A module through whose names the hooks of all modules are read and assigned."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name in NAMES:
+            return getattr(everywhere, NAMES[name])
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in NAMES:
+            super().__setattr__(name, value)
+            return
+        if name in LISTENED:
+            given, value = value, Hooks(EVERYWHERE)
+            value.update(given)
+        setattr(everywhere, NAMES[name], value)
+
+
+def offer(module: ModuleType) -> None:
+    """Let the hooks of all modules be reached under PyTorch's names in this module."""
+    module.__class__ = _Offering
 
 
 def _added(

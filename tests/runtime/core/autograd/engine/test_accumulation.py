@@ -20,6 +20,16 @@ def test_gradients_add_up_in_the_same_tensor(torch: Any) -> None:
     assert first._version == 1
 
 
+def test_a_gradient_that_was_copied_into_place_counts_as_written(torch: Any) -> None:
+    x, given = torch.ones(3, requires_grad=True), torch.ones(3)
+    x.backward(given)
+    y = torch.ones(3, requires_grad=True)
+    (y * 2).sum().backward()
+
+    assert (x.grad is given, x.grad._version) == (False, 1)
+    assert y.grad._version == 0  # nobody else held it
+
+
 def test_a_gradient_of_none_starts_anew(torch: Any) -> None:
     x = leaf(torch, 3.0)
     (x * 2).sum().backward()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import pytest
 
-from tests.runtime.both import leaf, names
+from tests.runtime.both import leaf, names, raises
 
 pytestmark = pytest.mark.filterwarnings("ignore:Using backward.. with create_graph=True")
 
@@ -107,3 +108,31 @@ def test_views_and_writes_in_the_second_graph(torch: Any) -> None:
     (second,) = torch.autograd.grad(first.sum(), x)
 
     assert (first.tolist(), second.tolist()) == ([12.0, 10.0], [10.0, 6.0])
+
+
+def test_a_product_of_several_zeros_cannot_be_differentiated_twice(torch: Any) -> None:
+    x, index = torch.ones(2, requires_grad=True), torch.tensor([0, 1, 0])
+    zeros = torch.tensor([0.0, 2.0, 0.0], requires_grad=True)
+    ways = {
+        ("scatter_reduce", "src"): lambda: x.scatter_reduce(0, index, zeros, "prod"),
+        ("index_reduce", "source"): lambda: x.index_reduce(0, index, zeros, "prod"),
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # index_reduce is in beta
+        for (name, argument), reduced in ways.items():
+            once = torch.autograd.grad(reduced().sum(), (x, zeros), create_graph=True)
+            assert once[1].tolist() == [0.0, 1.0, 0.0]
+            (twice,) = torch.autograd.grad(once[0].sum(), zeros, retain_graph=True)
+            assert twice.shape == (3,)
+            told = raises(RuntimeError, lambda g=once[1]: torch.autograd.grad(g.sum(), x))
+            assert told == (
+                f"{name}(): Double backward is unsupported for {argument} when >1 zeros in "
+                f"{argument} are scattered to the same position in self"
+            )
+
+
+def test_a_negative_number_to_a_complex_power_has_a_slope(torch: Any) -> None:
+    power = torch.tensor([1 + 2j, 0.5j], dtype=torch.complex128, requires_grad=True)
+
+    for base in (-1, -2.5, 2.0):
+        assert torch.autograd.gradcheck(lambda p, base=base: torch.pow(base, p), power)

@@ -1,0 +1,68 @@
+"""Views that say where they look: their strides, and what they refuse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.runtime.both import raises
+
+
+def test_what_is_repeated_once_keeps_a_stride(torch: Any) -> None:
+    strides = {
+        (1, 5): (5, 1),
+        (3, 1, 5): (0, 5, 1),
+        (1, 1, 5): (5, 5, 1),
+        (1, 3, 5): (0, 0, 1),
+    }
+    for size, wanted in strides.items():
+        assert torch.ones(5).expand(size).stride() == wanted
+    assert torch.ones(5, 2).t().expand(3, 1, 2, 5).stride() == (0, 2, 1, 2)
+    assert torch.ones(4, 1)[::2].expand(2, 1).stride() == (2, 1)
+    assert torch.ones(()).expand(1, 1).tolist() == [[1.0]]
+
+
+def test_larger_elements_are_seen_only_where_they_fit(torch: Any) -> None:
+    bytes_ = torch.arange(24, dtype=torch.int8).reshape(3, 8)
+    words = "to view Char as Int (different element sizes), but got"
+
+    def told(source: Any) -> str:
+        return raises(RuntimeError, lambda: source.view(torch.int32))
+
+    assert told(bytes_[:, 1:5]) == f"self.storage_offset() must be divisible by 4 {words} 1"
+    assert told(torch.ones(3, 5, dtype=torch.int8)[:, :4]) == (
+        f"self.stride(0) must be divisible by 4 {words} 5"
+    )
+    assert bytes_[:, 4:].view(torch.int32).shape == (3, 1)
+
+
+def test_nothing_can_be_seen_as_any_dtype_and_from_anywhere(torch: Any) -> None:
+    assert torch.ones(0, 4, dtype=torch.int32).view(torch.int8).shape == (0, 16)
+    assert torch.ones(4, 0, dtype=torch.int32).view(torch.int8).shape == (4, 0)
+    x = torch.ones(1, requires_grad=True)
+    window = (x * 2).as_strided((0, 1), (1, 1), 1)
+    assert (window.shape, window.stride()) == ((0, 1), (1, 1))
+    window.sum().backward()
+    assert x.grad.tolist() == [0.0]
+    assert torch.empty(0).as_strided((0,), (1,), 3).tolist() == []
+
+
+def test_places_to_split_at_are_whole_numbers_in_a_row(torch: Any) -> None:
+    expected = "tensor_split expected tensor_indices_or_sections to"
+    x = torch.ones(6)
+
+    assert raises(RuntimeError, lambda: torch.tensor_split(x, torch.tensor(1.5))) == (
+        f"{expected} have dtype of long, but got Float"
+    )
+    assert raises(RuntimeError, lambda: torch.tensor_split(x, torch.tensor([[1]]))) == (
+        f"{expected} be a zero-dimensional or one-dimensional tensor, but got a tensor with 2 dims"
+    )
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+def test_a_tensor_becomes_a_window_on_a_typed_storage(torch: Any) -> None:
+    source = torch.arange(4.0)
+
+    made = torch.ones(2).set_(source.storage(), 1, (2,), (2,))
+    assert made.tolist() == [1.0, 3.0]
