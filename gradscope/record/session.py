@@ -12,12 +12,13 @@ from gradscope.record.notes.contexts import Contexts
 from gradscope.record.notes.numbers import Numbers
 from gradscope.record.notes.sites import Sites
 from gradscope.record.one_at_a_time import Alone
+from gradscope.record.source import Ended
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gradscope.record.notes.log import Ints
-    from gradscope.record.source import Engine
+    from gradscope.record.source import Engine, Source
     from gradscope.trace.writer import Writer
 
 MANY = 1 << 16
@@ -43,10 +44,11 @@ class Session:
         self.contexts = Contexts(writer, start, self.base, engine)
         self.alone = Alone()
         self.task_ended: Callable[[], None] = self.flush_if_due
+        self.closed: Callable[[], None] = _nothing  # called when nothing is read any more
         self._flushed = start
         self._calm = SOON
         self._closed = False
-        self.source = engine.watch(self)
+        self.source: Source = engine.watch(self)
 
     def occasion(self, waiting: int = 0) -> None:
         """Flush when so many records wait that there is much to write, or it is time."""
@@ -99,3 +101,15 @@ class Session:
         finally:
             self._closed = True
             self.numbers.retire()
+            self._part()
+
+    def _part(self) -> None:
+        """Hold nobody who holds this: what is over goes at once, with all that was noted."""
+        self.closed()
+        self.closed = self.task_ended = _nothing
+        self.contexts.on_step = None
+        self.source = Ended(self.source)
+
+
+def _nothing() -> None:
+    """What is done when a recording is over."""

@@ -69,6 +69,29 @@ class Source(Protocol):
         """Graph tasks that had begun and not ended when notes were last flushed."""
 
 
+class Ended:
+    """What is left of a source when its recording is over: how much it saw."""
+
+    def __init__(self, source: Source) -> None:
+        self._events, self._unfinished = source.events(), source.unfinished()
+
+    def start(self) -> None:
+        """Nothing is watched again."""
+
+    stop = resume = abandon = flush = start
+
+    def pause(self) -> Ended:
+        return self
+
+    saw_backward = False
+
+    def events(self) -> int:
+        return self._events
+
+    def unfinished(self) -> int:
+        return self._unfinished
+
+
 class Engine(Protocol):
     """What runs forwards and backwards, and can be watched."""
 

@@ -58,6 +58,7 @@ class RuntimeSource:
         )
         self.probe.on_rest = self.rest
         self.probe.module_id = self.modules.id
+        session.closed = self.probe.finish
         self.catalog.on_task_end = self._task_ended
         self._graph_only = level == "graph"
         if self._graph_only:

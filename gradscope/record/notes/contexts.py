@@ -178,8 +178,9 @@ class Contexts:
         self._new_steps.append((self.step, number, now))
         for state in self._threads():
             state.context = 0
-        if self.on_step is not None:
-            self.on_step(number)
+        on_step = self.on_step
+        if on_step is not None:
+            on_step(number)
 
     def finish(self) -> None:
         """Close what is still open, at the end of the recording."""

@@ -45,25 +45,32 @@ class Log:
     needs no lock against them. Whoever rests or takes must be alone.
     """
 
-    __slots__ = ("_cells", "_taken", "buffer", "note", "width")
+    __slots__ = ("__weakref__", "_cells", "_list", "_taken", "buffer", "note", "width")
 
     def __init__(self, width: int) -> None:
         self.width = width
-        self._cells: list[int] = []
+        cells: list[int] = []
+        self._cells = cells
         self._taken: list[Ints] = []
         self.buffer: Buffer | None = None
-        self.note: Callable[..., Any] = self._note
 
-    def _note(self, *numbers: int) -> None:
-        self._cells.extend(numbers)
+        def note(*numbers: int) -> None:  # it does not hold the log, which holds it
+            cells.extend(numbers)
+
+        self._list: Callable[..., Any] = note
+        self.note = self._list
 
     def compile(self, functions: Functions) -> Buffer:
         """From now on, note by a C function. See Note [Numbers without objects]."""
         from gradscope.record.from_runtime.compiled.parts import Buffer
 
-        self.buffer = Buffer(functions, self.width, self._note)
+        self.buffer = Buffer(functions, self.width, self._list)
         self.note = self.buffer.push
         return self.buffer
+
+    def finish(self) -> None:
+        """Nobody takes any more: what is still noted goes to a list, as at first."""
+        self.note, self.buffer = self._list, None
 
     def __len__(self) -> int:
         noted = 0 if self.buffer is None else len(self.buffer)

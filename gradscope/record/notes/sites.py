@@ -81,12 +81,10 @@ class Sites:
                     stack = self._stack(frame)
                     if not self.whole:
                         self.known[address] = stack
-                        if self._table is not None:
-                            self._table.add(address, stack)
+                        self._tell_table(address, stack)
                     return stack
                 self._ours.add(address)
-                if self._table is not None:
-                    self._table.add(address, OURS)
+                self._tell_table(address, OURS)
             frame = frame.f_back
         return NONE
 
@@ -97,6 +95,15 @@ class Sites:
         known = {**self.known, **dict.fromkeys(self._ours, OURS)}
         self._table = Table(functions, known, self.of)
         return self._table
+
+    def _tell_table(self, address: int, stack: int) -> None:
+        table = self._table
+        if table is not None:
+            table.add(address, stack)
+
+    def finish(self) -> None:
+        """Let go of the table, which asks this."""
+        self._table = None
 
     def _stack(self, frame: FrameType) -> int:
         if not self.whole:

@@ -54,6 +54,7 @@ class Children:
             owner, name, usual, ours = self._replaced.pop()
             if getattr(owner, name) is ours:
                 setattr(owner, name, usual)
+        self._changed = _nobody
 
     def _replace(self, owner: Any, name: str, ours: Any) -> None:
         self._replaced.append((owner, name, getattr(owner, name), ours))
@@ -110,6 +111,10 @@ class Children:
         if frame is None:
             return ""
         return clean(f"{shown(frame.f_code.co_filename, self._folder)}:{frame.f_lineno}")
+
+
+def _nobody(groups: list[dict[str, Any]]) -> None:
+    """Who is told when the recording is over."""
 
 
 def _is_python(args: Any) -> bool:

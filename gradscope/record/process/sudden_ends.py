@@ -26,6 +26,16 @@ class Sealed(Protocol):
     def unseal(self) -> None: ...
 
 
+class _Over:
+    """A recording that has ended: who still calls a function of ours finds it finished."""
+
+    def seal(self, ending: Facts) -> bool:
+        return False
+
+    def unseal(self) -> None:
+        """Nothing was sealed."""
+
+
 class SuddenEnds:
     """Functions of `os` and `signal` after which there is no more Python, as a script finds them.
 
@@ -33,7 +43,7 @@ class SuddenEnds:
     """
 
     def __init__(self, recording: Sealed) -> None:
-        self._recording = recording
+        self._recording: Sealed = recording
         self._process = os.getpid()
         self._replaced: list[tuple[Any, str, Any, Any]] = []
 
@@ -53,6 +63,7 @@ class SuddenEnds:
             module, name, usual, ours = self._replaced.pop()
             if getattr(module, name) is ours:
                 setattr(module, name, usual)
+        self._recording = _Over()
 
     def _replace(self, module: Any, name: str, facts: Callable[..., Facts | None]) -> None:
         usual = getattr(module, name, None)
@@ -77,12 +88,13 @@ class SuddenEnds:
 
     @contextmanager
     def _sealed(self, facts: Facts) -> Iterator[None]:
-        sealed = self._recording.seal(facts)
+        recording = self._recording
+        sealed = recording.seal(facts)
         try:
             yield
         finally:  # it did not end: no such program to become, a signal that is blocked
             if sealed:
-                self._recording.unseal()
+                recording.unseal()
 
     def _kills(self, process: int, number: int) -> Facts | None:
         deadly = number in DEADLY and signal.getsignal(number) is signal.SIG_DFL

@@ -149,9 +149,15 @@ sent: Any = None
 
 def watch(watcher: Any, *, calls: bool = True) -> None:
     """Tell `watcher` everything from now on, or all but the calls of operations; None: nobody."""
-    global here  # noqa: PLW0603
+    global here, ran, sent  # noqa: PLW0603
     take_callables(watcher, calls=calls)  # first: other threads are running, and look at `here`
     here = telling.watcher = watcher
+    if watcher is None:  # a thread that found one just now calls these yet
+        ran = sent = _nobody
+
+
+def _nobody(*told: Any) -> None:
+    """Whom a run that nobody watches any more is told."""
 
 
 def take_callables(watcher: Any, *, calls: bool = True) -> None:

@@ -58,7 +58,7 @@ class Catalog(TaskRows):
         self.on_tensor: Any = None  # told of tensors that no noted call made
         self._named: set[int] = set()
         self.recent = Recent()
-        self.fused = FusedWrites(self)
+        self.fused = FusedWrites()
 
     # -- tensors and nodes that were there before -------------------------------------------------
 
@@ -86,8 +86,9 @@ class Catalog(TaskRows):
             edge = present_edge(tensor)
             if edge is not None:
                 self.origins.append((number, number, self.number_of_node(edge[0]), edge[1]))
-            if self.on_tensor is not None and not written:
-                self.on_tensor(tensor, number)
+            on_tensor = self.on_tensor
+            if on_tensor is not None and not written:
+                on_tensor(tensor, number)
         return int(number)
 
     def _describe(self, tensor: Any, number: int, op: int, born: int, name: str = "") -> None:

@@ -23,22 +23,20 @@ if TYPE_CHECKING:
 class FusedWrites:
     """Notes such calls, a list for each; their writes become rows when they are handed on."""
 
-    def __init__(self, catalog: Catalog) -> None:
-        self._catalog = catalog
+    def __init__(self) -> None:
         self._noted: list[tuple[Any, ...]] = []
 
     def note(
-        self, op: Any, inputs: Any, written: Any, begin: int, site: int, context: int,
-        frame: FrameType, grad_enabled: bool,
+        self, catalog: Catalog, op: Any, inputs: Any, written: Any, begin: int, site: int,
+        context: int, frame: FrameType, grad_enabled: bool,
     ) -> tuple[int, list[Any]]:  # fmt: skip
         """One call, that wrote to each tensor as often as it is named. Returns its number, too."""
-        catalog = self._catalog
         base, end = catalog.base, perf_counter_ns()
         number = catalog.next_number()
         catalog.recent.full_call(number, Made(op.name, site, grad_enabled))
         times = Counter(map(id, written))
         targets = list({id(each): each for each in written}.values())
-        self._describe((*targets, *inputs), len(targets), frame)
+        _describe(catalog, (*targets, *inputs), len(targets), frame)
         numbers = [target.record_nr & ~1 for target in targets]
         catalog.ops.append((
             number, catalog.texts[op.name], begin, end, tuple([t.record_nr & ~1 for t in inputs]),
@@ -53,15 +51,6 @@ class FusedWrites:
         writes = [times[id(target)] for target in targets]
         self._noted.append((storages, numbers, last, writes, number, site, context, end))
         return number, targets
-
-    def _describe(self, tensors: tuple[Any, ...], written: int, frame: FrameType) -> None:
-        """Those nobody has seen yet, mostly gradients; the first so many were written to."""
-        base, names = self._catalog.base, None
-        for place, tensor in enumerate(tensors):
-            if tensor.record_nr <= base:
-                names = names_in(frame) if names is None else names
-                name = names.get(id(tensor), "") if tensor.is_leaf else ""
-                self._catalog.tensor(tensor, name=name, written=place < written)
 
     def take(self, start: int) -> dict[str, Any] | None:
         """All writes since the last time, one row for each version."""
@@ -82,3 +71,13 @@ class FusedWrites:
             "old": new - 1, "new": new, "op": op, "stack": stack, "context": context,
             "t": end - start,
         }  # fmt: skip
+
+
+def _describe(catalog: Catalog, tensors: tuple[Any, ...], written: int, frame: FrameType) -> None:
+    """Those nobody has seen yet, mostly gradients; the first so many were written to."""
+    base, names = catalog.base, None
+    for place, tensor in enumerate(tensors):
+        if tensor.record_nr <= base:
+            names = names_in(frame) if names is None else names
+            name = names.get(id(tensor), "") if tensor.is_leaf else ""
+            catalog.tensor(tensor, name=name, written=place < written)

@@ -1,9 +1,14 @@
-"""The memory the compiled functions work on, and who fills and empties it."""
+"""The memory the compiled functions work on, and who fills and empties it.
+
+A callable keeps what it works on alive, and that never keeps its callables: so a call that is under
+way when a recording ends still finds all it needs, and no circle is left when it returns.
+"""
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterable
+from functools import cache
 from time import perf_counter_ns
 from typing import Any
 
@@ -28,8 +33,12 @@ class Buffer:
         self._overflow = overflow  # kept: the words hold its address
         cells, column = self._cells.ctypes.data, self._cells.strides[0]
         self.words = np.array([cells, 0, self.RECORDS, id(overflow), id(None), column], np.int64)
-        self.push = functions.over(made_of.push, self)
-        self._swap = functions.over(made_of.swap, self)
+        self._functions = functions
+
+    @property
+    def push(self) -> Any:
+        """Adds a record."""
+        return self._functions.over(made_of.push, self)
 
     def __len__(self) -> int:
         return int(self.words[1])
@@ -37,7 +46,8 @@ class Buffer:
     def take(self) -> NDArray[np.int64]:
         """All records so far, one row per column. Only one thread may take, while others push."""
         cells, self._cells, self._spare = self._cells, self._spare, self._cells
-        return cells[:, : self._swap(self._cells.ctypes.data)].copy()
+        swap = self._functions.over(made_of.swap, self)
+        return cells[:, : swap(self._cells.ctypes.data)].copy()
 
 
 class Table:
@@ -51,7 +61,12 @@ class Table:
         self.words = np.array([0, 0, 0, id(ask)], np.int64)
         self._keys = self._values = np.zeros(0, np.int64)
         self._fill(known, 1 << 10)
-        self.site = functions.over(made_of.site, self)
+        self._functions = functions
+
+    @property
+    def site(self) -> Any:
+        """The site of a frame."""
+        return self._functions.over(made_of.site, self)
 
     def add(self, address: int, value: int) -> None:
         """Remember the site of an address."""
@@ -87,7 +102,12 @@ class Counter:
 
     def __init__(self, functions: Functions) -> None:
         self.words = np.array([0, 0, id(StopIteration)], np.int64)
-        self.next = functions.over(made_of.number, self)
+        self._functions = functions
+
+    @property
+    def next(self) -> Any:
+        """The next number."""
+        return self._functions.over(made_of.number, self)
 
     def renew(self, first: int, end: int) -> None:
         """A new window."""
@@ -115,7 +135,12 @@ class Teller:
             *addresses, base, id(layouts), id(ask), id(None), id(True),
             *(offset(kind, name) for kind, name in slots), id(perf_counter_ns), 0, 0, 0, 0, 0,
         ], np.int64)  # fmt: skip
-        self.noted = functions.over(made_of.noted, self)
+        self._functions = functions
+
+    @property
+    def noted(self) -> Any:
+        """Notes a call."""
+        return self._functions.over(made_of.noted, self)
 
     def __del__(self) -> None:
         """Let go of what the words still hold."""
@@ -143,8 +168,17 @@ class Follower:
             *(offset(kind, name) for kind, name in slots), id(ran), id(sent), id(None),
             0, id(rest), 0, 0, 0,
         ], np.int64)  # fmt: skip
-        self.ran, self.sent = functions.over(made_of.ran, self), functions.over(made_of.sent, self)
-        self._counted = functions.over(made_of.counted, self)
+        self._functions = functions
+
+    @property
+    def ran(self) -> Any:
+        """Notes a run."""
+        return self._functions.over(made_of.ran, self)
+
+    @property
+    def sent(self) -> Any:
+        """Notes a gradient handed on."""
+        return self._functions.over(made_of.sent, self)
 
     def rest_after(self, due: int) -> None:
         """Call `rest` at the end of the first run that ends later than this."""
@@ -153,10 +187,11 @@ class Follower:
     def counted(self, counts: dict[Any, int]) -> NDArray[np.int64]:
         """The numbers of nodes, and beside them their counts."""
         made = np.zeros((2, len(counts)), np.int64)
-        self._counted(counts, made.ctypes.data, len(counts))
+        self._functions.over(made_of.counted, self)(counts, made.ctypes.data, len(counts))
         return made
 
 
+@cache
 def offset(kind: type, name: str) -> int:
     """How far into an object of this class a slot lies: where something put there is found."""
     made: Any = object.__new__(kind)

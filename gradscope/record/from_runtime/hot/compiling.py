@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -15,10 +14,6 @@ if TYPE_CHECKING:
 LONG = 1 << 14
 """So many records in one process are worth it."""
 
-OFTEN = 16
-"""After so many recordings, those that are over are cleared away: they are rubbish in circles,
-which Python finds late, and their buffers are large."""
-
 
 class Compiling:
     """Counts what a process records, and knows its C functions, once it has them."""
@@ -26,7 +21,6 @@ class Compiling:
     functions: Functions | None = None
     _records = 0
     _tried = False
-    _uses = 0
 
     @classmethod
     def counted(cls, records: int) -> Functions | None:
@@ -41,10 +35,6 @@ class Compiling:
                 from gradscope.record.from_runtime.compiled.functions import Functions
 
                 cls.functions = Functions()
-        if cls.functions is not None:
-            cls._uses += 1
-            if cls._uses % OFTEN == 0:
-                gc.collect()
         return cls.functions
 
 

@@ -125,6 +125,24 @@ class RuntimeProbe(ThreadNotes):
         if probe.here is self:  # and not somebody who stands in for it during a pause
             probe.take_callables(self)
 
+    def finish(self) -> None:
+        """The recording is over, and nobody reads what is noted: hold nobody who holds this.
+
+        A call that is under way in another thread holds the callable it found, and that all it
+        needs; whoever looks for one now finds its twin in Python.
+        """
+        self.on_rest = self.catalog.on_task_end = _nothing
+        self.answers = self.catalog.on_tensor = None
+        for log in self.logs:
+            log.finish()
+        self.event = self.events.note
+        self.code_sites.finish()
+        self._site = self.code_sites.of
+        twins = ("noted",) if self._follower is None else ("noted", "ran", "sent", "counted")
+        for name in twins:
+            self.__dict__.pop(name, None)
+        self._follower = None
+
     # -- forward --------------------------------------------------------------------------------
 
     def call(
@@ -190,8 +208,8 @@ class RuntimeProbe(ThreadNotes):
     def fused(self, op: Any, inputs: Any, written: Any, begin: int, state: Any) -> None:
         frame, context = _getframe(1), self.contexts.of(state)
         site, enabled = self._site(frame), state.grad_enabled
-        note = self.catalog.fused.note
-        number, targets = note(op, inputs, written, begin, site, context, frame, enabled)
+        catalog, note = self.catalog, self.catalog.fused.note
+        number, targets = note(catalog, op, inputs, written, begin, site, context, frame, enabled)
         for target in targets if self.look is not None else ():
             self.look.wrote(number, target)
 
@@ -207,8 +225,9 @@ class RuntimeProbe(ThreadNotes):
         """Clear the lists, and perhaps write what was in them."""
         self.on_rest()
         self._due = perf_counter_ns() + PACE
-        if self._follower is not None:
-            self._follower.rest_after(self._due)
+        follower = self._follower
+        if follower is not None:
+            follower.rest_after(self._due)
 
     def clear(self) -> int:
         """Clear the lists. Returns how many records wait to be written."""
@@ -276,8 +295,9 @@ class RuntimeProbe(ThreadNotes):
         self.note(events.Error, task, node, type, message)
 
     def refused(self, slug: str, case: Any, lines: list[str]) -> bool:
-        if self.answers is not None:
-            self.answers.complete(case, lines)
+        answers = self.answers
+        if answers is not None:
+            answers.complete(case, lines)
         return True
 
     def fail(self, task: Any, node: Any) -> None:

@@ -19,9 +19,10 @@ from gradscope.compiled.language import Compiled
 from gradscope.record.from_runtime.compiled import OURS
 from gradscope.record.from_runtime.compiled.functions import Functions
 from gradscope.record.from_runtime.compiled.parts import Buffer, Counter, Table, offset
-from gradscope.record.from_runtime.hot.compiling import OFTEN, Compiling
+from gradscope.record.from_runtime.hot.compiling import Compiling
 from gradscope.record.notes.log import Log
 from gradscope.record.recorder import record
+from gradscope.runtime.core import probe
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.trace.schema import Edge, Node, Op, Saved
 from gradscope.trace.spec import check
@@ -254,32 +255,86 @@ def test_a_long_recording_is_compiled_on_its_way(untried: pytest.MonkeyPatch) ->
     assert check(trace) == []
 
 
-# Memory --------------------------------------------------------------------------------------
+# The end -------------------------------------------------------------------------------------
 
 
-def test_the_buffers_of_recordings_that_are_over_do_not_pile_up(
-    functions: Functions, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("level", ["graph", "engine", "values", "full"])
+@pytest.mark.parametrize("compiled", [True, False])
+def test_of_a_recording_that_is_over_nothing_is_left_for_the_collector(
+    level: str, compiled: bool, functions: Functions, untried: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Compiling, "functions", functions)
-    monkeypatch.setattr(Compiling, "_tried", True)
-    monkeypatch.setattr(Compiling, "_uses", 0)
-    made: list[weakref.ref[Buffer]] = []
-    begin = Buffer.__init__
-
-    def noticed(self: Buffer, *args: Any) -> None:
-        made.append(weakref.ref(self))
-        begin(self, *args)
-
-    monkeypatch.setattr(Buffer, "__init__", noticed)
+    untried.setattr(Compiling, "functions", functions if compiled else None)
     x = torch.ones(3, requires_grad=True)
+
+    def recorded() -> list[weakref.ref[Any]]:
+        with record(level=level) as recording:
+            (x * 2).sum().backward()
+            torch.optim.SGD([x], lr=0.1).step()
+            session = recording.session
+            assert session is not None
+            noting: Any = probe.here
+            buffers = [log.buffer for log in noting.logs if log.buffer is not None]
+            assert len(buffers) == 5 * (compiled and level in ("graph", "engine"))
+        seen = (recording, recording.writer, session, session.contexts, noting, *noting.logs)
+        return [weakref.ref(each) for each in (*seen, noting.catalog, *buffers)]
+
+    recorded()  # what is made once in a process
+    gc.collect()
     gc.disable()
     try:
-        for _ in range(2 * OFTEN):
-            with record():
-                (x * 2).sum().backward()
-        left = sum(each() is not None for each in made)
+        left = [each() for each in recorded()]
     finally:
         gc.enable()
 
-    assert len(made) == 5 * 2 * OFTEN
-    assert left < len(made), "without the collector none goes by itself"
+    assert [type(each).__name__ for each in left if each is not None] == []
+
+
+def test_who_holds_a_callable_when_a_recording_ends_may_call_it(functions: Functions) -> None:
+    log = Log(2)
+    buffer = weakref.ref(log.compile(functions))
+    push = log.note
+    log.finish()
+
+    push(1, 2)
+    log.note(3, 4)
+
+    late = buffer()
+    assert late is not None
+    assert late.take().T.tolist() == [[1, 2]]
+    assert log.take().T.tolist() == [[3, 4]]
+    del late, push
+    assert buffer() is None
+
+
+def test_recordings_end_while_threads_are_in_the_middle_of_calls(
+    functions: Functions, untried: pytest.MonkeyPatch
+) -> None:
+    untried.setattr(Compiling, "functions", functions)
+    errors: list[BaseException] = []
+    going = True
+
+    def compute() -> None:
+        x = torch.ones(3, requires_grad=True)
+        try:
+            while going:
+                ((x * 2).tanh() + x).sum().backward()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=compute) for _ in range(2)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for each in threads:
+            each.start()
+        for _ in range(12):
+            with record() as recording:
+                (torch.ones(3, requires_grad=True) * 2).sum().backward()
+            assert check(recording.trace()) == []
+    finally:
+        going = False
+        for each in threads:
+            each.join()
+        sys.setswitchinterval(interval)
+
+    assert errors == []
