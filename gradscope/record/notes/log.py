@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from gradscope.record.from_runtime.compiled.functions import Functions
-    from gradscope.record.from_runtime.compiled.parts import Buffer
+    from gradscope.record.notes.compiled.functions import Functions
+    from gradscope.record.notes.compiled.parts import Buffer
 
 Ints = NDArray[np.int64]
 R = TypeVar("R")
@@ -62,7 +62,7 @@ class Log:
 
     def compile(self, functions: Functions) -> Buffer:
         """From now on, note by a C function. See Note [Numbers without objects]."""
-        from gradscope.record.from_runtime.compiled.parts import Buffer
+        from gradscope.record.notes.compiled.parts import Buffer
 
         self.buffer = Buffer(functions, self.width, self._list)
         self.note = self.buffer.push

@@ -10,7 +10,7 @@ from threading import RLock
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
-from gradscope.record.from_runtime.compiled import OURS
+from gradscope.record.notes.compiled import OURS
 from gradscope.record.notes.log import taken
 from gradscope.record.notes.user_functions import written
 from gradscope.trace.schema import NONE, Frame, Stack
@@ -18,8 +18,8 @@ from gradscope.trace.text import visible
 from gradscope.trace.writer import Writer
 
 if TYPE_CHECKING:
-    from gradscope.record.from_runtime.compiled.functions import Functions
-    from gradscope.record.from_runtime.compiled.parts import Table
+    from gradscope.record.notes.compiled.functions import Functions
+    from gradscope.record.notes.compiled.parts import Table
 
 PACKAGE = f"{Path(__file__).absolute().parents[2]}{os.sep}"
 
@@ -90,7 +90,7 @@ class Sites:
 
     def compile(self, functions: Functions) -> Table:
         """`of` as a C function, which asks this one about what it does not know."""
-        from gradscope.record.from_runtime.compiled.parts import Table
+        from gradscope.record.notes.compiled.parts import Table
 
         known = {**self.known, **dict.fromkeys(self._ours, OURS)}
         self._table = Table(functions, known, self.of)

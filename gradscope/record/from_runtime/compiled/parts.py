@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gradscope.record.from_runtime.compiled import functions as made_of
-from gradscope.record.from_runtime.compiled.functions import Functions
+from gradscope.record.notes.compiled import functions as made_of
+from gradscope.record.notes.compiled.functions import Functions
 
 
 class Buffer:
