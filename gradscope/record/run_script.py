@@ -16,12 +16,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import gradscope.runtime  # noqa: F401  all of it: a trace begins with the operations there are
 from gradscope.errors import GradscopeError, RecordingError, UnreadableTraceError, UsageError
-from gradscope.record.engines import engine
-from gradscope.record.from_runtime.script.aliases import torch_is_gradscope
+from gradscope.record.engines import named
 from gradscope.record.notes.sites import working_directory
-from gradscope.record.recorder import Options, Recording
+from gradscope.record.recording import Options, Recording
 from gradscope.record.script import tracebacks
 from gradscope.record.script.exits import Exits
 from gradscope.record.script.program import Program, from_module, from_script, stage
@@ -32,7 +30,6 @@ from gradscope.trace.shortcomings import ran_elsewhere
 from gradscope.trace.text import quoted, quoted_path
 from gradscope.trace.writer import FileWriter
 
-ENGINES = ("gradscope", "pytorch")
 INTERRUPTED = 130
 
 
@@ -76,13 +73,8 @@ def run_script(options: TraceOptions) -> Outcome:
 
     Raises UsageError and RecordingError for what can be known before it starts.
     """
-    if options.on not in ENGINES:
-        raise UsageError(f"there is no engine '{options.on}'; there are {', '.join(ENGINES)}")
-    if options.on != "gradscope":
-        raise UsageError(
-            f"--on {options.on} is not there yet: recording PyTorch itself comes later; without "
-            "it, `import torch` in the script is gradscope's own engine, which needs no PyTorch"
-        )
+    engine = named(options.on)
+    known = engine.in_scripts
     settings = _settings(options)
     with ExitStack() as stack:
         stack.enter_context(as_before())
@@ -91,17 +83,20 @@ def run_script(options: TraceOptions) -> Outcome:
         else:
             folder = os.path.dirname(os.path.realpath(options.script))  # noqa: PTH120
             argv = [options.script, *options.arguments]
-        main = stack.enter_context(stage(folder, argv))
+        main = stack.enter_context(stage(folder, argv, known.lent))
         exits = Exits(folder)
         stack.enter_context(exits.taken())
-        stack.enter_context(torch_is_gradscope())
+        stack.enter_context(known.staged())
+        stack.enter_context(tracebacks.explained_by(known.explain))
         stack.enter_context(tracebacks.thread_tracebacks())
         program = _program(options)
         if not isinstance(program, Program):
             return Outcome(_shown(program).code)
         argv[0] = program.name
         main.__dict__.update(program.attributes)
-        return _recorded(program, main, _writer(options, program), settings, exits)
+        writer = _writer(options, program)
+        recording = Recording(writer, settings, engine)
+        return _recorded(program, main, recording, writer.path, exits)
 
 
 def _program(options: TraceOptions) -> Program | BaseException:
@@ -154,9 +149,8 @@ def _writer(options: TraceOptions, program: Program) -> FileWriter:
 
 
 def _recorded(
-    program: Program, main: ModuleType, writer: FileWriter, settings: Options, exits: Exits
+    program: Program, main: ModuleType, recording: Recording, path: Path, exits: Exits
 ) -> Outcome:
-    recording = Recording(writer, settings, engine())
     process = os.getpid()
     trouble = ""
 
@@ -169,7 +163,7 @@ def _recorded(
     def terminated(number: signal.Signals) -> None:
         finish(Ending(128 + number, f"terminated by {number.name}"))
 
-    signals = Signals(__file__, terminated)
+    signals = Signals(__file__, recording.engine.in_scripts, terminated)
     with handled(signals):
         recording.start()
         ending = _run(program, main.__dict__, exits)
@@ -181,7 +175,7 @@ def _recorded(
     if os.getpid() != process:
         return Outcome(ending.code, None, trouble)
     elsewhere = ran_elsewhere({"children": recording.children.groups()})
-    return Outcome(ending.code, writer.path, trouble, elsewhere)
+    return Outcome(ending.code, path, trouble, elsewhere)
 
 
 def _run(program: Program, namespace: dict[str, Any], exits: Exits) -> Ending:

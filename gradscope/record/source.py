@@ -7,7 +7,9 @@ to all of them: numbers, source lines (`sites`), where each thread is (`contexts
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -92,6 +94,26 @@ class Ended:
         return self._unfinished
 
 
+@dataclass(frozen=True, slots=True)
+class InScripts:
+    """What running a script has to know of the engine it runs on."""
+
+    staged: Callable[[], AbstractContextManager[None]]
+    """Inside, the script's `import torch` is this engine, as in a process of its own."""
+
+    explain: Callable[[BaseException], None]
+    """Says more in an exception that ends the script, if the engine knows more of it."""
+
+    lent: tuple[str, ...] = ()
+    """How modules begin that the script got under other names: others forget them afterwards."""
+
+    files: tuple[str, ...] = ()
+    """How the files begin in which an interruption would leave half of something untold."""
+
+    nodes_run_in: tuple[str, ...] = ()
+    """Of these: a file, and functions called there, that run a node's function, which may fail."""
+
+
 class Engine(Protocol):
     """What runs forwards and backwards, and can be watched."""
 
@@ -102,6 +124,10 @@ class Engine(Protocol):
     @property
     def machinery(self) -> tuple[str, ...]:
         """How the files begin whose frames are the engine's, and not the user's program."""
+
+    @property
+    def in_scripts(self) -> InScripts:
+        """What running a script has to know of it."""
 
     def threads(self) -> Iterable[ThreadState]:
         """All that have asked for their state so far and are alive."""

@@ -13,6 +13,7 @@ from gradscope.trace import schema
 
 if TYPE_CHECKING:
     from gradscope.record.session import Session
+    from gradscope.record.source import InScripts
 
 
 class Runtime:
@@ -20,6 +21,12 @@ class Runtime:
 
     local = local
     machinery: tuple[str, ...] = ()  # it is gradscope's own
+
+    @property
+    def in_scripts(self) -> InScripts:
+        from gradscope.record.from_runtime.script.staged import ON_RUNTIME
+
+        return ON_RUNTIME
 
     def threads(self) -> Iterable[ThreadState]:
         return list(ThreadState.all)

@@ -20,8 +20,8 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gradscope.record.from_runtime.compiled.functions import Functions
-    from gradscope.record.from_runtime.compiled.parts import Counter
+    from gradscope.record.notes.compiled.functions import Functions
+    from gradscope.record.notes.compiled.parts import Counter
 
 WINDOW = 1 << 9
 """How many numbers are given out between two rests. See Note [Small lists] in log.py."""
@@ -58,7 +58,7 @@ class Numbers:
 
     def compile(self, functions: Functions, *, unused: bool) -> Counter:
         """From now on, give them out by a C function; `unused`: from the first on."""
-        from gradscope.record.from_runtime.compiled.parts import Counter
+        from gradscope.record.notes.compiled.parts import Counter
 
         counter = Counter(functions)
         with Numbers._lock:

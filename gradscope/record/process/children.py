@@ -17,6 +17,7 @@ from gradscope.record.script.tracebacks import is_below
 from gradscope.trace.text import clean
 
 LOADER = "data loader worker"
+LOADERS = ("gradscope.runtime.utils.data", "torch.utils.data")
 MOST_PIDS = 16
 """So many are named of those that were started alike."""
 
@@ -80,7 +81,7 @@ class Children:
                 start(process)
             finally:
                 self._starting.now = before
-            loads = target.startswith("gradscope.runtime.utils.data")
+            loads = target.startswith(LOADERS)
             self._add(LOADER if loads else process._popen.method, process.pid, sys._getframe(1))
 
         return told

@@ -17,7 +17,6 @@ from types import CodeType, ModuleType
 from typing import Any, TextIO
 
 from gradscope.errors import UsageError
-from gradscope.record.from_runtime.script.aliases import HOMES
 from gradscope.record.notes.sites import working_directory
 from gradscope.record.script.exits import is_beside
 from gradscope.trace.text import quoted, quoted_path
@@ -152,10 +151,11 @@ def _found(name: str) -> ModuleSpec | None:
 
 
 @contextmanager
-def stage(folder: str | None, argv: list[str]) -> Iterator[ModuleType]:
+def stage(folder: str | None, argv: list[str], lent: tuple[str, ...]) -> Iterator[ModuleType]:
     """A fresh `__main__`, with `sys` as its program expects it; afterwards all is as it was.
 
     `folder` comes first in `sys.path`, unless Python was told to be safe from what lies there.
+    `lent`: how modules begin that the program gets under other names.
     """
     before = sys.argv, list(sys.path), sys.excepthook, sys.stdin, sys.stdout, sys.stderr
     modules = dict(sys.modules)
@@ -174,7 +174,7 @@ def stage(folder: str | None, argv: list[str]) -> Iterator[ModuleType]:
         sys.argv, sys.path[:], sys.excepthook = before[:3]
         sys.stdin, *streams = before[3:]
         sys.stdout, sys.stderr = map(_open, streams)
-        _forget_modules(modules, folder)
+        _forget_modules(modules, folder, lent)
         sys.modules["__main__"] = modules["__main__"]
 
 
@@ -189,19 +189,21 @@ def _first_is_ours(argv: list[str]) -> int:
     return int(bool(sys.path) and sys.path[0] in {started, working_directory(), ""})
 
 
-def _forget_modules(before: Mapping[str, ModuleType], folder: str | None) -> None:
+def _forget_modules(
+    before: Mapping[str, ModuleType], folder: str | None, lent: tuple[str, ...]
+) -> None:
     """Forget the script's own modules, and those that hold what was called torch for a while."""
     for name, module in list(sys.modules.items()):
         if name in before or name == "gradscope" or name.startswith("gradscope."):
             continue
         file = getattr(module, "__file__", None)
-        if is_beside(file, folder) or _took_from_runtime(module):
+        if is_beside(file, folder) or _took_from(module, lent):
             del sys.modules[name]
 
 
-def _took_from_runtime(module: ModuleType) -> bool:
+def _took_from(module: ModuleType, lent: tuple[str, ...]) -> bool:
     return any(
-        str(getattr(value, "__module__", None) or value.__name__).startswith(tuple(HOMES.values()))
+        str(getattr(value, "__module__", None) or value.__name__).startswith(lent)
         for value in list(getattr(module, "__dict__", {}).values())
         if isinstance(value, ModuleType | type)
     )

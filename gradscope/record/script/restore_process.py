@@ -17,13 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.record.from_runtime.script.fresh_runtime import fresh_state
-
 
 @contextmanager
 def as_before() -> Iterator[None]:
-    """Inside, a script may change what it likes; the runtime's switches are as at first."""
-    with _signals(), _surroundings(), _randomness(), _logging(), fresh_state():
+    """Inside, a script may change what it likes."""
+    with _signals(), _surroundings(), _randomness(), _logging():
         yield
 
 

@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 
 from gradscope.record.notes.sites import PACKAGE
 from gradscope.record.script.tracebacks import is_below
-from gradscope.runtime.core.autograd.engine import evaluate
-from gradscope.runtime.core.state.frames import WRITTEN
+from gradscope.record.source import InScripts
 
 # Note [When an interruption is convenient]
 # A signal arrives between any two steps of the program. In the middle of the recorder, half of what
@@ -30,16 +29,16 @@ TERMINATING = tuple(
     getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
 
-RUNS = ("run_arrays", "run_tensors")
-_RECORDER = tuple(os.path.join(PACKAGE, room, "") for room in ("record", "trace"))  # noqa: PTH118
-_EVALUATE = evaluate.__file__
-_ENGINE = (os.path.join(PACKAGE, "runtime", ""), WRITTEN)  # noqa: PTH118
+_RECORDER = tuple(os.path.join(PACKAGE, room, "") for room in ("record", "trace", "watch"))  # noqa: PTH118
 
 
 class Signals:
     """Handles the signals that end programs; `bottom` is the file whose frames run the script."""
 
-    def __init__(self, bottom: str, finish: Callable[[signal.Signals], None]) -> None:
+    def __init__(
+        self, bottom: str, engine: InScripts, finish: Callable[[signal.Signals], None]
+    ) -> None:
+        self._engine = engine
         self.finishing = False  # the trace is being finished: whatever comes now is too late
         self._bottom = bottom
         self._finish = finish
@@ -73,7 +72,7 @@ class Signals:
         """Whether this is no good moment; then the signal will come again (see the Note above)."""
         now = time.monotonic()
         since = self._since or now
-        if not convenient(frame, self._bottom, now - since):
+        if not convenient(frame, self._bottom, self._engine, now - since):
             self._since = since
             timer = threading.Timer(AGAIN, _send, (number,))
             timer.daemon = True
@@ -83,9 +82,10 @@ class Signals:
         return False
 
 
-def convenient(frame: FrameType | None, bottom: str, waited: float) -> bool:
+def convenient(frame: FrameType | None, bottom: str, engine: InScripts, waited: float) -> bool:
     """Whether a signal that finds the program here may interrupt it, after so many seconds."""
-    engine = in_node = False
+    at_work = in_node = False
+    evaluate, runs = engine.nodes_run_in[:1], engine.nodes_run_in[1:]
     innermost, called = True, ""
     while frame is not None:
         code = frame.f_code
@@ -93,14 +93,14 @@ def convenient(frame: FrameType | None, bottom: str, waited: float) -> bool:
             break
         if code.co_filename.startswith(_RECORDER):
             return False
-        if innermost and code.co_filename.startswith(_ENGINE):
-            engine = True
-            in_node = in_node or (code.co_filename == _EVALUATE and called in RUNS)
+        if innermost and code.co_filename.startswith(engine.files):
+            at_work = True
+            in_node = in_node or (code.co_filename in evaluate and called in runs)
         elif not is_below(code):
             innermost = False
         called = code.co_name
         frame = frame.f_back
-    return not engine or waited > AT_LAST or (in_node and waited > SOON)
+    return not at_work or waited > AT_LAST or (in_node and waited > SOON)
 
 
 def _send(number: int) -> None:

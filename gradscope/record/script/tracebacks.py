@@ -7,14 +7,14 @@ import sys
 import sysconfig
 import threading
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, TracebackType
+from typing import ClassVar
 
 import numpy as np
 
-from gradscope.record.from_runtime.script.aliases import explain_missing
 from gradscope.record.notes.sites import PACKAGE, is_ours
 
 PACKAGES = Path(np.__file__).parents[1]
@@ -24,6 +24,23 @@ FOUNDATIONS = (
     *(os.path.join(PACKAGES, name, "") for name in ("numpy", "numba", "llvmlite", "ml_dtypes")),  # noqa: PTH118
 )
 STANDARD = os.path.join(sysconfig.get_path("stdlib"), "")  # noqa: PTH118
+
+
+class _Explaining:
+    """Who knows more of an error than it says."""
+
+    ways: ClassVar[tuple[Callable[[BaseException], None], ...]] = ()
+
+
+@contextmanager
+def explained_by(explain: Callable[[BaseException], None]) -> Iterator[None]:
+    """Inside, this may say more in an exception before it is shown."""
+    before = _Explaining.ways
+    _Explaining.ways = (*before, explain)
+    try:
+        yield
+    finally:
+        _Explaining.ways = before
 
 
 def show(error: BaseException) -> None:
@@ -54,7 +71,8 @@ def raised_at(error: BaseException) -> str:
 
 def make_the_scripts(error: BaseException) -> None:
     """Take the machinery's frames out of an exception, and out of all that led to it."""
-    explain_missing(error)
+    for explain in _Explaining.ways:
+        explain(error)
     pending, seen = [error], {id(error)}
     while pending:
         each = pending.pop()

@@ -43,7 +43,7 @@ from gradscope.compiled.interpreter import (
     vectorcall,
 )
 from gradscope.compiled.language import Compiled, Function, load, store
-from gradscope.record.from_runtime.compiled import OURS
+from gradscope.record.notes.compiled import OURS
 
 UNKNOWN = -3
 

@@ -1,0 +1,31 @@
+"""What a script finds when it runs on the runtime, and what running it has to know of that."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import gradscope.runtime  # noqa: F401  all of it: a trace begins with the operations there are
+from gradscope.record.from_runtime.script.aliases import HOMES, explain_missing, torch_is_gradscope
+from gradscope.record.from_runtime.script.fresh_runtime import fresh_state
+from gradscope.record.notes.sites import PACKAGE
+from gradscope.record.source import InScripts
+from gradscope.runtime.core.autograd.engine import evaluate
+from gradscope.runtime.core.state.frames import WRITTEN
+
+
+@contextmanager
+def staged() -> Iterator[None]:
+    """Inside, `import torch` gives the runtime, with all switches as at first."""
+    with fresh_state(), torch_is_gradscope():
+        yield
+
+
+ON_RUNTIME = InScripts(
+    staged=staged,
+    explain=explain_missing,
+    lent=tuple(HOMES.values()),
+    files=(os.path.join(PACKAGE, "runtime", ""), WRITTEN),  # noqa: PTH118
+    nodes_run_in=(evaluate.__file__, "run_arrays", "run_tensors"),
+)

@@ -1,0 +1,327 @@
+"""A recording under way: when it watches, pauses and ends, and what its trace says of the run."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import socket
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from gradscope.errors import RecordingError, UsageError
+from gradscope.record.notes.sites import working_directory
+from gradscope.record.process.children import Children
+from gradscope.record.process.periodic_flush import PERIOD, Pulse
+from gradscope.record.process.sudden_ends import SuddenEnds
+from gradscope.record.script.tracebacks import described
+from gradscope.record.session import CALM, Session
+from gradscope.trace import schema
+from gradscope.trace.text import clean
+from gradscope.trace.writer import FileWriter, MemoryWriter, Writer
+
+if TYPE_CHECKING:
+    from gradscope.record.source import Engine, Pause
+    from gradscope.trace.trace import Trace
+
+WRITTEN_EVERY = CALM / 1e9 + PERIOD
+"""Seconds: what was noted longer ago is in the file, however the process ends."""
+
+LEVELS = ("graph", "engine", "values", "full")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What to record, and how much of it.
+
+    `steps` are the first and last step to keep; others are run unwatched and counted. When
+    `max_events` or `max_bytes` is reached, recording pauses at the next step and counts what it
+    leaves out.
+    """
+
+    level: str = "engine"
+    max_events: int | None = None
+    max_bytes: int | None = None
+    steps: tuple[int, int] | None = None
+    script: str = ""
+    arguments: tuple[str, ...] = ()
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.level not in LEVELS:
+            raise UsageError(f"there is no level '{self.level}'; there are {', '.join(LEVELS)}")
+        if self.steps is not None and self.steps[0] > self.steps[1]:
+            raise UsageError(f"steps {self.steps[0]}:{self.steps[1]} end before they begin")
+
+
+class Recording:
+    """A recording under way. Use it as a context manager, or call `start` and `stop`."""
+
+    def __init__(self, writer: Writer, options: Options, engine: Engine) -> None:
+        self.options = options
+        self.engine = engine
+        self.writer = writer
+        self.session: Session | None = None
+        self._before: Any = None
+        self._left_out = {"unwanted": 0, "dropped": 0}  # steps: not asked for; for want of room
+        self._ends = SuddenEnds(self)
+        self.children = Children(partial(self._put, "children"))
+        self._pulse: Pulse | None = None
+        self._leaving = ""  # why the step under way is left out, or what is left of it
+        self._cut = False  # it was recorded up to the end of a backward
+        self._pausing: Pause | None = None
+
+    def start(self) -> Recording:
+        """Watch from here on."""
+        if current() is not None or self.engine.is_watched():
+            raise RecordingError(_already_recording())
+        start = time.perf_counter_ns()
+        self._meta(start)
+        self.session = Session(self.writer, start, self.engine, level=self.options.level)
+        self.session.contexts.on_step = self._on_step
+        self.session.task_ended = self._on_task_end
+        self.writer.commit()  # whatever becomes of the program, what it was is known
+        if isinstance(self.writer, FileWriter):
+            self.writer.settle()
+        self.session.source.start()
+        self._before = current()
+        _set_current(self)
+        atexit.register(self.stop)  # if nobody does: the writer is closed then, too, but later
+        self.children.watch()
+        if isinstance(self.writer, FileWriter):
+            self._ends.watch()
+            self._pulse = Pulse(partial(self.session.flush_if_due, wait=False))
+            self._pulse.start()
+        self._on_step(0)
+        return self
+
+    def stop(
+        self, error: BaseException | None = None, ending: Mapping[str, Any] | None = None
+    ) -> None:
+        """Watch no longer, and finish the trace; `ending` goes into its `meta`."""
+        session = self.session
+        if session is None:
+            return
+        self.session = None
+        self._let_go()
+        session.source.stop()
+        _set_current(self._before)
+        if error is not None:
+            self._finding(session, error)
+        try:
+            session.close()
+        finally:
+            facts = ending or {"exit": "ok" if error is None else described(error)}
+            self._ending(session, facts)
+            self.writer.close()
+
+    def seal(self, ending: Mapping[str, Any]) -> bool:
+        """Make the file whole as it is now, for the case that the process ends; whether it is."""
+        session = self.session
+        if session is None or not isinstance(self.writer, FileWriter) or not session.flush():
+            return False
+        self._ending(session, ending)
+        self.writer.seal()
+        return True
+
+    def unseal(self) -> None:
+        """It goes on after all."""
+        if isinstance(self.writer, FileWriter):
+            self.writer.unseal()
+
+    def _ending(self, session: Session, facts: Mapping[str, Any]) -> None:
+        for key, value in facts.items():
+            self._put(key, value)
+        unfinished = session.source.unfinished()
+        if unfinished:
+            self._put("unfinished", unfinished)
+        for why, before in self._left_out.items():
+            steps = before + self._leaves_a_step(why)
+            if steps:
+                self._put(why, {"steps": steps})
+
+    def _leaves_a_step(self, why: str) -> bool:
+        """Whether what is under way is being left out for this reason, and is a step so far."""
+        paused = self._pausing
+        return paused is not None and why == self._leaving and (self._cut or paused.saw_backward)
+
+    def _let_go(self) -> None:
+        atexit.unregister(self.stop)
+        self._ends.forget()
+        self.children.forget()
+        if self._pulse is not None:
+            self._pulse.stop()
+
+    def abandon(self) -> None:
+        """Watch no longer, and write nothing: this is a child, and the trace its parent's."""
+        session, self.session = self.session, None
+        if session is not None:
+            session.source.abandon()
+        _set_current(None)
+
+    def __enter__(self) -> Recording:  # noqa: PYI034 -- Self is what start() returns
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop(error)
+
+    def trace(self) -> Trace:
+        """What was recorded, for recordings kept in memory."""
+        if not isinstance(self.writer, MemoryWriter):
+            raise UsageError("this recording went to a file; open it with gradscope.load(path)")
+        return self.writer.trace()
+
+    def step(self, number: int | None = None) -> None:
+        """Say that a training step begins."""
+        if self.session is not None:
+            contexts = self.session.contexts
+            contexts.begin_step(contexts.step_number + 1 if number is None else number)
+
+    def mark(self, name: str, note: str) -> None:
+        """Put a name on this moment."""
+        session = self.session
+        if session is None:
+            return
+        contexts, intern = session.contexts, self.writer.intern
+        self._marks = getattr(self, "_marks", 0)
+        self.writer.block(schema.Mark, {
+            "id": [self._marks], "name": [intern(name)], "note": [intern(note)],
+            "t": [contexts.now()], "thread": [contexts.thread()], "step": [contexts.step],
+        })  # fmt: skip
+        self._marks += 1
+
+    def _on_step(self, number: int) -> None:
+        """Pause or resume, as the options ask for this step."""
+        session, options = self.session, self.options
+        if session is None:
+            return
+        session.flush_if_due()
+        if self._leaving:  # only now is it known to have been a step: see analysis.identity.steps
+            self._left_out[self._leaving] += 1
+        self._leaving, self._cut = "", False
+        if self._pausing is not None:
+            self._pausing.saw_backward = False
+        wanted = options.steps is None or options.steps[0] <= number <= options.steps[1]
+        if wanted and self._has_room(session):
+            if self._pausing is not None:
+                self._pausing = None
+                session.source.resume()
+        else:
+            self._pause(session, "dropped" if wanted else "unwanted")
+
+    def _on_task_end(self) -> None:
+        """A backward has ended; the rest of this step may be too much."""
+        session = self.session
+        if session is None:
+            return
+        session.flush_if_due()
+        if self._pausing is None and not self._has_room(session):
+            self._cut = True
+            self._pause(session, "dropped")
+
+    def _has_room(self, session: Session) -> bool:
+        most = self.options.max_events
+        return most is None or session.source.events() < most
+
+    def _pause(self, session: Session, why: str) -> None:
+        """Leave out this step, or what is left of it."""
+        self._leaving = why
+        if self._pausing is None:
+            session.flush()
+            self._pausing = session.source.pause()
+
+    def _meta(self, start: int) -> None:
+        facts = {
+            "level": self.options.level,
+            "script": self.options.script,
+            "arguments": list(self.options.arguments),
+            "cwd": working_directory(),
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "rank": int(os.environ.get("RANK", "0")),
+            "world_size": int(os.environ.get("WORLD_SIZE", "1")),
+            "clock_base": time.time_ns() - (time.perf_counter_ns() - start),
+            "python": sys.version.split()[0],
+            "written_every": WRITTEN_EVERY,
+            **self.engine.facts(self.options.level),
+            **self.options.extra,
+        }
+        for key, value in facts.items():
+            self._put(key, value)
+
+    def _put(self, key: str, value: Any) -> None:
+        text = orjson.dumps(_clean(value)).decode()
+        row = {"key": [self.writer.intern(key)], "value": [self.writer.intern(text)]}
+        self.writer.block(schema.Meta, row)
+
+    def _finding(self, session: Session, error: BaseException) -> None:
+        site = session.sites
+        traceback = error.__traceback__
+        stack = schema.NONE
+        while traceback is not None:
+            frame = traceback.tb_frame
+            code = frame.f_code
+            if not site.is_ours(code):
+                line = traceback.tb_lineno or code.co_firstlineno
+                place = site.position(code.co_filename, line, code.co_qualname, frame.f_globals)
+                stack = site._link(place, schema.NONE)
+            traceback = traceback.tb_next
+        intern = self.writer.intern
+        self.writer.block(schema.Finding, {
+            "id": [next(session.contexts.span_ids) + 1_000_000], "kind": [intern("exception")],
+            "message": [intern(described(error))], "place": [0],
+            "op": [schema.NONE], "node": [schema.NONE], "seq": [schema.NONE], "stack": [stack],
+            "t": [session.contexts.now()],
+        })  # fmt: skip
+
+
+def _clean(value: Any) -> Any:
+    """The same, of text that every encoding can hold."""
+    if isinstance(value, str):
+        return clean(value)
+    return [_clean(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _already_recording() -> str:
+    other = current()
+    if other is None or not other.options.script:
+        return "another recording is under way in this process; stop it before starting one"
+    return (
+        "`gradscope trace` records this script already; run it with `python`, or take its own "
+        "gradscope.record out (gradscope.span, mark and step may stay)"
+    )
+
+
+def _leave_to_the_parent() -> None:
+    recording = current()
+    if recording is not None:
+        recording.abandon()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_the_parent)
+
+
+class _Current:
+    recording: Recording | None = None
+
+
+def current() -> Recording | None:
+    """The recording under way in this process."""
+    return _Current.recording
+
+
+def _set_current(recording: Recording | None) -> None:
+    _Current.recording = recording
