@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gradscope.record.notes.compiled import OURS
-from gradscope.record.notes.compiled.functions import Functions
-from gradscope.record.notes.compiled.parts import Buffer, Counter, Table, offset
 from hypothesis import given, strategies as st
 
 import gradscope.runtime as torch
 from gradscope.compiled.language import Compiled
 from gradscope.record.from_runtime.hot.compiling import Compiling
+from gradscope.record.notes.compiled import OURS
+from gradscope.record.notes.compiled.functions import Functions
+from gradscope.record.notes.compiled.parts import Buffer, Counter, Table, offset
 from gradscope.record.notes.log import Log
 from gradscope.record.recorder import record
 from gradscope.runtime.core import probe
