@@ -16,7 +16,7 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 Edges = Sequence[tuple[int, int]]
-"""For each gradient that a node returns: the node it goes to, or NOBODY, and which of its inputs."""
+"""For each gradient that a node returns: the node it goes to, or NOBODY, and which input there."""
 
 NOBODY = -1
 
