@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 
 import gradscope.runtime as torch
+from gradscope.record.from_runtime.compiled.functions import Functions
 from gradscope.record.from_runtime.hot.compiling import Compiling
-from gradscope.record.notes.compiled.functions import Functions
 from gradscope.record.recorder import record
 from gradscope.trace import schema
 from gradscope.trace.load_save import load, save

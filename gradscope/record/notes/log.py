@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from gradscope.record.notes.compiled.functions import Functions
+    from gradscope.compiled.callables import Callables
     from gradscope.record.notes.compiled.parts import Buffer
 
 Ints = NDArray[np.int64]
@@ -60,7 +60,7 @@ class Log:
         self._list: Callable[..., Any] = note
         self.note = self._list
 
-    def compile(self, functions: Functions) -> Buffer:
+    def compile(self, functions: Callables) -> Buffer:
         """From now on, note by a C function. See Note [Numbers without objects]."""
         from gradscope.record.notes.compiled.parts import Buffer
 

@@ -20,7 +20,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gradscope.record.notes.compiled.functions import Functions
+    from gradscope.compiled.callables import Callables
     from gradscope.record.notes.compiled.parts import Counter
 
 WINDOW = 1 << 9
@@ -56,7 +56,7 @@ class Numbers:
             else:
                 self._counter.renew(first + 1, first + size)
 
-    def compile(self, functions: Functions, *, unused: bool) -> Counter:
+    def compile(self, functions: Callables, *, unused: bool) -> Counter:
         """From now on, give them out by a C function; `unused`: from the first on."""
         from gradscope.record.notes.compiled.parts import Counter
 

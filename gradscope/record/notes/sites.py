@@ -18,7 +18,7 @@ from gradscope.trace.text import visible
 from gradscope.trace.writer import Writer
 
 if TYPE_CHECKING:
-    from gradscope.record.notes.compiled.functions import Functions
+    from gradscope.compiled.callables import Callables
     from gradscope.record.notes.compiled.parts import Table
 
 PACKAGE = f"{Path(__file__).absolute().parents[2]}{os.sep}"
@@ -88,7 +88,7 @@ class Sites:
             frame = frame.f_back
         return NONE
 
-    def compile(self, functions: Functions) -> Table:
+    def compile(self, functions: Callables) -> Table:
         """`of` as a C function, which asks this one about what it does not know."""
         from gradscope.record.notes.compiled.parts import Table
 

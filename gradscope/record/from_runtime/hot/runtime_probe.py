@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import FrameType
 
+    from gradscope.record.from_runtime.compiled.functions import Functions
+    from gradscope.record.from_runtime.compiled.parts import Follower
     from gradscope.record.from_runtime.error_lines.added import Answers
     from gradscope.record.from_runtime.hot.frees import Frees
-    from gradscope.record.notes.compiled.functions import Functions
-    from gradscope.record.notes.compiled.parts import Follower
     from gradscope.record.notes.contexts import Contexts
     from gradscope.record.notes.layouts import Layouts
     from gradscope.record.notes.log import Ints
@@ -104,7 +104,7 @@ class RuntimeProbe(ThreadNotes):
 
     def compile(self, functions: Functions, *, unused: bool) -> None:
         """From now on, note by C functions. See Note [Numbers without objects]."""
-        from gradscope.record.notes.compiled.parts import Follower, Teller
+        from gradscope.record.from_runtime.compiled.parts import Follower, Teller
 
         one, two, runs, moves, _ = (log.compile(functions) for log in self.logs)
         self.event = self.events.note

@@ -6,17 +6,14 @@ way when a recording ends still finds all it needs, and no circle is left when i
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable, Iterable
-from functools import cache
-from time import perf_counter_ns
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gradscope.compiled.callables import Callables
 from gradscope.record.notes.compiled import functions as made_of
-from gradscope.record.notes.compiled.functions import Functions
 
 
 class Buffer:
@@ -28,7 +25,7 @@ class Buffer:
 
     RECORDS = 1 << 16
 
-    def __init__(self, functions: Functions, width: int, overflow: Callable[..., Any]) -> None:
+    def __init__(self, functions: Callables, width: int, overflow: Callable[..., Any]) -> None:
         self._cells, self._spare = np.empty((2, width, self.RECORDS), np.int64)
         self._overflow = overflow  # kept: the words hold its address
         cells, column = self._cells.ctypes.data, self._cells.strides[0]
@@ -54,7 +51,7 @@ class Table:
     """Sites by address, and `site`, which finds those of a frame or of its callers."""
 
     def __init__(
-        self, functions: Functions, known: dict[int, int], ask: Callable[..., Any]
+        self, functions: Callables, known: dict[int, int], ask: Callable[..., Any]
     ) -> None:
         self._ask = ask  # kept: the words hold its address
         self._used = 0
@@ -100,7 +97,7 @@ class Table:
 class Counter:
     """Gives out odd numbers of a window."""
 
-    def __init__(self, functions: Functions) -> None:
+    def __init__(self, functions: Callables) -> None:
         self.words = np.array([0, 0, id(StopIteration)], np.int64)
         self._functions = functions
 
@@ -112,90 +109,3 @@ class Counter:
     def renew(self, first: int, end: int) -> None:
         """A new window."""
         self.words[:2] = first, end
-
-
-class Teller:
-    """`noted`, with all it needs. `ask` takes what is not ordinary."""
-
-    def __init__(
-        self,
-        functions: Functions,
-        logs: Iterable[Buffer],
-        table: Table,
-        counter: Counter,
-        base: int,
-        layouts: dict[Any, int],
-        slots: Iterable[tuple[type, str]],
-        ask: Callable[..., Any],
-    ) -> None:
-        one, two = logs
-        self._kept = (one, two, table, counter, layouts, ask)  # the words hold their addresses
-        addresses = (each.words.ctypes.data for each in (one, two, table, counter))
-        self.words = np.array([
-            *addresses, base, id(layouts), id(ask), id(None), id(True),
-            *(offset(kind, name) for kind, name in slots), id(perf_counter_ns), 0, 0, 0, 0, 0,
-        ], np.int64)  # fmt: skip
-        self._functions = functions
-
-    @property
-    def noted(self) -> Any:
-        """Notes a call."""
-        return self._functions.over(made_of.noted, self)
-
-    def __del__(self) -> None:
-        """Let go of what the words still hold."""
-        shape = int(self.words[made_of.LAST_SHAPE // 8])
-        if shape:
-            ctypes.pythonapi.Py_DecRef(ctypes.c_void_p(shape))
-
-
-class Follower:
-    """`ran`, `sent` and `counted`. Asked are, when a buffer is full, the twins of the first two."""
-
-    def __init__(
-        self,
-        functions: Functions,
-        logs: Iterable[Buffer],
-        slots: Iterable[tuple[type, str]],
-        asked: Iterable[Callable[..., Any]],
-        rest: Callable[[], Any],
-    ) -> None:
-        runs, moves = logs
-        self._kept = (runs, moves, ran, sent) = (runs, moves, *asked)  # the words hold addresses
-        self._rest = rest
-        self.words = np.array([
-            runs.words.ctypes.data, moves.words.ctypes.data,
-            *(offset(kind, name) for kind, name in slots), id(ran), id(sent), id(None),
-            0, id(rest), 0, 0, 0,
-        ], np.int64)  # fmt: skip
-        self._functions = functions
-
-    @property
-    def ran(self) -> Any:
-        """Notes a run."""
-        return self._functions.over(made_of.ran, self)
-
-    @property
-    def sent(self) -> Any:
-        """Notes a gradient handed on."""
-        return self._functions.over(made_of.sent, self)
-
-    def rest_after(self, due: int) -> None:
-        """Call `rest` at the end of the first run that ends later than this."""
-        self.words[made_of.DUE // 8] = due
-
-    def counted(self, counts: dict[Any, int]) -> NDArray[np.int64]:
-        """The numbers of nodes, and beside them their counts."""
-        made = np.zeros((2, len(counts)), np.int64)
-        self._functions.over(made_of.counted, self)(counts, made.ctypes.data, len(counts))
-        return made
-
-
-@cache
-def offset(kind: type, name: str) -> int:
-    """How far into an object of this class a slot lies: where something put there is found."""
-    made: Any = object.__new__(kind)
-    marker = object()
-    setattr(made, name, marker)
-    words = (ctypes.c_int64 * (kind.__basicsize__ // 8)).from_address(id(made))
-    return 8 * list(words).index(id(marker))

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 import gradscope.runtime as torch
-from gradscope.compiled.language import Compiled
+from gradscope.compiled.callables import offset
+from gradscope.record.from_runtime.compiled.functions import Functions
 from gradscope.record.from_runtime.hot.compiling import Compiling
 from gradscope.record.notes.compiled import OURS
-from gradscope.record.notes.compiled.functions import Functions
-from gradscope.record.notes.compiled.parts import Buffer, Counter, Table, offset
+from gradscope.record.notes.compiled.parts import Buffer, Counter, Table
 from gradscope.record.notes.log import Log
 from gradscope.record.recorder import record
 from gradscope.runtime.core import probe
@@ -36,36 +36,6 @@ WORDS = st.integers(-(2**40), 2**40)
 @pytest.fixture(scope="module")
 def functions() -> Functions:
     return Functions()
-
-
-# The language --------------------------------------------------------------------------------
-
-
-def sums(n: int, step: int) -> int:
-    """What the small language has: loops, conditions, arithmetic, calls."""
-    total, i = 0, 0
-    while i < n and total < 1000000:
-        if i & 1 == 1 or not i > 4:
-            total += twice(i) * step
-        else:
-            total -= i ^ step if step > 0 else -step
-        i += 1
-    return total + (n >> 2) + (step <= n)
-
-
-def twice(x: int) -> int:
-    return 2 * x
-
-
-@given(st.integers(0, 50), st.integers(-1000, 1000))
-def test_the_language_means_what_python_means(n: int, step: int) -> None:
-    assert COMPILED_SUMS(n, step) == sums(n, step)
-
-
-LANGUAGE = Compiled([sums])
-COMPILED_SUMS = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(
-    LANGUAGE.address(sums)
-)
 
 
 # The parts -----------------------------------------------------------------------------------

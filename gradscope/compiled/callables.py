@@ -1,0 +1,67 @@
+"""Compiled functions as CPython's builtins are: callables that work on an array of words."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradscope.compiled.language import Compiled, Function
+
+FAST, ONE, NONE = 0x80, 0x08, 0x04
+"""How one is called: METH_FASTCALL, METH_O, METH_NOARGS."""
+
+
+class _Method(ctypes.Structure):
+    """PyMethodDef."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+class HasWords(Protocol):
+    """What a function works on."""
+
+    words: NDArray[np.int64]
+
+
+class Callables:
+    """Functions compiled once in a process, for all who work with them; how each is called."""
+
+    def __init__(self, kinds: Mapping[Function, int]) -> None:
+        compiled = Compiled(list(kinds))
+        self._compiled = compiled
+        self._methods = {
+            function: _Method(function.__name__.encode(), compiled.address(function), flags, None)
+            for function, flags in kinds.items()
+        }
+        # Callables hold pointers into this, and may outlive everything else when Python ends.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
+        # The third argument is the module a function belongs to; CPython only holds on to it.
+        made, given = (
+            ctypes.py_object,
+            (ctypes.POINTER(_Method), ctypes.py_object, ctypes.py_object),
+        )
+        self._new = ctypes.PYFUNCTYPE(made, *given)(("PyCFunction_NewEx", ctypes.pythonapi))
+
+    def over(self, function: Any, owner: HasWords) -> Any:
+        """The callable of one of these functions; it keeps the owner of its words alive."""
+        return self._new(ctypes.byref(self._methods[function]), owner.words.ctypes.data, owner)
+
+
+@cache
+def offset(kind: type, name: str) -> int:
+    """How far into an object of this class a slot lies: where something put there is found."""
+    made: Any = object.__new__(kind)
+    marker = object()
+    setattr(made, name, marker)
+    words = (ctypes.c_int64 * (kind.__basicsize__ // 8)).from_address(id(made))
+    return 8 * list(words).index(id(marker))

@@ -1,0 +1,1 @@
+"""Noting what the runtime does by C functions."""

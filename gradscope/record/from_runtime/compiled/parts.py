@@ -1,0 +1,95 @@
+"""What the runtime's C functions need to know, as arrays of words.
+
+A callable keeps what it works on alive, and that never keeps its callables (see notes/compiled).
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterable
+from time import perf_counter_ns
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradscope.compiled.callables import Callables, offset
+from gradscope.record.from_runtime.compiled import functions as made_of
+from gradscope.record.notes.compiled.parts import Buffer, Counter, Table
+
+
+class Teller:
+    """`noted`, with all it needs. `ask` takes what is not ordinary."""
+
+    def __init__(
+        self,
+        functions: Callables,
+        logs: Iterable[Buffer],
+        table: Table,
+        counter: Counter,
+        base: int,
+        layouts: dict[Any, int],
+        slots: Iterable[tuple[type, str]],
+        ask: Callable[..., Any],
+    ) -> None:
+        one, two = logs
+        self._kept = (one, two, table, counter, layouts, ask)  # the words hold their addresses
+        addresses = (each.words.ctypes.data for each in (one, two, table, counter))
+        self.words = np.array([
+            *addresses, base, id(layouts), id(ask), id(None), id(True),
+            *(offset(kind, name) for kind, name in slots), id(perf_counter_ns), 0, 0, 0, 0, 0,
+        ], np.int64)  # fmt: skip
+        self._functions = functions
+
+    @property
+    def noted(self) -> Any:
+        """Notes a call."""
+        return self._functions.over(made_of.noted, self)
+
+    def __del__(self) -> None:
+        """Let go of what the words still hold."""
+        shape = int(self.words[made_of.LAST_SHAPE // 8])
+        if shape:
+            ctypes.pythonapi.Py_DecRef(ctypes.c_void_p(shape))
+
+
+class Follower:
+    """`ran`, `sent` and `counted`. Asked are, when a buffer is full, the twins of the first two."""
+
+    def __init__(
+        self,
+        functions: Callables,
+        logs: Iterable[Buffer],
+        slots: Iterable[tuple[type, str]],
+        asked: Iterable[Callable[..., Any]],
+        rest: Callable[[], Any],
+    ) -> None:
+        runs, moves = logs
+        self._kept = (runs, moves, ran, sent) = (runs, moves, *asked)  # the words hold addresses
+        self._rest = rest
+        self.words = np.array([
+            runs.words.ctypes.data, moves.words.ctypes.data,
+            *(offset(kind, name) for kind, name in slots), id(ran), id(sent), id(None),
+            0, id(rest), 0, 0, 0,
+        ], np.int64)  # fmt: skip
+        self._functions = functions
+
+    @property
+    def ran(self) -> Any:
+        """Notes a run."""
+        return self._functions.over(made_of.ran, self)
+
+    @property
+    def sent(self) -> Any:
+        """Notes a gradient handed on."""
+        return self._functions.over(made_of.sent, self)
+
+    def rest_after(self, due: int) -> None:
+        """Call `rest` at the end of the first run that ends later than this."""
+        self.words[made_of.DUE // 8] = due
+
+    def counted(self, counts: dict[Any, int]) -> NDArray[np.int64]:
+        """The numbers of nodes, and beside them their counts."""
+        made = np.zeros((2, len(counts)), np.int64)
+        self._functions.over(made_of.counted, self)(counts, made.ctypes.data, len(counts))
+        return made

@@ -1,0 +1,36 @@
+"""Compiled functions do what their source says."""
+
+from __future__ import annotations
+
+import ctypes
+
+from hypothesis import given, strategies as st
+
+from gradscope.compiled.language import Compiled
+
+
+def sums(n: int, step: int) -> int:
+    """What the small language has: loops, conditions, arithmetic, calls."""
+    total, i = 0, 0
+    while i < n and total < 1000000:
+        if i & 1 == 1 or not i > 4:
+            total += twice(i) * step
+        else:
+            total -= i ^ step if step > 0 else -step
+        i += 1
+    return total + (n >> 2) + (step <= n)
+
+
+def twice(x: int) -> int:
+    return 2 * x
+
+
+@given(st.integers(0, 50), st.integers(-1000, 1000))
+def test_the_language_means_what_python_means(n: int, step: int) -> None:
+    assert COMPILED_SUMS(n, step) == sums(n, step)
+
+
+LANGUAGE = Compiled([sums])
+COMPILED_SUMS = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(
+    LANGUAGE.address(sums)
+)
