@@ -69,7 +69,7 @@ MEMBERS: dict[Kind, str] = {
         Embedding EmbeddingBag EmbeddingBagPerSampleWeights EmbeddingDense Gather Index IndexAdd
         IndexCopy IndexFill IndexPut IndexPutImpl IndexReduce IndexSelect Kthvalue MaskedFill
         MaskedScatter MaskedSelect Put Scatter ScatterAdd ScatterReduce Sort Take TakeAlongDim Topk
-        Tril Triu Unique2 UniqueConsecutive UniqueDim Where""",
+        Tril Triu Unique Unique2 UniqueConsecutive UniqueDim Where""",
     Kind.NORMALIZATION: """
         BatchNorm CudnnBatchNorm Dropout FusedRmsNorm GroupNorm LayerNorm LogSoftmax
         LogSoftmaxBackwardData NativeBatchNorm NativeDropout NativeGroupNorm NativeLayerNorm Renorm

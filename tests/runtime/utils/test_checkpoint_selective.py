@@ -92,3 +92,25 @@ def test_policies_are_functions_or_lists_of_overloads(torch: Any) -> None:
     assert "update the OpOverloadPacket to a specific OpOverload" in raises(
         ValueError, lambda: contexts([torch.ops.aten.sin])
     )
+
+
+def test_what_is_kept_may_have_been_written_to_only_where_that_is_allowed(torch: Any) -> None:
+    made = parts(torch)
+
+    def checkpointed(**options: Any) -> tuple[Any, Any]:
+        x = leaf(torch, 1.0)
+        kept = [torch.ops.aten.sin.default]
+        context = partial(made.create_selective_checkpoint_contexts, kept, **options)
+        out = made.checkpoint(
+            lambda x: x.sin().mul_(2).cos(), x, use_reentrant=False, context_fn=context
+        )
+        return x, out.sum()
+
+    _, out = checkpointed()
+    assert raises(RuntimeError, out.backward) == (
+        "Tensor cached during selective activation checkpoint has been mutated"
+    )
+    x, out = checkpointed(allow_cache_entry_mutation=True)
+    out.backward()
+    doubled = 2 * 2 * torch.tensor(1.0).sin()  # written to in both runs
+    assert x.grad.item() == pytest.approx((-doubled.sin() * 2 * torch.tensor(1.0).cos()).item())

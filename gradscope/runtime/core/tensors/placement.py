@@ -117,7 +117,7 @@ def read(tensor: Any) -> None:
 
 
 DEPENDS_ON_NUMBERS = frozenset(
-    {"bincount", "histc", "index", "masked_select", "nonzero", "unique_dim", "_unique2"}
+    {"bincount", "histc", "index", "masked_select", "nonzero", "unique_dim", "_unique", "_unique2"}
 )
 """Operations whose results' shapes depend on numbers."""
 

@@ -6,6 +6,9 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any, Self
+from zlib import crc32
+
+import numpy as np
 
 from gradscope.runtime.core.dispatch.modes.aten import OpOverload, OpOverloadPacket
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
@@ -49,12 +52,28 @@ class SelectiveCheckpointContext:
 
 
 class _Kept:
-    """A result of the first run: a copy, which nothing that the program writes can reach."""
+    """A result of the first run, and what it was then.
 
-    __slots__ = ("val",)
+    A mode's tensors have counters of their own, so that a write is told by what it changed.
+    """
+
+    __slots__ = ("digest", "val")
 
     def __init__(self, value: Any) -> None:
-        self.val = value.detach().clone() if isinstance(value, Tensor) else value
+        self.val = value.detach() if isinstance(value, Tensor) else value
+        self.digest = _digest(self.val)
+
+    def read(self, *, written: bool) -> Any:
+        """The value; where it has been `written` to since, that must be allowed."""
+        if not written and _digest(self.val) != self.digest:
+            raise RuntimeError(
+                "Tensor cached during selective activation checkpoint has been mutated"
+            )
+        return self.val
+
+
+def _digest(value: Any) -> int:
+    return crc32(np.ascontiguousarray(value._array).data) if isinstance(value, Tensor) else 0
 
 
 class _Read:
@@ -89,10 +108,13 @@ class _CachingTorchDispatchMode(TorchDispatchMode):  # PyTorch's names, here and
 class _CachedTorchDispatchMode(TorchDispatchMode):
     """Gives, in the second run, what was kept in the first."""
 
-    def __init__(self, policy_fn: Policy, storage: Storage) -> None:
+    def __init__(
+        self, policy_fn: Policy, storage: Storage, allow_cache_entry_mutation: bool = False
+    ) -> None:
         super().__init__()
         self.policy_fn = policy_fn
         self.storage = storage
+        self.allow_cache_entry_mutation = allow_cache_entry_mutation
         self.calls: dict[Any, int] = defaultdict(int)
 
     def __enter__(self) -> Self:
@@ -118,7 +140,8 @@ class _CachedTorchDispatchMode(TorchDispatchMode):
         if found is None:
             return func(*args, **(kwargs or {}))
         kept[number] = _Read
-        return tree_map(lambda value: value.val, found)
+        written = self.allow_cache_entry_mutation
+        return tree_map(lambda value: value.read(written=written), found)
 
 
 def create_selective_checkpoint_contexts(
@@ -127,9 +150,8 @@ def create_selective_checkpoint_contexts(
 ) -> tuple[TorchDispatchMode, TorchDispatchMode]:
     """For `checkpoint(…, context_fn=…)`: keep what a policy says, or results of these operations.
 
-    A policy is called with a context, the operation and its arguments, in the first run. Results
-    are kept as copies, so that PyTorch's refusal of those that were written to has no place here
-    (`allow_cache_entry_mutation`).
+    A policy is called with a context, the operation and its arguments, in the first run. What is
+    kept may have been written to since only with `allow_cache_entry_mutation`.
     """
     policy = policy_fn_or_list
     if isinstance(policy, list):
@@ -137,7 +159,8 @@ def create_selective_checkpoint_contexts(
     elif not callable(policy):
         raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
     storage: Storage = defaultdict(list)
-    return _CachingTorchDispatchMode(policy, storage), _CachedTorchDispatchMode(policy, storage)
+    again = _CachedTorchDispatchMode(policy, storage, allow_cache_entry_mutation)
+    return _CachingTorchDispatchMode(policy, storage), again
 
 
 def _policy_of(listed: list[Any]) -> Policy:

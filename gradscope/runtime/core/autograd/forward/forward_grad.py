@@ -164,7 +164,7 @@ def has_same_meta(tensor: Tensor, other: Tensor) -> bool:
         return True
     return (
         _numel(tensor) == _numel(other)
-        and tensor.storage_offset() == other.storage_offset()
+        and (not one.size or tensor.storage_offset() == other.storage_offset())
         and all(
             size == 1 or here == there
             for size, here, there in zip(one.shape, tensor.stride(), other.stride(), strict=True)

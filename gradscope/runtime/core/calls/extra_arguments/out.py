@@ -72,6 +72,9 @@ def _check(name: str, made: Any, out: Any) -> None:
         _check_dtype(name, made, out)
     if name not in rules.REPEATED and overlap.repeats(out._array):
         raise write_to_expanded(out)
+    keeper = local.state.keeper
+    if keeper is not None:
+        keeper.before_write(out)
 
 
 def _check_gradients(name: str, made: Any, out: Any) -> None:

@@ -8,7 +8,7 @@ from gradscope.runtime.core.calls import return_types
 from gradscope.runtime.core.calls.declare import INTERNAL, UNKNOWN, family, op, outputs, refuses, w
 from gradscope.runtime.core.errors.dtypes import unknown_dtype
 from gradscope.runtime.core.kernels.compiling.support import BFLOAT16
-from gradscope.runtime.core.ops import both
+from gradscope.runtime.core.ops import both, function
 from gradscope.runtime.core.ops.in_formulas import no_derivative, not_implemented
 from gradscope.runtime.core.ops.reduce.sorting import CHOSEN, VALUES, order
 from gradscope.runtime.core.tensors.dims import wrapped
@@ -21,7 +21,7 @@ def _wide(array):
     return array.astype(np.float32) if array.dtype == BFLOAT16 else array
 
 
-def _unique(self, return_inverse=False, return_counts=False):
+def _distinct(self, return_inverse=False, return_counts=False):
     values, inverse, counts = np.unique(
         _wide(self).reshape(-1), return_inverse=True, return_counts=True, equal_nan=False
     )
@@ -91,12 +91,21 @@ def _consecutive(self, return_inverse=False, return_counts=False, dim=None):
 PARTS = outputs("output", "inverse_indices", "counts", without=("inverse_indices", "counts"))
 _unique2 = op(
     "Unique2Backward0",
-    _unique,
+    _distinct,
     UNKNOWN,
     INTERNAL,
     PARTS,
     refuses("c", "\"unique\" not implemented for '{kind}'"),
     self=not_implemented("_unique2"),
+)
+_unique__default = op(
+    "UniqueBackward0",
+    lambda self, sorted, return_inverse: _distinct(self, return_inverse, False)[:2],
+    UNKNOWN,
+    INTERNAL,
+    outputs("output0", "output1", without=("output1",)),
+    refuses("c", "\"unique\" not implemented for '{kind}'"),
+    self=not_implemented("_unique"),
 )
 unique_dim = op(
     "UniqueDimBackward0",
@@ -180,6 +189,12 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     else:
         made = unique_dim(input, dim, return_inverse, return_counts)
     return _asked(made, return_inverse, return_counts)
+
+
+@function
+def _unique(input, sorted=True, return_inverse=False):
+    """What `unique` was before it could count: the values, and where they are or nothing."""
+    return _unique__default(input, sorted, return_inverse)
 
 
 @both

@@ -24,6 +24,7 @@ from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors.memory.storage import Storage, elements, offset_of
 from gradscope.runtime.core.tensors.views.inference import is_inference, take_data
 from gradscope.runtime.core.tensors.views.views import share
+from gradscope.runtime.core.tensors.views.windows import taken_again
 from gradscope.runtime.core.tensors.wrapping import wrap
 
 _COMPLEX = {"f": "F", "d": "D"}
@@ -121,6 +122,18 @@ def resolve_conj(input):
 @both
 def resolve_neg(input):
     return input
+
+
+@method
+def _view_func(self, new_base, symint_visitor_fn=None, tensor_visitor_fn=None):
+    """The same view of another base that lies as its own, or None."""
+    return taken_again(self, new_base, symint_visitor_fn)
+
+
+@method
+def _view_func_unsafe(self, new_base, symint_visitor_fn=None, tensor_visitor_fn=None):
+    """The same of any base."""
+    return taken_again(self, new_base, symint_visitor_fn, anyhow=True)
 
 
 @method

@@ -121,9 +121,9 @@ def saved_value(node: Node, index: int) -> Any:
     tell_reading(node, value, index)
     if node.slots[index].endswith("_sym_strides"):
         return tuple(step // node.input_metadata[0][1].itemsize for step in value)
-    if node.slots[index] in WHOLE_NUMBERS:
-        return _unsigned(value)
     found = unpack_tensor(node, _plain(value), index)
+    if node.slots[index] in WHOLE_NUMBERS and isinstance(found, int | tuple):
+        return _unsigned(found)
     return tuple(found) if isinstance(found, list) else found
 
 
@@ -135,7 +135,7 @@ WHOLE_NUMBERS = frozenset({
 
 
 def _unsigned(value: Any) -> Any:
-    if isinstance(value, tuple | list):
+    if isinstance(value, tuple):
         return tuple(_unsigned(each) for each in value)
     return value + 2**64 if isinstance(value, int) and value < 0 else value
 

@@ -9,6 +9,7 @@ So is every view of a base whose own dims were changed in place.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from gradscope.runtime.core.rows.operation import REGISTRY
 from gradscope.runtime.core.rows.traits import IN_STORAGE
 from gradscope.runtime.core.tensors.memory.storage import elements, offset_of
+from gradscope.runtime.core.tensors.tensor.autograd_meta import ViewMeta
 
 if TYPE_CHECKING:
     from gradscope.runtime.core.tensors.tensor.tensor import Tensor
@@ -111,6 +113,41 @@ def replay_tensors(tensor: Any, chain: Chain) -> Any:
         if op.plan.outputs != 1:
             tensor = tensor[nr]
     return tensor
+
+
+MEASURES = {"index", "start", "end", "step", "size", "stride", "storage_offset", "split_size"}
+"""Options of views that say where to look, which who takes a view again may change."""
+
+
+def taken_again(
+    view: Tensor, base: Any, measured: Callable[[int], int] | None = None, *, anyhow: bool = False
+) -> Any:
+    """The same view of another base, if it lies as the first one did; else None, or the same place."""
+    meta = view._meta
+    if not isinstance(meta, ViewMeta):
+        return None
+    alike = base.shape == meta.base.shape and base.stride() == meta.base.stride()
+    if not alike:
+        place = (view.shape, view.stride(), view.storage_offset())
+        return base.as_strided(*place) if anyhow else None
+    chain = meta.chain
+    if measured is not None:
+        chain = tuple((op, _measured(op, options, measured), nr) for op, options, nr in chain)
+    return replay_tensors(base, chain)
+
+
+def _measured(op: Any, options: tuple[Any, ...], measured: Callable[[int], int]) -> Any:
+    names = [p.name for p in op.plan.parameters if not p.tensor]
+    return tuple(
+        _each(value, measured) if name in MEASURES else value
+        for name, value in zip(names, options, strict=True)
+    )
+
+
+def _each(value: Any, measured: Callable[[int], int]) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_each(each, measured) for each in value)
+    return value if value is None else measured(value)
 
 
 def _placed(options: tuple[Any, ...]) -> tuple[Any, ...]:

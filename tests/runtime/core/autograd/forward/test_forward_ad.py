@@ -532,3 +532,12 @@ def test_rows_scaled_down_have_a_tangent(torch: Any) -> None:
         [-0.064, 0.048],
         [3.0, 4.0],
     ]
+
+
+def test_where_a_tangent_without_elements_begins_does_not_matter(torch: Any, fw: Any) -> None:
+    primal = torch.ones(1).as_strided((0, 1), (1, 1), 0)
+    tangent = torch.ones(1).as_strided((0, 1), (1, 1), 1)
+
+    with fw.dual_level():
+        dual = fw.make_dual(primal, tangent)
+        assert fw.unpack_dual(dual).tangent is tangent

@@ -221,6 +221,17 @@ def test_saved_tensors_may_be_written_to_where_that_is_allowed(torch: Any) -> No
     assert x.grad.tolist() == [6.0]
 
 
+def test_what_an_operation_writes_to_by_out_is_copied_before_too(torch: Any) -> None:
+    x, factor = leaf(torch, 3.0), torch.tensor([2.0])
+    with torch.autograd.graph.allow_mutation_on_saved_tensors() as context:
+        y = x * factor
+        torch.sin(torch.ones(1), out=factor)
+        assert len(context.cloned) == 1
+        y.backward()
+
+    assert x.grad.tolist() == [2.0]
+
+
 def test_that_is_allowed_only_inside_and_only_once(torch: Any) -> None:
     allow = torch.autograd.graph.allow_mutation_on_saved_tensors
     x = leaf(torch, 3.0)

@@ -257,3 +257,13 @@ def test_modes_see_registered_operators(torch: Any, name: str) -> None:
 
     assert result.item() == 2.0
     assert f"{name}.foo.default" in names
+
+
+def test_a_scoped_library_is_gone_after_its_scope(torch: Any, name: str) -> None:
+    with torch.library._scoped_library(name, "FRAGMENT") as library:
+        library.define("half(Tensor x) -> Tensor")
+        library.impl("half", lambda x: x / 2, "CompositeImplicitAutograd")
+        assert getattr(torch.ops, name).half(torch.ones(1)).tolist() == [0.5]
+
+    with pytest.raises(AttributeError):
+        _ = getattr(torch.ops, name).half
