@@ -122,7 +122,7 @@ MEASURES = {"index", "start", "end", "step", "size", "stride", "storage_offset",
 def taken_again(
     view: Tensor, base: Any, measured: Callable[[int], int] | None = None, *, anyhow: bool = False
 ) -> Any:
-    """The same view of another base, if it lies as the first one did; else None, or the same place."""
+    """The same view of a base that lies as the first did; of another nothing, or the same place."""
     meta = view._meta
     if not isinstance(meta, ViewMeta):
         return None
