@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def load(path: Path) -> "Trace":
-    from gradscope.trace import load_save as codec
+    from gradscope.trace import load_save
 
-    return codec.load(path)
+    return load_save.load(path)
 
 
 def terminal(*, plain: bool, width: int | None) -> "Terminal":

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Protocol
 
-from gradscope.runtime.core.kernels.compiling import compile_notices as telling
+from gradscope.runtime.core.kernels.compiling import compile_notices
 
 
 class Look(Protocol):
@@ -151,7 +151,7 @@ def watch(watcher: Any, *, calls: bool = True) -> None:
     """Tell `watcher` everything from now on, or all but the calls of operations; None: nobody."""
     global here, ran, sent  # noqa: PLW0603
     take_callables(watcher, calls=calls)  # first: other threads are running, and look at `here`
-    here = telling.watcher = watcher
+    here = compile_notices.watcher = watcher
     if watcher is None:  # a thread that found one just now calls these yet
         ran = sent = _nobody
 

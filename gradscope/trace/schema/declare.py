@@ -129,7 +129,7 @@ R = TypeVar("R", bound=Row)
 
 @dataclass_transform(frozen_default=True, eq_default=False)
 def declared(row: type[R]) -> type[R]:
-    """The row with its fields collected: see Note [Rows are declared at once …]."""
+    """The row with its fields collected: Note [Rows are declared at once and made when needed]."""
     return dataclass(init=False, repr=False, eq=False, slots=True)(row)
 
 

@@ -108,7 +108,7 @@ ASKED: dict[str, Plant] = {
         "Capture(0, index)",
     ),
     "a captured gradient that has been through the hooks": line(
-        "core.autograd.engine.evaluate.evaluate_attended",
+        "core.autograd.engine.evaluate.evaluate_with_hooks",
         "None if entry is None or not entry.needed else list(inputs)",
         "None",
     ),

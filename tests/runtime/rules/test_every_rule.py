@@ -1,4 +1,7 @@
-"""The forty rules of engine.md have forty tests, and each is seen in a trace."""
+"""The engine's forty rules, told as in docs/engine.md and numbered by the tests' marks, have tests.
+
+Each rule is seen in a trace.
+"""
 
 from __future__ import annotations
 

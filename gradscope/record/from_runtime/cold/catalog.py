@@ -13,7 +13,7 @@ from gradscope.record.from_runtime.cold.interned import Shapes, Texts
 from gradscope.record.from_runtime.cold.operators import why
 from gradscope.record.from_runtime.cold.tasks import TaskRows
 from gradscope.record.from_runtime.error_lines.recent import Made, Recent, Write, remember_write
-from gradscope.record.from_runtime.hot.threads import Places
+from gradscope.record.from_runtime.hot.threads import DeviceNumbers
 from gradscope.record.notes.contexts import Contexts
 from gradscope.record.notes.local_names import local_name
 from gradscope.record.notes.sites import Sites
@@ -46,7 +46,7 @@ class Catalog(TaskRows):
         self.next_number = number
         self.tensors: list[tuple[Any, ...]] = []
         self.storages: list[tuple[int, int, int, int]] = []  # number, bytes, born, device
-        self.places = Places(writer)
+        self.places = DeviceNumbers(writer)
         self.ops: list[tuple[Any, ...]] = []
         self.nodes: list[tuple[Any, ...]] = []
         self.edges: list[tuple[int, int, int, int]] = []

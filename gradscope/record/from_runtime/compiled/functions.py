@@ -37,7 +37,7 @@ OP, NUMBER, NODE, MADE, META, STATE, BEGIN, FRAME, FIRST, SECOND = range(0, 80, 
 
 
 def known(teller: int, tensor: int, nothing: int) -> int:
-    """The number of an ordinary tensor that has one (not catalog.odd); -1 for others."""
+    """The number of an ordinary tensor that has one (cold/history.py: `odd`); -1 for others."""
     seen = as_int(load(tensor + load(teller + SEEN)))
     if seen <= load(teller + BASE):
         return -1

@@ -1,6 +1,6 @@
 """The probe over gradscope's own runtime: notes what it is told, with as little as it can.
 
-See Note [Numbers] in numbers.py.
+See Note [Numbers] in record/notes/numbers.py.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ SLOTS = (
     (Tensor, "_edge"), (Tensor, "_versions"), (VersionCounter, "value"), (ThreadState, "context"),
     (ThreadState, "grad_enabled"),
 )  # fmt: skip
-"""Where C functions look; see functions.py for the order."""
+"""Where C functions look; see from_runtime/compiled/functions.py for the order."""
 
-FOLLOWED = ((Node, "record_nr"), (GraphTask, "record_nr"), (GraphTask, "told"))
+FOLLOWED = ((Node, "record_nr"), (GraphTask, "record_nr"), (GraphTask, "last_told"))
 
 
 class RuntimeProbe(ThreadNotes):
@@ -242,7 +242,7 @@ class RuntimeProbe(ThreadNotes):
 
     def ran(self, begin: int, end: int, task: Any, node: Any, popped: int, released: int) -> None:
         self.runs.note(begin, end, task.record_nr, node.record_nr, popped, released)
-        task.told = node.record_nr
+        task.last_told = node.record_nr
 
     def sent(
         self, begin: int, target: Any, index: int, nr: int, how: int, left: int, heap: Any
@@ -303,7 +303,7 @@ class RuntimeProbe(ThreadNotes):
     def fail(self, task: Any, node: Any) -> None:
         """Something raised at a node: in its function, before it, or after."""
         attended, stage = self._attended.get(task, {}).get(get_ident(), (None, TAKEN))
-        if task.told == node.record_nr > self.base:
+        if task.last_told == node.record_nr > self.base:
             return  # its run has been told: this comes from a signal
         begin, popped, taken = task.taken
         if attended is not node:

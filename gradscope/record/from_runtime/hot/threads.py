@@ -62,7 +62,7 @@ class ThreadNotes:
         return self.contexts.place(queue.state).id
 
 
-class Places:
+class DeviceNumbers:
     """The devices of a recording, and which tensors turned out to be elsewhere than on the CPU."""
 
     def __init__(self, writer: Any) -> None:

@@ -25,7 +25,7 @@ import numpy as np
 
 from gradscope.runtime.core.calls.long_way import scope_of
 from gradscope.runtime.core.calls.road import backward as road_back, forward as road
-from gradscope.runtime.core.calls.road.kernel_or_function import w
+from gradscope.runtime.core.calls.words import w
 from gradscope.runtime.core.generated.first_call import LazyFunction, road_of
 from gradscope.runtime.core.generated.texts import build
 from gradscope.runtime.core.graph.node import OpNode

@@ -1,4 +1,4 @@
-"""Makes a gradient fit the place it goes to, or says why it cannot."""
+"""Runs a node's function, and makes its gradients fit where they go, or says why they cannot."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ TRACEBACK, PARENT = "traceback_", "parent_"
 """Where anomaly mode writes into a node's metadata, under PyTorch's names."""
 
 WRITTEN = "<gradscope: "
-"""How the names of files begin that show functions written as text: `<gradscope: torch.mul>`."""
+"""How the names of files begin that show functions written as text: `<gradscope: mul>`."""
 
 RUNS_SCRIPTS = "gradscope.record.run_script"
 """The module below which no frame is the script's."""

@@ -107,7 +107,7 @@ class ThreadState:
 
     @classmethod
     def use_devices(cls) -> None:
-        """From now on, every call looks where its tensors are (Note [Devices off …])."""
+        """From now on, calls look where their tensors are (Note [Devices off the short road])."""
         cls.devices = True
         for state in list(cls.all):
             state.refresh()

@@ -2,9 +2,9 @@
 
 # Note [Devices off the short road]
 Nobody pays for simulated devices who has none: the first tensor on one sets `ThreadState.devices`,
-and from then on every call takes the long way round (call.py), where devices are looked at. A
-tensor's device is that of its storage; tensors without one are on the CPU. A node's device is that
-of the gradients it takes, and stands in its `Extra`; nodes without are the CPU's.
+and from then on every call takes the long way round (calls/long_way.py), where devices are looked
+at. A tensor's device is that of its storage; tensors without one are on the CPU. A node's device is
+that of the gradients it takes, and stands in its `Extra`; nodes without are the CPU's.
 """
 
 from __future__ import annotations

@@ -10,7 +10,10 @@ from typing import Any, NoReturn
 
 from gradscope.runtime.core import probe
 from gradscope.runtime.core.autograd.engine import workers
-from gradscope.runtime.core.autograd.engine.evaluate import evaluate_attentively, evaluate_function
+from gradscope.runtime.core.autograd.engine.evaluate import (
+    evaluate_function,
+    evaluate_in_anomaly_mode,
+)
 from gradscope.runtime.core.autograd.engine.graph_task import Capture, ExecInfo, GraphTask
 from gradscope.runtime.core.autograd.engine.ready_queue import ReadyQueue
 from gradscope.runtime.core.autograd.modes.anomaly_mode import tell
@@ -178,7 +181,7 @@ class Engine:
                 if found is not owner:
                     owner = found
                     state.task, state.grad_enabled, state.context = owner, owner.create_graph, 0
-                    run = evaluate_attentively if state.anomaly else evaluate_function
+                    run = evaluate_in_anomaly_mode if state.anomaly else evaluate_function
                 state.node = node
                 try:
                     if owner.error is None:

@@ -49,7 +49,7 @@ def evaluate_function(task: GraphTask, node: Node, inputs: list[Any], heap: list
         if released:
             node._saved = None
     else:
-        evaluate = evaluate_attended if info is None else evaluate_selectively
+        evaluate = evaluate_with_hooks if info is None else evaluate_for_inputs
         attended = evaluate(task, node, inputs, begin, popped)
         if attended is None:
             return
@@ -110,10 +110,10 @@ def is_needed(info: dict[Node, Any], node: Node) -> bool:
     return entry is not None and entry.should_execute()
 
 
-def evaluate_selectively(
+def evaluate_for_inputs(
     task: GraphTask, node: Node, inputs: list[Any], begin: int, popped: int
 ) -> Sequence[Any] | None:
-    """The same in a backward that is to reach only some nodes.
+    """Run a node in a backward that `inputs=` lets reach only some nodes.
 
     What a node that runs starts inside, such as the backward of a checkpoint, would not know which.
     """
@@ -123,15 +123,15 @@ def evaluate_selectively(
     before = state.checkpoint_valid
     state.checkpoint_valid = before and (entry is None or not entry.needed)
     try:
-        return evaluate_attended(task, node, inputs, begin, popped)
+        return evaluate_with_hooks(task, node, inputs, begin, popped)
     finally:
         state.checkpoint_valid = before
 
 
-def evaluate_attended(
+def evaluate_with_hooks(
     task: GraphTask, node: Node, inputs: list[Any], begin: int, popped: int
 ) -> Sequence[Any] | None:
-    """Run a node that somebody listens to or asks for; None when it is not needed at all."""
+    """Run a node that has hooks or whose gradient is asked for; None when it is not needed."""
     here, info = probe.here, task.exec_info
     if here is not None:
         here.popped(task, node, begin, popped)  # a negative length: that was told before
@@ -236,7 +236,9 @@ def call_function(task: GraphTask, node: Node, inputs: list[Any]) -> Sequence[An
     return outputs
 
 
-def evaluate_attentively(task: GraphTask, node: Node, inputs: list[Any], heap: list[Any]) -> None:
+def evaluate_in_anomaly_mode(
+    task: GraphTask, node: Node, inputs: list[Any], heap: list[Any]
+) -> None:
     """Run a ready node in anomaly mode, where every node is attended to."""
     node.extra()
     evaluate_function(task, node, inputs, heap)

@@ -7,8 +7,8 @@ from typing import Any
 
 from gradscope.runtime.core import probe
 from gradscope.runtime.core.autograd.engine.evaluate import (
-    evaluate_attended,
-    evaluate_selectively,
+    evaluate_for_inputs,
+    evaluate_with_hooks,
     is_needed,
     wide_buffer,
 )
@@ -29,7 +29,7 @@ def evaluate_shared(task: GraphTask, node: Node, inputs: list[Any]) -> None:
     if task.state.anomaly:
         node.extra()
     here = probe.here
-    evaluate = evaluate_attended if task.exec_info is None else evaluate_selectively
+    evaluate = evaluate_with_hooks if task.exec_info is None else evaluate_for_inputs
     outputs = evaluate(task, node, inputs, 0 if here is None else here.clock(), TOLD_ALREADY)
     inputs.clear()  # whether others hold a gradient decides how it is added and kept
     if outputs is None:

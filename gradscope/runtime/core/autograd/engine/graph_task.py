@@ -72,21 +72,21 @@ class GraphTask:
         "graph_roots",
         "inputs",
         "keep_graph",
+        "last_told",
         "lock",
         "modes",
         "not_ready",
         "number",
         "outstanding_tasks",
-        "owner",
+        "owner_may_leave",
+        "owner_thread",
         "parent",
         "parent_node",
         "raw",
         "record_nr",
         "reentrant_depth",
-        "released",
         "state",
         "taken",
-        "told",
     )
 
     def __init__(
@@ -116,15 +116,17 @@ class GraphTask:
         self.final_callbacks: list[Callable[[], None]] = []
         self.error: BaseException | None = None
         self.completed = False
-        self.released = False  # whether its owner may leave
+        self.owner_may_leave = False
         self.modes: tuple[Any, ...] = ()  # what it takes along to other threads
-        self.owner = threading.get_ident()
+        self.owner_thread = threading.get_ident()
         self.parent: GraphTask | None = None
         self.parent_node: Node | None = None
         self.lock = threading.RLock()
         self.record_nr = 0
-        self.taken: Any = (0, 0, None)  # likewise: when, how long the queue was, and which node
-        self.told = 0  # for a watcher: what it has seen the last node as whose run it was told
+        # For a watcher: when the last node was taken, how long the queue was then, which node it
+        # was; and the number of the last node whose run it was told of.
+        self.taken: Any = (0, 0, None)
+        self.last_told = 0
         self.state: Any = None
 
     def forget(self) -> None:

@@ -90,7 +90,7 @@ class Pool:
         state.borrowing = True
         while os.getpid() == process:  # a child forked here is not the pool's
             engine, task, done = inbox.get()
-            task.owner = threading.get_ident()
+            task.owner_thread = threading.get_ident()
             state.queue = task.cpu_ready_queue
             try:
                 serve(engine, state.queue, state, task)
@@ -138,7 +138,7 @@ def serve(
     state.task = None  # so that the first node, whosever it is, gets the modes of its own backward
     try:
         process = os.getpid()
-        while not task.released if task is not None else os.getpid() == process:
+        while not task.owner_may_leave if task is not None else os.getpid() == process:
             if not _take_and_run(engine, queue, state, worker=task is None):
                 return
     except BaseException as error:  # interrupted while it slept: others may still be at it
@@ -165,7 +165,7 @@ def _take_and_run(engine: Engine, queue: ReadyQueue, state: ThreadState, *, work
     if task is None:
         return False
     if not node:
-        task.released, task.error = True, task.error or trouble
+        task.owner_may_leave, task.error = True, task.error or trouble
         return True
     if state.task is not task:
         if task.modes:  # else it began before there were devices
@@ -186,8 +186,8 @@ def _take_and_run(engine: Engine, queue: ReadyQueue, state: ThreadState, *, work
         done = not task.outstanding_tasks
     if done:
         engine.complete(task)
-        if task.owner == threading.get_ident():
-            task.released = True
+        if task.owner_thread == threading.get_ident():
+            task.owner_may_leave = True
         else:
             state.node = None
             task.cpu_ready_queue.put_empty(task)
@@ -216,7 +216,7 @@ def _after_fork() -> None:
         task.cpu_ready_queue.renew()
         task.cpu_ready_queue.discard(task)
         task.error = RuntimeError(FORKED)
-        task.released = True
+        task.owner_may_leave = True
     queue = local.state.queue
     if queue is not None:
         queue.renew()

@@ -1,4 +1,4 @@
-"""How a call of an operation is spelled out: one short function for each, written when declared.
+"""How a call of an operation is spelled out: a short function for each, written at its first call.
 
 Everything that can be known from the declaration (how many tensors, which of them get gradients,
 what is kept for backward) is settled here once, so that a call does only what is left to do.

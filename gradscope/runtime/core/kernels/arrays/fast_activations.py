@@ -1,4 +1,4 @@
-"""Numba kernels of smooth activations, float32 only. Their plain twins are in plain.py."""
+"""Numba kernels of smooth activations, float32 only. Their plain twins are in elementwise.py."""
 
 from __future__ import annotations
 

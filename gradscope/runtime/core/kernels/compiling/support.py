@@ -28,7 +28,7 @@ quiet: Final = np.errstate(all="ignore")
 
 @cache
 def fast() -> Any:
-    """Return kernels.fast. Importing it brings in Numba, which takes half a second: ask late."""
+    """Return arrays.fast_elementwise. Importing it brings in Numba, for half a second: ask late."""
     with own_work("loads kernels"):
         from gradscope.runtime.core.kernels.arrays import fast_elementwise as module
 

@@ -26,7 +26,7 @@ class Warmed:
 
 
 def families() -> list[str]:
-    """The files of compiled kernels: arrays.fast, random.fast_normal and so on."""
+    """The files of compiled kernels: arrays.fast_elementwise, random.fast_normal and so on."""
     found = (m.name for m in pkgutil.walk_packages(kernels.__path__, f"{kernels.__name__}."))
     names = (name.removeprefix(f"{kernels.__name__}.") for name in found)
     return sorted(name for name in names if name.rpartition(".")[2].startswith("fast"))

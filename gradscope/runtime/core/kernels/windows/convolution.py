@@ -153,7 +153,7 @@ def _each_channel(way: str, arrays: Sequence[Array], sizes: Any, many: int, w: W
 
 @cache
 def depthwise() -> Any:
-    """Return kernels.fast_depthwise. Importing it brings in Numba: ask late."""
+    """Return fast_depthwise. Importing it brings in Numba: ask late."""
     with own_work("loads kernels"):
         from gradscope.runtime.core.kernels.windows import fast_depthwise as module
 

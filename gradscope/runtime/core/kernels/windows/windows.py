@@ -24,7 +24,7 @@ COST: Final = 0.4
 
 @cache
 def fast() -> Any:
-    """Return kernels.fast_convolution. Importing it brings in Numba: ask late."""
+    """Return fast_convolution. Importing it brings in Numba: ask late."""
     with own_work("loads kernels"):
         from gradscope.runtime.core.kernels.windows import fast_convolution as module
 

@@ -69,7 +69,10 @@ def _mm(self, mat2):
 
 
 def _columns_first(shape, strides, itemsize):
-    """Whether a matrix lies in memory column by column; see Note [Gradients laid out …]."""
+    """Whether a matrix lies in memory column by column.
+
+    See Note [Gradients laid out as what they belong to].
+    """
     return strides[0] == itemsize and strides[1] == shape[0] * itemsize
 
 

@@ -331,7 +331,7 @@ def set_gradient_edge(tensor: Tensor, node: Node, nr: int) -> None:
 
 
 def rebase_history(target: Tensor, node: Node, nr: int = 0) -> None:
-    """Give a tensor that was written to its new history (see Note [Whose history …])."""
+    """Give a tensor that was written to its new history: Note [Whose history a write changes]."""
     meta = target._meta
     if meta is None or not meta.is_view:
         before, target._edge = target._edge, (node, nr)
