@@ -62,6 +62,37 @@ def last(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return array.transpose(0, *range(2, array.ndim), 1)
 
 
+def strides(shape: tuple[int, ...], wanted: memory_format) -> tuple[int, ...]:
+    """How many elements a step along each dim passes where they lie in this order."""
+    if wanted is preserve_format:
+        raise RuntimeError("Unsupported memory formatPreserve")
+    dims = list(range(len(shape)))
+    if wanted is not contiguous_format:
+        rank = 4 if wanted is channels_last else 5
+        if len(shape) != rank:
+            raise RuntimeError(f"required rank {rank} tensor to use {wanted.name} format")
+        dims = [0, *dims[2:], 1]
+    steps, reach = [0] * len(shape), 1
+    for dim in reversed(dims):
+        steps[dim], reach = reach, reach * shape[dim]
+    return tuple(steps)
+
+
+def suggested(array: np.ndarray[Any, Any]) -> memory_format:
+    """The order in which the elements of an array lie."""
+    found = (f for f in (channels_last, channels_last_3d) if is_ordered(array, f))
+    return contiguous_format if array.flags.c_contiguous else next(found, contiguous_format)
+
+
+def checked(function: str, given: Any) -> None:
+    """Refuse what is no order where a function takes one."""
+    if given.__class__ is not memory_format:
+        raise TypeError(
+            f"{function}(): argument 'memory_format' must be torch.memory_format, not "
+            f"{type(given).__name__}"
+        )
+
+
 def is_ordered(array: np.ndarray[Any, Any], wanted: memory_format) -> bool:
     """Whether the elements lie one after the other in this order."""
     if wanted in (channels_last, channels_last_3d):

@@ -15,6 +15,8 @@ from gradscope.runtime.core.tensors.placement import wrapped_on
 
 
 def _clone(self, *, memory_format=None):
+    if memory_format is not None:
+        formats.checked("clone", memory_format)
     return (
         self.copy("C")
         if memory_format is None and self.flags.c_contiguous
@@ -106,6 +108,7 @@ family(globals())
 @method
 def contiguous(self, memory_format=formats.contiguous_format):
     """The tensor itself where its elements lie in this order, else a copy that does."""
+    formats.checked("contiguous", memory_format)
     if memory_format is formats.preserve_format:
         raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
     if formats.is_ordered(self._array, memory_format):

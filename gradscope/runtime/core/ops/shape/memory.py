@@ -13,6 +13,7 @@ import numpy as np
 from gradscope.runtime.core import probe
 from gradscope.runtime.core.autograd.forward.forward_grad import fw_grad
 from gradscope.runtime.core.calls.declare import METHOD_ONLY, family, op
+from gradscope.runtime.core.dtypes import memory_formats as formats
 from gradscope.runtime.core.dtypes.names import c_name
 from gradscope.runtime.core.errors.engine.dual_tensors import not_implemented
 from gradscope.runtime.core.errors.engine.in_place import resize_with_grad, set_without_derivative
@@ -57,6 +58,10 @@ def _laid(tensor, storage, size, stride, offset):
     tensor._storage = storage
 
 
+MOST = 2**63 - 1
+"""Elements a tensor may have: 64 bits count them."""
+
+
 def _rows(size):
     """Row-major strides."""
     return tuple(prod(size[dim + 1 :]) for dim in range(len(size)))
@@ -72,8 +77,11 @@ def resize_(self, *size, memory_format=None):
         raise resize_with_grad(self)
     begin = here.clock() if here is not None else 0
     wanted = sizes(size)
-    if wanted != self._array.shape:
-        _laid(self, self.untyped_storage(), wanted, _rows(wanted), self.storage_offset())
+    if prod(wanted) > MOST:
+        raise RuntimeError("numel: integer multiplication overflow")
+    steps = _rows(wanted) if memory_format is None else formats.strides(wanted, memory_format)
+    if wanted != self._array.shape or (memory_format is not None and steps != self.stride()):
+        _laid(self, self.untyped_storage(), wanted, steps, self.storage_offset())
         count_write(self, resize___default.op)
     if here is not None:
         here.wrote(resize___default.op, (self,), self, None, begin, state)
@@ -82,7 +90,9 @@ def resize_(self, *size, memory_format=None):
 
 @method
 def resize_as_(self, the_template, *, memory_format=None):
-    return resize_(self, the_template._array.shape)
+    if memory_format is formats.preserve_format:
+        memory_format = formats.suggested(the_template._array)
+    return resize_(self, the_template._array.shape, memory_format=memory_format)
 
 
 @method

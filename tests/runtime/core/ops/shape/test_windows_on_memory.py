@@ -66,3 +66,34 @@ def test_a_tensor_becomes_a_window_on_a_typed_storage(torch: Any) -> None:
 
     made = torch.ones(2).set_(source.storage(), 1, (2,), (2,))
     assert made.tolist() == [1.0, 3.0]
+
+
+def test_a_tensor_is_resized_to_an_order_of_its_elements(torch: Any) -> None:
+    last = torch.channels_last
+    x = torch.ones(3).resize_((2, 3, 4, 5), memory_format=last)
+    assert x.stride() == (60, 1, 15, 3)
+    assert x.resize_((2, 3, 4, 5), memory_format=torch.contiguous_format).stride()[-1] == 1
+    as_other = torch.ones(3).resize_as_(x.contiguous(memory_format=last), memory_format=last)
+    assert as_other.stride() == (60, 1, 15, 3)
+    preserved = torch.ones(3).resize_as_(as_other, memory_format=torch.preserve_format)
+    assert preserved.stride() == (60, 1, 15, 3)
+
+    refused = {
+        "required rank 4 tensor to use channels_last format": ((2, 3), last),
+        "Unsupported memory formatPreserve": ((2, 3), torch.preserve_format),
+        "numel: integer multiplication overflow": ((2**32, 2**32), None),
+    }
+    for text, (size, order) in refused.items():
+        told = raises(
+            RuntimeError,
+            lambda size=size, order=order: torch.ones(3).resize_(size, memory_format=order),
+        )
+        assert told == text
+
+
+def test_an_order_of_elements_is_a_memory_format(torch: Any) -> None:
+    for name in ("clone", "contiguous"):
+        copy = getattr(torch.ones(2, 3), name)
+        assert raises(TypeError, lambda copy=copy: copy(memory_format=3)) == (
+            f"{name}(): argument 'memory_format' must be torch.memory_format, not int"
+        )
