@@ -19,7 +19,6 @@ from gradscope.record.notes.log import Log
 from gradscope.record.notes.numbers import Numbers
 from gradscope.record.notes.sites import Sites
 from gradscope.runtime.core import probe
-from gradscope.runtime.core.autograd.engine.accumulate_grad import IN_PLACE
 from gradscope.runtime.core.autograd.engine.graph_task import GraphTask
 from gradscope.runtime.core.graph.node import Node
 from gradscope.runtime.core.rows.operation import Operation
@@ -355,8 +354,6 @@ class RuntimeProbe(ThreadNotes):
 
     def accumulate(self, task: Any, node: Any, leaf: Any, how: int) -> None:
         self.note(events.Accumulate, task, node, self.catalog.id_of(leaf), how)
-        if how == IN_PLACE:
-            self.touched(leaf._meta.grad)
 
     def unpacked(self, node: Any, value: Any, slot: int | None) -> None:
         if node is not None:

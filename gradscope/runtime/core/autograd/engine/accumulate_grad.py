@@ -22,7 +22,7 @@ from gradscope.runtime.core.state import upward
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors.memory.storage import VersionCounter, dense
 from gradscope.runtime.core.tensors.placement import mark, wrapped_on
-from gradscope.runtime.core.tensors.views.in_place import count_write
+from gradscope.runtime.core.tensors.views.in_place import count_told_write
 
 if TYPE_CHECKING:
     from gradscope.runtime.core.tensors.tensor.tensor import Tensor
@@ -123,9 +123,10 @@ class AccumulateGrad(Node):
             if alone and owns(grad) and self._fits(grad):
                 meta.grad = wrapped_on(grad, device_of(self))
                 return STOLEN
-            meta.grad = made = wrapped_on(self._laid_out(grad), device_of(self))
-            if dense(self.variable._array):  # PyTorch makes room for it, and then writes
-                made._versions = VersionCounter(1)
+            made, written = self._laid_out(grad)
+            meta.grad = held = wrapped_on(made, device_of(self))
+            if written:
+                held._versions = VersionCounter(1)
             return CLONED
         target = before._array
         try:
@@ -133,7 +134,7 @@ class AccumulateGrad(Node):
         except ValueError:  # the leaf was given other data
             text = mismatch((target.shape, grad.shape))
             raise grad_does_not_fit(str(text), self.variable) from None
-        count_write(before, "AccumulateGrad")
+        count_told_write(before, "AccumulateGrad")
         return IN_PLACE
 
     def _fits(self, grad: Any) -> bool:
@@ -143,13 +144,16 @@ class AccumulateGrad(Node):
             return True
         return bool(grad.flags.c_contiguous and not dense(leaf))
 
-    def _laid_out(self, grad: Any) -> Any:
+    def _laid_out(self, grad: Any) -> tuple[Any, bool]:
+        """A copy laid out as the leaf, and whether PyTorch makes room for one and then writes."""
         leaf = self.variable._array
-        if dense(leaf) and leaf.shape == grad.shape:
-            made = np.empty_like(leaf, subok=False)
-            made[...] = grad
-            return made
-        return np.array(grad, order="C")
+        if not dense(leaf):
+            return np.array(grad, order="C"), False
+        if leaf.shape != grad.shape:
+            return np.array(grad, order="C"), True
+        made = np.empty_like(leaf, subok=False)
+        made[...] = grad
+        return made, True
 
     def _tell(self, how: int) -> None:
         here = probe.here

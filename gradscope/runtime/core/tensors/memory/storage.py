@@ -163,7 +163,8 @@ def strided(
     flat = _flat_bytes(storage.array)
     if 0 in shape:  # wherever it would begin
         steps = tuple(s * item for s in strides)
-        return np.asarray(_Nothing(flat, dtype, shape, steps, offset * item))
+        made: np.ndarray[Any, Any] = np.asarray(_Nothing(flat, dtype, shape, steps, offset * item))
+        return made.view(dtype)  # a dtype that NumPy does not know by its letters
     return np.ndarray(
         shape, dtype, buffer=flat, offset=offset * item, strides=tuple(s * item for s in strides)
     )
