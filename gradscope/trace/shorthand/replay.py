@@ -7,11 +7,15 @@ leave a heap as they do in PyTorch, since Python's heap makes the moves of libst
 entries compare by priority alone.
 
 What is handed over as undefined, and which sums were made in place, does not follow.
+
+A backward inside another finds what that one has left in the queue of their thread, which decides
+between nodes of the same priority: such backwards share a list and are walked side by side.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import NamedTuple
 
@@ -29,7 +33,17 @@ class Graph(NamedTuple):
     topological: Mapping[int, int]
 
 
-class Sent(NamedTuple):
+class Taken(NamedTuple):
+    """A node leaves the queue."""
+
+    node: int
+    length: int  # of the queue, afterwards
+    captured: tuple[int, ...]  # which of its inputs were asked for
+    runs: bool
+
+
+@dataclass(slots=True)
+class Sent:
     """A gradient that is handed on."""
 
     index: int  # which of its source's
@@ -45,26 +59,35 @@ class Step(NamedTuple):
     """What happens to one node that leaves the queue."""
 
     node: int
-    length: int  # of the queue, afterwards
-    captured: tuple[int, ...]  # which of its inputs were asked for
+    length: int
+    captured: tuple[int, ...]
     runs: bool
     sent: tuple[Sent, ...]
 
 
-class _Ready:
-    """An entry of the queue: none is less than another of the same priority."""
+class Ready:
+    """An entry of a queue: none is less than another of the same priority."""
 
     __slots__ = ("key", "node")
 
-    def __init__(self, key: int, node: int) -> None:
+    def __init__(self, key: tuple[int, int], node: int) -> None:
         self.key, self.node = key, node
 
-    def __lt__(self, other: _Ready) -> bool:
+    def __lt__(self, other: Ready) -> bool:
         return self.key < other.key
 
 
+LEAF, SOMEBODY = -(1 << 63), (1, 0)
+"""Before all sequence numbers; behind all nodes, whose depth is not less than 0."""
+
+
 class Backward:
-    """One graph task. `counts` are its dependencies, in the order in which they are found."""
+    """One graph task. `counts` are its dependencies, in the order in which they are found.
+
+    `queue` is that of its thread, with what is left of the tasks it runs inside of, and `depth`
+    says how many these are; or only how many nodes are `waiting` in it is known. `undefined` are
+    the gradients that were None: the node that returned one, and which of its outputs it is.
+    """
 
     def __init__(
         self,
@@ -73,11 +96,14 @@ class Backward:
         inputs: Sequence[tuple[int, int]] = (),
         *,
         accumulates: bool = True,
-        waiting: int = 0,  # in the queue, of the tasks this one runs inside of
+        waiting: int = 0,
+        depth: int = 0,
+        queue: list[Ready] | None = None,
+        undefined: Container[tuple[int, int]] = (),
     ) -> None:
-        self._graph = graph
-        self._root = root
-        self._waiting = waiting
+        self._graph, self._root, self._depth = graph, root, depth
+        self._queue = [Ready(SOMEBODY, NOBODY)] * waiting if queue is None else queue
+        self._undefined = undefined
         lowest = min((graph.topological[node] for node, _ in inputs), default=0)
         self.counts = self._counted(lowest)
         self.captures: dict[int, tuple[int, ...]] = {}
@@ -111,51 +137,57 @@ class Backward:
         """Which nodes lead to what was asked for: what each leads to is known before itself."""
         edges, topological, needed = self._graph.edges, self._graph.topological, self.needed
         assert needed is not None
-        seen, pending = {self._root}, [(self._root, iter(edges[self._root]))]
-        while pending:
-            node, rest = pending[-1]
-            for following, _ in rest:
-                if following == NOBODY or following in seen or topological[following] < lowest:
-                    continue
-                seen.add(following)
-                pending.append((following, iter(edges[following])))
-                break
-            else:
-                pending.pop()
-                if any(self._is_wanted(following) for following, _ in edges[node]):
-                    needed.add(node)
+        met = sorted({self._root, *self.counts}, key=topological.__getitem__)
+        for node in met:
+            seen = node == self._root or topological[node] >= lowest
+            if seen and any(self._is_wanted(following) for following, _ in edges[node]):
+                needed.add(node)
 
     def _is_wanted(self, node: int) -> bool:
         return self.needed is None or node in self.needed or node in self.captures
 
-    def steps(self) -> list[Step]:
-        """Every node that leaves the queue, in order."""
-        edges, sequence, left = self._graph.edges, self._graph.sequence, dict(self.counts)
-        kept: dict[int, set[int]] = {}
-        heap: list[_Ready] = []
-        made: list[Step] = []
+    def _push(self, node: int) -> int:
+        number = self._graph.sequence[node]
+        key = -self._depth, (LEAF if number < 0 else -number)
+        heappush(self._queue, Ready(key, node))
+        return len(self._queue)
 
-        def push(node: int) -> int:
-            number = sequence[node]
-            heappush(heap, _Ready(-number if number >= 0 else -(1 << 63), node))
-            return len(heap) + self._waiting
+    def begin(self) -> int:
+        """Push the root. Returns how long the queue is then."""
+        return self._push(self._root)
 
-        push(self._root)
-        while heap:
-            node = heappop(heap).node
-            length = len(heap) + self._waiting
+    def walk(self) -> Iterator[Taken | Sent]:
+        """What happens then: a node is taken, runs, and what it returned is sent."""
+        edges, left = self._graph.edges, dict(self.counts)
+        kept: dict[int, set[int]] = {}  # which inputs of a node there are gradients for
+        outstanding = 1
+        while outstanding:
+            node = heappop(self._queue).node
+            outstanding -= 1
             runs = self.needed is None or node in self.needed
-            sent: list[Sent] = []
+            yield Taken(node, len(self._queue), self.captures.get(node, ()), runs)
             for index, (following, nr) in enumerate(edges[node] if runs else ()):
                 if following == NOBODY:
                     continue
                 left[following] -= 1
-                wanted = following in kept or self._is_wanted(following)
-                added = wanted and nr in kept.setdefault(following, set())
-                ready = -1
+                wanted, added, length = self._is_wanted(following), False, -1
                 if wanted:
-                    kept[following].add(nr)
-                    ready = -1 if left[following] else push(following)
-                sent.append(Sent(index, following, nr, left[following], wanted, added, ready))
-            made.append(Step(node, length, self.captures.get(node, ()), runs, tuple(sent)))
-        return made
+                    none, first = (node, index) in self._undefined, following not in kept
+                    there = kept.setdefault(following, set())
+                    added = nr in there or (none and not first)
+                    there |= set() if none else {nr}
+                    if not left[following]:
+                        outstanding += 1
+                        length = self._push(following)
+                yield Sent(index, following, nr, left[following], wanted, added, length)
+
+    def steps(self) -> list[Step]:
+        """The same for every node that leaves the queue, when nothing else happens in between."""
+        self.begin()
+        made: list[tuple[Taken, list[Sent]]] = []
+        for each in self.walk():
+            if isinstance(each, Taken):
+                made.append((each, []))
+            else:
+                made[-1][1].append(each)
+        return [Step(*taken, tuple(sent)) for taken, sent in made]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from gradscope.trace.spec import counts, execution, memory, order, queue, references
+from gradscope.trace.spec import counts, execution, foretold, memory, order, queue, references
 from gradscope.trace.spec.facts import Facts
 from gradscope.trace.spec.rule import RULES, Violation
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from gradscope.trace.trace import Trace
 
 __all__ = ["RULES", "Violation", "check", "counts", "execution", "memory", "order", "queue"]
-__all__ += ["references"]
+__all__ += ["foretold", "references"]
 
 LIMIT = 10
 """How many violations of one rule are worth telling."""

@@ -8,6 +8,7 @@ import pytest
 
 from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import (
+    NONE,
     Accumulate,
     Accumulation,
     BufferAdded,
@@ -36,6 +37,7 @@ from gradscope.trace.schema import (
     Storage,
     TaskBegin,
     TaskEnd,
+    Thread,
     Value,
     Version,
     Wait,
@@ -62,7 +64,42 @@ from tests.trace.spec.backward import (
 LIMITED = changed(GraphTask, inputs=(LEAF,), needed=(SUM, MUL, LEAF), captured=(LEAF,))
 
 # Rule → traces that break it, each with a name and with all rules it breaks.
+
+
+def two_leaves(first: int, second: int, **meta: str) -> Trace:
+    """A backward to two leaves, which run in this order."""
+    root = 2
+    nodes = [
+        Node(0, "AccumulateGrad", NONE, thread=0), Node(1, "AccumulateGrad", NONE, thread=0),
+        Node(root, "A", 5, 1, thread=0), Edge(root, 0, 0, 0), Edge(root, 1, 1, 0),
+    ]  # fmt: skip
+    handed = [
+        each
+        for leaf in (0, 1)
+        for each in (
+            Decrement(node=leaf, source=root, index=leaf),
+            BufferMade(node=leaf),
+            Push(node=leaf, length=leaf + 1),
+        )
+    ]
+    ran = [
+        each
+        for left, node in ((1, first), (0, second))
+        for each in (Pop(node=node, length=left), NodeBegin(node=node), NodeEnd(node=node))
+    ]
+    events = [
+        TaskBegin(), Dependency(node=0, count=1), Dependency(node=1, count=1),
+        Push(node=root, length=1), Pop(node=root, length=0), NodeBegin(node=root),
+        NodeEnd(node=root), *handed, *ran, TaskEnd(),
+    ]  # fmt: skip
+    return run(events, [Thread(0), *nodes, GraphTask(0, roots=(root,))], **meta)
+
+
 FAULTS: dict[str, tuple[Trace, set[str]]] = {
+    "leaves in an order that does not follow": (
+        two_leaves(1, 0, producer="gradscope.runtime"),
+        {"what-follows-from-the-graph-is-what-happened"},
+    ),
     "two rows of one id": (run(rows=with_rows(Stack(1))), {"ids-differ"}),
     "a negative id": (run(rows=with_rows(Module(-2))), {"ids-differ"}),
     "an id of nothing": (run(rows=changed(Node, 1, stack=7)), {"references-name-rows"}),
@@ -300,6 +337,11 @@ def test_a_planted_fault_is_found(name: str) -> None:
     trace, rules = FAULTS[name]
 
     assert broken(trace) == rules
+
+
+def test_our_engine_does_what_follows_and_of_others_it_is_not_asked() -> None:
+    assert check(two_leaves(0, 1, producer="gradscope.runtime")) == []
+    assert check(two_leaves(1, 0, producer="another")) == []
 
 
 def test_every_rule_has_a_fault_that_breaks_it() -> None:

@@ -1,0 +1,252 @@
+"""The rule that an engine does with counts and queue what follows from the graph.
+
+# Note [What is compared]
+A replay (Note [Replay] in trace/shorthand/replay.py) says every count, push, pop, decrement,
+buffer, skip and capture of a graph task, in order. Told to it is only what does not follow: which
+gradients were None, and which input of a node was asked for. Compared are graph tasks of our own
+engine (another may order nodes of one priority otherwise) that ended well and had one queue, with
+all that ran inside them: several devices run side by side, and what a failed task leaves in a queue
+is thrown away some time.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from gradscope.trace.schema.declare import NONE, Event
+from gradscope.trace.schema.events import (
+    BufferAdded,
+    BufferMade,
+    Capture,
+    Decrement,
+    Dependency,
+    Pop,
+    Push,
+    Skipped,
+    TaskBegin,
+)
+from gradscope.trace.schema.tables import Edge, GraphTask, Node
+from gradscope.trace.shorthand.replay import Backward, Graph, Ready, Taken
+from gradscope.trace.spec.rule import Fault, rule
+
+if TYPE_CHECKING:
+    from gradscope.trace.spec.facts import Facts, Stretch
+
+OWN = "gradscope.runtime"
+"""The producer whose engine this is."""
+
+SAYS: dict[type[Event], tuple[str, ...]] = {
+    Dependency: ("count",),
+    Push: ("length",),
+    Pop: ("length",),
+    Capture: ("input_nr",),
+    Skipped: (),
+    Decrement: ("source", "index", "remaining"),
+    BufferMade: ("input_nr",),
+    BufferAdded: ("input_nr",),
+}
+"""What is compared, and which columns."""
+
+Said: TypeAlias = tuple[type[Event], int, tuple[int, ...]]
+"""A kind of event, its node, and what it says."""
+
+
+@rule
+def what_follows_from_the_graph_is_what_happened(facts: Facts) -> Iterator[Fault]:
+    """Our engine counts, queues, hands on, skips and captures as its graph and `inputs=` say."""
+    tasks = facts.once(_Tasks)
+    queues: defaultdict[int, list[Ready]] = defaultdict(list)
+    walks: dict[int, Iterator[Said] | None] = {}
+    for seq, task, queue, said in _events(facts, tasks.compared):
+        if task not in walks:
+            walks[task] = tasks.walk(task, queues[queue])
+        walk = walks[task]
+        foretold = None if walk is None else next(walk, None)
+        if walk is not None and foretold != said:
+            walks[task] = None
+            yield Fault(_otherwise(facts, task, said, foretold), said[0].TABLE, seq=seq)
+            # What this one left in the queue is not what the replay left there.
+            for other in tasks.beside(task):
+                walks[other] = None
+
+
+def compared(facts: Facts) -> set[int]:
+    """The graph tasks that are. See Note [What is compared]."""
+    return facts.once(_Tasks).compared
+
+
+def _otherwise(facts: Facts, task: int, said: Said, foretold: Said | None) -> str:
+    def words(what: Said) -> str:
+        kind, node, values = what
+        columns = ", ".join(f"{c} {v}" for c, v in zip(SAYS[kind], values, strict=True))
+        return f"{kind.TABLE.removeprefix('event.')} of {facts.node(node)}, {columns}".rstrip(", ")
+
+    rules = "nothing more" if foretold is None else words(foretold)
+    return f"in graph task {task} there is {words(said)}; the graph says {rules}"
+
+
+def _events(facts: Facts, compared: set[int]) -> Iterator[tuple[int, int, int, Said]]:
+    """The events of these tasks, by rising `seq`: with their task and the thread's number."""
+    rows: list[tuple[int, int, int, Said]] = []
+    wanted = np.array(sorted(compared), np.int64)
+    for kind, names in SAYS.items():
+        stretch = facts.of(kind)
+        stretch = stretch.where(np.isin(stretch["task"], wanted))
+        values = [stretch[name].tolist() for name in names]
+        said = zip(*values, strict=True) if values else [()] * len(stretch)
+        where = (stretch[name].tolist() for name in ("seq", "task", "thread", "node"))
+        rows += [
+            (seq, task, thread, (kind, node, cells))
+            for seq, task, thread, node, cells in zip(*where, said, strict=True)
+        ]
+    yield from sorted(rows, key=lambda row: row[0])
+
+
+class _Tasks:
+    """The graph tasks of a trace that are compared, and what a replay needs to know of each."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._graph = _graph(facts)
+        table = facts.trace.table(GraphTask)
+        self._row = {id: place for place, id in enumerate(table["id"].tolist())}
+        self._depth, self._accumulates = table["depth"], table["accumulate_grad"]
+        self._inputs = table.ragged("inputs").tuples()
+        parent = dict(zip(table["id"].tolist(), table["parent"].tolist(), strict=True))
+        self._family: defaultdict[int, set[int]] = defaultdict(set)
+        self._eldest: dict[int, int] = {}
+        for task in parent:
+            eldest, met = task, {task}
+            while parent.get(eldest, NONE) in parent and parent[eldest] not in met:
+                eldest = parent[eldest]
+                met.add(eldest)
+            self._eldest[task] = eldest
+            self._family[eldest].add(task)
+        self._root = _first(facts.of(Push), "node")
+        self._captured = _captured(facts.of(Capture))
+        self._undefined = _undefined(facts)
+        strange = self._strange(facts)
+        own = facts.trace.meta.get("producer") == OWN
+        self.compared = {
+            task for task, eldest in self._eldest.items()
+            if own and task in self._root and not self._family[eldest] & strange
+        }  # fmt: skip
+
+    def beside(self, task: int) -> set[int]:
+        """The tasks that were in each other's queue, this one included."""
+        return self._family[self._eldest[task]]
+
+    def _strange(self, facts: Facts) -> set[int]:
+        """Tasks that are not compared. See Note [What is compared]."""
+        pushes = facts.of(Push)
+        pairs = {*zip(pushes["task"].tolist(), pushes["queue"].tolist(), strict=True)}
+        threads = {
+            pair
+            for kind in (Push, Pop)
+            for pair in zip(facts.of(kind)["task"].tolist(), facts.of(kind)["thread"].tolist(),
+                            strict=True)
+        }  # fmt: skip
+        several = {
+            task
+            for found in (pairs, threads)
+            for task, many in _counts(task for task, _ in found).items()
+            if many > 1
+        }
+        empty = set(pushes["task"][pushes["node"] == NONE].tolist())
+        begun = set(facts.of(TaskBegin)["task"].tolist())
+        failed = set(facts.failed_tasks.tolist())
+        return several | empty | failed | (self._row.keys() - begun)
+
+    def walk(self, task: int, queue: list[Ready]) -> Iterator[Said] | None:
+        """What the graph says of a task, event by event; None where the trace lacks part of it."""
+        place = self._row[task]
+        nrs = {node: iter(found) for node, found in self._captured.get(task, {}).items()}
+        inputs = [(node, next(nrs.get(node, iter(())), 0)) for node in self._inputs[place]]
+        try:
+            backward = Backward(
+                self._graph, self._root[task], inputs, accumulates=bool(self._accumulates[place]),
+                depth=int(self._depth[place]), queue=queue,
+                undefined=self._undefined.get(task, ()),
+            )  # fmt: skip
+        except KeyError:
+            return None
+        return _said(backward, self._root[task])
+
+
+def _said(backward: Backward, root: int) -> Iterator[Said]:
+    """What a replay does, as the events that tell of it."""
+    for node, count in backward.counts.items():
+        yield Dependency, node, (count,)
+    yield Push, root, (backward.begin(),)
+    source = root
+    for each in backward.walk():
+        if isinstance(each, Taken):
+            source = each.node
+            yield Pop, source, (each.length,)
+            for nr in each.captured:
+                yield Capture, source, (nr,)
+            if not each.runs:
+                yield Skipped, source, ()
+        elif each.wanted:
+            yield Decrement, each.node, (source, each.index, each.left)
+            yield (BufferAdded if each.added else BufferMade), each.node, (each.nr,)
+            if each.length >= 0:
+                yield Push, each.node, (each.length,)
+
+
+def _graph(facts: Facts) -> Graph:
+    nodes, links = facts.trace.table(Node), facts.trace.table(Edge)
+    ids = nodes["id"].tolist()
+    edges: dict[int, list[tuple[int, int]]] = {node: [] for node in ids}
+    order = np.lexsort((links["index"], links["node"]))
+    columns = (links[name][order].tolist() for name in ("node", "index", "next", "input_nr"))
+    for node, index, following, nr in zip(*columns, strict=True):
+        if node in edges and index == len(edges[node]):
+            edges[node].append((following, nr))
+        else:
+            edges.pop(node, None)  # what it leads to is not known
+    numbers = (dict(zip(ids, nodes[n].tolist(), strict=True)) for n in
+               ("sequence_nr", "topological_nr"))  # fmt: skip
+    return Graph(edges, *numbers)
+
+
+def _first(stretch: Stretch, column: str) -> dict[int, int]:
+    """The value of each task's first event."""
+    pairs = zip(stretch["task"].tolist(), stretch[column].tolist(), strict=True)
+    return dict(reversed([*pairs]))
+
+
+def _counts(values: Iterator[int]) -> Mapping[int, int]:
+    found: defaultdict[int, int] = defaultdict(int)
+    for value in values:
+        found[value] += 1
+    return found
+
+
+def _captured(captures: Stretch) -> dict[int, dict[int, list[int]]]:
+    """Of each task and node, the inputs that were captured, in order."""
+    found: dict[int, dict[int, list[int]]] = {}
+    columns = (captures[name].tolist() for name in ("task", "node", "input_nr"))
+    for task, node, nr in zip(*columns, strict=True):
+        found.setdefault(task, {}).setdefault(node, []).append(nr)
+    return found
+
+
+def _undefined(facts: Facts) -> dict[int, set[tuple[int, int]]]:
+    """Of each task, the gradients that were None: their node, and which of its outputs it is."""
+    sent, kept = facts.of(Decrement), [facts.of(BufferMade), facts.of(BufferAdded)]
+    found: dict[int, set[tuple[int, int]]] = {}
+    seq, undefined, task = (
+        np.concatenate([part[name] for part in kept]) for name in ("seq", "undefined", "task")
+    )
+    order: Any = np.lexsort((seq, task))
+    other = np.lexsort((sent["seq"], sent["task"]))
+    if not np.array_equal(task[order], sent["task"][other]):
+        return found  # another rule says so
+    for place in other[undefined[order]].tolist():
+        pair = int(sent["source"][place]), int(sent["index"][place])
+        found.setdefault(int(sent["task"][place]), set()).add(pair)
+    return found
