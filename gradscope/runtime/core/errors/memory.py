@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+from types import TracebackType
 from typing import Any
+
+from gradscope.runtime.core.state.frames import is_inside
 
 _SAYS = (
     "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you "
@@ -18,6 +21,27 @@ def out_of_memory(error: BaseException) -> RuntimeError | None:
     if isinstance(error, MemoryError) and shape is not None and dtype is not None:
         return RuntimeError(_SAYS.format(bytes=math.prod(shape) * dtype.itemsize))
     return None
+
+
+def of_a_backward(error: BaseException) -> BaseException:
+    """What a backward failed with: PyTorch's error where a formula of ours ran out of memory.
+
+    What a user's own code raises, in a hook or a Function, is left as it is.
+    """
+    found = out_of_memory(error)
+    if found is None or not _raised_inside(error.__traceback__):
+        return error
+    return found.with_traceback(error.__traceback__)
+
+
+def _raised_inside(step: TracebackType | None) -> bool:
+    """Whether NumPy was called by the runtime."""
+    last = None
+    while step is not None:
+        if not step.tb_frame.f_globals.get("__name__", "").startswith("numpy"):
+            last = step.tb_frame
+        step = step.tb_next
+    return last is not None and is_inside(last)
 
 
 def allocated(make: Any, shape: Any, *others: Any) -> Any:

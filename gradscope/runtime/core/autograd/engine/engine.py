@@ -18,6 +18,7 @@ from gradscope.runtime.core.autograd.engine.graph_task import Capture, ExecInfo,
 from gradscope.runtime.core.autograd.engine.ready_queue import ReadyQueue
 from gradscope.runtime.core.autograd.modes.anomaly_mode import tell
 from gradscope.runtime.core.errors.engine import starting as errors
+from gradscope.runtime.core.errors.memory import of_a_backward
 from gradscope.runtime.core.graph.new_node import prepare
 from gradscope.runtime.core.graph.node import Node, device_of
 from gradscope.runtime.core.state.thread import ThreadState, local
@@ -206,6 +207,7 @@ class Engine:
             state.saved_hooks = hooks
 
     def fail(self, task: GraphTask, node: Node, error: BaseException) -> None:
+        error = of_a_backward(error)
         if task.error is None:
             task.error = error
         if probe.here is not None:

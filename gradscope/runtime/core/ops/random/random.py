@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from operator import index as whole
 
 import numpy as np
@@ -242,7 +243,7 @@ def randint_like(input, *bounds, low=0, high=None, generator=None, dtype=None, *
     """Whole numbers of [low, high) in a tensor's shape and dtype."""
     if bounds:
         low, high = (0, bounds[0]) if len(bounds) == 1 else bounds
-    array = empty_as(input._array, (dtype or input.dtype).numpy)
+    array = allocated(partial(empty_as, input._array), (dtype or input.dtype).numpy)
     target = as_it_lies(array)
     target[...] = _whole_numbers(low, high, target.shape, dtype or input.dtype, generator)
     return made(array, device=input.device)

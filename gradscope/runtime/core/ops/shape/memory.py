@@ -17,6 +17,7 @@ from gradscope.runtime.core.dtypes import memory_formats as formats
 from gradscope.runtime.core.dtypes.names import c_name
 from gradscope.runtime.core.errors.engine.dual_tensors import not_implemented
 from gradscope.runtime.core.errors.engine.in_place import resize_with_grad, set_without_derivative
+from gradscope.runtime.core.errors.memory import allocated
 from gradscope.runtime.core.graph.new_node import prepare
 from gradscope.runtime.core.graph.node import NOWHERE, Node, new
 from gradscope.runtime.core.ops import method
@@ -51,7 +52,7 @@ def _laid(tensor, storage, size, stride, offset):
     reach = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True)) + 1
     wanted = 0 if 0 in size else reach * dtype.itemsize
     if wanted > storage.nbytes():
-        larger = np.zeros(wanted, np.uint8)
+        larger = allocated(np.zeros, (wanted,), np.uint8)
         larger[: storage.nbytes()] = storage.bytes()
         storage = Storage(larger, storage.device)
     tensor._array = strided(storage, dtype, size, stride, offset)
