@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import gradscope.runtime as torch
-from gradscope.record.recorder import LEVELS, record
+from gradscope.record.recorder import record
+from gradscope.record.recording import LEVELS
 from gradscope.trace.schema import EVENTS, NodeBegin, ReentrantEnter, Saved
 from gradscope.trace.spec import check
 
