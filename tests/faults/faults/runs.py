@@ -199,7 +199,7 @@ LEAVES: dict[str, Plant] = {
     ),
     "a sum in `.grad` that nobody counts": line(
         "core.autograd.engine.accumulate_grad.AccumulateGrad._accumulate_array",
-        'count_write(before, "AccumulateGrad")',
+        'count_told_write(before, "AccumulateGrad")',
         "pass",
     ),
     "a gradient with a graph that is added in place": line(
@@ -224,8 +224,8 @@ LEAVES: dict[str, Plant] = {
     ),
     "a copy that is not laid out as the leaf": line(
         "core.autograd.engine.accumulate_grad.AccumulateGrad._laid_out",
-        "if dense(leaf)",
         "if not dense(leaf)",
+        "if dense(leaf)",
     ),
     "an undefined gradient that becomes zeros": line(
         "core.autograd.engine.accumulate_grad.AccumulateGrad.run_arrays",

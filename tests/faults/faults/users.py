@@ -171,7 +171,7 @@ FUNCTIONS: dict[str, Plant] = {
     ),
     "a once differentiable backward that is differentiated": line(
         "core.autograd.custom.once_differentiable.once_differentiable",
-        "return _undifferentiable(results, local.state, ctx.name())",
+        "return undifferentiable(results, TWICE, ctx.name())",
         "return made",
     ),
 }
