@@ -31,7 +31,7 @@ ASKS = {
 
 BACKWARDS = {
     "the gradient of a view": "x.expand(n // 10**7, 10**7)[0].sum()",
-    "a gradient that is scattered": "x.expand(n)[torch.tensor([0])].sum()",
+    "a gradient that is scattered": "x.expand(n // 10**7, 10**7)[[0], [0]].sum()",
 }
 ENGINES = ["gradscope", pytest.param("torch", marks=pytest.mark.torch)]
 
