@@ -7,14 +7,13 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-import gradscope
 from gradscope.trace.load_save import load
 from gradscope.trace.spec import Violation, check
 from gradscope.trace.trace import Trace
+from tests.shared.forked_starts import GRADSCOPE, as_tests_start, start
 
-GRADSCOPE = str(Path(sys.executable).with_name("gradscope"))
-SOURCES = str(Path(gradscope.__file__).parents[1])
 LONG = 60
 
 
@@ -39,32 +38,23 @@ class House:
         path.write_bytes(text.encode() if isinstance(text, str) else text)
         return path
 
-    def start(self, *command: str, **options: object) -> subprocess.Popen[str]:
+    def start(self, *command: str, env: dict[str, str] | None = None) -> subprocess.Popen[str]:
         """A process in the folder, with pipes."""
-        environment = {**os.environ, "PYTHONPATH": SOURCES, **options.pop("env", {})}  # type: ignore[dict-item]
-        return subprocess.Popen(
-            command,
-            cwd=self.folder,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment,
-            **options,
-        )
+        environment = {**as_tests_start(os.environ), **(env or {})}
+        return start(command, self.folder, environment)
 
-    def run(self, *command: str, input: str = "", **options: object) -> Ran:
-        process = self.start(*command, **options)
+    def run(self, *command: str, input: str = "", env: dict[str, str] | None = None) -> Ran:
+        process = self.start(*command, env=env)
         out, err = process.communicate(input, timeout=LONG)
         return Ran(process.returncode, out, err)
 
-    def python(self, *arguments: str, **options: object) -> Ran:
+    def python(self, *arguments: str, **options: Any) -> Ran:
         return self.run(sys.executable, *arguments, **options)
 
-    def gradscope(self, *arguments: str, **options: object) -> Ran:
+    def gradscope(self, *arguments: str, **options: Any) -> Ran:
         return self.run(GRADSCOPE, *arguments, **options)
 
-    def trace(self, *arguments: str, **options: object) -> Ran:
+    def trace(self, *arguments: str, **options: Any) -> Ran:
         """`gradscope trace`, with nothing said but by the script."""
         return self.gradscope("trace", "-q", *arguments, **options)
 

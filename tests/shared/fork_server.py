@@ -1,0 +1,90 @@
+"""A process that has imported gradscope, and forks for every run of it: see forked_starts.py.
+
+It is started with the address of a socket, and reads what to run from there: the arguments, folder,
+environment and standard streams. A child that it forks waits for the run, which is the child's
+child, and tells the number of its process and how it ended. Here are the ends of both.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import signal
+import socket
+import sys
+from importlib import import_module
+from pathlib import Path
+
+MOST = 1 << 17
+"""Bytes of a request."""
+MOST_DESCRIPTORS = 1 << 16
+
+
+def serve(connection: socket.socket) -> list[str]:
+    """Fork for what is asked for. Returns in each run, with its arguments."""
+    while True:
+        asked, streams, *_ = socket.recv_fds(connection, MOST, 4)
+        if not asked:  # nobody is there any more
+            os._exit(0)
+        if os.fork() == 0:
+            connection.close()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            *streams, told = streams
+            run = os.fork()
+            if run == 0:
+                os.close(told)
+                return begin(marshal.loads(asked), streams)
+            follow(run, told)
+        for each in streams:
+            os.close(each)
+
+
+def follow(run: int, told: int) -> None:
+    """Tell who runs, and how it ended."""
+    os.setpgid(run, run)
+    os.write(told, run.to_bytes(8, "little"))
+    _, status = os.waitpid(run, 0)
+    os.write(told, status.to_bytes(8, "little"))
+    os._exit(0)
+
+
+def begin(asked: tuple[list[str], str, dict[str, str]], streams: list[int]) -> list[str]:
+    """Be as a process is at its start."""
+    arguments, folder, environment = asked
+    os.setpgid(0, 0)
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    return arguments
+
+
+def run(program: str, arguments: list[str], code: object) -> None:
+    """Run the program's own few lines as `__main__`."""
+    main = sys.modules["__main__"].__dict__
+    sys.argv = [program, *arguments]
+    for name in [name for name in main if not name.startswith("__")]:
+        del main[name]
+    main["__file__"] = program
+    exec(code, main)
+
+
+def prepare(program: str) -> tuple[object, socket.socket]:
+    """Import what the program does, as it does."""
+    descriptor = int(sys.argv[2])
+    os.closerange(3, descriptor)
+    os.closerange(descriptor + 1, MOST_DESCRIPTORS)
+    connection = socket.socket(fileno=descriptor)
+    sys.argv = [program]
+    sys.path[0] = str(Path(program).parent)
+    for name in ("gradscope.cli", "gradscope.record.run_script"):
+        import_module(name)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    return compile(Path(program).read_text(encoding="utf-8"), program, "exec"), connection
+
+
+if __name__ == "__main__":
+    the_code, the_connection = prepare(sys.argv[1])
+    run(sys.argv[0], serve(the_connection), the_code)
