@@ -26,9 +26,9 @@ def test_samples_of_pytorchs_database_give_the_same(part: int) -> None:
 
 
 def gives_the_same(name: str) -> None:
-    from tests.runtime.core.ops.op_db import opinfo
+    from tests.runtime.core.ops.op_db import tallies
 
-    found = opinfo.tally(name, DTYPES, at_most=EACH)
+    found = tallies.tally(name, DTYPES, at_most=EACH)
 
     assert found.total
     assert found.differences == []

@@ -57,7 +57,7 @@ def test_pytorchs_samples_give_what_the_page_says(part: int) -> None:
 
 
 def a_few_are_as_the_page_says(name: str) -> None:
-    from tests.runtime.core.ops.op_db import opinfo
+    from tests.runtime.core.ops.op_db import tallies
     from tests.runtime.core.ops.op_db.database import entries
 
     if name not in entries():
@@ -67,7 +67,7 @@ def a_few_are_as_the_page_says(name: str) -> None:
     turn = LISTED.index(name) % len(IN_TURN)
     dtypes = (*ALWAYS, *(IN_TURN[(turn + i) % len(IN_TURN)] for i in (0, 4)))
 
-    found = opinfo.tally(name, dtypes, variants=False, at_most=EACH)
+    found = tallies.tally(name, dtypes, variants=False, at_most=EACH)
 
     assert row.passed < row.total or found.differences == []
     assert found.total
