@@ -81,7 +81,10 @@ def _not_below_zero(exponent):
 
 
 def _exponent_slope(grad, self, exponent, result):
-    slope = result * w.log(self)
+    base = self
+    if _turns(exponent):  # and so a negative base has a logarithm
+        base = self.astype(result.dtype) if on_arrays(self) else self.to(result.dtype)
+    slope = result * w.log(base)
     return grad * w.where((self == 0) & _not_below_zero(exponent), zeros_like(slope), slope)
 
 

@@ -134,5 +134,5 @@ def test_a_product_of_several_zeros_cannot_be_differentiated_twice(torch: Any) -
 def test_a_negative_number_to_a_complex_power_has_a_slope(torch: Any) -> None:
     power = torch.tensor([1 + 2j, 0.5j], dtype=torch.complex128, requires_grad=True)
 
-    for base in (-1, -2.5, 2.0):
+    for base in (-1, -2.5, 2.0, torch.tensor([-1.0, -2.0]), torch.tensor(-2.0)):
         assert torch.autograd.gradcheck(lambda p, base=base: torch.pow(base, p), power)
