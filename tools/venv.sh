@@ -79,6 +79,7 @@ extras=$({ [ ! -f "$stamp" ] || tail -n +2 "$stamp"; for extra in "$@"; do echo 
 rm -f "$stamp"
 say "Installing what gradscope needs into $venv (once; about a minute) …"
 list=$(echo $extras | tr ' ' ',')
-"$venv/bin/python" -m pip install -qq --editable ".${list:+[$list]}" ||
+# Python compiles what it imports; pip would compile thousands of files that nobody does.
+"$venv/bin/python" -m pip install -qq --no-compile --editable ".${list:+[$list]}" ||
     fail "pip could not install what gradscope needs (see above). Is this machine online?"
 { echo "$wanted"; [ -z "$extras" ] || echo "$extras"; } >"$stamp"
