@@ -14,6 +14,7 @@ from gradscope.runtime.core.calls.declare import (
     BY_HAND,
     LINEAR,
     PRODUCT,
+    Memory,
     family,
     inplace,
     jvp,
@@ -288,7 +289,7 @@ addmv = op(
     mat=lambda grad, vec, alpha: _times(w.unsqueeze(grad, 1) * vec, alpha),
     vec=lambda grad, mat, alpha: _times(w.mv(w.t(mat), grad), alpha),
 )
-addmv_ = inplace(addmv)
+addmv_ = inplace(addmv, memory=Memory(repeated="", free=("mat", "vec")))
 
 
 def _baddbmm(self, batch1, batch2, *, beta=1, alpha=1):
@@ -312,7 +313,7 @@ baddbmm = op(
     batch1=lambda grad, batch2, alpha: _times(w.bmm(grad, w.transpose(batch2, 1, 2)), alpha),
     batch2=lambda grad, batch1, alpha: _times(w.bmm(w.transpose(batch1, 1, 2), grad), alpha),
 )
-baddbmm_ = inplace(baddbmm)
+baddbmm_ = inplace(baddbmm, memory=Memory(repeated="", free=("batch1", "batch2")))
 
 
 def _addr(self, vec1, vec2, *, beta=1, alpha=1):

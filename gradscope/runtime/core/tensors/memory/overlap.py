@@ -41,10 +41,11 @@ def check_memory(target: Tensor, inputs: tuple[Any, ...], plan: Plan) -> None:
     if memory.repeated is None:
         refuse_repeated(target)
     elif memory.repeated and repeats(target._array):
+        besides = "indices] = tensor" if memory.repeated == "index_put_" else "mask] = scalar"
         warnings.warn(
             f"Use of {memory.repeated} on expanded tensors is deprecated. Please clone() the "
             "tensor before performing this operation. This also applies to advanced indexing e.g. "
-            "tensor[indices] = tensor" + " or scalar" * (memory.repeated != "index_put_"),
+            f"tensor[{besides}",
             UserWarning,
             stacklevel=5,
         )

@@ -55,10 +55,20 @@ def test_those_whose_order_does_not_matter_are_not(torch: Any, write: str) -> No
 )  # fmt: skip
 def test_some_warn(torch: Any, write: str, name: str) -> None:
     x = expanded(torch)
-    with pytest.warns(UserWarning, match=f"Use of {name} on expanded tensors is deprecated"):
+    like = r"tensor\[indices\] = tensor" if name == "index_put_" else r"tensor\[mask\] = scalar"
+    said = f"Use of {name} on expanded tensors is deprecated.*e.g. {like}"
+    with pytest.warns(UserWarning, match=said):
         eval(f"x.{write}", {"x": x, "torch": torch})
 
     assert x.tolist() == [3.0, 3.0, 3.0]
+
+
+def test_products_added_in_place_look_at_no_memory(torch: Any) -> None:
+    expanded(torch).addmv_(torch.ones(3, 3), torch.ones(3))
+    torch.zeros(1).expand(2, 3, 3).baddbmm_(torch.ones(2, 3, 3), torch.ones(2, 3, 3))
+    room = torch.ones(4)
+
+    assert room[1:].addmv_(torch.eye(3), room[:-1]).shape == (3,)
 
 
 def test_a_write_may_not_read_the_memory_it_writes_to_in_another_order(torch: Any) -> None:
