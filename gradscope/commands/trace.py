@@ -21,7 +21,10 @@ def trace(
         bool, typer.Option("-m", "--module", help="SCRIPT is the name of a module.")
     ] = False,
     level: Annotated[str, typer.Option(help="graph, engine, values or full.")] = "engine",
-    on: Annotated[str, typer.Option(help="What `import torch` is in the script.")] = "gradscope",
+    on: Annotated[
+        str,
+        typer.Option(help="What `import torch` is: torch, gradscope; auto: torch if installed."),
+    ] = "gradscope",
     steps: Annotated[str | None, typer.Option(help="Only these steps.", metavar="A:B")] = None,
     max_events: Annotated[
         int | None, typer.Option(help="Leave out steps after so many events.", min=1)

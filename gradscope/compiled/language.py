@@ -48,6 +48,11 @@ def store(address: int, value: int) -> int:
     raise NotImplementedError("only compiled code can do this")
 
 
+def increase(address: int, by: int) -> int:
+    """Add to the word at an address, whoever else does; what was there before."""
+    raise NotImplementedError("only compiled code can do this")
+
+
 class Compiled:
     """Functions as machine code, with all they call."""
 
@@ -225,6 +230,9 @@ class _Body:
                 return self.code.load(address)
             self.code.store(given[1], address)
             return WORD(0)
+        if called is increase:
+            place = self.code.inttoptr(given[0], WORD.as_pointer())
+            return self.code.atomic_rmw("add", place, given[1], "monotonic")
         made = self.code.call(self.compiled.function(called), given)
         if made.type == WORD:
             return made

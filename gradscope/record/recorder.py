@@ -19,11 +19,12 @@ def record(
 
     Without a path the trace stays in memory: `recording.trace()`.
     """
-    options = Options(level=level, **limits)
+    options, engine = Options(level=level, **limits), default()
+    engine.facts(level)  # it refuses a level that it does not have
     writer: Writer = (
         MemoryWriter() if path is None else FileWriter(path, max_bytes=options.max_bytes)
     )
-    return Recording(writer, options, default())
+    return Recording(writer, options, engine)
 
 
 @contextmanager

@@ -138,6 +138,9 @@ class Recording:
     def _ending(self, session: Session, facts: Mapping[str, Any]) -> None:
         for key, value in facts.items():
             self._put(key, value)
+        unseen = session.source.unseen()
+        if unseen:
+            self._put("unseen", dict(unseen))
         unfinished = session.source.unfinished()
         if unfinished:
             self._put("unfinished", unfinished)

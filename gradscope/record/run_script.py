@@ -76,6 +76,7 @@ def run_script(options: TraceOptions) -> Outcome:
     engine = named(options.on)
     known = engine.in_scripts
     settings = _settings(options)
+    engine.facts(settings.level)  # it refuses a level that it does not have
     with ExitStack() as stack:
         stack.enter_context(as_before())
         if options.module:

@@ -67,6 +67,9 @@ class Source(Protocol):
     def events(self) -> int:
         """How many events were noted so far, those included that were not handed on yet."""
 
+    def unseen(self) -> Mapping[str, int]:
+        """What could not be seen, in words, and how many times."""
+
     def unfinished(self) -> int:
         """Graph tasks that had begun and not ended when notes were last flushed."""
 
@@ -76,6 +79,7 @@ class Ended:
 
     def __init__(self, source: Source) -> None:
         self._events, self._unfinished = source.events(), source.unfinished()
+        self._unseen = source.unseen()
 
     def start(self) -> None:
         """Nothing is watched again."""
@@ -89,6 +93,9 @@ class Ended:
 
     def events(self) -> int:
         return self._events
+
+    def unseen(self) -> Mapping[str, int]:
+        return self._unseen
 
     def unfinished(self) -> int:
         return self._unfinished

@@ -29,6 +29,8 @@ def notes_of(trace: Trace) -> Iterator[str]:
     if dropped := dropped_rows(trace):
         shown = ", ".join(f"{name} {rows}" for name, rows in dropped.items())
         yield f"dropped: {sum(dropped.values())} rows were not recorded ({shown})"
+    for what, times in _unseen(trace.meta):
+        yield f"not seen: {visible(what)}" + f" ({times} times)" * (times > 1)
     if trace.version > (VERSION, MINOR):
         yield (
             "written by a newer gradscope (version "
@@ -37,6 +39,13 @@ def notes_of(trace: Trace) -> Iterator[str]:
     if strangers := sorted(_strangers(trace)):
         shown = ", ".join(map(quoted, strangers[:5])) + ", …" * (len(strangers) > 5)
         yield f"kept but not shown, since this gradscope does not know them: {shown}"
+
+
+def _unseen(meta: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    unseen = meta.get("unseen")
+    for what, times in unseen.items() if isinstance(unseen, dict) else ():
+        if isinstance(times, int):
+            yield what, times
 
 
 def _after_the_cut(trace: Trace) -> str:

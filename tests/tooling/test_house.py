@@ -65,6 +65,11 @@ CATCHES_EVERYTHING = frozenset(
         "runtime/core/autograd/engine/ready_queue.py",  # what a watcher raised
         "runtime/core/autograd/engine/workers.py",  # what a node raised on another thread
         "runtime/utils/data/_utils/worker.py",  # a dataset, in another process
+        # A fault of ours, which must not reach the program that is watched.
+        "watch/creation.py",
+        "watch/listener.py",
+        "watch/modules.py",
+        "watch/runs.py",
     }
 )
 

@@ -83,10 +83,10 @@ def timing_by_node_name(trace: Trace) -> tuple[Timing, ...]:
 
 
 def timing_by_op(trace: Trace, part: Part) -> tuple[Timing, ...]:
-    """Time by the name of the operation, most time of its own first, in a part of the program."""
+    """Time by the name of the operation whose end was seen, most time of its own first."""
     ops = trace.table(Op)
     order = np.argsort(ops["begin"], kind="stable")
-    order = order[ops_of(trace, part)[order]]
+    order = order[(ops_of(trace, part) & (ops["end"] != NONE))[order]]
     thread, begin, end = ops["thread"][order], ops["begin"][order], ops["end"][order]
     ns, self_ns = _took(OwnTime(trace), thread, begin, end)
     return _grouped(trace.texts(ops["name"][order]), ns, self_ns)

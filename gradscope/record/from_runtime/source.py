@@ -135,6 +135,10 @@ class RuntimeSource:
         waiting = 4 * len(probe.runs) + 3 * len(probe.moves) + len(probe.events)
         return self._events + waiting
 
+    def unseen(self) -> dict[str, int]:
+        """Nothing: the runtime tells all."""
+        return {}
+
     def unfinished(self) -> int:
         """Graph tasks that had begun and not ended when notes were last flushed."""
         return self._unfinished

@@ -205,5 +205,5 @@ def _took_from(module: ModuleType, lent: tuple[str, ...]) -> bool:
     return any(
         str(getattr(value, "__module__", None) or value.__name__).startswith(lent)
         for value in list(getattr(module, "__dict__", {}).values())
-        if isinstance(value, ModuleType | type)
+        if issubclass(type(value), ModuleType | type)
     )

@@ -15,7 +15,7 @@ from gradscope.trace.schema.tables import *  # noqa: F403
 VERSION = 1
 """What this gradscope writes. A reader refuses a higher one: the meaning of something changed."""
 
-MINOR = 2
+MINOR = 3
 """Counts additions (tables, columns, event kinds); an older reader keeps but does not show them."""
 
 HISTORY = {
@@ -27,4 +27,5 @@ HISTORY = {
     ): "saved_unpacked, reentrant_enter.pool and storage.freed are written; spans of gradscope's "
     "own work; meta.follows_from; without storage.holder, value.histogram and meta.cost_ns, which "
     "nobody wrote",
+    (1, 3): "graph_task.order; in short, runs of nodes that were seen from outside",
 }

@@ -78,7 +78,8 @@ class Meta(Row):
 
     Keys: producer, producer_version, level, script, arguments, cwd, host, pid, rank, world_size,
     clock_base (ns since the epoch), python, seeds, dropped (kind → count), unwanted (steps nobody
-    asked for → count), observed, inferred (kinds of events), follows_from (how many bytes a storage
+    asked for → count), observed, inferred, absent (kinds of events, tables, their columns),
+    unseen (what could not be seen → how often), follows_from (how many bytes a storage
     has whose end is seen), exit (how the script ended), exit_code,
     raised_at (where in gradscope itself, if there), unfinished (graph tasks under way at the end),
     written_every (s: what is older is in the file), cut (why no more could be written),
@@ -288,6 +289,15 @@ class Version(Row):
     t: Ns = 0
 
 
+class Order(IntEnum):
+    """How the order in which a graph task ran its nodes is known, and with it what led to it."""
+
+    TOLD = 0  # the engine told each push and pop
+    FORETOLD = 1  # nodes ran in the order that the rules foretell: counts and queue are replayed
+    OTHERWISE = 2  # they ran in another order
+    NOT_SEEN = 3
+
+
 @table("graph_task")
 class GraphTask(Row):
     """One backward. `end`, `error` arrive later; end is NONE while it runs."""
@@ -305,6 +315,7 @@ class GraphTask(Row):
     step: StepId = NONE
     needed: NodeIds = ()  # exec info: empty when everything runs
     captured: NodeIds = ()
+    order: int = 0  # Order
     begin: Ns = 0
     end: Ns = NONE
     error: Text = ""

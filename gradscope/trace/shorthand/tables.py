@@ -131,6 +131,30 @@ class Run(Row):
     told: int = 0
 
 
+@short("ran")
+class Ran(Row):
+    """The run of a node that was seen from outside: when, and what the node said its number was.
+
+    The rows of a task are in order. See Note [Foretold] in foretold.py.
+    """
+
+    task: int
+    begin: int = 0
+    ended: int = 0
+    sequence: int = 0  # -1: an AccumulateGrad
+
+
+@short("asked")
+class Asked(Row):
+    """What a graph task with such rows was asked, where its own row does not say."""
+
+    task: int
+    root: int = 0  # the node that is pushed first
+    failed: int = 0  # an exception ended it
+    inputs: Ints = ()  # nodes whose gradients were asked for
+    input_nrs: Ints = ()  # and which of their inputs
+
+
 @short("move")
 class Move(Row):
     """A gradient handed on by the run that began at `begin`."""

@@ -12,6 +12,7 @@ from gradscope.errors import UnreadableTraceError
 from gradscope.trace.schema.declare import NONE
 from gradscope.trace.schema.events import SavedUnpacked
 from gradscope.trace.schema.tables import GraphTask, Saved, Tensor
+from gradscope.trace.shorthand import foretold
 from gradscope.trace.shorthand.calls import Calls
 from gradscope.trace.shorthand.columns import Columns, Ints
 from gradscope.trace.shorthand.runs import Runs
@@ -42,6 +43,9 @@ def written_out(blocks: Sequence[Block], make: type[Block], room: int | None = N
         return plain
     if any(block.amend for parts in short.values() for block in parts):
         raise UnreadableTraceError("shorthand cannot be amended")
+    orders = foretold.written(plain, short, make, room)
+    if orders is not None:
+        plain.append(orders)
     tables = {name: Columns(row, short.get(name, ())) for name, row in SHORT.items()}
     made: list[Block] = []
 

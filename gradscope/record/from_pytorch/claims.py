@@ -1,0 +1,42 @@
+"""What a trace of PyTorch has observed, what it has inferred, and what nobody could see."""
+
+from __future__ import annotations
+
+from typing import Any
+
+GRAPH = {
+    "observed": [
+        "device", "edge", "graph_task", "module", "node", "span", "step", "tensor", "thread",
+    ],
+    "inferred": ["node.topological_nr", "op", "op.inputs", "op.name"],
+    "absent": [
+        "op.end", "op.path", "op.why", "storage.freed", "value", "version",
+        "graph_task.needed", "graph_task.captured",
+    ],
+}  # fmt: skip
+"""From walks over the graph: calls that made no node are not there, and how long calls took."""
+
+ENGINE = {
+    "observed": [
+        "hook_begin", "hook_end", "node_begin", "node_end", "reentrant_enter", "reentrant_leave",
+        "saved", "task_begin", "task_end",
+    ],
+    "inferred": [
+        "accumulate", "buffer_added", "buffer_made", "capture", "decrement", "dependency", "pop",
+        "push", "saved.tensor", "saved_released", "skipped",
+    ],
+    "absent": [
+        "accumulate.how", "buffer_added.in_place", "buffer_added.undefined",
+        "buffer_made.undefined", "callback", "hook_begin.module", "reentrant_enter.node",
+        "reentrant_enter.pool", "saved_unpacked", "wait", "wake",
+    ],
+}  # fmt: skip
+"""Runs of nodes and hooks are seen; counts, queue and buffers are replayed from the graph."""
+
+LEVELS = ("graph", "engine")
+
+
+def claims(level: str) -> dict[str, Any]:
+    """The parts of `meta` that say so: tables, columns and event kinds by name."""
+    parts = [GRAPH] if level == "graph" else [GRAPH, ENGINE]
+    return {name: sorted(n for part in parts for n in part[name]) for name in GRAPH}

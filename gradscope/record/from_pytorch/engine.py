@@ -1,0 +1,93 @@
+"""PyTorch, as an engine that can be recorded."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
+from importlib.machinery import PathFinder
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+from gradscope.errors import UsageError
+from gradscope.record.from_pytorch.claims import LEVELS, claims
+from gradscope.record.source import InScripts
+
+if TYPE_CHECKING:
+    from gradscope.record.session import Session
+    from gradscope.record.source import Source
+
+
+class State:
+    """One thread."""
+
+    def __init__(self) -> None:
+        self.thread_id = threading.get_ident()
+        self.context = 0
+        self.task: Any = None
+        with _lock:
+            _states.add(self)
+
+
+class _Local(threading.local):
+    """Each thread's state, made when it is first asked for."""
+
+    def __init__(self) -> None:
+        self.state = State()
+
+
+_lock = threading.Lock()
+_states: WeakSet[State] = WeakSet()
+_local = _Local()
+
+
+def installed() -> Path | None:
+    """The folder of the PyTorch that a program would import; it is not imported."""
+    spec = PathFinder.find_spec("torch")
+    origin = None if spec is None else spec.origin
+    return None if origin is None or Path(origin).name != "__init__.py" else Path(origin).parent
+
+
+class PyTorch:
+    """The PyTorch that the program imports, or has imported."""
+
+    watched = False
+    local = _local
+
+    def __init__(self) -> None:
+        folder = installed()
+        self.machinery: tuple[str, ...] = () if folder is None else (f"{folder}/",)
+
+    @property
+    def in_scripts(self) -> InScripts:
+        return InScripts(staged=nullcontext, explain=_nothing_more)
+
+    def threads(self) -> Iterable[State]:
+        with _lock:
+            return list(_states)
+
+    def is_watched(self) -> bool:
+        return PyTorch.watched
+
+    def facts(self, level: str) -> Mapping[str, Any]:
+        if level not in LEVELS:
+            raise UsageError(
+                f"level {level} cannot be recorded of PyTorch yet, {' and '.join(LEVELS)} can; "
+                "with --on gradscope the script runs on gradscope's own engine, where it can"
+            )
+        try:
+            found = version("torch")
+        except PackageNotFoundError:
+            found = ""
+        return {"producer": "pytorch", "producer_version": found, **claims(level)}
+
+    def watch(self, session: Session) -> Source:
+        from gradscope.record.from_pytorch.source import PyTorchSource
+
+        return PyTorchSource(session)
+
+
+def _nothing_more(error: BaseException) -> None:
+    """PyTorch says all it knows itself."""

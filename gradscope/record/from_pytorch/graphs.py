@@ -1,0 +1,148 @@
+"""Nodes, edges and saved values as rows, and the calls that made them, as far as nodes tell."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from gradscope.record.from_pytorch.tensors import put
+from gradscope.trace import schema
+from gradscope.trace.schema import NONE
+from gradscope.trace.shorthand import tables as short
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gradscope.record.from_pytorch.tasks import Task
+    from gradscope.record.from_pytorch.tensors import Tensors
+    from gradscope.record.session import Session
+    from gradscope.watch.listener import Found, SavedValue
+
+OWN_RESULT = frozenset({"result", "output", "result0", "result1", "output0", "output1"})
+_NODE = re.compile(r"(Backward\d*|\d+)$")
+_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def call_of(node: str) -> str:
+    """The name of the call that makes nodes of this name: `mul` of MulBackward0."""
+    short = _NODE.sub("", node)
+    return _WORD.sub("_", short).lower() if short != node else node
+
+
+class Graphs:
+    """Rows of what walks have found."""
+
+    def __init__(self, session: Session, tensors: Tensors, next_number: Callable[[], int]) -> None:
+        self._session = session
+        self._intern = session.writer.intern
+        self._tensors = tensors
+        self._next = next_number
+        self._outputs: dict[int, list[int]] = {}  # of each node: tensors, by input nr
+        self._names: dict[str, tuple[int, int]] = {}
+        self._topological: dict[int, int] = {}
+        self._nodes: list[tuple[Any, ...]] = []
+        self._edges: list[tuple[int, int, int, int]] = []
+        self._ops: list[tuple[Any, ...]] = []
+        self._saved: list[tuple[Any, ...]] = []
+
+    def found(self, nodes: Sequence[Found]) -> None:
+        """Describe them: first all outputs, since any may be kept by any."""
+        self._tensors.new_walk()
+        for node in nodes:
+            self._describe(node)
+        constants: dict[Any, int] = {}
+        for node in nodes:
+            if node.saved:
+                self._keep(node, constants)
+
+    def _describe(self, node: Found) -> None:
+        number, contexts = node.made.number, self._session.contexts
+        named = self._names.get(node.name)
+        if named is None:
+            name = node.name.rpartition("::")[2]
+            made = self._intern(name), self._intern(call_of(name))
+            named = self._names[node.name] = made
+        thread, module, task, step, phase = contexts.rows[node.made.context]
+        t = max(node.made.t - self._session.start, 0)
+        if node.leaf is not None:
+            op, inputs = NONE, [self._tensors.number_of(node.leaf)]
+        else:
+            op = NONE if node.made_before else number
+            inputs = [number, *[self._next() for _ in node.inputs[1:]]][: len(node.inputs)]
+            for tensor, (shape, dtype, device) in zip(inputs, node.inputs, strict=True):
+                self._tensors.output(tensor, shape, dtype, device, op)
+        self._outputs[number], self._topological[number] = inputs, node.topological_nr
+        self._nodes.append((
+            number, named[0], node.sequence_nr, node.topological_nr, op, inputs, task, module,
+            node.made.site, thread, step, t,
+        ))  # fmt: skip
+        for index, (target, nr) in enumerate(node.edges):
+            self._edges.append((number, index, target or NONE, nr))
+        if op != NONE:
+            sources = [
+                tensors[nr]
+                for target, nr in node.edges
+                if nr < len(tensors := self._outputs.get(target, ()))
+            ]
+            self._ops.append((
+                number, named[1], t, sources, inputs, number, module, node.made.site, thread, task,
+                step, phase,
+            ))  # fmt: skip
+
+    def _keep(self, node: Found, constants: dict[Any, int]) -> None:
+        for value in node.saved:
+            tensor, version = NONE, 0
+            if value.tensor is not None:
+                tensor = self._tensor(node, value, constants)
+                version = 0 if value.tensor.is_inference() else value.tensor._version
+            self._saved.append((
+                node.made.number, self._intern(value.slot), tensor, version,
+                max(node.made.t - self._session.start, 0), int(value.tensor is None),
+            ))  # fmt: skip
+
+    def root(self, task: Task, sequence: int) -> None:
+        """The node that PyTorch makes above several roots; nobody sees more of it than its run."""
+        number, roots = task.root, task.asked.roots
+        top = 1 + max((self._topological.get(node, 0) for node, _ in roots), default=0)
+        self._nodes.append((
+            number, self._intern("GraphRoot"), sequence, top, NONE, (), NONE, NONE, NONE,
+            task.thread, task.step, task.begin,
+        ))  # fmt: skip
+        self._edges += [(number, i, node, nr) for i, (node, nr) in enumerate(roots)]
+
+    def _tensor(self, node: Found, value: SavedValue, constants: dict[Any, int]) -> int:
+        """Which tensor it is: by its history, its leaf, or as the node's own result."""
+        tensor = value.tensor
+        if value.made_by:
+            outputs = self._outputs.get(value.made_by, ())
+            if value.output_nr < len(outputs):
+                return self._complete(outputs[value.output_nr], tensor)
+        elif tensor.requires_grad:
+            return self._tensors.number_of(tensor)
+        own = self._outputs[node.made.number]
+        if value.slot in OWN_RESULT and own:
+            return self._complete(own[0], tensor)
+        key = self._tensors.key(tensor)
+        number = constants.get(key)
+        if number is None:
+            number = constants[key] = self._next()
+            self._tensors.describe(number, tensor, NONE)
+        return number
+
+    def _complete(self, number: int, tensor: Any) -> int:
+        """What a node's output is, now that it is at hand."""
+        self._tensors.complete(number, tensor)
+        return number
+
+    def flush(self) -> None:
+        """Hand new rows to the writer."""
+        write = self._session.writer.block
+        names = ("id", "name", "sequence_nr", "topological_nr", "op", "inputs", "task", "module",
+                 "stack", "thread", "step", "t")  # fmt: skip
+        put(write, schema.Node, names, self._nodes)
+        put(write, schema.Edge, ("node", "index", "next", "input_nr"), self._edges)
+        names = ("id", "name", "begin", "inputs", "outputs", "node", "module", "stack", "thread",
+                 "task", "step", "phase")  # fmt: skip
+        put(write, schema.Op, names, self._ops)
+        slots = ("node", "slot", "tensor", "version", "t", "hooked")
+        put(write, short.Saved, slots, self._saved)

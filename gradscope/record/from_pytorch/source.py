@@ -1,0 +1,191 @@
+"""One recording of PyTorch: what the watcher tells, as rows on their way into the writer."""
+
+from __future__ import annotations
+
+from itertools import count
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any
+
+from gradscope.record.from_pytorch.graphs import Graphs
+from gradscope.record.from_pytorch.tasks import Task, Tasks
+from gradscope.record.from_pytorch.tensors import Tensors
+from gradscope.record.from_pytorch.when_imported import WhenImported, is_imported
+from gradscope.record.notes.modules import Modules
+from gradscope.trace.schema import NONE
+from gradscope.watch.listener import Made
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from gradscope.record.session import Session
+    from gradscope.watch.listener import Backward, Found
+    from gradscope.watch.runs import Ran
+    from gradscope.watch.watcher import Watcher
+
+
+class Paused:
+    """A stretch that is left out."""
+
+    saw_backward = False
+
+
+class PyTorchSource:
+    """Takes the notes of one session. Numbers are the ids that rows have."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.numbers = count(1)
+        self.local = session.contexts._local
+        self.tensors = Tensors(session.writer, session.contexts.now, self.numbers.__next__)
+        self.modules = Modules(session.writer, self.tensors.number_of)
+        self.graphs = Graphs(session, self.tensors, self.numbers.__next__)
+        self.tasks = Tasks(session)
+        self.watcher: Watcher | None = None
+        self._waiting = WhenImported(self._begin)
+        self._paused: Paused | None = None
+
+    # -- when it watches ------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Watch from here on, or from when the program has imported PyTorch."""
+        from gradscope.record.from_pytorch.engine import PyTorch
+
+        PyTorch.watched = True
+        if is_imported():
+            self._begin()
+        else:
+            self._waiting.start()
+
+    def _begin(self) -> None:
+        from gradscope.watch.watcher import Watcher
+
+        self.watcher = Watcher(self, level=self.session.level)
+        self.watcher.start()
+
+    def stop(self) -> None:
+        """Watch no longer."""
+        from gradscope.record.from_pytorch.engine import PyTorch
+
+        PyTorch.watched = False
+        self._waiting.stop()
+        if self.watcher is not None:
+            self.watcher.stop()
+
+    def pause(self) -> Paused:
+        """Leave out what comes now."""
+        self._paused = Paused()
+        if self.watcher is not None:
+            self.watcher.pause()
+        return self._paused
+
+    def resume(self) -> None:
+        """Watch again."""
+        self._paused = None
+        if self.watcher is not None:
+            self.watcher.resume()
+
+    def abandon(self) -> None:
+        """Let go."""
+        self.stop()
+
+    # -- what the watcher tells -----------------------------------------------------------------
+
+    def made(self, frame: FrameType | None) -> Made:
+        """A node is made on this frame, or was made while nobody watched."""
+        number, now = next(self.numbers), perf_counter_ns()
+        if frame is None:
+            return Made(number, 0, NONE, now)
+        state = self.local.state
+        context = state.context or self.session.contexts.of(state)
+        return Made(number, context, self.session.sites.of(frame), now)
+
+    def site(self, frame: FrameType | None) -> int:
+        """The line of the program that this frame is on, or was called from."""
+        return self.session.sites.of(frame)
+
+    def found(self, nodes: list[Found]) -> None:
+        """Nodes that a backward reaches for the first time."""
+        self.graphs.found(nodes)
+
+    def backward_begins(self, asked: Backward, frame: FrameType | None) -> Task | None:
+        """A graph task starts on this thread."""
+        if self._paused is not None:
+            self._paused.saw_backward = True
+            return None
+        state = self.local.state
+        root = asked.roots[0][0]
+        if len(asked.roots) > 1:
+            root = next(self.numbers)
+        task = self.tasks.begin(asked, root, self.session.sites.of(frame), state.task)
+        state.task = task
+        self.session.contexts.changed()
+        return task
+
+    def backward_ends(self, task: Task, error: BaseException | None, ran: Ran | None) -> None:
+        """It ended, or the exception went through it."""
+        self.local.state.task = task.parent
+        self.session.contexts.changed()
+        if len(task.asked.roots) > 1:
+            seen = ran is not None and len(ran.sequence)
+            number = int(ran.sequence[0]) if ran is not None and seen else NONE
+            self.graphs.root(task, number)
+        self.tasks.end(task, error, ran)
+        if task.parent is None:
+            self.session.task_ended()
+
+    def hook_begins(self, kind: str, node: int, index: int, hook: Any, site: int) -> Any:
+        """A hook of the program's is called."""
+        return self.tasks.hook_begins(self.local.state.task, kind, node, index, hook, site)
+
+    def hook_ends(self, token: Any, *, replaced: bool) -> None:
+        """It returned."""
+        self.tasks.hook_ends(token, replaced=replaced)
+
+    def module_begins(self, module: Any) -> None:
+        """The forward of a module begins."""
+        contexts = self.session.contexts
+        contexts.enter_module(self.modules.id(module, contexts.module()))
+
+    def module_ends(self) -> None:
+        """It ended."""
+        self.session.contexts.leave_module()
+
+    def phase_begins(self, phase: str, name: str) -> None:
+        """A step of an optimizer begins."""
+        self.session.contexts.enter_phase(phase, name)
+
+    def phase_ends(self) -> None:
+        """It ended."""
+        self.session.contexts.leave_phase()
+
+    def loading_begins(self, name: str) -> int:
+        """The program waits for data."""
+        return self.session.contexts.begin_span(name)
+
+    def loading_ends(self, token: int) -> None:
+        """They are there."""
+        self.session.contexts.end_span(token)
+
+    # -- rows -----------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Hand all notes so far to the writer."""
+        self.tasks.flush()
+        self.graphs.flush()
+        self.modules.flush(list)
+        self.tensors.flush()
+
+    def events(self) -> int:
+        """How many events were noted so far."""
+        return self.tasks.events
+
+    def unseen(self) -> dict[str, int]:
+        """What could not be seen, in words, and how many times."""
+        if self.watcher is None:
+            return {}
+        texts = self.watcher.faults.texts.items()
+        return {**self.watcher.left_out, **{f"a fault of gradscope's, {t}": n for t, n in texts}}
+
+    def unfinished(self) -> int:
+        """Graph tasks that had begun and not ended when notes were last flushed."""
+        return self.tasks.unfinished

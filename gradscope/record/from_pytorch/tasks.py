@@ -1,0 +1,155 @@
+"""Backwards as rows: what each was asked, who called it, how it ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradscope.record.from_pytorch.tensors import put
+from gradscope.record.notes.user_functions import name_of
+from gradscope.record.script.tracebacks import described
+from gradscope.trace import schema
+from gradscope.trace.schema import NONE, events
+from gradscope.trace.schema.events import HookKind
+from gradscope.trace.shorthand import tables as short
+
+if TYPE_CHECKING:
+    from gradscope.record.session import Session
+    from gradscope.watch.listener import Backward
+    from gradscope.watch.runs import Ran
+
+
+HOOKS = {
+    "register_hook": HookKind.TENSOR,
+    "register_post_accumulate_grad_hook": HookKind.POST_ACCUMULATE,
+}
+
+
+SINGLE = ("t", "code", "thread", "task", "node", "a", "b", "c", "d")
+
+
+@dataclass(slots=True, eq=False)
+class Task:
+    """One backward under way."""
+
+    id: int
+    record_nr: int
+    asked: Backward
+    root: int  # the node that is pushed first
+    parent: Task | None
+    depth: int
+    thread: int
+    step: int
+    begin: int
+
+
+class Tasks:
+    """Rows of graph tasks."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._begun: list[tuple[Any, ...]] = []
+        self._ended: list[tuple[int, int, int]] = []
+        self._singles: list[tuple[int, ...]] = []
+        self._ran: list[tuple[Task, Ran]] = []
+        self._count = 0
+        self.events = 0
+        self.unfinished = 0
+
+    def begin(self, asked: Backward, root: int, stack: int, parent: Task | None) -> Task:
+        """One starts; the task that runs on this thread until it ends."""
+        session, contexts = self._session, self._session.contexts
+        self._count += 1
+        number, depth = self._count, 0 if parent is None else parent.depth + 1
+        task = Task(
+            number, session.base + 2 + 2 * number, asked, root, parent, depth, contexts.thread(),
+            contexts.step, contexts.now(),
+        )  # fmt: skip
+        self._single(events.TaskBegin, task, NONE, at=task.begin)
+        if parent is not None:
+            self._single(events.ReentrantEnter, task, NONE, task.depth)
+        self._begun.append((
+            number, [node for node, _ in asked.roots], [node for node, _ in asked.inputs],
+            asked.keep_graph, asked.create_graph, asked.accumulate_grad, depth,
+            NONE if parent is None else parent.id, task.thread, stack, task.step, task.begin,
+        ))  # fmt: skip
+        return task
+
+    def end(self, task: Task, error: BaseException | None, ran: Ran | None) -> None:
+        """It ended, by itself or by an exception."""
+        text = "" if error is None else described(error)
+        now = self._session.contexts.now()
+        if ran is not None:
+            self._ran.append((task, ran))
+            self.events += 4 * len(ran.begin)
+        self._single(events.TaskEnd, task, NONE, int(error is not None))
+        if task.parent is not None:
+            self._single(events.ReentrantLeave, task, NONE, task.depth)
+        self._ended.append((task.id, now, self._session.writer.intern(text)))
+
+    # -- hooks ----------------------------------------------------------------------------------
+
+    def hook_begins(
+        self, task: Task | None, kind: str, node: int, index: int, hook: Any, site: int
+    ) -> tuple[Task, int, int, int] | None:
+        """A hook is called in a backward, on a node that is known; else nothing is told."""
+        if task is None or not node:
+            return None
+        code = int(HOOKS[kind])
+        name = self._session.writer.intern(name_of(hook))
+        self._single(events.HookBegin, task, node, code, index, site, name)
+        return task, node, code, index
+
+    def hook_ends(self, token: tuple[Task, int, int, int], *, replaced: bool) -> None:
+        """It returned."""
+        self._single(events.HookEnd, *token, int(replaced))
+
+    def _single(
+        self, kind: Any, task: Task, node: int, a: int = 0, b: int = 0, c: int = 0, d: int = 0,
+        *, at: int | None = None,
+    ) -> None:  # fmt: skip
+        contexts = self._session.contexts
+        self._singles.append((
+            contexts.now() if at is None else at, kind.CODE, contexts.thread(), task.id, node,
+            a, b, c, d,
+        ))  # fmt: skip
+        self.events += 1
+
+    def flush(self) -> None:
+        """Hand new rows to the writer."""
+        write = self._session.writer.block
+        names = ("id", "roots", "inputs", "keep_graph", "create_graph", "accumulate_grad", "depth",
+                 "parent", "thread", "stack", "step", "begin")  # fmt: skip
+        begun, ended = len(self._begun), len(self._ended)
+        put(write, schema.GraphTask, names, self._begun)
+        put(write, short.Single, SINGLE, self._singles)
+        self._runs(write)
+        rows = self._ended[:ended]
+        del self._ended[:ended]
+        if rows:
+            id_, end, error = map(list, zip(*rows, strict=True))
+            write(schema.GraphTask, {"id": id_, "end": end, "error": error}, amend=True)
+        self.unfinished += begun - ended
+
+    def _runs(self, write: Any) -> None:
+        """The runs of tasks that have ended, and what those were asked."""
+        found = self._ran[:]
+        del self._ran[: len(found)]
+        if not found:
+            return
+        start, asked = self._session.start, [(task, task.asked) for task, _ in found]
+        many = [len(ran.begin) for _, ran in found]
+        write(short.Asked, {
+            "task": [task.id for task, _ in asked], "root": [task.root for task, _ in asked],
+            "failed": [int(ran.failed) for _, ran in found],
+            "inputs": [[node or NONE for node, _ in each.inputs] for _, each in asked],
+            "input_nrs": [[nr for _, nr in each.inputs] for _, each in asked],
+        })  # fmt: skip
+        write(short.Ran, {
+            "task": np.repeat([task.id for task, _ in asked], many),
+            "begin": np.concatenate([ran.begin for _, ran in found]) - start,
+            "ended": np.concatenate([ran.end for _, ran in found]) - start,
+            "sequence": np.concatenate([ran.sequence for _, ran in found]),
+        })  # fmt: skip

@@ -1,0 +1,163 @@
+"""Tensors of PyTorch's as rows: leaves, saved values, outputs of nodes; each described once."""
+
+from __future__ import annotations
+
+import weakref
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from gradscope.trace import schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gradscope.trace.writer import Writer
+
+SIZES = {
+    "float64": 8, "int64": 8, "complex64": 8, "complex128": 16, "float32": 4, "int32": 4,
+    "float16": 2, "bfloat16": 2, "int16": 2, "uint16": 2, "uint32": 4, "uint64": 8, "complex32": 4,
+}  # fmt: skip
+"""Bytes of an element; all others have one."""
+
+
+class Tensors:
+    """Numbers of tensors and storages, and the rows that describe them."""
+
+    def __init__(
+        self, writer: Writer, now: Callable[[], int], next_number: Callable[[], int]
+    ) -> None:
+        self._writer = writer
+        self._now = now
+        self._next = next_number
+        self._known: dict[int, tuple[weakref.ref[Any], int]] = {}  # by id()
+        self._rows: list[tuple[Any, ...]] = []
+        self._complete: set[int] = set()
+        self._completions: list[tuple[Any, ...]] = []
+        self._storages: dict[tuple[Any, int, int], int] = {}
+        self._storage_rows: list[tuple[int, int, int, int]] = []
+        self._devices: dict[Any, int] = {}
+        self._device_rows: list[tuple[int, int]] = []
+        self._dtypes: dict[Any, tuple[int, int]] = {}
+
+    def number_of(self, tensor: Any) -> int:
+        """The number of a leaf, or of a tensor without history."""
+        known = self._known.get(id(tensor))
+        if known is not None and known[0]() is tensor:
+            return known[1]
+        number = self._next()
+        self._known[id(tensor)] = weakref.ref(tensor, _Forget(self._known, id(tensor))), number
+        self.describe(number, tensor, schema.NONE)
+        return number
+
+    def describe(self, number: int, tensor: Any, op: int) -> None:
+        """The row of a tensor that is at hand."""
+        text, size = self._dtype(tensor.dtype)
+        shape = tuple(tensor.shape)
+        try:
+            strides: tuple[int, ...] = tuple(tensor.stride())
+            storage = self._storage(tensor)
+        except (RuntimeError, NotImplementedError):  # sparse, nested, fake: no memory of this kind
+            strides, storage = (), schema.NONE
+        self._rows.append((
+            number, shape, strides, text, self._device(tensor.device), storage,
+            tensor.numel() * size, tensor._version if not tensor.is_inference() else 0,
+            tensor.is_leaf, tensor.requires_grad, op,
+        ))  # fmt: skip
+
+    def size(self, tensor: Any) -> int:
+        """How many bytes its elements take."""
+        return int(tensor.numel() * self._dtype(tensor.dtype)[1])
+
+    def key(self, tensor: Any) -> Any:
+        """The same for tensors that are the same window on the same memory."""
+        try:
+            return tensor.data_ptr(), tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype
+        except (RuntimeError, NotImplementedError):
+            return id(tensor)
+
+    def complete(self, number: int, tensor: Any) -> None:
+        """What a node's output looks like in memory, now that it is at hand."""
+        if number not in self._complete:
+            self._complete.add(number)
+            try:
+                row = (number, tuple(tensor.stride()), self._storage(tensor), tensor._version)
+            except (RuntimeError, NotImplementedError):
+                return
+            self._completions.append(row)
+
+    def output(self, number: int, shape: Any, dtype: Any, device: Any, op: int) -> None:
+        """The row of what a node's call made, as far as the node knows."""
+        text, size = self._dtype(dtype)
+        self._rows.append((
+            number, tuple(shape), (), text, self._device(device), schema.NONE,
+            prod(shape) * size, 0, False, True, op,
+        ))  # fmt: skip
+
+    def new_walk(self) -> None:
+        """Addresses of memory mean the same only while nothing is freed."""
+        self._storages.clear()
+
+    def _storage(self, tensor: Any) -> int:
+        memory = tensor.untyped_storage()
+        size = memory.nbytes()
+        key = (tensor.device, memory.data_ptr(), size)
+        found = self._storages.get(key) if key[1] else None
+        if found is None:
+            found = self._storages[key] = self._next()
+            self._storage_rows.append((found, size, self._device(tensor.device), self._now()))
+        return found
+
+    def _dtype(self, dtype: Any) -> tuple[int, int]:
+        known = self._dtypes.get(dtype)
+        if known is None:
+            name = str(dtype).removeprefix("torch.")
+            known = self._dtypes[dtype] = self._writer.intern(name), SIZES.get(name, 1)
+        return known
+
+    def _device(self, device: Any) -> int:
+        known = self._devices.get(device)
+        if known is None:
+            known = self._devices[device] = len(self._devices)
+            self._device_rows.append((known, self._writer.intern(str(device))))
+        return known
+
+    def flush(self) -> None:
+        """Hand new rows to the writer."""
+        write = self._writer.block
+        put(write, schema.Device, ("id", "name"), self._device_rows)
+        put(write, schema.Storage, ("id", "bytes", "device", "born"), self._storage_rows)
+        names = ("id", "shape", "strides", "dtype", "device", "storage", "bytes", "version", "leaf",
+                 "requires_grad", "op")  # fmt: skip
+        put(write, schema.Tensor, names, self._rows)
+        put(
+            write,
+            schema.Tensor,
+            ("id", "strides", "storage", "version"),
+            self._completions,
+            amend=True,
+        )
+
+
+class _Forget:
+    """Called when a tensor dies: its id may be another's next."""
+
+    __slots__ = ("_key", "_known")
+
+    def __init__(self, known: dict[int, Any], key: int) -> None:
+        self._known, self._key = known, key
+
+    def __call__(self, gone: Any) -> None:
+        kept = self._known.get(self._key)
+        if kept is not None and kept[0] is gone:
+            del self._known[self._key]
+
+
+def put(
+    write: Any, row: Any, names: Sequence[str], waiting: list[Any], *, amend: bool = False
+) -> None:
+    """Hand on what waits, column by column; who appends meanwhile is not lost."""
+    rows = waiting[:]
+    del waiting[: len(rows)]
+    if rows:
+        columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+        write(row, columns, amend=amend)

@@ -1,0 +1,67 @@
+"""Starting when the program's own `import torch` ends, and not before."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+from typing import Any
+
+
+def is_imported() -> bool:
+    """Whether PyTorch is there, whole."""
+    torch = sys.modules.get("torch")
+    spec = getattr(torch, "__spec__", None)
+    return torch is not None and not getattr(spec, "_initializing", False)
+
+
+class WhenImported(MetaPathFinder):
+    """Finds `torch` where it is, and calls a function when it has been executed."""
+
+    def __init__(self, then: Callable[[], None]) -> None:
+        self._then = then
+
+    def start(self) -> None:
+        sys.meta_path.insert(0, self)
+
+    def stop(self) -> None:
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != "torch":
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Telling(spec.loader, self)
+        return spec
+
+    def imported(self) -> None:
+        self.stop()
+        self._then()
+
+
+class _Telling(Loader):
+    """Another loader, and a word when it is done."""
+
+    def __init__(self, own: Any, waiting: WhenImported) -> None:
+        self._own, self._waiting = own, waiting
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._own, name)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        made: ModuleType | None = self._own.create_module(spec)
+        return made
+
+    def exec_module(self, module: ModuleType) -> None:
+        spec = module.__spec__
+        if spec is not None:
+            spec.loader = self._own
+        module.__loader__ = self._own
+        self._own.exec_module(module)
+        self._waiting.imported()

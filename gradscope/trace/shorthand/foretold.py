@@ -1,0 +1,319 @@
+"""Runs of nodes that were seen from outside, with what must have happened around them.
+
+# Note [Foretold]
+Of an engine that is watched from outside it is seen which nodes ran, in what order, and when. What
+it counted, pushed and popped is replayed (Note [Replay]) from the graph. Where the order that was
+seen is the one foretold, the events of the replay are written out, at the times of the runs around
+them; where it is not, none are, and the task is marked.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gradscope.errors import UnreadableTraceError
+from gradscope.trace.ragged import Data, Ragged
+from gradscope.trace.schema import events
+from gradscope.trace.schema.declare import NONE
+from gradscope.trace.schema.events import HookKind
+from gradscope.trace.schema.tables import Edge, GraphTask, Node, Order
+from gradscope.trace.shorthand.replay import NOBODY, Backward, Graph, Step
+from gradscope.trace.shorthand.runs import MODULE
+
+if TYPE_CHECKING:
+    from gradscope.trace.assemble import Block
+
+CELLS_OF_EVENT = 8
+
+SINGLE = ("t", "code", "thread", "task", "node", "a", "b", "c", "d")
+RUN = ("begin", "ended", "task", "node", "popped", "told")
+MOVE = ("begin", "target", "index", "nr", "how", "left", "length")
+COUNTED = ("t", "task", "node", "count")
+
+
+class Task(NamedTuple):
+    """What the file says of a graph task that was seen from outside."""
+
+    id: int
+    root: int
+    inputs: tuple[tuple[int, int], ...]
+    thread: int
+    depth: int
+    begin: int
+    keeps: bool
+    accumulates: bool
+    failed: bool
+    waiting: int  # in the queue, of the tasks around it
+    others_inside: Sequence[int]  # when those began that ran inside its nodes
+
+
+class Rows:
+    """Short rows that stand for what was foretold, as other producers write them."""
+
+    def __init__(self) -> None:
+        self.single: list[tuple[int, ...]] = []
+        self.run: list[tuple[int, ...]] = []
+        self.move: list[tuple[int, ...]] = []
+        self.counted: list[tuple[int, ...]] = []
+
+    def cells(self) -> int:
+        """About how many cells they will take."""
+        rows = len(self.single) + 4 * len(self.run) + 3 * len(self.move) + len(self.counted)
+        return CELLS_OF_EVENT * rows
+
+
+class Seen:
+    """The rows of one task, and the hooks that were called in it."""
+
+    def __init__(self, rows: list[tuple[int, int, int]]) -> None:
+        self.rows = rows
+        self.first_hook: dict[int, int] = {}  # of each node: when
+        self.after: dict[int, int] = {}  # when the first hook after an accumulation was called
+
+
+class Teller:
+    """Writes what was foretold of one task into short rows."""
+
+    def __init__(
+        self,
+        rows: Rows,
+        task: Task,
+        seen: Seen,
+        saving: frozenset[int],
+        graph: Graph,
+        leaves: Mapping[int, int],
+    ) -> None:
+        self._rows, self._task, self._seen = rows, task, seen
+        self._saving, self._graph, self._leaves = saving, graph, leaves
+
+    def tell(self, backward: Backward, steps: list[Step]) -> None:
+        """All events of the task, up to the last run that was seen."""
+        task, seen = self._task, self._seen
+        self._rows.counted += [(task.begin, task.id, n, c) for n, c in backward.counts.items()]
+        runs = iter(seen.rows)
+        last, left = task.begin, len(seen.rows)
+        self._single(
+            events.Push,
+            self._begins(steps[0], seen.rows[:1]),
+            task.root,
+            task.depth,
+            1 + task.waiting,
+            task.thread,
+        )
+        for place, step in enumerate(steps):
+            if not step.runs:
+                last += 1
+                self._popped(step, last)
+                self._single(events.Skipped, last, step.node)
+                continue
+            if not left:
+                self._popped_and_failed(step, last)
+                break
+            left -= 1
+            begin, ended, _ = next(runs)
+            raised = task.failed and not left and not self._fails_later(steps[place + 1 :], ended)
+            self._run(step, begin, ended, failed=raised)
+            last = ended
+
+    def _fails_later(self, steps: Sequence[Step], ended: int) -> bool:
+        """Whether a hook of the next node was called before the exception, or no node is left."""
+        following = next((step for step in steps if step.runs), None)
+        return following is None or self._seen.first_hook.get(following.node, ended) > ended
+
+    def _popped_and_failed(self, step: Step, last: int) -> None:
+        """The node whose hook raised before it ran."""
+        hook = self._seen.first_hook.get(step.node)
+        if hook is not None and hook > last:
+            self._popped(step, hook - 1)
+
+    def _begins(self, step: Step, rows: list[tuple[int, int, int]]) -> int:
+        begin = rows[0][0] if rows and step.runs else self._task.begin + 1
+        return min(begin, self._seen.first_hook.get(step.node, begin) - 1)
+
+    def _run(self, step: Step, begin: int, ended: int, *, failed: bool) -> None:
+        task, node = self._task, step.node
+        leaf = self._graph.sequence[node] == -1
+        releases = node in self._saving and not task.keeps
+        inside = any(begin <= t < ended for t in task.others_inside)
+        if not (leaf or failed or inside or step.captured or node in self._seen.first_hook):
+            self._rows.run.append((begin, ended, task.id, node, step.length, int(releases)))
+        else:
+            self._popped(step, min(begin, self._seen.first_hook.get(node, begin) - 1))
+            self._single(events.NodeBegin, begin, node)
+            if leaf and not failed:
+                at = min(ended, self._seen.after.get(node, ended + 1) - 1)
+                self._single(events.Accumulate, at, node, self._leaves.get(node, NONE), NONE)
+            self._single(events.NodeEnd, ended, node, int(failed))
+            if releases and not failed:
+                self._single(events.SavedReleased, ended, node)
+            if failed:
+                return
+            self._rows.run.append((begin, ended, task.id, node, step.length, -1))
+        self._rows.move += [
+            (begin, sent.node, sent.index, sent.nr, int(sent.added), sent.left, sent.length)
+            for sent in step.sent
+            if sent.wanted
+        ]
+
+    def _popped(self, step: Step, t: int) -> None:
+        """A node leaves the queue; gradients that were asked for are there."""
+        self._single(events.Pop, t, step.node, step.length, self._task.thread)
+        for nr in step.captured:
+            self._single(events.Capture, t, step.node, nr)
+
+    def _single(self, kind: Any, t: int, node: int, a: int = 0, b: int = 0, c: int = 0) -> None:
+        task = self._task
+        self._rows.single.append((t, kind.CODE, task.thread, task.id, node, a, b, c, 0))
+
+
+def written(
+    plain: Sequence[Block], short: dict[str, list[Block]], make: type[Block], room: int | None
+) -> Block | None:
+    """Add to the short rows what stands behind runs that were seen. Returns tasks' orders."""
+    seen = _seen(short)
+    if not seen:
+        return None
+    tasks = _tasks(plain, short)
+    graph, leaves = _graph(plain)
+    saving = frozenset(_column(short["short.saved"], "node"))
+    rows, orders = Rows(), {}
+    needed: dict[int, list[int]] = {}
+    captured: dict[int, list[int]] = {}
+    for id_, task in tasks.items():
+        found = seen.get(id_)
+        orders[id_] = Order.NOT_SEEN if found is None else Order.OTHERWISE
+        if found is None or task.root not in graph.edges:
+            continue
+        try:
+            backward = Backward(
+                graph, task.root, task.inputs, accumulates=task.accumulates, waiting=task.waiting
+            )
+            steps = backward.steps()
+        except KeyError as error:
+            raise UnreadableTraceError(f"node {error} is named and has no row") from None
+        if _agree(steps, found, graph, failed=task.failed):
+            orders[id_] = Order.FORETOLD
+            needed[id_] = sorted((backward.needed or set()) - {NOBODY})
+            captured[id_] = sorted(set(backward.captures) - {NOBODY})
+            Teller(rows, task, found, saving, graph, leaves).tell(backward, steps)
+        if room is not None and rows.cells() > room:
+            raise UnreadableTraceError("its runs stand for more than its lines can")
+    for table, names, found_rows in (
+        ("short.event", SINGLE, rows.single),
+        ("short.run", RUN, rows.run),
+        ("short.move", MOVE, rows.move),
+        ("short.dependency", COUNTED, rows.counted),
+    ):
+        if found_rows:
+            columns = np.array(found_rows, np.int64).T
+            short[table].append(
+                make(table, len(found_rows), dict(zip(names, columns, strict=True)))
+            )
+    ids = np.array(list(orders), np.int64)
+    order = np.array([int(each) for each in orders.values()], np.int64)
+    amended: dict[str, Data] = {
+        "id": ids,
+        "order": order,
+        "needed": Ragged.of([needed.get(id_, []) for id_ in orders]),
+        "captured": Ragged.of([captured.get(id_, []) for id_ in orders]),
+    }
+    return make(GraphTask.TABLE, len(ids), amended, amend=True)
+
+
+def _agree(steps: Sequence[Step], seen: Seen, graph: Graph, *, failed: bool) -> bool:
+    """Whether the nodes that were seen to run are those foretold; a task that failed ran fewer."""
+    foretold = [graph.sequence[step.node] for step in steps if step.runs]
+    ran = [sequence for _, _, sequence in seen.rows]
+    return ran == (foretold[: len(ran)] if failed else foretold)
+
+
+def _seen(short: dict[str, list[Block]]) -> dict[int, Seen]:
+    """The runs of each task, in order, and when hooks were called in it."""
+    runs: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
+    names = ("task", "begin", "ended", "sequence")
+    for task, *run in zip(*(_column(short["short.ran"], n) for n in names), strict=True):
+        runs[task].append(tuple(run))
+    for task in _column(short["short.asked"], "task"):
+        runs.setdefault(task, [])
+    seen = {task: Seen(rows) for task, rows in runs.items()}
+    singles = (_column(short["short.event"], n) for n in ("t", "code", "task", "node", "a"))
+    for t, code, task, node, kind in zip(*singles, strict=True):
+        if code == events.HookBegin.CODE and task in seen:
+            after = kind % MODULE == HookKind.POST_ACCUMULATE
+            into = seen[task].after if after else seen[task].first_hook
+            into.setdefault(node, t)
+    return seen
+
+
+def _tasks(plain: Sequence[Block], short: dict[str, list[Block]]) -> dict[int, Task]:
+    """What each task was asked."""
+    asked = {}
+    rows = short["short.asked"]
+    columns = zip(*(_column(rows, name) for name in ("task", "root", "failed")), strict=True)
+    inputs, nrs = _lists(rows, "inputs"), _lists(rows, "input_nrs")
+    for place, (task, root, failed) in enumerate(columns):
+        if len(inputs[place]) != len(nrs[place]):
+            raise UnreadableTraceError("short.asked.inputs and input_nrs are not of one length")
+        asked[task] = root, tuple(zip(inputs[place], nrs[place], strict=True)), bool(failed)
+    names = ("id", "thread", "depth", "begin", "keep_graph", "accumulate_grad", "parent")
+    tables = [block for block in plain if block.table == GraphTask.TABLE and not block.amend]
+    found = zip(*(_column(tables, name) for name in names), strict=True)
+    tasks: dict[int, Task] = {}
+    inside: dict[int, list[int]] = defaultdict(list)
+    for id_, thread, depth, begin, keeps, accumulates, parent in found:
+        inside[parent].append(begin)
+        if id_ in asked:
+            root, wanted, failed = asked[id_]
+            tasks[id_] = Task(
+                id_, root, wanted, thread, depth, begin, bool(keeps), bool(accumulates), failed, 0,
+                inside[id_],
+            )  # fmt: skip
+    return tasks
+
+
+def _graph(plain: Sequence[Block]) -> tuple[Graph, dict[int, int]]:
+    """The nodes and edges of a trace, and the leaf of each AccumulateGrad."""
+    nodes = [block for block in plain if block.table == Node.TABLE and not block.amend]
+    links = [block for block in plain if block.table == Edge.TABLE and not block.amend]
+    ids, sequence = _column(nodes, "id"), _column(nodes, "sequence_nr")
+    edges: dict[int, list[tuple[int, int]]] = {node: [] for node in ids}
+    rows = sorted(
+        zip(*(_column(links, name) for name in ("node", "index", "next", "input_nr")), strict=True)
+    )
+    for node, index, following, nr in rows:
+        if node not in edges or index != len(edges[node]):
+            raise UnreadableTraceError(f"the edges of node {node} are not all there")
+        edges[node].append((following if following in edges else NOBODY, nr))
+    topological = dict(zip(ids, _column(nodes, "topological_nr"), strict=True))
+    edges[NOBODY], topological[NOBODY] = [], 0  # a leaf that was asked for and is nowhere reached
+    leaves = {
+        node: inputs[0]
+        for node, number, inputs in zip(ids, sequence, _lists(nodes, "inputs"), strict=True)
+        if number == -1 and inputs
+    }
+    return Graph(edges, dict(zip(ids, sequence, strict=True)), topological), leaves
+
+
+def _column(blocks: Sequence[Block], name: str) -> list[int]:
+    """A column of these blocks, as Python's numbers."""
+    made: list[int] = []
+    for block in blocks:
+        values = block.data.get(name)
+        if values is None or isinstance(values, Ragged) or values.dtype.kind not in "ib":
+            raise UnreadableTraceError(f"{block.table}.{name} is missing or holds no integers")
+        made += values.tolist()
+    return made
+
+
+def _lists(blocks: Sequence[Block], name: str) -> list[list[int]]:
+    made: list[list[int]] = []
+    for block in blocks:
+        cells = block.data.get(name)
+        if not isinstance(cells, Ragged):
+            raise UnreadableTraceError(f"{block.table}.{name} is missing or holds no lists")
+        made += [list(cell) for cell in cells.tuples()]
+    return made

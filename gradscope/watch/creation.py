@@ -1,0 +1,116 @@
+"""When nodes are made: every node PyTorch makes asks for a traceback, and gets a number.
+
+# Note [Anomaly mode]
+While anomaly mode is on, the constructor of each node looks up `torch.fx.traceback.format_stack`,
+calls it, and keeps the answer in `node.metadata["traceback_"]`. Our function stands there instead,
+on the thread and frame that make the node, and its number leads back from the node. NaN is not
+looked for. A program that asks for anomaly mode itself is answered as if it alone had switched it:
+the switches are ours while we watch, and its tracebacks are made for it again.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.fx.traceback as tracebacks
+
+from gradscope.watch.listener import Made
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gradscope.watch.listener import Faults, Listener
+
+KEY, PARENT = "traceback_", "parent_"
+_ON = (True,)
+_SWITCHES = ("set_anomaly_enabled", "is_anomaly_enabled", "is_anomaly_check_nan_enabled")
+
+
+class MadeWithTraceback(list[str]):
+    """A node's traceback, which the program asked for, and its number."""
+
+    made: Made | None = None
+
+
+class Creation:
+    """Stands in for what makes tracebacks, and for the switches of anomaly mode."""
+
+    def __init__(self, listener: Listener, faults: Faults) -> None:
+        self._listener = listener
+        self._faults = faults
+        self._own_stack: Any = None
+        self._own: dict[str, Any] = {}
+        self.asked_for = False  # by the program
+        self._checks_nan = True
+
+    def start(self) -> None:
+        self._own_stack = tracebacks.format_stack
+        self._own = {name: getattr(torch._C, name) for name in _SWITCHES}
+        self.asked_for = self._own["is_anomaly_enabled"]()
+        self._checks_nan = self._own["is_anomaly_check_nan_enabled"]()
+        for name in _SWITCHES:
+            self._put(name, getattr(self, name))
+        tracebacks.format_stack = self._format_stack
+        self._own["set_anomaly_enabled"](*_ON, self.asked_for and self._checks_nan)
+
+    def stop(self) -> None:
+        if tracebacks.format_stack == self._format_stack:
+            tracebacks.format_stack = self._own_stack
+        for name, function in self._own.items():
+            self._put(name, function)
+        self._own["set_anomaly_enabled"](self.asked_for, self._checks_nan)
+
+    def _put(self, name: str, function: Any) -> None:
+        for home in (torch, torch._C):
+            setattr(home, name, function)
+
+    # -- the switches, as the program sees them ---------------------------------------------------
+
+    def set_anomaly_enabled(self, enabled: bool, check_nan: bool = True) -> None:  # noqa: FBT001, FBT002
+        self._own["set_anomaly_enabled"](enabled, check_nan)  # it refuses what it refuses
+        self.asked_for, self._checks_nan = enabled, check_nan
+        self._own["set_anomaly_enabled"](*_ON, enabled and check_nan)
+
+    def is_anomaly_enabled(self) -> bool:
+        return self.asked_for
+
+    def is_anomaly_check_nan_enabled(self) -> bool:
+        return self._checks_nan
+
+    # -- what a node's constructor calls ----------------------------------------------------------
+
+    def _format_stack(self) -> Any:
+        if tracebacks.should_preserve_node_meta or self.asked_for:
+            return self._with_traceback()
+        try:
+            return self._listener.made(sys._getframe(1))
+        except Exception as error:  # noqa: BLE001  Note [A fault of ours]
+            self._faults.noted("a node was made", error)
+            return []
+
+    def _with_traceback(self) -> Any:
+        made = MadeWithTraceback(self._own_stack())
+        if not tracebacks.should_preserve_node_meta and made:
+            del made[-1]  # this frame of ours
+        try:
+            made.made = self._listener.made(sys._getframe(2))
+        except Exception as error:  # noqa: BLE001  likewise
+            self._faults.noted("a node was made", error)
+        return made
+
+
+def made_of(metadata: dict[str, Any]) -> Made | None:
+    """What a node keeps of its making; None if it was made while nobody watched."""
+    kept = metadata.get(KEY)
+    if type(kept) is Made:
+        return kept
+    return kept.made if type(kept) is MadeWithTraceback else None
+
+
+def forget(metadatas: Iterator[dict[str, Any]]) -> None:
+    """Take our numbers out of nodes that outlive the recording."""
+    for metadata in metadatas:
+        if type(metadata.get(KEY)) is Made:
+            del metadata[KEY]

@@ -1,0 +1,148 @@
+"""Backwards: a stand-in for the object through which Python calls PyTorch's engine.
+
+# Note [What anomaly mode says]
+A backward that fails in anomaly mode warns which node failed, and says in its error that there is a
+backtrace above. The program has not asked for anomaly mode (Note [Anomaly mode] in creation.py), so
+the warning is kept from it, and the hint is what PyTorch says without.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from torch.autograd.variable import Variable
+
+from gradscope.watch.listener import Backward
+from gradscope.watch.walk import DEEPEST, NotDifferentiable, TooDeep
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gradscope.watch.listener import Faults, Listener
+    from gradscope.watch.runs import Runs
+    from gradscope.watch.walk import Graph
+
+_HIDDEN = (
+    "ignore",
+    re.compile("Error detected in "),
+    UserWarning,
+    re.compile(re.escape(__name__)),
+    0,
+)
+HINT_IN_ANOMALY_MODE = (
+    "Hint: the backtrace further above shows the operation that failed to compute its gradient. "
+    "The variable in question was changed in there or anywhere later. Good luck!"
+)
+HINT = (
+    "Hint: enable anomaly detection to find the operation that failed to compute its gradient, "
+    "with torch.autograd.set_detect_anomaly(True, check_nan=False)."
+)
+
+
+class Engine:
+    """What `Variable._execution_engine` is while we watch."""
+
+    def __init__(
+        self,
+        listener: Listener,
+        graph: Graph,
+        runs: Runs | None,
+        faults: Faults,
+        anomaly_asked_for: Callable[[], bool],
+    ) -> None:
+        self._listener = listener
+        self._graph = graph
+        self._runs = runs
+        self._faults = faults
+        self._anomaly_asked_for = anomaly_asked_for
+        self.left_out: dict[str, int] = {}
+        self.own: Any = Variable._execution_engine
+
+    def start(self) -> None:
+        self.own = Variable._execution_engine
+        Variable._execution_engine = self
+
+    def stop(self) -> None:
+        if Variable._execution_engine is self:
+            Variable._execution_engine = self.own
+        if _HIDDEN in warnings.filters:
+            warnings.filters.remove(_HIDDEN)  # type: ignore[attr-defined]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.own, name)
+
+    def run_backward(self, tensors: Sequence[Any], *given: Any, **more: Any) -> Any:
+        """Run it, told before and after. Whatever goes wrong with the telling, it runs."""
+        own, guarded = self.own.run_backward, self._faults.guarded
+        task = guarded("a backward began", self._begin, tensors, given, more)
+        failed: BaseException | None = None
+        try:
+            return own(tensors, *given, **more)
+        except BaseException as error:
+            failed = error
+            if not self._anomaly_asked_for():
+                _without_hint(error)
+            raise
+        finally:
+            if task is not None:
+                guarded("a backward ended", self._end, task, failed)
+            failed = None  # its frames name it: a circle would keep the graph alive
+
+    def _end(self, task: Any, failed: BaseException | None) -> None:
+        ran = None if self._runs is None else self._runs.ends(failed=failed is not None)
+        self._listener.backward_ends(task, failed, ran)
+
+    def _begin(self, tensors: Sequence[Any], given: Any, more: Any) -> Any:
+        if not self._anomaly_asked_for():
+            _hide_the_warning()
+        named = dict(zip(_PARAMETERS, given, strict=False)) | more
+        try:
+            roots = self._graph.roots(tensors)
+        except NotDifferentiable:
+            return None
+        except TooDeep:
+            text = f"a backward, since paths in its graph have more than {DEEPEST:,} nodes"
+            self.left_out[text] = self.left_out.get(text, 0) + 1
+            return None
+        asked = Backward(
+            roots,
+            self._graph.wanted(named.get("inputs") or ()),
+            bool(named.get("keep_graph")),
+            bool(named.get("create_graph")),
+            bool(named.get("accumulate_grad")),
+        )
+        self._listener.found(self._graph.found())
+        task = self._listener.backward_begins(asked, sys._getframe(3))
+        if task is not None and self._runs is not None:
+            self._runs.begins()
+        return task
+
+
+_PARAMETERS = (
+    "grad_tensors",
+    "keep_graph",
+    "create_graph",
+    "inputs",
+    "allow_unreachable",
+    "accumulate_grad",
+)
+
+
+def _hide_the_warning() -> None:
+    """Put our filter in front, if a program has put others there since."""
+    filters = warnings.filters
+    if not filters or filters[0] is not _HIDDEN:
+        if _HIDDEN in filters:
+            filters.remove(_HIDDEN)  # type: ignore[attr-defined]
+        filters.insert(0, _HIDDEN)  # type: ignore[attr-defined]
+        warnings._filters_mutated()  # type: ignore[attr-defined]
+
+
+def _without_hint(error: BaseException) -> None:
+    if error.args and isinstance(error.args[0], str):
+        text = error.args[0].replace(HINT_IN_ANOMALY_MODE, HINT)
+        if text != error.args[0]:
+            error.args = (text, *error.args[1:])

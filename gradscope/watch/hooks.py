@@ -1,0 +1,124 @@
+"""Hooks of the program's: each is wrapped as it is registered, so that its calls are told."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from gradscope.watch.creation import made_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gradscope.watch.listener import Faults, Listener
+    from gradscope.watch.walk import Graph
+
+TENSOR, POST_ACCUMULATE = "register_hook", "register_post_accumulate_grad_hook"
+_LISTS = {TENSOR: "_backward_hooks", POST_ACCUMULATE: "_post_accumulate_grad_hooks"}
+
+
+class Watched:
+    """A hook of the program's, told before and after. Copies and pickles are the hook itself."""
+
+    def __init__(
+        self, hook: Any, kind: str, teller: Hooks, site: int, node: Callable[[], int], index: int
+    ) -> None:
+        self.hook = hook
+        self._kind = kind
+        self._teller = teller
+        self._site = site
+        self._node = node
+        self._index = index
+        self.__name__ = getattr(hook, "__name__", type(hook).__name__)
+        self.__wrapped__ = hook
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        teller = self._teller
+        token = teller.begins(self._kind, self._node, self._index, self.hook, self._site)
+        replaced = False
+        try:
+            result = self.hook(*args, **kwargs)
+            replaced = result is not None and self._kind == TENSOR
+            return result
+        finally:
+            teller.ends(token, replaced=replaced)
+
+    def __reduce__(self) -> Any:
+        return _same, (self.hook,)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return deepcopy(self.hook, memo)
+
+
+def _same(hook: Any) -> Any:
+    return hook
+
+
+class Hooks:
+    """Stands in for the methods by which programs register hooks on tensors."""
+
+    def __init__(self, listener: Listener, graph: Graph, faults: Faults) -> None:
+        self._listener = listener
+        self._graph = graph
+        self._faults = faults
+        self._own: dict[str, Any] = {}
+        self._ours: dict[str, Any] = {}
+        self._on = False
+
+    def start(self) -> None:
+        self._on = True
+        for name in (TENSOR, POST_ACCUMULATE):
+            self._own[name] = torch.Tensor.__dict__[name]
+            self._ours[name] = self._registering(name, self._own[name])
+            setattr(torch.Tensor, name, self._ours[name])
+
+    def stop(self) -> None:
+        self._on = False
+        for name, own in self._own.items():
+            if torch.Tensor.__dict__[name] is self._ours[name]:
+                setattr(torch.Tensor, name, own)
+
+    def _registering(self, name: str, own: Any) -> Any:
+        def register(self_: Any, hook: Any) -> Any:
+            made = self._faults.guarded("a hook was registered", self._watched, self_, hook, name)
+            return own(self_, hook if made is None else made)
+
+        register.__name__, register.__qualname__ = name, f"Tensor.{name}"
+        register.__doc__ = own.__doc__
+        register.__wrapped__ = own  # type: ignore[attr-defined]
+        return register
+
+    def _watched(self, tensor: Any, hook: Any, kind: str) -> Watched | None:
+        if torch.compiler.is_compiling() or not callable(hook) or isinstance(hook, Watched):
+            return None
+        site = self._listener.site(sys._getframe(3))
+        index = len(getattr(tensor, _LISTS[kind], None) or ())
+        return Watched(hook, kind, self, site, self._node_of(tensor), index)
+
+    def _node_of(self, tensor: Any) -> Callable[[], int]:
+        """How to find, later, the node on which the hook is: a leaf's may not be there yet."""
+        if tensor.grad_fn is not None:
+            made = made_of(tensor.grad_fn.metadata)
+            number = 0 if made is None else made.number
+            return lambda: number
+        leaf, graph = weakref.ref(tensor), self._graph
+        return lambda: 0 if (found := leaf()) is None else graph.number_of_leaf(found)
+
+    def begins(self, kind: str, node: Callable[[], int], index: int, hook: Any, site: int) -> Any:
+        """A hook is called; what `ends` is to be given."""
+        if not self._on:
+            return None
+        return self._faults.guarded(
+            "a hook was called", lambda: self._listener.hook_begins(kind, node(), index, hook, site)
+        )
+
+    def ends(self, token: Any, *, replaced: bool) -> None:
+        """It returned, or raised."""
+        if token is not None:
+            self._faults.guarded(
+                "a hook returned", lambda: self._listener.hook_ends(token, replaced=replaced)
+            )

@@ -1,0 +1,113 @@
+"""Who is told what PyTorch does.
+
+# Note [A fault of ours]
+Whatever a listener raises must not reach the program that is watched. Everything here is called
+through `Faults.guarded`, which notes the first fault of each kind, says so at the recording's end,
+and lets the program go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from gradscope.watch.runs import Ran
+
+Result = TypeVar("Result")
+
+
+class Made:
+    """What a node keeps of its making, where anomaly mode keeps its traceback.
+
+    PyTorch joins what it finds there when a backward fails in anomaly mode, so it is iterable.
+    """
+
+    __slots__ = ("context", "number", "site", "t")
+
+    def __init__(self, number: int, context: int, site: int, t: int) -> None:
+        self.number = number
+        self.context = context  # where its thread was
+        self.site = site
+        self.t = t
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+
+class SavedValue(NamedTuple):
+    """One value that a node keeps for its backward."""
+
+    slot: str
+    tensor: Any  # while this is handed over; None: a hook packed it, and what it was is not known
+    made_by: int  # the node that has it as an output, or 0
+    output_nr: int
+
+
+class Found(NamedTuple):
+    """A node that a backward reaches and that was not known before."""
+
+    made: Made
+    name: str
+    sequence_nr: int
+    topological_nr: int
+    edges: Sequence[tuple[int, int]]  # (number or 0, input nr) for each gradient it returns
+    inputs: Sequence[tuple[Any, Any, Any]]  # shape, dtype, device of each gradient it takes
+    saved: Sequence[SavedValue]
+    leaf: Any  # of an AccumulateGrad
+    made_before: bool  # the watcher came later than the node
+
+
+class Backward(NamedTuple):
+    """What a call of the engine was asked."""
+
+    roots: tuple[tuple[int, int], ...]  # numbers of nodes, and which of their inputs
+    inputs: tuple[tuple[int, int], ...]
+    keep_graph: bool
+    create_graph: bool
+    accumulate_grad: bool
+
+
+class Listener(Protocol):
+    """What a watcher tells. Numbers are those that `made` gave."""
+
+    def made(self, frame: FrameType | None) -> Made:
+        """A node is being made on this frame; None: it was, some time ago."""
+        ...
+
+    def site(self, frame: FrameType | None) -> int: ...
+    def found(self, nodes: list[Found]) -> None: ...
+    def backward_begins(self, asked: Backward, frame: FrameType | None) -> Any: ...
+    def backward_ends(self, task: Any, error: BaseException | None, ran: Ran | None) -> None: ...
+
+    def hook_begins(self, kind: str, node: int, index: int, hook: Any, site: int) -> Any: ...
+    def hook_ends(self, token: Any, *, replaced: bool) -> None: ...
+
+    def module_begins(self, module: Any) -> None: ...
+    def module_ends(self) -> None: ...
+    def phase_begins(self, phase: str, name: str) -> None: ...
+    def phase_ends(self) -> None: ...
+    def loading_begins(self, name: str) -> Any: ...
+    def loading_ends(self, token: Any) -> None: ...
+
+
+class Faults:
+    """Faults of the watcher's own: each said once, none raised into the program."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, int] = {}
+
+    def noted(self, where: str, error: BaseException) -> None:
+        text = f"{where}: {type(error).__name__}: {error}"
+        self.texts[text] = self.texts.get(text, 0) + 1
+
+    def guarded(
+        self, where: str, function: Callable[..., Result], *given: Any, **more: Any
+    ) -> Result | None:
+        """What the function returns; None, and a fault noted, if it raises."""
+        try:
+            return function(*given, **more)
+        except Exception as error:  # noqa: BLE001  see the note above
+            self.noted(where, error)
+            return None

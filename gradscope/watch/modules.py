@@ -1,0 +1,90 @@
+"""Modules, optimizers and loaders: who calls whom while the program runs.
+
+# Note [Calls of modules]
+Global hooks would take every module off the fast way of its call. So `Module.__call__` itself is
+ours while we watch. It first asks whether a compiler is looking: to that, it is the original.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.nn.modules.module import Module
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
+from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+if TYPE_CHECKING:
+    from gradscope.watch.listener import Faults, Listener
+
+
+class Modules:
+    """Tells of forwards of modules, steps of optimizers, and waits for data."""
+
+    def __init__(self, listener: Listener, faults: Faults) -> None:
+        self._listener = listener
+        self._faults = faults
+        self._own_call: Any = None
+        self._call: Any = None
+        self._own_next: Any = None
+        self._next: Any = None
+        self._handles: list[Any] = []
+
+    def start(self) -> None:
+        self._own_call, self._own_next = Module.__call__, _BaseDataLoaderIter.__next__
+        self._call, self._next = self._watched_call(), self._watched_next()
+        Module.__call__ = self._call
+        _BaseDataLoaderIter.__next__ = self._next
+        self._handles = [
+            register_optimizer_step_pre_hook(self._step_begins),
+            register_optimizer_step_post_hook(self._step_ends),
+        ]
+
+    def stop(self) -> None:
+        if Module.__call__ is self._call:
+            Module.__call__ = self._own_call
+        if _BaseDataLoaderIter.__next__ is self._next:
+            _BaseDataLoaderIter.__next__ = self._own_next
+        for handle in self._handles:
+            handle.remove()
+
+    def _watched_call(self) -> Any:
+        begins, ends = self._listener.module_begins, self._listener.module_ends
+        own, noted, is_compiling = self._own_call, self._faults.noted, torch.compiler.is_compiling
+
+        def __call__(self: Module, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
+            if is_compiling():
+                return own(self, *args, **kwargs)
+            try:
+                begins(self)
+            except Exception as error:  # noqa: BLE001  Note [A fault of ours]
+                noted("a module was called", error)
+                return own(self, *args, **kwargs)
+            try:
+                return own(self, *args, **kwargs)
+            finally:
+                ends()
+
+        return __call__
+
+    def _watched_next(self) -> Any:
+        listener, own, guarded = self._listener, self._own_next, self._faults.guarded
+
+        def __next__(self: Any) -> Any:  # noqa: N807
+            token = guarded("a loader was asked", listener.loading_begins, "DataLoader")
+            try:
+                return own(self)
+            finally:
+                guarded("a loader answered", listener.loading_ends, token)
+
+        return __next__
+
+    def _step_begins(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        name = f"{type(optimizer).__name__}.step"
+        self._faults.guarded("a step began", self._listener.phase_begins, "optimizer", name)
+
+    def _step_ends(self, _optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        self._faults.guarded("a step ended", self._listener.phase_ends)

@@ -1,0 +1,221 @@
+"""When nodes run, seen from inside PyTorch: callbacks in machine code, without the interpreter.
+
+# Note [The native observer]
+PyTorch calls global callbacks before and after each function of a node (`at::addGlobalCallback`).
+Ours are compiled here, and only put down who, when and on which thread: no interpreter lock is
+taken, no object made, and gradients are stolen as ever. Where a `RecordFunction` has its sequence
+number is no contract, so it is looked for at the start, in the runs of a graph that is known; what
+is not found the same way three times is not used, and hooks on nodes serve instead.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from gradscope.compiled.language import Compiled, External, increase, load, store
+
+BACKWARD_FUNCTION, SCOPES = 1, 10
+LOOKED_AT = 64  # words of a RecordFunction
+MOST_LOOKS = 64
+CAPACITY = 1 << 20
+BEGIN, END, MONOTONIC = 0, 1, 1
+COLUMNS = SECONDS, NANOSECONDS, SEQUENCE, THREAD, KIND = range(5)
+
+_names = {
+    "add": "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE",
+    "remove": "_ZN2at14removeCallbackEm",
+    "thread": "_ZN2at14RecordFunction15currentThreadIdEv",
+}
+
+
+class _Callback(ctypes.Structure):
+    """`at::RecordFunctionCallback`, as its header declares it."""
+
+    _fields_ = (
+        ("start", ctypes.c_void_p),
+        ("end", ctypes.c_void_p),
+        ("sampling", ctypes.c_double),
+        ("scopes", ctypes.c_bool * SCOPES),
+        ("needs_inputs", ctypes.c_bool),
+        ("needs_outputs", ctypes.c_bool),
+        ("needs_ids", ctypes.c_bool),
+    )
+
+
+class NotObservable(Exception):  # noqa: N818 -- why there is no observer
+    """This build of PyTorch is not what the observer was written for."""
+
+
+class Library:
+    """What is called of libtorch_cpu."""
+
+    def __init__(self) -> None:
+        folder = Path(torch.__file__).parent / "lib"
+        path = next(
+            (p for p in folder.glob("libtorch_cpu.*") if p.suffix in {".so", ".dylib"}), None
+        )
+        if path is None:
+            raise NotObservable("there is no libtorch_cpu")
+        self.handle = ctypes.CDLL(str(path))
+        try:
+            self.add, self.remove = (getattr(self.handle, _names[n]) for n in ("add", "remove"))
+            self.thread = External(self.handle, _names["thread"], 0)
+        except AttributeError as error:
+            raise NotObservable(str(error)) from None
+        self.thread_here = getattr(self.handle, _names["thread"])
+        self.thread_here.argtypes, self.thread_here.restype = [], ctypes.c_uint64
+        self.add.argtypes, self.add.restype = [_Callback], ctypes.c_uint64
+        self.remove.argtypes, self.remove.restype = [ctypes.c_uint64], ctypes.c_bool
+
+    def observe(self, start: int, end: int) -> int:
+        """Have these called around each function of a node; what takes them away again."""
+        callback = _Callback(start, end, 1.0)
+        callback.scopes[BACKWARD_FUNCTION] = True
+        return int(self.add(callback))
+
+
+class Observer:
+    """Rows of what ran, in the order of time. Read them by place: `place()` before, `rows(since)`.
+
+    One at a time may be started in a process.
+    """
+
+    def __init__(self) -> None:
+        self._library, self._begins, self._ends = _ready()
+        self._handle = 0
+
+    def start(self) -> None:
+        """Let all functions of nodes be put down from here on."""
+        self._handle = self._library.observe(self._begins, self._ends)
+
+    def stop(self) -> None:
+        """No longer."""
+        if self._handle:
+            self._library.remove(self._handle)
+            self._handle = 0
+
+    def place(self) -> int:
+        """How many rows there are so far."""
+        return int(_state[0])
+
+    def rows(self, since: int) -> NDArray[np.int64] | None:
+        """Copies of the rows from a place on; None if there were too many to be kept."""
+        last = self.place()
+        return None if last > CAPACITY else _rows[since:last].copy()
+
+    def thread(self) -> int:
+        """PyTorch's number for the calling thread."""
+        return int(self._library.thread_here())
+
+    def again(self) -> None:
+        """Nobody needs any row any more."""
+        _state[0] = 0
+
+
+# -- the memory that the callbacks work on, and the callbacks -------------------------------------
+
+_rows = np.empty((CAPACITY, len(COLUMNS)), np.int64)  # the system gives what is written to
+_state = np.zeros(3, np.int64)  # rows so far; looks so far; where the sequence number is
+_looks = np.zeros((MOST_LOOKS, LOOKED_AT), np.int64)
+ROWS, ROW, STATE, LOOKS = (
+    _rows.ctypes.data,
+    _rows.strides[0],
+    _state.ctypes.data,
+    _looks.ctypes.data,
+)
+COUNTED_LOOKS, OFFSET = STATE + 8, STATE + 16
+_c = ctypes.CDLL(None)
+clock_gettime = External(_c, "clock_gettime", 2, half=True)
+thread: Any = None  # at::RecordFunction::currentThreadId
+
+
+def _look(result: int, function: int) -> int:
+    """Copy what is there, to find out where things are."""
+    store(result, 0)
+    count = increase(COUNTED_LOOKS, 1)
+    if count < MOST_LOOKS:
+        place = 0
+        while place < 8 * LOOKED_AT:
+            store(LOOKS + count * 8 * LOOKED_AT + place, load(function + place))
+            place += 8
+    return result
+
+
+def _begins(result: int, function: int) -> int:
+    """A function begins; there is nothing that its end is to be given."""
+    store(result, 0)
+    count = increase(STATE, 1)
+    if count < CAPACITY:
+        row = ROWS + count * ROW
+        clock_gettime(MONOTONIC, row)
+        store(row + 16, load(function + load(OFFSET)))
+        store(row + 24, thread())
+        store(row + 32, BEGIN)
+    return result
+
+
+def _ends(function: int, given: int) -> int:
+    """It ended, whether by itself or by an exception."""
+    count = increase(STATE, 1)
+    if count < CAPACITY:
+        row = ROWS + count * ROW
+        clock_gettime(MONOTONIC, row)
+        store(row + 16, load(function + load(OFFSET)))
+        store(row + 24, thread())
+        store(row + 32, END)
+    return given
+
+
+def _nothing(function: int, given: int) -> int:  # noqa: ARG001 -- what it is called with
+    return given
+
+
+@cache
+def _ready() -> tuple[Library, int, int]:
+    """The library, and the addresses of the callbacks, calibrated."""
+    global thread  # noqa: PLW0603 -- compiled code names it
+    library = Library()
+    thread = library.thread
+    code = Compiled([_look, _begins, _ends, _nothing])
+    _kept.append(code)
+    with ThreadPoolExecutor(1) as apart:  # numbers of nodes count up in each thread by itself
+        _state[2] = 8 * apart.submit(_sequence_word, library, code).result()
+    return library, code.address(_begins), code.address(_ends)
+
+
+_kept: list[Compiled] = []  # callbacks may be called as long as the process lives
+
+
+def _sequence_word(library: Library, code: Compiled) -> int:
+    """Which word of a RecordFunction is the sequence number, in the runs of known nodes."""
+    found = set(range(LOOKED_AT))
+    for _ in range(3):
+        with torch.enable_grad():
+            made = torch.ones(1, requires_grad=True)
+            for _ in range(5):
+                made = made.neg()
+        numbers, node = [], made.grad_fn
+        while node is not None:
+            numbers.append(node._sequence_nr())
+            node = node.next_functions[0][0] if node.next_functions else None
+        _state[1] = 0
+        handle = library.observe(code.address(_look), code.address(_nothing))
+        try:
+            made.backward()
+        finally:
+            library.remove(handle)
+        if _state[1] != len(numbers):
+            raise NotObservable(f"{_state[1]} of {len(numbers)} runs were told")
+        for number, words in zip(numbers, _looks, strict=False):
+            found &= set(np.flatnonzero(words.view(np.uint64) == number).tolist())
+    if len(found) != 1:
+        raise NotObservable("sequence numbers are not where they were expected")
+    return found.pop()

@@ -1,0 +1,225 @@
+"""The graph as a backward finds it: nodes that were not known before, each looked at once.
+
+# Note [Deep graphs]
+Looking at a node from Python makes an object for it, and from then on PyTorch frees what it leads
+to inside its own end: a chain of 50,000 such nodes overflows the stack when the program lets go of
+it. So a graph that turns out to be deep is left alone, and that is said.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from gradscope.watch.creation import KEY, PARENT, made_of
+from gradscope.watch.listener import Found, Made, SavedValue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+LEAF = 2**64 - 1
+"""The sequence number of an AccumulateGrad: it runs as soon as it is ready."""
+
+_RAW, ACCUMULATE = "_raw_saved_", "torch::autograd::AccumulateGrad"
+NOTHING: list[SavedValue] = []
+
+
+DEEPEST = 10_000
+
+
+class TooDeep(Exception):  # noqa: N818 -- Note [Deep graphs]
+    """A graph with paths of more than DEEPEST nodes."""
+
+
+class NotDifferentiable(Exception):  # noqa: N818 -- PyTorch is about to say so itself
+    """A backward was asked to start from a tensor without history."""
+
+
+class Graph:
+    """What is known of the graph so far, by the numbers of nodes."""
+
+    def __init__(
+        self,
+        made: Callable[[None], Made],
+        attend: Callable[[Any, int], None] | None,
+        *,
+        saved: bool,
+    ) -> None:
+        self._made = made
+        self._attend = attend  # called with each node that is found
+        self._saved = saved
+        self._topological: dict[int, int] = {}
+        self._waiting: list[Found] = []
+        self._slots: dict[type, list[tuple[str, str]]] = {}
+        self._leaves: dict[int, tuple[weakref.ref[Any], int]] = {}
+
+    def roots(self, ends: Iterable[Any]) -> tuple[tuple[int, int], ...]:
+        """The edges that a backward starts from, after all they lead to has been found."""
+        edges = [_edge_of(each) or (_leafs_node(each), 0) for each in ends]
+        self._walk([node for node, _ in edges])
+        return tuple([(self._number(node), nr) for node, nr in edges])
+
+    def wanted(self, ends: Iterable[Any]) -> tuple[tuple[int, int], ...]:
+        """The edges whose gradients are asked for."""
+        numbers: list[tuple[int, int]] = []
+        for each in ends:
+            edge = _edge_of(each)
+            if edge is not None:
+                self._walk([edge[0]])
+                numbers.append((self._number(edge[0]), edge[1]))
+            else:
+                numbers.append((self.number_of_leaf(each) or self._stand_in(each), 0))
+        return tuple(numbers)
+
+    def _stand_in(self, leaf: Any) -> int:
+        """The number of what would gather the gradient of a leaf that is nowhere reached.
+
+        Asking PyTorch for it would make it, and change the numbers of nodes that are made later.
+        """
+        made = self._made(None)
+        self._leaves[id(leaf)] = weakref.ref(leaf), made.number
+        self._topological[made.number] = 0
+        inputs = [(leaf.shape, leaf.dtype, leaf.device)]
+        self._waiting.append(Found(made, ACCUMULATE, -1, 0, (), inputs, (), leaf, made_before=True))
+        return made.number
+
+    def number_of_leaf(self, leaf: Any) -> int:
+        """The number of the node that gathers its gradient, if a walk has met it; else 0."""
+        known, number = self._leaves.get(id(leaf), (None, 0))
+        return number if known is not None and known() is leaf else 0
+
+    def found(self) -> list[Found]:
+        """Nodes that nobody has been told of."""
+        found, self._waiting = self._waiting, []
+        return found
+
+    def _number(self, node: Any) -> int:
+        made = made_of(node.metadata)
+        return 0 if made is None else made.number
+
+    def _walk(self, roots: list[Any]) -> None:
+        """Depth first, what a node leads to before itself."""
+        known = self._topological
+        pending: list[tuple[Any, Any]] = [(node, None) for node in reversed(roots)]
+        depth = 0
+        while pending:
+            node, edges = pending.pop()
+            if edges is not None:
+                depth -= 1
+                self._look(node, edges)
+                continue
+            made = made_of(node.metadata)
+            if made is not None and made.number in known:
+                continue
+            edges = node.next_functions
+            unknown = [
+                (following, None)
+                for following, _ in reversed(edges)
+                if following is not None
+                and ((above := made_of(following.metadata)) is None or above.number not in known)
+            ]
+            if unknown:
+                depth += 1
+                if depth > DEEPEST:
+                    raise TooDeep
+                pending.append((node, edges))
+                pending += unknown
+            else:
+                self._look(node, edges)
+
+    def _look(self, node: Any, edges: Any) -> None:
+        """Take down one node, unless that was done meanwhile by another way to it."""
+        metadata = node.metadata
+        made, known = made_of(metadata), self._topological
+        before = made is None
+        if made is None:
+            metadata[KEY] = made = self._made(None)
+        elif made.number in known:
+            return
+        if PARENT in metadata:  # it would keep the node alive in whose run this was made
+            del metadata[PARENT]
+        targets, above = [], 0
+        for following, nr in edges:
+            target = 0 if following is None else made_of(following.metadata).number  # type: ignore[union-attr]
+            targets.append((target, nr))
+            if target:
+                above = max(above, known[target] + 1)
+        known[made.number] = above
+        sequence = node._sequence_nr()
+        leaf, saved = None, NOTHING
+        if sequence == LEAF:
+            sequence, leaf = -1, getattr(node, "variable", None)
+        if leaf is not None:
+            self._leaves[id(leaf)] = weakref.ref(leaf), made.number
+        elif self._saved:
+            saved = self._kept(node)
+        if self._attend is not None:
+            self._attend(node, made.number)
+        self._waiting.append(
+            Found(
+                made,
+                node.name(),
+                sequence,
+                above,
+                targets,
+                [(m.shape, m.dtype, m.device) for m in node._input_metadata],
+                saved,
+                leaf,
+                before,
+            )
+        )
+
+    def _kept(self, node: Any) -> list[SavedValue]:
+        kind = type(node)
+        slots = self._slots.get(kind)
+        if slots is None:
+            names = [name for name in dir(kind) if name.startswith(_RAW)]
+            slots = self._slots[kind] = [(name, name.removeprefix(_RAW)) for name in names]
+        kept: list[SavedValue] = []
+        for name, slot in slots:
+            value = getattr(node, name)
+            for each in value if type(value) is tuple else (value,):
+                found = _value(slot, each)
+                if found is not None:
+                    kept.append(found)
+        return kept
+
+
+def _value(slot: str, value: Any) -> SavedValue | None:
+    """Its tensor is looked at only where no hook has packed it: unpacking may compute again."""
+    try:
+        if value.unpack_hook is not None:
+            return SavedValue(slot, None, 0, 0)
+        tensor = value.data
+    except RuntimeError:  # released
+        return None
+    if tensor is None:
+        return None
+    node = tensor.grad_fn
+    if node is None:
+        return SavedValue(slot, tensor, 0, 0)
+    made = made_of(node.metadata)
+    return SavedValue(slot, tensor, 0 if made is None else made.number, tensor.output_nr)
+
+
+def _edge_of(end: Any) -> tuple[Any, int] | None:
+    """Where the gradient of what is no leaf goes: a tensor's history, or an edge itself."""
+    node = getattr(end, "node", None)
+    if node is not None:  # a GradientEdge
+        return node, end.output_nr
+    node = end.grad_fn
+    return None if node is None else (node, end.output_nr)
+
+
+def _leafs_node(leaf: Any) -> Any:
+    """Where the gradient of a leaf goes. It has to be asked by a view, which takes a number."""
+    if not leaf.requires_grad:
+        raise NotDifferentiable
+    with torch.enable_grad():
+        view = leaf.view_as(leaf).grad_fn
+    node = None if view is None else view.next_functions[0][0]
+    if node is None:  # it says that it requires grad, and has nowhere to put it
+        raise NotDifferentiable
+    return node

@@ -1,0 +1,66 @@
+"""The whole of it: starts and stops what tells a listener of the different things PyTorch does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradscope.watch.creation import Creation
+from gradscope.watch.engine import Engine
+from gradscope.watch.hooks import Hooks
+from gradscope.watch.listener import Faults
+from gradscope.watch.modules import Modules
+from gradscope.watch.runs import Runs, runs
+from gradscope.watch.walk import Graph
+
+if TYPE_CHECKING:
+    from gradscope.watch.listener import Listener
+
+
+class Watcher:
+    """Watches PyTorch for a listener, at a level of detail."""
+
+    def __init__(self, listener: Listener, *, level: str, native: bool = True) -> None:
+        self.faults = Faults()
+        self.runs: Runs | None = None
+        self.why_hooks = ""
+        if level != "graph":
+            self.runs, self.why_hooks = runs(native=native)
+        attend = None if self.runs is None else self.runs.attend
+        self.graph = Graph(listener.made, attend, saved=level != "graph")
+        self.creation = Creation(listener, self.faults)
+        self.engine = Engine(
+            listener, self.graph, self.runs, self.faults, lambda: self.creation.asked_for
+        )
+        self.modules = Modules(listener, self.faults)
+        self.hooks = Hooks(listener, self.graph, self.faults)
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """What was not looked at, in words, and how often."""
+        return self.engine.left_out
+
+    def start(self) -> None:
+        """Watch from here on."""
+        self.creation.start()
+        self.engine.start()
+        self.modules.start()
+        self.hooks.start()
+        if self.runs is not None:
+            self.runs.start()
+
+    def stop(self) -> None:
+        """Watch no longer; everything is as it was."""
+        if self.runs is not None:
+            self.runs.stop()
+        self.hooks.stop()
+        self.modules.stop()
+        self.engine.stop()
+        self.creation.stop()
+
+    def pause(self) -> None:
+        """Let nodes be made untold; steps and backwards are followed."""
+        self.creation.stop()
+
+    def resume(self) -> None:
+        """Watch again."""
+        self.creation.start()

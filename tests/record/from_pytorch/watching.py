@@ -1,0 +1,30 @@
+"""Programs on PyTorch, watched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gradscope.record.recording import Options, Recording
+from gradscope.trace.schema import GraphTask
+from gradscope.trace.schema.tables import Order
+from gradscope.trace.spec import check
+from gradscope.trace.trace import Trace
+from gradscope.trace.writer import MemoryWriter
+
+
+def watched(program: Callable[[], Any], level: str = "engine") -> tuple[Any, Trace]:
+    """What a program returns, and its trace, which keeps all rules and has the order foretold."""
+    from gradscope.record.from_pytorch.engine import PyTorch
+
+    recording = Recording(MemoryWriter(), Options(level=level), PyTorch())
+    with recording:
+        result = program()
+        session = recording.session
+        faults = session.source.watcher.faults.texts  # type: ignore[union-attr]
+    trace = recording.trace()
+    assert faults == {}
+    assert check(trace) == []
+    wanted = Order.TOLD if level == "graph" else Order.FORETOLD
+    assert set(trace.table(GraphTask)["order"].tolist()) <= {wanted}
+    return result, trace
