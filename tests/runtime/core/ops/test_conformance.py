@@ -113,7 +113,10 @@ OTHER_NODES = frozenset(
         "zero_",
     ]
 )
-SIGNS_ARE_FREE = frozenset(f"Linalg{name}Backward0" for name in ("Eig", "Eigh", "Qr", "Svd"))
+SIGNS_ARE_FREE = frozenset([
+    *(f"Linalg{name}Backward0" for name in ("Eig", "Eigh", "Qr", "Svd")),
+    "LOBPCGAutogradFunctionBackward",
+])  # fmt: skip
 """Nodes of decompositions whose vectors each LAPACK turns as it likes."""
 SAME_NODES_AGAIN = [
     (name, sample)

@@ -99,7 +99,7 @@ def _give(op: Operation, made: Any, tangent: Any, given: Sequence[Any], *, writt
             tangent = before.copy_(tangent)
         else:
             tangent = fitted(tangent, made)
-            if op.plan.kind != "view" and any(_overlap(tangent, one) for one in given):
+            if op.plan.kind != "view" and _is_not_its_own(tangent, given):
                 tangent = tangent.clone()
     set_fw_grad(made, tangent, written=written)
     if any(slot.kind == "output" for slot in op.plan.slots):
@@ -115,6 +115,11 @@ def _remember(made: Any) -> None:
     else:
         return
     node.extra().remember_tangent(nr, made._meta.fw_grad)
+
+
+def _is_not_its_own(tangent: Any, given: Sequence[Any]) -> bool:
+    """Whether writing into a tangent fails (it is such a view of NumPy's), or is seen elsewhere."""
+    return not tangent._array.flags.writeable or any(_overlap(tangent, one) for one in given)
 
 
 def _overlap(tangent: Any, other: Any) -> bool:

@@ -296,6 +296,15 @@ def test_a_write_goes_into_the_tangent_that_is_there(torch: Any, fw: Any) -> Non
 
 
 @pytest.mark.usefixtures("level")
+def test_results_of_one_element_may_be_written_to(torch: Any, fw: Any) -> None:
+    x = fw.make_dual(numbers(torch, 3).reshape(1, 1), numbers(torch, 2).reshape(1, 1))
+
+    values = torch.linalg.eigh(x)[0].mul_(4)
+
+    assert listed(fw, values) == [8.0]
+
+
+@pytest.mark.usefixtures("level")
 def test_writes_without_a_derivative_leave_zeros(torch: Any, fw: Any) -> None:
     x = numbers(torch, 1, 2)
     for write in (
