@@ -27,11 +27,16 @@ def named(name: str) -> Engine:
     return _pytorch() if name == TORCH or (name == AUTO and pytorch_is_installed()) else _runtime()
 
 
-def default() -> Engine:
-    """The engine that `record()` watches: PyTorch where the program has imported it."""
+def imported(name: str) -> Engine:
+    """The engine of this name, for a program that runs already.
+
+    `auto` is PyTorch where the program has imported it, unless it has imported the runtime, too.
+    """
+    if name != AUTO:
+        return named(name)
     torch = sys.modules.get("torch")
     is_pytorch = torch is not None and not torch.__name__.startswith("gradscope.")
-    return _pytorch() if is_pytorch else _runtime()
+    return _pytorch() if is_pytorch and "gradscope.runtime" not in sys.modules else _runtime()
 
 
 def pytorch_is_installed() -> bool:

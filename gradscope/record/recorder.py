@@ -7,19 +7,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from gradscope.record.engines import default
+from gradscope.record.engines import AUTO, imported
 from gradscope.record.recording import Options, Recording, current
 from gradscope.trace.writer import FileWriter, MemoryWriter, Writer
 
 
 def record(
-    path: str | os.PathLike[str] | None = None, *, level: str = "engine", **limits: Any
+    path: str | os.PathLike[str] | None = None,
+    *,
+    level: str = "engine",
+    on: str = AUTO,
+    **limits: Any,
 ) -> Recording:
     """Record a block: `with gradscope.record("trace.json"): …`.
 
-    Without a path the trace stays in memory: `recording.trace()`.
+    Without a path the trace stays in memory: `recording.trace()`. `on` is `torch`, `gradscope`, or
+    `auto`: PyTorch, if the program has imported that and not gradscope's runtime.
     """
-    options, engine = Options(level=level, **limits), default()
+    options, engine = Options(level=level, **limits), imported(on)
     engine.facts(level)  # it refuses a level that it does not have
     writer: Writer = (
         MemoryWriter() if path is None else FileWriter(path, max_bytes=options.max_bytes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gradscope.trace.schema import GraphTask, Node, Step
-from tests.record.running import House
+from tests.record.running import House, Ran
 
 pytestmark = pytest.mark.torch
 
@@ -45,3 +45,21 @@ def test_a_level_that_pytorch_does_not_have_is_refused_and_nothing_is_written(ho
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith("gradscope: error: level values cannot be recorded of PyTorch yet")
     assert [path.name for path in house.folder.iterdir()] == ["script.py"]
+
+
+def test_record_watches_the_pytorch_that_a_program_has_imported(house: House) -> None:
+    house.write(
+        """
+import gradscope
+import torch
+
+with gradscope.record("trace.json"):
+    torch.ones(2, requires_grad=True).exp().sum().backward()
+"""
+    )
+
+    assert house.python("script.py") == Ran(0, "", "")
+    trace = house.recorded()
+    names = trace.texts(trace.table(Node)["name"])
+    assert sorted(names) == ["AccumulateGrad", "ExpBackward0", "SumBackward0"]
+    assert trace.meta["producer"] == "pytorch"

@@ -65,18 +65,19 @@ def is_inside(frame: FrameType) -> bool:
     return name.startswith("gradscope.") and not name.startswith(OUTSIDE)
 
 
+_GATE = ", through its gate>"
 GATES = "gradscope.runtime.core.dispatch.overrides.gates"
 
 
 def file_name(label: str) -> str:
     """What the code before a public function is said to be from; it counts as ours."""
-    return f"{WRITTEN}{label}, asking who overrides it>"
+    return f"{WRITTEN}{label}{_GATE}"
 
 
 def is_gate(frame: FrameType) -> bool:
     if frame.f_globals.get("__name__") == GATES:
         return True
-    return frame.f_code.co_filename.endswith(", through its gate>")
+    return frame.f_code.co_filename.endswith(_GATE)
 
 
 def above_gates(level: int) -> int:

@@ -10,7 +10,7 @@ import sys
 import numpy as np
 from gradscope.runtime.core.tensors import printing
 from gradscope.runtime.core.state.generator import Generator
-from gradscope.runtime.core.kernels.arrays import plain
+from gradscope.runtime.core.kernels.arrays import elementwise as plain
 x = Generator().normal((64, 64), np.float32)
 plain.gelu(plain.softmax(x, 1))
 plain.index_add(x, 0, np.array([1, 1]), x[:2].copy())

@@ -18,7 +18,7 @@ from gradscope.runtime.core.kernels.compiling import warmup
 
 SWAP = """
 import numpy as np
-from gradscope.runtime.core.kernels.arrays import fast
+from gradscope.runtime.core.kernels.arrays import fast_elementwise as fast
 from gradscope.runtime.core.kernels.compiling.cache_folder import cache_folder
 order = np.arange(4)
 fast.swap_forward(order, np.array([2, 1]))
