@@ -179,6 +179,7 @@ LATE = (
     "jit",
     "library",
     "linalg",
+    "masked",
     "mps",
     "multiprocessing",
     "nn",

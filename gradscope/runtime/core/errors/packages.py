@@ -28,7 +28,7 @@ PACKAGES = {
     "export": "programs captured ahead of time",
     "futures": "results of remote calls",
     "fx": "programs as graphs that can be changed",
-    "masked": "tensors with masks",
+    "masked.maskedtensor": "tensors that carry masks",
     "monitor": "counters for long runs",
     "mtia": "an accelerator",
     "nativert": "a runtime for exported programs",

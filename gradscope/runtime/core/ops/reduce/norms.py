@@ -76,7 +76,7 @@ def norm_slope(grad, self, result, ord, dim, keepdim):
     size = w.abs(self)
     if math.isinf(ord):
         best = (size == result) | (size != size)
-        share = grad / best.sum(dim or None, keepdims=True)
+        share = grad / best.sum((best.ndim and dim) or None, keepdims=True)
         return w.sgn(self) * (share * best)
     if ord < 1:
         return w.sgn(self) * without(size ** (ord - 1), self == 0) * grad * result ** (1 - ord)

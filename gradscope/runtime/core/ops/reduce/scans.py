@@ -35,7 +35,12 @@ from gradscope.runtime.core.tensors.making.factories import dtype_named
 def _scan(step):
     def kernel(self, dim, dtype=None):
         wrapped(dim, self.ndim)
-        return step(self, dim, None if dtype is None else dtype_named(dtype).numpy)
+        if dtype is None:
+            return step(self, dim, None)
+        kind = dtype_named(dtype).numpy
+        if kind == np.bool_:
+            raise NotImplementedError(f"\"{step.__name__}_out_cpu\" not implemented for 'Bool'")
+        return step(self, dim, kind)
 
     return kernel
 

@@ -141,6 +141,8 @@ for _name in ("cumsum", "cumprod"):
 samples(
     "cumsum", Sample(lambda torch, x: x.cumsum(0, dtype=torch.float64), SHAPE, dtypes=("float32",))
 )
+for _name in ("cumsum", "cumprod"):
+    wrong(_name, Wrong(lambda torch, x, n=_name: getattr(torch, n)(x, 0, dtype=torch.bool), SHAPE))
 for _name in ("cummax", "cummin"):
     file(_name, "1", "-1", "0", dtypes=REAL)
     file(_name, "0", shape=(), dtypes=REAL)
@@ -167,6 +169,7 @@ for _key in ("linalg.vector_norm", "linalg_vector_norm"):
         _key,
         Sample(lambda torch, x: torch.linalg.vector_norm(x), SHAPE),
         Sample(lambda torch, x: torch.linalg.vector_norm(x, 3, dim=1), SHAPE),
+        Sample(lambda torch, x: torch.linalg.vector_norm(x, float("inf"), 0), ()),
         Sample(lambda torch, x: torch.linalg.vector_norm(x, dim=(0, 1), keepdim=True), SHAPE),
         Sample(lambda torch, x: torch.linalg.vector_norm(x * 0), (3,), order=1),
     )
