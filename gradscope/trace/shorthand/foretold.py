@@ -47,6 +47,7 @@ class Task(NamedTuple):
     keeps: bool
     accumulates: bool
     failed: bool
+    parent: int
     waiting: int  # in the queue, of the tasks around it
     others_inside: Sequence[int]  # when those began that ran inside its nodes
 
@@ -89,6 +90,8 @@ class Teller:
     ) -> None:
         self._rows, self._task, self._seen = rows, task, seen
         self._saving, self._graph, self._leaves = saving, graph, leaves
+        self.lengths: list[tuple[int, int]] = []
+        """Of the queue, each time a node had left it, and when that was."""
 
     def tell(self, backward: Backward, steps: list[Step]) -> None:
         """All events of the task, up to the last run that was seen."""
@@ -115,6 +118,9 @@ class Teller:
                 break
             left -= 1
             begin, ended, _ = next(runs)
+            self.lengths.append(
+                (min(begin, self._seen.first_hook.get(step.node, begin)), step.length)
+            )
             raised = task.failed and not left and not self._fails_later(steps[place + 1 :], ended)
             self._run(step, begin, ended, failed=raised)
             last = ended
@@ -183,7 +189,10 @@ def written(
     rows, orders = Rows(), {}
     needed: dict[int, list[int]] = {}
     captured: dict[int, list[int]] = {}
+    lengths: dict[int, list[tuple[int, int]]] = {}
     for id_, task in tasks.items():
+        around = [n for at, n in lengths.get(task.parent, ()) if at <= task.begin]
+        task = task._replace(waiting=around[-1] if around else 0)  # noqa: PLW2901
         found = seen.get(id_)
         orders[id_] = Order.NOT_SEEN if found is None else Order.OTHERWISE
         if found is None or task.root not in graph.edges:
@@ -199,7 +208,9 @@ def written(
             orders[id_] = Order.FORETOLD
             needed[id_] = sorted((backward.needed or set()) - {NOBODY})
             captured[id_] = sorted(set(backward.captures) - {NOBODY})
-            Teller(rows, task, found, saving, graph, leaves).tell(backward, steps)
+            teller = Teller(rows, task, found, saving, graph, leaves)
+            teller.tell(backward, steps)
+            lengths[id_] = teller.lengths
         if room is not None and rows.cells() > room:
             raise UnreadableTraceError("its runs stand for more than its lines can")
     for table, names, found_rows in (
@@ -269,8 +280,8 @@ def _tasks(plain: Sequence[Block], short: dict[str, list[Block]]) -> dict[int, T
         if id_ in asked:
             root, wanted, failed = asked[id_]
             tasks[id_] = Task(
-                id_, root, wanted, thread, depth, begin, bool(keeps), bool(accumulates), failed, 0,
-                inside[id_],
+                id_, root, wanted, thread, depth, begin, bool(keeps), bool(accumulates), failed,
+                parent, 0,                inside[id_],
             )  # fmt: skip
     return tasks
 

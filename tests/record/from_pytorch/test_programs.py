@@ -92,6 +92,21 @@ def inside(torch: Any) -> list[Any]:
     return [x.grad]
 
 
+def inside_while_others_wait(torch: Any) -> list[Any]:
+    """The queue of the backward inside begins with what the one around it has left there."""
+    x, y = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+
+    def hook(grad: Any) -> None:
+        with torch.enable_grad():
+            torch.autograd.grad((y.exp() * y).sum(), y)
+
+    z = y.sin()
+    w = x.exp()
+    w.register_hook(hook)
+    (w + z).sum().backward()
+    return [x.grad, y.grad]
+
+
 def checkpointed(torch: Any) -> list[Any]:
     from torch.utils.checkpoint import checkpoint
 
@@ -133,7 +148,8 @@ def packed(torch: Any) -> list[Any]:
 
 PROGRAMS: dict[str, tuple[Callable[[Any], list[Any]], int]] = {
     "training": (training, 3), "several roots": (several_roots, 1), "inputs": (only_inputs, 2),
-    "twice": (twice, 2), "kept": (kept, 2), "inside": (inside, 2), "checkpoint": (checkpointed, 3),
+    "twice": (twice, 2), "kept": (kept, 2), "inside": (inside, 2),
+    "inside while others wait": (inside_while_others_wait, 2), "checkpoint": (checkpointed, 3),
     "custom": (custom, 1), "packed": (packed, 1),
 }  # fmt: skip
 
