@@ -57,7 +57,10 @@ class Graph:
 
     def roots(self, ends: Iterable[Any]) -> tuple[tuple[int, int], ...]:
         """The edges that a backward starts from, after all they lead to has been found."""
-        edges = [_edge_of(each) or (_leafs_node(each), 0) for each in ends]
+        try:
+            edges = [_edge_of(each) or (_leafs_node(each), 0) for each in ends]
+        except RuntimeError:  # asking for the history of such a view is refused
+            raise NotDifferentiable from None
         self._walk([node for node, _ in edges])
         return tuple([(self._number(node), nr) for node, nr in edges])
 
