@@ -21,6 +21,7 @@ from gradscope.runtime.core.errors.engine.leaves import out_elsewhere, out_of_dt
 from gradscope.runtime.core.state import upward
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.state.warned import warn
+from gradscope.runtime.core.tensors.making.factories import dtype_named
 from gradscope.runtime.core.tensors.memory import overlap
 from gradscope.runtime.core.tensors.views.in_place import count_told_write
 
@@ -34,6 +35,12 @@ def written(name: str, made: Any, out: Any, inputs: tuple[Any, ...] = ()) -> Any
         return made
     if isinstance(made, tuple | list):
         return _all_written(name, made, out, inputs)
+    if name in rules.OVER_A_DIM:
+        raise TypeError(f'{name}() missing 1 required positional arguments: "dim"')
+    return _one_written(name, made, out, inputs)
+
+
+def _one_written(name: str, made: Any, out: Any, inputs: tuple[Any, ...]) -> Any:
     _check(name, made, out)
     recorded = made.requires_grad or out.requires_grad
     if recorded and name in rules.COPYING and out.shape == made.shape:
@@ -47,6 +54,17 @@ def written(name: str, made: Any, out: Any, inputs: tuple[Any, ...] = ()) -> Any
     return out
 
 
+def dtype_inside(dtype: Any, out: Any) -> Any:
+    """What sums and products are computed in that are written into `out`: its own dtype."""
+    own = getattr(out, "dtype", dtype)
+    if dtype is None or own is dtype_named(dtype):
+        return own
+    wanted = c_name(np.empty(0, dtype_named(dtype).numpy))
+    raise out_of_dtype(
+        f"Expected out tensor to have dtype {wanted}, but got {c_name(out._array)} instead", out
+    )
+
+
 def _all_written(name: str, made: Sequence[Any], out: Any, inputs: tuple[Any, ...]) -> Any:
     """Several results, each into its own tensor."""
     given = type(out).__name__
@@ -54,8 +72,10 @@ def _all_written(name: str, made: Sequence[Any], out: Any, inputs: tuple[Any, ..
         raise TypeError(f"{name}(): argument 'out' must be tuple of Tensors, not {given}")
     if len(out) != len(made):
         raise TypeError(f"expected tuple of {len(made)} elements but got {len(out)}")
+    if name in rules.OVER_A_DIM:
+        _check_median(made, out)
     for one, into in zip(made, out, strict=True):
-        written(name, one, into, inputs)
+        _one_written(name, one, into, inputs)
     return type(made)(*out) if hasattr(made, "_fields") else tuple(out)
 
 
@@ -115,6 +135,29 @@ def _check_dtype(name: str, made: Any, out: Any) -> None:
     )
     error = out_of_dtype(text, out)
     raise TypeError(*error.args) if name in rules.TYPE_ERRORS and not said else error
+
+
+def _check_median(made: Sequence[Any], out: Sequence[Any]) -> None:
+    values, indices = out
+    which = "(while checking arguments for median)"
+    if indices.dtype is not dtypes.int64:
+        raise out_of_dtype(
+            "Expected tensor for argument #1 'indices' to have scalar type Long; but got "
+            f"{_class_name(indices)} instead {which}",
+            indices,
+        )
+    if values.dtype is not made[0].dtype:
+        raise out_of_dtype(
+            "Expected tensor for 'values' to have the same type as tensor for argument #2 'self'; "
+            f"but type {_class_name(values)} does not equal {_class_name(made[0])} {which}",
+            values,
+        )
+
+
+def _class_name(tensor: Any) -> str:
+    """What PyTorch's C++ calls tensors of a dtype: by their old classes where there were any."""
+    name = tensor.dtype.scalar_name
+    return f"torch.{name}Tensor" if name in rules.OLD_CLASSES else f"CPU{name}Type"
 
 
 def refuse_overlap(name: str, made: Any, out: Any, inputs: tuple[Any, ...]) -> None:

@@ -7,7 +7,8 @@ from types import FunctionType
 from typing import Any
 
 from gradscope.runtime.core.calls.declare import node_class
-from gradscope.runtime.core.calls.extra_arguments.out import written
+from gradscope.runtime.core.calls.extra_arguments import out_rules as rules
+from gradscope.runtime.core.calls.extra_arguments.out import dtype_inside, written
 from gradscope.runtime.core.calls.road import forward as road
 from gradscope.runtime.core.errors.arguments.raise_wrong_call import OR_BLAME
 from gradscope.runtime.core.errors.arguments.wrappers import around
@@ -22,6 +23,17 @@ LINES = f"""\
         made = {{call}}
 {OR_BLAME}\
     return made if out is None else written(name, made, out, ({{given}}))
+"""
+
+
+LINES_IN_ITS_DTYPE = f"""\
+    try:
+        if out is None:
+            return {{call}}
+        dtype = dtype_inside(dtype, out)
+        made = {{call}}
+{OR_BLAME}\
+    return written(name, made, out, ({{given}}))
 """
 
 
@@ -60,11 +72,13 @@ def _function_taking_out(inner: FunctionType) -> FunctionType:
     """A function around one that is built of operations, with its parameters and `out=`."""
     taken = parameters(inner)
     given = "".join(f"{p.starred}, " for p in taken if p.kind is not BY_NAME)
+    lines = LINES_IN_ITS_DTYPE if inner.__name__ in rules.IN_ITS_DTYPE else LINES
     return around(
         inner,
-        LINES.replace("{given}", given),
+        lines.replace("{given}", given),
         [*taken, OUT],
         "with out=",
         written=written,
+        dtype_inside=dtype_inside,
         name=inner.__name__,
     )

@@ -79,6 +79,12 @@ UNWATCHED = _words(
 )
 """These refuse it if it requires grad, not their inputs."""
 
+IN_ITS_DTYPE = _words("cumprod cumsum prod")
+"""These compute in the dtype it has, as if that were their `dtype=` (and so does `sum`)."""
+
+OVER_A_DIM = _words("median nanmedian")
+"""These write two tensors, of the very dtypes they make, and only over a dim."""
+
 CONTIGUOUS = _words("cholesky cholesky_solve fft_ihfft2 fft_ihfftn linalg_tensorinv")
 """These make it contiguous when they give it another size, though their result is not."""
 
@@ -193,6 +199,7 @@ OTHER = {
     "tensordot: Expected the output tensor to have dtype {made}, but got an output tensor with "
     "dtype {out}": "inner tensordot",
     "output values must be of same type as input": "kthvalue",
+    "nonzero: Expected out tensor to have scalar type Long but got scalar type{out}": "nonzero",
     "linalg.{name} expected out tensor dtype {made} but got: {out}": "matrix_norm",
     "linalg.norm expected out tensor dtype {made} but got: {out}": "linalg_norm",
     "linalg.vecdot: Expected out of dtype{made} but found {out}": "vecdot",
@@ -241,6 +248,10 @@ UNFIT = {
 """What functions say of a dtype that their result cannot be cast to."""
 
 TYPE_ERRORS = _words("cat column_stack dstack hstack row_stack stack vstack")
+
+
+OLD_CLASSES = _words("Byte Char Double Float Half Int Long Short")
+"""Dtypes of which tensors had a class each: `torch.FloatTensor`."""
 
 
 @cache

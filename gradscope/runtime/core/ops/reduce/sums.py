@@ -19,7 +19,7 @@ from gradscope.runtime.core.calls.declare import (
     refuses,
     w,
 )
-from gradscope.runtime.core.calls.extra_arguments.out import written
+from gradscope.runtime.core.calls.extra_arguments.out import dtype_inside, written
 from gradscope.runtime.core.dtypes.names import scalar_name
 from gradscope.runtime.core.kernels.arrays import elementwise as plain
 from gradscope.runtime.core.kernels.arrays.reduce import sum_columns
@@ -331,12 +331,14 @@ family(globals())
 @both
 def sum(input, dim=..., keepdim=False, *, dtype=None, axis=..., keepdims=False, out=None):
     """The sum of all elements, or over some dims."""
+    if out is not None:
+        inside = dtype_inside(dtype, out)
+        made = sum(input, dim, keepdim, dtype=inside, axis=axis, keepdims=keepdims)
+        return written("sum", made, out)
     dim = axis if dim is ... else dim
     if dim is ...:
-        made = sum__default(input, dtype)
-    else:
-        made = sum__dim(input, None if dim is None else dims_of(dim), keepdim or keepdims, dtype)
-    return made if out is None else written("sum", made, out)
+        return sum__default(input, dtype)
+    return sum__dim(input, None if dim is None else dims_of(dim), keepdim or keepdims, dtype)
 
 
 @both

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.runtime.core.ops.written import cases, faults
 from tests.runtime.oracle import Sample, Wrong, samples, wrong
 
 samples(
@@ -53,3 +54,41 @@ for _name in ("j0", "j1", "y0", "y1"):
                 dtypes=("float32", "int64"),
             ),
         )
+cases(
+    "median",
+    [(3, 4)],
+    "torch.median(x, 1, out=(torch.zeros(3, dtype=x.dtype), torch.zeros(3, dtype=torch.int64)))",
+    grad=False,
+    dtypes=("float32", "int64"),
+)
+for _name in ("median", "nanmedian"):
+    faults(
+        _name,
+        [(3, 4)],
+        f"torch.{_name}(x.detach(), out=torch.zeros((), dtype=x.dtype))",
+        *(
+            f"o = torch.zeros(3)\ntorch.{_name}(x.detach(), 1, out=(o.{values}(), o.{places}()))"
+            for values, places in (
+                ("float", "long"),
+                ("bfloat16", "long"),
+                ("bool", "long"),
+                ("double", "int"),
+                ("float", "cdouble"),
+            )
+        ),
+    )
+for _name in ("sum", "prod", "cumsum"):
+    _shape = 3 if _name != "cumsum" else (3, 4)
+    faults(
+        _name,
+        [(3, 4)],
+        f"torch.{_name}(x.detach(), 1, dtype=torch.float32, out=torch.zeros({_shape}).long())",
+    )
+    cases(
+        _name,
+        [(3, 4)],
+        f"torch.{_name}(x * 3, 1, out=torch.zeros({_shape}, dtype=torch.int64))",
+        f"torch.{_name}(x, 1, dtype=torch.float32, out=torch.zeros({_shape}))",
+        grad=False,
+        dtypes=("float32", "int32"),
+    )
