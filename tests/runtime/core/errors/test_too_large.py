@@ -31,7 +31,8 @@ ASKS = {
 
 BACKWARDS = {
     "the gradient of a view": "x.expand(n // 10**7, 10**7)[0].sum()",
-    "a gradient that is scattered": "x.expand(n // 10**7, 10**7)[[0], [0]].sum()",
+    "a gradient that is scattered": "x.expand(n)[torch.tensor([0])].sum()",
+    "of elements that are selected": "x.expand(n).index_select(0, torch.tensor([5])).sum()",
 }
 ENGINES = ["gradscope", pytest.param("torch", marks=pytest.mark.torch)]
 

@@ -20,7 +20,9 @@ from gradscope.runtime.core.dtypes.names import scalar_name
 from gradscope.runtime.core.kernels.arrays import elementwise as plain
 from gradscope.runtime.core.ops import both
 from gradscope.runtime.core.ops.in_formulas import on_arrays
+from gradscope.runtime.core.ops.index.indexing import CHEAPLY_COPIED
 from gradscope.runtime.core.ops.shape.broadcasting import broadcast_shape
+from gradscope.runtime.core.ops.shape.slicing import FULL
 from gradscope.runtime.core.rows.traits import ROW_BY_ROW
 from gradscope.runtime.core.tensors.dims import text, wrapped
 from gradscope.runtime.core.tensors.placement import wrapped_on
@@ -58,7 +60,10 @@ def _index_select(self, dim, index):
         )
     if not self.ndim:
         return self.copy()
-    return self.take(index.reshape(-1), dim)
+    if self.flags.c_contiguous or self.size <= CHEAPLY_COPIED:
+        return self.take(index.reshape(-1), dim)
+    # `take` would copy all of it: an expanded array may be larger than memory.
+    return np.asarray(self[(FULL,) * dim + (index.reshape(-1),)], order="C")
 
 
 def _index_unselected(grad, self_shape, dim, index):

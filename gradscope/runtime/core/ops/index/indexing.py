@@ -27,6 +27,9 @@ from gradscope.runtime.core.rows.traits import AS_THE_FIRST
 from gradscope.runtime.core.tensors.dims import text
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
+CHEAPLY_COPIED = 2048
+"""So many elements `take` copies, if they are not contiguous, sooner than NumPy indexes a few."""
+
 
 def places(indices):
     """Tensors (or None: everything along that dim) as NumPy takes them."""
@@ -39,13 +42,18 @@ def place(array):
 
 def _index(self, indices):
     where = places(indices)
+    contiguous = self.flags.c_contiguous
     try:
         single = where[-1]
-        if single.dtype.kind != "b" and all(w is FULL for w in where[:-1]):
+        if (
+            (contiguous or self.size <= CHEAPLY_COPIED)  # Otherwise `take` copies all of it.
+            and single.dtype.kind != "b"
+            and all(w is FULL for w in where[:-1])
+        ):
             made = self.take(single, len(where) - 1)
         else:
             made = np.asarray(self[where], order="C")
-        return made if self.flags.c_contiguous else _laid(made, self, where)
+        return made if contiguous else _laid(made, self, where)
     except IndexError as error:
         raise IndexError(_misplaced(self, where, error)) from None
 

@@ -492,3 +492,29 @@ cases(
     grad=False,
 )
 cases("new_empty", [SHAPE], "x.new_empty(2, 3).zero_()", "x.new_empty((0,))", dtypes=(), grad=False)
+
+# -- so many elements that none are copied first, however they lie --------------------------------
+
+cases(
+    "__getitem__",
+    [(50, 60)],
+    "x.t()[[3, -1]]",
+    "x.t()[:, [3, -1, 3]]",
+    "x[:, ::2][:, torch.tensor([[2, 0], [1, 1]])]",
+    "x[None].expand(3, 50, 60)[:, :, [2, -2]]",
+    dtypes=("float32", "bool"),
+)
+cases(
+    "index_select",
+    [(50, 60)],
+    "x.t().index_select(0, torch.tensor([3, 0, 3]))",
+    "x[:, ::2].index_select(-1, torch.tensor([3, 0]))",
+    dtypes=("float32", "bool"),
+)
+faults(
+    "__getitem__",
+    [(50, 60)],
+    "x.t()[[60]]",
+    "x.t()[:, torch.tensor([0, -51])]",
+    "x.t()[:, :, [0]]",
+)
