@@ -8,7 +8,7 @@ and lets the program go on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 
-class Made:
-    """What a node keeps of its making, where anomaly mode keeps its traceback.
+class Made(list[str]):
+    """What a node keeps of its making, where anomaly mode keeps the lines of its traceback.
 
-    PyTorch joins what it finds there when a backward fails in anomaly mode, so it is iterable.
+    PyTorch joins what it finds there when a backward fails, and compilers copy it: it is a list,
+    of no lines.
     """
 
     __slots__ = ("context", "number", "site", "t")
@@ -31,9 +32,6 @@ class Made:
         self.context = context  # where its thread was
         self.site = site
         self.t = t
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(())
 
 
 class SavedValue(NamedTuple):

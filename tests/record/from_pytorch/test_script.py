@@ -24,6 +24,72 @@ sys.exit(3)
 """
 
 
+MANY_WAYS = """
+import copy
+import io
+import threading
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+optimizer = torch.optim.Adam(model.parameters())
+data = TensorDataset(torch.randn(32, 4), torch.randn(32, 1))
+scaler = torch.amp.GradScaler("cpu")
+for x, y in DataLoader(data, batch_size=8, num_workers=2):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = nn.functional.mse_loss(model(x).float(), y)
+    optimizer.zero_grad()
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    scaler.step(optimizer)
+    scaler.update()
+print("mixed precision", loss.item())
+
+called = torch.func.grad(lambda p: torch.func.functional_call(model, p, torch.ones(2, 4)).sum())
+print("functional", [each.sum() for each in called(dict(model.named_parameters())).values()])
+print("mapped", torch.vmap(torch.func.grad(lambda t: t.sin().sum()))(torch.ones(3, 2)))
+print("jacobian", torch.func.jacrev(lambda t: t.exp())(torch.ones(3)))
+print("hessian", torch.autograd.functional.hessian(lambda t: (t**3).sum(), torch.ones(2)))
+
+compiled = torch.compile(model, backend="aot_eager")
+compiled(torch.ones(2, 4)).sum().backward()
+print("compiled", torch._dynamo.utils.counters["stats"]["unique_graphs"])
+
+by_lines = torch.optim.LBFGS(model.parameters(), max_iter=3)
+
+
+def closure():
+    by_lines.zero_grad()
+    loss = model(torch.ones(4, 4)).pow(2).mean()
+    loss.backward()
+    return loss
+
+
+print("closures", by_lines.step(closure))
+
+kept = io.BytesIO()
+torch.save(model, kept)
+kept.seek(0)
+again = torch.load(kept, weights_only=False)
+print("kept", all(map(torch.equal, again.parameters(), copy.deepcopy(model).parameters())))
+
+with torch.inference_mode():
+    print("inference", model(torch.ones(1, 4)))
+optimizer.zero_grad()
+threads = [
+    threading.Thread(target=lambda: model(torch.ones(2, 4)).sum().backward()) for _ in range(4)
+]
+for each in threads:
+    each.start()
+for each in threads:
+    each.join()
+print("threads", [parameter.grad.sum() for parameter in model.parameters()])
+"""
+
+
 def test_a_script_runs_on_its_own_pytorch_and_is_recorded(house: House) -> None:
     house.write(SCRIPT)
 
@@ -63,3 +129,18 @@ with gradscope.record("trace.json"):
     names = trace.texts(trace.table(Node)["name"])
     assert sorted(names) == ["AccumulateGrad", "ExpBackward0", "SumBackward0"]
     assert trace.meta["producer"] == "pytorch"
+
+
+def test_a_script_prints_what_it_prints_unwatched_whatever_it_does_with_pytorch(
+    house: House,
+) -> None:
+    """Mixed precision, loaders, torch.func, compilers, closures, pickles, threads."""
+    house.write(MANY_WAYS)
+
+    unwatched = house.python("script.py")
+    watched = house.python("-m", "gradscope", "trace", "-q", "--on", "torch", "script.py")
+
+    assert watched == unwatched
+    assert unwatched.code == 0
+    assert house.violations() == []
+    assert "unseen" not in house.recorded().meta
