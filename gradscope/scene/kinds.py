@@ -27,7 +27,7 @@ MEMBERS: dict[Kind, str] = {
     Kind.LEAF: "AccumulateGrad",
     Kind.POINTWISE: """
         Abs Acos Acosh Add Addcdiv Addcmul Angle Asin Asinh Atan Atan2 Atanh Ceil Celu Clamp
-        ClampMax ClampMin Complex Conj ConjPhysical Copysign Cos Cosh Deg2Rad Digamma Div Elu Erf
+        ClampMax ClampMin Complex ConjPhysical Copysign Cos Cosh Deg2Rad Digamma Div Elu Erf
         Erfc Erfinv Exp Exp2 Expm1 Floor Fmax Fmin Fmod Frac Frexp Gelu Glu Hardshrink Hardsigmoid
         Hardswish Hardtanh Hypot I0 Igamma Igammac Ldexp LeakyRelu Lerp Lgamma Log Log10 Log1P Log2
         LogSigmoid Logaddexp Logaddexp2 Logit Maximum Minimum Mish Mul Mvlgamma NanToNum Neg
@@ -58,12 +58,12 @@ MEMBERS: dict[Kind, str] = {
         UpsampleNearestExact2D UpsampleNearestExact3D UpsampleTrilinear3D""",
     Kind.VIEW: """
         Alias AsStrided AsStridedScatter BlockDiag Broadcast Cat ChannelShuffle Chunk Clone Col2Im
-        ConstantPadNd Contiguous Copy CopyBackwards CopySlices Detach DiagEmbed Diagonal
-        DiagonalScatter Expand Fill Flatten Flip Im2Col Movedim Narrow PackPaddedSequence Pad
-        Permute PixelShuffle PixelUnshuffle ReflectionPad1D ReflectionPad2D ReflectionPad3D Repeat
-        ReplicationPad1D ReplicationPad2D ReplicationPad3D Reshape ReshapeAlias Roll Rot90 Select
-        SelectScatter Slice SliceScatter Split SplitWithSizes Squeeze Stack Swapaxes T Tile ToCopy
-        Transpose Unbind Unfold UnsafeSplit UnsafeSplitWithSizes UnsafeView Unsqueeze View
+        Conj ConstantPadNd Contiguous Copy CopyBackwards CopySlices Detach DiagEmbed Diagonal
+        DiagonalScatter Expand Fill Flatten Flip Im2Col Movedim Narrow NegView PackPaddedSequence
+        Pad Permute PixelShuffle PixelUnshuffle ReflectionPad1D ReflectionPad2D ReflectionPad3D
+        Repeat ReplicationPad1D ReplicationPad2D ReplicationPad3D Reshape ReshapeAlias Roll Rot90
+        Select SelectScatter Slice SliceScatter Split SplitWithSizes Squeeze Stack Swapaxes T Tile
+        ToCopy Transpose Unbind Unfold UnsafeSplit UnsafeSplitWithSizes UnsafeView Unsqueeze View
         ViewAsComplex ViewAsReal Zero""",
     Kind.INDEX: """
         Embedding EmbeddingBag EmbeddingBagPerSampleWeights EmbeddingDense Gather Index IndexAdd

@@ -23,7 +23,7 @@ from gradscope.runtime.core.errors.numpy import invalid_combination, refused
 from gradscope.runtime.core.graph.new_node import above, finish
 from gradscope.runtime.core.graph.node import NOWHERE, Node, device_of, new
 from gradscope.runtime.core.rows.operation import Operation
-from gradscope.runtime.core.rows.traits import FLOATS, Refused, rule_of
+from gradscope.runtime.core.rows.traits import FLOATS, Refused, attaches, rule_of
 from gradscope.runtime.core.state import upward
 from gradscope.runtime.core.state.thread import ThreadState, local
 from gradscope.runtime.core.tensors import placement
@@ -84,7 +84,7 @@ def scope_of(op: Operation) -> dict[str, Any]:
         "Tensor": Tensor,
         "above": above,
         "asarray": np.asarray,
-        "attach_view": attach_view,
+        "attach_view": attaches(op.traits) or attach_view,
         "attach_views": attach_views,
         "before_write": before_write,
         "call": call,

@@ -47,6 +47,7 @@ class Operation:
     full: Callable[..., Any] = field(default=lambda: None)
     inplace_of: Operation | None = None
     replayed: bool = False  # see traits.REPLAYED
+    turns: Any = None  # of a view with another conj or neg bit: which
     jvp: Callable[..., Any] | None = None
 
     def call_with(self, *arguments: Any) -> Any:

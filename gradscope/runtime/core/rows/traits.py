@@ -70,6 +70,11 @@ def rule_of(traits: Sequence[Trait]) -> layouts.Rule:
     return next((t.rule for t in traits if isinstance(t, Lies)), layouts.as_operands)
 
 
+def attaches(traits: Sequence[Trait]) -> Callable[..., None] | None:
+    """The function that makes the results of a row views, if it is one of its own."""
+    return next((t.by for t in traits if isinstance(t, Attaches)), None)
+
+
 def asks_rule(forward: Callable[..., Any], traits: Sequence[Trait], kind: str) -> str:
     """When a row's rule is asked: a ufunc of one operand keeps to it by itself."""
     if kind != "plain":
@@ -88,6 +93,14 @@ class Jvp(Trait):
     """
 
     by: Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Attaches(Trait):
+    """A view that is made one of its input by a function of its own; `turns`: with these bits."""
+
+    by: Callable[..., None]
+    turns: Any = None
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.errors.engine.leaves import copy_of_non_leaf
 from gradscope.runtime.core.graph.node import new
 from gradscope.runtime.core.state.thread import local
+from gradscope.runtime.core.tensors.memory.bits import PLAIN, bits_of, origin_of
 from gradscope.runtime.core.tensors.memory.storage import Storage, strided
 from gradscope.runtime.core.tensors.memory.typed_storage import TypedStorage
 from gradscope.runtime.core.tensors.tensor.geometry import strides_of
@@ -37,6 +38,9 @@ def deep_copy(tensor: Any, memo: dict[Any, Any]) -> Any:
 
 def _copied_memory(tensor: Any, copies: dict[int, Storage]) -> Any:
     storage, array = tensor.untyped_storage(), tensor._array
+    if bits_of(tensor) != PLAIN:  # what is copied is what it reads
+        array = array.copy(order="K")
+        return _on(Storage(array, storage.device), array, type(tensor))
     key = id(storage.array)
     if key not in copies:
         whole = array.nbytes == len(storage.bytes())
@@ -75,8 +79,8 @@ def reduce(tensor: Any, protocol: Any = None) -> Any:
     rebuild: Callable[..., Any] = rebuild_tensor
     parts = parts_of(tensor)
     if tensor.dtype in WITHOUT_STORAGE:
-        bare = TypedStorage(tensor.untyped_storage(), None)
-        rebuild, parts = rebuild_of_dtype, (bare, *parts[1:], tensor.dtype)
+        bare = TypedStorage(origin_of(tensor), None)
+        rebuild, parts = rebuild_of_dtype, (bare, *parts[1:6], tensor.dtype, *parts[6:])
     state = state_of(tensor)
     if type(tensor) is Tensor and not state:
         return rebuild, parts
@@ -84,14 +88,16 @@ def reduce(tensor: Any, protocol: Any = None) -> Any:
 
 
 def parts_of(tensor: Any) -> tuple[Any, ...]:
-    """Storage, offset, sizes, strides, whether it requires a gradient, and no hooks."""
+    """Storage, offset, sizes, strides, whether it requires a gradient, no hooks, and its bits."""
+    bits = {name: True for name, is_set in bits_of(tensor)._asdict().items() if is_set}
     return (
-        TypedStorage(tensor.untyped_storage(), tensor.dtype),
+        TypedStorage(origin_of(tensor), tensor.dtype),
         tensor.storage_offset(),
         tuple(tensor.shape),
         tensor.stride(),
         tensor.requires_grad,
         OrderedDict(),
+        *([bits] if bits else []),
     )
 
 
@@ -104,14 +110,14 @@ def rebuild_tensor(
     backward_hooks: Any,
     metadata: dict[str, bool] | None = None,
 ) -> Any:
-    """A leaf from its parts. `metadata` says how PyTorch had left what it holds to be read."""
+    """A leaf from its parts. `metadata` says with which bits its storage is to be read."""
     untyped = storage.bare
     dtype = dtypes.uint8 if storage.dtype is None else storage.dtype
     array = strided(untyped, dtype.numpy, tuple(sizes), tuple(strides), offset)
     made = _on(untyped, array, Tensor)
     if metadata:
-        made = made.conj() if metadata.get("conj") else made
-        made = -made if metadata.get("neg") else made
+        made = made.conj().detach() if metadata.get("conj") else made
+        made = made._neg_view().detach() if metadata.get("neg") else made
     return made.requires_grad_(True) if requires_grad else made
 
 

@@ -18,8 +18,9 @@ from gradscope.runtime.core.rows.operation import REGISTRY
 from gradscope.runtime.core.state import upward
 from gradscope.runtime.core.state.thread import ThreadState, local
 from gradscope.runtime.core.state.weak_sets import Alive
+from gradscope.runtime.core.tensors.memory.bits import PLAIN, bits_of, turned
 from gradscope.runtime.core.tensors.memory.storage import Storage, strided
-from gradscope.runtime.core.tensors.tensor.autograd_meta import AutogradMeta, DualMeta, ViewMeta
+from gradscope.runtime.core.tensors.tensor.autograd_meta import AutogradMeta, OddMeta, ViewMeta
 from gradscope.runtime.core.tensors.views.windows import replay_tensors
 from gradscope.runtime.core.tensors.wrapping import wrap
 
@@ -94,7 +95,7 @@ def _forward_view(meta: AutogradMeta) -> tuple[Tensor, tuple[Any, ...]] | None:
     """The tensor whose tangent a view shares, and the way from there to the view."""
     if not isinstance(meta, ViewMeta):
         return None
-    if not isinstance(meta, DualMeta):
+    if not isinstance(meta, OddMeta):
         return meta.base, meta.chain
     if meta.forward is None:
         return None
@@ -134,7 +135,7 @@ def _through_base(meta: AutogradMeta, tensor: Tensor, tangent: Tensor) -> Tensor
     base, chain = view
     whole = tangent
     if not (has_same_meta(tangent, base) and has_same_meta(tangent, tensor)):
-        whole = _laid_out_as(base, tangent)
+        whole = _laid_out_as(base, base)
         window = replay_tensors(whole, chain)
         tangent = window.copy_(tangent)
     set_fw_grad(base, whole)
@@ -158,6 +159,8 @@ def _hold(meta: AutogradMeta, tangent: Tensor) -> None:
 def has_same_meta(tensor: Tensor, other: Tensor) -> bool:
     """Whether two tensors lie alike in storages of the same size: their views do too then."""
     one, two = tensor._array, other._array
+    if bits_of(tensor) != bits_of(other):
+        return False
     if one.shape != two.shape:
         return False
     if _fills(one) and _fills(two):
@@ -188,6 +191,9 @@ def _laid_out_as(tensor: Tensor, kind: Tensor) -> Any:
     array = strided(memory, dtype, tensor._array.shape, tensor.stride(), tensor.storage_offset())
     made = wrap(array)
     made._storage = memory
+    bits = bits_of(tensor)
+    if bits != PLAIN:
+        made._array, made._storage, made._versions = turned(made, bits)
     return made
 
 
@@ -242,5 +248,5 @@ def _cut(view: Tensor) -> None:
     """Let a view share no tangent with its base."""
     meta = view._meta
     if isinstance(meta, ViewMeta):
-        meta.__class__ = DualMeta
+        meta.__class__ = OddMeta
         meta.forward = None

@@ -137,3 +137,8 @@ family(globals())
 def conj_physical(input):
     """The conjugate in new memory; a real tensor itself."""
     return conj_physical__default(input) if is_complex(input) else input
+
+
+@both
+def _conj_physical(input):
+    return conj_physical(input)

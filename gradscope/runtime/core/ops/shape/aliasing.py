@@ -8,9 +8,9 @@ from gradscope.runtime.core import probe
 from gradscope.runtime.core.calls.declare import (
     BY_HAND,
     INTERNAL,
-    LINEAR,
     METHOD_ONLY,
     REPLAYED,
+    Attaches,
     family,
     op,
     view,
@@ -21,7 +21,9 @@ from gradscope.runtime.core.dtypes.names import scalar_name
 from gradscope.runtime.core.ops import METHODS, both, function, method
 from gradscope.runtime.core.ops.index.writing import copy_, wrapped_value
 from gradscope.runtime.core.state.thread import local
+from gradscope.runtime.core.tensors.memory.bits import CONJ, NEG, bits_of, negated
 from gradscope.runtime.core.tensors.memory.storage import Storage, elements, offset_of
+from gradscope.runtime.core.tensors.views.bits import attach_parts, attach_turned
 from gradscope.runtime.core.tensors.views.inference import is_inference, take_data
 from gradscope.runtime.core.tensors.views.views import share
 from gradscope.runtime.core.tensors.views.windows import taken_again
@@ -77,12 +79,28 @@ view_as_real = view(
     _as_real,
     REPLAYED,
     BY_HAND,
+    Attaches(attach_parts),
     self=lambda grad: w.view_as_complex(_packed(grad)),
 )
 view_as_complex = view(
     "ViewAsComplexBackward0", _as_complex, REPLAYED, BY_HAND, self=lambda grad: w.view_as_real(grad)
 )
-conj__default = op("ConjBackward0", np.conj, LINEAR, BY_HAND, self=lambda grad: grad.conj())
+conj__default = view(
+    "ConjBackward0",
+    np.conj,
+    REPLAYED,
+    BY_HAND,
+    Attaches(attach_turned(CONJ), CONJ),
+    self=lambda grad: grad.conj(),
+)
+_neg_view = view(
+    "NegViewBackward0",
+    lambda self: negated(self),
+    REPLAYED,
+    BY_HAND,
+    Attaches(attach_turned(NEG), NEG),
+    self=lambda grad: -grad,
+)
 family(globals())
 
 
@@ -115,13 +133,25 @@ METHODS["conj"] = conj
 
 
 @both
+def _conj(input):
+    return conj(input)
+
+
+@both
 def resolve_conj(input):
-    return input
+    """The tensor itself, or a copy without the conj bit."""
+    return _resolved(input) if bits_of(input).conj else input
 
 
 @both
 def resolve_neg(input):
-    return input
+    """The tensor itself, or a copy without the neg bit."""
+    return _resolved(input) if bits_of(input).neg else input
+
+
+def _resolved(input):
+    input._versions.mirror.refresh()
+    return w.clone(input)
 
 
 @method
@@ -138,21 +168,26 @@ def _view_func_unsafe(self, new_base, symint_visitor_fn=None, tensor_visitor_fn=
 
 @method
 def is_conj(self):
-    return False
+    return bits_of(self).conj
 
 
 @method
 def is_neg(self):
-    return False
+    return bits_of(self).neg
 
 
 def _real(self):
-    return view_as_real(self).select(self.dim(), 0) if self.is_complex() else self
+    if not self.is_complex():
+        return self
+    plain = conj(self) if bits_of(self).conj else self
+    return view_as_real(plain).select(self.dim(), 0)
 
 
 def _imag(self):
     if not self.is_complex():
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    if bits_of(self).conj:
+        return _neg_view(view_as_real(conj(self))).select(self.dim(), 1)
     return view_as_real(self).select(self.dim(), 1)
 
 

@@ -53,7 +53,7 @@ def _laid(tensor, storage, size, stride, offset):
     wanted = 0 if 0 in size else reach * dtype.itemsize
     if wanted > storage.nbytes():
         larger = allocated(np.zeros, (wanted,), np.uint8)
-        larger[: storage.nbytes()] = storage.bytes()
+        larger[: storage.nbytes()] = Storage(storage.array).bytes()
         storage = Storage(larger, storage.device)
     tensor._array = strided(storage, dtype, size, stride, offset)
     tensor._storage = storage

@@ -18,6 +18,7 @@ from gradscope.runtime.core.calls.declare import (
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.ops import both, function, method
 from gradscope.runtime.core.tensors.dims import sizes, text, wrapped, wrapped_all
+from gradscope.runtime.core.tensors.memory.bits import PLAIN, bits_of
 from gradscope.runtime.core.tensors.memory.storage import elements
 from gradscope.runtime.core.tensors.views.views import share
 from gradscope.runtime.core.tensors.wrapping import wrap
@@ -141,6 +142,12 @@ def view(self, *shape, dtype=None):
 
 def _view_as_bytes(self, dtype):
     """The same bytes as another dtype: not differentiable, but counting the same writes."""
+    bits = bits_of(self)
+    if bits != PLAIN:
+        what = "conjugate view tensors" if bits.conj else "tensors with negative bit set"
+        raise RuntimeError(
+            f"torch.Tensor.view is not supported for {what} when converting to a different dtype."
+        )
     array, wanted = self._array, dtype.numpy.itemsize
     if array.itemsize != wanted:
         words = f"to view {self.dtype.scalar_name} as {dtype.scalar_name} (different element sizes)"

@@ -19,11 +19,12 @@ class VersionCounter:
     `recorded` a watcher's. They are set with the first write: ask for them with a default.
     """
 
-    __slots__ = ("place", "recorded", "value", "writer")
+    __slots__ = ("place", "recorded", "reflected", "value", "writer")
 
     writer: Any
     place: str
     recorded: Any
+    reflected: Any  # of memory that is also read with another sign, see bits.py
 
     tracks: ClassVar[bool] = True
     """Whether it counts at all: in inference mode nothing is counted."""
@@ -48,8 +49,13 @@ class InferenceCounter(VersionCounter):
 
     @value.setter
     def value(self, value: int) -> None:
-        if not local.state.inference:
-            raise inference_in_place()
+        refuse_to_count()
+
+
+def refuse_to_count() -> None:
+    """Refuse a write to an inference tensor, unless in inference mode."""
+    if not local.state.inference:
+        raise inference_in_place()
 
 
 _slot = VersionCounter.__dict__["value"]

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
+from gradscope.runtime.core.tensors.memory.bits import BitsCounter
+
 if TYPE_CHECKING:
     from gradscope.runtime.core.graph.node import Node
     from gradscope.runtime.core.tensors.tensor.tensor import Tensor
@@ -83,16 +85,19 @@ class ViewMeta(AutogradMeta):
         self.version = 0
 
 
-class DualMeta(ViewMeta):
-    """The autograd fields of a dual tensor, of its primal, and of views of them.
+class OddMeta(ViewMeta):
+    """The autograd fields of a view that its own views take after.
 
+    These are dual tensors, their primals, and tensors with a conj or neg bit (memory/bits.py).
     `forward` is the tensor whose tangent the view shares, and how many steps of the chain lead to
     that tensor; None if it shares none, though it is a view of `base` (see forward_grad.py).
     """
 
     __slots__ = ()
 
-    def below(self, source: Tensor, view: ViewMeta) -> None:
-        """Let a view of `source`, whose fields these are, share a tangent with it."""
-        view.__class__ = DualMeta
+    def below(self, source: Tensor, made: Tensor, view: ViewMeta) -> None:
+        """Let a view of `source`, whose fields these are, share its tangent and its bits."""
+        view.__class__ = OddMeta
         view.forward = self.forward or (source, len(self.chain))
+        if source._versions.__class__ is BitsCounter:
+            made._versions = source._versions

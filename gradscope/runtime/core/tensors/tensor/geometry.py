@@ -10,6 +10,7 @@ from gradscope.runtime.core.devices.devices import CPU, device
 from gradscope.runtime.core.dtypes import dtypes, memory_formats as formats
 from gradscope.runtime.core.errors.arguments.raise_wrong_call import blame_the_call
 from gradscope.runtime.core.probe import lend
+from gradscope.runtime.core.tensors.memory.bits import BitsCounter, bits_of, turned
 from gradscope.runtime.core.tensors.memory.storage import Storage, elements, offset_of
 from gradscope.runtime.core.tensors.size import Size
 
@@ -21,6 +22,7 @@ class Geometry:
 
     _array: np.ndarray[Any, Any]
     _storage: Storage | None
+    _versions: Any
     to: Any
     untyped_storage: Any
 
@@ -74,8 +76,12 @@ class Geometry:
         return offset_of(self._array, self.untyped_storage())
 
     def data_ptr(self) -> int:
-        lend(self._array)
-        return int(self._array.__array_interface__["data"][0]) if self._array.size else 0
+        if isinstance(self._versions, BitsCounter):
+            array, _, _ = turned(self, bits_of(self))
+        else:
+            array = self._array
+        lend(array)
+        return int(array.__array_interface__["data"][0]) if array.size else 0
 
     def is_contiguous(self, *, memory_format: Any = formats.contiguous_format) -> bool:
         if memory_format in (formats.channels_last, formats.channels_last_3d):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime.core.devices.devices import NO_ACCELERATOR
+from gradscope.runtime.core.tensors.memory.bits import PLAIN, bits_of, origin_of
 from gradscope.runtime.core.tensors.memory.shared import mapping_of, shared_storage
 from gradscope.runtime.core.tensors.memory.storage import (
     Storage,
@@ -57,6 +58,8 @@ class Sharing:
         """A capsule for another library. What learns is not given away."""
         if self.requires_grad:
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+        if bits_of(self).conj:
+            raise BufferError("Can't export tensors with the conjugate bit set")
         if stream is not None and stream != -1:
             raise AssertionError("stream should be None on cpu.")
         array = self.numpy()
@@ -73,13 +76,17 @@ class Sharing:
 
     def is_shared(self) -> bool:
         """Whether other processes see what is written here."""
-        return mapping_of(self._array) is not None
+        array = self._array if bits_of(self) == PLAIN else origin_of(self).array
+        return mapping_of(array) is not None
 
     def share_memory_(self) -> Any:
         """Move to memory that processes share, with all tensors that share it with this one."""
         if not self.is_shared():
-            storage = self.untyped_storage()
-            _move(storage, [self, *_others(storage.array, self)])
+            storage = origin_of(self)
+            if bits_of(self) == PLAIN:
+                _move(storage, [self, *_others(storage.array, self)])
+            else:  # it looks at a mirror, not at this memory
+                _move(storage, _others(storage.array, self, HELD - 1))
         return self
 
     def pin_memory(self, device: Any = None) -> Any:
@@ -154,9 +161,9 @@ def _move(storage: Storage, tensors: list[Any]) -> None:
     storage.array = new.array
 
 
-def _others(root: Any, tensor: Any) -> list[Any]:
+def _others(root: Any, tensor: Any, held: int = HELD) -> list[Any]:
     """The other tensors on this memory, if anybody else holds it at all."""
-    if sys.getrefcount(root) <= HELD:
+    if sys.getrefcount(root) <= held:
         return []
     return [
         each

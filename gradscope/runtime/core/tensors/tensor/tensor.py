@@ -24,6 +24,7 @@ from gradscope.runtime.core.rows.operation import REGISTRY
 from gradscope.runtime.core.state import upward
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors import wrapping
+from gradscope.runtime.core.tensors.memory.bits import uncounted
 from gradscope.runtime.core.tensors.memory.storage import Storage, VersionCounter
 from gradscope.runtime.core.tensors.saved import saved_variable as saved
 from gradscope.runtime.core.tensors.tensor.assigned_grad import check_grad
@@ -241,7 +242,7 @@ class Tensor(Geometry, OldFields, Sharing, Values):
     @property
     def data(self) -> Tensor:
         made: Tensor = alias_of(self, Tensor)
-        made._versions = None
+        made._versions = uncounted(made._versions)
         if local.state.inference and is_inference(self):
             mark(made)
         else:

@@ -12,6 +12,7 @@ from gradscope.runtime.core.errors.engine.devices import numpy_on_device
 from gradscope.runtime.core.errors.engine.leaves import number_of_history, numpy_with_grad
 from gradscope.runtime.core.probe import lend
 from gradscope.runtime.core.state.thread import ThreadState, local
+from gradscope.runtime.core.tensors.memory.bits import BitsCounter, bits_of
 from gradscope.runtime.core.tensors.placement import read
 
 
@@ -25,6 +26,7 @@ class Values:
     dim: Any
     dtype: Any
     requires_grad: Any
+    _versions: Any
     unbind: Any
 
     def item(self) -> Any:
@@ -53,6 +55,8 @@ class Values:
             raise numpy_on_device(self.device, self)
         if not force and self.requires_grad and local.state.grad_enabled:
             raise numpy_with_grad(self)
+        if isinstance(self._versions, BitsCounter):
+            return _with_bits(self, force=force)
         if self._array.dtype.kind == "V":
             raise TypeError(f"Got unsupported ScalarType {self.dtype.scalar_name}")
         lend(self._array)
@@ -104,6 +108,17 @@ class Values:
         if self._array.ndim == 0 and self._array.dtype.kind != "c":
             return self.item().__format__(spec)
         return object.__format__(self, spec) if spec else repr(self)
+
+
+def _with_bits(tensor: Any, *, force: bool) -> Any:
+    """A copy of what is to be read with another sign, for who insists."""
+    if force:
+        return tensor._array.copy()
+    name, bit = ("conj", "conjugate") if bits_of(tensor).conj else ("neg", "negative")
+    raise RuntimeError(
+        f"Can't call numpy() on Tensor that has {bit} bit set. Use "
+        f"tensor.resolve_{name}().numpy() instead."
+    )
 
 
 def _only(tensor: Any) -> Any:

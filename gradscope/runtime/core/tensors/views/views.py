@@ -29,7 +29,7 @@ from gradscope.runtime.core.tensors.saved import saved_variable as saved
 from gradscope.runtime.core.tensors.tensor.autograd_meta import (
     AutogradMeta,
     CreationMeta,
-    DualMeta,
+    OddMeta,
     ViewMeta,
 )
 from gradscope.runtime.core.tensors.views.in_place import refusal
@@ -128,7 +128,8 @@ def attach_view(
     parent = source._meta
     odd = not made._versions.tracks or (parent is not None and parent.is_inference)  # type: ignore[union-attr]
     if odd and is_inference(source):
-        made._versions = InferenceCounter()  # an inference tensor's views are none to autograd
+        if made._versions.tracks:  # type: ignore[union-attr]
+            made._versions = InferenceCounter()  # its views are none to autograd
         return
     if parent is not None and parent.is_view:
         base = parent.base  # type: ignore[attr-defined]
@@ -148,8 +149,8 @@ def attach_view(
     meta.version = made._versions.value  # type: ignore[union-attr]
     if node is not None:
         meta.edge = (node, nr)
-    if parent.__class__ is DualMeta:
-        parent.below(source, meta)
+    if parent.__class__ is OddMeta:
+        parent.below(source, made, meta)
     made._meta = meta
 
 
@@ -289,7 +290,7 @@ class CopySlices(Node):
         if repeats(window):
             raise write_to_expanded(saved.Tensor.from_array(window))
         first = found[0] if len(found) else None
-        window[...] = 0 if first is None else first
+        self.window.put(result, window, 0 if first is None else first)
         return (result, *found[1:])
 
     def run_tensors(self, grads: Sequence[Any]) -> Sequence[Any]:

@@ -75,6 +75,13 @@ class Window:
     def on_array(self, array: Any) -> Any:
         return replay_arrays(array, self.chain)
 
+    def put(self, array: Any, window: Any, values: Any) -> None:
+        """Write where the window looks on an array; `window` is the one that was taken there."""
+        if any(op.turns is not None for op, _, _ in self.chain):
+            _write_through(array, self.chain, values)
+        else:
+            window[...] = values
+
     def on_tensor(self, tensor: Any) -> Any:
         return replay_tensors(tensor, self.chain)
 
@@ -101,6 +108,18 @@ def replay_arrays(array: Any, chain: Chain) -> Any:
         if op.plan.outputs != 1:
             array = array[nr]
     return array
+
+
+def _write_through(array: Any, chain: Chain, values: Any) -> None:
+    """Write where a chain looks that changes the sign on its way, so that it looks at a copy."""
+    place = next((i for i, (op, _, _) in enumerate(chain) if op.turns is not None), None)
+    if place is None:
+        replay_arrays(array, chain)[...] = values
+        return
+    window, (turn, _, _) = replay_arrays(array, chain[:place]), chain[place]
+    copy = turn.kernel(window)
+    _write_through(copy, chain[place + 1 :], values)
+    window[...] = turn.kernel(copy)
 
 
 def replay_tensors(tensor: Any, chain: Chain) -> Any:
