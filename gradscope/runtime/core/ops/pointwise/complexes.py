@@ -141,4 +141,4 @@ def conj_physical(input):
 
 @both
 def _conj_physical(input):
-    return conj_physical(input)
+    return conj_physical__default(input)

@@ -175,7 +175,8 @@ faults("set_", [(3,)], "x.detach().set_(3)", "x.detach().set_(x.detach().int())"
 cases("new", [(3,)], "x.new([1, 2])", "x.new(2, 3).zero_()", dtypes=("float32",), grad=False)
 faults("view_as_complex", [(3,)], "torch.view_as_complex(x)")
 faults("view_as_real", [(3,)], "torch.view_as_real(x)")
-for _name in ("conj", "resolve_conj", "resolve_neg"):
+cases("_conj", [SHAPE], "torch.complex(x, 2 * x)._conj()", dtypes=())
+for _name in ("conj", "_conj_physical", "_neg_view", "resolve_conj", "resolve_neg"):
     cases(_name, [SHAPE], f"x.{_name}()", f"torch.{_name}(x)", dtypes=("float32", "int64"))
 
 # -- copies ----------------------------------------------------------------------------------------
