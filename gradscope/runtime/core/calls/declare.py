@@ -53,7 +53,6 @@ from gradscope.runtime.core.rows.traits import (
     TENSORS_ONLY,
     TRANSPOSED,
     UNKNOWN,
-    Attaches,
     Constants,
     Hidden,
     Holds,
@@ -98,7 +97,6 @@ __all__ = [
     "TENSORS_ONLY",
     "TRANSPOSED",
     "UNKNOWN",
-    "Attaches",
     "Memory",
     "family",
     "hidden",
@@ -305,7 +303,6 @@ def _finish(made: Operation) -> Any:
         return {"Node": node_class(made)}
 
     made.replayed = REPLAYED in made.traits
-    made.turns = next((t.turns for t in made.traits if isinstance(t, Attaches)), None)
     plan, taken = made.plan, made.plan.taken
     made.road = road_of("fast", partial(road.fast, plan), made, names, taken).function(scope)
     if road.takes_number(plan):

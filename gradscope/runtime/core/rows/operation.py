@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gradscope.runtime.core.rows.parameters import names_of
-from gradscope.runtime.core.rows.traits import COMPARES, PROMOTES, Trait
+from gradscope.runtime.core.rows.traits import COMPARES, PROMOTES, Attaches, Trait
 
 if TYPE_CHECKING:
     from gradscope.runtime.core.graph.node import OpNode
@@ -47,13 +47,17 @@ class Operation:
     full: Callable[..., Any] = field(default=lambda: None)
     inplace_of: Operation | None = None
     replayed: bool = False  # see traits.REPLAYED
-    turns: Any = None  # of a view with another conj or neg bit: which
     jvp: Callable[..., Any] | None = None
 
     def call_with(self, *arguments: Any) -> Any:
         """Call with all arguments in the order of the row."""
         named = dict(zip((p.public for p in self.plan.parameters), arguments, strict=False))
         return self.road(**named)
+
+    @property
+    def turns(self) -> Any:
+        """Which bits it changes, if it is a view that reads its input with another sign."""
+        return next((t.turns for t in self.traits if isinstance(t, Attaches)), None)
 
     @property
     def promotes(self) -> bool:

@@ -10,7 +10,6 @@ from gradscope.runtime.core.calls.declare import (
     INTERNAL,
     METHOD_ONLY,
     REPLAYED,
-    Attaches,
     family,
     op,
     view,
@@ -20,12 +19,13 @@ from gradscope.runtime.core.dtypes import memory_formats as formats
 from gradscope.runtime.core.dtypes.names import scalar_name
 from gradscope.runtime.core.ops import METHODS, both, function, method
 from gradscope.runtime.core.ops.index.writing import copy_, wrapped_value
+from gradscope.runtime.core.rows.traits import Attaches
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors.memory.bits import CONJ, NEG, bits_of, negated
 from gradscope.runtime.core.tensors.memory.storage import Storage, elements, offset_of
-from gradscope.runtime.core.tensors.views.bits import attach_parts, attach_turned
+from gradscope.runtime.core.tensors.views.bits import attach_turned
 from gradscope.runtime.core.tensors.views.inference import is_inference, take_data
-from gradscope.runtime.core.tensors.views.views import share
+from gradscope.runtime.core.tensors.views.views import attach_view, share
 from gradscope.runtime.core.tensors.views.windows import taken_again
 from gradscope.runtime.core.tensors.wrapping import wrap
 
@@ -67,6 +67,17 @@ def _as_complex(self):
     return self.view(_COMPLEX[self.dtype.char])[..., 0]
 
 
+def _attach_parts(made, source, *how):
+    """Attach a view of the parts of numbers, which are not in memory as a conj bit says."""
+    if bits_of(source).conj:
+        raise RuntimeError(
+            "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the "
+            "conjugate tensor so you can view it as real, use self.resolve_conj(); however, be "
+            "warned that the resulting tensor will NOT alias the original."
+        )
+    attach_view(made, source, *how)
+
+
 def _packed(grad):
     """The gradient with the two parts of each number side by side."""
     array = getattr(grad, "_array", grad)
@@ -79,7 +90,7 @@ view_as_real = view(
     _as_real,
     REPLAYED,
     BY_HAND,
-    Attaches(attach_parts),
+    Attaches(_attach_parts),
     self=lambda grad: w.view_as_complex(_packed(grad)),
 )
 view_as_complex = view(

@@ -1,4 +1,4 @@
-"""Views with a conj or neg bit: how they are attached, and what is refused of them."""
+"""Views with a conj or neg bit: how they are attached to what they are views of."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gradscope.runtime.core.state.thread import ThreadState
-from gradscope.runtime.core.tensors.memory.bits import Bits, bits_of, turned
+from gradscope.runtime.core.tensors.memory.bits import Bits, turned
 from gradscope.runtime.core.tensors.tensor.autograd_meta import OddMeta, ViewMeta
 from gradscope.runtime.core.tensors.views.views import attach_view
 
@@ -34,21 +34,3 @@ def attach_turned(bits: Bits) -> Callable[..., None]:
             meta.forward = (meta.base, 0)
 
     return attach
-
-
-def attach_parts(
-    made: Tensor,
-    source: Tensor,
-    op: Any,
-    options: tuple[Any, ...],
-    node: Any,
-    state: ThreadState,
-) -> None:
-    """Attach a view of the parts of complex numbers, which are not where a conj bit says."""
-    if bits_of(source).conj:
-        raise RuntimeError(
-            "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the "
-            "conjugate tensor so you can view it as real, use self.resolve_conj(); however, be "
-            "warned that the resulting tensor will NOT alias the original."
-        )
-    attach_view(made, source, op, options, node, state)

@@ -36,6 +36,7 @@ from gradscope.runtime.core.tensors.views.in_place import refusal
 from gradscope.runtime.core.tensors.views.inference import is_inference
 from gradscope.runtime.core.tensors.views.windows import (
     Chain,
+    OddWindow,
     Window,
     replay_arrays,
     replay_tensors,
@@ -344,7 +345,8 @@ def rebase_history(target: Tensor, node: Node, nr: int = 0) -> None:
     edges = [edge_of(base) or NOWHERE, *node.next_functions[1:]]
     prepare(slices, edges, local.state)
     slices._saved = (node,)
-    slices.window = Window(base, meta.chain, target)  # type: ignore[attr-defined]
+    kind = Window if meta.__class__ is ViewMeta else OddWindow
+    slices.window = kind(base, meta.chain, target)  # type: ignore[attr-defined]
     slices.input_metadata = ((base._array.shape, base._array.dtype),)
     mark(slices, base)
     # The write's own first edge leads to the view's old history, where a second derivative of what
