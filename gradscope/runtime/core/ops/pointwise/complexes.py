@@ -125,7 +125,11 @@ polar = op(
 )
 angle = op("AngleBackward0", _angle, FLOATS, BY_HAND, jvp(_angle_tangent), self=_angle_slope)
 conj_physical__default = op(
-    "ConjPhysicalBackward0", np.conj, LINEAR, BY_HAND, self=lambda grad: w.conj_physical(grad)
+    "ConjPhysicalBackward0",
+    np.conj,
+    LINEAR,
+    BY_HAND,
+    self=lambda grad: w.conj_physical(grad) if is_complex(grad) else grad,
 )
 conj_physical_ = inplace(
     op("ConjPhysicalBackward1", np.conj, LINEAR, BY_HAND, self=lambda grad: w.conj_physical(grad))
