@@ -13,6 +13,7 @@ from weakref import WeakSet
 
 from gradscope.errors import UsageError
 from gradscope.record.from_pytorch.claims import LEVELS, claims
+from gradscope.record.from_pytorch.under_way import UnderWay
 from gradscope.record.source import InScripts
 
 if TYPE_CHECKING:
@@ -53,7 +54,6 @@ def installed() -> Path | None:
 class PyTorch:
     """The PyTorch that the program imports, or has imported."""
 
-    watched = False
     local = _local
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class PyTorch:
             return list(_states)
 
     def is_watched(self) -> bool:
-        return PyTorch.watched
+        return UnderWay.now
 
     def facts(self, level: str) -> Mapping[str, Any]:
         if level not in LEVELS:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gradscope.record.from_pytorch.graphs import Graphs
 from gradscope.record.from_pytorch.tasks import Task, Tasks
 from gradscope.record.from_pytorch.tensors import Tensors
+from gradscope.record.from_pytorch.under_way import UnderWay
 from gradscope.record.from_pytorch.when_imported import WhenImported, is_imported
 from gradscope.record.notes.modules import Modules
 from gradscope.trace.schema import NONE
@@ -48,9 +49,7 @@ class PyTorchSource:
 
     def start(self) -> None:
         """Watch from here on, or from when the program has imported PyTorch."""
-        from gradscope.record.from_pytorch.engine import PyTorch
-
-        PyTorch.watched = True
+        UnderWay.now = True
         if is_imported():
             self._begin()
         else:
@@ -64,9 +63,7 @@ class PyTorchSource:
 
     def stop(self) -> None:
         """Watch no longer."""
-        from gradscope.record.from_pytorch.engine import PyTorch
-
-        PyTorch.watched = False
+        UnderWay.now = False
         self._waiting.stop()
         if self.watcher is not None:
             self.watcher.stop()

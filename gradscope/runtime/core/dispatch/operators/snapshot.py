@@ -30,7 +30,7 @@ class Registered:
     namespaces: dict[str, str] = field(default_factory=lambda: {"aten": "built in"})
     libraries: dict[str, Any] = field(default_factory=dict)
     order: list[str] = field(default_factory=lambda: list(ORDERED))
-    keys: list[str] = field(default_factory=lambda: [*ORDERED, *ALIASES])
+    keys: dict[str, DispatchKey] = field(default_factory=dict)  # besides those at first
 
 
 def kept() -> Registered:
@@ -45,7 +45,7 @@ def kept() -> Registered:
         dict(DEFINED),
         dict(LIBRARIES),
         [key.name for key in DispatchKey.order],
-        list(DispatchKey.named),
+        dict(DispatchKey.named),
     )
 
 
@@ -86,6 +86,7 @@ def _operators_of_users(before: Registered) -> None:
 
 
 def _keys(before: Registered) -> None:
-    for name in DispatchKey.named.keys() - set(before.keys):
+    for name in DispatchKey.named.keys() - {*ORDERED, *ALIASES, *before.keys}:
         del DispatchKey.named[name]
+    DispatchKey.named.update(before.keys)  # one may have been taken away since
     DispatchKey.order[:] = [DispatchKey.named[name] for name in before.order]

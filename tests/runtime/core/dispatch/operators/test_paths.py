@@ -8,6 +8,7 @@ import pytest
 
 import gradscope.runtime as torch
 from gradscope.record.recorder import record
+from gradscope.runtime.core.dispatch.operators import snapshot
 from gradscope.runtime.core.dispatch.operators.keys import DispatchKey
 from gradscope.runtime.core.dispatch.operators.schema import parse_schema
 from gradscope.runtime.core.state.thread import ThreadState
@@ -50,6 +51,17 @@ def test_below_full_no_path_is_recorded() -> None:
 def logging_key() -> Any:
     key = DispatchKey.named.get("TestLogging")
     return key or torch.library.define_key("TestLogging", above="AutogradCPU")
+
+
+def test_a_key_of_the_users_own_is_there_again_after_a_script(logging_key: Any) -> None:
+    before = snapshot.kept()
+    snapshot.put_back(None)
+    inside = "TestLogging" in DispatchKey.named
+    snapshot.put_back(before)
+
+    assert not inside
+    assert DispatchKey.named["TestLogging"] is logging_key
+    assert logging_key in DispatchKey.order
 
 
 def test_a_key_of_the_users_own_sees_calls_while_it_is_included(logging_key: Any) -> None:

@@ -140,6 +140,7 @@ ENGINE = (
 WITHOUT_A_PAGE = {
     "autograd/_functions.py",  # a function of old programs, which checks its own sizes
     "autograd/graph.py",  # what is about torch.compile and CUDA alone
+    "core/autograd/custom/once_differentiable.py",  # what the message of a DelayedError says
     "core/autograd/engine/backward.py",  # rows of gradients for an edge
     "core/autograd/engine/current_task.py",  # what only PyTorch's own tests ask in a backward
     "nn/modules/module_parts/hooks.py",  # the hook of a module that has died
