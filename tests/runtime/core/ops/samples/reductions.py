@@ -191,3 +191,9 @@ samples(
     Sample(lambda torch, x, y: x.dist(y, 3), SHAPE, SHAPE, dtypes=("float32",)),
     Sample(lambda torch, x, y: x.dist(y, 1), SHAPE, SHAPE, dtypes=("float32",)),
 )
+
+samples(
+    "_unique",
+    Sample(lambda torch, x: torch._unique(x), TIES, grad=False),
+    Sample(lambda torch, x: torch._unique(x, return_inverse=True), TIES, grad=False),
+)

@@ -242,3 +242,22 @@ cases(
 faults("resize_", [SHAPE], "x.resize_(2)", "x.detach().resize_()")
 cases("resize_as_", [SHAPE, (2, 2)], "x.detach().resize_as_(y)", dtypes=(), grad=False)
 faults("resize_as_", [SHAPE, (2,)], "x.resize_as_(y)")
+
+# -- views taken again of another base -------------------------------------------------------------
+
+cases(
+    "_view_func",
+    [SHAPE],
+    "x.transpose(0, 1)._view_func(x * 2)",
+    "x[:, 1:]._view_func(x.exp())",
+    dtypes=(),
+    grad=False,
+)
+cases(
+    "_view_func_unsafe",
+    [SHAPE],
+    "x.transpose(0, 1)._view_func_unsafe(x * 2)",
+    "x[:, 1:]._view_func_unsafe(x.exp())",
+    dtypes=(),
+    grad=False,
+)
