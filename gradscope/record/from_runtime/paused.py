@@ -86,3 +86,5 @@ def is_watched() -> bool:
 def _let_go(retired: Paused) -> None:
     if probe.here is retired:
         probe.watch(None)
+    if _Retired.probe is retired:
+        _Retired.probe = None  # it would keep all that the recording noted
