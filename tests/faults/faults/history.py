@@ -148,7 +148,7 @@ VIEWS: dict[str, Plant] = {
     ),
     "`data` that shares the counter": line(
         "core.tensors.tensor.tensor.Tensor.data",
-        "made._versions = None",
+        "made._versions = uncounted(made._versions)",
         "made._versions = self._versions",
     ),
     "a write that leaves the base alone": line(
@@ -161,8 +161,8 @@ VIEWS: dict[str, Plant] = {
     ),
     "a write that adds to the old gradient": line(
         "core.tensors.views.views.CopySlices.run_arrays",
-        "window[...] = 0 if first is None else first",
-        "window[...] += 0 if first is None else first",
+        "self.window.put(result, window, 0 if first is None else first)",
+        "self.window.put(result, window, window + (0 if first is None else first))",
     ),
     "an element seen twice that counts once": line(
         "core.tensors.views.windows.Window.spread", "if _shows_twice(window):", "if False:"
