@@ -19,8 +19,6 @@ import torch.fx.traceback as tracebacks
 from gradscope.watch.listener import Made
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from gradscope.watch.listener import Faults, Listener
 
 KEY, PARENT = "traceback_", "parent_"
@@ -107,10 +105,3 @@ def made_of(metadata: dict[str, Any]) -> Made | None:
     if type(kept) is Made:
         return kept
     return kept.made if type(kept) is MadeWithTraceback else None
-
-
-def forget(metadatas: Iterator[dict[str, Any]]) -> None:
-    """Take our numbers out of nodes that outlive the recording."""
-    for metadata in metadatas:
-        if type(metadata.get(KEY)) is Made:
-            del metadata[KEY]

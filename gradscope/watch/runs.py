@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from gradscope.watch.walk import LEAF
+
 if TYPE_CHECKING:
     from gradscope.watch.observer import Observer
 
@@ -123,7 +125,7 @@ class HookedRuns:
 
     def attend(self, node: Any, number: int) -> None:
         sequence = node._sequence_nr()
-        told = number, -1 if sequence == 2**64 - 1 else sequence
+        told = number, -1 if sequence == LEAF else sequence
         node.register_prehook(partial(self._begin, told))
         node.register_hook(partial(self._end, told))
 

@@ -14,6 +14,7 @@ from gradscope.trace import schema
 from gradscope.trace.schema import NONE, events
 from gradscope.trace.schema.events import HookKind
 from gradscope.trace.shorthand import tables as short
+from gradscope.trace.shorthand.foretold import SINGLE
 
 if TYPE_CHECKING:
     from gradscope.record.session import Session
@@ -25,9 +26,6 @@ HOOKS = {
     "register_hook": HookKind.TENSOR,
     "register_post_accumulate_grad_hook": HookKind.POST_ACCUMULATE,
 }
-
-
-SINGLE = ("t", "code", "thread", "task", "node", "a", "b", "c", "d")
 
 
 @dataclass(slots=True, eq=False)

@@ -6,6 +6,7 @@ import weakref
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from gradscope.record.notes.log import taken
 from gradscope.trace import schema
 
 if TYPE_CHECKING:
@@ -63,10 +64,6 @@ class Tensors:
             tensor.numel() * size, tensor._version if not tensor.is_inference() else 0,
             tensor.is_leaf, tensor.requires_grad, op,
         ))  # fmt: skip
-
-    def size(self, tensor: Any) -> int:
-        """How many bytes its elements take."""
-        return int(tensor.numel() * self._dtype(tensor.dtype)[1])
 
     def key(self, tensor: Any) -> Any:
         """The same for tensors that are the same window on the same memory."""
@@ -156,8 +153,7 @@ def put(
     write: Any, row: Any, names: Sequence[str], waiting: list[Any], *, amend: bool = False
 ) -> None:
     """Hand on what waits, column by column; who appends meanwhile is not lost."""
-    rows = waiting[:]
-    del waiting[: len(rows)]
+    rows = taken(waiting)
     if rows:
         columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
         write(row, columns, amend=amend)
