@@ -9,10 +9,15 @@ import sys
 import bench
 
 
+NOT_BENCHES = {"__main__", "measure", "models", "watched_models"}
+
+
 def names() -> list[str]:
     """A bench is a file here with a function `main()`."""
     found = [module.name for module in pkgutil.iter_modules(bench.__path__)]
-    return [name for name in found if name not in {"__main__", "measure", "models"}]
+    return [
+        name for name in found if name not in {"__main__", "measure", "models", "watched_models"}
+    ]
 
 
 def main(wanted: list[str]) -> int:

@@ -107,7 +107,7 @@ def lstm(torch: Any) -> Step:
     return step
 
 
-def resnet18(torch: Any) -> Step:
+def resnet18(torch: Any, side: int = 32) -> Step:
     """ResNet-18 on 32×32, batches of 8, SGD with momentum and weight decay."""
     nn, functional = torch.nn, torch.nn.functional
 
@@ -135,7 +135,7 @@ def resnet18(torch: Any) -> Step:
     last = [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10)]
     model = nn.Sequential(*stem, *blocks, *last)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4)
-    images, labels = torch.randn(8, 3, 32, 32), torch.randint(0, 10, (8,))
+    images, labels = torch.randn(8, 3, side, side), torch.randint(0, 10, (8,))
 
     def step() -> None:
         optimizer.zero_grad()

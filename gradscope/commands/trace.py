@@ -30,6 +30,10 @@ def trace(
         int | None, typer.Option(help="Leave out steps after so many events.", min=1)
     ] = None,
     max_bytes: Annotated[int | None, typer.Option(help="The largest trace.", min=1)] = None,
+    native: Annotated[
+        bool,
+        typer.Option("--native/--no-native", help="PyTorch: watch it by machine code, too."),
+    ] = True,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Only the script speaks.")] = False,
 ) -> None:
     """Run a script and record its trace."""
@@ -41,7 +45,7 @@ def trace(
     name, *arguments = script
     outcome = run_script(
         TraceOptions(
-            name, tuple(arguments), module, output, level, on, steps, max_events, max_bytes
+            name, tuple(arguments), module, output, level, on, steps, max_events, max_bytes, native
         )
     )
     if outcome.trouble:

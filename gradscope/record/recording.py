@@ -42,13 +42,14 @@ class Options:
 
     `steps` are the first and last step to keep; others are run unwatched and counted. When
     `max_events` or `max_bytes` is reached, recording pauses at the next step and counts what it
-    leaves out.
+    leaves out. Not `native`: nothing of the engine's own memory is read (of PyTorch's).
     """
 
     level: str = "engine"
     max_events: int | None = None
     max_bytes: int | None = None
     steps: tuple[int, int] | None = None
+    native: bool = True
     script: str = ""
     arguments: tuple[str, ...] = ()
     extra: dict[str, Any] = field(default_factory=dict)
@@ -83,7 +84,9 @@ class Recording:
             raise RecordingError(_already_recording())
         start = time.perf_counter_ns()
         self._meta(start)
-        self.session = Session(self.writer, start, self.engine, level=self.options.level)
+        self.session = Session(
+            self.writer, start, self.engine, level=self.options.level, native=self.options.native
+        )
         self.session.contexts.on_step = self._on_step
         self.session.task_ended = self._on_task_end
         self.writer.commit()  # whatever becomes of the program, what it was is known

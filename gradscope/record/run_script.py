@@ -46,6 +46,7 @@ class TraceOptions:
     steps: str | None = None  # "3:7", "3:", ":7" or "3"
     max_events: int | None = None
     max_bytes: int | None = None
+    native: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,7 @@ def _settings(options: TraceOptions) -> Options:
         max_events=options.max_events,
         max_bytes=options.max_bytes,
         steps=None if options.steps is None else _steps(options.steps),
+        native=options.native,
         script=options.script,
         arguments=options.arguments,
     )

@@ -33,11 +33,18 @@ class Session:
     """Everything one recording needs. `flush` may be called at any time, from any thread."""
 
     def __init__(
-        self, writer: Writer, start: int, engine: Engine, *, level: str = "engine"
+        self,
+        writer: Writer,
+        start: int,
+        engine: Engine,
+        *,
+        level: str = "engine",
+        native: bool = True,
     ) -> None:
         self.writer = writer
         self.start = start
         self.level = level
+        self.native = native
         self.numbers = Numbers()
         self.base = self.numbers.base
         self.sites = Sites(writer, whole=level == "full", machinery=engine.machinery)

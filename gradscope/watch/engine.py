@@ -96,6 +96,8 @@ class Engine:
         self._listener.backward_ends(task, failed, ran)
 
     def _begin(self, tensors: Sequence[Any], given: Any, more: Any) -> Any:
+        if not self._listener.attends():
+            return None
         if not self._anomaly_asked_for():
             _hide_the_warning()
         named = dict(zip(_PARAMETERS, given, strict=False)) | more

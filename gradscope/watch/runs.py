@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from gradscope.watch.observer import Observer
 
 Ints = NDArray[np.int64]
-UNKNOWN = 0
 
 
 class Ran(NamedTuple):
@@ -25,7 +24,6 @@ class Ran(NamedTuple):
     begin: Ints
     end: Ints
     sequence: Ints  # what the node said of itself; -1: an AccumulateGrad
-    node: Ints  # its number, where that was seen; else UNKNOWN
     failed: bool  # the last of them raised
 
 
@@ -78,6 +76,8 @@ class NativeRuns:
 
     def begins(self) -> None:
         with self._lock:
+            if not self._under_way:
+                self._observer.again()  # others may have run meanwhile, with nobody asking
             self._under_way += 1
             self._stretches().append(_Stretch(self._observer.place()))
 
@@ -107,7 +107,7 @@ class NativeRuns:
         if len(begin) != len(end):
             return None
         t = seconds * 1_000_000_000 + nanoseconds
-        return Ran(t[begin], t[end], sequence[begin], np.zeros(len(begin), np.int64), failed)
+        return Ran(t[begin], t[end], sequence[begin], failed)
 
 
 class HookedRuns:
@@ -153,7 +153,7 @@ class HookedRuns:
         if failed and rows and not rows[-1][1]:
             rows[-1] = rows[-1][0], perf_counter_ns(), *rows[-1][2:]
         table = np.array(rows, np.int64).reshape(-1, 4).T
-        return Ran(table[0], table[1], table[2], table[3], failed)
+        return Ran(table[0], table[1], table[2], failed)
 
 
 def runs(*, native: bool) -> tuple[Runs, str]:

@@ -7,20 +7,21 @@ from typing import TYPE_CHECKING
 from gradscope.watch.creation import Creation
 from gradscope.watch.engine import Engine
 from gradscope.watch.hooks import Hooks
-from gradscope.watch.listener import Faults
 from gradscope.watch.modules import Modules
 from gradscope.watch.runs import Runs, runs
 from gradscope.watch.walk import Graph
 
 if TYPE_CHECKING:
-    from gradscope.watch.listener import Listener
+    from gradscope.watch.listener import Faults, Listener
 
 
 class Watcher:
     """Watches PyTorch for a listener, at a level of detail."""
 
-    def __init__(self, listener: Listener, *, level: str, native: bool = True) -> None:
-        self.faults = Faults()
+    def __init__(
+        self, listener: Listener, faults: Faults, *, level: str, native: bool = True
+    ) -> None:
+        self.faults = faults
         self.runs: Runs | None = None
         self.why_hooks = ""
         if level != "graph":
@@ -36,8 +37,13 @@ class Watcher:
 
     @property
     def left_out(self) -> dict[str, int]:
-        """What was not looked at, in words, and how often."""
-        return self.engine.left_out
+        """What was not looked at, or not as it could be, in words, and how often."""
+        if not self.why_hooks:
+            return self.engine.left_out
+        return {
+            **self.engine.left_out,
+            f"by machine code, so by hooks on nodes: {self.why_hooks}": 1,
+        }
 
     def start(self) -> None:
         """Watch from here on."""

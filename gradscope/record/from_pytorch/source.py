@@ -13,7 +13,7 @@ from gradscope.record.from_pytorch.under_way import UnderWay
 from gradscope.record.from_pytorch.when_imported import WhenImported, is_imported
 from gradscope.record.notes.modules import Modules
 from gradscope.trace.schema import NONE
-from gradscope.watch.listener import Made
+from gradscope.watch.listener import Faults, Made
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -41,8 +41,9 @@ class PyTorchSource:
         self.modules = Modules(session.writer, self.tensors.number_of)
         self.graphs = Graphs(session, self.tensors, self.numbers.__next__)
         self.tasks = Tasks(session)
+        self.faults = Faults()
         self.watcher: Watcher | None = None
-        self._waiting = WhenImported(self._begin)
+        self._waiting = WhenImported(self._imported)
         self._paused: Paused | None = None
 
     # -- when it watches ------------------------------------------------------------------------
@@ -51,15 +52,24 @@ class PyTorchSource:
         """Watch from here on, or from when the program has imported PyTorch."""
         UnderWay.now = True
         if is_imported():
-            self._begin()
+            self._imported()
         else:
             self._waiting.start()
 
-    def _begin(self) -> None:
+    def _imported(self) -> None:
+        """PyTorch is there. The program is in the middle of its import."""
+        if not self.faults.guarded("watching began", self._begin):
+            watcher, self.watcher = self.watcher, None
+            if watcher is not None:
+                self.faults.guarded("watching was given up", watcher.stop)
+
+    def _begin(self) -> bool:
         from gradscope.watch.watcher import Watcher
 
-        self.watcher = Watcher(self, level=self.session.level)
+        session = self.session
+        self.watcher = Watcher(self, self.faults, level=session.level, native=session.native)
         self.watcher.start()
+        return True
 
     def stop(self) -> None:
         """Watch no longer."""
@@ -104,11 +114,15 @@ class PyTorchSource:
         """Nodes that a backward reaches for the first time."""
         self.graphs.found(nodes)
 
-    def backward_begins(self, asked: Backward, frame: FrameType | None) -> Task | None:
-        """A graph task starts on this thread."""
+    def attends(self) -> bool:
+        """Whether a backward that begins now is wanted."""
         if self._paused is not None:
             self._paused.saw_backward = True
-            return None
+            return False
+        return True
+
+    def backward_begins(self, asked: Backward, frame: FrameType | None) -> Task:
+        """A graph task starts on this thread."""
         state = self.local.state
         root = asked.roots[0][0]
         if len(asked.roots) > 1:
@@ -178,10 +192,9 @@ class PyTorchSource:
 
     def unseen(self) -> dict[str, int]:
         """What could not be seen, in words, and how many times."""
-        if self.watcher is None:
-            return {}
-        texts = self.watcher.faults.texts.items()
-        return {**self.watcher.left_out, **{f"a fault of gradscope's, {t}": n for t, n in texts}}
+        left_out = {} if self.watcher is None else self.watcher.left_out
+        texts = self.faults.texts.items()
+        return {**left_out, **{f"a fault of gradscope's, {t}": n for t, n in texts}}
 
     def unfinished(self) -> int:
         """Graph tasks that had begun and not ended when notes were last flushed."""

@@ -12,9 +12,22 @@ from typing import Any
 import pytest
 
 import gradscope
-from gradscope.trace.schema import GraphTask, HookBegin, Module, Node, NodeBegin, Saved, Span, Step
+from gradscope.record.from_pytorch.engine import PyTorch
+from gradscope.record.recording import Options, Recording
+from gradscope.trace.schema import (
+    NONE,
+    GraphTask,
+    HookBegin,
+    Module,
+    Node,
+    NodeBegin,
+    Saved,
+    Span,
+    Step,
+)
 from gradscope.trace.shortcomings import notes_of
 from gradscope.trace.trace import Trace
+from gradscope.trace.writer import MemoryWriter
 from tests.record.from_pytorch.watching import watched
 
 pytestmark = pytest.mark.torch
@@ -316,6 +329,26 @@ def test_a_deep_chain_is_left_alone_and_that_is_said() -> None:
     assert list(notes_of(trace)) == [
         "not seen: a backward, since paths in its graph have more than 10,000 nodes"
     ]
+
+
+def test_what_a_pause_leaves_out_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    from gradscope.watch.walk import Graph
+
+    walked = []
+    own = Graph.roots
+    monkeypatch.setattr(Graph, "roots", lambda self, ends: (walked.append(1), own(self, ends))[1])
+    recording = Recording(MemoryWriter(), Options(steps=(1, 1)), PyTorch())
+    with recording:
+        training(torch)
+    trace = recording.trace()
+
+    assert len(walked) == 1
+    assert len(trace.table(GraphTask)) == 1
+    assert trace.meta["unwanted"] == {"steps": 2}
+    steps = set(trace.table(Node)["step"].tolist())
+    assert steps == {1, NONE}  # the last loss, unwatched, kept those of the parameters alive
 
 
 def test_modules_and_hooks_are_copied_and_pickled_as_ever() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gradscope.trace.schema import GraphTask, Node, Step
+from gradscope.trace.schema import Edge, GraphTask, Node, NodeBegin, Step
 from tests.record.running import House, Ran
 
 pytestmark = pytest.mark.torch
@@ -101,6 +101,48 @@ def test_a_script_runs_on_its_own_pytorch_and_is_recorded(house: House) -> None:
     assert len(trace.table(GraphTask)) == 3
     assert len(trace.table(Step)) == 4
     assert {trace.site(stack) for stack in trace.table(Node)["stack"].tolist()} == {"script.py:9"}
+
+
+def test_a_script_watched_without_machine_code_is_recorded_alike_and_info_says_so(
+    house: House,
+) -> None:
+    house.write(SCRIPT)
+    plain = house.python("-m", "gradscope", "trace", "--on", "torch", "script.py")
+    native = house.recorded()
+    ran = house.python("-m", "gradscope", "trace", "--on", "torch", "--no-native", "script.py")
+    hooked = house.recorded()
+    told = house.gradscope("info", "trace.json")
+
+    assert (ran.code, ran.out) == (plain.code, plain.out)
+    for table, column in ((Node, "sequence_nr"), (Edge, "next"), (NodeBegin, "node")):
+        assert hooked.table(table)[column].tolist() == native.table(table)[column].tolist()
+    assert "by machine code, so by hooks on nodes: it was not wanted" in told.out + told.err
+
+
+def test_a_fault_at_the_start_does_not_reach_the_programs_import(house: House) -> None:
+    house.write(
+        """
+import sys
+from gradscope.record.from_pytorch import source
+
+
+def breaks(self):
+    raise ValueError("on purpose")
+
+
+source.PyTorchSource._begin = breaks
+import torch
+x = torch.ones(2, requires_grad=True)
+x.exp().sum().backward()
+print(x.grad.tolist() == x.exp().tolist(), torch.is_anomaly_enabled())
+"""
+    )
+
+    ran = house.python("-m", "gradscope", "trace", "--on", "torch", "script.py")
+
+    assert (ran.code, ran.out) == (0, "True False\n")
+    said = house.gradscope("info", "trace.json")
+    assert "watching began: ValueError: on purpose" in said.out + said.err
 
 
 def test_a_level_that_pytorch_does_not_have_is_refused_and_nothing_is_written(house: House) -> None:

@@ -1,0 +1,174 @@
+"""Real PyTorch, watched by gradscope and by others, against itself unwatched."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+from bench.measure import report
+from bench.models import Step
+from bench.watched_models import WATCHED
+
+LIMITS = {
+    "tiny MLP": {"graph": 1.3, "engine": 1.7, "values": 2.0},
+    "LSTMCell of 32 steps": {"engine": 1.5},
+    "ResNet-18 on 64×64, batch 8": {"engine": 1.03, "values": 1.12},
+    "transformer, 6 layers of 256, T=128": {"engine": 1.03, "values": 1.12},
+}
+START_UP = 0.3
+ROUND = 0.15
+"""Seconds that the steps of a round take unwatched, about."""
+
+Watch = Callable[[], AbstractContextManager[Callable[[], None]]]
+"""Watches what runs inside; what it hands over is called after the last step of a round."""
+
+
+def main() -> None:
+    """Print what watching costs, by model and watcher, and what it costs to start."""
+    for name in WATCHED:
+        print(f"  {name}", flush=True)
+        _told("model", name)
+    _told("start")
+
+
+def _told(*words: str) -> None:
+    """In a process of its own: what one watcher leaves behind is not measured with another."""
+    subprocess.run([sys.executable, "-m", __name__, *words], check=True)
+
+
+# -- the watchers ---------------------------------------------------------------------------------
+
+
+@contextmanager
+def recorded(level: str, *, native: bool = True) -> Iterator[Callable[[], None]]:
+    """By gradscope, into a file; its notes are written out within the round."""
+    from gradscope.record.from_pytorch.engine import PyTorch
+    from gradscope.record.recording import Options, Recording
+    from gradscope.trace.writer import FileWriter
+
+    with tempfile.TemporaryDirectory() as folder:
+        writer = FileWriter(Path(folder) / "trace.json")
+        with Recording(writer, Options(level=level, native=native), PyTorch()) as recording:
+            assert recording.session is not None
+            yield recording.session.flush  # type: ignore[misc]
+
+
+@contextmanager
+def inside(context: Callable[[], Any]) -> Iterator[Callable[[], None]]:
+    """By what is a context manager."""
+    with context():
+        yield _nothing
+
+
+def _nothing() -> None:
+    pass
+
+
+def peers() -> dict[str, Watch]:
+    """Others who can tell what a program on PyTorch does."""
+    import torch
+    from torch.profiler import ProfilerActivity, profile
+
+    def profiled(*, stacks: bool) -> Watch:
+        cpu = [ProfilerActivity.CPU]
+        return lambda: inside(lambda: profile(activities=cpu, with_stack=stacks))
+
+    found: dict[str, Watch] = {
+        "detect_anomaly": lambda: inside(torch.autograd.detect_anomaly),
+        "torch.profiler": profiled(stacks=False),
+        "torch.profiler, with_stack": profiled(stacks=True),
+    }
+    with contextlib.suppress(ImportError):
+        from torch.utils._debug_mode import DebugMode
+
+        found["DebugMode"] = lambda: inside(DebugMode)
+    with contextlib.suppress(ImportError):
+        from viztracer import VizTracer
+
+        found["VizTracer"] = lambda: inside(lambda: VizTracer(verbose=0))
+    return found
+
+
+# -- one model ------------------------------------------------------------------------------------
+
+
+def watched(name: str) -> None:
+    """Print the ratios of one model, and whether all of gradscope's are below detect_anomaly's."""
+    import torch
+
+    torch.set_num_threads(1)
+    step = WATCHED[name](torch)
+    times = [_seconds(step, 1) for _ in range(5)]
+    steps = max(2, int(ROUND / median(times)))
+    ours: dict[str, Watch] = {
+        level: lambda level=level: recorded(level)  # type: ignore[misc]
+        for level in ("graph", "engine")
+    }
+    ratios = {}
+    for who, watch in (ours | peers()).items():
+        rounds = 11 if who in ours else 5
+        ratios[who] = _ratio(step, watch, steps, rounds)
+        limit = LIMITS.get(name, {}).get(who)
+        if limit is None:
+            print(f"    {who}: {ratios[who]:.2f} ×", flush=True)
+        else:
+            report(f"  {who}", ratios[who], limit, "×")
+    dearest = max(ratios[who] for who in ours)
+    report("  the dearest of ours, over detect_anomaly", dearest / ratios["detect_anomaly"], 1, "×")
+
+
+def _ratio(step: Step, watch: Watch, steps: int, rounds: int) -> float:
+    """The median over rounds of watched over unwatched, one after the other in each round."""
+    found = []
+    for _ in range(rounds):
+        plain = _seconds(step, steps)
+        with watch() as finish:
+            _seconds(step, 3)
+            seconds = _seconds(step, steps, finish)
+        found.append(seconds / ((plain + _seconds(step, steps)) / 2))
+    return median(found)
+
+
+def _seconds(step: Step, steps: int, finish: Callable[[], None] = _nothing) -> float:
+    gc.collect()
+    begin = perf_counter()
+    for _ in range(steps):
+        step()
+    finish()
+    return perf_counter() - begin
+
+
+# -- starting up ----------------------------------------------------------------------------------
+
+STARTS = {
+    "plain": "import torch",
+    "watched": "import torch, gradscope; gradscope.record(on='torch', level='engine').start()",
+}
+
+
+def started() -> None:
+    """Print how much later a watched program has imported torch."""
+    times: dict[str, list[float]] = {name: [] for name in STARTS}
+    for _ in range(7):
+        for name, code in STARTS.items():
+            begin = perf_counter()
+            subprocess.run([sys.executable, "-c", f"{code}; import os; os._exit(0)"], check=True)
+            times[name].append(perf_counter() - begin)
+    more = median(w - p for w, p in zip(times["watched"], times["plain"], strict=True))
+    report("starting, over `import torch`", more, START_UP, "s")
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    what, *given = sys.argv[1:]
+    {"model": watched, "start": started}[what](*given)
