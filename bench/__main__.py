@@ -8,7 +8,6 @@ import sys
 
 import bench
 
-
 NOT_BENCHES = {"__main__", "measure", "models", "watched_models"}
 
 
