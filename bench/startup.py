@@ -24,7 +24,7 @@ ENVIRONMENT = {key: os.environ[key] for key in os.environ if key != "PYTHONDONTW
 def main() -> None:
     with TemporaryDirectory() as directory:
         trace = str(Path(directory, "trace.json"))
-        process(GRADSCOPE, "trace", "-q", "-o", trace, str(SAMPLE))()
+        process(GRADSCOPE, "trace", "-q", "--on", "gradscope", "-o", trace, str(SAMPLE))()
         compare(["--help"])
         compare(["render", "--help"])
         compare(["render", trace, "-f", "dot"], limit=1.3)

@@ -54,7 +54,8 @@ def _recorded(name: str, level: str) -> float:
     found = []
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "trace.json")
-        words = ("-m", "gradscope", "trace", "-q", "--level", level, "-o", path)
+        words = ("-m", "gradscope", "trace", "-q", "--on", "gradscope")
+        words = (*words, "--level", level, "-o", path)
         for _ in range(PROCESSES):
             plain = float(_told(ENGINES[0], name, "time"))
             found.append(float(_told(ENGINES[0], name, "time", *words)) / plain)

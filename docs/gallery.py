@@ -58,7 +58,7 @@ def make(name: str) -> None:
     """The trace, the picture and the texts of one sample."""
     trace = f"docs/gallery/{name}.json"
     GALLERY.mkdir(exist_ok=True)
-    gradscope("trace", "--level", "values", "-o", trace, f"samples/{name}.py")
+    gradscope("trace", "--on", "gradscope", "--level", "values", "-o", trace, f"samples/{name}.py")
     gradscope("render", "-o", f"docs/gallery/{name}.svg", trace)
     for view in ("timeline", "inspect"):
         text = gradscope(view, trace).replace(f"{HOUSE}{os.sep}", "")

@@ -13,7 +13,7 @@ show() { # print the command as a person would type it, then run it
 }
 
 mkdir -p demo
-show trace -o "$trace" "$script"
+show trace --on gradscope -o "$trace" "$script"
 show inspect "$trace"
 show timeline "$trace"
 show render -o "demo/$name.dot" "$trace"

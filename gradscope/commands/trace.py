@@ -23,9 +23,12 @@ def trace(
     level: Annotated[str, typer.Option(help="graph, engine, values or full.")] = "engine",
     on: Annotated[
         str,
-        typer.Option(help="What `import torch` is: torch, gradscope; auto: torch if installed."),
-    ] = "gradscope",
+        typer.Option(help="What to record: torch, gradscope; auto: PyTorch if installed."),
+    ] = "auto",
     steps: Annotated[str | None, typer.Option(help="Only these steps.", metavar="A:B")] = None,
+    ranks: Annotated[
+        str | None, typer.Option(help="Under torchrun, only these ranks.", metavar="R,…")
+    ] = None,
     max_events: Annotated[
         int | None, typer.Option(help="Leave out steps after so many events.", min=1)
     ] = None,
@@ -43,18 +46,35 @@ def trace(
         gc.freeze()  # what is there before the script need not be looked through again and again
         gc.enable()  # what the script leaves behind is collected, as it would be under python
     name, *arguments = script
-    outcome = run_script(
-        TraceOptions(
-            name, tuple(arguments), module, output, level, on, steps, max_events, max_bytes, native
-        )
+    options = TraceOptions(
+        script=name,
+        arguments=tuple(arguments),
+        module=module,
+        output=output,
+        level=level,
+        on=on,
+        steps=steps,
+        ranks=ranks,
+        max_events=max_events,
+        max_bytes=max_bytes,
+        native=native,
     )
+    outcome = run_script(options, say=_unsaid if quiet else _say)
     if outcome.trouble:
-        sys.stderr.write(f"gradscope: {safe(outcome.trouble)}\n")
+        _say(outcome.trouble)
     if outcome.trace is not None and not quiet:
         from gradscope.render.views.recorded import recorded
 
         sys.stdout.flush()
-        sys.stderr.write(f"gradscope: {safe(recorded(outcome.trace, shown=output))}\n")
+        _say(recorded(outcome.trace, shown=output.with_name(outcome.trace.name)))
         if outcome.elsewhere:
-            sys.stderr.write(f"gradscope: {safe(outcome.elsewhere)}\n")
+            _say(outcome.elsewhere)
     raise typer.Exit(outcome.code)
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"gradscope: {safe(text)}\n")
+
+
+def _unsaid(text: str) -> None:
+    """Only the script speaks."""

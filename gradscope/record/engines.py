@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING
 
 from gradscope.errors import UsageError
+from gradscope.record.from_pytorch import installed
 
 if TYPE_CHECKING:
     from gradscope.record.source import Engine
@@ -19,12 +19,25 @@ def named(name: str) -> Engine:
     """The engine of this name, which a script's `import torch` gives."""
     if name not in NAMES:
         raise UsageError(f"there is no engine '{name}'; there are {', '.join(NAMES)}")
-    if name == TORCH and not pytorch_is_installed():
+    if name == TORCH and installed.folder() is None:
         raise UsageError(
             "--on torch records real PyTorch, which is not installed here; with --on gradscope, "
             "`import torch` in the script is gradscope's own engine, which needs no PyTorch"
         )
-    return _pytorch() if name == TORCH or (name == AUTO and pytorch_is_installed()) else _runtime()
+    return _runtime() if name == GRADSCOPE or installed.folder() is None else _pytorch()
+
+
+def choice(name: str) -> str:
+    """What `auto` chose, and how to choose otherwise; "" where the engine was named."""
+    if name != AUTO:
+        return ""
+    if installed.folder() is None:
+        return (
+            "recording gradscope's own engine, since PyTorch is not installed here; where it is, "
+            "--on torch records that"
+        )
+    found = f"PyTorch {installed.version()}".rstrip()
+    return f"recording {found}; --on gradscope runs the script on gradscope's own engine instead"
 
 
 def imported(name: str) -> Engine:
@@ -37,11 +50,6 @@ def imported(name: str) -> Engine:
     torch = sys.modules.get("torch")
     is_pytorch = torch is not None and not torch.__name__.startswith("gradscope.")
     return _pytorch() if is_pytorch and "gradscope.runtime" not in sys.modules else _runtime()
-
-
-def pytorch_is_installed() -> bool:
-    """Whether a program's `import torch` would find PyTorch; it is not imported."""
-    return PathFinder.find_spec("torch") is not None
 
 
 def _runtime() -> Engine:

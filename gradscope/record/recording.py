@@ -19,6 +19,7 @@ from gradscope.errors import RecordingError, UsageError
 from gradscope.record.notes.sites import working_directory
 from gradscope.record.process.children import Children
 from gradscope.record.process.periodic_flush import PERIOD, Pulse
+from gradscope.record.process.ranks import this_process
 from gradscope.record.process.sudden_ends import SuddenEnds
 from gradscope.record.script.tracebacks import described
 from gradscope.record.session import CALM, Session
@@ -249,6 +250,7 @@ class Recording:
             self._pausing = session.source.pause()
 
     def _meta(self, start: int) -> None:
+        rank = this_process()
         facts = {
             "level": self.options.level,
             "script": self.options.script,
@@ -256,8 +258,8 @@ class Recording:
             "cwd": working_directory(),
             "host": socket.gethostname(),
             "pid": os.getpid(),
-            "rank": int(os.environ.get("RANK", "0")),
-            "world_size": int(os.environ.get("WORLD_SIZE", "1")),
+            "rank": rank.number,
+            "world_size": rank.size,
             "clock_base": time.time_ns() - (time.perf_counter_ns() - start),
             "python": sys.version.split()[0],
             "written_every": WRITTEN_EVERY,

@@ -8,7 +8,7 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from concurrent.futures import Executor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -16,19 +16,19 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from gradscope.errors import GradscopeError, RecordingError, UnreadableTraceError, UsageError
-from gradscope.record.engines import named
+from gradscope.errors import GradscopeError, RecordingError, UsageError
+from gradscope.record.engines import AUTO, choice, named
 from gradscope.record.notes.sites import working_directory
+from gradscope.record.process.ranks import this_process, wanted
 from gradscope.record.recording import Options, Recording
 from gradscope.record.script import tracebacks
 from gradscope.record.script.exits import Exits
 from gradscope.record.script.program import Program, from_module, from_script, stage
 from gradscope.record.script.restore_process import as_before
 from gradscope.record.script.signals import Signals, handled
-from gradscope.trace.load_save import is_trace
+from gradscope.record.trace_file import trace_file
 from gradscope.trace.shortcomings import ran_elsewhere
-from gradscope.trace.text import quoted, quoted_path
-from gradscope.trace.writer import FileWriter
+from gradscope.trace.text import quoted
 
 INTERRUPTED = 130
 
@@ -42,8 +42,9 @@ class TraceOptions:
     module: bool = False  # `script` is the name of a module
     output: Path = Path("trace.json")
     level: str = "engine"
-    on: str = "gradscope"
+    on: str = AUTO
     steps: str | None = None  # "3:7", "3:", ":7" or "3"
+    ranks: str | None = None  # "0,2"
     max_events: int | None = None
     max_bytes: int | None = None
     native: bool = True
@@ -69,14 +70,17 @@ class Outcome:
     elsewhere: str = ""  # what ran in other processes, and is not in it
 
 
-def run_script(options: TraceOptions) -> Outcome:
+def run_script(options: TraceOptions, say: Callable[[str], None] = lambda _: None) -> Outcome:
     """Run it. What goes wrong in it is shown as Python shows it, and is in the outcome.
+
+    What is to be known of it is said before it begins.
 
     Raises UsageError and RecordingError for what can be known before it starts.
     """
     engine = named(options.on)
     known = engine.in_scripts
     settings = _settings(options)
+    rank, ranks = this_process(), wanted(options.ranks)
     engine.facts(settings.level)  # it refuses a level that it does not have
     with ExitStack() as stack:
         stack.enter_context(as_before())
@@ -96,8 +100,14 @@ def run_script(options: TraceOptions) -> Outcome:
             return Outcome(_shown(program).code)
         argv[0] = program.name
         main.__dict__.update(program.attributes)
-        writer = _writer(options, program)
+        if ranks is not None and rank.number not in ranks:
+            return Outcome(_run(program, main.__dict__, exits).code)
+        source = program.attributes.get("__file__")
+        writer = trace_file(rank.file(options.output), source, options.max_bytes)
         recording = Recording(writer, settings, engine)
+        chosen = choice(options.on)
+        if chosen and rank.number == min(ranks or {0}):
+            say(chosen)
         return _recorded(program, main, recording, writer.path, exits)
 
 
@@ -131,24 +141,6 @@ def _steps(text: str) -> tuple[int, int]:
     if not match[2]:
         return first, first
     return first, int(match[3]) if match[3] else sys.maxsize
-
-
-def _writer(options: TraceOptions, program: Program) -> FileWriter:
-    """The file of the trace. An older trace is overwritten, and nothing else."""
-    path = Path(os.path.abspath(options.output))  # noqa: PTH100
-    shown = quoted_path(options.output)
-    source = program.attributes.get("__file__")
-    try:
-        if source is not None and path.exists() and path.samefile(source):
-            raise UsageError(f"{shown} is the script itself; name the trace otherwise, with -o")
-        if path.is_file() and not is_trace(path):
-            raise UsageError(
-                f"{shown} is there already and is no trace; name the trace otherwise, with -o"
-            )
-    except (OSError, UnreadableTraceError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise RecordingError(f"cannot write {shown}: {reason}") from None
-    return FileWriter(path, max_bytes=options.max_bytes)
 
 
 def _recorded(

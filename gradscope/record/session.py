@@ -12,6 +12,7 @@ from gradscope.record.notes.contexts import Contexts
 from gradscope.record.notes.numbers import Numbers
 from gradscope.record.notes.sites import Sites
 from gradscope.record.one_at_a_time import Alone
+from gradscope.record.process.ranks import this_process
 from gradscope.record.source import Ended
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class Session:
         self.numbers = Numbers()
         self.base = self.numbers.base
         self.sites = Sites(writer, whole=level == "full", machinery=engine.machinery)
-        self.contexts = Contexts(writer, start, self.base, engine)
+        self.contexts = Contexts(writer, start, self.base, engine, rank=this_process().number)
         self.alone = Alone()
         self.task_ended: Callable[[], None] = self.flush_if_due
         self.closed: Callable[[], None] = _nothing  # called when nothing is read any more

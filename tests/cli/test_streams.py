@@ -61,7 +61,7 @@ def test_closed_streams_swallow_what_they_are_given(command: str, code: int) -> 
 def test_a_script_that_is_traced_may_have_no_output() -> None:
     Path("script.py").write_text("import torch\nprint(torch.ones(2))\nraise SystemExit(4)\n")
 
-    done = shell("trace script.py >&-")
+    done = shell("trace --on gradscope script.py >&-")
 
     assert done.returncode == 4
     assert done.stderr.startswith("gradscope: trace.json: ")

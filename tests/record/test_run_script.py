@@ -151,7 +151,7 @@ def test_a_script_begins_with_the_runtime_as_it_is_at_first(house: House) -> Non
         "torch.set_default_dtype(torch.float64)\n"
         "for i in range(2):\n"
         "    torch.manual_seed(i)\n"
-        "    run_script(TraceOptions('script.py', output=Path('trace.json')))\n"
+        "    run_script(TraceOptions('script.py', on='gradscope', output=Path('trace.json')))\n"
         "print(torch.initial_seed(), torch.ones(1).dtype)\n",
         "twice.py",
     )
@@ -263,7 +263,9 @@ def test_the_last_line_says_where_the_trace_is_and_what_to_type(house: House) ->
 def test_the_last_line_comes_after_all_the_script_said(house: House) -> None:
     house.write("import sys\nprint('out')\nsys.stderr.write('err\\n')")
 
-    ran = house.run("sh", "-c", f"{GRADSCOPE} trace script.py 2>&1", env={"PYTHONUNBUFFERED": ""})
+    ran = house.run(
+        "sh", "-c", f"{GRADSCOPE} trace --on gradscope script.py 2>&1", env={"PYTHONUNBUFFERED": ""}
+    )
 
     assert [line.partition(":")[0] for line in ran.out.splitlines()] == ["err", "out", "gradscope"]
 
@@ -511,7 +513,7 @@ state = lambda: (
 )
 runtime.manual_seed(5); runtime.set_default_dtype(runtime.float16)
 before = state()
-outcome = run_script(TraceOptions(sys.argv[1], output=Path("trace.json")))
+outcome = run_script(TraceOptions(sys.argv[1], on='gradscope', output=Path("trace.json")))
 after = state()
 print(outcome.code, [i for i, (a, b) in enumerate(zip(before, after)) if a != b])
 """

@@ -5,13 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
-from importlib.machinery import PathFinder
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from gradscope.errors import UsageError
+from gradscope.record.from_pytorch import installed
 from gradscope.record.from_pytorch.claims import LEVELS, claims
 from gradscope.record.from_pytorch.under_way import UnderWay
 from gradscope.record.source import InScripts
@@ -44,20 +42,13 @@ _states: WeakSet[State] = WeakSet()
 _local = _Local()
 
 
-def installed() -> Path | None:
-    """The folder of the PyTorch that a program would import; it is not imported."""
-    spec = PathFinder.find_spec("torch")
-    origin = None if spec is None else spec.origin
-    return None if origin is None or Path(origin).name != "__init__.py" else Path(origin).parent
-
-
 class PyTorch:
     """The PyTorch that the program imports, or has imported."""
 
     local = _local
 
     def __init__(self) -> None:
-        folder = installed()
+        folder = installed.folder()
         self.machinery: tuple[str, ...] = () if folder is None else (f"{folder}/",)
 
     @property
@@ -77,11 +68,7 @@ class PyTorch:
                 f"level {level} cannot be recorded of PyTorch yet, {' and '.join(LEVELS)} can; "
                 "with --on gradscope the script runs on gradscope's own engine, where it can"
             )
-        try:
-            found = version("torch")
-        except PackageNotFoundError:
-            found = ""
-        return {"producer": "pytorch", "producer_version": found, **claims(level)}
+        return {"producer": "pytorch", "producer_version": installed.version(), **claims(level)}
 
     def watch(self, session: Session) -> Source:
         from gradscope.record.from_pytorch.source import PyTorchSource

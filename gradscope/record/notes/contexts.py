@@ -34,8 +34,9 @@ class ThreadPlace:
 class Contexts:
     """Numbers for positions, and the rows of threads, steps and spans."""
 
-    def __init__(self, writer: Writer, start: int, base: int, engine: Engine) -> None:
+    def __init__(self, writer: Writer, start: int, base: int, engine: Engine, *, rank: int) -> None:
         self._writer = writer
+        self._rank = rank
         self._start = start
         self._base = base
         self._local, self._threads = engine.local, engine.threads
@@ -46,7 +47,7 @@ class Contexts:
         self._places: dict[ThreadState, ThreadPlace] = {}  # a thread's id may come again; this not
         self._thread_ids = count()
         self._placing = threading.Lock()
-        self._new_threads: list[tuple[int, int, int]] = []
+        self._new_threads: list[tuple[int, int, int, int]] = []
         self._spans: list[dict[str, int]] = []
         self._ended_spans: list[tuple[int, int]] = []
         self.span_ids = count()
@@ -75,7 +76,7 @@ class Contexts:
                 thread = _thread(state.thread_id)
                 name = self._writer.intern("" if thread is None else thread.name)
                 native = 0 if thread is None else thread.native_id or 0
-                self._new_threads.append((made.id, name, native))
+                self._new_threads.append((made.id, name, native, self._rank))
                 found = self._places[state] = made
         return found
 
@@ -203,7 +204,7 @@ class Contexts:
             block(Context, {"id": list(range(first, first + len(rows))), **_columns(names, rows)})
         threads = taken(self._new_threads)
         if threads:
-            block(Thread, _columns(("id", "name", "native"), threads))
+            block(Thread, _columns(("id", "name", "native", "rank"), threads))
         steps = taken(self._new_steps)
         if steps:
             block(Step, _columns(("id", "number", "begin"), steps))

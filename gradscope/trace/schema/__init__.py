@@ -15,7 +15,7 @@ from gradscope.trace.schema.tables import *  # noqa: F403
 VERSION = 1
 """What this gradscope writes. A reader refuses a higher one: the meaning of something changed."""
 
-MINOR = 3
+MINOR = 4
 """Counts additions (tables, columns, event kinds); an older reader keeps but does not show them."""
 
 HISTORY = {
@@ -28,4 +28,5 @@ HISTORY = {
     "own work; meta.follows_from; without storage.holder, value.histogram and meta.cost_ns, which "
     "nobody wrote",
     (1, 3): "graph_task.order; in short, runs of nodes that were seen from outside",
+    (1, 4): "thread.rank",
 }

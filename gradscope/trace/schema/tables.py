@@ -128,6 +128,7 @@ class Thread(Row):
     id: int
     name: Text = ""
     native: int = 0
+    rank: int = 0  # of its process, among those that train together
 
 
 @table("device")

@@ -1,6 +1,8 @@
-"""`gradscope trace --on torch script.py`: a script with its own PyTorch, unedited."""
+"""`gradscope trace script.py`: a script with its own PyTorch, unedited."""
 
 from __future__ import annotations
+
+from importlib.metadata import version
 
 import pytest
 
@@ -143,6 +145,19 @@ print(x.grad.tolist() == x.exp().tolist(), torch.is_anomaly_enabled())
     assert (ran.code, ran.out) == (0, "True False\n")
     said = house.gradscope("info", "trace.json")
     assert "watching began: ValueError: on purpose" in said.out + said.err
+
+
+def test_where_pytorch_is_installed_it_is_recorded_and_the_first_line_says_so(house: House) -> None:
+    house.write(SCRIPT)
+
+    ran = house.python("-m", "gradscope", "trace", "script.py")
+
+    assert (ran.code, ran.out) == (3, "torch False\n")
+    assert ran.err.splitlines()[0] == (
+        f"gradscope: recording PyTorch {version('torch')}; --on gradscope runs the script on "
+        "gradscope's own engine instead"
+    )
+    assert house.recorded().meta["producer"] == "pytorch"
 
 
 def test_a_level_that_pytorch_does_not_have_is_refused_and_nothing_is_written(house: House) -> None:

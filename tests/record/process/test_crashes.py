@@ -474,7 +474,7 @@ def test_after_so_many_events_the_other_steps_are_left_out(house: House) -> None
 def test_a_full_disk_ends_the_recording_and_not_the_script(house: House) -> None:
     house.write(TRAINS.replace("while True:", "for step in range(300):") + "print('end')")
 
-    ran = house.run("sh", "-c", f"ulimit -f 64; exec {GRADSCOPE} trace script.py")
+    ran = house.run("sh", "-c", f"ulimit -f 64; exec {GRADSCOPE} trace --on gradscope script.py")
 
     assert (ran.code, ran.out) == (0, "ready\nend\n")
     assert "cannot write" in ran.err

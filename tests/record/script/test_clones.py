@@ -52,7 +52,7 @@ def test_at_the_root_of_a_clone_everything_arrives_however_the_script_ends(house
         house.write(WORK + ends)
 
         ran = house.run(
-            sys.executable, "-m", "gradscope", "trace", "-q", "script.py",
+            sys.executable, "-m", "gradscope", "trace", "-q", "--on", "gradscope", "script.py",
             env={"PYTHONPATH": str(house.folder)},
         )  # fmt: skip
 

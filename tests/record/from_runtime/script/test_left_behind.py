@@ -69,7 +69,7 @@ from pathlib import Path
 from gradscope.record.run_script import TraceOptions, run_script
 HOST
 for number in range(2):
-    code = run_script(TraceOptions("script.py", output=Path(f"{number}.json"))).code
+    code = run_script(TraceOptions("script.py", on="gradscope", output=Path(f"{number}.json"))).code
     print(code, torch.ops.mine.host(torch.ones(2)).tolist() if "torch" in globals() else "")
 """
 

@@ -80,7 +80,7 @@ def test_what_is_missing_is_named_with_its_line_and_the_nearest(
     def is_named(line: str) -> None:
         script = house.write(f"print('first')\n{line}\n")
         linecache.checkcache(str(script))
-        code = run_script(TraceOptions("script.py", output=Path("trace.json"))).code
+        code = run_script(TraceOptions("script.py", on="gradscope", output=Path("trace.json"))).code
         out, err = capsys.readouterr()
         shown = err.splitlines()
         assert (code, out) == (1, "first\n")
@@ -150,7 +150,7 @@ def test_pytorch_of_this_process_comes_back_after_a_script(house: House) -> None
         "import sys\nfrom pathlib import Path\nimport torch, torch.nn\n"
         "before = {n: m for n, m in sys.modules.items() if n.startswith('torch')}\n"
         "from gradscope.record.run_script import TraceOptions, run_script\n"
-        "run_script(TraceOptions('scripts/script.py', output=Path('trace.json')))\n"
+        "run_script(TraceOptions('scripts/script.py', on='gradscope', output=Path('trace.json')))\n"
         "print(before == {n: m for n, m in sys.modules.items() if n.startswith('torch')})\n",
         "looks.py",
     )

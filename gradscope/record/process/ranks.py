@@ -1,0 +1,52 @@
+"""Which of several processes of one program this is, as torchrun and its like say it."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from gradscope.errors import UsageError
+from gradscope.trace.text import quoted
+
+ENDINGS = re.compile(r"(\.json)?(\.gz|\.zst)?$")
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """This process is the `number`-th of `size`, counted from 0."""
+
+    number: int
+    size: int
+
+    @property
+    def is_one_of_several(self) -> bool:
+        return self.size > 1
+
+    def file(self, path: Path) -> Path:
+        """Where this process writes what is to be at `path`: `trace.rank2.json`."""
+        if not self.is_one_of_several:
+            return path
+        ending = ENDINGS.search(path.name)
+        assert ending is not None  # it may be empty
+        end = ending[0]
+        return path.with_name(f"{path.name.removesuffix(end)}.rank{self.number}{end}")
+
+
+def this_process() -> Rank:
+    """What RANK and WORLD_SIZE say; the only one, if they say nothing that makes sense."""
+    rank, size = (os.environ.get(name, "") for name in ("RANK", "WORLD_SIZE"))
+    if not re.fullmatch(r"\d{1,9}", rank, re.ASCII) or not re.fullmatch(r"\d{1,9}", size, re.ASCII):
+        return Rank(0, 1)
+    found = Rank(int(rank), int(size))
+    return found if found.number < found.size else Rank(0, 1)
+
+
+def wanted(text: str | None) -> frozenset[int] | None:
+    """Which ranks `--ranks 0,2` names; None: all."""
+    if text is None:
+        return None
+    if not re.fullmatch(r"\d{1,9}(,\d{1,9})*", text, re.ASCII):
+        raise UsageError(f"--ranks takes numbers, as in 0,2, not {quoted(text)}")
+    return frozenset(map(int, text.split(",")))
