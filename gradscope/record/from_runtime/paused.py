@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from gradscope.runtime.core import probe
 
@@ -28,6 +30,20 @@ class Paused:
         self._paused = paused
         self.saw_backward = False
         """Since it was last set to False: a stretch with a backward is a step."""
+        self._accumulators: WeakSet[Any] = WeakSet()
+
+    def made(self, node: Any) -> None:
+        """A leaf that is known has another node now."""
+        if node.variable.record_nr > self._paused.base:
+            self._accumulators.add(node)
+
+    def over(self) -> None:
+        """The recording goes on: from now on, gradients of leaves go to the nodes they have now.
+
+        It is told of nodes already, and not of calls yet: Note [Coming and going] in core/probe.py.
+        """
+        for node in list(self._accumulators):
+            self._paused.made(node)
 
     def clock(self) -> int:
         return 0
@@ -57,15 +73,30 @@ def _nothing(*args: Any, **more: Any) -> None:
 
 class _Retired:
     probe: Paused | None = None
+    changing = threading.Lock()  # held while somebody else comes: nobody is sent away meanwhile
+
+
+def _in_a_fork() -> None:
+    _Retired.changing = threading.Lock()  # whoever held it is not there
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_a_fork)
+
+
+def start_watching(watcher: RuntimeProbe) -> None:
+    """Watch from here on."""
+    with _Retired.changing:
+        probe.watch(watcher)
 
 
 def stop_watching(watcher: RuntimeProbe) -> None:
     """Watch no longer; threads in the middle of a call have a moment to finish it."""
     if not _others():
-        probe.watch(None)
+        probe.leave(None)
         return
     _Retired.probe = retired = Paused(watcher)
-    probe.watch(retired, calls=False)
+    probe.leave(retired)
     time.sleep(SWITCHES)
     timer = threading.Timer(MOMENT, _let_go, (retired,))
     timer.daemon = True
@@ -84,7 +115,8 @@ def is_watched() -> bool:
 
 
 def _let_go(retired: Paused) -> None:
-    if probe.here is retired:
-        probe.watch(None)
+    with _Retired.changing:
+        if probe.here is retired:
+            probe.leave(None)
     if _Retired.probe is retired:
         _Retired.probe = None  # it would keep all that the recording noted

@@ -14,7 +14,7 @@ from gradscope.record.from_runtime.error_lines.recent import called, released
 from gradscope.record.from_runtime.hot.compiling import Compiling
 from gradscope.record.from_runtime.hot.frees import SMALLEST, Frees
 from gradscope.record.from_runtime.hot.runtime_probe import RuntimeProbe
-from gradscope.record.from_runtime.paused import Paused, stop_watching
+from gradscope.record.from_runtime.paused import Paused, start_watching, stop_watching
 from gradscope.record.notes.layouts import Layouts
 from gradscope.record.notes.log import taken
 from gradscope.record.notes.modules import Modules
@@ -64,6 +64,7 @@ class RuntimeSource:
         if self._graph_only:
             self.probe.without_events()
         self.rows = Rows(session, self.catalog, self.frees, graph_only=self._graph_only)
+        self._paused: Paused | None = None
         self._events = 0
         self._unfinished = 0
         self._compiled = level not in COMPILED  # or needs no compiling
@@ -82,7 +83,7 @@ class RuntimeSource:
 
     def start(self) -> None:
         """Watch from here on."""
-        probe.watch(self.probe)
+        start_watching(self.probe)
         if self.session.level == "full":
             watch_paths(self, on=True)
 
@@ -97,17 +98,21 @@ class RuntimeSource:
         """Leave out what comes now."""
         if self.probe.look is not None:
             self.probe.look.forget()
-        paused = Paused(self.probe)
-        probe.watch(paused, calls=False)
+        self._paused = paused = Paused(self.probe)
+        probe.leave(paused)
         return paused
 
     def resume(self) -> None:
         """Watch again."""
-        probe.watch(self.probe)
+        probe.watch(self.probe, calls=False)
+        if self._paused is not None:
+            self._paused.over()
+            self._paused = None
+        probe.take_callables(self.probe)
 
     def abandon(self) -> None:
         """Let go."""
-        probe.watch(None)
+        probe.leave(None)
 
     # -- occasions to write ---------------------------------------------------------------------
 

@@ -10,6 +10,12 @@ one or two tensors and one result is told by one call of `noted`, which may be a
 node is `made`'s, or None, and `meta` is what such a node knows of the result's shape and dtype. The
 run of a node that nobody listens to, and each gradient it hands on, are told in the same way: `ran`
 and `sent`. Everything out of the ordinary is told in words, by the methods below.
+
+# Note [Coming and going]
+Other threads run while a watcher comes or goes. Who finds a watcher `here` finds its `ran` and
+`sent`, too: they come before it, and go after it. Calls are told last, and untold first: a leaf's
+node that is made between two calls is told to `here`, and a call told after one that was not would
+lead to the node that the leaf had before.
 """
 
 from __future__ import annotations
@@ -144,30 +150,42 @@ wrote: Any = None
 
 ran: Any = None
 sent: Any = None
-"""Those that are called for every node. Who finds a watcher `here` finds these, too."""
+"""Those that are called for every node."""
 
 
 def watch(watcher: Any, *, calls: bool = True) -> None:
-    """Tell `watcher` everything from now on, or all but the calls of operations; None: nobody."""
-    global here, ran, sent  # noqa: PLW0603
-    take_callables(watcher, calls=calls)  # first: other threads are running, and look at `here`
+    """Tell `watcher` everything from now on, or all but the calls of operations; None: nobody.
+
+    See Note [Coming and going].
+    """
+    global here, noted, call, op, wrote, ran, sent  # noqa: PLW0603
+    if watcher is None:
+        leave(None)
+        return
+    noted = call = op = wrote = None
+    ran, sent = watcher.ran, watcher.sent
     here = compile_notices.watcher = watcher
-    if watcher is None:  # a thread that found one just now calls these yet
-        ran = sent = _nobody
+    if calls:
+        take_callables(watcher)
+
+
+def leave(stand_in: Any) -> None:
+    """Tell nobody of calls and runs any more; another, or None, is told of all else."""
+    global here, noted, call, op, wrote, ran, sent  # noqa: PLW0603
+    noted = call = op = wrote = None
+    here = compile_notices.watcher = stand_in
+    ran = sent = _nobody  # a thread that found a watcher just now calls these yet
 
 
 def _nobody(*told: Any) -> None:
     """Whom a run that nobody watches any more is told."""
 
 
-def take_callables(watcher: Any, *, calls: bool = True) -> None:
-    """A watcher comes, or has other methods now."""
-    global noted, call, op, wrote, ran, sent  # noqa: PLW0603
-    noted = call = op = wrote = None
-    if watcher is not None and calls:
-        noted, call, op, wrote = watcher.noted, watcher.call, watcher.op, watcher.wrote
-    if watcher is not None:
-        ran, sent = watcher.ran, watcher.sent
+def take_callables(watcher: Any) -> None:
+    """The watcher has other methods now, or is told of calls from now on."""
+    global noted, call, op, wrote, ran, sent
+    ran, sent = watcher.ran, watcher.sent
+    noted, call, op, wrote = watcher.noted, watcher.call, watcher.op, watcher.wrote
 
 
 def lend(array: Any) -> None:
