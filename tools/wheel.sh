@@ -29,4 +29,6 @@ import gradscope
 assert "site-packages" in gradscope.__file__, gradscope.__file__
 assert not {"numba", "torch"} & set(sys.modules), "importing gradscope must load neither"
 END
+venv/bin/python -c "import sys; assert not [n for n in sys.modules if n.startswith('gradscope')]"
+GRADSCOPE=1 venv/bin/python -c "import sys; assert 'gradscope.record.at_start' in sys.modules"
 echo "wheel: ok"

@@ -121,8 +121,8 @@ class Recording:
         try:
             session.close()
         finally:
-            facts = ending or {"exit": "ok" if error is None else described(error)}
-            self._ending(session, facts)
+            facts = {"exit": "ok" if error is None else described(error)}
+            self._ending(session, facts if ending is None else ending)
             self.writer.close()
 
     def seal(self, ending: Mapping[str, Any]) -> bool:

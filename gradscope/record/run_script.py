@@ -126,14 +126,17 @@ def _settings(options: TraceOptions) -> Options:
         level=options.level,
         max_events=options.max_events,
         max_bytes=options.max_bytes,
-        steps=None if options.steps is None else _steps(options.steps),
+        steps=steps_named(options.steps),
         native=options.native,
         script=options.script,
         arguments=options.arguments,
     )
 
 
-def _steps(text: str) -> tuple[int, int]:
+def steps_named(text: str | None) -> tuple[int, int] | None:
+    """The first and last step that `3:7` and its like name; None: all."""
+    if text is None:
+        return None
     match = re.fullmatch(r"(\d*)(:?)(\d*)", text, re.ASCII)
     if match is None or text in {"", ":"}:
         raise UsageError(f"--steps takes the first and last step, as in 3:7, not {quoted(text)}")

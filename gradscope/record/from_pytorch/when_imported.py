@@ -13,8 +13,15 @@ from typing import Any
 def is_imported() -> bool:
     """Whether PyTorch is there, whole."""
     torch = sys.modules.get("torch")
-    spec = getattr(torch, "__spec__", None)
-    return torch is not None and not getattr(spec, "_initializing", False)
+    if torch is None or torch is _Executed.module:
+        return torch is not None
+    return not getattr(torch.__spec__, "_initializing", False)
+
+
+class _Executed:
+    """The PyTorch whose code has run, though Python has not ended its import yet."""
+
+    module: ModuleType | None = None
 
 
 class WhenImported(MetaPathFinder):
@@ -64,4 +71,5 @@ class _Telling(Loader):
             spec.loader = self._own
         module.__loader__ = self._own
         self._own.exec_module(module)
+        _Executed.module = module
         self._waiting.imported()

@@ -1,0 +1,105 @@
+"""`GRADSCOPE=1 python train.py`: a program with PyTorch is recorded without another command.
+
+Python reads `gradscope.pth` when it starts (tools/gradscope.pth; beside the package, if installed);
+where GRADSCOPE is set, that calls `begin`. Nothing else happens before the program has imported
+PyTorch. It then is recorded to its end, and its children run without GRADSCOPE.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from gradscope.record.from_pytorch.when_imported import WhenImported
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gradscope.record.recording import Recording
+
+VARIABLE = "GRADSCOPE"
+LAUNCHERS = frozenset({
+    "torchrun", "accelerate", "deepspeed", "torch.distributed.run", "torch.distributed.launch",
+    "accelerate.commands.launch",
+})  # fmt: skip
+"""Programs whose children are what is to be recorded."""
+
+WORKERS = frozenset({"--multiprocessing-fork"})
+"""What Python tells a process that a program started for its own work."""
+
+
+def begin() -> None:
+    """Record this process from the end of its `import torch`, if it is one that is meant.
+
+    In a virtual environment Python may read each `.pth` file twice.
+    """
+    if any(isinstance(finder, WhenImported) for finder in sys.meta_path):
+        return
+    program = _program()
+    if program == "gradscope" or WORKERS & {*sys.orig_argv}:
+        os.environ.pop(VARIABLE, None)  # it records by itself, or its parent is recorded
+    elif program not in LAUNCHERS:
+        WhenImported(_imported).start()
+
+
+def _program() -> str:
+    """What Python was asked to run: the name of a file, or of a module."""
+    words = sys.orig_argv
+    if sys.argv[:1] == ["-m"] and "-m" in words[:-1]:
+        return words[words.index("-m") + 1]
+    return PurePath(sys.argv[0]).name.removesuffix(".exe") if sys.argv else ""
+
+
+def _imported() -> None:
+    """PyTorch is there. Whatever goes wrong with us, the program goes on."""
+    asked = os.environ.pop(VARIABLE, "")
+    try:
+        if asked:
+            _record(asked)
+    except Exception as error:  # noqa: BLE001  one line, and the program is as it was
+        _say(f"not recording: {error}")
+
+
+def _record(asked: str) -> None:
+    from pathlib import Path
+
+    from gradscope.record.engines import TORCH, named
+    from gradscope.record.process.ranks import this_process, wanted
+    from gradscope.record.recording import Options, Recording, current
+    from gradscope.record.run_script import steps_named
+    from gradscope.record.trace_file import trace_file
+
+    rank, ranks = this_process(), wanted(os.environ.get("GRADSCOPE_RANKS"))
+    if current() is not None or (ranks is not None and rank.number not in ranks):
+        return
+    options = Options(
+        level=os.environ.get("GRADSCOPE_LEVEL") or "engine",
+        steps=steps_named(os.environ.get("GRADSCOPE_STEPS")),
+        script=sys.argv[0],
+        arguments=tuple(sys.argv[1:]),
+    )
+    engine = named(TORCH)
+    engine.facts(options.level)  # it refuses a level that it does not have
+    path = rank.file(Path("trace.json" if asked == "1" else asked))
+    writer = trace_file(path, sys.argv[0] if os.path.isfile(sys.argv[0]) else None)  # noqa: PTH113
+    recording = Recording(writer, options, engine)
+    recording.start()
+    _say(f"recording PyTorch into {path}, since {VARIABLE} is set")
+    atexit.register(_finish, recording, path, writer.path)
+
+
+def _finish(recording: Recording, shown: Path, path: Path) -> None:
+    """The program is over; of how it ended only an exception is known here."""
+    if recording.session is None:
+        return
+    error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+    recording.stop(error, None if error is not None else {})
+    _say(f"{shown} is written; next: gradscope inspect {shown}")
+
+
+def _say(text: str) -> None:
+    if sys.stderr is not None and os.environ.get("GRADSCOPE_QUIET", "") in {"", "0"}:
+        sys.stderr.write(f"gradscope: {text}\n")
