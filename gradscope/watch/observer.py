@@ -14,13 +14,16 @@ import ctypes
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from gradscope.compiled.language import Compiled, External, increase, load, store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 BACKWARD_FUNCTION, SCOPES = 1, 10
 LOOKED_AT = 64  # words of a RecordFunction
@@ -75,10 +78,10 @@ class Library:
         self.add.argtypes, self.add.restype = [_Callback], ctypes.c_uint64
         self.remove.argtypes, self.remove.restype = [ctypes.c_uint64], ctypes.c_bool
 
-    def observe(self, start: int, end: int) -> int:
-        """Have these called around each function of a node; what takes them away again."""
+    def observe(self, start: int, end: int, scope: int = BACKWARD_FUNCTION) -> int:
+        """Have these called around each function of a scope; what takes them away again."""
         callback = _Callback(start, end, 1.0)
-        callback.scopes[BACKWARD_FUNCTION] = True
+        callback.scopes[scope] = True
         return int(self.add(callback))
 
 
@@ -189,6 +192,35 @@ def _ready() -> tuple[Library, int, int]:
     with ThreadPoolExecutor(1) as apart:  # numbers of nodes count up in each thread by itself
         _state[2] = 8 * apart.submit(_sequence_word, library, code).result()
     return library, code.address(_begins), code.address(_ends)
+
+
+def ready() -> Library:
+    """What is called of libtorch_cpu, calibrated."""
+    return _ready()[0]
+
+
+def sequence_offset() -> int:
+    """How far into a RecordFunction its sequence number lies."""
+    _ready()
+    return int(_state[2])
+
+
+def looks_at(scope: int, program: Callable[[], None]) -> list[list[int]]:
+    """The words of each RecordFunction of this scope that a program makes, on a thread apart."""
+    library, code = _ready()[0], _kept[-1]
+
+    def look() -> list[list[int]]:
+        _state[1] = 0
+        handle = library.observe(code.address(_look), code.address(_nothing), scope)
+        try:
+            program()
+        finally:
+            library.remove(handle)
+        found: list[list[int]] = _looks[: int(_state[1])].tolist()
+        return found
+
+    with ThreadPoolExecutor(1) as apart:
+        return apart.submit(look).result()
 
 
 _kept: list[Compiled] = []  # callbacks may be called as long as the process lives

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from gradscope.watch.walk import LEAF
 
 if TYPE_CHECKING:
+    from gradscope.watch.calls import CallObserver
     from gradscope.watch.observer import Observer
 
 Ints = NDArray[np.int64]
@@ -166,3 +167,13 @@ def runs(*, native: bool) -> tuple[Runs, str]:
         return NativeRuns(Observer()), ""
     except Exception as error:  # noqa: BLE001 -- whatever this build is: hooks serve everywhere
         return HookedRuns(), f"{type(error).__name__}: {error}"
+
+
+def calls() -> tuple[CallObserver | None, str]:
+    """Who sees calls here, or why nobody does."""
+    try:
+        from gradscope.watch.calls import CallObserver  # noqa: PLC0415 -- it compiles
+
+        return CallObserver(), ""
+    except Exception as error:  # noqa: BLE001 -- as above: then names follow from those of nodes
+        return None, f"{type(error).__name__}: {error}"

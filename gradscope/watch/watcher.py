@@ -8,10 +8,11 @@ from gradscope.watch.creation import Creation
 from gradscope.watch.engine import Engine
 from gradscope.watch.hooks import Hooks
 from gradscope.watch.modules import Modules
-from gradscope.watch.runs import Runs, runs
+from gradscope.watch.runs import Runs, calls, runs
 from gradscope.watch.walk import Graph
 
 if TYPE_CHECKING:
+    from gradscope.watch.calls import CallObserver
     from gradscope.watch.listener import Faults, Listener
 
 
@@ -23,9 +24,12 @@ class Watcher:
     ) -> None:
         self.faults = faults
         self.runs: Runs | None = None
-        self.why_hooks = ""
+        self.why_hooks = self.why_no_calls = ""
+        self.calls: CallObserver | None = None
         if level != "graph":
             self.runs, self.why_hooks = runs(native=native)
+            if not self.why_hooks:
+                self.calls, self.why_no_calls = calls()
         attend = None if self.runs is None else self.runs.attend
         self.graph = Graph(listener.made, attend, saved=level != "graph")
         self.creation = Creation(listener, self.faults)
@@ -38,12 +42,12 @@ class Watcher:
     @property
     def left_out(self) -> dict[str, int]:
         """What was not looked at, or not as it could be, in words, and how often."""
-        if not self.why_hooks:
-            return self.engine.left_out
-        return {
-            **self.engine.left_out,
-            f"by machine code, so by hooks on nodes: {self.why_hooks}": 1,
-        }
+        found = dict(self.engine.left_out)
+        if self.why_hooks:
+            found[f"by machine code, so by hooks on nodes: {self.why_hooks}"] = 1
+        if self.why_no_calls:
+            found[f"calls, so their names follow from those of nodes: {self.why_no_calls}"] = 1
+        return found
 
     def start(self) -> None:
         """Watch from here on."""
@@ -53,9 +57,13 @@ class Watcher:
         self.hooks.start()
         if self.runs is not None:
             self.runs.start()
+        if self.calls is not None:
+            self.calls.start()
 
     def stop(self) -> None:
         """Watch no longer; everything is as it was."""
+        if self.calls is not None:
+            self.calls.stop()
         if self.runs is not None:
             self.runs.stop()
         self.hooks.stop()
@@ -66,7 +74,11 @@ class Watcher:
     def pause(self) -> None:
         """Let nodes be made untold; steps and backwards are followed."""
         self.creation.stop()
+        if self.calls is not None:
+            self.calls.stop()
 
     def resume(self) -> None:
         """Watch again."""
         self.creation.start()
+        if self.calls is not None:
+            self.calls.start()

@@ -33,10 +33,19 @@ ENGINE = {
 }  # fmt: skip
 """Runs of nodes and hooks are seen; counts, queue and buffers are replayed from the graph."""
 
+CALLS = {
+    "observed": ["accumulate.how", "buffer_added.in_place", "op", "op.end", "op.name"],
+    "inferred": [],
+    "absent": [],
+}
+"""Where calls are seen as they happen: what is here is neither inferred nor absent then."""
+
 LEVELS = ("graph", "engine")
 
 
-def claims(level: str) -> dict[str, Any]:
+def claims(level: str, *, calls: bool = False) -> dict[str, Any]:
     """The parts of `meta` that say so: tables, columns and event kinds by name."""
     parts = [GRAPH] if level == "graph" else [GRAPH, ENGINE]
-    return {name: sorted(n for part in parts for n in part[name]) for name in GRAPH}
+    parts += [CALLS] if calls else []
+    latest = {name: kind for part in parts for kind, names in part.items() for name in names}
+    return {kind: sorted(name for name, is_ in latest.items() if is_ == kind) for kind in GRAPH}

@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gradscope.record.from_pytorch.tensors import put
+from gradscope.record.notes.log import taken
+from gradscope.record.notes.nesting import OPEN
 from gradscope.trace import schema
 from gradscope.trace.schema import NONE
 from gradscope.trace.shorthand import tables as short
@@ -13,6 +17,7 @@ from gradscope.trace.shorthand import tables as short
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from gradscope.record.from_pytorch.calls import Calls
     from gradscope.record.from_pytorch.tasks import Task
     from gradscope.record.from_pytorch.tensors import Tensors
     from gradscope.record.session import Session
@@ -32,10 +37,14 @@ def call_of(node: str) -> str:
 class Graphs:
     """Rows of what walks have found."""
 
-    def __init__(self, session: Session, tensors: Tensors, next_number: Callable[[], int]) -> None:
+    def __init__(
+        self, session: Session, tensors: Tensors, calls: Calls, next_number: Callable[[], int]
+    ) -> None:
         self._session = session
         self._intern = session.writer.intern
         self._tensors = tensors
+        self._calls = calls
+        self.unnamed = 0  # calls whose names follow from their nodes'
         self._next = next_number
         self._outputs: dict[int, list[int]] = {}  # of each node: tensors, by input nr
         self._names: dict[str, tuple[int, int]] = {}
@@ -86,7 +95,7 @@ class Graphs:
             ]
             self._ops.append((
                 number, named[1], t, sources, inputs, number, module, node.made.site, thread, task,
-                step, phase,
+                step, phase, NONE, node.sequence_nr,
             ))  # fmt: skip
 
     def _keep(self, node: Found, constants: dict[Any, int]) -> None:
@@ -109,6 +118,28 @@ class Graphs:
             task.thread, task.step, task.begin,
         ))  # fmt: skip
         self._edges += [(number, i, node, nr) for i, (node, nr) in enumerate(roots)]
+
+    def _named(self, ops: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        """The rows of calls, as they were seen; what no call was seen of stays as it follows."""
+        idents, start = self._session.contexts.idents(), self._session.start
+        rows: list[tuple[Any, ...]] = [op[:-1] for op in ops]
+        if self._calls.observer is None or not ops:
+            return rows
+        thread = np.array([idents.get(op[8], 0) for op in ops], np.int64)
+        sequence = np.array([op[-1] for op in ops], np.int64)
+        made = np.array([op[2] for op in ops], np.int64) + start
+        found = self._calls.of(thread, sequence, made)
+        last = {call: place for place, call in enumerate(found) if call is not None}
+        for place, call in enumerate(found):
+            if call is None:
+                self.unnamed += 1
+                continue
+            number, name, begin, *more, end = rows[place]
+            if last[call] == place:  # of several nodes of one call the last has its times
+                begin, end = call.begin - start, NONE if call.end == OPEN else call.end - start
+            named = self._intern(call.name) if call.name else name
+            rows[place] = (number, named, begin, *more, end)
+        return rows
 
     def _tensor(self, node: Found, value: SavedValue, constants: dict[Any, int]) -> int:
         """Which tensor it is: by its history, its leaf, or as the node's own result."""
@@ -141,8 +172,8 @@ class Graphs:
                  "stack", "thread", "step", "t")  # fmt: skip
         put(write, schema.Node, names, self._nodes)
         put(write, schema.Edge, ("node", "index", "next", "input_nr"), self._edges)
-        names = ("id", "name", "begin", "inputs", "outputs", "node", "module", "stack", "thread",
-                 "task", "step", "phase")  # fmt: skip
-        put(write, schema.Op, names, self._ops)
+        calls = ("id", "name", "begin", "inputs", "outputs", "node", "module", "stack", "thread",
+                 "task", "step", "phase", "end")  # fmt: skip
+        put(write, schema.Op, calls, self._named(taken(self._ops)))
         slots = ("node", "slot", "tensor", "version", "t", "hooked")
         put(write, short.Saved, slots, self._saved)

@@ -6,12 +6,17 @@ from itertools import count
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
+from gradscope.record.from_pytorch.calls import Calls
+from gradscope.record.from_pytorch.claims import claims
 from gradscope.record.from_pytorch.graphs import Graphs
 from gradscope.record.from_pytorch.tasks import Task, Tasks
 from gradscope.record.from_pytorch.tensors import Tensors
 from gradscope.record.from_pytorch.under_way import UnderWay
 from gradscope.record.from_pytorch.when_imported import WhenImported, is_imported
 from gradscope.record.notes.modules import Modules
+from gradscope.trace import schema
 from gradscope.trace.schema import NONE
 from gradscope.watch.listener import Faults, Made
 
@@ -22,6 +27,9 @@ if TYPE_CHECKING:
     from gradscope.watch.listener import Backward, Found
     from gradscope.watch.runs import Ran
     from gradscope.watch.watcher import Watcher
+
+
+UNNAMED = "calls that made nodes: their names follow from those of the nodes"
 
 
 class Paused:
@@ -39,8 +47,9 @@ class PyTorchSource:
         self.local = session.contexts._local
         self.tensors = Tensors(session.writer, session.contexts.now, self.numbers.__next__)
         self.modules = Modules(session.writer, self.tensors.number_of)
-        self.graphs = Graphs(session, self.tensors, self.numbers.__next__)
-        self.tasks = Tasks(session)
+        self.calls = Calls()
+        self.graphs = Graphs(session, self.tensors, self.calls, self.numbers.__next__)
+        self.tasks = Tasks(session, self.calls)
         self.faults = Faults()
         self.watcher: Watcher | None = None
         self._waiting = WhenImported(self._imported)
@@ -68,6 +77,13 @@ class PyTorchSource:
 
         session = self.session
         self.watcher = Watcher(self, self.faults, level=session.level, native=session.native)
+        self.calls.observer = self.watcher.calls
+        intern = session.writer.intern
+        facts = claims(session.level, calls=self.watcher.calls is not None)
+        session.writer.block(schema.Meta, {
+            "key": [intern(key) for key in facts],
+            "value": [intern(orjson.dumps(names).decode()) for names in facts.values()],
+        })  # fmt: skip
         self.watcher.start()
         return True
 
@@ -183,6 +199,7 @@ class PyTorchSource:
         """Hand all notes so far to the writer."""
         self.tasks.flush()
         self.graphs.flush()
+        self.calls.forget()
         self.modules.flush(list)
         self.tensors.flush()
 
@@ -193,8 +210,9 @@ class PyTorchSource:
     def unseen(self) -> dict[str, int]:
         """What could not be seen, in words, and how many times."""
         left_out = {} if self.watcher is None else self.watcher.left_out
-        texts = self.faults.texts.items()
-        return {**left_out, **{f"a fault of gradscope's, {t}": n for t, n in texts}}
+        unnamed = {UNNAMED: self.graphs.unnamed} if self.graphs.unnamed else {}
+        faults = {f"a fault of gradscope's, {t}": n for t, n in self.faults.texts.items()}
+        return {**left_out, **unnamed, **faults}
 
     def unfinished(self) -> int:
         """Graph tasks that had begun and not ended when notes were last flushed."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from threading import get_ident
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradscope.record.from_pytorch.calls import Inside
 from gradscope.record.from_pytorch.tensors import put
 from gradscope.record.notes.user_functions import name_of
 from gradscope.record.script.tracebacks import described
@@ -17,6 +20,7 @@ from gradscope.trace.shorthand import tables as short
 from gradscope.trace.shorthand.foretold import SINGLE
 
 if TYPE_CHECKING:
+    from gradscope.record.from_pytorch.calls import Calls
     from gradscope.record.session import Session
     from gradscope.watch.listener import Backward
     from gradscope.watch.runs import Ran
@@ -46,12 +50,13 @@ class Task:
 class Tasks:
     """Rows of graph tasks."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, calls: Calls) -> None:
         self._session = session
+        self._calls = calls
         self._begun: list[tuple[Any, ...]] = []
         self._ended: list[tuple[int, int, int]] = []
         self._singles: list[tuple[int, ...]] = []
-        self._ran: list[tuple[Task, Ran]] = []
+        self._ran: list[tuple[Task, int, Ran]] = []
         self._count = 0
         self.events = 0
         self.unfinished = 0
@@ -65,6 +70,7 @@ class Tasks:
             number, session.base + 2 + 2 * number, asked, root, parent, depth, contexts.thread(),
             contexts.step, contexts.now(),
         )  # fmt: skip
+        self._calls.begins(number, perf_counter_ns())
         self._single(events.TaskBegin, task, NONE, at=task.begin)
         if parent is not None:
             self._single(events.ReentrantEnter, task, NONE, task.depth)
@@ -79,8 +85,11 @@ class Tasks:
         """It ended, by itself or by an exception."""
         text = "" if error is None else described(error)
         now = self._session.contexts.now()
-        if ran is not None:
-            self._ran.append((task, ran))
+        self._calls.drain()
+        if ran is None:
+            self._calls.ends(task.id)
+        else:
+            self._ran.append((task, get_ident(), ran))
             self.events += 4 * len(ran.begin)
         self._single(events.TaskEnd, task, NONE, int(error is not None))
         if task.parent is not None:
@@ -137,17 +146,21 @@ class Tasks:
         del self._ran[: len(found)]
         if not found:
             return
-        start, asked = self._session.start, [(task, task.asked) for task, _ in found]
-        many = [len(ran.begin) for _, ran in found]
+        start, asked = self._session.start, [(task, task.asked) for task, _, _ in found]
+        many = [len(ran.begin) for _, _, ran in found]
         write(short.Asked, {
             "task": [task.id for task, _ in asked], "root": [task.root for task, _ in asked],
-            "failed": [int(ran.failed) for _, ran in found],
+            "failed": [int(ran.failed) for _, _, ran in found],
             "inputs": [[node or NONE for node, _ in each.inputs] for _, each in asked],
             "input_nrs": [[nr for _, nr in each.inputs] for _, each in asked],
         })  # fmt: skip
         write(short.Ran, {
             "task": np.repeat([task.id for task, _ in asked], many),
-            "begin": np.concatenate([ran.begin for _, ran in found]) - start,
-            "ended": np.concatenate([ran.end for _, ran in found]) - start,
-            "sequence": np.concatenate([ran.sequence for _, ran in found]),
+            "begin": np.concatenate([ran.begin for _, _, ran in found]) - start,
+            "ended": np.concatenate([ran.end for _, _, ran in found]) - start,
+            "sequence": np.concatenate([ran.sequence for _, _, ran in found]),
         })  # fmt: skip
+        inside = self._calls.inside([(task.id, ident, ran) for task, ident, ran in found])
+        if inside:
+            columns = dict(zip(Inside._fields, map(list, zip(*inside, strict=True)), strict=True))
+            write(short.Inside, columns)

@@ -80,6 +80,10 @@ class Contexts:
                 found = self._places[state] = made
         return found
 
+    def idents(self) -> dict[int, int]:
+        """What `threading.get_ident()` is, or was, in each thread."""
+        return {place.id: state.thread_id for state, place in list(self._places.items())}
+
     def thread(self) -> int:
         return self.place().id
 

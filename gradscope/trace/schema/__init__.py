@@ -15,7 +15,7 @@ from gradscope.trace.schema.tables import *  # noqa: F403
 VERSION = 1
 """What this gradscope writes. A reader refuses a higher one: the meaning of something changed."""
 
-MINOR = 4
+MINOR = 5
 """Counts additions (tables, columns, event kinds); an older reader keeps but does not show them."""
 
 HISTORY = {
@@ -29,4 +29,6 @@ HISTORY = {
     "nobody wrote",
     (1, 3): "graph_task.order; in short, runs of nodes that were seen from outside",
     (1, 4): "thread.rank",
+    (1, 5): "graph_task.order says where sums differ; in short, what was done with gradients in a "
+    "run that was seen from outside",
 }

@@ -297,6 +297,7 @@ class Order(IntEnum):
     FORETOLD = 1  # nodes ran in the order that the rules foretell: counts and queue are replayed
     OTHERWISE = 2  # they ran in another order
     NOT_SEEN = 3
+    NOT_THE_SUMS = 4  # in the order foretold, but other sums were made: a gradient was None
 
 
 @table("graph_task")

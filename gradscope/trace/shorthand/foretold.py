@@ -10,7 +10,7 @@ them; where it is not, none are, and the task is marked.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,8 +21,9 @@ from gradscope.trace.schema import events
 from gradscope.trace.schema.declare import NONE
 from gradscope.trace.schema.events import HookKind
 from gradscope.trace.schema.tables import Edge, GraphTask, Node, Order
-from gradscope.trace.shorthand.replay import NOBODY, Backward, Graph, Step
+from gradscope.trace.shorthand.replay import NOBODY, Backward, Graph, Sent, Step
 from gradscope.trace.shorthand.runs import MODULE
+from gradscope.trace.shorthand.tables import ADDED, ADDED_IN_PLACE, SEEN
 
 if TYPE_CHECKING:
     from gradscope.trace.assemble import Block
@@ -74,6 +75,17 @@ class Seen:
         self.rows = rows
         self.first_hook: dict[int, int] = {}  # of each node: when
         self.after: dict[int, int] = {}  # when the first hook after an accumulation was called
+        self.inside = False  # whether what was done with gradients was seen
+        self.took: dict[int, int] = {}  # by run: how a leaf took its gradient
+        self.sums: defaultdict[int, list[int]] = defaultdict(list)  # by run: additions, in order
+
+    def sums_of(self, run: int, sent: Sequence[Sent]) -> Iterator[int]:
+        """Of each gradient that is handed on, what `short.move.how` says."""
+        foretold = sum(each.added for each in sent)
+        seen = self.sums[run][-foretold:] if foretold else []  # hooks add, too, and before
+        codes = iter(seen or [ADDED] * foretold)
+        for each in sent:
+            yield next(codes) - ADDED + 1 if each.added else 0
 
 
 class Teller:
@@ -97,7 +109,7 @@ class Teller:
         """All events of the task, up to the last run that was seen."""
         task, seen = self._task, self._seen
         self._rows.counted += [(task.begin, task.id, n, c) for n, c in backward.counts.items()]
-        runs = iter(seen.rows)
+        runs = iter(enumerate(seen.rows))
         last, left = task.begin, len(seen.rows)
         self._single(
             events.Push,
@@ -117,12 +129,12 @@ class Teller:
                 self._popped_and_failed(step, last)
                 break
             left -= 1
-            begin, ended, _ = next(runs)
+            run, (begin, ended, _) = next(runs)
             self.lengths.append(
                 (min(begin, self._seen.first_hook.get(step.node, begin)), step.length)
             )
             raised = task.failed and not left and not self._fails_later(steps[place + 1 :], ended)
-            self._run(step, begin, ended, failed=raised)
+            self._run(step, run, begin, ended, failed=raised)
             last = ended
 
     def _fails_later(self, steps: Sequence[Step], ended: int) -> bool:
@@ -140,7 +152,7 @@ class Teller:
         begin = rows[0][0] if rows and step.runs else self._task.begin + 1
         return min(begin, self._seen.first_hook.get(step.node, begin) - 1)
 
-    def _run(self, step: Step, begin: int, ended: int, *, failed: bool) -> None:
+    def _run(self, step: Step, run: int, begin: int, ended: int, *, failed: bool) -> None:
         task, node = self._task, step.node
         leaf = self._graph.sequence[node] == -1
         releases = node in self._saving and not task.keeps
@@ -152,17 +164,18 @@ class Teller:
             self._single(events.NodeBegin, begin, node)
             if leaf and not failed:
                 at = min(ended, self._seen.after.get(node, ended + 1) - 1)
-                self._single(events.Accumulate, at, node, self._leaves.get(node, NONE), NONE)
+                how = self._seen.took.get(run, NONE)
+                self._single(events.Accumulate, at, node, self._leaves.get(node, NONE), how)
             self._single(events.NodeEnd, ended, node, int(failed))
             if releases and not failed:
                 self._single(events.SavedReleased, ended, node)
             if failed:
                 return
             self._rows.run.append((begin, ended, task.id, node, step.length, -1))
+        sent_on = [sent for sent in step.sent if sent.wanted]
         self._rows.move += [
-            (begin, sent.node, sent.index, sent.nr, int(sent.added), sent.left, sent.length)
-            for sent in step.sent
-            if sent.wanted
+            (begin, sent.node, sent.index, sent.nr, how, sent.left, sent.length)
+            for sent, how in zip(sent_on, self._seen.sums_of(run, sent_on), strict=True)
         ]
 
     def _popped(self, step: Step, t: int) -> None:
@@ -204,7 +217,11 @@ def written(
             steps = backward.steps()
         except KeyError as error:
             raise UnreadableTraceError(f"node {error} is named and has no row") from None
-        if _agree(steps, found, graph, failed=task.failed):
+        if not _agree(steps, found, graph, failed=task.failed):
+            continue
+        if not _adds_up(steps, found):
+            orders[id_] = Order.NOT_THE_SUMS
+        else:
             orders[id_] = Order.FORETOLD
             needed[id_] = sorted((backward.needed or set()) - {NOBODY})
             captured[id_] = sorted(set(backward.captures) - {NOBODY})
@@ -242,6 +259,17 @@ def _agree(steps: Sequence[Step], seen: Seen, graph: Graph, *, failed: bool) -> 
     return ran == (foretold[: len(ran)] if failed else foretold)
 
 
+def _adds_up(steps: Sequence[Step], seen: Seen) -> bool:
+    """Whether as many additions were seen as foretold: None adds nothing to anything."""
+    if not seen.inside:
+        return True
+    ran = zip(range(len(seen.rows)), (step for step in steps if step.runs), strict=False)
+    return all(
+        len(seen.sums[run]) >= sum(sent.added for sent in step.sent)
+        for run, step in list(ran)[: len(seen.rows) - 1 or None]
+    )
+
+
 def _seen(short: dict[str, list[Block]]) -> dict[int, Seen]:
     """The runs of each task, in order, and when hooks were called in it."""
     runs: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
@@ -251,6 +279,15 @@ def _seen(short: dict[str, list[Block]]) -> dict[int, Seen]:
     for task in _column(short["short.asked"], "task"):
         runs.setdefault(task, [])
     seen = {task: Seen(rows) for task, rows in runs.items()}
+    inside = (_column(short["short.inside"], n) for n in ("task", "run", "what"))
+    for task, run, what in zip(*inside, strict=True):
+        if task in seen:
+            if what == SEEN:
+                seen[task].inside = True
+            elif what in {ADDED, ADDED_IN_PLACE}:
+                seen[task].sums[run].append(what)
+            else:
+                seen[task].took[run] = what
     singles = (_column(short["short.event"], n) for n in ("t", "code", "task", "node", "a"))
     for t, code, task, node, kind in zip(*singles, strict=True):
         if code == events.HookBegin.CODE and task in seen:

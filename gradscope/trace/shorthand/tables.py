@@ -144,6 +144,22 @@ class Ran(Row):
     sequence: int = 0  # -1: an AccumulateGrad
 
 
+@short("inside")
+class Inside(Row):
+    """What an engine that was seen from outside did with gradients in the run of a node.
+
+    what: an Accumulation; or ADDED, ADDED_IN_PLACE: after the run a gradient was added to one that
+    is kept. run: the how-manieth of the task; NONE, with SEEN: all such of the task is told.
+    """
+
+    task: int
+    run: int = 0
+    what: int = 0
+
+
+SEEN, ADDED, ADDED_IN_PLACE = -1, 4, 5
+
+
 @short("asked")
 class Asked(Row):
     """What a graph task with such rows was asked, where its own row does not say."""

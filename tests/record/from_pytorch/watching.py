@@ -13,8 +13,8 @@ from gradscope.trace.trace import Trace
 from gradscope.trace.writer import MemoryWriter
 
 
-def watched(program: Callable[[], Any], level: str = "engine") -> tuple[Any, Trace]:
-    """What a program returns, and its trace, which keeps all rules and has the order foretold."""
+def recorded(program: Callable[[], Any], level: str = "engine") -> tuple[Any, Trace]:
+    """What a program returns, and its trace, which keeps all rules."""
     from gradscope.record.from_pytorch.engine import PyTorch
 
     recording = Recording(MemoryWriter(), Options(level=level), PyTorch())
@@ -25,6 +25,12 @@ def watched(program: Callable[[], Any], level: str = "engine") -> tuple[Any, Tra
     trace = recording.trace()
     assert faults == {}
     assert check(trace) == []
+    return result, trace
+
+
+def watched(program: Callable[[], Any], level: str = "engine") -> tuple[Any, Trace]:
+    """The same, of a program whose order is the one foretold."""
+    result, trace = recorded(program, level)
     wanted = Order.TOLD if level == "graph" else Order.FORETOLD
     assert set(trace.table(GraphTask)["order"].tolist()) <= {wanted}
     return result, trace

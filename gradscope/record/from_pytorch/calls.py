@@ -1,0 +1,216 @@
+"""Which call made a node, when it began and ended, and how gradients were added and taken over.
+
+The observer's rows (watch/calls.py) are put beside nodes and runs when notes are flushed: the call
+that made a node is the innermost one that was under way then on its thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gradscope.record.notes.log import taken
+from gradscope.record.notes.nesting import OPEN, Ints, Nesting
+from gradscope.trace.schema.events import Accumulation
+from gradscope.trace.shorthand.tables import ADDED, ADDED_IN_PLACE, SEEN
+from gradscope.watch import call_rows as observed
+
+if TYPE_CHECKING:
+    from gradscope.watch.calls import CallObserver
+    from gradscope.watch.runs import Ran
+
+MOST_KEPT = 1 << 15
+"""So many calls may wait for a backward to reach the nodes they made."""
+
+HOW = {
+    observed.ADD: Accumulation.OUT_OF_PLACE,
+    observed.ADD_IN_PLACE: Accumulation.IN_PLACE,
+    observed.DETACH: Accumulation.STOLEN,
+    observed.CLONE: Accumulation.CLONED,
+    observed.NEW_EMPTY: Accumulation.CLONED,
+}
+
+
+class Call(NamedTuple):
+    """A call that made a node."""
+
+    name: str  # "": not known
+    begin: int
+    end: int  # OPEN: it has not ended
+
+
+class Inside(NamedTuple):
+    """What PyTorch did with gradients: of the how-manieth run of a task, in order."""
+
+    task: int
+    run: int
+    what: int
+
+
+class _Table:
+    """Calls, sorted by when they began, in columns."""
+
+    def __init__(self, columns: Ints) -> None:
+        self.columns = columns
+        self.begin, self.end, self.sequence, self.thread = columns[:4]
+        self.word, self.text, self.matched = columns[4:]
+
+    def where(self, chosen: Any) -> _Table:
+        return _Table(self.columns[:, chosen])
+
+
+class Calls:
+    """Takes what the observer has put down, and says which call it was."""
+
+    def __init__(self) -> None:
+        self.observer: CallObserver | None = None
+        self._reading = Lock()
+        self._unread: list[Ints] = []
+        self._begun = np.zeros((0, 8), np.int64)  # rows of calls that have not ended
+        self._kept = _Table(np.zeros((7, 0), np.int64))
+        self._lost_until = 0  # calls that began before are not known
+        self._under_way: dict[int, int] = {}  # backwards: when each began
+        self.lost = 0
+        self._names: dict[int, str] = {}
+
+    def drain(self) -> None:
+        """Take what is new out of the observer's ring."""
+        if self.observer is not None:
+            with self._reading:
+                rows, lost = self.observer.read()
+                if len(rows):
+                    self._unread.append(rows)
+                    if lost:
+                        self.lost += lost
+                        self._lost_until = int(_t(rows[:1])[0])
+
+    def begins(self, task: int, now: int) -> None:
+        """A backward begins: what is called in it is kept until it has been told."""
+        self._under_way[task] = now
+        self.drain()
+
+    def ends(self, task: int) -> None:
+        """It ended, and nobody will ask what was done inside."""
+        self._under_way.pop(task, None)
+
+    def _prepare(self) -> None:
+        """Put begins and ends together."""
+        self.drain()
+        unread = taken(self._unread)
+        if not unread:
+            return
+        self._kept = self._kept.where(self._kept.end != OPEN)
+        rows = np.concatenate([self._begun, *unread])
+        order = np.argsort(rows[:, observed.ADDRESS], kind="stable")
+        address, kind = rows[order, observed.ADDRESS], rows[order, observed.KIND] & 1
+        begins = np.flatnonzero(kind == observed.BEGIN)
+        following = np.minimum(begins + 1, len(rows) - 1)
+        other = (begins == len(rows) - 1) | (address[following] != address[begins])
+        ended = ~other & (kind[following] == observed.END)
+        self._begun = rows[np.sort(order[begins[other]])]
+        first = rows[order[begins[ended | other]]]
+        end = np.where(other, OPEN, _t(rows[order[following]]))[ended | other]
+        text = first[:, observed.KIND] & observed.TEXT
+        names = (observed.SEQUENCE, observed.THREAD, observed.WORD)
+        new = np.stack([_t(first), end, *(first[:, name] for name in names), text, text * 0])
+        both = np.concatenate([self._kept.columns, new], axis=1)
+        self._kept = _Table(both[:, np.argsort(both[0], kind="stable")])
+        self._names.clear()  # a schema that is gone may have left its place to another
+
+    def of(self, thread: Ints, sequence: Ints, t: Ints) -> list[Call | None]:
+        """The calls that made these nodes: on which thread, their numbers, and when."""
+        self._prepare()
+        made = np.full(len(t), -1)
+        kept = self._kept
+        for each in np.unique(thread).tolist():
+            places = np.flatnonzero((kept.thread == each) & (kept.sequence >= 0))
+            chosen = np.flatnonzero(thread == each)
+            found = Nesting(kept.begin[places], kept.end[places]).around(t[chosen])
+            made[chosen] = np.where(found >= 0, np.append(places, -1)[found], -1)
+        right = (made >= 0) & (np.append(kept.sequence, 0)[made] <= sequence)
+        kept.matched[made[right]] = 1
+        calls: list[Call | None] = []
+        for at, known in zip(made.tolist(), right.tolist(), strict=True):
+            calls.append(self._call(at) if known else None)
+        return calls
+
+    def _call(self, at: int) -> Call:
+        kept = self._kept
+        name = "" if kept.text[at] else self._name(int(kept.word[at]))
+        return Call(name, int(kept.begin[at]), int(kept.end[at]))
+
+    def _name(self, schema: int) -> str:
+        known = self._names.get(schema)
+        if known is None:
+            try:
+                name, _ = observed.name_at(schema)
+            except (OSError, ValueError):
+                name = ""  # its library has been let go
+            known = self._names[schema] = name.removeprefix("aten::")
+        return known
+
+    def forget(self) -> None:
+        """Let go of what nobody will ask for again."""
+        kept = self._kept
+        since = min(list(self._under_way.values()), default=OPEN)
+        stays = (kept.sequence >= 0) & (kept.end != OPEN) & (kept.matched == 0)
+        older = np.flatnonzero(stays)[:-MOST_KEPT]
+        stays[older] = False
+        stays |= (kept.begin >= since) & (kept.end != OPEN)
+        self._kept = kept.where(stays)
+
+    # -- inside backwards -----------------------------------------------------------------------
+
+    def inside(self, tasks: Sequence[tuple[int, int, Ran]]) -> list[Inside]:
+        """What was done with gradients in these tasks: their ids, threads, and runs."""
+        if self.observer is None or not tasks:
+            return []
+        self._prepare()
+        made: list[Inside] = []
+        for thread in {each for _, each, _ in tasks}:
+            own = [(task, ran) for task, each, ran in tasks if each == thread]
+            made += self._on_thread(self._kept.where(self._kept.thread == thread), own)
+        for task, _, _ in tasks:
+            self.ends(task)
+        return made
+
+    def _on_thread(self, calls: _Table, tasks: Sequence[tuple[int, Ran]]) -> list[Inside]:
+        assert self.observer is not None
+        seen = [(t, r) for t, r in tasks if not len(r.begin) or r.begin[0] >= self._lost_until]
+        if not seen:
+            return []
+        made = [Inside(task, -1, SEEN) for task, _ in seen]
+        many = [len(ran.begin) for _, ran in seen]
+        task = np.repeat([task for task, _ in seen], many)
+        place = np.concatenate([np.arange(n) for n in many])
+        begin = np.concatenate([ran.begin for _, ran in seen])
+        end = np.concatenate([ran.end for _, ran in seen])
+        leaf = np.concatenate([ran.sequence for _, ran in seen]) == -1
+        kinds = self.observer.gradients
+        wanted = calls.where(np.isin(calls.word, list(kinds)) & (calls.text == 0))
+        kind = np.array([kinds[word] for word in wanted.word.tolist()], np.int64)
+        first = np.searchsorted(wanted.begin, begin)
+        for run in np.flatnonzero(leaf).tolist():
+            at = first[run]
+            if at < len(kind) and wanted.begin[at] <= end[run]:
+                made.append(Inside(int(task[run]), int(place[run]), int(HOW[int(kind[at])])))
+        adds = np.flatnonzero(kind <= observed.ADD_IN_PLACE)
+        attended = calls.where((calls.text != 0) & (calls.word == observed.EVALUATE))
+        nesting = Nesting(attended.begin, attended.end)
+        run_of = np.full(len(attended.begin) + 1, -1)
+        around = nesting.around(begin)
+        run_of[around[around >= 0]] = np.flatnonzero(around >= 0)
+        runs = run_of[nesting.around(wanted.begin[adds])]
+        for at, run in zip(adds.tolist(), runs.tolist(), strict=True):
+            if run >= 0 and wanted.begin[at] >= end[run]:
+                in_place = kind[at] == observed.ADD_IN_PLACE
+                what = ADDED_IN_PLACE if in_place else ADDED
+                made.append(Inside(int(task[run]), int(place[run]), what))
+        return made
+
+
+def _t(rows: Ints) -> Ints:
+    return rows[:, observed.SECONDS] * 1_000_000_000 + rows[:, observed.NANOSECONDS]

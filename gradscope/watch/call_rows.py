@@ -1,0 +1,49 @@
+"""What the observer of calls puts down: columns, kinds, and how a call is named."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+STAMP, SECONDS, NANOSECONDS, WORD, SEQUENCE, THREAD, ADDRESS, KIND = range(8)
+BEGIN, END, TEXT = 0, 1, 2
+"""Kinds of rows: a call begins, or ends; TEXT more: it has no schema, and WORD begins its text."""
+
+EVALUATE = int.from_bytes(b"autograd", "little")
+"""How the text of `autograd::engine::evaluate_function` begins: the engine attends to a node."""
+
+GRADIENTS = ("add", "add_", "detach", "clone", "new_empty_strided")
+ADD, ADD_IN_PLACE, DETACH, CLONE, NEW_EMPTY = range(len(GRADIENTS))
+"""What PyTorch calls to add gradients and to take them over, besides what nodes call."""
+
+
+class Read(NamedTuple):
+    """What was put down since the last reading."""
+
+    rows: Ints
+    lost: int
+
+
+def name_at(schema: int) -> tuple[str, str]:
+    """The names of a schema, `aten::add` and `Tensor`; it begins with these two texts."""
+    with _OWN_MEMORY.open("rb", 0) as memory:
+        return _text(memory, schema), _text(memory, schema + _LENGTH_OF_TEXT)
+
+
+_OWN_MEMORY = Path("/proc/self/mem")  # an address that is none is an error, and no fault
+_LENGTH_OF_TEXT, _LONGEST = 32, 200
+
+
+def _text(memory: Any, address: int) -> str:
+    place, length = (
+        int.from_bytes(os.pread(memory.fileno(), 8, address + at), "little") for at in (0, 8)
+    )
+    if length > _LONGEST:
+        raise ValueError("a name is not where it was expected")
+    return os.pread(memory.fileno(), length, place).decode()
