@@ -230,6 +230,20 @@ def written(
             lengths[id_] = teller.lengths
         if room is not None and rows.cells() > room:
             raise UnreadableTraceError("its runs stand for more than its lines can")
+    _put(rows, short, make)
+    ids = np.array(list(orders), np.int64)
+    order = np.array([int(each) for each in orders.values()], np.int64)
+    amended: dict[str, Data] = {
+        "id": ids,
+        "order": order,
+        "needed": Ragged.of([needed.get(id_, []) for id_ in orders]),
+        "captured": Ragged.of([captured.get(id_, []) for id_ in orders]),
+    }
+    return make(GraphTask.TABLE, len(ids), amended, amend=True)
+
+
+def _put(rows: Rows, short: dict[str, list[Block]], make: type[Block]) -> None:
+    """Add rows to the short tables."""
     for table, names, found_rows in (
         ("short.event", SINGLE, rows.single),
         ("short.run", RUN, rows.run),
@@ -241,15 +255,6 @@ def written(
             short[table].append(
                 make(table, len(found_rows), dict(zip(names, columns, strict=True)))
             )
-    ids = np.array(list(orders), np.int64)
-    order = np.array([int(each) for each in orders.values()], np.int64)
-    amended: dict[str, Data] = {
-        "id": ids,
-        "order": order,
-        "needed": Ragged.of([needed.get(id_, []) for id_ in orders]),
-        "captured": Ragged.of([captured.get(id_, []) for id_ in orders]),
-    }
-    return make(GraphTask.TABLE, len(ids), amended, amend=True)
 
 
 def _agree(steps: Sequence[Step], seen: Seen, graph: Graph, *, failed: bool) -> bool:
