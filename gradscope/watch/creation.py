@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 KEY, PARENT = "traceback_", "parent_"
 _ON = (True,)
 _SWITCHES = ("set_anomaly_enabled", "is_anomaly_enabled", "is_anomaly_check_nan_enabled")
+_UNLESS = (tracebacks.__dict__, "should_preserve_node_meta")
 
 
 class MadeWithTraceback(list[str]):
@@ -35,9 +36,17 @@ class MadeWithTraceback(list[str]):
 class Creation:
     """Stands in for what makes tracebacks, and for the switches of anomaly mode."""
 
-    def __init__(self, listener: Listener, faults: Faults) -> None:
+    def __init__(self, listener: Listener, faults: Faults, *, native: bool) -> None:
         self._listener = listener
         self._faults = faults
+        self._ours = self._format_stack
+        self.why_in_python = "it was not wanted"
+        if native:
+            try:
+                self._ours = listener.made_natively(self._format_stack, _UNLESS)
+                self.why_in_python = ""
+            except Exception as error:  # noqa: BLE001 -- whatever this build is: Python serves
+                self.why_in_python = f"{type(error).__name__}: {error}"
         self._own_stack: Any = None
         self._own: dict[str, Any] = {}
         self.asked_for = False  # by the program
@@ -50,15 +59,18 @@ class Creation:
         self._checks_nan = self._own["is_anomaly_check_nan_enabled"]()
         for name in _SWITCHES:
             self._put(name, getattr(self, name))
-        tracebacks.format_stack = self._format_stack
+        self._stand_in()
         self._own["set_anomaly_enabled"](*_ON, self.asked_for and self._checks_nan)
 
     def stop(self) -> None:
-        if tracebacks.format_stack == self._format_stack:
+        if tracebacks.format_stack in {self._ours, self._format_stack}:
             tracebacks.format_stack = self._own_stack
         for name, function in self._own.items():
             self._put(name, function)
         self._own["set_anomaly_enabled"](self.asked_for, self._checks_nan)
+
+    def _stand_in(self) -> None:
+        tracebacks.format_stack = self._format_stack if self.asked_for else self._ours
 
     def _put(self, name: str, function: Any) -> None:
         for home in (torch, torch._C):
@@ -69,6 +81,7 @@ class Creation:
     def set_anomaly_enabled(self, enabled: bool, check_nan: bool = True) -> None:  # noqa: FBT001, FBT002
         self._own["set_anomaly_enabled"](enabled, check_nan)  # it refuses what it refuses
         self.asked_for, self._checks_nan = enabled, check_nan
+        self._stand_in()
         self._own["set_anomaly_enabled"](*_ON, enabled and check_nan)
 
     def is_anomaly_enabled(self) -> bool:
@@ -99,9 +112,9 @@ class Creation:
         return made
 
 
-def made_of(metadata: dict[str, Any]) -> Made | None:
-    """What a node keeps of its making; None if it was made while nobody watched."""
+def made_of(metadata: dict[str, Any], recording: object) -> Made | None:
+    """What a node keeps of its making; None if it was made while nobody watched, or another."""
     kept = metadata.get(KEY)
-    if type(kept) is Made:
-        return kept
-    return kept.made if type(kept) is MadeWithTraceback else None
+    if type(kept) is MadeWithTraceback:
+        kept = kept.made
+    return kept if type(kept) is Made and kept.recording is recording else None

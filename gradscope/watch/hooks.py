@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from gradscope.watch.creation import made_of
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -102,8 +100,7 @@ class Hooks:
     def _node_of(self, tensor: Any) -> Callable[[], int]:
         """How to find, later, the node on which the hook is: a leaf's may not be there yet."""
         if tensor.grad_fn is not None:
-            made = made_of(tensor.grad_fn.metadata)
-            number = 0 if made is None else made.number
+            number = self._graph.number_of(tensor.grad_fn)
             return lambda: number
         leaf, graph = weakref.ref(tensor), self._graph
         return lambda: 0 if (found := leaf()) is None else graph.number_of_leaf(found)

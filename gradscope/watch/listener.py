@@ -25,9 +25,10 @@ class Made(list[str]):
     of no lines.
     """
 
-    __slots__ = ("context", "number", "site", "t")
+    __slots__ = ("context", "number", "recording", "site", "t")
 
-    def __init__(self, number: int, context: int, site: int, t: int) -> None:
+    def __init__(self, recording: object, number: int, context: int, site: int, t: int) -> None:
+        self.recording = recording  # whose number it is
         self.number = number
         self.context = context  # where its thread was
         self.site = site
@@ -69,6 +70,20 @@ class Backward(NamedTuple):
 
 class Listener(Protocol):
     """What a watcher tells. Numbers are those that `made` gave."""
+
+    @property
+    def recording(self) -> object:
+        """What all that it has made name as theirs; nodes may have been made for others."""
+        ...
+
+    def made_natively(
+        self, otherwise: Callable[[], Any], unless: tuple[dict[str, Any], str]
+    ) -> Callable[[], Any]:
+        """`made` for the frame that calls it, as a C function, which may leave it to `otherwise`.
+
+        It does while the flag of this name is not False. It raises if there is no such function.
+        """
+        ...
 
     def made(self, frame: FrameType | None) -> Made:
         """A node is being made on this frame; None: it was, some time ago."""

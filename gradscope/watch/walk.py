@@ -43,11 +43,13 @@ class Graph:
     def __init__(
         self,
         made: Callable[[None], Made],
+        recording: object,
         attend: Callable[[Any, int], None] | None,
         *,
         saved: bool,
     ) -> None:
         self._made = made
+        self._recording = recording  # of which nodes are known here
         self._attend = attend  # called with each node that is found
         self._saved = saved
         self._topological: dict[int, int] = {}
@@ -62,7 +64,7 @@ class Graph:
         except RuntimeError:  # asking for the history of such a view is refused
             raise NotDifferentiable from None
         self._walk([node for node, _ in edges])
-        return tuple([(self._number(node), nr) for node, nr in edges])
+        return tuple([(self.number_of(node), nr) for node, nr in edges])
 
     def wanted(self, ends: Iterable[Any]) -> tuple[tuple[int, int], ...]:
         """The edges whose gradients are asked for."""
@@ -71,7 +73,7 @@ class Graph:
             edge = _edge_of(each)
             if edge is not None:
                 self._walk([edge[0]])
-                numbers.append((self._number(edge[0]), edge[1]))
+                numbers.append((self.number_of(edge[0]), edge[1]))
             else:
                 numbers.append((self.number_of_leaf(each) or self._stand_in(each), 0))
         return tuple(numbers)
@@ -98,8 +100,9 @@ class Graph:
         found, self._waiting = self._waiting, []
         return found
 
-    def _number(self, node: Any) -> int:
-        made = made_of(node.metadata)
+    def number_of(self, node: Any) -> int:
+        """The number of a node, or 0."""
+        made = made_of(node.metadata, self._recording)
         return 0 if made is None else made.number
 
     def _walk(self, roots: list[Any]) -> None:
@@ -113,7 +116,7 @@ class Graph:
                 depth -= 1
                 self._look(node, edges)
                 continue
-            made = made_of(node.metadata)
+            made = made_of(node.metadata, self._recording)
             if made is not None and made.number in known:
                 continue
             edges = node.next_functions
@@ -121,7 +124,10 @@ class Graph:
                 (following, None)
                 for following, _ in reversed(edges)
                 if following is not None
-                and ((above := made_of(following.metadata)) is None or above.number not in known)
+                and (
+                    (above := made_of(following.metadata, self._recording)) is None
+                    or above.number not in known
+                )
             ]
             if unknown:
                 depth += 1
@@ -135,7 +141,7 @@ class Graph:
     def _look(self, node: Any, edges: Any) -> None:
         """Take down one node, unless that was done meanwhile by another way to it."""
         metadata = node.metadata
-        made, known = made_of(metadata), self._topological
+        made, known = made_of(metadata, self._recording), self._topological
         before = made is None
         if made is None:
             metadata[KEY] = made = self._made(None)
@@ -145,7 +151,7 @@ class Graph:
             del metadata[PARENT]
         targets, above = [], 0
         for following, nr in edges:
-            target = 0 if following is None else made_of(following.metadata).number  # type: ignore[union-attr]
+            target = 0 if following is None else made_of(following.metadata, self._recording).number  # type: ignore[union-attr]
             targets.append((target, nr))
             if target:
                 above = max(above, known[target] + 1)
@@ -184,27 +190,25 @@ class Graph:
         for name, slot in slots:
             value = getattr(node, name)
             for each in value if type(value) is tuple else (value,):
-                found = _value(slot, each)
+                found = self._value(slot, each)
                 if found is not None:
                     kept.append(found)
         return kept
 
-
-def _value(slot: str, value: Any) -> SavedValue | None:
-    """Its tensor is looked at only where no hook has packed it: unpacking may compute again."""
-    try:
-        if value.unpack_hook is not None:
-            return SavedValue(slot, None, 0, 0)
-        tensor = value.data
-    except RuntimeError:  # released
-        return None
-    if tensor is None:
-        return None
-    node = tensor.grad_fn
-    if node is None:
-        return SavedValue(slot, tensor, 0, 0)
-    made = made_of(node.metadata)
-    return SavedValue(slot, tensor, 0 if made is None else made.number, tensor.output_nr)
+    def _value(self, slot: str, value: Any) -> SavedValue | None:
+        """Its tensor is looked at only where no hook has packed it: unpacking may compute again."""
+        try:
+            if value.unpack_hook is not None:
+                return SavedValue(slot, None, 0, 0)
+            tensor = value.data
+        except RuntimeError:  # released
+            return None
+        if tensor is None:
+            return None
+        node = tensor.grad_fn
+        if node is None:
+            return SavedValue(slot, tensor, 0, 0)
+        return SavedValue(slot, tensor, self.number_of(node), tensor.output_nr)
 
 
 def _edge_of(end: Any) -> tuple[Any, int] | None:

@@ -31,8 +31,8 @@ class Watcher:
             if not self.why_hooks:
                 self.calls, self.why_no_calls = calls()
         attend = None if self.runs is None else self.runs.attend
-        self.graph = Graph(listener.made, attend, saved=level != "graph")
-        self.creation = Creation(listener, self.faults)
+        self.graph = Graph(listener.made, listener.recording, attend, saved=level != "graph")
+        self.creation = Creation(listener, self.faults, native=native)
         self.engine = Engine(
             listener, self.graph, self.runs, self.faults, lambda: self.creation.asked_for
         )
@@ -42,12 +42,15 @@ class Watcher:
     @property
     def left_out(self) -> dict[str, int]:
         """What was not looked at, or not as it could be, in words, and how often."""
-        found = dict(self.engine.left_out)
-        if self.why_hooks:
-            found[f"by machine code, so by hooks on nodes: {self.why_hooks}"] = 1
+        whys: dict[str, list[str]] = {}
+        for what, why in (("nodes made", self.creation.why_in_python), ("runs", self.why_hooks)):
+            if why:
+                whys.setdefault(why, []).append(what)
+        texts = [f"by machine code ({', '.join(what)}): {why}" for why, what in whys.items()]
         if self.why_no_calls:
-            found[f"calls, so their names follow from those of nodes: {self.why_no_calls}"] = 1
-        return found
+            names = "calls, so their names follow from those of nodes"
+            texts.append(f"{names}: {self.why_no_calls}")
+        return {**self.engine.left_out, **dict.fromkeys(texts, 1)}
 
     def start(self) -> None:
         """Watch from here on."""

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 class State:
     """One thread."""
 
+    __slots__ = ("__weakref__", "context", "task", "thread_id")
+
     def __init__(self) -> None:
         self.thread_id = threading.get_ident()
         self.context = 0

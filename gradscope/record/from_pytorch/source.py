@@ -21,8 +21,10 @@ from gradscope.trace.schema import NONE
 from gradscope.watch.listener import Faults, Made
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import FrameType
 
+    from gradscope.record.from_pytorch.compiled_creation import Maker
     from gradscope.record.session import Session
     from gradscope.watch.listener import Backward, Found
     from gradscope.watch.runs import Ran
@@ -43,7 +45,10 @@ class PyTorchSource:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self.numbers = count(1)
+        self.recording = object()  # what nodes name that were made for this one
+        self.numbers = count(2, 2)  # of what is no node
+        self._node_numbers: Callable[[], int] = count(1, 2).__next__
+        self._maker: Maker | None = None
         self.local = session.contexts._local
         self.tensors = Tensors(session.writer, session.contexts.now, self.numbers.__next__)
         self.modules = Modules(session.writer, self.tensors.number_of)
@@ -93,6 +98,9 @@ class PyTorchSource:
         self._waiting.stop()
         if self.watcher is not None:
             self.watcher.stop()
+        self.session.sites.finish()
+        if self._maker is not None:
+            self._maker.finish()
 
     def pause(self) -> Paused:
         """Leave out what comes now."""
@@ -115,12 +123,26 @@ class PyTorchSource:
 
     def made(self, frame: FrameType | None) -> Made:
         """A node is made on this frame, or was made while nobody watched."""
-        number, now = next(self.numbers), perf_counter_ns()
+        number, now = self._node_numbers(), perf_counter_ns()
         if frame is None:
-            return Made(number, 0, NONE, now)
+            return Made(self.recording, number, 0, NONE, now)
         state = self.local.state
+        if self._maker is not None:
+            self._maker.here(state)
         context = state.context or self.session.contexts.of(state)
-        return Made(number, context, self.session.sites.of(frame), now)
+        return Made(self.recording, number, context, self.session.sites.of(frame), now)
+
+    def made_natively(
+        self, otherwise: Callable[[], Any], unless: tuple[dict[str, Any], str]
+    ) -> Callable[[], Any]:
+        """The same for the frame that calls, as a C function."""
+        from gradscope.record.from_pytorch.compiled_creation import Maker
+
+        self._maker = Maker(
+            self.session.sites, self.recording, self._node_numbers(), otherwise, unless
+        )
+        self._node_numbers = self._maker.number
+        return self._maker.made
 
     def site(self, frame: FrameType | None) -> int:
         """The line of the program that this frame is on, or was called from."""
@@ -142,7 +164,7 @@ class PyTorchSource:
         state = self.local.state
         root = asked.roots[0][0]
         if len(asked.roots) > 1:
-            root = next(self.numbers)
+            root = self._node_numbers()
         task = self.tasks.begin(asked, root, self.session.sites.of(frame), state.task)
         state.task = task
         self.session.contexts.changed()

@@ -233,7 +233,7 @@ def test_both_ways_of_seeing_runs_see_the_same() -> None:
     from gradscope.watch.listener import Made
 
     numbers = iter(range(1, 100))
-    graph = Graph(lambda _: Made(next(numbers), 0, 0, 0), hooked.attend, saved=False)
+    graph = Graph(lambda _: Made(None, next(numbers), 0, 0, 0), None, hooked.attend, saved=False)
     x = torch.ones(3, requires_grad=True)
     y = x.exp().sin().sum()
     graph.roots([y])
