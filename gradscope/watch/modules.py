@@ -34,20 +34,28 @@ class Modules:
         self._handles: list[Any] = []
 
     def start(self) -> None:
-        self._own_call, self._own_next = Module.__call__, _BaseDataLoaderIter.__next__
-        self._call, self._next = self._watched_call(), self._watched_next()
-        Module.__call__ = self._call
-        _BaseDataLoaderIter.__next__ = self._next
+        self.resume()
         self._handles = [
             register_optimizer_step_pre_hook(self._step_begins),
             register_optimizer_step_post_hook(self._step_ends),
         ]
 
-    def stop(self) -> None:
+    def resume(self) -> None:
+        """Tell of forwards and waits."""
+        self._own_call, self._own_next = Module.__call__, _BaseDataLoaderIter.__next__
+        self._call, self._next = self._watched_call(), self._watched_next()
+        Module.__call__ = self._call
+        _BaseDataLoaderIter.__next__ = self._next
+
+    def pause(self) -> None:
+        """Tell only of steps. What is under way is told when it ends."""
         if Module.__call__ is self._call:
             Module.__call__ = self._own_call
         if _BaseDataLoaderIter.__next__ is self._next:
             _BaseDataLoaderIter.__next__ = self._own_next
+
+    def stop(self) -> None:
+        self.pause()
         for handle in self._handles:
             handle.remove()
 

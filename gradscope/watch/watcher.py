@@ -75,13 +75,19 @@ class Watcher:
         self.creation.stop()
 
     def pause(self) -> None:
-        """Let nodes be made untold; steps and backwards are followed."""
+        """Be as good as not there: only that steps end and backwards begin is still followed."""
         self.creation.stop()
         if self.calls is not None:
             self.calls.stop()
+        if self.runs is not None:
+            self.runs.stop()
+        self.modules.pause()
 
     def resume(self) -> None:
         """Watch again."""
+        self.modules.resume()
+        if self.runs is not None:
+            self.runs.start()
         self.creation.start()
         if self.calls is not None:
             self.calls.start()

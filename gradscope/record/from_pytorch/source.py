@@ -201,11 +201,16 @@ class PyTorchSource:
 
     def phase_begins(self, phase: str, name: str) -> None:
         """A step of an optimizer begins."""
-        self.session.contexts.enter_phase(phase, name)
+        if self._paused is None:
+            self.session.contexts.enter_phase(phase, name)
 
     def phase_ends(self) -> None:
         """It ended."""
-        self.session.contexts.leave_phase()
+        contexts = self.session.contexts
+        if contexts.place().phases:
+            contexts.leave_phase()
+        else:  # it began in a pause
+            contexts.begin_step(contexts.step_number + 1)
 
     def loading_begins(self, name: str) -> int:
         """The program waits for data."""

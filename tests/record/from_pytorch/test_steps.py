@@ -1,0 +1,47 @@
+"""`--steps` on PyTorch: what is not asked for is left alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import gradscope
+from gradscope.trace.schema import GraphTask, Span, Step
+from gradscope.trace.spec import check
+
+pytestmark = pytest.mark.torch
+
+
+def in_place() -> list[Any]:
+    """What stands where PyTorch is watched."""
+    import torch
+    from torch.autograd.variable import Variable
+    from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+    call = torch.nn.Module.__call__
+    return [call, _BaseDataLoaderIter.__next__, torch.is_anomaly_enabled(), Variable.detach]
+
+
+def test_steps_that_are_left_out_run_on_pytorchs_own_functions_and_others_are_recorded() -> None:
+    import torch
+
+    model = torch.nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    usual, seen = in_place(), []
+    with gradscope.record(on="torch", steps=(2, 3)) as recording:
+        for _ in range(6):
+            optimizer.zero_grad()
+            seen.append(in_place() == usual)
+            model(torch.ones(2, 3)).sum().backward()
+            optimizer.step()
+        seen.append(in_place() == usual)
+
+    trace = recording.trace()
+    assert seen == [True, True, False, False, True, True, True]
+    assert in_place() == usual
+    assert trace.meta["unwanted"] == {"steps": 4}
+    steps = dict(zip(*(trace.table(Step)[name].tolist() for name in ("id", "number")), strict=True))
+    assert [steps[step] for step in trace.table(GraphTask)["step"].tolist()] == [2, 3]
+    assert [span.name for span in trace.rows(Span)] == ["SGD.step", "SGD.step"]
+    assert check(trace) == []
