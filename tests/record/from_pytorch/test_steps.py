@@ -16,11 +16,11 @@ pytestmark = pytest.mark.torch
 def in_place() -> list[Any]:
     """What stands where PyTorch is watched."""
     import torch
-    from torch.autograd.variable import Variable
+    import torch.fx.traceback
     from torch.utils.data.dataloader import _BaseDataLoaderIter
 
-    call = torch.nn.Module.__call__
-    return [call, _BaseDataLoaderIter.__next__, torch.is_anomaly_enabled(), Variable.detach]
+    switch, made = torch.is_anomaly_enabled, torch.fx.traceback.format_stack
+    return [torch.nn.Module.__call__, _BaseDataLoaderIter.__next__, switch, made]
 
 
 def test_steps_that_are_left_out_run_on_pytorchs_own_functions_and_others_are_recorded() -> None:
