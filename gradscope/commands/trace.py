@@ -66,9 +66,9 @@ def trace(
         from gradscope.render.views.recorded import recorded
 
         sys.stdout.flush()
-        *lines, following = recorded(outcome.trace, shown=output.with_name(outcome.trace.name))
-        for line in (*lines, *filter(None, [outcome.elsewhere]), following):
-            _say(line)
+        _say(recorded(outcome.trace, shown=output.with_name(outcome.trace.name)))
+        if outcome.elsewhere:
+            _say(outcome.elsewhere)
     raise typer.Exit(outcome.code)
 
 

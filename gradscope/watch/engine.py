@@ -92,6 +92,8 @@ class Engine:
             failed = None  # its frames name it: a circle would keep the graph alive
 
     def _end(self, task: Any, failed: BaseException | None) -> None:
+        if failed is not None and str(failed).startswith(SAID_AFTERWARDS):
+            failed = None
         ran = None if self._runs is None else self._runs.ends(failed=failed is not None)
         self._listener.backward_ends(task, failed, ran)
 
@@ -122,6 +124,9 @@ class Engine:
             self._runs.begins()
         return task
 
+
+SAID_AFTERWARDS = "The differentiated Tensor at index"
+"""How PyTorch begins to say, of a backward that is over, that nothing was found for an input."""
 
 _PARAMETERS = (
     "grad_tensors",

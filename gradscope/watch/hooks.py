@@ -37,13 +37,9 @@ class Watched:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         teller = self._teller
         token = teller.begins(self._kind, self._node, self._index, self.hook, self._site)
-        replaced = False
-        try:
-            result = self.hook(*args, **kwargs)
-            replaced = result is not None and self._kind == TENSOR
-            return result
-        finally:
-            teller.ends(token, replaced=replaced)
+        result = self.hook(*args, **kwargs)
+        teller.ends(token, replaced=result is not None and self._kind == TENSOR)
+        return result
 
     def __reduce__(self) -> Any:
         return _same, (self.hook,)
@@ -114,7 +110,7 @@ class Hooks:
         )
 
     def ends(self, token: Any, *, replaced: bool) -> None:
-        """It returned, or raised."""
+        """It returned; of one that raised nothing is told, as its backward fails."""
         if token is not None:
             self._faults.guarded(
                 "a hook returned", lambda: self._listener.hook_ends(token, replaced=replaced)

@@ -23,6 +23,8 @@ LEAF = 2**64 - 1
 """The sequence number of an AccumulateGrad: it runs as soon as it is ready."""
 
 _RAW, ACCUMULATE = "_raw_saved_", "torch::autograd::AccumulateGrad"
+_CUSTOM = "saved_tensors"
+"""What a Function of the program's keeps, as its author calls it."""
 NOTHING: list[SavedValue] = []
 
 
@@ -185,12 +187,16 @@ class Graph:
         slots = self._slots.get(kind)
         if slots is None:
             names = [name for name in dir(kind) if name.startswith(_RAW)]
-            slots = self._slots[kind] = [(name, name.removeprefix(_RAW)) for name in names]
+            slots = self._slots[kind] = [
+                (name, _CUSTOM if hasattr(kind, _CUSTOM) else name.removeprefix(_RAW))
+                for name in names
+            ]
         kept: list[SavedValue] = []
         for name, slot in slots:
             value = getattr(node, name)
-            for each in value if type(value) is tuple else (value,):
-                found = self._value(slot, each)
+            many = value if type(value) is tuple else (value,)
+            for place, each in enumerate(many):
+                found = self._value(f"{_CUSTOM}[{place}]" if slot == _CUSTOM else slot, each)
                 if found is not None:
                     kept.append(found)
         return kept

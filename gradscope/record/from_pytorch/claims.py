@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradscope.record.from_pytorch.tasks import HOOKS
+from gradscope.trace.schema import HookKind
+
 GRAPH = {
     "observed": [
         "device", "edge", "graph_task", "module", "node", "span", "step", "tensor", "thread",
@@ -23,11 +26,13 @@ ENGINE = {
     ],
     "inferred": [
         "accumulate", "buffer_added", "buffer_made", "capture", "decrement", "dependency", "pop",
-        "push", "saved.tensor", "saved_released", "skipped",
+        "push", "graph_task.captured", "graph_task.needed", "saved.tensor", "saved.version",
+        "saved_released", "skipped",
     ],
     "absent": [
         "accumulate.how", "buffer_added.in_place", "buffer_added.undefined",
-        "buffer_made.undefined", "callback", "hook_begin.module", "reentrant_enter.node",
+        "buffer_made.undefined", "callback", "error", "hook_begin.module", "reentrant_enter.node",
+        *(f"hook_begin.{kind.name}" for kind in HookKind if kind not in HOOKS.values()),
         "reentrant_enter.pool", "saved_unpacked", "wait", "wake",
     ],
 }  # fmt: skip

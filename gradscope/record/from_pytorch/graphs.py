@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from gradscope.record.session import Session
     from gradscope.watch.listener import Found, SavedValue
 
-OWN_RESULT = frozenset({"result", "output", "result0", "result1", "output0", "output1"})
+_OWN_RESULT = re.compile(r"(?:result|output)(\d*)")
+"""Slots that hold what the node's own call returned, and which of it."""
+
 _NODE = re.compile(r"(Backward\d*|\d+)$")
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
@@ -150,9 +152,10 @@ class Graphs:
                 return self._complete(outputs[value.output_nr], tensor)
         elif tensor.requires_grad:
             return self._tensors.number_of(tensor)
-        own = self._outputs[node.made.number]
-        if value.slot in OWN_RESULT and own:
-            return self._complete(own[0], tensor)
+        own, slot = self._outputs[node.made.number], _OWN_RESULT.fullmatch(value.slot)
+        nr = 0 if slot is None else int(slot[1] or 0)
+        if slot is not None and nr < len(own) and node.inputs[nr][0] == tuple(tensor.shape):
+            return self._complete(own[nr], tensor)
         key = self._tensors.key(tensor)
         number = constants.get(key)
         if number is None:

@@ -71,9 +71,9 @@ class Tasks:
             contexts.step, contexts.now(),
         )  # fmt: skip
         self._calls.begins(number, perf_counter_ns())
-        self._single(events.TaskBegin, task, NONE, at=task.begin)
         if parent is not None:
-            self._single(events.ReentrantEnter, task, NONE, task.depth)
+            self._single(events.ReentrantEnter, task, NONE, task.depth, at=task.begin)
+        self._single(events.TaskBegin, task, NONE, at=task.begin)
         self._begun.append((
             number, [node for node, _ in asked.roots], [node for node, _ in asked.inputs],
             asked.keep_graph, asked.create_graph, asked.accumulate_grad, depth,
@@ -106,6 +106,8 @@ class Tasks:
             return None
         code = int(HOOKS[kind])
         name = self._session.writer.intern(name_of(hook))
+        written = self._session.sites.of_function(hook)
+        site = site if written == NONE else written
         self._single(events.HookBegin, task, node, code, index, site, name)
         return task, node, code, index
 

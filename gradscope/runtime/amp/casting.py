@@ -116,7 +116,11 @@ class Settings:
         if name not in LISTED:
             return values
         to = self.dtype_for(name, values)
-        return values if to is None else tuple(self.cast(value, to) for value in values)
+        return values if to is None else self.cast_all(values, to)
+
+    def cast_all(self, values: tuple[Any, ...], to: Any) -> tuple[Any, ...]:
+        """All arguments, the last one first, as PyTorch numbers the nodes of its casts."""
+        return tuple(self.cast(value, to) for value in reversed(values))[::-1]
 
 
 def _eligible(value: Any) -> bool:
@@ -162,8 +166,9 @@ class _Whole:
             return self.implementation(*args, **kwargs)
         to = settings.dtype_for(self.name, (*args, *kwargs.values()))
         if to is not None:
-            args = tuple(settings.cast(each, to) for each in args)
-            kwargs = {key: settings.cast(each, to) for key, each in kwargs.items()}
+            named = settings.cast_all(tuple(kwargs.values()), to)
+            args = settings.cast_all(args, to)
+            kwargs = dict(zip(kwargs, named, strict=True))
         with _without(state):
             return self.implementation(*args, **kwargs)
 

@@ -147,7 +147,7 @@ class HookBegin(Event):
     node: NodeId = NONE
     hook: int = 0  # HookKind
     index: int = 0  # position among the hooks of its kind on this node
-    stack: StackId = NONE  # where it was registered
+    stack: StackId = NONE  # where its function was written; of one not in Python, registered
     name: Text = ""  # of the function
     module: ModuleId = NONE  # whose forward or backward it attends
 

@@ -74,6 +74,7 @@ class Seen:
     def __init__(self, rows: list[tuple[int, int, int]]) -> None:
         self.rows = rows
         self.first_hook: dict[int, int] = {}  # of each node: when
+        self.hooks_over: dict[int, int] = {}  # of each node: when the last that was seen returned
         self.after: dict[int, int] = {}  # when the first hook after an accumulation was called
         self.inside = False  # whether what was done with gradients was seen
         self.took: dict[int, int] = {}  # by run: how a leaf took its gradient
@@ -110,7 +111,7 @@ class Teller:
         task, seen = self._task, self._seen
         self._rows.counted += [(task.begin, task.id, n, c) for n, c in backward.counts.items()]
         runs = iter(enumerate(seen.rows))
-        last, left = task.begin, len(seen.rows)
+        last, left = task.begin + 1, len(seen.rows)
         self._single(
             events.Push,
             self._begins(steps[0], seen.rows[:1]),
@@ -121,8 +122,9 @@ class Teller:
         )
         for place, step in enumerate(steps):
             if not step.runs:
-                last += 1
-                self._popped(step, last)
+                popped = self._seen.first_hook.get(step.node, last + 2) - 1
+                last = max(popped, self._seen.hooks_over.get(step.node, popped))
+                self._popped(step, popped, last)
                 self._single(events.Skipped, last, step.node)
                 continue
             if not left:
@@ -138,19 +140,20 @@ class Teller:
             last = ended
 
     def _fails_later(self, steps: Sequence[Step], ended: int) -> bool:
-        """Whether a hook of the next node was called before the exception, or no node is left."""
+        """Whether a hook of the next node was called before the exception."""
         following = next((step for step in steps if step.runs), None)
-        return following is None or self._seen.first_hook.get(following.node, ended) > ended
+        return following is not None and self._seen.first_hook.get(following.node, ended) > ended
 
     def _popped_and_failed(self, step: Step, last: int) -> None:
         """The node whose hook raised before it ran."""
         hook = self._seen.first_hook.get(step.node)
         if hook is not None and hook > last:
-            self._popped(step, hook - 1)
+            self._single(events.Pop, hook - 1, step.node, step.length, self._task.thread)
 
     def _begins(self, step: Step, rows: list[tuple[int, int, int]]) -> int:
-        begin = rows[0][0] if rows and step.runs else self._task.begin + 1
-        return min(begin, self._seen.first_hook.get(step.node, begin) - 1)
+        counted = self._task.begin + 1
+        begin = rows[0][0] if rows and step.runs else counted
+        return max(counted, min(begin, self._seen.first_hook.get(step.node, begin) - 1))
 
     def _run(self, step: Step, run: int, begin: int, ended: int, *, failed: bool) -> None:
         task, node = self._task, step.node
@@ -160,7 +163,8 @@ class Teller:
         if not (leaf or failed or inside or step.captured or node in self._seen.first_hook):
             self._rows.run.append((begin, ended, task.id, node, step.length, int(releases)))
         else:
-            self._popped(step, min(begin, self._seen.first_hook.get(node, begin) - 1))
+            popped = min(begin, self._seen.first_hook.get(node, begin) - 1)
+            self._popped(step, popped, begin)
             self._single(events.NodeBegin, begin, node)
             if leaf and not failed:
                 at = min(ended, self._seen.after.get(node, ended + 1) - 1)
@@ -178,11 +182,11 @@ class Teller:
             for sent, how in zip(sent_on, self._seen.sums_of(run, sent_on), strict=True)
         ]
 
-    def _popped(self, step: Step, t: int) -> None:
-        """A node leaves the queue; gradients that were asked for are there."""
+    def _popped(self, step: Step, t: int, captured: int) -> None:
+        """A node leaves the queue; after its hooks, gradients that were asked for are there."""
         self._single(events.Pop, t, step.node, step.length, self._task.thread)
         for nr in step.captured:
-            self._single(events.Capture, t, step.node, nr)
+            self._single(events.Capture, captured, step.node, nr)
 
     def _single(self, kind: Any, t: int, node: int, a: int = 0, b: int = 0, c: int = 0) -> None:
         task = self._task
@@ -299,6 +303,8 @@ def _seen(short: dict[str, list[Block]]) -> dict[int, Seen]:
             after = kind % MODULE == HookKind.POST_ACCUMULATE
             into = seen[task].after if after else seen[task].first_hook
             into.setdefault(node, t)
+        if code == events.HookEnd.CODE and task in seen:
+            seen[task].hooks_over[node] = t
     return seen
 
 

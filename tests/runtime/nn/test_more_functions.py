@@ -109,7 +109,9 @@ F.pdist(torch.ones(3))
 F.dropout1d(torch.ones(3), 0.5)
 F.rrelu(torch.ones(3), 0.5, 0.1)
 F.multilabel_margin_loss(torch.ones(2, 3), torch.tensor([[1, 9, -1], [1, 1, 1]]))
-F.multi_margin_loss(torch.ones(5, 3), torch.tensor([1, 2]))"""
+F.multi_margin_loss(torch.ones(5, 3), torch.tensor([1, 2]))
+nn.PReLU(3).weight._version
+nn.PReLU(3).reset_parameters()"""
 
 
 @as_pytorch_answered({"nn/more_questions": QUESTIONS.split("\n")}, tolerance=100)

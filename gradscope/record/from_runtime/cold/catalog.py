@@ -172,11 +172,11 @@ class Catalog(TaskRows):
                 self._describe_node(each)
         return node.record_nr
 
-    def _describe_node(self, node: Node, site: int = NONE) -> None:
+    def _describe_node(self, node: Node, site: int = NONE, taken: tuple[int, ...] = ()) -> None:
         now = self._contexts.now()  # before others see that it has a number
         node.record_nr = number = self.next_number()
         variable = getattr(node, "variable", None)
-        inputs = (self.number_of(variable),) if isinstance(variable, Tensor) else ()
+        inputs = (self.number_of(variable),) if isinstance(variable, Tensor) else taken
         context = self._contexts.of(_state())
         sequence = NONE if node.sequence_nr == LAST else node.sequence_nr
         name = self.texts[type(node).__name__]
@@ -335,8 +335,8 @@ class Catalog(TaskRows):
         base = target._base
         above = None if base is None else base.gradient_edge()
         if above is not None:
-            mark = self._number_of_made(above[0], site)
             base.record_nr = self.number_of(base)
+            mark = self._number_of_made(above[0], site, (base.record_nr & ~1,))
             self.origins.append((base.record_nr, number, mark, above[1]))
         edge = target.gradient_edge()
         if edge is not None:
@@ -344,12 +344,12 @@ class Catalog(TaskRows):
             self.origins.append((written, since, self._number_of_made(edge[0], site), edge[1]))
         return number
 
-    def _number_of_made(self, node: Any, site: int) -> int:
+    def _number_of_made(self, node: Any, site: int, taken: tuple[int, ...] = ()) -> int:
         """The number of a node that a write has just made, as the new history of a tensor."""
         if node.record_nr <= self.base:
             for following, _ in node.next_functions:
                 self.number_of_node(following)
-            self._describe_node(node, site)
+            self._describe_node(node, site, taken)
         return int(node.record_nr)
 
     def touched(self, tensor: Any) -> None:

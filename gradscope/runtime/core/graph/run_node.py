@@ -69,10 +69,13 @@ def expandable(shape: Sequence[int], target: Sequence[int]) -> bool:
 
 
 def sum_to_shape(array: Any, shape: Sequence[int]) -> Any:
-    """Undo a broadcast: sum over what it repeated."""
+    """Undo a broadcast: sum over what it repeated.
+
+    Without leading dims it is a view, as in PyTorch, which adds nothing to it in place.
+    """
     lead = array.ndim - len(shape)
     if lead:
-        array = array.sum(axis=tuple(range(lead)))
+        array = array.sum(axis=tuple(range(lead)))[...]
     axes = tuple(i for i, size in enumerate(shape) if size == 1 and array.shape[i] != 1)
     return np.asarray(array.sum(axis=axes, keepdims=True) if axes else array)
 

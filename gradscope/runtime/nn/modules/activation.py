@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradscope.runtime.core.tensors.making.factories import full
-from gradscope.runtime.nn import functional
+from gradscope.runtime.nn import functional, init as initial
 from gradscope.runtime.nn.modules.module import Module
 from gradscope.runtime.nn.modules.module_parts.constructors import with_own_constructor
 from gradscope.runtime.nn.parameter import Parameter
@@ -263,6 +263,10 @@ class PReLU(Module):
         self.num_parameters = num_parameters
         self.init = init
         self.weight = Parameter(full((num_parameters,), float(init), device=device, dtype=dtype))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        initial.constant_(self.weight, self.init)
 
     def forward(self, input: Any) -> Any:
         return functional.prelu(input, self.weight)

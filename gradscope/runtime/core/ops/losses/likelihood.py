@@ -130,7 +130,9 @@ def _smoothed(scores, target, weight, kind, ignore_index, label_smoothing, dim):
         spread = spread.sum() / count.sum()
     else:
         spread = reduced_tensor(spread, kind)
-    return mul__Scalar(sharp, 1 - label_smoothing) + mul__Scalar(spread, label_smoothing / classes)
+    # The right side first, as PyTorch numbers their nodes.
+    spread = mul__Scalar(spread, label_smoothing / classes)
+    return mul__Scalar(sharp, 1 - label_smoothing) + spread
 
 
 @nn_function

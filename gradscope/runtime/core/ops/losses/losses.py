@@ -79,8 +79,8 @@ mse_loss_backward = op(
     self=lambda grad, grad_output, self, reduction: (
         grad * grad_output * (2 * share(self, reduction))
     ),
-    target=lambda grad, grad_output, self, reduction: (
-        -(grad * grad_output * (2 * share(self, reduction)))
+    target=lambda grad, grad_output, target, reduction: (
+        -(grad * grad_output * (2 * share(target, reduction)))
     ),
 )
 

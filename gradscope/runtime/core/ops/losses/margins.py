@@ -171,7 +171,8 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     with no_grad():
         for length in lengths:
             length.clamp_min_(eps)
-    return sum__dim((x1 / lengths[0]) * (x2 / lengths[1]), (dim,), False)
+    other = x2 / lengths[1]  # before the first, as PyTorch numbers their nodes
+    return sum__dim((x1 / lengths[0]) * other, (dim,), False)
 
 
 @function
@@ -228,8 +229,9 @@ def cosine_embedding_loss(
     sizes = [add__Scalar(sum__dim(x * x, dim, False), 1e-12) for x in (input1, input2)]
     cosine = product / (sizes[0] * sizes[1]).sqrt()
     nothing = zeros_like(cosine.detach())
-    together = where__default(target == 1, _less(1.0, cosine), nothing)
+    far = _less(1.0, cosine)
     near = clamp_min__default(sub__Scalar(cosine, margin), 0)
+    together = where__default(target == 1, far, nothing)
     return reduced_tensor(together + where__default(target == -1, near, nothing), kind)
 
 
@@ -332,7 +334,8 @@ def poisson_nll_loss(
     """The negative log likelihood of counts."""
     kind = reduction_number(reduction, size_average, reduce)
     if log_input:
-        loss = input.exp() - target * input
+        product = target * input  # before the other side, as PyTorch numbers their nodes
+        loss = input.exp() - product
     else:
         loss = input - target * add__Scalar(input, eps).log()
     if full:

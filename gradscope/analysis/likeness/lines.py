@@ -1,0 +1,174 @@
+"""What a trace says that names nothing by id, clock, thread or engine, in lines for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+import numpy as np
+
+from gradscope.analysis.likeness.parts import (
+    COUNTS,
+    MEASURES,
+    ROLES,
+    Columns,
+    Parts,
+    parts,
+    said_columns,
+)
+from gradscope.analysis.likeness.who import KINDS, LEAF, NODE, NOWHERE, STRANGER, Words
+from gradscope.trace.schema import EVENTS, NONE, Place
+from gradscope.trace.schema.declare import Column
+from gradscope.trace.trace import Trace
+
+KINDS_OF_EVENTS = tuple(EVENTS.items())
+PLACES = {int(place): place.name.lower().replace("_", " ") for place in Place}
+
+
+def likeness(trace: Trace, *, absent: Collection[str] = ()) -> Iterator[str]:
+    """Nodes with their edges and what they keep; backwards with all their events; values.
+
+    `absent` names kinds of events and columns (`accumulate.how`) that are left out: what the other
+    trace could not see.
+    """
+    words = Words()
+    told = Lines(parts(trace, words, absent), words)
+    yield from told.nodes()
+    yield from told.leaves()
+    yield from told.tasks()
+    yield from told.values()
+
+
+class Lines:
+    """Rows of `Parts` as text."""
+
+    def __init__(self, found: Parts, words: Words) -> None:
+        self._parts, self._texts = found, words.texts
+
+    def name(self, code: int) -> str:
+        """A node as lines call it."""
+        number, kind = divmod(code, KINDS)
+        if code == NOWHERE:
+            return "nothing"
+        if code == STRANGER:
+            return "a node that no backward reached"
+        return f"{('node', 'leaf', 'root')[kind]} {number}"
+
+    def nodes(self) -> Iterator[str]:
+        """Each node, where its gradients go, and what it keeps."""
+        edges, saved = self._by_node(self._parts.edges), self._by_node(self._parts.saved)
+        for number, row in enumerate(_rows(self._parts.nodes)):
+            yield f"node {number} {self.node(row)}"
+            for edge in edges.get(number, ()):
+                yield f"  edge {self.edge(edge)}"
+            for kept in saved.get(number, ()):
+                yield f"  keeps {self.kept(kept)}"
+
+    def _by_node(self, columns: Columns) -> dict[int, list[dict[str, int]]]:
+        found: dict[int, list[dict[str, int]]] = {}
+        for row in _rows(columns):
+            found.setdefault(row["node"], []).append(row)
+        return found
+
+    def node(self, row: dict[str, int]) -> str:
+        """What is said of a node."""
+        said = [self._texts[row["name"]]]
+        said += [f"at {self._texts[row['site']]}"] * bool(row["site"])
+        said += [f"in {self._texts[row['module']]}"] * bool(row["module"])
+        said += [f"step {row['step']}"] * (row["step"] != NONE)
+        said += [f"made in backward {row['made_in']}"] * (row["made_in"] != NONE)
+        return " ".join([*said, f"takes {self._texts[row['takes']] or 'nothing'}"])
+
+    def edge(self, row: dict[str, int]) -> str:
+        """Where a gradient goes."""
+        to = f", input {row['input_nr']}" if row["target"] >= 0 else ""
+        return f"{row['index']} to {self.name(row['target'])}{to}"
+
+    def kept(self, row: dict[str, int]) -> str:
+        """What a node keeps."""
+        slot, meta = self._texts[row["slot"]], self._texts[row["meta"]]
+        said = [slot, *([meta] if meta else []), f"version {row['version']}"]
+        return " ".join(said + ["packed"] * bool(row["hooked"]))
+
+    def leaves(self) -> Iterator[str]:
+        """Each leaf."""
+        who = self._parts.who
+        inputs = who.trace.tables["node"].ragged("inputs").take(who.leaves)
+        for number, tensors in enumerate(inputs):
+            meta = who.metas(tensors[:1])
+            yield f"leaf {number} {self._texts[int(meta[0])] if len(meta) else ''}".rstrip()
+
+    def tasks(self) -> Iterator[str]:
+        """Each backward, what it was asked, and all its events."""
+        events, asked = self._parts.events, self._parts.asked
+        count = len(self._parts.tasks["site"])
+        bounds = np.searchsorted(events["task"], np.arange(NONE, count + 1))
+        yield from self._events("outside of backwards", bounds[0], bounds[1])
+        for number, row in enumerate(_rows(self._parts.tasks)):
+            yield f"backward {number} {self.task(row)}"
+            for role, name in enumerate(ROLES):
+                of = (asked["task"] == number) & (asked["role"] == role)
+                if of.any():
+                    yield f"  {name} {', '.join(map(self.name, asked['node'][of].tolist()))}"
+            yield from self._events("", bounds[number + 1], bounds[number + 2])
+
+    def task(self, row: dict[str, int]) -> str:
+        """What is said of a backward."""
+        flags = [flag for flag in ("keep_graph", "create_graph", "accumulate_grad") if row[flag]]
+        said = [f"at {self._texts[row['site']]}"] * bool(row["site"])
+        said += [f"step {row['step']}"] * (row["step"] != NONE)
+        said += [f"inside backward {row['parent']}"] * (row["parent"] != NONE)
+        said += [f"depth {row['depth']}"] * bool(row["depth"])
+        said += [f"failed: {self._texts[row['error']]}"] * bool(row["error"])
+        return " ".join([*said[:2], *flags, *said[2:]])
+
+    def _events(self, head: str, begin: int, end: int) -> Iterator[str]:
+        if head and begin < end:
+            yield head
+        for row in _rows({name: c[begin:end] for name, c in self._parts.events.items()}):
+            yield f"  {self.event(row)}"
+
+    def event(self, row: dict[str, int]) -> str:
+        """What happened."""
+        name, kind = KINDS_OF_EVENTS[row["kind"]]
+        said = [name, *([self.name(row["node"])] if row["node"] != NOWHERE else [])]
+        for place, column in enumerate(said_columns(kind)):
+            told = self._cell(column, row[f"said{place}"])
+            said += [f"{column.name} {told}"] * bool(told)
+        return " ".join(said)
+
+    def _cell(self, column: Column, value: int) -> str:
+        if column.ref == "node":
+            return self.name(value)
+        if column.interned or column.ref is not None:
+            return self._texts[value]
+        return str(bool(value)) if column.type is bool else str(value)
+
+    def values(self) -> Iterator[str]:
+        """Each value's statistics."""
+        columns = self._parts.measures
+        measures = zip(*(columns[name].tolist() for name in MEASURES), strict=True)
+        for row, numbers in zip(_rows(self._parts.values), measures, strict=True):
+            measured = self.measured(row, dict(zip(MEASURES, numbers, strict=True)))
+            yield f"value {self.value(row)} {measured}"
+
+    def value(self, row: dict[str, int]) -> str:
+        """Which value it is."""
+        place = PLACES.get(row["place"], str(row["place"]))
+        index = f" {row['index']}" if row["index"] != NONE else ""
+        task = f" in backward {row['task']}" if row["task"] != NONE else ""
+        again = f", time {row['time'] + 1}" if row["time"] else ""
+        return f"{place}{index} of {self.name(row['node'])}{task}{again}"
+
+    def measured(self, row: dict[str, int], measures: dict[str, float]) -> str:
+        """What it measures."""
+        counts = [f"{name} {row[name]}" for name in COUNTS if row[name]]
+        return " ".join([*counts, *(f"{name} {measures[name]:.5g}" for name in MEASURES)])
+
+
+def _rows(columns: Columns) -> Iterator[dict[str, int]]:
+    names = list(columns)
+    for row in zip(*(column.tolist() for column in columns.values()), strict=True):
+        yield dict(zip(names, row, strict=True))
+
+
+__all__ = ["LEAF", "NODE", "Lines", "likeness"]

@@ -1,0 +1,285 @@
+"""What is compared of a trace: tables of numbers that mean the same in another trace."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradscope.analysis.columns import Ids, ranks
+from gradscope.analysis.likeness.who import KINDS, LEAF, NODE, NOWHERE, STRANGER, Who, Words
+from gradscope.trace.arrays import distinct
+from gradscope.trace.schema import (
+    EVENTS,
+    NONE,
+    Edge,
+    GraphTask,
+    HookBegin,
+    HookEnd,
+    HookKind,
+    Node,
+    Op,
+    Saved,
+    SavedReleased,
+    Tensor,
+    Value,
+    Wait,
+    Wake,
+)
+from gradscope.trace.schema.declare import Column, Event, columns
+from gradscope.trace.trace import Trace
+
+Columns: TypeAlias = Mapping[str, Ids]
+Numbers: TypeAlias = Mapping[str, NDArray[np.float64]]
+
+OF_THREADS = (Wait, Wake)
+"""Kinds of events that tell of threads, not of the graph."""
+
+NOT_SAID = frozenset({"seq", "t", "thread", "task", "node", "queue", "pool", "tensor"})
+"""Columns of events that are ids, clocks or threads, or stand apart."""
+
+WIDEST = 6
+"""How many further columns an event may have."""
+
+COUNTS = ("count", "nan", "posinf", "neginf", "zero")
+MEASURES = ("min", "max", "mean", "rms", "norm")
+
+
+OF_ANOTHER_MOMENT = frozenset({"saved.version"})
+"""Columns that, where they are inferred, tell of another moment than where they are observed."""
+
+
+def not_seen(*traces: Trace) -> frozenset[str]:
+    """Kinds of events and columns that one of the traces lacks."""
+    found: set[str] = set()
+    for trace in traces:
+        found.update(map(str, trace.meta.get("absent", ())))
+        found.update(OF_ANOTHER_MOMENT.intersection(trace.meta.get("inferred", ())))
+    return frozenset(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A trace without ids, clocks and threads. Nodes are codes, texts are words."""
+
+    who: Who
+    nodes: Columns  # by number
+    edges: Columns  # by node, then index
+    saved: Columns  # by node, then slot
+    tasks: Columns  # by number
+    asked: Columns  # which nodes a task has to do with, and how
+    events: Columns  # by task, then as they came
+    values: Columns
+    measures: Numbers  # of the same values
+
+
+def parts(trace: Trace, words: Words, absent: Collection[str] = ()) -> Parts:
+    """What is compared of a trace; without kinds of events and columns that are `absent`."""
+    who = Who(trace, words)
+    about, measures = _values(who)
+    saved = _saved(who, absent)
+    return Parts(
+        who=who,
+        nodes=_nodes(who),
+        edges=_edges(who),
+        saved=saved,
+        tasks=_tasks(who),
+        asked=_asked(who, absent),
+        events=_events(who, absent, saved),
+        values=about,
+        measures=measures,
+    )
+
+
+def _nodes(who: Who) -> Columns:
+    table = who.trace.table(Node)
+    at = who.nodes
+    inputs = table.ragged("inputs").take(at)
+    metas = who.metas(inputs.values)
+    texts, offsets = who.words.texts, inputs.offsets.tolist()
+    takes = [
+        who.words.number(", ".join(texts[meta] for meta in metas[begin:end].tolist()))
+        for begin, end in pairwise(offsets)
+    ]
+    return {
+        "name": who.names(table["name"][at]),
+        "site": who.sites(table["stack"][at]),
+        "line": who.lines(table["stack"][at]),
+        "module": who.modules(table["module"][at]),
+        "step": who.steps(table["step"][at]),
+        "made_in": who.task_numbers(table["task"][at]),
+        "takes": np.array(takes, np.int64),
+    }
+
+
+def _edges(who: Who) -> Columns:
+    table = who.trace.table(Edge)
+    source = who.codes(table["node"])
+    of_nodes = (source >= 0) & (source % KINDS == NODE)
+    order = np.flatnonzero(of_nodes)[np.lexsort((table["index"][of_nodes], source[of_nodes]))]
+    return {
+        "node": source[order] // KINDS,
+        "index": table["index"][order],
+        "target": who.codes(table["next"])[order],
+        "input_nr": table["input_nr"][order],
+    }
+
+
+OPERANDS = ("self", "other")
+
+
+def _saved(who: Who, absent: Collection[str]) -> Columns:
+    """What nodes keep, but for numbers: one engine keeps them as tensors, another as numbers."""
+    table, tensors = who.trace.table(Saved), who.trace.table(Tensor)
+    code = who.codes(table["node"])
+    lengths = np.append(tensors.ragged("shape").lengths, -1)
+    of_nodes = np.isin(table["tensor"], who.trace.table(Node).ragged("inputs").values)
+    number = (lengths[tensors.positions(table["tensor"])] == 0) & ~of_nodes
+    number &= who.are(table["slot"], OPERANDS)
+    kept = np.flatnonzero((code >= 0) & (code % KINDS == NODE) & ~number)
+    slots = np.array(who.trace.texts(table["slot"][kept]), str)
+    alphabetical = np.unique(slots, return_inverse=True)[1]
+    order = kept[np.lexsort((table["id"][kept], alphabetical, code[kept]))]
+    return {
+        "node": code[order] // KINDS,
+        "slot": who.names(table["slot"][order]),
+        "meta": who.metas(np.where(table["hooked"], NONE, table["tensor"])[order]),
+        "version": table["version"][order] * ("saved.version" not in absent),
+        "hooked": table["hooked"][order].astype(np.int64),
+    }
+
+
+def _tasks(who: Who) -> Columns:
+    table = who.trace.table(GraphTask)
+    at = table.positions(np.array([task.id for task in who.tasks], np.int64))
+    flags = ("keep_graph", "create_graph", "accumulate_grad")
+    return {
+        "site": who.sites(table["stack"][at]),
+        "line": who.lines(table["stack"][at]),
+        "step": who.steps(table["step"][at]),
+        "depth": table["depth"][at],
+        "parent": who.task_numbers(table["parent"][at]),
+        **{flag: table[flag][at].astype(np.int64) for flag in flags},
+        "error": who.heads(table["error"][at]),
+    }
+
+
+ROLES = ("roots", "inputs", "needed", "captured")
+
+
+def _asked(who: Who, absent: Collection[str]) -> Columns:
+    """Of inputs, which of those that can be reached: for others each engine has its own node."""
+    met = who.met_by_tasks()
+    rows: list[tuple[int, int, int, int]] = []
+    for number, task in enumerate(who.tasks):
+        for role, name in enumerate(ROLES):
+            if f"graph_task.{name}" in absent:
+                continue
+            codes = who.codes(np.array(getattr(task, name), np.int64)).tolist()
+            if name != "roots":
+                codes = [c if c in met.get(task.id, ()) else STRANGER for c in codes]
+            codes = codes if role < 2 else sorted({code for code in codes if code >= 0})
+            rows += [(number, role, place, code) for place, code in enumerate(codes)]
+    found = np.array(rows, np.int64).reshape(-1, 4).T
+    return dict(zip(("task", "role", "place", "node"), found, strict=True))
+
+
+# -- events -------------------------------------------------------------------------------------
+
+
+def said_columns(kind: type[Event]) -> list[Column]:
+    """What an event says besides its node, in order."""
+    return [each for each in columns(kind) if each.name not in NOT_SAID]
+
+
+def _events(who: Who, absent: Collection[str], saved: Columns) -> Columns:
+    """All events, one row each; what a kind says stands in its further columns, in order."""
+    made: list[Ids] = []
+    for number, (name, kind) in enumerate(EVENTS.items()):
+        table = who.trace.table(kind)
+        if kind in OF_THREADS or name in absent or not len(table):
+            continue
+        rows = np.zeros((4 + WIDEST, len(table)), np.int64)
+        rows[0] = who.task_numbers(table["task"])
+        rows[1] = table["seq"]
+        rows[2] = number
+        said = "node" in table.data and f"{name}.node" not in absent
+        rows[3] = who.codes(table["node"]) if said else NOWHERE
+        for place, column in enumerate(said_columns(kind)):
+            if f"{name}.{column.name}" not in absent:
+                rows[4 + place] = _meaning(who, column, table[column.name])
+        made.append(rows)
+    if not made:
+        made = [np.zeros((4 + WIDEST, 0), np.int64)]
+    rows = np.concatenate(made, axis=1)
+    rows = rows[:, _of_seen_hooks(rows, absent)]
+    rows = rows[:, _is_told(rows, KINDS * distinct(saved["node"]) + NODE)]
+    rows = rows[:, np.lexsort((rows[1], rows[0]))]
+    names = ("task", "seq", "kind", "node", *(f"said{n}" for n in range(WIDEST)))
+    return dict(zip(names, rows, strict=True))
+
+
+def _of_seen_hooks(rows: Ids, absent: Collection[str]) -> Ids:
+    """Not calls of hooks of a kind that is absent, as in `hook_begin.POST`."""
+    kinds = list(EVENTS.values())
+    unseen = [int(kind) for kind in HookKind if f"{HookBegin.KIND}.{kind.name}" in absent]
+    calls = np.isin(rows[2], [kinds.index(HookBegin), kinds.index(HookEnd)])
+    return np.flatnonzero(~(calls & np.isin(rows[4], unseen)))
+
+
+def _is_told(rows: Ids, keeps: Ids) -> Ids:
+    """Not that a node lets go which keeps nothing that is compared.
+
+    CopySlices lets go of the node it holds, and others of numbers.
+    """
+    releases = rows[2] == list(EVENTS.values()).index(SavedReleased)
+    return np.flatnonzero(~releases | np.isin(rows[3], keeps))
+
+
+def _meaning(who: Who, column: Column, data: Any) -> Ids:
+    if column.ref == Node.TABLE:
+        return who.codes(data)
+    if column.ref == "stack":
+        return who.sites(data)
+    if column.ref == "module":
+        return who.modules(data)
+    if column.ref == Saved.TABLE:
+        saved = who.trace.table(Saved)
+        slots = np.append(saved["slot"], 0)[saved.positions(data)]
+        return who.names(slots)
+    return who.heads(data) if column.interned else data.astype(np.int64)
+
+
+# -- values -------------------------------------------------------------------------------------
+
+
+def _values(who: Who) -> tuple[Columns, Numbers]:
+    """Statistics of what nodes and leaves take, give and were made with."""
+    table, ops = who.trace.table(Value), who.trace.table(Op)
+    nodes = np.where(
+        table["node"] != NONE,
+        table["node"],
+        np.append(ops["node"], NONE)[ops.positions(table["op"])],
+    )
+    code = who.codes(nodes)
+    found = np.flatnonzero((code >= 0) & (code % KINDS <= LEAF))
+    found = found[np.lexsort((table["id"][found], table["t"][found]))]
+    about = {
+        "task": who.task_numbers(table["task"][found]),
+        "place": table["place"][found],
+        "node": code[found],
+        "index": table["index"][found],
+    }
+    keys = np.zeros(len(found), np.int64)
+    for column in about.values():
+        keys = np.unique(keys * (int(column.max(initial=0)) + 2) + column + 1, return_inverse=True)[
+            1
+        ]
+    return (
+        {**about, "time": ranks(keys), **{name: table[name][found] for name in COUNTS}},
+        {name: table[name][found] for name in MEASURES},
+    )

@@ -1,0 +1,246 @@
+"""Which node, leaf, backward and line is meant, said so that another trace can mean the same.
+
+# Note [Codes]
+Ids count whatever a recorder notes, in an order of its own. So the nodes that a backward reached
+are numbered in the order in which they were made, leaves in the order in which edges lead to them,
+and what stands above several roots in the order of backwards. A code holds such a number and which
+of the three it is. Nodes called AccumulateGrad are their leaf: when one is made, and how many there
+are for one leaf, is an engine's own affair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradscope.analysis.columns import Ids
+from gradscope.analysis.identity.backwards import backwards
+from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD
+from gradscope.analysis.identity.sites import Site, site_of
+from gradscope.analysis.identity.steps import step_numbers
+from gradscope.analysis.modules import module_names
+from gradscope.trace.arrays import distinct
+from gradscope.trace.schema import NONE, Dependency, Device, Edge, GraphTask, Node, Push, Tensor
+from gradscope.trace.trace import Trace
+
+NODE, LEAF, ROOT = 0, 1, 2
+KINDS = 3
+NOWHERE = -1
+STRANGER = -2
+"""The code of a node that no backward reached."""
+
+GRAPH_ROOT = "GraphRoot"
+
+
+class Words:
+    """Texts as numbers: the same number in both traces."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {"": 0}
+        self.texts = [""]
+
+    def number(self, text: str) -> int:
+        """The number of a text."""
+        known = self._numbers.get(text)
+        if known is None:
+            known = self._numbers[text] = len(self.texts)
+            self.texts.append(text)
+        return known
+
+    def numbers(self, ids: Ids, texts: list[str]) -> Ids:
+        """For each id, the number of its text; `texts` are those of the distinct ids, in order."""
+        made = np.array([self.number(text) for text in texts], np.int64)
+        return made[np.searchsorted(distinct(ids), ids)] if len(ids) else ids.astype(np.int64)
+
+
+class Who:
+    """The nodes, leaves and backwards of one trace. See Note [Codes]."""
+
+    def __init__(self, trace: Trace, words: Words) -> None:
+        self.trace, self.words = trace, words
+        table = trace.table(Node)
+        self._table = table
+        names = distinct(table["name"])
+        called = dict(zip(trace.texts(names), names.tolist(), strict=True))
+        self._is_leaf = table["name"] == called.get(ACCUMULATE_GRAD, NONE)
+        self._is_root = table["name"] == called.get(GRAPH_ROOT, NONE)
+        self.tasks = backwards(trace)
+        self._task_numbers = {task.id: number for number, task in enumerate(self.tasks)}
+        self.nodes = self._nodes()
+        """Where the numbered nodes stand in their table."""
+        self._codes = np.full(len(table), STRANGER, np.int64)
+        self._codes[self.nodes] = KINDS * np.arange(len(self.nodes)) + NODE
+        self.roots = self._in_order(np.flatnonzero(self._is_root))
+        self._codes[self.roots] = KINDS * np.arange(len(self.roots)) + ROOT
+        self.leaves = self._number_leaves()
+        """Where the first AccumulateGrad of each leaf stands."""
+
+    def _in_order(self, positions: Ids) -> Ids:
+        ids: Ids = self._table["id"][positions]
+        return positions[np.argsort(ids, kind="stable")]
+
+    def _nodes(self) -> Ids:
+        """The ordinary nodes that a backward reached, in the order in which they were made."""
+        edges, table = self.trace.table(Edge), self._table
+        source, target = table.positions(edges["node"]), table.positions(edges["next"])
+        inside = (source != NONE) & (target != NONE)
+        order = np.argsort(source[inside], kind="stable")
+        rising, targets = source[inside][order], target[inside][order].tolist()
+        starts = np.searchsorted(rising, np.arange(len(table) + 1)).tolist()
+        roots = self.trace.table(GraphTask).ragged("roots").values
+        pending = [place for place in table.positions(roots).tolist() if place != NONE]
+        seen = bytearray(len(table))
+        while pending:
+            place = pending.pop()
+            if not seen[place]:
+                seen[place] = 1
+                pending += targets[starts[place] : starts[place + 1]]
+        reached = np.frombuffer(bytes(seen), np.uint8).astype(bool)
+        return self._in_order(np.flatnonzero(reached & ~self._is_leaf & ~self._is_root))
+
+    def _number_leaves(self) -> Ids:
+        positions = np.flatnonzero(self._is_leaf)
+        if not len(positions):
+            return positions
+        lists = self._table.ragged("inputs").take(positions)
+        ids = self._table["id"][positions]
+        tensors = -2 - ids  # of which it is not known, each is one by itself
+        known = lists.lengths > 0
+        tensors[known] = lists.values[lists.offsets[:-1][known]]
+        _, leaf = np.unique(tensors, return_inverse=True)
+        of = np.full(len(self._table), NONE, np.int64)
+        of[positions] = leaf
+        mentioned = of[self._mentioned()]
+        met, first = np.unique(mentioned[mentioned != NONE], return_index=True)
+        ranks = np.full(int(leaf.max()) + 1, NONE, np.int64)
+        ranks[met[np.argsort(first, kind="stable")]] = np.arange(len(met))
+        rank = ranks[leaf]
+        numbered = positions[rank != NONE]
+        self._codes[numbered] = KINDS * rank[rank != NONE] + LEAF
+        _, where = np.unique(rank[rank != NONE], return_index=True)
+        first_of: Ids = numbered[where]
+        return first_of
+
+    def _mentioned(self) -> Ids:
+        """Places of nodes to which edges lead, by node and edge; then of roots."""
+        edges = self.trace.table(Edge)
+        source = self.codes(edges["node"])
+        target = self._table.positions(edges["next"])
+        inside = (source >= 0) & (target != NONE)
+        order = np.lexsort((edges["index"][inside], source[inside]))
+        asked = [np.array(task.roots, np.int64) for task in self.tasks]
+        asked_for = self._table.positions(np.concatenate([np.zeros(0, np.int64), *asked]))
+        return np.concatenate([target[inside][order], asked_for[asked_for != NONE]])
+
+    # -- what ids mean --------------------------------------------------------------------------
+
+    def codes(self, ids: Ids) -> Ids:
+        """What nodes are: NOWHERE for NONE, STRANGER for those that are not numbered."""
+        places = self._table.positions(ids)
+        found = np.append(self._codes, STRANGER)[places]
+        return np.where(np.asarray(ids) == NONE, NOWHERE, found)
+
+    def position(self, code: int) -> int:
+        """Where the node with this code stands in its table."""
+        number, kind = divmod(code, KINDS)
+        return int((self.nodes, self.leaves, self.roots)[kind][number])
+
+    def met_by_tasks(self) -> dict[int, set[int]]:
+        """By task, the codes of the nodes that it counted, and of its roots."""
+        asking = [task.id for task in self.tasks if task.inputs]
+        counted = self.trace.table(Dependency)
+        chosen = np.isin(counted["task"], asking)
+        found: dict[int, set[int]] = {t.id: set() for t in self.tasks if t.inputs}
+        pairs = zip(counted["task"][chosen], self.codes(counted["node"][chosen]), strict=True)
+        for task, code in pairs:
+            found[int(task)].add(int(code))
+        for each in self.tasks:
+            if each.inputs:
+                found[each.id].update(self.codes(np.array(each.roots, np.int64)).tolist())
+        root = {int(self._table["id"][place]): int(self._codes[place]) for place in self.roots}
+        pushed = self.trace.table(Push)
+        for task, node in zip(pushed["task"].tolist(), pushed["node"].tolist(), strict=True):
+            if node in root and task in found:
+                found[task].add(root[node])
+        return found
+
+    def task_numbers(self, ids: Ids) -> Ids:
+        """The number of each graph task; NONE where there is none."""
+        rising = distinct(np.asarray(ids))
+        numbers = [self._task_numbers.get(task, NONE) for task in rising.tolist()]
+        return np.array(numbers, np.int64)[np.searchsorted(rising, ids)] if len(ids) else ids
+
+    def names(self, ids: Ids) -> Ids:
+        """Words of interned texts."""
+        return self.words.numbers(ids, self.trace.texts(distinct(ids)))
+
+    def heads(self, ids: Ids) -> Ids:
+        """Words of the first lines of interned texts: what follows is one engine's own."""
+        texts = self.trace.texts(distinct(ids))
+        return self.words.numbers(ids, [text.partition("\n")[0] for text in texts])
+
+    def are(self, ids: Ids, texts: Collection[str]) -> NDArray[np.bool_]:
+        """Whether interned texts are among these."""
+        found = distinct(ids)
+        chosen = np.array([text in texts for text in self.trace.texts(found)], bool)
+        return np.isin(ids, found[chosen])
+
+    def sites(self, stacks: Ids) -> Ids:
+        """Words of lines, `train.py:41`."""
+        return self.words.numbers(stacks, [self._site(s).place for s in distinct(stacks).tolist()])
+
+    def lines(self, stacks: Ids) -> Ids:
+        """Words of what stands in the line; where that is not known, of the line."""
+        found = [self._site(stack) for stack in distinct(stacks).tolist()]
+        return self.words.numbers(stacks, [site.text or site.place for site in found])
+
+    def modules(self, ids: Ids) -> Ids:
+        """Words of modules' paths."""
+        names = self._module_names
+        return self.words.numbers(ids, [names.get(module, "") for module in distinct(ids).tolist()])
+
+    def steps(self, ids: Ids) -> Ids:
+        """Numbers of steps."""
+        numbers, rising = self._step_numbers, distinct(ids)
+        found = np.array([numbers.get(step, NONE) for step in rising.tolist()], np.int64)
+        return found[np.searchsorted(rising, ids)] if len(ids) else ids
+
+    def metas(self, ids: Ids) -> Ids:
+        """Words of tensors' shapes, dtypes and devices."""
+        rising = distinct(np.asarray(ids))
+        tensors = self.trace.table(Tensor)
+        places = tensors.positions(rising)
+        known = places[places != NONE]
+        shapes = tensors.ragged("shape").take(known).tuples()
+        dtypes, devices = self.trace.texts(tensors["dtype"][known]), tensors["device"][known]
+        told = iter(
+            f"{shape} {dtype}{self._devices.get(device, '')}"
+            for shape, dtype, device in zip(shapes, dtypes, devices.tolist(), strict=True)
+        )
+        return self.words.numbers(ids, ["" if p == NONE else next(told) for p in places.tolist()])
+
+    def _site(self, stack: int) -> Site:
+        known = self._sites.get(stack)
+        if known is None:
+            known = self._sites[stack] = site_of(self.trace, stack)
+        return known
+
+    @cached_property
+    def _sites(self) -> dict[int, Site]:
+        return {}
+
+    @cached_property
+    def _module_names(self) -> dict[int, str]:
+        return module_names(self.trace)
+
+    @cached_property
+    def _step_numbers(self) -> dict[int, int]:
+        return step_numbers(self.trace)
+
+    @cached_property
+    def _devices(self) -> dict[int, str]:
+        """What is said of a tensor on each device: of the CPU nothing."""
+        return {row.id: f" {row.name}" for row in self.trace.rows(Device) if row.name != "cpu"}
