@@ -7,7 +7,8 @@
 #   ARGS='tests/trace -x'   what else pytest, the benchmarks or the demo are told
 
 VENV ?= .venv
-WORKERS ?= auto
+# One more than there are cores: tests wait for processes, and sleep.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 TIMES ?= 20
 ARGS ?=
 BIN = $(VENV)/bin

@@ -62,13 +62,27 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What Hypothesis draws is a search without further ado."""
+    """What compares with PyTorch is left out, and counted, where there is none; what Hypothesis
+    draws is a search without further ado.
+    """
+    if not _HAS_TORCH:
+        compare = [item for item in items if item.get_closest_marker("torch") is not None]
+        if compare:
+            config.hook.pytest_deselected(items=compare)
+            items[:] = [item for item in items if item.get_closest_marker("torch") is None]
     seed = config.getoption("--shuffle")
     if seed is not None:
         random.Random(seed).shuffle(items)
     for item in items:
         if getattr(getattr(item, "function", None), "is_hypothesis_test", False):
             item.add_marker(pytest.mark.search)
+
+
+def pytest_report_header() -> str:
+    """How much is run."""
+    if _HAS_TORCH:
+        return "PyTorch is installed: comparisons with it are run, too"
+    return "PyTorch is not installed: comparisons with it are left out (tools/venv.sh dev torch)"
 
 
 @cache
@@ -82,8 +96,6 @@ def _seed_only_what_is_there(torch: ModuleType) -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if "gradscope" not in str(getattr(sys.modules.get("torch"), "__file__", "gradscope")):
         _seed_only_what_is_there(sys.modules["torch"])
-    if item.get_closest_marker("torch") is not None and not _HAS_TORCH:
-        pytest.skip("compares with PyTorch, which is not installed: tools/venv.sh dev torch")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,15 +1,23 @@
-"""A process of its own for what changes the engine for good: python -m tests.faults.on_devices NAME
+"""Processes of their own for what changes the engine for good.
 
-Simulated devices make the engine take its other way, with threads. Prints what was noticed.
+    python -m tests.faults.on_devices SECONDS NAME ...
+
+Simulated devices make the engine take its other way, with threads. Each fault is planted in a fork
+of this process. Prints what was noticed of each, as JSON; one that takes longer hangs.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import select
+import signal
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 
@@ -198,16 +206,43 @@ DETECTORS: list[Callable[[], None]] = [
 ]
 
 
-def main(name: str) -> None:
+def noticed(name: str) -> str:
+    """The first thing that is noticed."""
     if name in THREADS:
         THREADS[name](pytest.MonkeyPatch())
     for detector in DETECTORS:
         try:
             detector()
         except (Exception, pytest.fail.Exception) as error:
-            print(f"{detector.__name__}: {error!r}")
-            return
+            return f"{detector.__name__}: {error!r}"
+    return ""
+
+
+def fork(name: str) -> tuple[int, BinaryIO]:
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(write, f"{noticed(name)} ".encode())
+        os._exit(0)
+    os.close(write)
+    return child, os.fdopen(read, "rb")
+
+
+def told(child: int, end: BinaryIO, until: float) -> str:
+    hangs = not select.select([end], [], [], max(until - time.monotonic(), 0))[0]
+    if hangs:
+        os.kill(child, signal.SIGKILL)
+    with end:
+        text = end.read().decode()
+    os.waitpid(child, 0)
+    return "it hangs" if hangs else text.removesuffix(" ") if text else "it died"
+
+
+def main(seconds: float, names: list[str]) -> None:
+    forks = {name: fork(name) for name in names}
+    until = time.monotonic() + seconds
+    print(json.dumps({name: told(*each, until) for name, each in forks.items()}))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(float(sys.argv[1]), sys.argv[2:])

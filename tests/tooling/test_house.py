@@ -6,7 +6,7 @@ import ast
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -85,31 +85,69 @@ def name_of(path: Path) -> str:
     return path.relative_to(PACKAGE).as_posix()
 
 
-def tree_of(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+@dataclass
+class Contents:
+    """What the tests ask of a file, which is parsed once: to keep all trees takes too much."""
+
+    functions: list[tuple[str, int]] = field(default_factory=list)  # and how many lines
+    imports: list[tuple[str, bool, bool]] = field(default_factory=list)  # in functions; for types
+    catch_everything: list[int] = field(default_factory=list)  # lines
+    calls: list[tuple[str, int]] = field(default_factory=list)  # of CALLS, and their lines
 
 
-def functions_in(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in ast.walk(tree_of(path)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node
+CALLS = frozenset({"exit", "id", "print", "sys.exit"})
 
 
 @cache
+def contents(path: Path) -> Contents:
+    found = Contents()
+    tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+    waiting: list[tuple[ast.AST, bool, bool]] = [(tree, False, False)]
+    while waiting:
+        node, inside, for_types = waiting.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            found.functions.append((node.name, (node.end_lineno or 0) - node.lineno + 1))
+            inside = True
+        elif isinstance(node, ast.If):
+            for_types = for_types or "TYPE_CHECKING" in ast.unparse(node.test)
+        elif isinstance(node, ast.Import):
+            found.imports += [(alias.name, inside, for_types) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            names = (f"{node.module}.{alias.name}" for alias in node.names)
+            found.imports += [(name, inside, for_types) for name in names]
+        elif isinstance(node, ast.ExceptHandler):
+            if catches_everything(node) and not only_raises_again(node):
+                found.catch_everything.append(node.lineno)
+        elif isinstance(node, ast.Call) and called(node) in CALLS:
+            found.calls.append((called(node), node.lineno))
+        waiting += [(child, inside, for_types) for child in ast.iter_child_nodes(node)]
+    return found
+
+
+def called(call: ast.Call) -> str:
+    simple = isinstance(call.func, ast.Name) or (
+        isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name)
+    )
+    return ast.unparse(call.func) if simple else ""
+
+
+def catches_everything(handler: ast.ExceptHandler) -> bool:
+    caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(
+        kind is None or (isinstance(kind, ast.Name) and kind.id in {"Exception", "BaseException"})
+        for kind in caught
+    )
+
+
+def only_raises_again(handler: ast.ExceptHandler) -> bool:
+    last = handler.body[-1]
+    return isinstance(last, ast.Raise) and last.exc is None
+
+
 def packages_imported_by(path: Path) -> set[str]:
     """The packages a file imports, wherever in it; gradscope's own as `gradscope.<room>`."""
-    found: set[str] = set()
-    for node in ast.walk(tree_of(path)):
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-        else:
-            continue
-        for name in names:
-            parts = name.split(".")
-            found.add(".".join(parts[: 2 if parts[0] == "gradscope" else 1]))
-    return found
+    names = (name.split(".") for name, _, _ in contents(path).imports)
+    return {".".join(parts[: 2 if parts[0] == "gradscope" else 1]) for parts in names}
 
 
 def test_the_sources_are_found() -> None:
@@ -131,9 +169,9 @@ def test_no_function_is_longer_than_a_screen() -> None:
     too_long = {
         place: lines
         for path in sources()
-        for function in functions_in(path)
-        if (lines := (function.end_lineno or 0) - function.lineno + 1) > LONGEST_FUNCTION
-        and (place := f"{name_of(path)}::{function.name}") not in LONG_FUNCTIONS
+        for function, lines in contents(path).functions
+        if lines > LONGEST_FUNCTION
+        and (place := f"{name_of(path)}::{function}") not in LONG_FUNCTIONS
     }
 
     assert too_long == {}
@@ -191,21 +229,12 @@ def circles(*, inside_functions: bool) -> list[list[str]]:
 
 def modules_imported_by(path: Path, *, inside_functions: bool) -> set[str]:
     """The files of ours, or names in them, that a file imports: `runtime/core/probe`."""
-    found: set[str] = set()
-    waiting: list[ast.AST] = [tree_of(path)]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not inside_functions:
-            continue
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            continue
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            found |= {f"{node.module}.{alias.name}" for alias in node.names}
-        waiting += ast.iter_child_nodes(node)
-    ours = (name.removeprefix("gradscope.") for name in found if name.startswith("gradscope."))
-    return {name.replace(".", "/") for name in ours}
+    names = (
+        name.removeprefix("gradscope.")
+        for name, inside, for_types in contents(path).imports
+        if name.startswith("gradscope.") and not for_types and (inside_functions or not inside)
+    )
+    return {name.replace(".", "/") for name in names}
 
 
 def test_no_files_import_one_another_when_they_are_read() -> None:
@@ -218,39 +247,23 @@ def test_imports_inside_functions_make_no_large_circle() -> None:
 
 def test_no_identity_in_a_trace_or_a_picture_comes_from_an_address() -> None:
     calls = [
-        f"{name_of(path)}:{node.lineno}"
+        f"{name_of(path)}:{line}"
         for path in sources()
         if name_of(path).startswith(tuple(f"{room}/" for room in VIEWERS))
-        for node in ast.walk(tree_of(path))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "id"
+        for name, line in contents(path).calls
+        if name == "id"
     ]
 
     assert calls == [], "ids come from counters: the same trace in, the same bytes out"
 
 
-def catches_everything(handler: ast.ExceptHandler) -> bool:
-    caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    return any(
-        kind is None or (isinstance(kind, ast.Name) and kind.id in {"Exception", "BaseException"})
-        for kind in caught
-    )
-
-
-def only_raises_again(handler: ast.ExceptHandler) -> bool:
-    last = handler.body[-1]
-    return isinstance(last, ast.Raise) and last.exc is None
-
-
 def test_only_the_command_line_and_who_runs_a_users_code_catches_everything() -> None:
     """What cleans up and then raises the same exception again swallows nothing."""
     places = [
-        f"{name_of(path)}:{node.lineno}"
+        f"{name_of(path)}:{line}"
         for path in sources()
         if name_of(path) not in CATCHES_EVERYTHING
-        for node in ast.walk(tree_of(path))
-        if isinstance(node, ast.ExceptHandler)
-        and catches_everything(node)
-        and not only_raises_again(node)
+        for line in contents(path).catch_everything
     ]
 
     assert places == []
@@ -258,11 +271,11 @@ def test_only_the_command_line_and_who_runs_a_users_code_catches_everything() ->
 
 def test_only_the_command_line_prints_or_exits() -> None:
     places = [
-        f"{name_of(path)}:{node.lineno}"
+        f"{name_of(path)}:{line}"
         for path in sources()
         if name_of(path) not in {"cli.py", "__main__.py"}
-        for node in ast.walk(tree_of(path))
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in {"print", "sys.exit", "exit"}
+        for name, line in contents(path).calls
+        if name in {"print", "sys.exit", "exit"}
     ]
 
     assert places == []

@@ -15,6 +15,7 @@ from gradscope.runtime.core.rows.operation import REGISTRY
 from gradscope.runtime.core.state.thread import local
 from gradscope.trace.spec import check
 from tests.runtime.both import function, leaf, runtime
+from tests.shared.searching import SEARCHING
 
 
 class OnPurpose(BaseException):
@@ -204,13 +205,14 @@ def interrupted(kind: str, fatal: int, *, before: bool) -> int:
     return count
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("kind", TOLD)
 def test_interrupted_while_a_watcher_is_told(kind: str) -> None:
     count = interrupted(kind, -1, before=False)
 
     assert count or kind == "failed"
     for fatal in range(1, count + 1):
-        for before in (True, False):
+        for before in (True, False) if SEARCHING else (fatal % 2 == 1,):
             interrupted(kind, fatal, before=before)
 
 
