@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from gradscope.record.session import Session
 
 
@@ -116,6 +118,14 @@ class InScripts:
 
     files: tuple[str, ...] = ()
     """How the files begin in which an interruption would leave half of something untold."""
+
+    when_back: Callable[[FrameType | None, Callable[[int, FrameType], Any], int], bool] | None = (
+        None
+    )
+    """Calls a signal's handler when the operation that a frame is inside of returns to the script.
+
+    It answers False for a frame inside of none.
+    """
 
     nodes_run_in: tuple[str, ...] = ()
     """Of these: a file, and functions called there, that run a node's function, which may fail."""

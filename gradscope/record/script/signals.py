@@ -19,8 +19,9 @@ from gradscope.record.source import InScripts
 # Note [When an interruption is convenient]
 # A signal arrives between any two steps of the program. In the middle of the recorder, half of what
 # it was told would be lost, and what is written later would not fit; in the middle of the engine,
-# half of what it did would not have been told. So the signal is sent once more a millisecond later,
-# until it finds the script's own code at work, or one of its hooks. A backward that takes longer is
+# half of what it did would not have been told. So it waits until what is under way returns to the
+# script, or calls one of its hooks, where the engine can say when; and the signal is sent once more
+# a millisecond later, until it finds the script's own code at work. A backward that takes longer is
 # interrupted between two steps of the function of a node, which the engine knows how to fail.
 AGAIN, SOON, AT_LAST = 0.001, 0.1, 2.0
 """Seconds: between two tries; until a node may be interrupted; until anything of the engine may."""
@@ -43,13 +44,21 @@ class Signals:
         self._bottom = bottom
         self._finish = finish
         self._process = os.getpid()
-        self._since: float | None = None  # when the signal came that is being sent again
+        self._since: float | None = None  # when the signal came that waits for its moment
+        self._again: threading.Timer | None = None
+        self._is_sent_again = False
 
     def interrupt(self, number: int, frame: FrameType | None) -> None:
         """Ctrl-C: KeyboardInterrupt, as ever."""
-        if os.getpid() == self._process and (self.finishing or self._later(number, frame)):
+        if os.getpid() == self._process and (
+            self.finishing or self._later(number, frame, self._interrupt_now)
+        ):
             return
         raise KeyboardInterrupt
+
+    def _interrupt_now(self, number: int, frame: FrameType | None) -> None:
+        if self._since is not None:
+            self.interrupt(number, frame)
 
     def terminate(self, number: int, frame: FrameType | None) -> None:
         """Leave a readable trace, then end as the signal asks for."""
@@ -57,7 +66,7 @@ class Signals:
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
             return
-        if self.finishing or self._later(number, frame):
+        if self.finishing or self._later(number, frame, self._terminate_now):
             return
         self.finishing = True
         try:
@@ -68,18 +77,40 @@ class Signals:
         finally:
             os._exit(128 + number)
 
-    def _later(self, number: int, frame: FrameType | None) -> bool:
-        """Whether this is no good moment; then the signal will come again (see the Note above)."""
+    def _terminate_now(self, number: int, frame: FrameType | None) -> None:
+        if self._since is not None:
+            self.terminate(number, frame)
+
+    def _later(
+        self, number: int, frame: FrameType | None, handler: Callable[[int, FrameType], None]
+    ) -> bool:
+        """Whether this is no good moment, or no signal but one that was sent again in vain.
+
+        Then `handler` will be called, or the signal come again (see the Note above).
+        """
+        again, self._is_sent_again = self._is_sent_again, False
+        if again and self._since is None:  # its moment has come meanwhile
+            return True
         now = time.monotonic()
         since = self._since or now
         if not convenient(frame, self._bottom, self._engine, now - since):
             self._since = since
-            timer = threading.Timer(AGAIN, _send, (number,))
-            timer.daemon = True
-            timer.start()
+            when_back = self._engine.when_back
+            asked = when_back is not None and when_back(frame, handler, number)
+            if self._again is not None:
+                self._again.cancel()
+            self._again = threading.Timer(SOON if asked else AGAIN, self._send, (number,))
+            self._again.daemon = True
+            self._again.start()
             return True
         self._since = None
+        if self._again is not None:
+            self._again.cancel()
         return False
+
+    def _send(self, number: int) -> None:
+        self._is_sent_again = True
+        _send(number)
 
 
 def convenient(frame: FrameType | None, bottom: str, engine: InScripts, waited: float) -> bool:

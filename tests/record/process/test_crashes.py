@@ -283,7 +283,7 @@ def hook(grad):
 y = x * 2
 y.register_hook(hook)
 y.sum().backward()
-for i in range(3000):
+for i in range(600):
     (x * 2).sum().backward()
 print("child" if child == 0 else "parent", x.grad.sum().item(), flush=True)
 if child == 0:
@@ -294,16 +294,16 @@ else:
 
 
 @pytest.mark.parametrize(
-    ("ends", "code"),
+    ("name", "ends", "code"),
     [
-        ("pass", 0),
-        ("raise SystemExit(6)", 6),
-        ("os._exit(7)", 7),
-        ("os.kill(os.getpid(), 9)", -9),
-        ("os.kill(os.getpid(), 15)", -15),
+        ("trace.json", "pass", 0),
+        ("trace.json.gz", "pass", 0),
+        ("trace.json", "raise SystemExit(6)", 6),
+        ("trace.json.gz", "os._exit(7)", 7),
+        ("trace.json", "os.kill(os.getpid(), 9)", -9),
+        ("trace.json", "os.kill(os.getpid(), 15)", -15),
     ],
 )
-@pytest.mark.parametrize("name", ["trace.json", "trace.json.gz"])
 def test_a_forked_child_leaves_the_trace_alone(
     house: House, name: str, ends: str, code: int
 ) -> None:
@@ -313,10 +313,10 @@ def test_a_forked_child_leaves_the_trace_alone(
 
     trace = house.recorded(name)
     assert ran.code == 0
-    assert sorted(ran.out.splitlines()) == [str(code), "child 12004.0", "parent 12004.0"]
+    assert sorted(ran.out.splitlines()) == [str(code), "child 2404.0", "parent 2404.0"]
     assert ran.err.count("gradscope: ") == 2  # where it is; and that the child is not in it
     assert "gradscope: 1 child process ran unrecorded (1 by fork at script.py:6): " in ran.err
-    assert len(trace.table(GraphTask)) == 3001
+    assert len(trace.table(GraphTask)) == 601
     assert trace.notes == ()
     assert house.violations(name) == []
 

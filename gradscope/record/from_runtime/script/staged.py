@@ -13,6 +13,7 @@ from gradscope.record.notes.sites import PACKAGE
 from gradscope.record.source import InScripts
 from gradscope.runtime.core.autograd.engine import evaluate
 from gradscope.runtime.core.state.frames import WRITTEN
+from gradscope.runtime.core.state.signal_handlers import when_back
 
 
 @contextmanager
@@ -27,5 +28,6 @@ ON_RUNTIME = InScripts(
     explain=explain_missing,
     lent=tuple(HOMES.values()),
     files=(os.path.join(PACKAGE, "runtime", ""), WRITTEN),  # noqa: PTH118
+    when_back=when_back,
     nodes_run_in=(evaluate.__file__, "run_arrays", "run_tensors"),
 )

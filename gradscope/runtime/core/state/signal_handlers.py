@@ -54,6 +54,14 @@ _BETWEEN = tuple(
 Handler = Callable[[int, FrameType | None], Any]
 
 
+def when_back(frame: FrameType | None, handler: Handler, number: int) -> bool:
+    """Call a handler when the operation that this frame is inside of returns; False: of none."""
+    caller = called_from(frame)
+    if caller is not None:
+        _Waiting.add(caller, handler, number)
+    return caller is not None
+
+
 class Between:
     """A handler of the program that waits for the operation it finds under way."""
 
@@ -61,11 +69,7 @@ class Between:
         self.handler = handler
 
     def __call__(self, number: int, frame: FrameType | None) -> Any:
-        caller = called_from(frame)
-        if caller is None:
-            return self.handler(number, frame)
-        _Waiting.add(caller, self.handler, number)
-        return None
+        return None if when_back(frame, self.handler, number) else self.handler(number, frame)
 
 
 def called_from(frame: FrameType | None) -> FrameType | None:
@@ -113,6 +117,8 @@ class _Waiting:
 
     @classmethod
     def add(cls, caller: FrameType, handler: Handler, number: int) -> None:
+        if (handler, number) in cls.handlers:
+            return
         cls.handlers.append((handler, number))
         trace = sys.gettrace()
         if trace != cls.called:
