@@ -17,11 +17,12 @@ from gradscope.trace.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class Unchecked:
-    """A rule that cannot tell, because the trace was recorded at too low a level."""
+    """A rule that cannot tell: the level was too low, or what it reads could not be seen."""
 
     rule: str
     slug: str
     needs: str
+    lacks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,9 @@ def inspect(trace: Trace, *, rules: Sequence[str] = (), ignore: Sequence[str] = 
         findings=_worst_first(trace, able),
         checked=tuple(rule.id for rule in able),
         unchecked=tuple(
-            Unchecked(rule.id, rule.slug, rule.needs) for rule in chosen if rule not in able
+            Unchecked(rule.id, rule.slug, rule.needs, rule.lacks(trace))
+            for rule in chosen
+            if rule not in able
         ),
         summary=summary(trace),
         nodes=timing_by_node_name(trace),

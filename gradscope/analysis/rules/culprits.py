@@ -42,9 +42,11 @@ def overwritten(trace: Trace, node: int, before: int) -> Iterator[Overwritten]:
         if not tensors.has(row.tensor):
             continue
         storage = tensors.row(row.tensor).storage
-        written = np.flatnonzero(
-            (storages == storage) & (versions.array("new") > row.version) & (times <= before)
-        )
+        same = versions.array("tensor") == row.tensor
+        same |= (storages == storage) & (storage != NONE)
+        new = versions.array("new")
+        later = np.where(new == NONE, times > row.t, new > row.version)
+        written = np.flatnonzero(same & later & (times <= before))
         if len(written):
             first = versions.at(int(written[np.argmin(times[written])]))
             yield Overwritten(

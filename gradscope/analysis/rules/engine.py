@@ -11,6 +11,7 @@ from gradscope.analysis.rules.endings import EXCEPTION, WENT_ON, went_on
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.saved_values import freed_graph, modified_in_place
 from gradscope.trace.schema import NONE, Error, Finding, GraphTask, Node
+from gradscope.trace.schema.tables import Order
 from gradscope.trace.trace import Trace
 
 PAGE = "docs/engine-errors.md#"
@@ -61,6 +62,43 @@ def exception(trace: Trace) -> Iterator[Found]:
                 why=facts or "the exception passed through what was being recorded",
                 fix=remedy or "read the message; the trace holds everything up to it",
             )
+
+
+@rule("GS304", "order-deviation", Severity.WARNING, needs="engine")
+def order_deviation(trace: Trace) -> Iterator[Found]:
+    """PyTorch ran the nodes of a backward in another order than its rules say.
+
+    The order in which nodes ran was seen, and is compared with the one that follows from the graph.
+    Where they differ, nothing else is inferred of that backward: neither the engine's counts nor
+    its queue. Either something changed the graph while it ran, or gradscope's rules are not those
+    of this version of PyTorch.
+    """
+    for task in trace.rows(GraphTask):
+        if task.order == Order.OTHERWISE:
+            ran, foretold = task.otherwise if len(task.otherwise) == 2 else (NONE, NONE)
+            called = site_of(trace, task.stack)
+            yield Found(
+                message=f"PyTorch ran {_named(trace, ran)} before {_named(trace, foretold)}; the "
+                "rules say the reverse",
+                site=called,
+                evidence=tuple(
+                    Evidence(table, id)
+                    for table, id in (("graph_task", task.id), ("node", ran), ("node", foretold))
+                    if id != NONE
+                ),
+                why=f"the backward called{_at(called)} is left as it was seen: nothing is inferred "
+                "of its counts, queue and buffers",
+                fix="if the program does not change its graph in a hook, please report this with "
+                "the trace",
+            )
+
+
+def _named(trace: Trace, node: int) -> str:
+    nodes = trace.table(Node)
+    if not nodes.has(node):
+        return "an AccumulateGrad"
+    made = site_of(trace, nodes.row(node).stack)
+    return f"{node_names(trace).title(node)}{f' (made at {made})' if made.place else ''}"
 
 
 def _of_event(trace: Trace, error: Error) -> Found:

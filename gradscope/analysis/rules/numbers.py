@@ -13,7 +13,7 @@ from gradscope.trace.schema import NONE, Place
 from gradscope.trace.trace import Trace
 
 
-@rule("GS201", "non-finite-birth", Severity.ERROR, needs="values")
+@rule("GS201", "non-finite-birth", Severity.ERROR, needs="values", reads=("value",))
 def non_finite_birth(trace: Trace) -> Iterator[Found]:
     """A NaN or an Inf was born: every operand was finite, and the result is not.
 

@@ -39,6 +39,7 @@ class Rule:
     severity: Severity
     needs: str  # the capture level below which it cannot tell
     function: RuleFunction
+    reads: tuple[str, ...] = ()  # tables, columns, kinds of events without which it cannot tell
 
     @property
     def explanation(self) -> str:
@@ -50,9 +51,19 @@ class Rule:
         return self.explanation.partition("\n")[0]
 
     def can_check(self, trace: Trace) -> bool:
-        """Whether the trace was recorded at a level that lets this rule tell."""
+        """Whether the trace holds what lets this rule tell."""
         level = trace.meta.get("level")
-        return level not in LEVELS or LEVELS.index(level) >= LEVELS.index(self.needs)
+        if level in LEVELS and LEVELS.index(level) < LEVELS.index(self.needs):
+            return False
+        return not self.lacks(trace)
+
+    def lacks(self, trace: Trace) -> tuple[str, ...]:
+        """What this rule reads and nobody could see in what was recorded, as `meta.absent` says."""
+        said = trace.meta.get("absent")
+        absent = {name for name in said if isinstance(name, str)} if isinstance(said, list) else ()
+        return tuple(
+            name for name in self.reads if name in absent or name.partition(".")[0] in absent
+        )
 
     def findings(self, trace: Trace) -> Iterator[Finding]:
         """Everything this rule has to say about a trace."""
@@ -75,13 +86,18 @@ _RULES: dict[str, Rule] = {}
 
 
 def rule(
-    id: str, slug: str, severity: Severity, *, needs: str = "graph"
+    id: str,
+    slug: str,
+    severity: Severity,
+    *,
+    needs: str = "graph",
+    reads: tuple[str, ...] = (),
 ) -> Callable[[RuleFunction], RuleFunction]:
     """Declare a rule: a generator of what it found, with the explanation as its docstring."""
 
     def declare(function: RuleFunction) -> RuleFunction:
         assert id not in _RULES, f"two rules are called {id}"
-        _RULES[id] = Rule(id, slug, severity, needs, function)
+        _RULES[id] = Rule(id, slug, severity, needs, function, reads)
         return function
 
     return declare

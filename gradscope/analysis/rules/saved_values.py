@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import groupby
@@ -16,10 +17,11 @@ from gradscope.trace.schema import NONE, Error, GraphTask, Node, Op
 from gradscope.trace.trace import Trace
 
 MODIFIED = "one of the variables needed for gradient computation has been modified by an inplace"
+_VERSIONS = re.compile(r"at version \d+; expected version \d+")
 FREED = "Trying to backward through the graph a second time"
 
 
-@rule("GS302", "modified-in-place", Severity.ERROR, needs="engine")
+@rule("GS302", "modified-in-place", Severity.ERROR, needs="engine", reads=("version",))
 def modified_in_place(trace: Trace) -> Iterator[Found]:
     """Something wrote to a value that a backward needed as it was.
 
@@ -39,7 +41,9 @@ def modified_in_place(trace: Trace) -> Iterator[Found]:
         z.sum().backward()
     """
     for error in _raised(trace, MODIFIED):
-        values = overwritten(trace, error.node, error.t)
+        values = [*overwritten(trace, error.node, error.t)]
+        if not values and "version" in trace.meta.get("inferred", ()):
+            yield _told(trace, error, _unseen(trace, error))
         # One write may reach several slots: `y * y` saves the same tensor twice.
         for _, same in groupby(values, key=lambda value: (value.tensor, value.saved)):
             yield _told(trace, error, _written(trace, error, list(same)))
@@ -65,7 +69,25 @@ def _written(trace: Trace, error: Error, values: list[Overwritten]) -> Found:
     )
 
 
-@rule("GS303", "freed-graph", Severity.ERROR, needs="engine")
+def _unseen(trace: Trace, error: Error) -> Found:
+    """The write is not among those that are known, and not all are."""
+    nodes = trace.table(Node)
+    site = site_of(trace, nodes.row(error.node).stack) if nodes.has(error.node) else Site()
+    said = _VERSIONS.search(error.message)
+    counts = f": it is {said[0].replace('; ', ', and ')}" if said else ""
+    return Found(
+        message=f"Something wrote to what {_node(trace, error.node)} had saved, which backward "
+        f"needed as it was{counts}",
+        site=site,
+        evidence=_evidence(error),
+        why="writes under no_grad(), and those whose results no backward came to, are not seen in "
+        f"this recording; it was needed by the backward called{_at(_called(trace, error.task))}",
+        fix="look for a write in place (x.add_(…), x += …, x[…] = …) between that line and the "
+        "backward, and let it write to a clone()",
+    )
+
+
+@rule("GS303", "freed-graph", Severity.ERROR, needs="engine", reads=("saved_released",))
 def freed_graph(trace: Trace) -> Iterator[Found]:
     """A backward came to a node whose saved values an earlier backward had released.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradscope.record.from_pytorch.tensors import put
+from gradscope.record.from_pytorch.writes import Write, Writes, writes_to_first
 from gradscope.record.notes.log import taken
 from gradscope.record.notes.nesting import OPEN
 from gradscope.trace import schema
@@ -46,6 +47,7 @@ class Graphs:
         self._intern = session.writer.intern
         self._tensors = tensors
         self._calls = calls
+        self._writes = Writes(tensors)
         self.unnamed = 0  # calls whose names follow from their nodes'
         self._next = next_number
         self._outputs: dict[int, list[int]] = {}  # of each node: tensors, by input nr
@@ -95,9 +97,12 @@ class Graphs:
                 for target, nr in node.edges
                 if nr < len(tensors := self._outputs.get(target, ()))
             ]
+            target, nr = node.edges[0] if node.edges else (0, 0)
+            known = self._outputs.get(target, ())
+            first = known[nr] if nr < len(known) else NONE
             self._ops.append((
                 number, named[1], t, sources, inputs, number, module, node.made.site, thread, task,
-                step, phase, NONE, node.sequence_nr,
+                step, phase, NONE, node.sequence_nr, first,
             ))  # fmt: skip
 
     def _keep(self, node: Found, constants: dict[Any, int]) -> None:
@@ -124,13 +129,14 @@ class Graphs:
     def _named(self, ops: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
         """The rows of calls, as they were seen; what no call was seen of stays as it follows."""
         idents, start = self._session.contexts.idents(), self._session.start
-        rows: list[tuple[Any, ...]] = [op[:-1] for op in ops]
+        rows: list[tuple[Any, ...]] = [op[:-2] for op in ops]
         if self._calls.observer is None or not ops:
             return rows
         thread = np.array([idents.get(op[8], 0) for op in ops], np.int64)
-        sequence = np.array([op[-1] for op in ops], np.int64)
+        sequence = np.array([op[-2] for op in ops], np.int64)
         made = np.array([op[2] for op in ops], np.int64) + start
         found = self._calls.of(thread, sequence, made)
+        writes: list[Write] = []
         last = {call: place for place, call in enumerate(found) if call is not None}
         for place, call in enumerate(found):
             if call is None:
@@ -141,6 +147,12 @@ class Graphs:
                 begin, end = call.begin - start, NONE if call.end == OPEN else call.end - start
             named = self._intern(call.name) if call.name else name
             rows[place] = (number, named, begin, *more, end)
+            if writes_to_first(call.name) and ops[place][-1] != NONE:
+                site, at = ops[place][7], ops[place][2] if end == NONE else end
+                writes.append(Write(number, ops[place][-1], site, ops[place][8], at))
+        if writes:
+            named_tensors = [ids for op in rows for ids in (op[3], op[4])]
+            self._writes.settle(writes, named_tensors, self._saved, self._put_writes)
         return rows
 
     def _tensor(self, node: Found, value: SavedValue, constants: dict[Any, int]) -> int:
@@ -168,15 +180,20 @@ class Graphs:
         self._tensors.complete(number, tensor)
         return number
 
+    def _put_writes(self, rows: list[tuple[int, ...]]) -> None:
+        names = ("storage", "tensor", "old", "new", "op", "stack", "thread", "t")
+        put(self._session.writer.block, schema.Version, names, rows)
+
     def flush(self) -> None:
         """Hand new rows to the writer."""
         write = self._session.writer.block
         names = ("id", "name", "sequence_nr", "topological_nr", "op", "inputs", "task", "module",
                  "stack", "thread", "step", "t")  # fmt: skip
+        ops = self._named(taken(self._ops))
         put(write, schema.Node, names, self._nodes)
         put(write, schema.Edge, ("node", "index", "next", "input_nr"), self._edges)
         calls = ("id", "name", "begin", "inputs", "outputs", "node", "module", "stack", "thread",
                  "task", "step", "phase", "end")  # fmt: skip
-        put(write, schema.Op, calls, self._named(taken(self._ops)))
+        put(write, schema.Op, calls, ops)
         slots = ("node", "slot", "tensor", "version", "t", "hooked")
         put(write, short.Saved, slots, self._saved)

@@ -91,6 +91,10 @@ class Tasks:
         else:
             self._ran.append((task, get_ident(), ran))
             self.events += 4 * len(ran.begin)
+        if error is not None:
+            intern = self._session.writer.intern
+            message = intern(text.partition(": ")[2])
+            self._single(events.Error, task, NONE, intern(type(error).__name__), message)
         self._single(events.TaskEnd, task, NONE, int(error is not None))
         if task.parent is not None:
             self._single(events.ReentrantLeave, task, NONE, task.depth)

@@ -10,7 +10,7 @@ from gradscope.record.notes.log import taken
 from gradscope.trace import schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from gradscope.trace.writer import Writer
 
@@ -33,6 +33,7 @@ class Tensors:
         self._known: dict[int, tuple[weakref.ref[Any], int]] = {}  # by id()
         self._rows: list[tuple[Any, ...]] = []
         self._complete: set[int] = set()
+        self._merged: dict[int, int] = {}
         self._completions: list[tuple[Any, ...]] = []
         self._storages: dict[tuple[Any, int, int], int] = {}
         self._storage_rows: list[tuple[int, int, int, int]] = []
@@ -82,6 +83,20 @@ class Tensors:
                 return
             self._completions.append(row)
 
+    def merge(self, same: Mapping[int, int]) -> dict[int, tuple[int, int]]:
+        """Some are other tensors, and have no rows of their own.
+
+        Of those others: storage and version, as far as they are at hand.
+        """
+        self._merged.update(same)
+        others = set(same.values())
+        seen: dict[int, tuple[int, int]] = {}
+        for number, _, storage, version in self._completions[:]:
+            target = same.get(number, number)
+            if target in others:
+                seen[target] = storage, max(version, seen.get(target, (0, 0))[1])
+        return seen
+
     def output(self, number: int, shape: Any, dtype: Any, device: Any, op: int) -> None:
         """The row of what a node's call made, as far as the node knows."""
         text, size = self._dtype(dtype)
@@ -125,14 +140,20 @@ class Tensors:
         put(write, schema.Storage, ("id", "bytes", "device", "born"), self._storage_rows)
         names = ("id", "shape", "strides", "dtype", "device", "storage", "bytes", "version", "leaf",
                  "requires_grad", "op")  # fmt: skip
-        put(write, schema.Tensor, names, self._rows)
-        put(
-            write,
-            schema.Tensor,
-            ("id", "strides", "storage", "version"),
-            self._completions,
-            amend=True,
-        )
+        rows, completions = taken(self._rows), taken(self._completions)
+        if self._merged:
+            merged, self._merged = self._merged, {}
+            rows = [row for row in rows if row[0] not in merged]
+            own = {row[0] for row in completions if row[0] not in merged}
+            for place, (number, strides, storage, _) in enumerate(completions):
+                target = merged.get(number)
+                if target is not None and target not in own:
+                    completions[place] = target, strides, storage, 0
+                    own.add(target)
+            completions = [row for row in completions if row[0] not in merged]
+        put(write, schema.Tensor, names, rows)
+        completed = ("id", "strides", "storage", "version")
+        put(write, schema.Tensor, completed, completions, amend=True)
 
 
 class _Forget:

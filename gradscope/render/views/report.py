@@ -36,9 +36,10 @@ def report_lines(report: Report, width: int, charset: Charset, rows: int) -> Ite
     for part in wrapped(charset, _verdict(report, rows), width):
         yield line((part, BOLD if report.findings else GOOD))
     for unchecked in report.unchecked:
-        text = (
-            f"not checked: {unchecked.rule} {unchecked.slug}: record with --level {unchecked.needs}"
-        )
+        why = f"record with --level {unchecked.needs}"
+        if unchecked.lacks:
+            why = f"this recording could not see {', '.join(unchecked.lacks)}"
+        text = f"not checked: {unchecked.rule} {unchecked.slug}: {why}"
         for part in wrapped(charset, text, width):
             yield line((part, WARN))
     for table in report_tables(report, rows or 1_000_000):

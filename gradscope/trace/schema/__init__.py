@@ -29,6 +29,7 @@ HISTORY = {
     "nobody wrote",
     (1, 3): "graph_task.order; in short, runs of nodes that were seen from outside",
     (1, 4): "thread.rank",
-    (1, 5): "graph_task.order says where sums differ; in short, what was done with gradients in a "
-    "run that was seen from outside",
+    (1, 5): "graph_task.order says where sums differ, graph_task.otherwise where nodes do; "
+    "version.old and new may be NONE; in short, what was done with gradients in a run that was "
+    "seen from outside",
 }

@@ -282,7 +282,7 @@ class Version(Row):
 
     storage: StorageId = NONE
     tensor: TensorId = NONE  # the tensor written through; a view where it is one
-    old: int = 0
+    old: int = 0  # NONE, as `new`: not known
     new: int = 0
     op: OpId = NONE
     stack: StackId = NONE
@@ -318,6 +318,7 @@ class GraphTask(Row):
     needed: NodeIds = ()  # exec info: empty when everything runs
     captured: NodeIds = ()
     order: int = 0  # Order
+    otherwise: NodeIds = ()  # where it first differs: which ran (NONE: some leaf), which should
     begin: Ns = 0
     end: Ns = NONE
     error: Text = ""

@@ -103,6 +103,7 @@ class Teller:
     ) -> None:
         self._rows, self._task, self._seen = rows, task, seen
         self._saving, self._graph, self._leaves = saving, graph, leaves
+        self.failed = NONE  # the node that was under way when an exception ended the task
         self.lengths: list[tuple[int, int]] = []
         """Of the queue, each time a node had left it, and when that was."""
 
@@ -149,6 +150,7 @@ class Teller:
         hook = self._seen.first_hook.get(step.node)
         if hook is not None and hook > last:
             self._single(events.Pop, hook - 1, step.node, step.length, self._task.thread)
+            self.failed = step.node
 
     def _begins(self, step: Step, rows: list[tuple[int, int, int]]) -> int:
         counted = self._task.begin + 1
@@ -174,6 +176,7 @@ class Teller:
             if releases and not failed:
                 self._single(events.SavedReleased, ended, node)
             if failed:
+                self.failed = node
                 return
             self._rows.run.append((begin, ended, task.id, node, step.length, -1))
         sent_on = [sent for sent in step.sent if sent.wanted]
@@ -207,6 +210,8 @@ def written(
     needed: dict[int, list[int]] = {}
     captured: dict[int, list[int]] = {}
     lengths: dict[int, list[tuple[int, int]]] = {}
+    failed: dict[int, int] = {}
+    otherwise: dict[int, list[int]] = {}
     for id_, task in tasks.items():
         around = [n for at, n in lengths.get(task.parent, ()) if at <= task.begin]
         task = task._replace(waiting=around[-1] if around else 0)  # noqa: PLW2901
@@ -222,6 +227,7 @@ def written(
         except KeyError as error:
             raise UnreadableTraceError(f"node {error} is named and has no row") from None
         if not _agree(steps, found, graph, failed=task.failed):
+            otherwise[id_] = _first_difference(steps, found, graph)
             continue
         if not _adds_up(steps, found):
             orders[id_] = Order.NOT_THE_SUMS
@@ -232,8 +238,10 @@ def written(
             teller = Teller(rows, task, found, saving, graph, leaves)
             teller.tell(backward, steps)
             lengths[id_] = teller.lengths
+            failed[id_] = teller.failed
         if room is not None and rows.cells() > room:
             raise UnreadableTraceError("its runs stand for more than its lines can")
+    short["short.event"] = [_with_nodes(block, failed, make) for block in short["short.event"]]
     _put(rows, short, make)
     ids = np.array(list(orders), np.int64)
     order = np.array([int(each) for each in orders.values()], np.int64)
@@ -242,8 +250,21 @@ def written(
         "order": order,
         "needed": Ragged.of([needed.get(id_, []) for id_ in orders]),
         "captured": Ragged.of([captured.get(id_, []) for id_ in orders]),
+        "otherwise": Ragged.of([otherwise.get(id_, []) for id_ in orders]),
     }
     return make(GraphTask.TABLE, len(ids), amended, amend=True)
+
+
+def _with_nodes(block: Block, failed: Mapping[int, int], make: type[Block]) -> Block:
+    """Single events, where errors name the node that was under way."""
+    code, task, node = (np.asarray(block.data[name]) for name in ("code", "task", "node"))
+    unknown = (code == events.Error.CODE) & (node == NONE)
+    if not unknown.any():
+        return block
+    node = node.copy()
+    for place in np.flatnonzero(unknown).tolist():
+        node[place] = failed.get(int(task[place]), NONE)
+    return make(block.table, block.rows, {**block.data, "node": node})
 
 
 def _put(rows: Rows, short: dict[str, list[Block]], make: type[Block]) -> None:
@@ -266,6 +287,17 @@ def _agree(steps: Sequence[Step], seen: Seen, graph: Graph, *, failed: bool) -> 
     foretold = [graph.sequence[step.node] for step in steps if step.runs]
     ran = [sequence for _, _, sequence in seen.rows]
     return ran == (foretold[: len(ran)] if failed else foretold)
+
+
+def _first_difference(steps: Sequence[Step], seen: Seen, graph: Graph) -> list[int]:
+    """Which node ran where another was foretold; NONE: some leaf, or more, or none."""
+    foretold = [step.node for step in steps if step.runs]
+    ran = [sequence for _, _, sequence in seen.rows]
+    for node, sequence in zip(foretold, ran, strict=False):
+        if graph.sequence[node] != sequence:
+            others = [each for each in foretold if graph.sequence[each] == sequence != -1]
+            return [others[0] if others else NONE, node]
+    return [NONE, foretold[len(ran)] if len(ran) < len(foretold) else NONE]
 
 
 def _adds_up(steps: Sequence[Step], seen: Seen) -> bool:

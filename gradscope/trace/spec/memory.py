@@ -91,6 +91,8 @@ def versions_rise_by_one(facts: Facts) -> Iterator[Fault]:
     counters: dict[int, set[int]] = {}
     cells = (writes.array(name).tolist() for name in ("storage", "old", "new"))
     for storage, old, new in zip(*cells, strict=True):
+        if old == new == NONE:  # not known
+            continue
         known = counters.get(storage)
         if new != old + 1:
             message = f"a write takes storage {storage} from version {old} to {new}"

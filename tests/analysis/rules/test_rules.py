@@ -9,6 +9,7 @@ from gradscope.analysis.rules import all_rules
 from gradscope.errors import UnknownNameError
 from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import (
+    NONE,
     Accumulate,
     Edge,
     Error,
@@ -30,6 +31,7 @@ from gradscope.trace.schema import (
     Version,
 )
 from gradscope.trace.schema.declare import Row
+from gradscope.trace.schema.tables import Order
 from gradscope.trace.trace import Trace
 from tests.shared.example_traces import mean_of_squares, nan_in_backward
 
@@ -490,7 +492,7 @@ def test_a_level_too_low_is_said_and_never_sold_as_clean() -> None:
     report = inspect(mean_of_squares())
 
     assert report.findings == ()
-    assert report.checked == ("GS101", "GS301", "GS302", "GS303")
+    assert report.checked == ("GS101", "GS301", "GS302", "GS303", "GS304")
     assert report.unchecked == (Unchecked("GS201", "non-finite-birth", "values"),)
 
 
@@ -499,7 +501,11 @@ def test_rules_are_chosen_and_ignored_by_id_or_slug() -> None:
 
     assert inspect(trace, rules=["exception"]).checked == ("GS301",)
     assert inspect(trace, rules=["gs201"]).checked == ("GS201",)
-    assert inspect(trace, ignore=["GS201", "exception", "GS302"]).checked == ("GS101", "GS303")
+    assert inspect(trace, ignore=["GS201", "exception", "GS302"]).checked == (
+        "GS101",
+        "GS303",
+        "GS304",
+    )
 
 
 @pytest.mark.parametrize("options", [{"rules": ["GS999"]}, {"ignore": ["nan"]}])
@@ -514,3 +520,36 @@ def test_no_two_rules_share_a_slug() -> None:
     slugs = [rule.slug for rule in all_rules()]
 
     assert sorted(set(slugs)) == sorted(slugs)
+
+
+# What PyTorch did otherwise ------------------------------------------------------------------
+
+
+def test_an_order_that_is_not_foretold_is_told_with_both_nodes() -> None:
+    trace = trace_of(
+        Meta("level", '"engine"'),
+        Frame(0, "train.py", 3, "f", "y = x.exp()"),
+        Frame(1, "train.py", 4, "f", "loss.backward()"),
+        Stack(0, 0),
+        Stack(1, 1),
+        Node(0, "ExpBackward0", 4, stack=0),
+        Node(1, "SinBackward0", 5, stack=0),
+        GraphTask(0, roots=(1,), stack=1, order=int(Order.OTHERWISE), otherwise=(0, 1)),
+        GraphTask(1, roots=(1,), stack=1, order=int(Order.OTHERWISE), otherwise=(NONE, 1)),
+        GraphTask(2, roots=(1,), stack=1, order=int(Order.FORETOLD)),
+    )
+
+    sin = "before SinBackward0 (made at train.py:3); the rules say the reverse"
+    assert messages(trace) == [
+        f"PyTorch ran ExpBackward0 (made at train.py:3) {sin}",
+        f"PyTorch ran an AccumulateGrad {sin}",
+    ]
+    assert {f.site.place for f in inspect(trace).findings} == {"train.py:4"}
+
+
+def test_a_rule_that_reads_what_nobody_could_see_is_not_checked() -> None:
+    trace = trace_of(Meta("level", '"engine"'), Meta("absent", '["version", "saved_released"]'))
+
+    lacks = {each.rule: each.lacks for each in inspect(trace).unchecked}
+
+    assert lacks == {"GS201": (), "GS302": ("version",), "GS303": ("saved_released",)}

@@ -1,0 +1,191 @@
+"""What `inspect` finds in faulty programs on real PyTorch: the rule, and the line it names."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+import gradscope
+from gradscope.analysis.findings import Finding
+from gradscope.analysis.report import inspect
+from gradscope.trace.schema import Error, GraphTask
+from gradscope.trace.schema.tables import Order
+from gradscope.trace.trace import Trace
+
+pytestmark = pytest.mark.torch
+
+
+def recorded(script: str, level: str) -> Trace:
+    """The trace of a script that may end in an exception."""
+    import torch
+
+    code = compile(textwrap.dedent(script).lstrip(), "faulty.py", "exec")
+    recording = gradscope.record(level=level, on="torch")
+    try:
+        with recording:
+            exec(code, {"torch": torch, "F": torch.nn.functional})
+    except Exception:  # as the script means to
+        pass
+    return recording.trace()
+
+
+def found(script: str, level: str = "engine") -> list[Finding]:
+    return [each for each in inspect(recorded(script, level)).findings if each.rule != "GS101"]
+
+
+def test_a_write_to_what_a_node_had_saved_is_found_at_the_line_that_wrote() -> None:
+    (finding,) = found("""
+        x = torch.ones(3, requires_grad=True)
+        y = x.exp()
+        y.add_(1)
+        y.sum().backward()
+    """)
+
+    assert (finding.rule, finding.site.place) == ("GS302", "faulty.py:3")
+    assert finding.message == (
+        "add_ at faulty.py:3 wrote to 'result' of ExpBackward0 (made at faulty.py:2), which "
+        "backward needed as it was: saved at version 0, now 1"
+    )
+    assert "faulty.py:4" in finding.why
+
+
+def test_a_write_to_an_input_that_was_saved_is_found_too() -> None:
+    (finding,) = found("""
+        w = torch.ones(3, 3, requires_grad=True)
+        hidden = torch.ones(2, 3) @ w
+        loss = (hidden @ w).sum()
+        hidden += 1
+        (loss + hidden.sum()).backward()
+    """)
+
+    assert (finding.rule, finding.site.place) == ("GS302", "faulty.py:4")
+    assert "'self' of MmBackward0" in finding.message
+
+
+def test_a_write_that_no_backward_came_to_is_said_to_be_one_that_was_not_seen() -> None:
+    for write in ("with torch.no_grad(): y.mul_(2)", "z = y.mul_(2)"):
+        (finding,) = found(f"""
+        x = torch.ones(3, requires_grad=True)
+        y = x.sigmoid()
+        loss = y.sum()
+        {write}
+        loss.backward()
+        """)
+
+        assert (finding.rule, finding.site.place) == ("GS302", "faulty.py:2")
+        assert finding.message.endswith("it is at version 1, and expected version 0")
+        assert "are not seen in this recording" in finding.why
+
+
+def test_a_graph_that_was_let_go_of_is_found_at_the_line_that_leads_into_it() -> None:
+    (finding,) = found("""
+        w = torch.ones(3, requires_grad=True)
+        state = torch.zeros(3)
+        for _ in range(2):
+            state = (state + w).tanh()
+            loss = (state * w).sum()
+            loss.backward()
+    """)
+
+    assert (finding.rule, finding.site.place) == ("GS303", "faulty.py:4")
+    assert (
+        "had let go of what it had saved in the backward called at faulty.py:6" in finding.message
+    )
+
+
+def test_a_second_backward_of_the_same_graph_is_found_where_it_was_called() -> None:
+    (finding,) = found("""
+        x = torch.ones(3, requires_grad=True)
+        loss = x.exp().sum()
+        loss.backward()
+        loss.backward()
+    """)
+
+    assert (finding.rule, finding.site.place) == ("GS303", "faulty.py:4")
+    assert "retain_graph=True" in finding.fix
+
+
+def test_a_hook_that_raises_is_found_with_the_node_it_is_on() -> None:
+    (finding,) = found("""
+        x = torch.ones(3, requires_grad=True)
+        y = x.exp()
+        y.register_hook(lambda grad: grad.nom())
+        y.sum().backward()
+    """)
+
+    assert (finding.rule, finding.site.place) == ("GS301", "faulty.py:2")
+    assert finding.message.startswith("ExpBackward0, made at faulty.py:2, raised AttributeError: ")
+
+
+def test_a_gradient_that_is_none_is_found_at_the_line_that_used_it() -> None:
+    (finding,) = found("""
+        x = torch.ones(3, requires_grad=True)
+        y = x * 2
+        y.sum().backward()
+        print(y.detach().grad.norm())
+    """)
+
+    assert (finding.rule, finding.site.place) == ("GS301", "faulty.py:4")
+    assert "'NoneType' object has no attribute 'norm'" in finding.message
+
+
+def test_a_function_that_returns_too_few_gradients_is_found_at_the_line_that_called_it() -> None:
+    (finding,) = found("""
+        class Add(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, y):
+                return x + y
+            @staticmethod
+            def backward(ctx, grad):
+                return grad
+        x = torch.ones(3, requires_grad=True)
+        z = Add.apply(x, x)
+        z.sum().backward()
+    """)
+
+    assert (finding.rule, finding.site.place) == ("GS301", "faulty.py:9")
+    assert "returned an incorrect number of gradients" in finding.message
+
+
+def test_an_error_names_the_node_that_was_under_way_at_every_depth() -> None:
+    trace = recorded(
+        """
+        x = torch.ones(3, requires_grad=True)
+        y = x.exp()
+        def hook(grad):
+            with torch.enable_grad():
+                z = x.sin()
+                z.register_hook(lambda grad: grad.nom())
+                torch.autograd.grad(z.sum(), x)
+        y.register_hook(hook)
+        y.sum().backward()
+    """,
+        "engine",
+    )
+
+    assert trace.table(GraphTask)["order"].tolist() == [Order.FORETOLD] * 2
+    assert [(row.type, row.task) for row in trace.events(Error)] == [
+        ("AttributeError", 2), ("AttributeError", 1),
+    ]  # fmt: skip
+    assert all(row.node >= 0 for row in trace.events(Error))
+
+
+def test_what_cannot_be_seen_is_said_not_to_be_checked() -> None:
+    lacking = {
+        "graph": ["GS201", "GS302", "GS303", "GS304"],
+        "engine": ["GS201"],
+    }
+    for level, rules in lacking.items():
+        report = inspect(recorded("torch.ones(1, requires_grad=True).exp().backward()", level))
+        assert [each.rule for each in report.unchecked] == rules
+
+
+def test_rules_about_writes_are_not_checked_where_calls_are_not_seen() -> None:
+    import torch
+
+    with gradscope.record(on="torch", native=False) as recording:
+        torch.ones(1, requires_grad=True).exp().backward()
+    (values, writes) = inspect(recording.trace()).unchecked
+
+    assert (values.rule, writes.rule, writes.lacks) == ("GS201", "GS302", ("version",))
