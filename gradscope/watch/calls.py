@@ -13,6 +13,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from functools import cache
+from time import sleep
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,7 @@ from gradscope.watch.observer import (
 FUNCTION = 0  # at::RecordScope
 CAPACITY = 1 << 17
 THREADS = 1 << 10
+PATIENCE, A_MOMENT = 50, 1e-4
 
 _rows = np.zeros((CAPACITY, 8), np.int64)
 _state = np.zeros(10 + THREADS, np.int64)
@@ -139,12 +141,16 @@ class CallObserver:
             self._handle = 0
 
     def read(self) -> Read:
-        """Whole rows, in order; where a thread is still writing one, the rest comes next time."""
+        """Whole rows, in order; where a thread is long in writing one, the rest comes next time."""
         last = int(_state[0])
-        first = max(self._next, last - CAPACITY)
-        rows = _rows[np.arange(first, last) & MASK] if last > first else _rows[:0].copy()
-        first_kept = max(first, int(_state[0]) - CAPACITY)  # others were overwritten meanwhile
-        whole = rows[first_kept - first :, STAMP] == np.arange(first_kept + 1, last + 1)
+        for _ in range(PATIENCE):
+            first = max(self._next, int(_state[0]) - CAPACITY)
+            rows = _rows[np.arange(first, last) & MASK] if last > first else _rows[:0].copy()
+            first_kept = max(first, int(_state[0]) - CAPACITY)  # others were overwritten meanwhile
+            whole = rows[first_kept - first :, STAMP] == np.arange(first_kept + 1, last + 1)
+            if whole.all():
+                break
+            sleep(A_MOMENT)
         many = len(whole) if whole.all() else int(np.argmin(whole))
         lost, self._next = first_kept - self._next, first_kept + many
         return Read(rows[first_kept - first :][:many], lost)

@@ -71,7 +71,8 @@ class Calls:
         self._unread: list[Ints] = []
         self._begun = np.zeros((0, 8), np.int64)  # rows of calls that have not ended
         self._kept = _Table(np.zeros((7, 0), np.int64))
-        self._lost_until = 0  # calls that began before are not known
+        self._lost_until = 0  # calls that began before were not read
+        self._dropped_until = 0  # and those were let go of, unless a backward asks for them
         self._under_way: dict[int, int] = {}  # backwards: when each began
         self.lost = 0
         self._names: dict[int, str] = {}
@@ -137,6 +138,10 @@ class Calls:
             calls.append(self._call(at) if known else None)
         return calls
 
+    def had_one(self, t: int) -> bool:
+        """Whether a node made then, whose call is not known, may have been made by one."""
+        return t < max(self._lost_until, self._dropped_until)
+
     def _call(self, at: int) -> Call:
         kept = self._kept
         name = "" if kept.text[at] else self._name(int(kept.word[at]))
@@ -158,7 +163,9 @@ class Calls:
         since = min(list(self._under_way.values()), default=OPEN)
         stays = (kept.sequence >= 0) & (kept.end != OPEN) & (kept.matched == 0)
         older = np.flatnonzero(stays)[:-MOST_KEPT]
-        stays[older] = False
+        if len(older):
+            stays[older] = False
+            self._dropped_until = int(kept.begin[older[-1]]) + 1
         stays |= (kept.begin >= since) & (kept.end != OPEN)
         self._kept = kept.where(stays)
 

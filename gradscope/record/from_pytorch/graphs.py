@@ -140,7 +140,7 @@ class Graphs:
         last = {call: place for place, call in enumerate(found) if call is not None}
         for place, call in enumerate(found):
             if call is None:
-                self.unnamed += 1
+                self.unnamed += self._calls.had_one(int(made[place]))
                 continue
             number, name, begin, *more, end = rows[place]
             if last[call] == place:  # of several nodes of one call the last has its times

@@ -90,6 +90,8 @@ class PyTorchSource:
             "value": [intern(orjson.dumps(names).decode()) for names in facts.values()],
         })  # fmt: skip
         self.watcher.start()
+        if self._paused is not None:  # it was before PyTorch was imported
+            self.watcher.pause()
         return True
 
     def stop(self) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from gradscope.record.notes.nesting import OPEN, Nesting
+from gradscope.record.recording import current
 from gradscope.trace.schema import Accumulate, Accumulation, BufferAdded, GraphTask, Node, Op
 from gradscope.trace.schema.tables import Order
 from gradscope.trace.shortcomings import notes_of
@@ -183,6 +184,37 @@ def test_nesting_finds_what_is_around_a_moment() -> None:
 
     assert Nesting(begin, end).around(moments).tolist() == [-1, 0, 0, 2, 1, 0, 3, 0, -1, 4]
     assert Nesting(begin[:0], end[:0]).around(moments[:2]).tolist() == [-1, -1]
+
+
+def test_calls_whose_nodes_come_too_late_are_named_by_them_and_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import torch
+
+    from gradscope.record.from_pytorch import calls
+
+    def program() -> None:
+        x = torch.ones(3, requires_grad=True)
+        late = x.exp().mul_(2)
+        for _ in range(5):
+            x.sin().sum().backward()
+            flush()
+        late.sum().backward()
+
+    monkeypatch.setattr(calls, "MOST_KEPT", 1)
+    _, trace = watched(program)
+
+    assert list(notes_of(trace)) == [
+        "not seen: calls that made nodes: their names follow from those of the nodes"
+    ]
+
+
+def flush() -> None:
+    """What the recording under way does now and then."""
+    recording = current()
+    assert recording is not None
+    assert recording.session is not None
+    recording.session.flush()
 
 
 def test_calls_that_nobody_reads_are_lost_oldest_first_and_counted() -> None:

@@ -170,6 +170,25 @@ def test_a_level_that_pytorch_does_not_have_is_refused_and_nothing_is_written(ho
     assert [path.name for path in house.folder.iterdir()] == ["script.py"]
 
 
+def test_steps_are_left_out_before_pytorch_is_there(house: House) -> None:
+    house.write(
+        """
+import torch
+
+w = torch.ones(3, requires_grad=True)
+optimizer = torch.optim.SGD([w])
+for _ in range(5):
+    (w * 2).sum().backward()
+    optimizer.step()
+"""
+    )
+
+    ran = house.gradscope("trace", "-q", "--on", "torch", "--steps", "3", "script.py")
+
+    assert ran == Ran(0, "", "")
+    assert len(house.recorded().table(GraphTask)) == 1
+
+
 def test_record_watches_the_pytorch_that_a_program_has_imported(house: House) -> None:
     house.write(
         """
