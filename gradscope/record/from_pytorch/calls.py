@@ -140,7 +140,7 @@ class Calls:
 
     def had_one(self, t: int) -> bool:
         """Whether a node made then, whose call is not known, may have been made by one."""
-        return t < max(self._lost_until, self._dropped_until)
+        return t <= max(self._lost_until, self._dropped_until)
 
     def _call(self, at: int) -> Call:
         kept = self._kept
@@ -165,7 +165,7 @@ class Calls:
         older = np.flatnonzero(stays)[:-MOST_KEPT]
         if len(older):
             stays[older] = False
-            self._dropped_until = int(kept.begin[older[-1]]) + 1
+            self._dropped_until = int(kept.end[older].max())
         stays |= (kept.begin >= since) & (kept.end != OPEN)
         self._kept = kept.where(stays)
 

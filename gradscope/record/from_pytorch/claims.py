@@ -21,17 +21,17 @@ GRAPH = {
 
 ENGINE = {
     "observed": [
-        "hook_begin", "hook_end", "node_begin", "node_end", "reentrant_enter", "reentrant_leave",
-        "saved", "task_begin", "task_end",
+        "error", "hook_begin", "hook_end", "node_begin", "node_end", "reentrant_enter",
+        "reentrant_leave", "saved", "task_begin", "task_end",
     ],
     "inferred": [
         "accumulate", "buffer_added", "buffer_made", "capture", "decrement", "dependency", "pop",
-        "push", "graph_task.captured", "graph_task.needed", "saved.tensor", "saved.version",
-        "saved_released", "skipped",
+        "error.node", "push", "graph_task.captured", "graph_task.needed", "saved.tensor",
+        "saved.version", "saved_released", "skipped",
     ],
     "absent": [
         "accumulate.how", "buffer_added.in_place", "buffer_added.undefined",
-        "buffer_made.undefined", "callback", "error", "hook_begin.module", "reentrant_enter.node",
+        "buffer_made.undefined", "callback", "hook_begin.module", "reentrant_enter.node",
         *(f"hook_begin.{kind.name}" for kind in HookKind if kind not in HOOKS.values()),
         "reentrant_enter.pool", "saved_unpacked", "wait", "wake",
     ],

@@ -166,7 +166,7 @@ class Graphs:
             return self._tensors.number_of(tensor)
         own, slot = self._outputs[node.made.number], _OWN_RESULT.fullmatch(value.slot)
         nr = 0 if slot is None else int(slot[1] or 0)
-        if slot is not None and nr < len(own) and node.inputs[nr][0] == tuple(tensor.shape):
+        if slot is not None and nr < len(own) and [*node.inputs[nr][0]] == [*tensor.shape]:
             return self._complete(own[nr], tensor)
         key = self._tensors.key(tensor)
         number = constants.get(key)

@@ -1,0 +1,156 @@
+"""What a file says of graph tasks that were seen from outside."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from gradscope.errors import UnreadableTraceError
+from gradscope.trace.ragged import Ragged
+from gradscope.trace.schema import events
+from gradscope.trace.schema.events import HookKind
+from gradscope.trace.schema.tables import Edge, GraphTask, Node
+from gradscope.trace.shorthand.replay import NOBODY, Graph, Sent
+from gradscope.trace.shorthand.runs import MODULE
+from gradscope.trace.shorthand.tables import ADDED, ADDED_IN_PLACE, SEEN
+
+if TYPE_CHECKING:
+    from gradscope.trace.assemble import Block
+
+
+class Task(NamedTuple):
+    """What the file says of a graph task that was seen from outside."""
+
+    id: int
+    root: int
+    inputs: tuple[tuple[int, int], ...]
+    thread: int
+    depth: int
+    begin: int
+    keeps: bool
+    accumulates: bool
+    failed: bool
+    parent: int
+    waiting: int  # in the queue, of the tasks around it
+    others_inside: Sequence[int]  # when those began that ran inside its nodes
+
+
+class Seen:
+    """The rows of one task, and the hooks that were called in it."""
+
+    def __init__(self, rows: list[tuple[int, int, int]]) -> None:
+        self.rows = rows
+        self.first_hook: dict[int, int] = {}  # of each node: when
+        self.hooks_over: dict[int, int] = {}  # of each node: when the last that was seen returned
+        self.after: dict[int, int] = {}  # when the first hook after an accumulation was called
+        self.inside = False  # whether what was done with gradients was seen
+        self.took: dict[int, int] = {}  # by run: how a leaf took its gradient
+        self.sums: defaultdict[int, list[int]] = defaultdict(list)  # by run: additions, in order
+
+    def sums_of(self, run: int, sent: Sequence[Sent]) -> Iterator[int]:
+        """Of each gradient that is handed on, what `short.move.how` says."""
+        foretold = sum(each.added for each in sent)
+        seen = self.sums[run][-foretold:] if foretold else []  # hooks add, too, and before
+        codes = iter(seen or [ADDED] * foretold)
+        for each in sent:
+            yield next(codes) - ADDED + 1 if each.added else 0
+
+
+def seen_in(short: dict[str, list[Block]]) -> dict[int, Seen]:
+    """The runs of each task, in order, and when hooks were called in it."""
+    runs: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
+    names = ("task", "begin", "ended", "sequence")
+    for task, *run in zip(*(column(short["short.ran"], n) for n in names), strict=True):
+        runs[task].append(tuple(run))
+    for task in column(short["short.asked"], "task"):
+        runs.setdefault(task, [])
+    seen = {task: Seen(rows) for task, rows in runs.items()}
+    inside = (column(short["short.inside"], n) for n in ("task", "run", "what"))
+    for task, run, what in zip(*inside, strict=True):
+        if task in seen:
+            if what == SEEN:
+                seen[task].inside = True
+            elif what in {ADDED, ADDED_IN_PLACE}:
+                seen[task].sums[run].append(what)
+            else:
+                seen[task].took[run] = what
+    singles = (column(short["short.event"], n) for n in ("t", "code", "task", "node", "a"))
+    for t, code, task, node, kind in zip(*singles, strict=True):
+        if code == events.HookBegin.CODE and task in seen:
+            after = kind % MODULE == HookKind.POST_ACCUMULATE
+            into = seen[task].after if after else seen[task].first_hook
+            into.setdefault(node, t)
+        if code == events.HookEnd.CODE and task in seen:
+            seen[task].hooks_over[node] = t
+    return seen
+
+
+def tasks_of(plain: Sequence[Block], short: dict[str, list[Block]]) -> dict[int, Task]:
+    """What each task was asked."""
+    asked = {}
+    rows = short["short.asked"]
+    columns = zip(*(column(rows, name) for name in ("task", "root", "failed")), strict=True)
+    inputs, nrs = lists(rows, "inputs"), lists(rows, "input_nrs")
+    for place, (task, root, failed) in enumerate(columns):
+        if len(inputs[place]) != len(nrs[place]):
+            raise UnreadableTraceError("short.asked.inputs and input_nrs are not of one length")
+        asked[task] = root, tuple(zip(inputs[place], nrs[place], strict=True)), bool(failed)
+    names = ("id", "thread", "depth", "begin", "keep_graph", "accumulate_grad", "parent")
+    tables = [block for block in plain if block.table == GraphTask.TABLE and not block.amend]
+    found = zip(*(column(tables, name) for name in names), strict=True)
+    tasks: dict[int, Task] = {}
+    inside: dict[int, list[int]] = defaultdict(list)
+    for id_, thread, depth, begin, keeps, accumulates, parent in found:
+        inside[parent].append(begin)
+        if id_ in asked:
+            root, wanted, failed = asked[id_]
+            tasks[id_] = Task(
+                id_, root, wanted, thread, depth, begin, bool(keeps), bool(accumulates), failed,
+                parent, 0,                inside[id_],
+            )  # fmt: skip
+    return tasks
+
+
+def graph_of(plain: Sequence[Block]) -> tuple[Graph, dict[int, int]]:
+    """The nodes and edges of a trace, and the leaf of each AccumulateGrad."""
+    nodes = [block for block in plain if block.table == Node.TABLE and not block.amend]
+    links = [block for block in plain if block.table == Edge.TABLE and not block.amend]
+    ids, sequence = column(nodes, "id"), column(nodes, "sequence_nr")
+    edges: dict[int, list[tuple[int, int]]] = {node: [] for node in ids}
+    rows = sorted(
+        zip(*(column(links, name) for name in ("node", "index", "next", "input_nr")), strict=True)
+    )
+    for node, index, following, nr in rows:
+        if node not in edges or index != len(edges[node]):
+            raise UnreadableTraceError(f"the edges of node {node} are not all there")
+        edges[node].append((following if following in edges else NOBODY, nr))
+    topological = dict(zip(ids, column(nodes, "topological_nr"), strict=True))
+    edges[NOBODY], topological[NOBODY] = [], 0  # a leaf that was asked for and is nowhere reached
+    leaves = {
+        node: inputs[0]
+        for node, number, inputs in zip(ids, sequence, lists(nodes, "inputs"), strict=True)
+        if number == -1 and inputs
+    }
+    return Graph(edges, dict(zip(ids, sequence, strict=True)), topological), leaves
+
+
+def column(blocks: Sequence[Block], name: str) -> list[int]:
+    """A column of these blocks, as Python's numbers."""
+    made: list[int] = []
+    for block in blocks:
+        values = block.data.get(name)
+        if values is None or isinstance(values, Ragged) or values.dtype.kind not in "ib":
+            raise UnreadableTraceError(f"{block.table}.{name} is missing or holds no integers")
+        made += values.tolist()
+    return made
+
+
+def lists(blocks: Sequence[Block], name: str) -> list[list[int]]:
+    made: list[list[int]] = []
+    for block in blocks:
+        cells = block.data.get(name)
+        if not isinstance(cells, Ragged):
+            raise UnreadableTraceError(f"{block.table}.{name} is missing or holds no lists")
+        made += [list(cell) for cell in cells.tuples()]
+    return made
