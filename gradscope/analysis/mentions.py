@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradscope.analysis.columns import Ids
+from gradscope.trace.arrays import distinct
 from gradscope.trace.schema.declare import EVENTS, TABLES, Event, Row, columns
 from gradscope.trace.trace import Trace
 
@@ -56,4 +57,4 @@ def _places(trace: Trace, kind: type[Row], column: str, id: int, *, many: bool) 
     if not many:
         return np.flatnonzero(table[column] == id)
     ragged = table.ragged(column)
-    return np.unique(ragged.owners[ragged.values == id])
+    return distinct(ragged.owners[ragged.values == id])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 
 from gradscope.errors import UnknownNameError
+from gradscope.trace.arrays import without
 from gradscope.trace.ragged import Array, Data, Integers, Ragged, frozen, take
 from gradscope.trace.schema.declare import NONE, Column, Row, columns
 
@@ -46,7 +47,7 @@ class Strings:
         """Those of the ids that name no string."""
         if self._dense:
             return ids[(ids < NONE) | (ids >= len(self._by_id) - 1)]
-        return np.setdiff1d(ids, np.fromiter(self._by_id, np.int64, len(self._by_id)))
+        return without(ids, np.fromiter(self._by_id, np.int64, len(self._by_id)))
 
 
 class Table(Generic[R_co]):

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import gradscope
+import gradscope.runtime as torch
 from gradscope import cli, commands
 from gradscope.commands import info
 from gradscope.commands.app import app
@@ -431,11 +432,11 @@ def started(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
         ["--help"],
         ["--version"],
         ["render", "--help"],
-        ["render", "mean.json", "-f", "dot", "--hops", "1", "--color", "time", "--expand", "a"],
-        ["timeline", "mean.json"],
-        ["inspect", "mean.json"],
-        ["check", "mean.json"],
-        ["info", "mean.json"],
+        ["render", "recorded.json", "-f", "dot", "--hops", "1", "--color", "time", "--expand", "a"],
+        ["timeline", "recorded.json"],
+        ["inspect", "recorded.json"],
+        ["check", "recorded.json"],
+        ["info", "recorded.json"],
     ],
     ids=lambda arguments: arguments[0],
 )
@@ -443,6 +444,9 @@ def test_no_view_loads_the_runtime_the_recorder_numba_or_pytorch(
     run: Line, arguments: list[str]
 ) -> None:
     assert isinstance(run, Line)
+    x = torch.ones(2, requires_grad=True)
+    with gradscope.record("recorded.json"):
+        (x * x).mean().backward()
     program = (
         "import sys; from gradscope import cli\n"
         f"code = cli._run({arguments!r})\n"

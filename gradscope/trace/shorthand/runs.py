@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradscope.errors import UnreadableTraceError
+from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import events
 from gradscope.trace.schema.declare import CELLS, EVENTS, NONE, Event, columns
 from gradscope.trace.shorthand.columns import Ints, Tables, lookup
@@ -78,7 +79,7 @@ class Runs:
         code = table["code"]
         forms = {number: (kind, names) for kind in EVENTS.values()
                  for number, names in kind.SHORT.items()}  # fmt: skip
-        for number in np.unique(code).tolist():
+        for number in distinct(code).tolist():
             if number not in forms:
                 raise UnreadableTraceError(f"short.event.code {number} stands for no event")
             kind, names = forms[number]
