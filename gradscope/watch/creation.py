@@ -10,7 +10,9 @@ the switches are ours while we watch, and its tracebacks are made for it again.
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 KEY, PARENT = "traceback_", "parent_"
 _ON = (True,)
 _SWITCHES = ("set_anomaly_enabled", "is_anomaly_enabled", "is_anomaly_check_nan_enabled")
+_OURS = f'  File "{Path(__file__).absolute().parents[1]}{os.sep}'
+_RUNS_SCRIPTS = f"{_OURS}{os.path.join('record', 'run_script.py')}"  # noqa: PTH118
 _UNLESS = (tracebacks.__dict__, "should_preserve_node_meta")
 
 
@@ -102,14 +106,22 @@ class Creation:
             return []
 
     def _with_traceback(self) -> Any:
-        made = MadeWithTraceback(self._own_stack())
-        if not tracebacks.should_preserve_node_meta and made:
-            del made[-1]  # this frame of ours
+        lines = self._own_stack()
+        if not tracebacks.should_preserve_node_meta:
+            lines = _of_the_program(lines)
+        made = MadeWithTraceback(lines)
         try:
             made.made = self._listener.made(sys._getframe(2))
         except Exception as error:  # noqa: BLE001  likewise
             self._faults.noted("a node was made", error)
         return made
+
+
+def _of_the_program(lines: list[str]) -> list[str]:
+    """A traceback without what runs the script for `gradscope trace`, and our frames in between."""
+    machinery = [place for place, line in enumerate(lines) if line.startswith(_RUNS_SCRIPTS)]
+    begin = machinery[-1] + 1 if machinery else 0
+    return [line for line in lines[begin:] if not line.startswith(_OURS)]
 
 
 def made_of(metadata: dict[str, Any], recording: object) -> Made | None:

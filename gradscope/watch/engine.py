@@ -11,11 +11,13 @@ from __future__ import annotations
 import re
 import sys
 import warnings
+from types import FrameType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from torch.autograd.variable import Variable
 
 from gradscope.watch.listener import Backward
+from gradscope.watch.unseen import unseen
 from gradscope.watch.walk import DEEPEST, NotDifferentiable, TooDeep
 
 if TYPE_CHECKING:
@@ -80,6 +82,8 @@ class Engine:
         task = guarded("a backward began", self._begin, tensors, given, more)
         failed: BaseException | None = None
         try:
+            if self._anomaly_asked_for():
+                own = _from_the_line_of(sys._getframe(1), own)
             return own(tensors, *given, **more)
         except BaseException as error:
             failed = error
@@ -95,13 +99,20 @@ class Engine:
         if failed is not None and str(failed).startswith(SAID_AFTERWARDS):
             failed = None
         ran = None if self._runs is None else self._runs.ends(failed=failed is not None)
-        self._listener.backward_ends(task, failed, ran)
+        with unseen():
+            self._listener.backward_ends(task, failed, ran)
 
     def _begin(self, tensors: Sequence[Any], given: Any, more: Any) -> Any:
         if not self._listener.attends():
             return None
         if not self._anomaly_asked_for():
             _hide_the_warning()
+        else:
+            _show_the_warning()
+        with unseen():
+            return self._looked_at(tensors, given, more, sys._getframe(3))
+
+    def _looked_at(self, tensors: Sequence[Any], given: Any, more: Any, frame: FrameType) -> Any:
         named = dict(zip(_PARAMETERS, given, strict=False)) | more
         try:
             roots = self._graph.roots(tensors)
@@ -119,7 +130,7 @@ class Engine:
             bool(named.get("accumulate_grad")),
         )
         self._listener.found(self._graph.found())
-        task = self._listener.backward_begins(asked, sys._getframe(3))
+        task = self._listener.backward_begins(asked, frame)
         if task is not None and self._runs is not None:
             self._runs.begins()
         return task
@@ -146,6 +157,25 @@ def _hide_the_warning() -> None:
             filters.remove(_HIDDEN)  # type: ignore[attr-defined]
         filters.insert(0, _HIDDEN)  # type: ignore[attr-defined]
         warnings._filters_mutated()  # type: ignore[attr-defined]
+
+
+def _show_the_warning() -> None:
+    """The program has asked for it; a copy of the filters that it made may still hide it."""
+    if _HIDDEN in warnings.filters:
+        warnings.filters.remove(_HIDDEN)  # type: ignore[attr-defined]
+        warnings._filters_mutated()  # type: ignore[attr-defined]
+
+
+def _from_the_line_of(caller: FrameType, function: Any) -> Any:
+    """The function, called by a frame like this one: warnings name the line that calls it."""
+
+    def call(*given: Any, **more: Any) -> Any:
+        return function(*given, **more)
+
+    there = call.__code__.replace(
+        co_filename=caller.f_code.co_filename, co_firstlineno=caller.f_lineno - 1
+    )
+    return FunctionType(there, caller.f_globals, closure=call.__closure__)
 
 
 def _without_hint(error: BaseException) -> None:

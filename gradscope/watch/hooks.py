@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from gradscope.watch.unseen import unseen
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -90,8 +92,9 @@ class Hooks:
         if torch.compiler.is_compiling() or not callable(hook) or isinstance(hook, Watched):
             return None
         site = self._listener.site(sys._getframe(3))
-        index = len(getattr(tensor, _LISTS[kind], None) or ())
-        return Watched(hook, kind, self, site, self._node_of(tensor), index)
+        with unseen():
+            index = len(getattr(tensor, _LISTS[kind], None) or ())
+            return Watched(hook, kind, self, site, self._node_of(tensor), index)
 
     def _node_of(self, tensor: Any) -> Callable[[], int]:
         """How to find, later, the node on which the hook is: a leaf's may not be there yet."""

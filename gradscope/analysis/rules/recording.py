@@ -36,8 +36,10 @@ def incomplete_trace(trace: Trace) -> Iterator[Found]:
     for note in trace.notes:
         cut = trace.truncated and note.startswith("truncated:")
         dropped = note.startswith("dropped:")
+        unseen = note.startswith("not seen:")
+        what = "trace is not whole:" if cut or dropped else "recorder has" if unseen else "file is"
         yield Found(
-            message=f"The trace is not whole: {note}" if cut or dropped else f"The file is {note}",
+            message=f"The {what} {note}",
             site=Site(),
             evidence=(),
             why=WHY_CUT if cut else WHY_DROPPED if dropped else WHY_ODD,

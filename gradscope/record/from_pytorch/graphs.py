@@ -49,6 +49,7 @@ class Graphs:
         self._calls = calls
         self._writes = Writes(tensors)
         self.unnamed = 0  # calls whose names follow from their nodes'
+        self.compiled = False  # a node stands for a region that torch.compile has made
         self._next = next_number
         self._outputs: dict[int, list[int]] = {}  # of each node: tensors, by input nr
         self._names: dict[str, tuple[int, int]] = {}
@@ -75,6 +76,7 @@ class Graphs:
             name = node.name.rpartition("::")[2]
             made = self._intern(name), self._intern(call_of(name))
             named = self._names[node.name] = made
+            self.compiled |= name.startswith("CompiledFunction")
         thread, module, task, step, phase = contexts.rows[node.made.context]
         t = max(node.made.t - self._session.start, 0)
         if node.leaf is not None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 
 UNNAMED = "calls that made nodes: their names follow from those of the nodes"
+COMPILED = "what runs inside regions of torch.compile: each is one node, CompiledFunctionBackward"
 
 
 class Paused:
@@ -78,8 +79,10 @@ class PyTorchSource:
                 self.faults.guarded("watching was given up", watcher.stop)
 
     def _begin(self) -> bool:
+        from gradscope.watch.unseen import unseen
         from gradscope.watch.watcher import Watcher
 
+        self.tensors.unseen = unseen
         session = self.session
         self.watcher = Watcher(self, self.faults, level=session.level, native=session.native)
         self.calls.observer = self.watcher.calls
@@ -240,8 +243,9 @@ class PyTorchSource:
         """What could not be seen, in words, and how many times."""
         left_out = {} if self.watcher is None else self.watcher.left_out
         unnamed = {UNNAMED: self.graphs.unnamed} if self.graphs.unnamed else {}
+        compiled = {COMPILED: 1} if self.graphs.compiled else {}
         faults = {f"a fault of gradscope's, {t}": n for t, n in self.faults.texts.items()}
-        return {**left_out, **unnamed, **faults}
+        return {**left_out, **unnamed, **compiled, **faults}
 
     def unfinished(self) -> int:
         """Graph tasks that had begun and not ended when notes were last flushed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from contextlib import nullcontext
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from gradscope.trace import schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from gradscope.trace.writer import Writer
 
@@ -39,6 +41,7 @@ class Tensors:
         self._storage_rows: list[tuple[int, int, int, int]] = []
         self._devices: dict[Any, int] = {}
         self._device_rows: list[tuple[int, int]] = []
+        self.unseen: Callable[[], AbstractContextManager[object]] = nullcontext
         self._dtypes: dict[Any, tuple[int, int]] = {}
 
     def number_of(self, tensor: Any) -> int:
@@ -48,7 +51,8 @@ class Tensors:
             return known[1]
         number = self._next()
         self._known[id(tensor)] = weakref.ref(tensor, _Forget(self._known, id(tensor))), number
-        self.describe(number, tensor, schema.NONE)
+        with self.unseen():
+            self.describe(number, tensor, schema.NONE)
         return number
 
     def describe(self, number: int, tensor: Any, op: int) -> None:

@@ -62,9 +62,13 @@ def described(error: BaseException) -> str:
 
 
 def raised_at(error: BaseException) -> str:
-    """Where in gradscope itself it was raised: for the report of a fault. "": elsewhere."""
+    """Where in gradscope itself it was raised: for the report of a fault. "": elsewhere.
+
+    What goes through `watch` is PyTorch's: no fault of ours does.
+    """
     frames = traceback.extract_tb(error.__traceback__)
-    if not frames or not frames[-1].filename.startswith(PACKAGE):
+    file = frames[-1].filename if frames else ""
+    if not file.startswith(PACKAGE) or file.startswith(os.path.join(PACKAGE, "watch", "")):  # noqa: PTH118
         return ""
     return f"{frames[-1].filename.removeprefix(PACKAGE)}:{frames[-1].lineno}"
 

@@ -58,6 +58,8 @@ print("hessian", torch.autograd.functional.hessian(lambda t: (t**3).sum(), torch
 
 compiled = torch.compile(model, backend="aot_eager")
 compiled(torch.ones(2, 4)).sum().backward()
+by_hand = torch.compile(model, backend="eager", fullgraph=True)
+by_hand(torch.ones(2, 4)).sum().backward()
 print("compiled", torch._dynamo.utils.counters["stats"]["unique_graphs"])
 
 by_lines = torch.optim.LBFGS(model.parameters(), max_iter=3)
@@ -219,4 +221,8 @@ def test_a_script_prints_what_it_prints_unwatched_whatever_it_does_with_pytorch(
     assert watched == unwatched
     assert unwatched.code == 0
     assert house.violations() == []
-    assert "unseen" not in house.recorded().meta
+    (compiled,) = house.recorded().meta["unseen"]
+    assert compiled.endswith("regions of torch.compile: each is one node, CompiledFunctionBackward")
+    nodes = house.recorded().table(Node)
+    names = house.recorded().texts(nodes["name"])
+    assert names.count("CompiledFunctionBackward") == 1
