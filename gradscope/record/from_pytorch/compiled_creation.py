@@ -25,7 +25,7 @@ from gradscope.compiled.interpreter import (
     keep,
 )
 from gradscope.compiled.language import External, load, store
-from gradscope.record.from_pytorch.engine import State
+from gradscope.record.from_pytorch.threads import State
 from gradscope.record.notes.compiled.functions import UNKNOWN, found, number
 from gradscope.record.notes.compiled.parts import Counter
 from gradscope.watch.listener import Made

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
 
 from gradscope.errors import UsageError
 from gradscope.record.from_pytorch import installed
 from gradscope.record.from_pytorch.claims import LEVELS, claims
+from gradscope.record.from_pytorch.threads import State, known, local
 from gradscope.record.from_pytorch.under_way import UnderWay
 from gradscope.record.source import InScripts
 
@@ -19,35 +18,10 @@ if TYPE_CHECKING:
     from gradscope.record.source import Source
 
 
-class State:
-    """One thread."""
-
-    __slots__ = ("__weakref__", "context", "task", "thread_id")
-
-    def __init__(self) -> None:
-        self.thread_id = threading.get_ident()
-        self.context = 0
-        self.task: Any = None
-        with _lock:
-            _states.add(self)
-
-
-class _Local(threading.local):
-    """Each thread's state, made when it is first asked for."""
-
-    def __init__(self) -> None:
-        self.state = State()
-
-
-_lock = threading.Lock()
-_states: WeakSet[State] = WeakSet()
-_local = _Local()
-
-
 class PyTorch:
     """The PyTorch that the program imports, or has imported."""
 
-    local = _local
+    local = local
 
     def __init__(self) -> None:
         folder = installed.folder()
@@ -58,8 +32,7 @@ class PyTorch:
         return InScripts(staged=nullcontext, explain=_nothing_more)
 
     def threads(self) -> Iterable[State]:
-        with _lock:
-            return list(_states)
+        return known()
 
     def is_watched(self) -> bool:
         return UnderWay.now

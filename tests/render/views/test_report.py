@@ -31,7 +31,7 @@ def test_the_report_for_programs_is_as_it_was_reviewed(golden: Callable[[str, st
 def test_findings_that_are_not_shown_are_counted() -> None:
     text = text_of(report_lines(inspect(nan_in_backward()), 100, UNICODE, 1))
 
-    assert "2 errors found by 5 rules, 1 of them not shown: --rows N for more" in text
+    assert "2 errors found by 6 rules, 1 of them not shown: --rows N for more" in text
     assert "SqrtBackward0" in text
     assert "PowBackward0 (nan.py:4)" not in text
 
@@ -39,7 +39,7 @@ def test_findings_that_are_not_shown_are_counted() -> None:
 def test_nothing_found_is_said_with_what_could_not_be_looked_for() -> None:
     text = text_of(report_lines(inspect(mean_of_squares()), 100, UNICODE, 8))
 
-    assert "nothing found by 4 rules\n" in text
+    assert "nothing found by 5 rules\n" in text
     assert "not checked: GS201 non-finite-birth: record with --level values\n" in text
 
 

@@ -1,0 +1,38 @@
+"""The threads that a recording of PyTorch has met, each with its state."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+from weakref import WeakSet
+
+
+class State:
+    """One thread."""
+
+    __slots__ = ("__weakref__", "context", "task", "thread_id")
+
+    def __init__(self) -> None:
+        self.thread_id = threading.get_ident()
+        self.context = 0
+        self.task: Any = None
+        with _lock:
+            _states.add(self)
+
+
+class _Local(threading.local):
+    """Each thread's state, made when it is first asked for."""
+
+    def __init__(self) -> None:
+        self.state = State()
+
+
+_lock = threading.Lock()
+_states: WeakSet[State] = WeakSet()
+local = _Local()
+
+
+def known() -> list[State]:
+    """All that have asked for their state so far and are alive."""
+    with _lock:
+        return list(_states)
