@@ -8,7 +8,8 @@ from collections import defaultdict
 from pathlib import Path
 
 PAGE = Path(__file__).parents[3] / "docs" / "engine.md"
-RULES = [int(n) for n in re.findall(r"^(\d+)\. ", PAGE.read_text(encoding="utf-8"), re.MULTILINE)]
+SECTION = PAGE.read_text(encoding="utf-8").partition("\n## Forty rules")[2]
+RULES = [int(number) for number in re.findall(r"^(\d+)\. ", SECTION, re.MULTILINE)]
 
 
 def programs_of_rules() -> dict[int, list[ast.FunctionDef]]:
