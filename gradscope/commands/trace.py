@@ -66,9 +66,9 @@ def trace(
         from gradscope.render.views.recorded import recorded
 
         sys.stdout.flush()
-        _say(recorded(outcome.trace, shown=output.with_name(outcome.trace.name)))
-        if outcome.elsewhere:
-            _say(outcome.elsewhere)
+        *lines, following = recorded(outcome.trace, shown=output.with_name(outcome.trace.name))
+        for line in (*lines, *filter(None, [outcome.elsewhere]), following):
+            _say(line)
     raise typer.Exit(outcome.code)
 
 

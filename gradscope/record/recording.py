@@ -142,6 +142,7 @@ class Recording:
     def _ending(self, session: Session, facts: Mapping[str, Any]) -> None:
         for key, value in facts.items():
             self._put(key, value)
+        self._put("own_time", session.own_time.facts(session.start))
         unseen = session.source.unseen()
         if unseen:
             self._put("unseen", dict(unseen))

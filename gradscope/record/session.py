@@ -10,6 +10,7 @@ import numpy as np
 from gradscope.errors import RecordingError
 from gradscope.record.notes.contexts import Contexts
 from gradscope.record.notes.numbers import Numbers
+from gradscope.record.notes.own_time import WRITING, OwnTime
 from gradscope.record.notes.sites import Sites
 from gradscope.record.one_at_a_time import Alone
 from gradscope.record.process.ranks import this_process
@@ -51,6 +52,7 @@ class Session:
         self.sites = Sites(writer, whole=level == "full", machinery=engine.machinery)
         self.contexts = Contexts(writer, start, self.base, engine, rank=this_process().number)
         self.alone = Alone()
+        self.own_time = OwnTime()
         self.task_ended: Callable[[], None] = self.flush_if_due
         self.closed: Callable[[], None] = _nothing  # called when nothing is read any more
         self._flushed = start
@@ -82,11 +84,12 @@ class Session:
         with self.alone(wait=wait) as alone:
             if not alone or self._closed:
                 return False
-            # What names others goes first: threads may be noting both, and a name needs its row.
-            self.source.flush()
-            self.contexts.flush()
-            self.sites.flush()
-            self.writer.commit()
+            with self.own_time.working(WRITING):
+                # What names others goes first: threads may note both, and a name needs its row.
+                self.source.flush()
+                self.contexts.flush()
+                self.sites.flush()
+                self.writer.commit()
             self._flushed = time.perf_counter_ns()
             return True
 

@@ -65,8 +65,9 @@ def test_the_engine_that_auto_chose_is_said_first_and_the_script_comes_after(hou
     ran = house.gradscope("trace", "--on", "auto", "script.py")
     quiet = house.gradscope("trace", "--on", "auto", "-q", "script.py")
 
-    first, second, last = ran.err.splitlines()
+    first, second, third, *_, last = ran.err.splitlines()
     assert (ran.code, ran.out, second) == (0, "out\n", "err")
     assert first == OWN or first.startswith("gradscope: recording PyTorch ")
-    assert last.startswith("gradscope: trace.json: 0 nodes")
+    assert third.startswith("gradscope: trace.json: 0 nodes")
+    assert last.startswith("gradscope: next: gradscope inspect trace.json")
     assert quiet == Ran(0, "out\n", "err\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import count
+from threading import local
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from gradscope.record.from_pytorch.tensors import Tensors
 from gradscope.record.from_pytorch.under_way import UnderWay
 from gradscope.record.from_pytorch.when_imported import WhenImported, is_imported
 from gradscope.record.notes.modules import Modules
+from gradscope.record.notes.own_time import GRAPHS, STARTING
 from gradscope.trace import schema
 from gradscope.trace.schema import NONE
 from gradscope.watch.listener import Faults, Made
@@ -41,6 +43,12 @@ class Paused:
     saw_backward = False
 
 
+class _Began(local):
+    """When this thread last began to look at a backward."""
+
+    at = 0
+
+
 class PyTorchSource:
     """Takes the notes of one session. Numbers are the ids that rows have."""
 
@@ -60,6 +68,7 @@ class PyTorchSource:
         self.watcher: Watcher | None = None
         self._waiting = WhenImported(self._imported)
         self._paused: Paused | None = None
+        self._began = _Began()
 
     # -- when it watches ------------------------------------------------------------------------
 
@@ -73,7 +82,9 @@ class PyTorchSource:
 
     def _imported(self) -> None:
         """PyTorch is there. The program is in the middle of its import."""
-        if not self.faults.guarded("watching began", self._begin):
+        with self.session.own_time.working(STARTING):
+            began = self.faults.guarded("watching began", self._begin)
+        if not began:
             watcher, self.watcher = self.watcher, None
             if watcher is not None:
                 self.faults.guarded("watching was given up", watcher.stop)
@@ -162,6 +173,7 @@ class PyTorchSource:
         if self._paused is not None:
             self._paused.saw_backward = True
             return False
+        self._began.at = perf_counter_ns()
         return True
 
     def backward_begins(self, asked: Backward, frame: FrameType | None) -> Task:
@@ -173,10 +185,12 @@ class PyTorchSource:
         task = self.tasks.begin(asked, root, self.session.sites.of(frame), state.task)
         state.task = task
         self.session.contexts.changed()
+        self.session.own_time.add(GRAPHS, perf_counter_ns() - self._began.at)
         return task
 
     def backward_ends(self, task: Task, error: BaseException | None, ran: Ran | None) -> None:
         """It ended, or the exception went through it."""
+        began = perf_counter_ns()
         self.local.state.task = task.parent
         self.session.contexts.changed()
         if len(task.asked.roots) > 1:
@@ -184,6 +198,7 @@ class PyTorchSource:
             number = int(ran.sequence[0]) if ran is not None and seen else NONE
             self.graphs.root(task, number)
         self.tasks.end(task, error, ran)
+        self.session.own_time.add(GRAPHS, perf_counter_ns() - began)
         if task.parent is None:
             self.session.task_ended()
 

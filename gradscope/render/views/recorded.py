@@ -1,35 +1,89 @@
-"""What `gradscope trace` says at the end: where the trace is, what is in it, what to type next."""
+"""What `gradscope trace` says at the end: what is in the trace and what is not, what to type."""
 
 from __future__ import annotations
 
 import shlex
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 from gradscope.analysis.report import inspect
 from gradscope.errors import UnreadableTraceError
-from gradscope.scene.readable import byte_count, plural
+from gradscope.scene.readable import byte_count, duration, plural
 from gradscope.trace.load_save import load
-from gradscope.trace.schema import Node
+from gradscope.trace.schema import Meta, Node
+from gradscope.trace.shortcomings import notes_of
 from gradscope.trace.trace import Trace
 
 LOOKED_THROUGH = 16 << 20
 """Larger traces are not looked through for this; `gradscope inspect` does."""
 
+IN_WORDS = {
+    "value": "values (--level values)",
+    "op.end": "times of forward calls",
+    "version": "in-place writes",
+    "accumulate.how": "how gradients were accumulated",
+    "saved_unpacked": "reads of saved tensors",
+    "wait": "waits of the engine's threads",
+}
+"""Of what no part of a trace was seen, what a reader may look for in vain."""
 
-def recorded(path: Path, shown: Path) -> str:
-    """One line about the trace just written here; `shown` is what the user calls it."""
+UNMEASURED = {
+    "pytorch": "notes of nodes, calls, modules and hooks as they come",
+    "gradscope.runtime": "notes of calls and runs as they come",
+}
+
+
+def recorded(path: Path, shown: Path) -> list[str]:
+    """Lines about the trace just written here; `shown` is what the user calls it."""
     name = shlex.quote(str(shown))
+    following = f"next: gradscope inspect {name}, gradscope render {name}"
     try:
         size = path.stat().st_size
-        held = byte_count(size) if size > LOOKED_THROUGH else _held(load(path))
+        if size > LOOKED_THROUGH:
+            told = f"{shown}: {byte_count(size)}, too large to be looked through here"
+            return [told, *_said_of(load(path, [Meta])), f"next: gradscope inspect {name}"]
+        trace = load(path)
     except (OSError, UnreadableTraceError) as error:
-        return str(error)
-    return f"{shown}: {held}; next: gradscope inspect {name}, gradscope render {name}"
+        return [str(error)]
+    return [f"{shown}: {_held(trace)}", *_said_of(trace), following]
 
 
 def _held(trace: Trace) -> str:
-    found = len(inspect(trace).findings)
+    found = inspect(trace).findings
     nodes = plural(len(trace.table(Node)), "node")
     events = plural(trace.event_count, "event")
-    whole = "" if not trace.notes else ", not whole"
-    return f"{nodes}, {events}, {plural(found, 'finding')}{whole}"
+    kinds = Counter(f"{each.rule} {each.slug}" for each in found)
+    shown = ", ".join(name + f" ×{times}" * (times > 1) for name, times in kinds.items())
+    return f"{nodes}, {events}, {plural(len(found), 'finding')}" + f" ({shown})" * bool(kinds)
+
+
+def _said_of(trace: Trace) -> Iterator[str]:
+    """What it cost, and what is not in it."""
+    cost = _cost(trace)
+    if cost:
+        yield cost
+    absent = trace.meta.get("absent")
+    if isinstance(absent, list):
+        lacks = [words for name, words in IN_WORDS.items() if name in absent]
+        if lacks:
+            yield f"not recorded: {', '.join(lacks)}; gradscope info names all that is absent"
+    yield from notes_of(trace)
+
+
+def _cost(trace: Trace) -> str:
+    """Which share of the time gradscope itself took, as far as it is measured."""
+    spent = trace.meta.get("own_time")
+    if not isinstance(spent, dict) or not all(type(ns) is int for ns in spent.values()):
+        return ""
+    whole = spent.get("recorded", 0)
+    parts = {what: ns for what, ns in spent.items() if what != "recorded"}
+    if whole <= 0 or not parts:
+        return ""
+    shown = ", ".join(f"{what} {duration(ns)}" for what, ns in parts.items())
+    own = sum(parts.values())
+    rest = UNMEASURED.get(str(trace.meta.get("producer")), "what is noted call by call")
+    return (
+        f"gradscope itself took {duration(own)} of {duration(whole)} ({own / whole:.0%}: {shown}); "
+        f"not measured: {rest}"
+    )

@@ -83,7 +83,8 @@ class Meta(Row):
     has whose end is seen), exit (how the script ended), exit_code,
     raised_at (where in gradscope itself, if there), unfinished (graph tasks under way at the end),
     written_every (s: what is older is in the file), cut (why no more could be written),
-    children (processes that were started: kind, line, count and pids of those started alike).
+    own_time (ns that gradscope itself took, by what for; recorded: of how many), children
+    (processes that were started: kind, line, count and pids of those started alike).
     """
 
     key: Text

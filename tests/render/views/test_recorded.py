@@ -1,0 +1,69 @@
+"""The lines with which `gradscope trace` ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gradscope.render.views import recorded as view
+from gradscope.trace.by_hand import trace_of
+from gradscope.trace.load_save import save
+from gradscope.trace.schema import Finding, Node
+
+OWN_TIME = {"graphs": 20_000_000, "starting": 30_000_000, "recorded": 500_000_000}
+HELD = "t t.json: 1 node, 0 events, 4 findings (GS301 exception ×2, GS101 incomplete-trace ×2)"
+COST = (
+    "gradscope itself took 50.0 ms of 500 ms (10%: graphs 20.0 ms, starting 30.0 ms); "
+    "not measured: notes of nodes, calls, modules and hooks as they come"
+)
+LACKS = (
+    "not recorded: values (--level values), in-place writes; "
+    "gradscope info names all that is absent"
+)
+NEXT = "next: gradscope inspect 't t.json', gradscope render 't t.json'"
+
+
+def lines(folder: Path, *rows: Node | Finding, **meta: object) -> list[str]:
+    save(trace_of(*rows, meta=meta), folder / "trace.json")
+    return view.recorded(folder / "trace.json", Path("t t.json"))
+
+
+def test_what_it_cost_what_it_lacks_and_the_next_command_follow_what_is_in_it(
+    tmp_path: Path,
+) -> None:
+    found = [Finding(number, "exception", f"ValueError: {number}") for number in range(2)]
+    absent = ["buffer_made.undefined", "value", "version"]
+
+    said = lines(
+        tmp_path, Node(0, "ExpBackward0"), *found,
+        producer="pytorch", own_time=OWN_TIME, absent=absent, unseen={"a backward": 3},
+        dropped={"steps": 2},
+    )  # fmt: skip
+
+    assert said == [
+        HELD,
+        COST,
+        LACKS,
+        "dropped: 2 steps were not recorded, or not to the end",
+        "not seen: a backward (3 times)",
+        NEXT,
+    ]
+
+
+def test_a_trace_that_says_nothing_of_its_cost_is_not_given_one(tmp_path: Path) -> None:
+    for own_time in (None, {}, {"recorded": 5}, {"graphs": 1}, {"graphs": "1", "recorded": 5}, 7):
+        said = lines(tmp_path, own_time=own_time)
+        assert said == ["t t.json: 0 nodes, 0 events, 0 findings", NEXT]
+
+
+def test_a_large_trace_is_not_looked_through_and_its_end_is_said_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(view, "LOOKED_THROUGH", 10)
+
+    first, cost, following = lines(tmp_path, Node(0, "ExpBackward0"), own_time=OWN_TIME)
+
+    assert first.endswith(", too large to be looked through here")
+    assert cost.startswith("gradscope itself took 50.0 ms of 500 ms")
+    assert following == "next: gradscope inspect 't t.json'"
