@@ -150,20 +150,21 @@ _PARAMETERS = (
 
 
 def _hide_the_warning() -> None:
-    """Put our filter in front, if a program has put others there since."""
+    """Put our filter in front, if a program has put others there since.
+
+    Nobody is told that filters have changed: each warning that is shown once would be shown again.
+    """
     filters = warnings.filters
     if not filters or filters[0] is not _HIDDEN:
         if _HIDDEN in filters:
             filters.remove(_HIDDEN)  # type: ignore[attr-defined]
         filters.insert(0, _HIDDEN)  # type: ignore[attr-defined]
-        warnings._filters_mutated()  # type: ignore[attr-defined]
 
 
 def _show_the_warning() -> None:
     """The program has asked for it; a copy of the filters that it made may still hide it."""
     if _HIDDEN in warnings.filters:
         warnings.filters.remove(_HIDDEN)  # type: ignore[attr-defined]
-        warnings._filters_mutated()  # type: ignore[attr-defined]
 
 
 def _from_the_line_of(caller: FrameType, function: Any) -> Any:

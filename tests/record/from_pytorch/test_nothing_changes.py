@@ -91,3 +91,26 @@ def test_a_full_disk_ends_the_recording_and_not_the_script(house: House) -> None
     assert "cannot write" in ran.err
     assert house.recorded().notes[0].startswith("truncated:")
     assert house.violations() == []
+
+
+def test_a_warning_that_is_shown_once_is_shown_once(house: House) -> None:
+    """That of a second loader came again after the first backward."""
+    house.write("""
+import warnings
+import torch
+
+def warn():
+    warnings.warn("once", stacklevel=1)
+
+warn()
+torch.ones(1, requires_grad=True).sum().backward()
+warn()
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    torch.ones(1, requires_grad=True).sum().backward()
+    warn()
+""")
+
+    ran = house.run(*TRACE, "script.py")
+
+    assert (ran.code, ran.err.count("UserWarning: once")) == (0, 1)

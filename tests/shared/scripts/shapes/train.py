@@ -109,7 +109,9 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         self.average.update(self.network)
         self.step += 1
-        log.info("step %d norm %.9g lr %.9g", self.step, norm.item(), self.scheduler.get_last_lr()[0])
+        log.info(
+            "step %d norm %.9g lr %.9g", self.step, norm.item(), self.scheduler.get_last_lr()[0]
+        )
 
     def run(self):
         while self.epoch < self.config.epochs:
@@ -145,4 +147,6 @@ def main(config):
         trainer = Trainer(config, rank, world)
         trainer.run()
         total = sum(p.detach().double().sum().item() for p in trainer.network.parameters())
-        print(f"rank {rank} of {world}: {trainer.step} steps, parameters sum to {total!r}", flush=True)
+        print(
+            f"rank {rank} of {world}: {trainer.step} steps, parameters sum to {total!r}", flush=True
+        )

@@ -1,0 +1,66 @@
+"""A training program of its own package, unedited: alone, resumed, and on two ranks."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gradscope.trace.schema import Frame, GraphTask, Module, Span, Step
+from tests.record.running import House, Ran
+
+pytestmark = pytest.mark.torch
+
+PACKAGE = Path(__file__).parents[2] / "shared" / "scripts" / "shapes"
+ALONE = ("--amp", "--workers", "2", "--checkpointing", "--epochs", "1", "--out")
+
+
+@pytest.fixture
+def shapes(house: House) -> House:
+    shutil.copytree(PACKAGE, house.folder / "shapes")
+    return house
+
+
+def watched(house: House, *arguments: str, before: tuple[str, ...] = ()) -> Ran:
+    return house.python(*before, "-m", "gradscope", "trace", "-q", "-m", "shapes", *arguments)
+
+
+def test_it_trains_and_goes_on_from_its_checkpoint_as_unwatched(shapes: House) -> None:
+    """Mixed precision, loader workers, checkpoints, accumulation, schedules, a custom Function."""
+    resumed = ("--epochs", "2", "--resume", "--out")
+    for arguments in (ALONE, resumed):
+        unwatched = shapes.python("-m", "shapes", *arguments, "unwatched")
+        ran = watched(shapes, *arguments, "watched")
+
+        assert unwatched.code == 0, unwatched.err
+        assert ran == unwatched
+        for name in ("last.pt", "history.json"):
+            kept = [(shapes.folder / run / name).read_bytes() for run in ("unwatched", "watched")]
+            assert kept[0] == kept[1], name
+
+        trace = shapes.recorded()
+        assert shapes.violations() == []
+        assert len(trace.table(GraphTask)) >= 6
+        assert len(trace.table(Step)) == 4
+        types = {module.type for module in trace.rows(Module)}
+        assert {"Network", "Block", "Squeeze", "Conv2d", "GroupNorm"} <= types
+        assert {"AdamW.step", "DataLoader"} <= {span.name for span in trace.rows(Span)}
+        files = {frame.file for frame in trace.rows(Frame)}
+        assert {"shapes/model.py", "shapes/train.py"} <= files
+
+
+def test_two_ranks_train_as_unwatched(shapes: House) -> None:
+    """DistributedDataParallel over gloo, with no_sync, and reductions of its own."""
+    torchrun = ("-m", "torch.distributed.run", "--nproc-per-node", "2")
+    arguments = ("--epochs", "1", "--samples", "48", "--out")
+
+    unwatched = shapes.python(*torchrun, "-m", "shapes", *arguments, "unwatched")
+    ran = watched(shapes, *arguments, "watched", before=torchrun)
+
+    assert unwatched.code == 0, unwatched.err
+    assert sorted(ran.out.splitlines()) == sorted(unwatched.out.splitlines())
+    assert ran.code == 0
+    for rank in range(2):
+        assert shapes.violations(f"trace.rank{rank}.json") == []
+        assert len(shapes.recorded(f"trace.rank{rank}.json").table(GraphTask)) == 2
