@@ -18,7 +18,7 @@ class ExitCode(IntEnum):
         return made
 
     NOTHING_FOUND = 0, "nothing to report"
-    FOUND = 1, "something was found: a rule that is broken, a finding asked for"
+    FOUND = 1, "something was found: a rule that is broken, a finding asked for, a difference"
     MISUSED = 2, "it was asked for something that is not there, or cannot be done"
     UNREADABLE = 3, "the trace cannot be read"
     BROKEN = 70, "a fault of gradscope's own, which is said with its place; please report it"

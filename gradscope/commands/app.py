@@ -11,6 +11,7 @@ import typer
 from gradscope import __version__
 from gradscope.commands.arguments import QuickGroup
 from gradscope.commands.check import check
+from gradscope.commands.diff import diff
 from gradscope.commands.info import info
 from gradscope.commands.inspect import inspect
 from gradscope.commands.render import render
@@ -41,7 +42,7 @@ def _gradscope(
         raise typer.Exit
 
 
-for _view in (render, timeline, inspect, check, info):
+for _view in (render, timeline, inspect, diff, check, info):
     app.command()(_view)
 app.command(context_settings={"allow_interspersed_args": False}, no_args_is_help=True)(trace)
 app.command()(warmup)

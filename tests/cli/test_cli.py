@@ -76,7 +76,7 @@ def test_help_names_every_command(run: Line) -> None:
     ran = run("--help")
 
     assert ran.code == 0
-    for command in ("render", "timeline", "inspect", "check", "info", "trace"):
+    for command in ("render", "timeline", "inspect", "diff", "check", "info", "trace"):
         assert f" {command} " in ran.out
 
 
@@ -174,6 +174,41 @@ def test_a_fault_of_our_own_is_one_line_with_its_place(
     assert ran.code == 70
     assert "a fault in gradscope: TypeError: oops (test_cli.py:" in ran.err
     assert ran.err.count("\n") == 1
+
+
+# diff ----------------------------------------------------------------------------------------
+
+
+def test_diff_says_whether_two_traces_are_alike_by_its_exit_code(run: Line) -> None:
+    save(two_layers(steps=2), "shorter.json")
+
+    same, other = run("diff", "train.json", "train.json"), run("diff", "train.json", "shorter.json")
+
+    assert (same.code, same.err) == (0, "")
+    assert same.out.splitlines()[-1].startswith("alike in all ")
+    assert (other.code, other.err) == (1, "")
+    assert "structure: a node that only the first has, in step 2\n" in other.out
+
+
+def test_diff_refuses_what_cannot_be_compared_in_one_line(run: Line) -> None:
+    save(trace_of(), "empty.json")
+    Path("other.json").write_text('{"traceEvents": []}', encoding="utf-8")
+
+    for name, code, said in (
+        ("empty.json", 2, "the second trace has no backward, so that there is nothing to compare"),
+        ("other.json", 3, "cannot "),
+        ("missing.json", 3, "cannot "),
+    ):
+        ran = run("diff", "train.json", name)
+        assert (ran.code, ran.out, ran.err.count("\n")) == (code, "", 1)
+        assert ran.err.startswith(f"gradscope: error: {said}")
+
+
+def test_diff_takes_tolerances(run: Line) -> None:
+    ran = run("diff", "nan.json", "nan.json", "--rtol", "0.1", "--atol", "0.5", "--plain")
+
+    assert ran.code == 0
+    assert run("diff", "nan.json", "nan.json", "--rtol", "-1").code == 2
 
 
 # render --------------------------------------------------------------------------------------

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from enum import IntEnum
 
 import numpy as np
 
+from gradscope.analysis.columns import member
 from gradscope.analysis.likeness.parts import (
     COUNTS,
     MEASURES,
@@ -15,13 +17,19 @@ from gradscope.analysis.likeness.parts import (
     parts,
     said_columns,
 )
-from gradscope.analysis.likeness.who import KINDS, LEAF, NODE, NOWHERE, STRANGER, Words
-from gradscope.trace.schema import EVENTS, NONE, Place
+from gradscope.analysis.likeness.who import KINDS, NOWHERE, STRANGER, Words
+from gradscope.trace.schema import EVENTS, NONE, Accumulation, HookKind, Place
 from gradscope.trace.schema.declare import Column
 from gradscope.trace.trace import Trace
 
 KINDS_OF_EVENTS = tuple(EVENTS.items())
-PLACES = {int(place): place.name.lower().replace("_", " ") for place in Place}
+NAMED: dict[str, type[IntEnum]] = {"hook": HookKind, "how": Accumulation}
+"""Columns of events whose numbers have names."""
+
+
+def in_words(named: IntEnum) -> str:
+    """As in `out of place`."""
+    return named.name.lower().replace("_", " ")
 
 
 def likeness(trace: Trace, *, absent: Collection[str] = ()) -> Iterator[str]:
@@ -132,8 +140,9 @@ class Lines:
         name, kind = KINDS_OF_EVENTS[row["kind"]]
         said = [name, *([self.name(row["node"])] if row["node"] != NOWHERE else [])]
         for place, column in enumerate(said_columns(kind)):
-            told = self._cell(column, row[f"said{place}"])
-            said += [f"{column.name} {told}"] * bool(told)
+            if f"{name}.{column.name}" not in self._parts.absent:
+                told = self._cell(column, row[f"said{place}"])
+                said += [f"{column.name} {told}"] * bool(told)
         return " ".join(said)
 
     def _cell(self, column: Column, value: int) -> str:
@@ -141,7 +150,10 @@ class Lines:
             return self.name(value)
         if column.interned or column.ref is not None:
             return self._texts[value]
-        return str(bool(value)) if column.type is bool else str(value)
+        if column.name in NAMED:
+            named = member(NAMED[column.name], value)
+            return str(value) if named is None else in_words(named)
+        return str(bool(value)).lower() if column.type is bool else str(value)
 
     def values(self) -> Iterator[str]:
         """Each value's statistics."""
@@ -153,7 +165,8 @@ class Lines:
 
     def value(self, row: dict[str, int]) -> str:
         """Which value it is."""
-        place = PLACES.get(row["place"], str(row["place"]))
+        named = member(Place, row["place"])
+        place = str(row["place"]) if named is None else in_words(named)
         index = f" {row['index']}" if row["index"] != NONE else ""
         task = f" in backward {row['task']}" if row["task"] != NONE else ""
         again = f", time {row['time'] + 1}" if row["time"] else ""
@@ -169,6 +182,3 @@ def _rows(columns: Columns) -> Iterator[dict[str, int]]:
     names = list(columns)
     for row in zip(*(column.tolist() for column in columns.values()), strict=True):
         yield dict(zip(names, row, strict=True))
-
-
-__all__ = ["LEAF", "NODE", "Lines", "likeness"]

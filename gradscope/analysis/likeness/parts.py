@@ -55,11 +55,10 @@ OF_ANOTHER_MOMENT = frozenset({"saved.version"})
 
 def not_seen(*traces: Trace) -> frozenset[str]:
     """Kinds of events and columns that one of the traces lacks."""
-    found: set[str] = set()
-    for trace in traces:
-        found.update(map(str, trace.meta.get("absent", ())))
-        found.update(OF_ANOTHER_MOMENT.intersection(trace.meta.get("inferred", ())))
-    return frozenset(found)
+    absent = [set(map(str, trace.meta.get("absent", ()))) for trace in traces]
+    inferred = [OF_ANOTHER_MOMENT.intersection(t.meta.get("inferred", ())) for t in traces]
+    same = frozenset.intersection(*inferred) if inferred else frozenset()
+    return frozenset().union(*absent, *inferred) - (same - set().union(*absent))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +66,7 @@ class Parts:
     """A trace without ids, clocks and threads. Nodes are codes, texts are words."""
 
     who: Who
+    absent: frozenset[str]  # kinds of events and columns that are left out
     nodes: Columns  # by number
     edges: Columns  # by node, then index
     saved: Columns  # by node, then slot
@@ -84,6 +84,7 @@ def parts(trace: Trace, words: Words, absent: Collection[str] = ()) -> Parts:
     saved = _saved(who, absent)
     return Parts(
         who=who,
+        absent=frozenset(absent),
         nodes=_nodes(who),
         edges=_edges(who),
         saved=saved,
@@ -173,19 +174,27 @@ ROLES = ("roots", "inputs", "needed", "captured")
 
 def _asked(who: Who, absent: Collection[str]) -> Columns:
     """Of inputs, which of those that can be reached: for others each engine has its own node."""
+    table = who.trace.table(GraphTask)
+    at = table.positions(np.array([task.id for task in who.tasks], np.int64))
     met = who.met_by_tasks()
-    rows: list[tuple[int, int, int, int]] = []
-    for number, task in enumerate(who.tasks):
-        for role, name in enumerate(ROLES):
-            if f"graph_task.{name}" in absent:
-                continue
-            codes = who.codes(np.array(getattr(task, name), np.int64)).tolist()
-            if name != "roots":
-                codes = [c if c in met.get(task.id, ()) else STRANGER for c in codes]
-            codes = codes if role < 2 else sorted({code for code in codes if code >= 0})
-            rows += [(number, role, place, code) for place, code in enumerate(codes)]
-    found = np.array(rows, np.int64).reshape(-1, 4).T
-    return dict(zip(("task", "role", "place", "node"), found, strict=True))
+    made: list[Ids] = [np.zeros((4, 0), np.int64)]
+    for role, name in enumerate(ROLES):
+        if f"graph_task.{name}" in absent:
+            continue
+        lists = table.ragged(name).take(at)
+        task, code = lists.owners, who.codes(lists.values)
+        place = np.arange(len(code)) - lists.offsets[:-1][task]
+        if name != "roots":
+            code = np.where(np.isin(who.pairs(task, code), met), code, STRANGER)
+        if role >= 2:  # sets, which each engine writes in an order of its own
+            _, chosen = np.unique(who.pairs(task, code), return_index=True)
+            chosen = chosen[code[chosen] >= 0]
+            task, code = task[chosen], code[chosen]
+            place = ranks(task)
+        made.append(np.array([task, np.full(len(task), role), place, code]))
+    rows = np.concatenate(made, axis=1)
+    rows = rows[:, np.lexsort((rows[2], rows[1], rows[0]))]
+    return dict(zip(("task", "role", "place", "node"), rows, strict=True))
 
 
 # -- events -------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from gradscope.analysis.columns import Ids
 from gradscope.analysis.identity.backwards import backwards
-from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD
+from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD, leaf_of
 from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.analysis.identity.steps import step_numbers
 from gradscope.analysis.modules import module_names
@@ -148,24 +148,17 @@ class Who:
         number, kind = divmod(code, KINDS)
         return int((self.nodes, self.leaves, self.roots)[kind][number])
 
-    def met_by_tasks(self) -> dict[int, set[int]]:
-        """By task, the codes of the nodes that it counted, and of its roots."""
-        asking = [task.id for task in self.tasks if task.inputs]
-        counted = self.trace.table(Dependency)
-        chosen = np.isin(counted["task"], asking)
-        found: dict[int, set[int]] = {t.id: set() for t in self.tasks if t.inputs}
-        pairs = zip(counted["task"][chosen], self.codes(counted["node"][chosen]), strict=True)
-        for task, code in pairs:
-            found[int(task)].add(int(code))
-        for each in self.tasks:
-            if each.inputs:
-                found[each.id].update(self.codes(np.array(each.roots, np.int64)).tolist())
-        root = {int(self._table["id"][place]): int(self._codes[place]) for place in self.roots}
-        pushed = self.trace.table(Push)
-        for task, node in zip(pushed["task"].tolist(), pushed["node"].tolist(), strict=True):
-            if node in root and task in found:
-                found[task].add(root[node])
-        return found
+    def met_by_tasks(self) -> Ids:
+        """`pairs` of tasks asked for inputs, and the nodes that each counted or pushed."""
+        tables = [self.trace.table(kind) for kind in (Dependency, Push)]
+        tasks = np.concatenate([table["task"] for table in tables])
+        nodes = np.concatenate([table["node"] for table in tables])
+        asking = np.isin(tasks, [task.id for task in self.tasks if task.inputs])
+        return distinct(self.pairs(self.task_numbers(tasks[asking]), self.codes(nodes[asking])))
+
+    def pairs(self, tasks: Ids, codes: Ids) -> Ids:
+        """A number for a task and a node."""
+        return tasks * (KINDS * (len(self._table) + 1)) + codes
 
     def task_numbers(self, ids: Ids) -> Ids:
         """The number of each graph task; NONE where there is none."""
@@ -244,3 +237,10 @@ class Who:
     def _devices(self) -> dict[int, str]:
         """What is said of a tensor on each device: of the CPU nothing."""
         return {row.id: f" {row.name}" for row in self.trace.rows(Device) if row.name != "cpu"}
+
+    def leaf_name(self, number: int) -> str:
+        """What a person calls a leaf, in brackets; its shape, where nobody has named it."""
+        found = leaf_of(self.trace, self._table.at(int(self.leaves[number])))
+        if found is None or found.tensor == NONE:
+            return ""
+        return f" ({found.name or list(found.shape)})"

@@ -1,0 +1,113 @@
+"""Two traces compared: what both say, and where they first differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from gradscope.analysis.likeness.differences import Both, Difference, Kind, Section
+from gradscope.analysis.likeness.graphs import moved, names, saved, structure
+from gradscope.analysis.likeness.match import match
+from gradscope.analysis.likeness.orders import Orders, Tolerance, values
+from gradscope.analysis.likeness.parts import not_seen, parts
+from gradscope.analysis.likeness.who import Words
+from gradscope.errors import EmptyTraceError
+from gradscope.trace.schema import EVENTS, GraphTask, HookBegin, HookKind, Saved, Value
+from gradscope.trace.trace import Trace
+
+GRAPH = "graph"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What was compared of two traces, kind by kind, and what was not."""
+
+    sections: tuple[Section, ...]
+    not_compared: tuple[str, ...]
+    moved: int  # lines that stand elsewhere in the file, and are otherwise the same
+
+    @property
+    def first(self) -> tuple[Section, Difference] | None:
+        """The first difference of the first kind that has any."""
+        found = (each for each in self.sections if each.first is not None)
+        section = next(found, None)
+        return None if section is None or section.first is None else (section, section.first)
+
+
+def compare(one: Trace, other: Trace, tolerance: Tolerance | None = None) -> Comparison:
+    """Compare two traces; what one of them does not have is left out, and said."""
+    for which, trace in (("first", one), ("second", other)):
+        if not len(trace.table(GraphTask)):
+            raise EmptyTraceError(
+                f"the {which} trace has no backward, so that there is nothing to compare; "
+                "record a program that calls backward() or torch.autograd.grad()"
+            )
+    words, absent = Words(), not_seen(one, other)
+    both_parts = parts(one, words, absent), parts(other, words, absent)
+    both = Both(*both_parts, match(*both_parts))
+    lacking = tuple(_lacking(one, other))
+    left_out = {kind for kind, _ in lacking}
+    said = [reason for _, reason in lacking]
+    sections = [structure(both), names(both)]
+    if Kind.SAVED not in left_out:
+        sections.append(saved(both))
+    if Kind.EXECUTION not in left_out:
+        orders = Orders(both)
+        sections += [orders.execution(), orders.accumulation()]
+        if both.whole:
+            sections.append(orders.others())
+        else:
+            said.append("events: counts and queues follow from the graphs, which differ")
+    if Kind.VALUES not in left_out:
+        sections.append(values(both, tolerance or Tolerance()))
+    said += _absent(one, other)
+    return Comparison(tuple(sections), tuple(said), moved(both))
+
+
+def _lacking(one: Trace, other: Trace) -> Iterator[tuple[Kind, str]]:
+    """Kinds of differences that cannot be looked for, and why."""
+    at = [trace.meta.get("level") for trace in (one, other)]
+    side = _which([level == GRAPH for level in at])
+    if side:
+        yield Kind.EXECUTION, f"{Kind.EXECUTION}, accumulation and events: {side} at level graph"
+    kept = [len(trace.table(Saved)) > 0 for trace in (one, other)]
+    if side and not all(kept):
+        yield Kind.SAVED, f"{Kind.SAVED}: {_which([not each for each in kept])} without"
+    measured = [len(trace.table(Value)) > 0 for trace in (one, other)]
+    if not all(measured):
+        side = _which([not each for each in measured])
+        yield Kind.VALUES, f"{Kind.VALUES}: {side} without; record with --level values"
+
+
+def _which(chosen: list[bool]) -> str:
+    if all(chosen):
+        return "both traces are"
+    return "" if not any(chosen) else f"the {'first' if chosen[0] else 'second'} trace is"
+
+
+def _absent(one: Trace, other: Trace) -> Iterator[str]:
+    """What one trace could not see, as far as the other has any of it."""
+    left_out = not_seen(one, other)
+    for which, trace, others in (("first", one, other), ("second", other, one)):
+        names = [name for name in sorted(left_out & _not_sure(trace)) if _has(others, name)]
+        if names:
+            what = "that" if len(names) == 1 else "them"
+            yield f"{', '.join(names)}: the {which} trace could not see {what}"
+
+
+def _not_sure(trace: Trace) -> set[str]:
+    """What a trace says that it has not seen."""
+    return {str(name) for key in ("absent", "inferred") for name in trace.meta.get(key, ())}
+
+
+def _has(trace: Trace, name: str) -> bool:
+    """Whether a trace holds something of a kind of events, or in one of its columns."""
+    kind, _, column = name.partition(".")
+    if kind not in EVENTS:
+        return name == "saved.version"
+    table = trace.table(EVENTS[kind])
+    if kind == HookBegin.KIND and column in HookKind.__members__:
+        return bool(np.any(table["hook"] == HookKind[column]))
+    return len(table) > 0 and name not in trace.meta.get("absent", ())

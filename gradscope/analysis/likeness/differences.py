@@ -1,0 +1,150 @@
+"""One kind of difference between two traces: how many there are, and the first of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from gradscope.analysis.columns import Ids
+from gradscope.analysis.identity.sites import Site, site_of
+from gradscope.analysis.likeness.lines import Lines
+from gradscope.analysis.likeness.match import Match
+from gradscope.analysis.likeness.parts import Parts
+from gradscope.analysis.likeness.who import KINDS, NODE, ROOT
+from gradscope.trace.schema import NONE, GraphTask, Node
+
+
+class Kind(StrEnum):
+    """What differs, in the order in which one looks."""
+
+    STRUCTURE = "structure"
+    NAMES = "names"
+    SAVED = "saved values"
+    EXECUTION = "execution order"
+    ACCUMULATION = "accumulation order"
+    EVENTS = "events"
+    VALUES = "values"
+
+
+NOWHERE = Site()
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What one of the traces says."""
+
+    text: str = ""  # "" where it says nothing
+    site: Site = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first of its kind: what differs, and what each of the traces says of it."""
+
+    what: str
+    one: Side
+    other: Side
+    when: int = NONE  # the number of the backward it is in, in the first trace
+    step: int = NONE
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """What was compared of one kind."""
+
+    kind: Kind
+    first: Difference | None
+    counts: tuple[tuple[str, int], ...] = ()  # "nodes that only the first has", 3
+    of: str = ""  # what was compared: "206 nodes, 340 edges"
+
+    @property
+    def count(self) -> int:
+        return sum(count for _, count in self.counts)
+
+
+class Found:
+    """Gathers the differences of one kind; of each group the number, and the first of all."""
+
+    def __init__(self) -> None:
+        self._counts: list[tuple[str, int]] = []
+        self._first: tuple[int, Difference] | None = None
+
+    def add(self, what: str, places: Ids, describe: Callable[[int], Difference]) -> None:
+        """Differences of one sort: where they are, as what comes first; how to tell of one."""
+        if not len(places):
+            return
+        self._counts.append((what, len(places)))
+        first = int(places.min())
+        if self._first is None or first < self._first[0]:
+            self._first = first, describe(first)
+
+    def section(self, kind: Kind, of: str) -> Section:
+        """All of it."""
+        return Section(kind, self._first and self._first[1], tuple(self._counts), of)
+
+
+class Both:
+    """Two traces and what in them is the same; tells of nodes and backwards in words."""
+
+    def __init__(self, one: Parts, other: Parts, matched: Match) -> None:
+        self.one, self.other, self.match = one, other, matched
+        self.lines = Lines(one, one.who.words), Lines(other, other.who.words)
+        self.nodes = _pairs(matched.nodes)
+        self.tasks = _pairs(matched.tasks)
+
+    @property
+    def whole(self) -> bool:
+        """Whether every node and every backward of one is matched with one of the other."""
+        nodes = len(self.one.nodes["name"]), len(self.other.nodes["name"])
+        tasks = len(self.one.tasks["site"]), len(self.other.tasks["site"])
+        return nodes == (len(self.nodes[0]),) * 2 and tasks == (len(self.tasks[0]),) * 2
+
+    def side(self, place: int, code: int, text: str = "{}") -> Side:
+        """What a trace says of a node; `{}` is the node."""
+        of = (self.one, self.other)[place]
+        return Side(text.replace("{}", self.title(place, code)), self.site(of, code))
+
+    def title(self, place: int, code: int) -> str:
+        """A node's name, and which it is among those that backwards reached."""
+        if code < 0:
+            return self.lines[place].name(code)
+        number, kind = divmod(code, KINDS)
+        if kind == ROOT:
+            return f"the root above several ({number})"
+        of = (self.one, self.other)[place]
+        if kind == NODE:
+            name = of.who.words.texts[int(of.nodes["name"][number])]
+            module = of.who.words.texts[int(of.nodes["module"][number])]
+            return f"{name} (node {number}{f' in {module}' if module else ''})"
+        return f"leaf {number}{of.who.leaf_name(number)}"
+
+    def site(self, of: Parts, code: int) -> Site:
+        """The line that made a node."""
+        if code < 0 or code % KINDS != NODE:
+            return Site()
+        table = of.who.trace.table(Node)
+        return site_of(of.who.trace, int(table["stack"][of.who.position(code)]))
+
+    def step(self, number: int) -> int:
+        """The step of a node of the first trace."""
+        return int(self.one.nodes["step"][number])
+
+    def task_side(self, place: int, number: int, text: str) -> Side:
+        """What a trace says of a backward."""
+        who = (self.one, self.other)[place].who
+        return Side(text, site_of(who.trace, who.tasks[number].stack))
+
+    def task(self, number: int) -> GraphTask:
+        """A backward of the first trace."""
+        return self.one.who.tasks[number]
+
+
+def _pairs(of: Ids) -> tuple[Ids, Ids]:
+    """Numbers in the first trace and in the second, by rising number in the first."""
+    theirs = np.flatnonzero(of != NONE)
+    mine = of[theirs]
+    order = np.argsort(mine, kind="stable")
+    return mine[order], theirs[order]

@@ -1,0 +1,137 @@
+"""What a comparison of two traces shows: which traces, the first differences, how many of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from gradscope.analysis.likeness.compare import Comparison
+from gradscope.analysis.likeness.differences import Difference, Kind, Section, Side
+from gradscope.scene.readable import plural
+from gradscope.scene.tables import Column, TableScene
+from gradscope.trace.schema import NONE
+from gradscope.trace.trace import Trace
+
+NOTHING = "(nothing)"
+
+
+@dataclass(frozen=True, slots=True)
+class SideScene:
+    """One trace's part of a difference."""
+
+    trace: str
+    text: str
+    source: str  # "train.py:14: y = x * 2", or ""
+
+
+@dataclass(frozen=True, slots=True)
+class DifferenceScene:
+    """A difference with both its sides."""
+
+    head: str
+    sides: tuple[SideScene, SideScene]
+
+
+@dataclass(frozen=True, slots=True)
+class DifferencesScene:
+    """The whole of it."""
+
+    traces: tuple[str, str]
+    first: DifferenceScene | None
+    table: TableScene
+    others: tuple[DifferenceScene, ...]  # the first of each other kind
+    notes: tuple[str, ...]
+    verdict: str
+
+
+def differences_scene(
+    comparison: Comparison, traces: tuple[Trace, Trace], names: tuple[str, str]
+) -> DifferencesScene:
+    """What to show of a comparison of two traces that are called so."""
+    shown = [
+        _difference(section.kind, section.first, names)
+        for section in comparison.sections
+        if section.first is not None
+    ]
+    return DifferencesScene(
+        traces=(f"{names[0]}: {_about(traces[0])}", f"{names[1]}: {_about(traces[1])}"),
+        first=shown[0] if shown else None,
+        table=TableScene(
+            "compared",
+            (Column("what"), Column("of"), Column("differs")),
+            tuple(row for each in comparison.sections for row in _rows(each)),
+        ),
+        others=tuple(shown[1:]),
+        notes=tuple(_notes(comparison, traces, names)),
+        verdict=_verdict(comparison),
+    )
+
+
+def told_apart(paths: tuple[PurePath, PurePath]) -> tuple[str, str]:
+    """The two paths without the folders that both are in."""
+    one, other = paths
+    if one.parent == other.parent and one.name != other.name:
+        return one.name, other.name
+    return str(one), str(other)
+
+
+def _about(trace: Trace) -> str:
+    meta = trace.meta
+    producer = f"{meta.get('producer', 'unknown')} {meta.get('producer_version', '')}".strip()
+    script = str(meta.get("script", ""))
+    level = f"level {meta.get('level', 'unknown')}"
+    return ", ".join(each for each in (script, producer, level) if each)
+
+
+def _difference(kind: Kind, difference: Difference, names: tuple[str, str]) -> DifferenceScene:
+    when = [f"backward {difference.when}"] * (difference.when != NONE)
+    when += [f"step {difference.step}"] * (difference.step != NONE)
+    head = f"{kind}: {difference.what}" + (f", in {', '.join(when)}" if when else "")
+    one, other = (
+        _side(name, side)
+        for name, side in zip(names, (difference.one, difference.other), strict=True)
+    )
+    return DifferenceScene(head, (one, other))
+
+
+def _side(name: str, side: Side) -> SideScene:
+    text = f"{side.site.place}: {side.site.text}" if side.site.text else side.site.place
+    return SideScene(name, side.text or NOTHING, text)
+
+
+def _rows(section: Section) -> list[tuple[str, str, str]]:
+    """A line for each sort of difference, the kind and what was compared on the first."""
+    counts = [f"{n:,} {_singular(what) if n == 1 else what}" for what, n in section.counts]
+    heads = [(str(section.kind), section.of), *[("", "")] * (len(counts) - 1)]
+    return [(*head, text) for head, text in zip(heads, counts or ["alike"], strict=True)]
+
+
+def _singular(what: str) -> str:
+    """`node that only the first has` of `nodes that only the first has`."""
+    noun, _, rest = what.partition(" ")
+    verb, _, more = rest.partition(" ")
+    one = {"are": "is", "have": "has", "take": "takes", "keep": "keeps", "lead": "leads",
+           "send": "sends", "run": "runs", "add": "adds"}.get(verb, verb)  # fmt: skip
+    return f"{noun.removesuffix('s')} {one} {more}".rstrip()
+
+
+def _notes(
+    comparison: Comparison, traces: tuple[Trace, Trace], names: tuple[str, str]
+) -> list[str]:
+    notes = [f"not compared: {reason}" for reason in comparison.not_compared]
+    if comparison.moved:
+        notes.append(
+            f"{plural(comparison.moved, 'line')} of the program stood elsewhere with the same "
+            "text: no difference"
+        )
+    for name, trace in zip(names, traces, strict=True):
+        notes += [f"{name}: {note}" for note in trace.notes]
+    return notes
+
+
+def _verdict(comparison: Comparison) -> str:
+    differing = sum(section.first is not None for section in comparison.sections)
+    kinds = plural(len(comparison.sections), "kind")
+    if not differing:
+        return f"alike in all {kinds} that were compared"
+    return f"different in {differing} of {kinds} that were compared"
