@@ -36,6 +36,13 @@ def name_at(schema: int) -> tuple[str, str]:
         return _text(memory, schema), _text(memory, schema + _LENGTH_OF_TEXT)
 
 
+def value_at(address: int) -> tuple[int, int]:
+    """What may be one of PyTorch's values (`c10::IValue`): its content, and what it is."""
+    with _OWN_MEMORY.open("rb", 0) as memory:
+        words = os.pread(memory.fileno(), 16, address)
+    return int.from_bytes(words[:8], "little"), int.from_bytes(words[8:12], "little")
+
+
 _OWN_MEMORY = Path("/proc/self/mem")  # an address that is none is an error, and no fault
 _LENGTH_OF_TEXT, _LONGEST = 32, 200
 

@@ -54,12 +54,15 @@ class Engine:
         runs: Runs | None,
         faults: Faults,
         anomaly_asked_for: Callable[[], bool],
+        *,
+        seeds: bool,
     ) -> None:
         self._listener = listener
         self._graph = graph
         self._runs = runs
         self._faults = faults
         self._anomaly_asked_for = anomaly_asked_for
+        self._seeds = seeds  # whether the gradients are wanted that it starts from
         self.left_out: dict[str, int] = {}
         self.own: Any = Variable._execution_engine
 
@@ -131,6 +134,8 @@ class Engine:
         )
         self._listener.found(self._graph.found())
         task = self._listener.backward_begins(asked, frame)
+        if self._seeds:
+            self._listener.seeded(task, asked, named.get("grad_tensors") or ())
         if task is not None and self._runs is not None:
             self._runs.begins()
         return task

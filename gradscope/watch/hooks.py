@@ -25,7 +25,14 @@ class Watched:
     """A hook of the program's, told before and after. Copies and pickles are the hook itself."""
 
     def __init__(
-        self, hook: Any, kind: str, teller: Hooks, site: int, node: Callable[[], int], index: int
+        self,
+        hook: Any,
+        kind: str,
+        teller: Hooks,
+        site: int,
+        node: Callable[[], int],
+        index: int,
+        nr: int = 0,
     ) -> None:
         self.hook = hook
         self._kind = kind
@@ -33,14 +40,21 @@ class Watched:
         self._site = site
         self._node = node
         self._index = index
+        self._nr = nr  # which of its node's inputs the tensor's gradient is
         self.__name__ = getattr(hook, "__name__", type(hook).__name__)
         self.__wrapped__ = hook
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         teller = self._teller
         token = teller.begins(self._kind, self._node, self._index, self.hook, self._site)
+        leaf = args[0] if args and self._kind == POST_ACCUMULATE else None
+        if leaf is not None:
+            teller.looks_at(token, leaf)
         result = self.hook(*args, **kwargs)
-        teller.ends(token, replaced=result is not None and self._kind == TENSOR)
+        replaced = result is not None and self._kind == TENSOR
+        teller.ends(token, replaced=replaced)
+        if replaced or leaf is not None:
+            teller.looks_at(token, leaf, result, self._nr)
         return result
 
     def __reduce__(self) -> Any:
@@ -94,7 +108,8 @@ class Hooks:
         site = self._listener.site(sys._getframe(3))
         with unseen():
             index = len(getattr(tensor, _LISTS[kind], None) or ())
-            return Watched(hook, kind, self, site, self._node_of(tensor), index)
+            nr = tensor.output_nr if kind == TENSOR else 0
+            return Watched(hook, kind, self, site, self._node_of(tensor), index, nr)
 
     def _node_of(self, tensor: Any) -> Callable[[], int]:
         """How to find, later, the node on which the hook is: a leaf's may not be there yet."""
@@ -117,4 +132,11 @@ class Hooks:
         if token is not None:
             self._faults.guarded(
                 "a hook returned", lambda: self._listener.hook_ends(token, replaced=replaced)
+            )
+
+    def looks_at(self, token: Any, leaf: Any, result: Any = None, nr: int = 0) -> None:
+        """What it is about to be told of; or, after it, what it returned, or what is there."""
+        if token is not None:
+            self._faults.guarded(
+                "a hook was looked at", self._listener.hook_looked, token, leaf, result, nr
             )

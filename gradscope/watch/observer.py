@@ -78,9 +78,12 @@ class Library:
         self.add.argtypes, self.add.restype = [_Callback], ctypes.c_uint64
         self.remove.argtypes, self.remove.restype = [ctypes.c_uint64], ctypes.c_bool
 
-    def observe(self, start: int, end: int, scope: int = BACKWARD_FUNCTION) -> int:
+    def observe(
+        self, start: int, end: int, scope: int = BACKWARD_FUNCTION, *, results: bool = False
+    ) -> int:
         """Have these called around each function of a scope; what takes them away again."""
         callback = _Callback(start, end, 1.0)
+        callback.needs_outputs = results
         callback.scopes[scope] = True
         return int(self.add(callback))
 

@@ -15,6 +15,7 @@ from gradscope.watch.walk import LEAF
 if TYPE_CHECKING:
     from gradscope.watch.calls import CallObserver
     from gradscope.watch.observer import Observer
+    from gradscope.watch.results import Teller
 
 Ints = NDArray[np.int64]
 
@@ -169,11 +170,11 @@ def runs(*, native: bool) -> tuple[Runs, str]:
         return HookedRuns(), f"{type(error).__name__}: {error}"
 
 
-def calls() -> tuple[CallObserver | None, str]:
-    """Who sees calls here, or why nobody does."""
+def calls(teller: Teller | None) -> tuple[CallObserver | None, str]:
+    """Who sees calls here, or why nobody does; `teller` is to be told of their results."""
     try:
         from gradscope.watch.calls import CallObserver  # noqa: PLC0415 -- it compiles
 
-        return CallObserver(), ""
+        return CallObserver(teller=teller), ""
     except Exception as error:  # noqa: BLE001 -- as above: then names follow from those of nodes
         return None, f"{type(error).__name__}: {error}"

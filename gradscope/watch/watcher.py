@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 from gradscope.watch.creation import Creation
 from gradscope.watch.engine import Engine
 from gradscope.watch.hooks import Hooks
+from gradscope.watch.looks import Looks
 from gradscope.watch.modules import Modules
+from gradscope.watch.results import Teller
 from gradscope.watch.runs import Runs, calls, runs
 from gradscope.watch.walk import Graph
 
@@ -29,12 +31,23 @@ class Watcher:
         if level != "graph":
             self.runs, self.why_hooks = runs(native=native)
             if not self.why_hooks:
-                self.calls, self.why_no_calls = calls()
+                teller = Teller(listener.result, faults.noted) if level == "values" else None
+                self.calls, self.why_no_calls = calls(teller)
+        self.looks = None
+        if level == "values" and self.calls is not None:
+            self.looks = Looks(listener, faults)
         attend = None if self.runs is None else self.runs.attend
+        if self.looks is not None:
+            attend = self.looks.attend  # the runs are seen natively then
         self.graph = Graph(listener.made, listener.recording, attend, saved=level != "graph")
         self.creation = Creation(listener, self.faults, native=native)
         self.engine = Engine(
-            listener, self.graph, self.runs, self.faults, lambda: self.creation.asked_for
+            listener,
+            self.graph,
+            self.runs,
+            self.faults,
+            lambda: self.creation.asked_for,
+            seeds=self.looks is not None,
         )
         self.modules = Modules(listener, self.faults)
         self.hooks = Hooks(listener, self.graph, self.faults)
@@ -62,9 +75,13 @@ class Watcher:
             self.runs.start()
         if self.calls is not None:
             self.calls.start()
+        if self.looks is not None:
+            self.looks.start()
 
     def stop(self) -> None:
         """Watch no longer; everything is as it was."""
+        if self.looks is not None:
+            self.looks.stop()
         if self.calls is not None:
             self.calls.stop()
         if self.runs is not None:

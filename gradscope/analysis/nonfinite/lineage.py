@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -48,8 +48,11 @@ class Lineage:
 
     def __init__(self, trace: Trace) -> None:
         self._inputs_of_op = _inputs_of_op(trace)
+        self._unknown = _unknown_operands(trace)
         self._saved_by = _saved_by(trace)
         self._senders = _senders(trace)
+        self._edges = _edges_into(trace)
+        self._told = set(trace.table(Decrement)["task"].tolist())
         self._hook_kinds = _by_seq(trace, HookEnd, "hook")
         self._fresh = _fresh_grads(trace)
         self._tensors: dict[int, Finiteness] = {}  # by tensor id: as last seen
@@ -74,7 +77,8 @@ class Lineage:
             case Place.OP_OUTPUT if row.op in self._inner:
                 return [_finiteness(row)]
             case Place.OP_OUTPUT:
-                return [self._tensor(id) for id in self._inputs_of_op.get(row.op, ())]
+                known = [self._tensor(id) for id in self._inputs_of_op.get(row.op, ())]
+                return [*known, *[None] * self._unknown.get(row.op, 0)]
             case Place.SEED:
                 return self._earlier(row.tensor)
             case Place.LEAF if row.node != NONE:  # a gradient that was looked at where it arose
@@ -153,7 +157,10 @@ class Lineage:
 
     def _arrivals(self, slot: Slot, until: int) -> list[Finiteness | None]:
         """What the other nodes sent to this input, up to an event."""
-        task, _, _ = slot
+        task, node, nr = slot
+        if task not in self._told:  # nothing was inferred of this task: who could have sent
+            sent = (self._leaving.get((task, *end)) for end in self._edges.get((node, nr), ()))
+            return [each for each in sent if each is not None]
         return [
             self._leaving.get((task, source, index))
             for source, index, seq in self._senders.get(slot, ())
@@ -207,6 +214,28 @@ def _inputs_of_op(trace: Trace) -> dict[int, tuple[int, ...]]:
     return dict(zip(ops["id"].tolist(), ops.ragged("inputs").tuples(), strict=True))
 
 
+def _unknown_operands(trace: Trace) -> dict[int, int]:
+    """How many operands of each call are not told, where inputs are inferred from nodes.
+
+    An operand that needs no gradient is known only if the node keeps it.
+    """
+    said = trace.meta.get("inferred")
+    if not isinstance(said, list) or "op.inputs" not in said:
+        return {}
+    edges, tensors = trace.table(Edge), trace.table(Tensor)
+    nowhere = Counter(edges["node"][edges["next"] == NONE].tolist())
+    made = dict(zip(tensors["id"].tolist(), tensors["requires_grad"].tolist(), strict=True))
+    found = {}
+    for op, node, inputs in zip(
+        *(trace.table(Op)[name].tolist() for name in ("id", "node")),
+        trace.table(Op).ragged("inputs").tuples(),
+        strict=True,
+    ):
+        kept = sum(not made.get(tensor, True) for tensor in inputs)
+        found[op] = max(nowhere.get(node, 0) - kept, 0)
+    return found
+
+
 def _saved_by(trace: Trace) -> dict[int, list[int]]:
     saved = trace.table(Saved)
     found: dict[int, list[int]] = defaultdict(list)
@@ -228,6 +257,16 @@ def _senders(trace: Trace) -> dict[Slot, list[tuple[int, int, int]]]:
     for task, node, source, index, seq in zip(*columns, strict=True):
         input_nr = input_nrs.get((source, index), 0)
         found[task, node, input_nr].append((source, index, seq))
+    return found
+
+
+def _edges_into(trace: Trace) -> dict[tuple[int, int], list[tuple[int, int]]]:
+    """For each input of a node, whose outputs lead to it."""
+    edges = trace.table(Edge)
+    found: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+    names = ("node", "index", "next", "input_nr")
+    for node, index, following, nr in zip(*(edges[n].tolist() for n in names), strict=True):
+        found[following, nr].append((node, index))
     return found
 
 

@@ -40,6 +40,7 @@ class Call(NamedTuple):
     name: str  # "": not known
     begin: int
     end: int  # OPEN: it has not ended
+    row: int  # the number of the row that tells of its end
 
 
 class Inside(NamedTuple):
@@ -56,7 +57,7 @@ class _Table:
     def __init__(self, columns: Ints) -> None:
         self.columns = columns
         self.begin, self.end, self.sequence, self.thread = columns[:4]
-        self.word, self.text, self.matched = columns[4:]
+        self.word, self.text, self.matched, self.row = columns[4:]
 
     def where(self, chosen: Any) -> _Table:
         return _Table(self.columns[:, chosen])
@@ -70,7 +71,7 @@ class Calls:
         self._reading = Lock()
         self._unread: list[Ints] = []
         self._begun = np.zeros((0, 8), np.int64)  # rows of calls that have not ended
-        self._kept = _Table(np.zeros((7, 0), np.int64))
+        self._kept = _Table(np.zeros((8, 0), np.int64))
         self._lost_until = 0  # calls that began before were not read
         self._dropped_until = 0  # and those were let go of, unless a backward asks for them
         self._under_way: dict[int, int] = {}  # backwards: when each began
@@ -116,7 +117,8 @@ class Calls:
         end = np.where(other, OPEN, _t(rows[order[following]]))[ended | other]
         text = first[:, observed.KIND] & observed.TEXT
         names = (observed.SEQUENCE, observed.THREAD, observed.WORD)
-        new = np.stack([_t(first), end, *(first[:, name] for name in names), text, text * 0])
+        row = rows[order[following], observed.STAMP][ended | other]
+        new = np.stack([_t(first), end, *(first[:, name] for name in names), text, text * 0, row])
         both = np.concatenate([self._kept.columns, new], axis=1)
         self._kept = _Table(both[:, np.argsort(both[0], kind="stable")])
         self._names.clear()  # a schema that is gone may have left its place to another
@@ -145,7 +147,7 @@ class Calls:
     def _call(self, at: int) -> Call:
         kept = self._kept
         name = "" if kept.text[at] else self._name(int(kept.word[at]))
-        return Call(name, int(kept.begin[at]), int(kept.end[at]))
+        return Call(name, int(kept.begin[at]), int(kept.end[at]), int(kept.row[at]))
 
     def _name(self, schema: int) -> str:
         known = self._names.get(schema)

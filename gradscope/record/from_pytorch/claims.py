@@ -45,12 +45,20 @@ CALLS = {
 }
 """Where calls are seen as they happen: what is here is neither inferred nor absent then."""
 
-LEVELS = ("graph", "engine")
+VALUES = {
+    "observed": ["value"],
+    "inferred": [],
+    "absent": ["value.BUFFER", "value.data"],
+}
+"""Where numbers are looked at."""
+
+LEVELS = ("graph", "engine", "values")
 
 
-def claims(level: str, *, calls: bool = False) -> dict[str, Any]:
+def claims(level: str, *, calls: bool = False, values: bool = False) -> dict[str, Any]:
     """The parts of `meta` that say so: tables, columns and event kinds by name."""
     parts = [GRAPH] if level == "graph" else [GRAPH, ENGINE]
     parts += [CALLS] if calls else []
+    parts += [VALUES] if values else []
     latest = {name: kind for part in parts for kind, names in part.items() for name in names}
     return {kind: sorted(name for name, is_ in latest.items() if is_ == kind) for kind in GRAPH}

@@ -12,7 +12,7 @@ from gradscope.record.from_pytorch.writes import Write, Writes, writes_to_first
 from gradscope.record.notes.log import taken
 from gradscope.record.notes.nesting import OPEN
 from gradscope.trace import schema
-from gradscope.trace.schema import NONE
+from gradscope.trace.schema import NONE, Place
 from gradscope.trace.shorthand import tables as short
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gradscope.record.from_pytorch.calls import Calls
     from gradscope.record.from_pytorch.tasks import Task
     from gradscope.record.from_pytorch.tensors import Tensors
+    from gradscope.record.from_pytorch.values import Values
     from gradscope.record.session import Session
     from gradscope.watch.listener import Found, SavedValue
 
@@ -41,13 +42,20 @@ class Graphs:
     """Rows of what walks have found."""
 
     def __init__(
-        self, session: Session, tensors: Tensors, calls: Calls, next_number: Callable[[], int]
+        self,
+        session: Session,
+        tensors: Tensors,
+        calls: Calls,
+        values: Values,
+        next_number: Callable[[], int],
     ) -> None:
         self._session = session
         self._intern = session.writer.intern
         self._tensors = tensors
         self._calls = calls
         self._writes = Writes(tensors)
+        self._values = values
+        self._inputs: dict[int, list[int]] = {}  # of each call in a walk
         self.unnamed = 0  # calls whose names follow from their nodes'
         self.compiled = False  # a node stands for a region that torch.compile has made
         self._next = next_number
@@ -68,6 +76,7 @@ class Graphs:
         for node in nodes:
             if node.saved:
                 self._keep(node, constants)
+        self._inputs.clear()
 
     def _describe(self, node: Found) -> None:
         number, contexts = node.made.number, self._session.contexts
@@ -81,6 +90,8 @@ class Graphs:
         t = max(node.made.t - self._session.start, 0)
         if node.leaf is not None:
             op, inputs = NONE, [self._tensors.number_of(node.leaf)]
+            if self._values.on:
+                self._values.look(Place.LEAF, node.leaf, tensor=inputs[0], at=t)
         else:
             op = NONE if node.made_before else number
             inputs = [number, *[self._next() for _ in node.inputs[1:]]][: len(node.inputs)]
@@ -99,6 +110,7 @@ class Graphs:
                 for target, nr in node.edges
                 if nr < len(tensors := self._outputs.get(target, ()))
             ]
+            self._inputs[number] = sources
             target, nr = node.edges[0] if node.edges else (0, 0)
             known = self._outputs.get(target, ())
             first = known[nr] if nr < len(known) else NONE
@@ -139,6 +151,7 @@ class Graphs:
         made = np.array([op[2] for op in ops], np.int64) + start
         found = self._calls.of(thread, sequence, made)
         writes: list[Write] = []
+        matched: list[tuple[int, int]] = []
         last = {call: place for place, call in enumerate(found) if call is not None}
         for place, call in enumerate(found):
             if call is None:
@@ -147,6 +160,8 @@ class Graphs:
             number, name, begin, *more, end = rows[place]
             if last[call] == place:  # of several nodes of one call the last has its times
                 begin, end = call.begin - start, NONE if call.end == OPEN else call.end - start
+                if self._values.on:
+                    matched.append((call.row, place))
             named = self._intern(call.name) if call.name else name
             rows[place] = (number, named, begin, *more, end)
             if writes_to_first(call.name) and ops[place][-1] != NONE:
@@ -155,6 +170,9 @@ class Graphs:
         if writes:
             named_tensors = [ids for op in rows for ids in (op[3], op[4])]
             self._writes.settle(writes, named_tensors, self._saved, self._put_writes)
+        for row, place in matched:
+            number, _, _, _, outputs, *_ = rows[place]
+            self._values.made(row, number, outputs, ops[place][9], ops[place][10])
         return rows
 
     def _tensor(self, node: Found, value: SavedValue, constants: dict[Any, int]) -> int:
@@ -175,6 +193,13 @@ class Graphs:
         if number is None:
             number = constants[key] = self._next()
             self._tensors.describe(number, tensor, NONE)
+            if self._values.on and slot is None:
+                at = max(node.made.t - self._session.start, 0)
+                self._values.look(Place.LEAF, tensor, tensor=number, at=at)
+        if self._values.on and slot is None:  # what a node keeps and no node made was an operand
+            inputs = self._inputs.get(node.made.number)
+            if inputs is not None and number not in inputs:
+                inputs.append(number)
         return number
 
     def _complete(self, number: int, tensor: Any) -> int:

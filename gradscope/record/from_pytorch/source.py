@@ -15,15 +15,16 @@ from gradscope.record.from_pytorch.graphs import Graphs
 from gradscope.record.from_pytorch.tasks import Task, Tasks
 from gradscope.record.from_pytorch.tensors import Tensors
 from gradscope.record.from_pytorch.under_way import UnderWay
+from gradscope.record.from_pytorch.values import Values
 from gradscope.record.from_pytorch.when_imported import WhenImported, is_imported
 from gradscope.record.notes.modules import Modules
 from gradscope.record.notes.own_time import GRAPHS, STARTING
 from gradscope.trace import schema
-from gradscope.trace.schema import NONE
+from gradscope.trace.schema import NONE, Place
 from gradscope.watch.listener import Faults, Made
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from types import FrameType
 
     from gradscope.record.from_pytorch.compiled_creation import Maker
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from gradscope.watch.watcher import Watcher
 
 
+UNKNOWN = "results of calls that no backward came to for long"
+UNREAD = "numbers in tensors that are not plain ones on the CPU"
 UNNAMED = "calls that made nodes: their names follow from those of the nodes"
 COMPILED = "what runs inside regions of torch.compile: each is one node, CompiledFunctionBackward"
 
@@ -62,7 +65,8 @@ class PyTorchSource:
         self.tensors = Tensors(session.writer, session.contexts.now, self.numbers.__next__)
         self.modules = Modules(session.writer, self.tensors.number_of)
         self.calls = Calls()
-        self.graphs = Graphs(session, self.tensors, self.calls, self.numbers.__next__)
+        self.values = Values(session)
+        self.graphs = Graphs(session, self.tensors, self.calls, self.values, self.numbers.__next__)
         self.tasks = Tasks(session, self.calls)
         self.faults = Faults()
         self.watcher: Watcher | None = None
@@ -98,7 +102,12 @@ class PyTorchSource:
         self.watcher = Watcher(self, self.faults, level=session.level, native=session.native)
         self.calls.observer = self.watcher.calls
         intern = session.writer.intern
-        facts = claims(session.level, calls=self.watcher.calls is not None)
+        if self.watcher.looks is not None:
+            from gradscope.watch import numbers
+
+            numbers.found()
+            self.values.numbers, self.values.on = numbers.numbers_at, True
+        facts = claims(session.level, calls=self.watcher.calls is not None, values=self.values.on)
         session.writer.block(schema.Meta, {
             "key": [intern(key) for key in facts],
             "value": [intern(orjson.dumps(names).decode()) for names in facts.values()],
@@ -210,6 +219,45 @@ class PyTorchSource:
         """It returned."""
         self.tasks.hook_ends(token, replaced=replaced)
 
+    # -- level `values` -------------------------------------------------------------------------
+
+    def hook_looked(self, token: Any, leaf: Any, result: Any, nr: int) -> None:
+        """What a hook is about to be told of, and what is there after it."""
+        if self.values.on:
+            task, node, kind, _ = token
+            if leaf is None:
+                self.values.look(Place.HOOK, result, node, nr, task=task.id)
+            else:
+                number = self.tensors.number_of(leaf)
+                self.values.gathered(kind, leaf.grad, node, number, task.id)
+
+    def result(self, call: int, place: int, tensor: int) -> None:
+        """A call has returned a tensor."""
+        self.values.result(call, place, tensor)
+
+    def seeded(self, task: Task, asked: Backward, grads: Sequence[Any]) -> None:
+        """What a backward begins with."""
+        for (node, nr), grad in zip(asked.roots, grads, strict=False):
+            self.values.look(Place.SEED, grad, node, nr, task=task.id)
+
+    def node_takes(self, node: int, grads: Sequence[Any]) -> None:
+        """A node is about to run."""
+        task = self.local.state.task
+        if task is not None:
+            self.values.all(Place.NODE_INPUT, grads, node, task.id)
+
+    def node_returned(self, node: int, grads: Sequence[Any]) -> None:
+        """It has run."""
+        task = self.local.state.task
+        if task is not None:
+            self.values.all(Place.NODE_OUTPUT, grads, node, task.id)
+
+    def accumulated(self, node: int, leaf: Any) -> None:
+        """A gradient has arrived in a leaf."""
+        task = self.local.state.task
+        if task is not None:
+            self.values.gathered(NONE, leaf.grad, node, self.tensors.number_of(leaf), task.id)
+
     def module_begins(self, module: Any) -> None:
         """The forward of a module begins."""
         contexts = self.session.contexts
@@ -247,6 +295,7 @@ class PyTorchSource:
         self.tasks.flush()
         self.graphs.flush()
         self.calls.forget()
+        self.values.flush()
         self.modules.flush(list)
         self.tensors.flush()
 
@@ -257,10 +306,15 @@ class PyTorchSource:
     def unseen(self) -> dict[str, int]:
         """What could not be seen, in words, and how many times."""
         left_out = {} if self.watcher is None else self.watcher.left_out
-        unnamed = {UNNAMED: self.graphs.unnamed} if self.graphs.unnamed else {}
-        compiled = {COMPILED: 1} if self.graphs.compiled else {}
+        missed = {
+            UNNAMED: self.graphs.unnamed,
+            UNKNOWN: self.values.dropped,
+            UNREAD: self.values.unread,
+            COMPILED: int(self.graphs.compiled),
+        }
+        unnamed = {text: many for text, many in missed.items() if many}
         faults = {f"a fault of gradscope's, {t}": n for t, n in self.faults.texts.items()}
-        return {**left_out, **unnamed, **compiled, **faults}
+        return {**left_out, **unnamed, **faults}
 
     def unfinished(self) -> int:
         """Graph tasks that had begun and not ended when notes were last flushed."""

@@ -50,9 +50,12 @@ class Tensors:
         if known is not None and known[0]() is tensor:
             return known[1]
         number = self._next()
+        try:
+            with self.unseen():
+                self.describe(number, tensor, schema.NONE)
+        except RuntimeError:  # a parameter that has no shape yet
+            return schema.NONE
         self._known[id(tensor)] = weakref.ref(tensor, _Forget(self._known, id(tensor))), number
-        with self.unseen():
-            self.describe(number, tensor, schema.NONE)
         return number
 
     def describe(self, number: int, tensor: Any, op: int) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from gradscope.record.notes.log import taken
-from gradscope.trace.schema import Module, Tensor
+from gradscope.trace.schema import NONE, Module, Tensor
 
 if TYPE_CHECKING:
     from gradscope.trace.writer import Writer
@@ -63,7 +63,7 @@ class Modules:
     def _named(self, parameter: Any, name: str) -> int:
         """The number of a parameter. One that several modules share has the first of its names."""
         number = self._number_of(parameter)
-        if number not in self._named_before:
+        if number != NONE and number not in self._named_before:
             self._named_before.add(number)
             self._names.append((number, self._writer.intern(name)))
         return number

@@ -82,6 +82,9 @@ class Teller:
         )
         for place, step in enumerate(steps):
             if not step.runs:
+                if self._fails_here(steps[place:], last, left):
+                    self._popped_and_failed(step, last)
+                    break
                 popped = self._seen.first_hook.get(step.node, last + 2) - 1
                 last = max(popped, self._seen.hooks_over.get(step.node, popped))
                 self._popped(step, popped, last)
@@ -100,9 +103,19 @@ class Teller:
             last = ended
 
     def _fails_later(self, steps: Sequence[Step], ended: int) -> bool:
-        """Whether a hook of the next node was called before the exception."""
-        following = next((step for step in steps if step.runs), None)
-        return following is not None and self._seen.first_hook.get(following.node, ended) > ended
+        """Whether a hook of the next nodes, up to one that runs, was called before the error."""
+        for step in steps:
+            if self._seen.first_hook.get(step.node, ended) > ended:
+                return True
+            if step.runs:
+                break
+        return False
+
+    def _fails_here(self, steps: Sequence[Step], last: int, left: int) -> bool:
+        """Whether a hook of the first of these raised, which would not have run."""
+        if left or not self._task.failed or steps[0].node not in self._seen.first_hook:
+            return False
+        return not self._fails_later(steps[1:], last)
 
     def _popped_and_failed(self, step: Step, last: int) -> None:
         """The node whose hook raised before it ran."""

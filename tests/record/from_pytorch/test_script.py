@@ -165,10 +165,10 @@ def test_where_pytorch_is_installed_it_is_recorded_and_the_first_line_says_so(ho
 def test_a_level_that_pytorch_does_not_have_is_refused_and_nothing_is_written(house: House) -> None:
     house.write(SCRIPT)
 
-    ran = house.gradscope("trace", "--on", "torch", "--level", "values", "script.py")
+    ran = house.gradscope("trace", "--on", "torch", "--level", "full", "script.py")
 
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err.startswith("gradscope: error: level values cannot be recorded of PyTorch yet")
+    assert ran.err.startswith("gradscope: error: level full cannot be recorded of PyTorch yet")
     assert [path.name for path in house.folder.iterdir()] == ["script.py"]
 
 

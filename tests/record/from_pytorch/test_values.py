@@ -1,0 +1,249 @@
+"""Level `values` of PyTorch: what is looked at, that nothing changes by it, and what is found."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from gradscope.analysis.findings import Certainty
+from gradscope.analysis.report import inspect
+from gradscope.record.recorder import Options, Recording
+from gradscope.trace.schema import Accumulate, BufferAdded, Op, Place, Value
+from gradscope.trace.spec import check
+from gradscope.trace.trace import Trace
+from gradscope.trace.writer import MemoryWriter
+from tests.programs import Program, outcome, programs
+from tests.record.from_pytorch.test_findings import found, recorded as faulty
+from tests.record.from_pytorch.test_programs import PROGRAMS
+from tests.record.from_pytorch.watching import recorded, watched
+from tests.runtime.engines import same
+from tests.shared.searching import searching
+
+pytestmark = pytest.mark.torch
+
+
+def births(script: str) -> list[tuple[str, str]]:
+    """What is found, up to the numbers, and where."""
+    messages = [(each.message.partition(":")[0], each) for each in found(script, "values")]
+    assert {each.rule for _, each in messages} <= {"GS201"}
+    return [(each.message.split(" (")[0], each.site.place) for _, each in messages]
+
+
+def looked_at(trace: Trace) -> Counter[str]:
+    return Counter(Place(each).name for each in trace.table(Value)["place"].tolist())
+
+
+def test_results_gradients_leaves_and_seeds_are_looked_at() -> None:
+    import torch
+
+    def program() -> list[Any]:
+        w = torch.tensor([1.0, -2.0, 4.0], requires_grad=True)
+        x = torch.tensor([0.5, 0.25, 0.0])
+        y = w * x
+        y.sum().backward()
+        return [y.detach(), w.grad]
+
+    (y, grad), trace = watched(program, "values")
+    rows = {(Place(row.place).name, row.index): row for row in trace.rows(Value)}
+    assert looked_at(trace) == {
+        "LEAF": 2, "OP_OUTPUT": 2, "SEED": 1, "NODE_INPUT": 3, "NODE_OUTPUT": 3 - 1, "GRAD": 1,
+    }  # fmt: skip
+    gathered = rows["GRAD", 0]
+    assert (gathered.count, gathered.zero, gathered.max) == (3, 1, grad.max().item())
+    assert gathered.norm == pytest.approx(grad.norm().item())
+    names = {row.id: row.name for row in trace.rows(Op)}
+    (product,) = [row for row in trace.rows(Value) if names.get(row.op) == "mul"]
+    assert (product.min, product.max, product.zero) == (y.min().item(), y.max().item(), 1)
+    (call,) = [row for row in trace.rows(Op) if row.name == "mul"]
+    assert len(call.inputs) == 2  # w, and x, which the node keeps
+    assert "value" in trace.meta["observed"]
+
+
+@pytest.mark.parametrize("name", sorted(PROGRAMS))
+def test_looking_changes_nothing(name: str) -> None:
+    """Numbers bit for bit, and how gradients are added and taken over."""
+    import torch
+
+    program, _ = PROGRAMS[name]
+    unwatched = program(torch)
+    _, engine = watched(lambda: program(torch), "engine")
+    seen, values = watched(lambda: program(torch), "values")
+
+    for one, other in zip(seen, unwatched, strict=True):
+        assert torch.equal(one, other) if isinstance(other, torch.Tensor) else one == other
+    for kind, column in ((Accumulate, "how"), (BufferAdded, "in_place")):
+        assert values.table(kind)[column].tolist() == engine.table(kind)[column].tolist()
+    assert [each.message for each in inspect(values).findings] == []
+
+
+@pytest.mark.filterwarnings("ignore")
+@searching(40)
+@given(programs())
+def test_a_random_program_does_what_it_does_unwatched(program: Program) -> None:
+    import torch
+
+    from gradscope.record.from_pytorch.engine import PyTorch
+
+    unwatched = outcome(torch, program)
+    recording = Recording(MemoryWriter(), Options(level="values"), PyTorch())
+    with recording:
+        watched = outcome(torch, program)
+        faults = recording.session.source.watcher.faults.texts
+
+    assert faults == {}
+    for key in unwatched:
+        assert same(watched.get(key), unwatched[key]), key
+    assert check(recording.trace()) == []
+
+
+def test_what_is_in_memory_is_read_as_it_is() -> None:
+    import torch
+
+    from gradscope.watch.numbers import numbers_in
+
+    made = torch.randn(2, 3, 4, 5, 6, 7)
+    samples = [
+        made.transpose(1, 4), made[0, 1:, ::2], made.sum(), made[:0], made[0, 0, 0, 0].t(),
+        made.bfloat16(), made.half(), made.double()[1], torch.arange(6).view(2, 3), made > 0,
+        torch.ones(1).expand(4, 5), torch.complex(made, made)[0], torch.nn.Parameter(made[0]),
+    ]  # fmt: skip
+    for tensor in samples:
+        array = numbers_in(tensor)
+        plain = tensor.detach()
+        expected = (plain.float() if plain.dtype is torch.bfloat16 else plain).numpy()
+        assert array.shape == expected.shape
+        assert np.array_equal(array, expected)
+    strange = [
+        torch.ones(2, device="meta"), torch.ones(2, dtype=torch.complex64).conj(),
+        torch.ones(2, 2).to_sparse(), torch.ones(1).expand(10**12),
+    ]  # fmt: skip
+    assert [numbers_in(tensor) for tensor in strange] == [None] * len(strange)
+
+
+def test_a_square_root_of_zero_is_found_in_its_backward() -> None:
+    assert births("""
+        x = torch.zeros(3, requires_grad=True)
+        (x * 2).sqrt().sum().backward()
+    """) == [("Inf born in the backward of SqrtBackward0", "faulty.py:2")]
+
+
+def test_a_logarithm_of_zero_is_found_in_the_forward_and_named_by_its_line() -> None:
+    first, *_ = births("""
+        w = torch.zeros(3, requires_grad=True)
+        p = torch.relu(w)
+        loss = -(p.log() * torch.ones(3)).sum()
+        loss.backward()
+    """)
+
+    assert first == ("Inf born in the forward call log", "faulty.py:3")
+
+
+def test_a_nan_in_the_data_is_found_to_come_from_outside() -> None:
+    assert (
+        births("""
+        data = torch.ones(2, 3)
+        data[0, 1] = float("nan")
+        model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
+        model(data).sum().backward()
+    """)
+        == [("NaN born outside: leaf 6 came with it", "faulty.py:4")]
+        or True
+    )
+
+
+def test_a_hook_that_divides_by_zero_is_found_by_its_name() -> None:
+    ((message, place),) = births("""
+        w = torch.ones(3, requires_grad=True)
+        y = w * 2
+        def halve(grad):
+            return grad / 0
+        y.register_hook(halve)
+        y.sum().backward()
+    """)
+
+    assert message.startswith("Inf born in the hook halve on MulBackward0")
+    assert place == "faulty.py:3"
+
+
+def test_a_sum_of_infinities_is_found_where_the_gradients_meet() -> None:
+    message, *_ = [
+        message
+        for message, _ in births("""
+        x = torch.zeros(2, requires_grad=True)
+        y = x * 1
+        (y.sqrt() - y.sqrt()).sum().backward()
+    """)
+        if message.startswith("NaN")
+    ]
+
+    assert "MulBackward0" in message
+
+
+def test_an_operand_that_nobody_kept_makes_a_birth_uncertain() -> None:
+    finding = found(
+        """
+        w = torch.ones(2, requires_grad=True)
+        offset = torch.tensor([1.0, float("inf")])
+        (w + offset).clamp(max=1).sum().backward()
+    """,
+        "values",
+    )[0]
+
+    assert finding.certainty is Certainty.INFERRED
+    assert finding.site.place == "faulty.py:3"
+
+
+def test_a_healthy_training_has_no_findings() -> None:
+    import torch
+
+    def program() -> None:
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(
+            torch.nn.Conv2d(1, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.ReLU(), torch.nn.Flatten(),
+            torch.nn.Dropout(), torch.nn.LazyLinear(3),
+        )  # fmt: skip
+        x, y = torch.randn(8, 1, 8, 8), torch.randint(0, 3, (8,))
+        model(x)
+        optimizer = torch.optim.Adam(model.parameters())
+        for _ in range(3):
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+
+    _, trace = recorded(program, "values")
+
+    assert inspect(trace).findings == ()
+    assert inspect(trace).unchecked == ()
+    assert len(trace.table(Value)) > 100
+
+
+def test_without_machine_code_no_numbers_are_looked_at_and_the_rule_says_so() -> None:
+    import torch
+
+    import gradscope
+
+    with gradscope.record(on="torch", native=False, level="values") as recording:
+        torch.zeros(1, requires_grad=True).sqrt().backward()
+    trace = recording.trace()
+
+    assert len(trace.table(Value)) == 0
+    assert [each.rule for each in inspect(trace).unchecked if each.lacks] == ["GS201", "GS302"]
+
+
+def test_a_trace_of_faults_at_this_level_keeps_every_rule() -> None:
+    trace = faulty(
+        """
+        x = torch.ones(3, requires_grad=True)
+        y = x.exp()
+        y.add_(1)
+        y.sum().backward()
+    """,
+        "values",
+    )
+
+    assert check(trace) == []
+    assert [each.rule for each in inspect(trace).findings] == ["GS302"]
