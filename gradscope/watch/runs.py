@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from gradscope.watch.walk import LEAF
 
 if TYPE_CHECKING:
-    from gradscope.watch.calls import CallObserver
+    from gradscope.watch.called.observer import CallObserver
+    from gradscope.watch.called.results import Teller
     from gradscope.watch.observer import Observer
-    from gradscope.watch.results import Teller
 
 Ints = NDArray[np.int64]
 
@@ -173,7 +173,7 @@ def runs(*, native: bool) -> tuple[Runs, str]:
 def calls(teller: Teller | None) -> tuple[CallObserver | None, str]:
     """Who sees calls here, or why nobody does; `teller` is to be told of their results."""
     try:
-        from gradscope.watch.calls import CallObserver  # noqa: PLC0415 -- it compiles
+        from gradscope.watch.called.observer import CallObserver  # noqa: PLC0415 -- it compiles
 
         return CallObserver(teller=teller), ""
     except Exception as error:  # noqa: BLE001 -- as above: then names follow from those of nodes

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gradscope.watch.called.results import Teller
 from gradscope.watch.creation import Creation
 from gradscope.watch.engine import Engine
 from gradscope.watch.hooks import Hooks
 from gradscope.watch.looks import Looks
 from gradscope.watch.modules import Modules
-from gradscope.watch.results import Teller
 from gradscope.watch.runs import Runs, calls, runs
 from gradscope.watch.walk import Graph
 
 if TYPE_CHECKING:
-    from gradscope.watch.calls import CallObserver
+    from gradscope.watch.called.observer import CallObserver
     from gradscope.watch.listener import Faults, Listener
 
 

@@ -1,6 +1,6 @@
 """Which call made a node, when it began and ended, and how gradients were added and taken over.
 
-The observer's rows (watch/calls.py) are put beside nodes and runs when notes are flushed: the call
+The observer's rows (watch/called) are put beside nodes and runs when notes are flushed: the call
 that made a node is the innermost one that was under way then on its thread.
 """
 
@@ -16,10 +16,10 @@ from gradscope.record.notes.log import taken
 from gradscope.record.notes.nesting import OPEN, Ints, Nesting
 from gradscope.trace.schema.events import Accumulation
 from gradscope.trace.shorthand.tables import ADDED, ADDED_IN_PLACE, SEEN
-from gradscope.watch import call_rows as observed
+from gradscope.watch.called import rows as observed
 
 if TYPE_CHECKING:
-    from gradscope.watch.calls import CallObserver
+    from gradscope.watch.called.observer import CallObserver
     from gradscope.watch.runs import Ran
 
 MOST_KEPT = 1 << 15

@@ -103,7 +103,7 @@ class PyTorchSource:
         self.calls.observer = self.watcher.calls
         intern = session.writer.intern
         if self.watcher.looks is not None:
-            from gradscope.watch import numbers
+            from gradscope.watch.called import numbers
 
             numbers.found()
             self.values.numbers, self.values.on = numbers.numbers_at, True

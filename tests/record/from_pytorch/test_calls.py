@@ -220,7 +220,7 @@ def flush() -> None:
 def test_calls_that_nobody_reads_are_lost_oldest_first_and_counted() -> None:
     import torch
 
-    from gradscope.watch.calls import CAPACITY, CallObserver
+    from gradscope.watch.called.observer import CAPACITY, CallObserver
 
     observer = CallObserver()
     x = torch.ones(1, requires_grad=True)

@@ -103,7 +103,7 @@ def test_a_random_program_does_what_it_does_unwatched(program: Program) -> None:
 def test_what_is_in_memory_is_read_as_it_is() -> None:
     import torch
 
-    from gradscope.watch.numbers import numbers_in
+    from gradscope.watch.called.numbers import numbers_in
 
     made = torch.randn(2, 3, 4, 5, 6, 7)
     samples = [

@@ -21,7 +21,8 @@ import numpy as np
 import torch
 
 from gradscope.compiled.language import Compiled, External, increase, load, store
-from gradscope.watch.call_rows import (
+from gradscope.watch.called.results import A_TENSOR, LENGTH_OF_VALUE, Teller, ask, told
+from gradscope.watch.called.rows import (
     BEGIN,
     END,
     EVALUATE,
@@ -44,7 +45,6 @@ from gradscope.watch.observer import (
     ready,
     sequence_offset,
 )
-from gradscope.watch.results import A_TENSOR, LENGTH_OF_VALUE, Teller, ask, told
 
 FUNCTION = 0  # at::RecordScope
 CAPACITY = 1 << 17

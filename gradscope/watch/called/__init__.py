@@ -1,0 +1,1 @@
+"""Calls of PyTorch's as they happen: names, times, and what they return."""
