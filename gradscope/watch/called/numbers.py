@@ -12,7 +12,10 @@ say (their key set) are read.
 from __future__ import annotations
 
 import ctypes
+from ctypes import string_at
 from functools import cache
+from math import prod
+from struct import Struct, unpack
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,33 +59,36 @@ class Places(NamedTuple):
 def numbers_at(tensor: int) -> Any:
     """What is in the tensor at this address, to be read at once; None: nothing this can read."""
     places = found()
-    words = _words(tensor, WORDS)
-    halves = words.view(np.uint16)
-    kind = places.kinds.get((int(words[places.keys]), int(halves[places.dtype])))
+    fields = string_at(tensor, 8 * WORDS)
+    words = _READ(fields)
+    kind = places.kinds.get((words[places.keys], _READ_HALVES(fields)[places.dtype]))
     if kind is None:
         return None
-    data = int(_words(int(words[places.storage]), places.data + 1)[places.data])
-    dims, first = int(words[places.sizes]), places.sizes + 1
+    (data,) = _READ_ONE(string_at(words[places.storage] + 8 * places.data, 8))
+    dims, first = words[places.sizes], places.sizes + 1
     if dims > INLINE:
-        both = _words(int(words[first]), 2 * dims).tolist()
+        both = unpack(f"{2 * dims}q", string_at(words[first], 16 * dims))
         shape, strides = both[:dims], both[dims:]
     else:
-        shape = words[first : first + dims].tolist()
-        strides = words[first + INLINE : first + INLINE + dims].tolist()
-    many = int(np.prod(shape, dtype=object))
+        shape, strides = words[first : first + dims], words[first + INLINE : first + INLINE + dims]
+    many = prod(shape)
     if not many or not data:
-        return np.empty(shape, kind)
+        return np.empty(shape, kind.type)
     last = sum((each - 1) * stride for each, stride in zip(shape, strides, strict=True))
     if many > MOST_OF_FEW and many > last + 1:
         return None
-    size = np.dtype(kind).itemsize
-    memory = (ctypes.c_char * ((last + 1) * size)).from_address(
-        data + int(words[places.offset]) * size
-    )
-    array: Any = np.ndarray(shape, kind, memory, strides=[stride * size for stride in strides])
-    if kind is np.uint16:  # the upper half of a float32
+    size = kind.itemsize
+    start = data + words[places.offset] * size
+    memory = (ctypes.c_char * ((last + 1) * size)).from_address(start)
+    array: Any = np.ndarray(shape, kind, memory, 0, tuple([stride * size for stride in strides]))
+    if kind.char == UPPER_HALF:
         array = (array.astype(np.uint32) << 16).view(np.float32)
     return array
+
+
+_READ, _READ_HALVES = Struct(f"{WORDS}q").unpack, Struct(f"{4 * WORDS}H").unpack
+_READ_ONE = Struct("q").unpack
+UPPER_HALF = "H"  # of a float32: a bfloat16
 
 
 def numbers_in(tensor: Any) -> Any:
@@ -124,7 +130,8 @@ def found() -> Places:
         if len({h[at] for h in halves}) == len(KINDS) and halves[0][at] == other[at]
     )
     kinds = {
-        (w[keys], h[dtype]): kind for w, h, kind in zip(words, halves, KINDS.values(), strict=True)
+        (w[keys], h[dtype]): np.dtype(kind)
+        for w, h, kind in zip(words, halves, KINDS.values(), strict=True)
     }
     return Places(storage, data, offset, sizes, keys, dtype, kinds)
 
