@@ -14,6 +14,7 @@ from gradscope.commands.check import check
 from gradscope.commands.diff import diff
 from gradscope.commands.info import info
 from gradscope.commands.inspect import inspect
+from gradscope.commands.merge import merge
 from gradscope.commands.render import render
 from gradscope.commands.timeline import timeline
 from gradscope.commands.trace import trace
@@ -45,4 +46,5 @@ def _gradscope(
 for _view in (render, timeline, inspect, diff, check, info):
     app.command()(_view)
 app.command(context_settings={"allow_interspersed_args": False}, no_args_is_help=True)(trace)
+app.command(no_args_is_help=True)(merge)
 app.command()(warmup)

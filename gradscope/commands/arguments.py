@@ -12,6 +12,9 @@ from typer.core import TyperGroup
 TracePath = Annotated[Path, typer.Argument(metavar="TRACE", help="A trace file.")]
 Step = Annotated[int | None, typer.Option(help="Only this step.", metavar="N")]
 Task = Annotated[int | None, typer.Option(help="Only this backward, counted from 0.", metavar="N")]
+Rank = Annotated[
+    int | None, typer.Option(help="Of a merged trace, only this rank.", min=0, metavar="R")
+]
 Everything = Annotated[bool, typer.Option("--all", help="Leave nothing out.")]
 Plain = Annotated[bool, typer.Option("--plain", help="Only ASCII characters, without colours.")]
 Width = Annotated[

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gradscope.commands.arguments import Everything, Plain, Width
+from gradscope.commands.arguments import Everything, Plain, Rank, Width
 from gradscope.commands.output import load, terminal, write_bytes
 from gradscope.errors import ExitCode, UsageError
 
@@ -47,6 +47,7 @@ def inspect(
     explain: Annotated[
         str | None, typer.Option(help="Say what a rule looks for.", metavar="RULE")
     ] = None,
+    rank: Rank = None,
     rows: Annotated[int, typer.Option(help="At most so many lines of each table.", min=1)] = 8,
     everything: Everything = False,
     plain: Plain = False,
@@ -63,7 +64,7 @@ def inspect(
         return
     if trace is None:
         raise UsageError("inspect needs a trace: gradscope inspect TRACE")
-    loaded = load(trace)
+    loaded = load(trace, rank)
     shown_rows = 0 if everything else rows
     asked = {"node": node, "tensor": tensor, "op": op}
     if any(each is not None for each in asked.values()):

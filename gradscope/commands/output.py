@@ -14,10 +14,14 @@ if TYPE_CHECKING:
     from gradscope.trace.trace import Trace
 
 
-def load(path: Path) -> "Trace":
+def load(path: Path, rank: int | None = None) -> "Trace":
     from gradscope.trace import load_save
 
-    return load_save.load(path)
+    if rank is None:
+        return load_save.load(path)
+    from gradscope.analysis.ranks.one_rank import only
+
+    return only(load_save.load(path), rank)
 
 
 def terminal(*, plain: bool, width: int | None) -> "Terminal":

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gradscope.commands.arguments import Everything, Step, Task, TracePath
+from gradscope.commands.arguments import Everything, Rank, Step, Task, TracePath
 from gradscope.commands.output import load, write_picture
 from gradscope.render.formats import format_help
 from gradscope.scene.choices import ColorBy, GroupBy
@@ -36,6 +36,7 @@ def render(
     hops: Annotated[int, typer.Option(help="How near, with --around.", min=0)] = 2,
     step: Step = None,
     task: Task = None,
+    rank: Rank = None,
     color: Annotated[ColorBy, typer.Option(help="What the colours tell.")] = ColorBy.KIND,
     group: Annotated[GroupBy, typer.Option(help="What is framed together.")] = GroupBy.MODULE,
     expand: Annotated[
@@ -70,5 +71,5 @@ def render(
         limit=limit,
     )
     target = target_of(trace, output, format)
-    scene = graph_scene(load(trace), options)
+    scene = graph_scene(load(trace, rank), options)
     write_picture(scene, THEMES[theme], target)

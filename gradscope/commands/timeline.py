@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from gradscope.commands.arguments import Everything, Plain, Step, Task, TracePath, Width
+from gradscope.commands.arguments import Everything, Plain, Rank, Step, Task, TracePath, Width
 from gradscope.commands.output import load, terminal
 
 
@@ -12,6 +12,7 @@ def timeline(
     trace: TracePath,
     step: Step = None,
     task: Task = None,
+    rank: Rank = None,
     events: Annotated[bool, typer.Option("--events", help="List the engine's events.")] = False,
     rows: Annotated[
         int, typer.Option(help="At most so many nodes or events of each backward.", min=1)
@@ -28,7 +29,7 @@ def timeline(
     limits = (0, 0) if everything else (rows, 3)
     options = TimelineOptions(step, task, *limits)
     out = terminal(plain=plain, width=width)
-    loaded = load(trace)
+    loaded = load(trace, rank)
     if events:
         out.show(event_lines(event_list(loaded, options, limits[0]), out.width, out.charset))
     else:

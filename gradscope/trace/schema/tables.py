@@ -84,7 +84,8 @@ class Meta(Row):
     raised_at (where in gradscope itself, if there), unfinished (graph tasks under way at the end),
     written_every (s: what is older is in the file), cut (why no more could be written),
     own_time (ns that gradscope itself took, by what for; recorded: of how many), children
-    (processes that were started: kind, line, count and pids of those started alike).
+    (processes that were started: kind, line, count and pids of those started alike), ranks (of a
+    merged trace: facts of each rank, and which ids are its own), clock (how theirs became one).
     """
 
     key: Text

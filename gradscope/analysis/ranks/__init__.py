@@ -1,0 +1,1 @@
+"""Traces of processes that train together: made one, and told apart again."""

@@ -1,0 +1,110 @@
+"""What `meta` says of a run of several ranks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import orjson
+
+from gradscope.analysis.ranks.clocks import Clocks
+from gradscope.trace.assemble import Block
+from gradscope.trace.schema import Device, Meta, String
+from gradscope.trace.trace import Trace
+
+LEVELS = ("graph", "engine", "values", "full")
+OF_ONE = ("rank", "host", "pid", "exit", "exit_code")
+COUNTED = ("dropped", "unwanted", "unseen", "own_time")
+
+
+def facts_of_all(
+    traces: Sequence[Trace], ids: Sequence[Mapping[str, tuple[int, int]]], time: Clocks
+) -> dict[str, Any]:
+    """The facts that hold for all, and under `ranks` those of each, with the ids that it has."""
+    facts = {key: value for key, value in traces[0].meta.items() if key not in OF_ONE}
+    facts["clock_base"], facts["clock"] = time.base, time.words
+    facts["ranks"] = [
+        {
+            **{key: trace.meta[key] for key in OF_ONE if key in trace.meta},
+            "clock_base": trace.meta.get("clock_base"),
+            "ids": of_rank,
+        }
+        for trace, of_rank in zip(traces, ids, strict=True)
+    ]
+    metas = [trace.meta for trace in traces]
+    facts |= _lists(metas) | _counts(metas) | _endings(metas)
+    return facts
+
+
+def _lists(metas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What every rank has observed, what some have inferred, what some lack; the lowest level."""
+    named = {
+        kind: [{*meta[kind]} for meta in metas if isinstance(meta.get(kind), list)]
+        for kind in ("observed", "inferred", "absent")
+    }
+    absent = set().union(*named["absent"])
+    found: dict[str, Any] = {}
+    if named["observed"]:
+        found["observed"] = sorted(set.intersection(*named["observed"]) - absent)
+    if named["inferred"]:
+        found["inferred"] = sorted(set().union(*named["inferred"]) - absent)
+    if named["absent"]:
+        found["absent"] = sorted(absent)
+    levels = [meta["level"] for meta in metas if meta.get("level") in LEVELS]
+    return found | ({"level": min(levels, key=LEVELS.index)} if levels else {})
+
+
+def _counts(metas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key in COUNTED:
+        total: Counter[str] = Counter()
+        for meta in metas:
+            counts = meta.get(key)
+            total.update(counts if isinstance(counts, dict) else {})
+        if total:
+            found[key] = dict(sorted(total.items()))
+    children = [each for meta in metas for each in meta.get("children") or ()]
+    unfinished = sum(meta.get("unfinished") or 0 for meta in metas)
+    return (
+        found
+        | ({"children": children} if children else {})
+        | ({"unfinished": unfinished} if unfinished else {})
+    )
+
+
+def _endings(metas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """How it ended, if all say so: `ok` if all did well, else the first that did not."""
+    if not all("exit" in meta for meta in metas):
+        return {}
+    bad = [meta for meta in metas if meta["exit"] != "ok"]
+    code = max((meta.get("exit_code") or 0 for meta in metas), default=0)
+    shown = f"rank {bad[0].get('rank', 0)}: {bad[0]['exit']}" if bad else "ok"
+    return {"exit": shown, "exit_code": code}
+
+
+def shared_rows(
+    texts: dict[str, int], devices: Sequence[str], facts: Mapping[str, Any]
+) -> Iterator[Block]:
+    """The rows of text, of devices (numbered as they come) and of `meta`; texts get their ids."""
+    following = max(texts.values(), default=0)
+    values = [orjson.dumps(value).decode() for value in facts.values()]
+    for text in (*devices, *facts, *values):
+        if text not in texts:
+            texts[text] = following = following + 1
+    kept = {id: text for text, id in texts.items() if id}
+    yield _block(String.TABLE, id=[*kept], text=[*kept.values()])
+    if devices:
+        named = [texts[name] for name in devices]
+        yield _block(Device.TABLE, id=[*range(len(devices))], name=named)
+    keys, said = [texts[key] for key in facts], [texts[value] for value in values]
+    yield _block(Meta.TABLE, key=keys, value=said)
+
+
+def _block(table: str, **columns: Sequence[Any]) -> Block:
+    made = {
+        name: np.array(cells, object if name == "text" else np.int64)
+        for name, cells in columns.items()
+    }
+    return Block(table, len(next(iter(made.values()))), made)

@@ -1,0 +1,217 @@
+"""The traces of several ranks as one: ids follow each other, times are on one clock.
+
+Each rank's rows stay whole and in order; which ids are whose, `meta.ranks` says. Text and devices
+are shared. Events of all ranks are ordered by time, those of one rank as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gradscope.analysis.ranks.clocks import clocks
+from gradscope.analysis.ranks.facts import facts_of_all, shared_rows
+from gradscope.errors import UsageError
+from gradscope.trace.assemble import Block, assemble
+from gradscope.trace.ragged import Data, Integers, Ragged, concatenate, take
+from gradscope.trace.schema import EVENTS, NONE, TABLES, Device, Meta, String, Thread
+from gradscope.trace.schema.declare import Column, columns
+from gradscope.trace.trace import Trace
+
+SHARED = frozenset({String.TABLE, Device.TABLE, Meta.TABLE})
+
+
+@dataclass(slots=True)
+class _Rank:
+    """One of the traces, and what its numbers become."""
+
+    trace: Trace
+    shift: int  # ns
+    first: dict[str, int] = field(default_factory=dict)  # by table: what its id 0 becomes
+    first_queue: int = 0
+    strings: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
+    devices: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
+    seqs: tuple[Integers, Integers] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
+def rank_of(trace: Trace) -> int:
+    """Which rank a trace is of."""
+    rank = trace.meta.get("rank")
+    return rank if type(rank) is int else 0
+
+
+def merged(traces: Sequence[Trace]) -> Trace:
+    """One trace of them all, by rising rank."""
+    traces = sorted(traces, key=rank_of)
+    numbers = [rank_of(trace) for trace in traces]
+    if len({*numbers}) < len(numbers) or any("ranks" in trace.meta for trace in traces):
+        shown = ", ".join(map(str, numbers))
+        raise UsageError(f"these traces are not of different ranks, but of ranks {shown}")
+    time = clocks(traces)
+    ranks = [_Rank(trace, shift) for trace, shift in zip(traces, time.shifts, strict=True)]
+    texts, names = _number_all(ranks)
+    _order_events(ranks)
+    blocks = [block for rank in ranks for block in _blocks(rank, texts)]
+    facts = facts_of_all(traces, [_ids_of(rank) for rank in ranks], time)
+    blocks += shared_rows(texts, list(names), facts)
+    made = assemble(_in_order_of_seq(blocks))
+    return Trace(
+        made.tables,
+        version=max(trace.version for trace in traces),
+        truncated=any(trace.truncated for trace in traces),
+        horizon=min(
+            (_horizon(rank) for rank in ranks if rank.trace.horizon is not None), default=None
+        ),
+        lost=sum(trace.lost for trace in traces),
+    )
+
+
+def _number_all(ranks: Sequence[_Rank]) -> tuple[dict[str, int], dict[str, int]]:
+    """Give every rank its numbers; the text of all, and the devices by name."""
+    texts: dict[str, int] = {"": 0}
+    names: dict[str, int] = {}
+    following: dict[str, int] = dict.fromkeys(TABLES, 0)
+    queue = 0
+    for rank in ranks:
+        strings, devices = rank.trace.table(String), rank.trace.table(Device)
+        rank.strings = _numbered(strings.array("id"), strings["text"].tolist(), texts)
+        called = rank.trace.texts(devices.array("name"))
+        rank.devices = _numbered(devices.array("id"), called, names)
+        rank.first, rank.first_queue = dict(following), queue
+        for name in TABLES:
+            ids = rank.trace.tables[name].data.get("id")
+            if name not in SHARED and isinstance(ids, np.ndarray) and len(ids):
+                following[name] += int(ids.max()) + 1
+        queue += 1 + max(
+            (int(table["queue"].max()) for table in _with(rank.trace, "queue")), default=0
+        )
+    return texts, names
+
+
+def _numbered(ids: Integers, names: Sequence[str], known: dict[str, int]) -> Integers:
+    """What each id becomes, as an array to be looked up in."""
+    becomes = np.zeros(int(ids.max()) + 1 if len(ids) else 1, np.int64)
+    for id, name in zip(ids.tolist(), names, strict=True):
+        becomes[id] = known.setdefault(name, len(known))
+    return becomes
+
+
+def _with(trace: Trace, column: str) -> Iterator[Mapping[str, Any]]:
+    for kind in EVENTS.values():
+        table = trace.tables[kind.TABLE]
+        if len(table) and column in table.data:
+            yield table.data
+
+
+def _order_events(ranks: Sequence[_Rank]) -> None:
+    """By time over all ranks; within a rank nothing moves."""
+    seqs, keys, whose = [], [], []
+    for number, rank in enumerate(ranks):
+        seq = np.concatenate([data["seq"] for data in _with(rank.trace, "seq")] or [_NOTHING])
+        t = np.concatenate([data["t"] for data in _with(rank.trace, "seq")] or [_NOTHING])
+        order = np.argsort(seq, kind="stable")
+        seqs.append(seq[order])
+        keys.append(np.maximum.accumulate(t[order]) + rank.shift if len(t) else t)
+        whose.append(np.full(len(seq), number))
+    owner, key = np.concatenate(whose), np.concatenate(keys)
+    place = np.empty(len(key), np.int64)
+    place[np.argsort(key, kind="stable")] = np.arange(len(key))
+    for number, rank in enumerate(ranks):
+        rank.seqs = seqs[number], place[owner == number]
+
+
+_NOTHING = np.zeros(0, np.int64)
+
+
+def _blocks(rank: _Rank, texts: dict[str, int]) -> Iterator[Block]:
+    for name, row in TABLES.items():
+        table = rank.trace.tables[name]
+        if name in SHARED or not len(table):
+            continue
+        known = {column.name: column for column in columns(row)}
+        data = {
+            key: _translated(rank, name, known[key], cells)
+            for key, cells in table.data.items()
+            if key in known
+        }
+        if name == Thread.TABLE:
+            data |= _threads(rank, table.array("name"), texts)
+        yield Block(name, len(table), data)
+
+
+def _threads(rank: _Rank, names: Integers, texts: dict[str, int]) -> dict[str, Data]:
+    """Threads of several ranks are told apart by their names, too."""
+    number = rank_of(rank.trace)
+    called = [f"rank {number} {name}".rstrip() for name in rank.trace.texts(names)]
+    for name in called:
+        texts.setdefault(name, len(texts))
+    return {
+        "name": np.array([texts[name] for name in called], np.int64),
+        "rank": np.full(len(called), number),
+    }
+
+
+def _translated(rank: _Rank, table: str, column: Column, cells: Data) -> Data:
+    if isinstance(cells, Ragged):
+        if column.ref is None:
+            return cells
+        return Ragged(cells.offsets, _moved(cells.values, rank.first[column.ref]))
+    if column.interned:
+        return rank.strings[cells]
+    if column.name == "seq":
+        return _found(cells, *rank.seqs)
+    if column.time:
+        return np.where(cells == NONE, cells, cells + rank.shift)
+    if column.name == "queue":
+        return _moved(cells, rank.first_queue)
+    if column.ref == Device.TABLE:
+        return np.where(cells < 0, cells, rank.devices[cells])
+    if column.name == "id" or column.ref is not None:
+        return _moved(cells, rank.first[column.ref or table])
+    return cells
+
+
+def _moved(ids: Integers, by: int) -> Integers:
+    return np.where(ids < 0, ids, ids + by)
+
+
+def _found(cells: Integers, old: Integers, new: Integers) -> Integers:
+    """What numbers of events became; NONE and those of none stay."""
+    if not len(old):
+        return cells
+    place = np.minimum(np.searchsorted(old, cells), len(old) - 1)
+    return np.where(old[place] == cells, new[place], NONE)
+
+
+def _in_order_of_seq(blocks: Sequence[Block]) -> Iterator[Block]:
+    """All blocks; those of events with their rows by rising `seq` over all ranks."""
+    by_table: dict[str, list[Block]] = {}
+    for block in blocks:
+        by_table.setdefault(block.table, []).append(block)
+    for name, parts in by_table.items():
+        if not name.startswith("event."):
+            yield from parts
+            continue
+        data = {key: concatenate([part.data[key] for part in parts]) for key in parts[0].data}
+        order = np.argsort(np.asarray(data["seq"]), kind="stable")
+        yield Block(name, len(order), {key: take(cells, order) for key, cells in data.items()})
+
+
+def _ids_of(rank: _Rank) -> dict[str, tuple[int, int]]:
+    """Of each table, the first id that is this rank's, and the first that is not any more."""
+    found = {}
+    for name, first in rank.first.items():
+        ids = rank.trace.tables[name].data.get("id")
+        if name not in SHARED and isinstance(ids, np.ndarray) and len(ids):
+            found[name] = first, first + int(ids.max()) + 1
+    return found
+
+
+def _horizon(rank: _Rank) -> int:
+    """Up to which event nothing is missing."""
+    old, new = rank.seqs
+    whole = new[old <= (rank.trace.horizon or 0)]
+    return int(whole.max()) if len(whole) else NONE

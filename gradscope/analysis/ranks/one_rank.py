@@ -1,0 +1,96 @@
+"""The part of a merged trace that is one rank's: ids, names and times as they are in the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradscope.analysis.ranks.facts import shared_rows
+from gradscope.errors import UsageError
+from gradscope.trace.assemble import Block, assemble
+from gradscope.trace.ragged import Integers, take
+from gradscope.trace.schema import EVENTS, NONE, TABLES, Device, Meta, String
+from gradscope.trace.schema.declare import columns
+from gradscope.trace.trace import Trace
+
+TELLS = ("thread", "task", "node", "tensor")
+"""Columns whose id says whose a row is that has none of its own, the surest first."""
+
+
+def only(trace: Trace, rank: int | None) -> Trace:
+    """What of a trace is this rank's; all of it, if none is asked for."""
+    if rank is None:
+        return trace
+    found = {each.get("rank"): each for each in _ranks(trace)}
+    if rank not in found:
+        shown = ", ".join(str(each) for each in found)
+        raise UsageError(f"this trace has no rank {rank}: it has {shown}")
+    if "ranks" not in trace.meta:
+        return trace
+    return _part(trace, found[rank])
+
+
+def _ranks(trace: Trace) -> list[Mapping[str, Any]]:
+    ranks = trace.meta.get("ranks")
+    if isinstance(ranks, list):
+        return [each for each in ranks if isinstance(each, dict)]
+    return [{"rank": trace.meta.get("rank", 0)}]
+
+
+def _part(trace: Trace, facts: Mapping[str, Any]) -> Trace:
+    ids: Mapping[str, tuple[int, int]] = facts.get("ids", {})
+    owned = [name for name in TABLES if name not in {Meta.TABLE, String.TABLE}]
+    kept = {name: np.flatnonzero(_own(trace, name, ids)) for name in owned}
+    seqs = np.sort(
+        np.concatenate(
+            [trace.tables[kind.TABLE].array("seq")[kept[kind.TABLE]] for kind in EVENTS.values()]
+        )
+    )
+    strings = trace.table(String)
+    texts = dict(zip(strings["text"].tolist(), strings.array("id").tolist(), strict=True))
+    blocks = [*shared_rows({"": 0, **texts}, [], _facts(trace, facts))]
+    for name, rows in kept.items():
+        data = {key: take(cells, rows) for key, cells in trace.tables[name].data.items()}
+        if "seq" in data:
+            data["seq"] = _again(np.asarray(data["seq"]), seqs)
+        blocks.append(Block(name, len(rows), data))
+    return Trace(assemble(blocks).tables, version=trace.version, truncated=trace.truncated)
+
+
+def _own(trace: Trace, name: str, ids: Mapping[str, tuple[int, int]]) -> NDArray[np.bool_]:
+    """Which rows are the rank's."""
+    table = trace.tables[name]
+    if name == Device.TABLE or not len(table):
+        return np.ones(len(table), np.bool_)
+    if "id" in table.data:
+        return _within(table.array("id"), ids.get(name))
+    refs = {column.name: column.ref for column in columns(TABLES[name])}
+    own = np.zeros(len(table), np.bool_)
+    known = np.zeros(len(table), np.bool_)
+    for column in TELLS:
+        if column in refs:
+            cells = table.array(column)
+            new = ~known & (cells != NONE)
+            own |= new & _within(cells, ids.get(refs[column] or ""))
+            known |= new
+    return own
+
+
+def _within(cells: Integers, between: tuple[int, int] | None) -> NDArray[np.bool_]:
+    first, end = between or (0, 0)
+    return (cells >= first) & (cells < end)
+
+
+def _again(seq: Integers, kept: Integers) -> Integers:
+    """Events counted anew, without holes."""
+    return np.where(seq == NONE, NONE, np.searchsorted(kept, seq))
+
+
+def _facts(trace: Trace, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the whole, and those of the rank itself."""
+    own = {key: value for key, value in facts.items() if key not in {"ids", "clock_base"}}
+    of_one = {"ranks", "exit", "exit_code"}
+    return {key: value for key, value in trace.meta.items() if key not in of_one} | own
