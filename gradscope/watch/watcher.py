@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradscope.watch.called.results import Teller
-from gradscope.watch.collectives import Collectives
 from gradscope.watch.creation import Creation
 from gradscope.watch.engine import Engine
 from gradscope.watch.hooks import Hooks
@@ -52,7 +51,6 @@ class Watcher:
         )
         self.modules = Modules(listener, self.faults)
         self.hooks = Hooks(listener, self.graph, self.faults)
-        self.collectives = Collectives(listener, self.faults)
 
     @property
     def left_out(self) -> dict[str, int]:
@@ -73,7 +71,6 @@ class Watcher:
         self.engine.start()
         self.modules.start()
         self.hooks.start()
-        self.collectives.start()
         if self.runs is not None:
             self.runs.start()
         if self.calls is not None:
@@ -89,7 +86,6 @@ class Watcher:
             self.calls.stop()
         if self.runs is not None:
             self.runs.stop()
-        self.collectives.stop()
         self.hooks.stop()
         self.modules.stop()
         self.engine.stop()
@@ -103,12 +99,10 @@ class Watcher:
         if self.runs is not None:
             self.runs.stop()
         self.modules.pause()
-        self.collectives.stop()
 
     def resume(self) -> None:
         """Watch again."""
         self.modules.resume()
-        self.collectives.start()
         if self.runs is not None:
             self.runs.start()
         self.creation.start()

@@ -17,6 +17,8 @@ from gradscope.trace.schema import EVENTS, NONE, Accumulate, Decrement, Node, No
 
 KINDS_OF_EVENTS = list(EVENTS.values())
 ADDITIONS = (Decrement, Accumulate)
+COUNTED = tuple(name for name in COUNTS if name != "zero")
+"""Counts that must be the same: whether a sum is 0 or nearly so, rounding decides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +194,7 @@ def values(both: Both, tolerance: Tolerance) -> Section:
     order = np.argsort(mine, kind="stable")
     mine, theirs = mine[order], theirs[order]
     apart = np.zeros(len(mine), bool)
-    for name in COUNTS:
+    for name in COUNTED:
         apart |= one[name][mine] != other[name][theirs]
     a, b = ({n: c[at] for n, c in part.measures.items()}
             for part, at in ((both.one, mine), (both.other, theirs)))  # fmt: skip
@@ -207,7 +209,9 @@ def values(both: Both, tolerance: Tolerance) -> Section:
         return Difference(what, sides[0], sides[1], when=row["task"], step=step)
 
     found.add("values are further apart", mine[apart], describe)
-    return found.section(Kind.VALUES, f"{len(mine):,} values")
+    alone = len(rows) - 2 * len(mine)
+    of = f"{len(mine):,} values" + f", and {alone:,} of one trace alone" * bool(alone)
+    return found.section(Kind.VALUES, of)
 
 
 def _far(

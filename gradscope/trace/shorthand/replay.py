@@ -14,7 +14,7 @@ between nodes of the same priority: such backwards share a list and are walked s
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import NamedTuple
@@ -31,6 +31,29 @@ class Graph(NamedTuple):
     edges: Mapping[int, Edges]
     sequence: Mapping[int, int]  # -1: an AccumulateGrad, which runs as soon as it is ready
     topological: Mapping[int, int]
+
+
+def graph_of(
+    nodes: Iterable[tuple[int, int, int]], edges: Iterable[tuple[int, int, int, int]]
+) -> tuple[Graph, set[int]]:
+    """A graph by its rows, and the nodes whose edges are not all there: they are left out.
+
+    Of a node: its id, sequence and topological number; of an edge: its node, which of that node's
+    it is, where it leads to, and which input there.
+    """
+    found: dict[int, list[tuple[int, int]]] = {}
+    sequence, topological = {}, {}
+    for id_, number, above in nodes:
+        found[id_], sequence[id_], topological[id_] = [], number, above
+    unknown: set[int] = set()
+    for node, index, following, nr in sorted(edges):
+        if node in found and index == len(found[node]):
+            found[node].append((following, nr))
+        else:
+            unknown.add(node)
+            found.pop(node, None)
+    found[NOBODY], topological[NOBODY] = [], 0  # a leaf that was asked for and is nowhere reached
+    return Graph(found, sequence, topological), unknown
 
 
 class Taken(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,10 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from gradscope.errors import UnreadableTraceError
 from gradscope.trace.ragged import Ragged
 from gradscope.trace.schema import events
-from gradscope.trace.schema.declare import NONE
 from gradscope.trace.schema.events import HookKind
 from gradscope.trace.schema.tables import Edge, GraphTask, Node
-from gradscope.trace.shorthand.replay import NOBODY, Graph, Sent
+from gradscope.trace.shorthand.replay import NOBODY, Graph, Sent, graph_of
 from gradscope.trace.shorthand.runs import MODULE
 from gradscope.trace.shorthand.tables import ADDED, ADDED_IN_PLACE, SEEN
 
@@ -46,9 +44,6 @@ class Seen:
         self.first_hook: dict[int, int] = {}  # of each node: when
         self.hooks_over: dict[int, int] = {}  # of each node: when the last that was seen returned
         self.after: dict[int, int] = {}  # when the first hook after an accumulation was called
-        self.hooks_of_nodes: list[tuple[int, int]] = []
-        """Of hooks whose nodes are not known yet: when each was called or over, and its kind."""
-        self.after_run: dict[int, int] = {}  # of each node: until when hooks were called
         self.inside = False  # whether what was done with gradients was seen
         self.took: dict[int, int] = {}  # by run: how a leaf took its gradient
         self.sums: defaultdict[int, list[int]] = defaultdict(list)  # by run: additions, in order
@@ -60,27 +55,6 @@ class Seen:
         codes = iter(seen or [ADDED] * foretold)
         for each in sent:
             yield next(codes) - ADDED + 1 if each.added else 0
-
-    def find_nodes(self, nodes: Sequence[int]) -> dict[int, int]:
-        """Which nodes those are, by time, where these were to run, in this order.
-
-        A hook is called before the run that follows it, or after the one before it.
-        """
-        begins, ends = [row[0] for row in self.rows], [row[1] for row in self.rows]
-        found: dict[int, int] = {}
-        for t, kind in self.hooks_of_nodes:
-            after = kind == HookKind.POST
-            run = bisect_right(ends, t) - 1 if after else bisect_right(begins, t)
-            if 0 <= run < len(nodes):
-                node = found[t] = nodes[run]
-                if kind == HookKind.POST:
-                    self.after_run[node] = max(t, self.after_run.get(node, t))
-                else:
-                    self.first_hook[node] = min(t, self.first_hook.get(node, t))
-        return found
-
-
-HOOKS = {events.HookBegin.CODE, events.HookEnd.CODE}
 
 
 def seen_in(short: dict[str, list[Block]]) -> dict[int, Seen]:
@@ -103,9 +77,6 @@ def seen_in(short: dict[str, list[Block]]) -> dict[int, Seen]:
                 seen[task].took[run] = what
     singles = (column(short["short.event"], n) for n in ("t", "code", "task", "node", "a"))
     for t, code, task, node, kind in zip(*singles, strict=True):
-        if task in seen and code in HOOKS and node == NONE:
-            seen[task].hooks_of_nodes.append((t, kind % MODULE))
-            continue
         if code == events.HookBegin.CODE and task in seen:
             after = kind % MODULE == HookKind.POST_ACCUMULATE
             into = seen[task].after if after else seen[task].first_hook
@@ -141,27 +112,28 @@ def tasks_of(plain: Sequence[Block], short: dict[str, list[Block]]) -> dict[int,
     return tasks
 
 
-def graph_of(plain: Sequence[Block]) -> tuple[Graph, dict[int, int]]:
+def nodes_of(plain: Sequence[Block]) -> tuple[Graph, dict[int, int]]:
     """The nodes and edges of a trace, and the leaf of each AccumulateGrad."""
     nodes = [block for block in plain if block.table == Node.TABLE and not block.amend]
     links = [block for block in plain if block.table == Edge.TABLE and not block.amend]
-    ids, sequence = column(nodes, "id"), column(nodes, "sequence_nr")
-    edges: dict[int, list[tuple[int, int]]] = {node: [] for node in ids}
-    rows = sorted(
-        zip(*(column(links, name) for name in ("node", "index", "next", "input_nr")), strict=True)
+    names = ("id", "sequence_nr", "topological_nr")
+    ids, sequence, topological = (column(nodes, name) for name in names)
+    known = set(ids)
+    rows = zip(
+        *(column(links, name) for name in ("node", "index", "next", "input_nr")), strict=True
     )
-    for node, index, following, nr in rows:
-        if node not in edges or index != len(edges[node]):
-            raise UnreadableTraceError(f"the edges of node {node} are not all there")
-        edges[node].append((following if following in edges else NOBODY, nr))
-    topological = dict(zip(ids, column(nodes, "topological_nr"), strict=True))
-    edges[NOBODY], topological[NOBODY] = [], 0  # a leaf that was asked for and is nowhere reached
+    graph, unknown = graph_of(
+        zip(ids, sequence, topological, strict=True),
+        ((n, index, to if to in known else NOBODY, nr) for n, index, to, nr in rows),
+    )
+    if unknown:
+        raise UnreadableTraceError(f"the edges of node {min(unknown)} are not all there")
     leaves = {
         node: inputs[0]
         for node, number, inputs in zip(ids, sequence, lists(nodes, "inputs"), strict=True)
         if number == -1 and inputs
     }
-    return Graph(edges, dict(zip(ids, sequence, strict=True)), topological), leaves
+    return graph, leaves
 
 
 def column(blocks: Sequence[Block], name: str) -> list[int]:

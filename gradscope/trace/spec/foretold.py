@@ -30,7 +30,7 @@ from gradscope.trace.schema.events import (
     TaskBegin,
 )
 from gradscope.trace.schema.tables import Edge, GraphTask, Node
-from gradscope.trace.shorthand.replay import Backward, Graph, Ready, Taken
+from gradscope.trace.shorthand.replay import Backward, Graph, Ready, Taken, graph_of
 from gradscope.trace.spec.rule import Fault, rule
 
 if TYPE_CHECKING:
@@ -199,18 +199,14 @@ def _said(backward: Backward, root: int) -> Iterator[Said]:
 
 def _graph(facts: Facts) -> Graph:
     nodes, links = facts.trace.table(Node), facts.trace.table(Edge)
-    ids = nodes["id"].tolist()
-    edges: dict[int, list[tuple[int, int]]] = {node: [] for node in ids}
-    order = np.lexsort((links["index"], links["node"]))
-    columns = (links[name][order].tolist() for name in ("node", "index", "next", "input_nr"))
-    for node, index, following, nr in zip(*columns, strict=True):
-        if node in edges and index == len(edges[node]):
-            edges[node].append((following, nr))
-        else:
-            edges.pop(node, None)  # what it leads to is not known
-    numbers = (dict(zip(ids, nodes[n].tolist(), strict=True)) for n in
-               ("sequence_nr", "topological_nr"))  # fmt: skip
-    return Graph(edges, *numbers)
+    rows = [
+        zip(*(table[name].tolist() for name in names), strict=True)
+        for table, names in (
+            (nodes, ("id", "sequence_nr", "topological_nr")),
+            (links, ("node", "index", "next", "input_nr")),
+        )
+    ]
+    return graph_of(*rows)[0]  # what those lead to that are left out is not known
 
 
 def _first(stretch: Stretch, column: str) -> dict[int, int]:

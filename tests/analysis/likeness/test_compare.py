@@ -11,7 +11,7 @@ from gradscope.analysis.likeness import Comparison, Tolerance, compare
 from gradscope.analysis.likeness.differences import Difference, Kind
 from gradscope.errors import EmptyTraceError
 from gradscope.trace.by_hand import trace_of
-from gradscope.trace.schema import Decrement, Edge, GraphTask, Node, NodeBegin
+from gradscope.trace.schema import Decrement, Edge, GraphTask, Node, NodeBegin, Value
 from gradscope.trace.trace import Trace
 from tests.analysis.likeness.engines import on_gradscope
 
@@ -74,6 +74,18 @@ def test_values_that_are_close_enough_are_alike() -> None:
 
     assert set(kinds(compare(one, other))) == {Kind.VALUES}
     assert compare(one, other, Tolerance(relative=1e-2)).first is None
+
+
+def test_whether_a_sum_is_nothing_or_nearly_so_is_no_difference() -> None:
+    def value(least: float, zero: int) -> Trace:
+        node = Node(0, "ExpBackward0")
+        return trace_of(node, GraphTask(5, roots=(0,)), NodeBegin(task=5, node=0), Value(
+            0, place=2, node=0, index=0, task=5, count=2, zero=zero, min=least, max=1.0, mean=0.5,
+            rms=0.7, norm=1.0,
+        ))  # fmt: skip
+
+    assert compare(value(0.0, 1), value(1e-9, 0)).first is None
+    assert compare(value(0.0, 1), value(1e-2, 0)).first is not None
 
 
 def test_another_layer_in_between_is_told_as_that_alone() -> None:

@@ -341,7 +341,8 @@ class Catalog(TaskRows):
         edge = target.gradient_edge()
         if edge is not None:
             since = number + 2 if told else number  # its own edge goes to what made it before
-            self.origins.append((written, since, self._number_of_made(edge[0], site), edge[1]))
+            mark = self._number_of_made(edge[0], site, (written & ~1,))
+            self.origins.append((written, since, mark, edge[1]))
         return number
 
     def _number_of_made(self, node: Any, site: int, taken: tuple[int, ...] = ()) -> int:
