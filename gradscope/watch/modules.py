@@ -7,11 +7,14 @@ ours while we watch. It first asks whether a compiler is looking: to that, it is
 
 from __future__ import annotations
 
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.amp.grad_scaler import GradScaler
 from torch.nn.modules.module import Module
 from torch.optim.optimizer import (
+    Optimizer,
     register_optimizer_step_post_hook,
     register_optimizer_step_pre_hook,
 )
@@ -19,6 +22,13 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 if TYPE_CHECKING:
     from gradscope.watch.listener import Faults, Listener
+
+
+SPANS = (
+    (Optimizer, "zero_grad"), (Module, "zero_grad"),
+    (GradScaler, "unscale_"), (GradScaler, "step"), (GradScaler, "update"),
+)  # fmt: skip
+"""Methods that are told as spans of time, by the name of the class and the method."""
 
 
 class Modules:
@@ -31,6 +41,7 @@ class Modules:
         self._call: Any = None
         self._own_next: Any = None
         self._next: Any = None
+        self._spans: list[tuple[Any, str, Any, Any]] = []  # class, name, its own, ours
         self._handles: list[Any] = []
 
     def start(self) -> None:
@@ -46,6 +57,11 @@ class Modules:
         self._call, self._next = self._watched_call(), self._watched_next()
         Module.__call__ = self._call
         _BaseDataLoaderIter.__next__ = self._next
+        for home, name in SPANS:
+            own = home.__dict__[name]
+            ours = self._watched_span(own)
+            self._spans.append((home, name, own, ours))
+            setattr(home, name, ours)
 
     def pause(self) -> None:
         """Tell only of steps. What is under way is told when it ends."""
@@ -53,6 +69,10 @@ class Modules:
             Module.__call__ = self._own_call
         if _BaseDataLoaderIter.__next__ is self._next:
             _BaseDataLoaderIter.__next__ = self._own_next
+        for home, name, own, ours in self._spans:
+            if home.__dict__.get(name) is ours:
+                setattr(home, name, own)
+        self._spans.clear()
 
     def stop(self) -> None:
         self.pause()
@@ -89,6 +109,23 @@ class Modules:
                 guarded("a loader answered", listener.loading_ends, token)
 
         return __next__
+
+    def _watched_span(self, own: Any) -> Any:
+        listener, guarded = self._listener, self._faults.guarded
+        is_compiling, method = torch.compiler.is_compiling, own.__name__
+
+        @wraps(own)
+        def called(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if is_compiling():
+                return own(self, *args, **kwargs)
+            name = f"{type(self).__name__}.{method}"
+            token = guarded(f"{method} was called", listener.loading_begins, name)
+            try:
+                return own(self, *args, **kwargs)
+            finally:
+                guarded(f"{method} returned", listener.loading_ends, token)
+
+        return called
 
     def _step_begins(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
         name = f"{type(optimizer).__name__}.step"

@@ -212,11 +212,37 @@ def test_modules_steps_and_hooks_of_a_training_are_in_the_trace() -> None:
     _, trace = watched(lambda: training(torch))
 
     assert names(trace, Module, "type") == ["Sequential", "Linear", "Tanh", "Linear"]
-    assert names(trace, Span).count("SGD.step") == 3
+    assert names(trace, Span).count("SGD.step") == names(trace, Span).count("SGD.zero_grad") == 3
     assert len(trace.table(Step)) == 4  # the last has only begun
     assert {"self", "mat1", "mat2", "result"} <= set(names(trace, Saved, "slot"))
     _, trace = watched(lambda: inside(torch))
     assert names(trace, HookBegin) == ["inside.<locals>.hook"]
+
+
+def test_what_a_gradient_scaler_does_is_a_span_whether_it_steps_or_not() -> None:
+    import torch
+
+    def program() -> list[Any]:
+        w = torch.ones(2, requires_grad=True)
+        optimizer = torch.optim.SGD([w], lr=0.1)
+        scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+        for factor in (1.0, float("inf")):
+            optimizer.zero_grad()
+            scaler.scale((w * factor).sum()).backward()
+            scaler.unscale_(optimizer)
+            scaler.step(optimizer)
+            scaler.update()
+        return [w.detach(), torch.tensor(scaler.get_scale())]
+
+    own = torch.amp.GradScaler.step, torch.optim.Optimizer.zero_grad
+    unwatched = program()
+    seen, trace = watched(program)
+
+    assert all(map(torch.equal, seen, unwatched))
+    spans = names(trace, Span)
+    assert [spans.count(f"GradScaler.{name}") for name in ("unscale_", "step", "update")] == [2] * 3
+    assert spans.count("SGD.step") == 1
+    assert own == (torch.amp.GradScaler.step, torch.optim.Optimizer.zero_grad)
 
 
 def test_both_ways_of_seeing_runs_see_the_same() -> None:
