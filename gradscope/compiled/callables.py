@@ -60,7 +60,8 @@ class Callables:
 @cache
 def offset(kind: type, name: str) -> int:
     """How far into an object of this class a slot lies: where something put there is found."""
-    made: Any = kind.__new__(kind)
+    new: Any = kind.__new__
+    made = new(kind)
     marker = object()
     setattr(made, name, marker)
     words = (ctypes.c_int64 * (kind.__basicsize__ // 8)).from_address(id(made))

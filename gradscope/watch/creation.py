@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.fx.traceback as tracebacks
 
-from gradscope.watch.listener import Made
+from gradscope.watch.listener import Made, MadeWithTraceback
 
 if TYPE_CHECKING:
     from gradscope.watch.listener import Faults, Listener
@@ -29,12 +29,6 @@ _SWITCHES = ("set_anomaly_enabled", "is_anomaly_enabled", "is_anomaly_check_nan_
 _OURS = f'  File "{Path(__file__).absolute().parents[1]}{os.sep}'
 _RUNS_SCRIPTS = f"{_OURS}{os.path.join('record', 'run_script.py')}"  # noqa: PTH118
 _UNLESS = (tracebacks.__dict__, "should_preserve_node_meta")
-
-
-class MadeWithTraceback(list[str]):
-    """A node's traceback, which the program asked for, and its number."""
-
-    made: Made | None = None
 
 
 class Creation:
@@ -130,3 +124,9 @@ def made_of(metadata: dict[str, Any], recording: object) -> Made | None:
     if type(kept) is MadeWithTraceback:
         kept = kept.made
     return kept if type(kept) is Made and kept.recording is recording else None
+
+
+def marked(kept: Any, made: Made) -> Any:
+    """What a node keeps from now on, if it kept something else: a traceback stays readable."""
+    lines = [line for line in kept if isinstance(line, str)] if isinstance(kept, list) else []
+    return MadeWithTraceback(lines, made) if lines else made

@@ -14,6 +14,7 @@ import warnings
 from types import FrameType, FunctionType
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch.autograd.variable import Variable
 
 from gradscope.watch.listener import Backward
@@ -118,7 +119,7 @@ class Engine:
     def _looked_at(self, tensors: Sequence[Any], given: Any, more: Any, frame: FrameType) -> Any:
         named = dict(zip(_PARAMETERS, given, strict=False)) | more
         try:
-            roots = self._graph.roots(tensors)
+            roots, above = self._graph.roots(tensors)
         except NotDifferentiable:
             return None
         except TooDeep:
@@ -131,6 +132,8 @@ class Engine:
             bool(named.get("keep_graph")),
             bool(named.get("create_graph")),
             bool(named.get("accumulate_grad")),
+            above,
+            torch._C._autograd._get_sequence_nr(),
         )
         self._listener.found(self._graph.found())
         task = self._listener.backward_begins(asked, frame)

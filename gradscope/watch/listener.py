@@ -13,6 +13,9 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from gradscope.watch.runs import Ran
 
 Result = TypeVar("Result")
@@ -25,7 +28,9 @@ class Made(list[str]):
     of no lines.
     """
 
-    __slots__ = ("context", "number", "recording", "site", "t")
+    __slots__ = (
+        "context", "first", "many", "number", "recording", "rest", "site", "t", "topological",
+    )  # fmt: skip
 
     def __init__(self, recording: object, number: int, context: int, site: int, t: int) -> None:
         self.recording = recording  # whose number it is
@@ -33,6 +38,21 @@ class Made(list[str]):
         self.context = context  # where its thread was
         self.site = site
         self.t = t
+        # Known when a walk has met it: how long the longest path from it is (-1: none has yet), and
+        # the tensors whose gradients it takes: how many, the first's number, and the others'.
+        self.topological = -1
+        self.many = self.first = 0
+        self.rest: tuple[int, ...] = ()
+
+
+class MadeWithTraceback(list[str]):
+    """A node's traceback, which the program asked for, and what we keep beside it."""
+
+    __slots__ = ("made",)
+
+    def __init__(self, lines: Sequence[str] = (), made: Made | None = None) -> None:
+        super().__init__(lines)
+        self.made = made
 
 
 class SavedValue(NamedTuple):
@@ -40,8 +60,16 @@ class SavedValue(NamedTuple):
 
     slot: str
     tensor: Any  # while this is handed over; None: a hook packed it, and what it was is not known
-    made_by: int  # the node that has it as an output, or 0
+    made_by: Made | None  # by the node that has it as an output
     output_nr: int
+
+
+class Kept(NamedTuple):
+    """What a node keeps for its backward."""
+
+    made: Made
+    saved: Sequence[SavedValue]
+    shape: Callable[[int], tuple[int, ...]]  # of what it takes as one of its inputs
 
 
 class Found(NamedTuple):
@@ -51,11 +79,15 @@ class Found(NamedTuple):
     name: str
     sequence_nr: int
     topological_nr: int
-    edges: Sequence[tuple[int, int]]  # (number or 0, input nr) for each gradient it returns
+    edges: Sequence[tuple[Made | None, int]]  # (node, input nr) for each gradient it returns
     inputs: Sequence[tuple[Any, Any, Any]]  # shape, dtype, device of each gradient it takes
     saved: Sequence[SavedValue]
     leaf: Any  # of an AccumulateGrad
     made_before: bool  # the watcher came later than the node
+
+    def kept(self) -> Kept:
+        """What it keeps."""
+        return Kept(self.made, self.saved, lambda nr: self.inputs[nr][0])
 
 
 class Backward(NamedTuple):
@@ -66,6 +98,8 @@ class Backward(NamedTuple):
     keep_graph: bool
     create_graph: bool
     accumulate_grad: bool
+    above: int = 1  # how long the longest path is from a node above the roots
+    sequence_nr: int = 0  # of such a node, which PyTorch makes if there are several
 
 
 class Listener(Protocol):
@@ -85,12 +119,24 @@ class Listener(Protocol):
         """
         ...
 
+    def counter(self) -> NDArray[np.int64]:
+        """A word that is the next number for what is no node; add 2 to it. It may raise, too."""
+        ...
+
     def made(self, frame: FrameType | None) -> Made:
         """A node is being made on this frame; None: it was, some time ago."""
         ...
 
     def site(self, frame: FrameType | None) -> int: ...
+    def tensor(self, tensor: Any) -> int:
+        """The number of a leaf."""
+        ...
+
     def found(self, nodes: list[Found]) -> None: ...
+    def kept(self, nodes: list[Kept]) -> None:
+        """What nodes have saved that a native walk has met."""
+        ...
+
     def attends(self) -> bool:
         """A backward is about to begin; whether it is to be looked at."""
         ...

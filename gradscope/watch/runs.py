@@ -28,6 +28,13 @@ class Ran(NamedTuple):
     sequence: Ints  # what the node said of itself; -1: an AccumulateGrad
     failed: bool  # the last of them raised
 
+    def after(self, sequence: int) -> Ran:
+        """The same behind the run of another node, which was over at once."""
+        t = self.begin[:1] - 1
+        begin, end = np.concatenate([t, self.begin]), np.concatenate([t, self.end])
+        number = np.full(len(t), sequence)
+        return Ran(begin, end, np.concatenate([number, self.sequence]), self.failed)
+
 
 class Runs(Protocol):
     """Sees runs. Backwards of a thread nest, and each is told what ran in it and in no other."""

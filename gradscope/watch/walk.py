@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from gradscope.watch.creation import KEY, PARENT, made_of
+from gradscope.watch.creation import KEY, PARENT, made_of, marked
 from gradscope.watch.listener import Found, Made, SavedValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from gradscope.watch.listener import Listener
 
 LEAF = 2**64 - 1
 """The sequence number of an AccumulateGrad: it runs as soon as it is ready."""
@@ -39,34 +41,58 @@ class NotDifferentiable(Exception):  # noqa: N818 -- PyTorch is about to say so 
     """A backward was asked to start from a tensor without history."""
 
 
+class Leaf:
+    """A tensor whose gradient is accumulated, and the node that does it."""
+
+    __slots__ = ("node", "ref", "tensor")
+
+    def __init__(self, ref: weakref.ref[Any], tensor: int) -> None:
+        self.ref = ref
+        self.tensor = tensor  # its number
+        self.node = 0  # the number of the node that was met last
+
+
 class Graph:
-    """What is known of the graph so far, by the numbers of nodes."""
+    """Finds nodes, and says of those it has found which they are."""
 
     def __init__(
         self,
-        made: Callable[[None], Made],
-        recording: object,
+        listener: Listener,
         attend: Callable[[Any, int], None] | None,
         *,
         saved: bool,
     ) -> None:
-        self._made = made
-        self._recording = recording  # of which nodes are known here
+        self._listener = listener
+        self._recording = listener.recording  # of which nodes are known here
         self._attend = attend  # called with each node that is found
         self._saved = saved
-        self._topological: dict[int, int] = {}
         self._waiting: list[Found] = []
         self._slots: dict[type, list[tuple[str, str]]] = {}
-        self._leaves: dict[int, tuple[weakref.ref[Any], int]] = {}
+        self._leaves: dict[int, Leaf] = {}  # by address
 
-    def roots(self, ends: Iterable[Any]) -> tuple[tuple[int, int], ...]:
-        """The edges that a backward starts from, after all they lead to has been found."""
+    def stop(self) -> None:
+        """Nothing is found any more."""
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """What was not looked at, in words, and how often."""
+        return {}
+
+    def roots(self, ends: Iterable[Any]) -> tuple[tuple[tuple[int, int], ...], int]:
+        """The edges that a backward starts from, after all they lead to has been found.
+
+        And how long the longest path is from a node above them.
+        """
         try:
             edges = [_edge_of(each) or (_leafs_node(each), 0) for each in ends]
         except RuntimeError:  # asking for the history of such a view is refused
             raise NotDifferentiable from None
         self._walk([node for node, _ in edges])
-        return tuple([(self.number_of(node), nr) for node, nr in edges])
+        above = 0
+        for node, _ in edges:
+            made = self.made_of(node)
+            above = above if made is None else max(above, 1 + made.topological)
+        return tuple([(self.number_of(node), nr) for node, nr in edges]), above
 
     def wanted(self, ends: Iterable[Any]) -> tuple[tuple[int, int], ...]:
         """The edges whose gradients are asked for."""
@@ -85,31 +111,47 @@ class Graph:
 
         Asking PyTorch for it would make it, and change the numbers of nodes that are made later.
         """
-        made = self._made(None)
-        self._leaves[id(leaf)] = weakref.ref(leaf), made.number
-        self._topological[made.number] = 0
+        made = self._listener.made(None)
+        made.topological = 0
+        self._leaf_of(leaf).node = made.number
         inputs = [(leaf.shape, leaf.dtype, leaf.device)]
         self._waiting.append(Found(made, ACCUMULATE, -1, 0, (), inputs, (), leaf, made_before=True))
         return made.number
 
     def number_of_leaf(self, leaf: Any) -> int:
         """The number of the node that gathers its gradient, if a walk has met it; else 0."""
-        known, number = self._leaves.get(id(leaf), (None, 0))
-        return number if known is not None and known() is leaf else 0
+        known = self._leaves.get(leaf._cdata)
+        return 0 if known is None else known.node
+
+    def _leaf_of(self, tensor: Any) -> Leaf:
+        """What is known of a leaf. It is forgotten before its address can be another's."""
+        address, leaves = tensor._cdata, self._leaves
+        known = leaves.get(address)
+        if known is None:
+            ref = weakref.ref(tensor, lambda _: leaves.pop(address, None))
+            known = leaves[address] = Leaf(ref, self._listener.tensor(tensor))
+        return known
 
     def found(self) -> list[Found]:
         """Nodes that nobody has been told of."""
         found, self._waiting = self._waiting, []
         return found
 
+    def made_of(self, node: Any) -> Made | None:
+        """What a node keeps of its making, for this recording."""
+        return made_of(node.metadata, self._recording)
+
     def number_of(self, node: Any) -> int:
         """The number of a node, or 0."""
-        made = made_of(node.metadata, self._recording)
+        made = self.made_of(node)
         return 0 if made is None else made.number
+
+    def _is_known(self, node: Any) -> bool:
+        made = self.made_of(node)
+        return made is not None and made.topological >= 0
 
     def _walk(self, roots: list[Any]) -> None:
         """Depth first, what a node leads to before itself."""
-        known = self._topological
         pending: list[tuple[Any, Any]] = [(node, None) for node in reversed(roots)]
         depth = 0
         while pending:
@@ -118,18 +160,13 @@ class Graph:
                 depth -= 1
                 self._look(node, edges)
                 continue
-            made = made_of(node.metadata, self._recording)
-            if made is not None and made.number in known:
+            if self._is_known(node):
                 continue
             edges = node.next_functions
             unknown = [
                 (following, None)
                 for following, _ in reversed(edges)
-                if following is not None
-                and (
-                    (above := made_of(following.metadata, self._recording)) is None
-                    or above.number not in known
-                )
+                if following is not None and not self._is_known(following)
             ]
             if unknown:
                 depth += 1
@@ -143,27 +180,26 @@ class Graph:
     def _look(self, node: Any, edges: Any) -> None:
         """Take down one node, unless that was done meanwhile by another way to it."""
         metadata = node.metadata
-        made, known = made_of(metadata, self._recording), self._topological
+        made = made_of(metadata, self._recording)
         before = made is None
         if made is None:
-            metadata[KEY] = made = self._made(None)
-        elif made.number in known:
+            made = self._listener.made(None)
+            metadata[KEY] = marked(metadata.get(KEY), made)
+        elif made.topological >= 0:
             return
         if PARENT in metadata:  # it would keep the node alive in whose run this was made
             del metadata[PARENT]
-        targets, above = [], 0
-        for following, nr in edges:
-            target = 0 if following is None else made_of(following.metadata, self._recording).number  # type: ignore[union-attr]
-            targets.append((target, nr))
-            if target:
-                above = max(above, known[target] + 1)
-        known[made.number] = above
+        targets = [
+            (None if following is None else self.made_of(following), nr) for following, nr in edges
+        ]
+        known = [target.topological for target, _ in targets if target is not None]
+        made.topological = above = 1 + max(known, default=-1)
         sequence = node._sequence_nr()
         leaf, saved = None, NOTHING
         if sequence == LEAF:
             sequence, leaf = -1, getattr(node, "variable", None)
         if leaf is not None:
-            self._leaves[id(leaf)] = weakref.ref(leaf), made.number
+            self._leaf_of(leaf).node = made.number
         elif self._saved:
             saved = self._kept(node)
         if self._attend is not None:
@@ -175,15 +211,15 @@ class Graph:
                 sequence,
                 above,
                 targets,
-                [(m.shape, m.dtype, m.device) for m in node._input_metadata],
+                [described(each) for each in node._input_metadata],
                 saved,
                 leaf,
                 before,
             )
         )
 
-    def _kept(self, node: Any) -> list[SavedValue]:
-        kind = type(node)
+    def _slots_of(self, kind: type) -> list[tuple[str, str]]:
+        """Under which names nodes of a class show what they have saved, and the slots."""
         slots = self._slots.get(kind)
         if slots is None:
             names = [name for name in dir(kind) if name.startswith(_RAW)]
@@ -191,8 +227,11 @@ class Graph:
                 (name, _CUSTOM if hasattr(kind, _CUSTOM) else name.removeprefix(_RAW))
                 for name in names
             ]
+        return slots
+
+    def _kept(self, node: Any) -> list[SavedValue]:
         kept: list[SavedValue] = []
-        for name, slot in slots:
+        for name, slot in self._slots_of(type(node)):
             value = getattr(node, name)
             many = value if type(value) is tuple else (value,)
             for place, each in enumerate(many):
@@ -205,7 +244,7 @@ class Graph:
         """Its tensor is looked at only where no hook has packed it: unpacking may compute again."""
         try:
             if value.unpack_hook is not None:
-                return SavedValue(slot, None, 0, 0)
+                return SavedValue(slot, None, None, 0)
             tensor = value.data
         except RuntimeError:  # released
             return None
@@ -213,8 +252,19 @@ class Graph:
             return None
         node = tensor.grad_fn
         if node is None:
-            return SavedValue(slot, tensor, 0, 0)
-        return SavedValue(slot, tensor, self.number_of(node), tensor.output_nr)
+            return SavedValue(slot, tensor, None, 0)
+        return SavedValue(slot, tensor, self.made_of(node), tensor.output_nr)
+
+
+def described(given: Any) -> tuple[tuple[int, ...], Any, Any]:
+    """Shape, dtype and device of what a node takes; a shape that is not in numbers is left out."""
+    try:
+        shape = tuple(given.shape)
+    except RuntimeError:  # nested
+        shape = ()
+    if any(type(size) is not int for size in shape):
+        shape = ()
+    return shape, given.dtype, given.device
 
 
 def _edge_of(end: Any) -> tuple[Any, int] | None:

@@ -36,11 +36,9 @@ class Watcher:
         self.looks = None
         if level == "values" and self.calls is not None:
             self.looks = Looks(listener, faults)
-        attend = None if self.runs is None else self.runs.attend
-        if self.looks is not None:
-            attend = self.looks.attend  # the runs are seen natively then
-        self.graph = Graph(listener.made, listener.recording, attend, saved=level != "graph")
         self.creation = Creation(listener, self.faults, native=native)
+        self.why_walked = self.creation.why_in_python or self.why_hooks
+        self.graph = self._graph(listener, saved=level != "graph")
         self.engine = Engine(
             listener,
             self.graph,
@@ -52,18 +50,34 @@ class Watcher:
         self.modules = Modules(listener, self.faults)
         self.hooks = Hooks(listener, self.graph, self.faults)
 
+    def _graph(self, listener: Listener, *, saved: bool) -> Graph:
+        """Who finds nodes; hooks on them have to be registered from Python."""
+        if not self.why_walked and self.looks is None:
+            try:
+                from gradscope.watch.native.graph import NativeGraph  # noqa: PLC0415 -- it compiles
+
+                return NativeGraph(listener, saved=saved)
+            except Exception as error:  # noqa: BLE001 -- whatever this build is: Python serves
+                self.why_walked = f"{type(error).__name__}: {error}"
+        hooks = self.looks or (self.runs if self.why_hooks else None)
+        return Graph(listener, None if hooks is None else hooks.attend, saved=saved)
+
     @property
     def left_out(self) -> dict[str, int]:
         """What was not looked at, or not as it could be, in words, and how often."""
         whys: dict[str, list[str]] = {}
-        for what, why in (("nodes made", self.creation.why_in_python), ("runs", self.why_hooks)):
+        for what, why in (
+            ("nodes made", self.creation.why_in_python),
+            ("graphs", self.why_walked),
+            ("runs", self.why_hooks),
+        ):
             if why:
                 whys.setdefault(why, []).append(what)
         texts = [f"by machine code ({', '.join(what)}): {why}" for why, what in whys.items()]
         if self.why_no_calls:
             names = "calls, so their names follow from those of nodes"
             texts.append(f"{names}: {self.why_no_calls}")
-        return {**self.engine.left_out, **dict.fromkeys(texts, 1)}
+        return {**self.engine.left_out, **self.graph.left_out, **dict.fromkeys(texts, 1)}
 
     def start(self) -> None:
         """Watch from here on."""
@@ -90,6 +104,7 @@ class Watcher:
         self.modules.stop()
         self.engine.stop()
         self.creation.stop()
+        self.graph.stop()
 
     def pause(self) -> None:
         """Be as good as not there: only that steps end and backwards begin is still followed."""

@@ -72,6 +72,7 @@ CATCHES_EVERYTHING = frozenset(
         "watch/listener.py",
         "watch/modules.py",
         "watch/runs.py",
+        "watch/watcher.py",
     }
 )
 

@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gradscope.record.from_pytorch.calls import Calls
+    from gradscope.record.from_pytorch.native.walked import Walked
     from gradscope.record.from_pytorch.tasks import Task
     from gradscope.record.from_pytorch.tensors import Tensors
     from gradscope.record.from_pytorch.values import Values
     from gradscope.record.session import Session
-    from gradscope.watch.listener import Found, SavedValue
+    from gradscope.watch.listener import Found, Kept, Made, SavedValue
 
 _OWN_RESULT = re.compile(r"(?:result|output)(\d*)")
 """Slots that hold what the node's own call returned, and which of it."""
@@ -36,6 +37,11 @@ def call_of(node: str) -> str:
     """The name of the call that makes nodes of this name: `mul` of MulBackward0."""
     short = _NODE.sub("", node)
     return _WORD.sub("_", short).lower() if short != node else node
+
+
+def _output(made: Made, nr: int) -> int:
+    """The tensor whose gradient this input of a node takes."""
+    return made.rest[nr - 1] if nr else made.first
 
 
 class Graphs:
@@ -58,10 +64,9 @@ class Graphs:
         self._inputs: dict[int, list[int]] = {}  # of each call in a walk
         self.unnamed = 0  # calls whose names follow from their nodes'
         self.compiled = False  # a node stands for a region that torch.compile has made
-        self._next = next_number
-        self._outputs: dict[int, list[int]] = {}  # of each node: tensors, by input nr
+        self.next_number = next_number
         self._names: dict[str, tuple[int, int]] = {}
-        self._topological: dict[int, int] = {}
+        self.walked: Walked | None = None  # if nodes are found natively
         self._nodes: list[tuple[Any, ...]] = []
         self._edges: list[tuple[int, int, int, int]] = []
         self._ops: list[tuple[Any, ...]] = []
@@ -69,23 +74,30 @@ class Graphs:
 
     def found(self, nodes: Sequence[Found]) -> None:
         """Describe them: first all outputs, since any may be kept by any."""
-        self._tensors.new_walk()
         for node in nodes:
             self._describe(node)
+        self.kept([node.kept() for node in nodes if node.saved])
+        self._inputs.clear()
+
+    def kept(self, nodes: Sequence[Kept]) -> None:
+        """Describe what nodes of one walk have saved."""
+        self._tensors.new_walk()
         constants: dict[Any, int] = {}
         for node in nodes:
-            if node.saved:
-                self._keep(node, constants)
-        self._inputs.clear()
+            self._keep(node, constants)
+
+    def named(self, node: str) -> tuple[int, int]:
+        """The texts of a node's name, and of its call's."""
+        named = self._names.get(node)
+        if named is None:
+            name = node.rpartition("::")[2]
+            named = self._names[node] = self._intern(name), self._intern(call_of(name))
+            self.compiled |= name.startswith("CompiledFunction")
+        return named
 
     def _describe(self, node: Found) -> None:
         number, contexts = node.made.number, self._session.contexts
-        named = self._names.get(node.name)
-        if named is None:
-            name = node.name.rpartition("::")[2]
-            made = self._intern(name), self._intern(call_of(name))
-            named = self._names[node.name] = made
-            self.compiled |= name.startswith("CompiledFunction")
+        named = self.named(node.name)
         thread, module, task, step, phase = contexts.rows[node.made.context]
         t = max(node.made.t - self._session.start, 0)
         if node.leaf is not None:
@@ -94,49 +106,47 @@ class Graphs:
                 self._values.look(Place.LEAF, node.leaf, tensor=inputs[0], at=t)
         else:
             op = NONE if node.made_before else number
-            inputs = [number, *[self._next() for _ in node.inputs[1:]]][: len(node.inputs)]
+            inputs = [number, *[self.next_number() for _ in node.inputs[1:]]][: len(node.inputs)]
             for tensor, (shape, dtype, device) in zip(inputs, node.inputs, strict=True):
                 self._tensors.output(tensor, shape, dtype, device, op)
-        self._outputs[number], self._topological[number] = inputs, node.topological_nr
+        node.made.many, node.made.first = len(inputs), inputs[0] if inputs else 0
+        node.made.rest = tuple(inputs[1:])
         self._nodes.append((
             number, named[0], node.sequence_nr, node.topological_nr, op, inputs, task, module,
             node.made.site, thread, step, t,
         ))  # fmt: skip
         for index, (target, nr) in enumerate(node.edges):
-            self._edges.append((number, index, target or NONE, nr))
+            self._edges.append((number, index, NONE if target is None else target.number, nr))
         if op != NONE:
             sources = [
-                tensors[nr]
-                for target, nr in node.edges
-                if nr < len(tensors := self._outputs.get(target, ()))
+                _output(made, nr) for made, nr in node.edges if made is not None and nr < made.many
             ]
             self._inputs[number] = sources
-            target, nr = node.edges[0] if node.edges else (0, 0)
-            known = self._outputs.get(target, ())
-            first = known[nr] if nr < len(known) else NONE
+            made, nr = node.edges[0] if node.edges else (None, 0)
+            first = NONE if made is None or nr >= made.many else _output(made, nr)
             self._ops.append((
                 number, named[1], t, sources, inputs, number, module, node.made.site, thread, task,
                 step, phase, NONE, node.sequence_nr, first,
             ))  # fmt: skip
 
-    def _keep(self, node: Found, constants: dict[Any, int]) -> None:
+    def _keep(self, node: Kept, constants: dict[Any, int]) -> None:
+        made = node.made
         for value in node.saved:
             tensor, version = NONE, 0
             if value.tensor is not None:
                 tensor = self._tensor(node, value, constants)
                 version = 0 if value.tensor.is_inference() else value.tensor._version
             self._saved.append((
-                node.made.number, self._intern(value.slot), tensor, version,
-                max(node.made.t - self._session.start, 0), int(value.tensor is None),
+                made.number, self._intern(value.slot), tensor, version,
+                max(made.t - self._session.start, 0), int(value.tensor is None),
             ))  # fmt: skip
 
     def root(self, task: Task, sequence: int) -> None:
         """The node that PyTorch makes above several roots; nobody sees more of it than its run."""
         number, roots = task.root, task.asked.roots
-        top = 1 + max((self._topological.get(node, 0) for node, _ in roots), default=0)
         self._nodes.append((
-            number, self._intern("GraphRoot"), sequence, top, NONE, (), NONE, NONE, NONE,
-            task.thread, task.step, task.begin,
+            number, self._intern("GraphRoot"), sequence, task.asked.above, NONE, (), NONE, NONE,
+            NONE, task.thread, task.step, task.begin,
         ))  # fmt: skip
         self._edges += [(number, i, node, nr) for i, (node, nr) in enumerate(roots)]
 
@@ -175,23 +185,23 @@ class Graphs:
             self._values.made(row, number, outputs, ops[place][9], ops[place][10])
         return rows
 
-    def _tensor(self, node: Found, value: SavedValue, constants: dict[Any, int]) -> int:
+    def _tensor(self, node: Kept, value: SavedValue, constants: dict[Any, int]) -> int:
         """Which tensor it is: by its history, its leaf, or as the node's own result."""
-        tensor = value.tensor
-        if value.made_by:
-            outputs = self._outputs.get(value.made_by, ())
-            if value.output_nr < len(outputs):
-                return self._complete(outputs[value.output_nr], tensor)
+        tensor, made = value.tensor, node.made
+        if value.made_by is not None:
+            found = value.made_by.topological >= 0  # by a walk; others are in nobody's way
+            if found and value.output_nr < value.made_by.many:
+                return self._complete(_output(value.made_by, value.output_nr), tensor)
         elif tensor.requires_grad:
             return self._tensors.number_of(tensor)
-        own, slot = self._outputs[node.made.number], _OWN_RESULT.fullmatch(value.slot)
+        slot = _OWN_RESULT.fullmatch(value.slot)
         nr = 0 if slot is None else int(slot[1] or 0)
-        if slot is not None and nr < len(own) and [*node.inputs[nr][0]] == [*tensor.shape]:
-            return self._complete(own[nr], tensor)
+        if slot is not None and nr < made.many and [*node.shape(nr)] == [*tensor.shape]:
+            return self._complete(_output(made, nr), tensor)
         key = self._tensors.key(tensor)
         number = constants.get(key)
         if number is None:
-            number = constants[key] = self._next()
+            number = constants[key] = self.next_number()
             self._tensors.describe(number, tensor, NONE)
             if self._values.on and slot is None:
                 at = max(node.made.t - self._session.start, 0)
@@ -214,9 +224,13 @@ class Graphs:
     def flush(self) -> None:
         """Hand new rows to the writer."""
         write = self._session.writer.block
+        if self.walked is not None:
+            self._ops += self.walked.take()
         names = ("id", "name", "sequence_nr", "topological_nr", "op", "inputs", "task", "module",
                  "stack", "thread", "step", "t")  # fmt: skip
         ops = self._named(taken(self._ops))
+        if self.walked is not None:
+            self.walked.write()
         put(write, schema.Node, names, self._nodes)
         put(write, schema.Edge, ("node", "index", "next", "input_nr"), self._edges)
         calls = ("id", "name", "begin", "inputs", "outputs", "node", "module", "stack", "thread",

@@ -27,9 +27,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import FrameType
 
-    from gradscope.record.from_pytorch.compiled_creation import Maker
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from gradscope.record.from_pytorch.native.creation import Maker
     from gradscope.record.session import Session
-    from gradscope.watch.listener import Backward, Found
+    from gradscope.watch.listener import Backward, Found, Kept
     from gradscope.watch.runs import Ran
     from gradscope.watch.watcher import Watcher
 
@@ -100,6 +103,11 @@ class PyTorchSource:
         self.tensors.unseen = unseen
         session = self.session
         self.watcher = Watcher(self, self.faults, level=session.level, native=session.native)
+        if not self.watcher.why_walked and self.watcher.looks is None:
+            from gradscope.record.from_pytorch.native.walked import Walked
+
+            graph: Any = self.watcher.graph
+            self.graphs.walked = Walked(session, graph, self.tensors, self.graphs.named)
         self.calls.observer = self.watcher.calls
         intern = session.writer.intern
         if self.watcher.looks is not None:
@@ -161,17 +169,30 @@ class PyTorchSource:
         self, otherwise: Callable[[], Any], unless: tuple[dict[str, Any], str]
     ) -> Callable[[], Any]:
         """The same for the frame that calls, as a C function."""
-        from gradscope.record.from_pytorch.compiled_creation import Maker
+        from gradscope.record.from_pytorch.native.creation import Maker
 
-        self._maker = Maker(
-            self.session.sites, self.recording, self._node_numbers(), otherwise, unless
-        )
+        first = self._node_numbers(), next(self.numbers)
+        self._maker = Maker(self.session.sites, self.recording, first, otherwise, unless)
         self._node_numbers = self._maker.number
+        self.tensors.next_number = self.graphs.next_number = self._maker.others.next
         return self._maker.made
+
+    def counter(self) -> NDArray[np.int64]:
+        """Where the next number stands of what is no node."""
+        assert self._maker is not None
+        return self._maker.others.words
 
     def site(self, frame: FrameType | None) -> int:
         """The line of the program that this frame is on, or was called from."""
         return self.session.sites.of(frame)
+
+    def tensor(self, tensor: Any) -> int:
+        """The number of a leaf."""
+        return self.tensors.number_of(tensor)
+
+    def kept(self, nodes: list[Kept]) -> None:
+        """What nodes have saved that a native walk has met."""
+        self.graphs.kept(nodes)
 
     def found(self, nodes: list[Found]) -> None:
         """Nodes that a backward reaches for the first time."""
@@ -203,6 +224,8 @@ class PyTorchSource:
         self.local.state.task = task.parent
         self.session.contexts.changed()
         if len(task.asked.roots) > 1:
+            if ran is not None and self.watcher is not None and self.watcher.why_hooks:
+                ran = ran.after(task.asked.sequence_nr)  # on which nobody can put a hook
             seen = ran is not None and len(ran.sequence)
             number = int(ran.sequence[0]) if ran is not None and seen else NONE
             self.graphs.root(task, number)

@@ -31,11 +31,11 @@ class Tensors:
     ) -> None:
         self._writer = writer
         self._now = now
-        self._next = next_number
+        self.next_number = next_number
         self._known: dict[int, tuple[weakref.ref[Any], int]] = {}  # by id()
         self._rows: list[tuple[Any, ...]] = []
         self._complete: set[int] = set()
-        self._merged: dict[int, int] = {}
+        self.merged: dict[int, int] = {}
         self._completions: list[tuple[Any, ...]] = []
         self._storages: dict[tuple[Any, int, int], int] = {}
         self._storage_rows: list[tuple[int, int, int, int]] = []
@@ -49,7 +49,7 @@ class Tensors:
         known = self._known.get(id(tensor))
         if known is not None and known[0]() is tensor:
             return known[1]
-        number = self._next()
+        number = self.next_number()
         try:
             with self.unseen():
                 self.describe(number, tensor, schema.NONE)
@@ -95,7 +95,7 @@ class Tensors:
 
         Of those others: storage and version, as far as they are at hand.
         """
-        self._merged.update(same)
+        self.merged.update(same)
         others = set(same.values())
         seen: dict[int, tuple[int, int]] = {}
         for number, _, storage, version in self._completions[:]:
@@ -104,12 +104,16 @@ class Tensors:
                 seen[target] = storage, max(version, seen.get(target, (0, 0))[1])
         return seen
 
+    def in_memory(self, shape: Any, dtype: Any, device: Any) -> tuple[int, int, int]:
+        """The numbers of a dtype and a device, and how many bytes an array of this shape takes."""
+        text, size = self._dtype(dtype)
+        return text, self._device(device), prod(shape) * size
+
     def output(self, number: int, shape: Any, dtype: Any, device: Any, op: int) -> None:
         """The row of what a node's call made, as far as the node knows."""
-        text, size = self._dtype(dtype)
+        text, where, size = self.in_memory(shape, dtype, device)
         self._rows.append((
-            number, tuple(shape), (), text, self._device(device), schema.NONE,
-            prod(shape) * size, 0, False, True, op,
+            number, tuple(shape), (), text, where, schema.NONE, size, 0, False, True, op,
         ))  # fmt: skip
 
     def new_walk(self) -> None:
@@ -122,7 +126,7 @@ class Tensors:
         key = (tensor.device, memory.data_ptr(), size)
         found = self._storages.get(key) if key[1] else None
         if found is None:
-            found = self._storages[key] = self._next()
+            found = self._storages[key] = self.next_number()
             self._storage_rows.append((found, size, self._device(tensor.device), self._now()))
         return found
 
@@ -148,8 +152,8 @@ class Tensors:
         names = ("id", "shape", "strides", "dtype", "device", "storage", "bytes", "version", "leaf",
                  "requires_grad", "op")  # fmt: skip
         rows, completions = taken(self._rows), taken(self._completions)
-        if self._merged:
-            merged, self._merged = self._merged, {}
+        if self.merged:
+            merged, self.merged = self.merged, {}
             rows = [row for row in rows if row[0] not in merged]
             own = {row[0] for row in completions if row[0] not in merged}
             for place, (number, strides, storage, _) in enumerate(completions):

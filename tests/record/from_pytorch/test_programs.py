@@ -7,6 +7,7 @@ import gc
 import pickle
 import weakref
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from gradscope.trace.schema import (
     Span,
     Step,
 )
+from gradscope.trace.schema.tables import Order
 from gradscope.trace.shortcomings import notes_of
 from gradscope.trace.trace import Trace
 from gradscope.trace.writer import MemoryWriter
@@ -259,7 +261,10 @@ def test_both_ways_of_seeing_runs_see_the_same() -> None:
     from gradscope.watch.listener import Made
 
     numbers = iter(range(1, 100))
-    graph = Graph(lambda _: Made(None, next(numbers), 0, 0, 0), None, hooked.attend, saved=False)
+    listener: Any = SimpleNamespace(
+        made=lambda _: Made(None, next(numbers), 0, 0, 0), recording=None, tensor=id
+    )
+    graph = Graph(listener, hooked.attend, saved=False)
     x = torch.ones(3, requires_grad=True)
     y = x.exp().sin().sum()
     graph.roots([y])
@@ -275,6 +280,18 @@ def test_both_ways_of_seeing_runs_see_the_same() -> None:
     assert one is not None
     assert other is not None
     assert one.sequence.tolist() == other.sequence.tolist()
+
+
+def test_the_order_with_several_roots_is_the_one_foretold_where_hooks_see_runs() -> None:
+    import torch
+
+    recording = Recording(MemoryWriter(), Options(native=False), PyTorch())
+    with recording:
+        several_roots(torch)
+    trace = recording.trace()
+
+    assert trace.table(GraphTask)["order"].tolist() == [Order.FORETOLD]
+    assert ran(trace)[0] == "GraphRoot"
 
 
 def test_an_error_says_what_it_says_unwatched_and_warns_of_nothing() -> None:
@@ -338,7 +355,7 @@ def test_nothing_is_kept_alive_that_the_program_lets_go() -> None:
     assert watched(program)[0] == [True]
 
 
-def test_a_deep_chain_is_left_alone_and_that_is_said() -> None:
+def test_a_deep_chain_is_left_alone_where_it_would_be_walked_from_python_and_that_is_said() -> None:
     import torch
 
     def program() -> float:
@@ -349,12 +366,13 @@ def test_a_deep_chain_is_left_alone_and_that_is_said() -> None:
         y.backward()
         return float(x.grad)
 
-    seen, trace = watched(program)
+    recording = Recording(MemoryWriter(), Options(native=False), PyTorch())
+    with recording:
+        assert program() == 1.0
 
-    assert seen == 1.0
-    assert list(notes_of(trace)) == [
-        "not seen: a backward, since paths in its graph have more than 10,000 nodes"
-    ]
+    assert "not seen: a backward, since paths in its graph have more than 10,000 nodes" in list(
+        notes_of(recording.trace())
+    )
 
 
 def test_what_a_pause_leaves_out_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,7 +120,7 @@ def test_a_script_watched_without_machine_code_is_recorded_alike_and_info_says_s
     assert (ran.code, ran.out) == (plain.code, plain.out)
     for table, column in ((Node, "sequence_nr"), (Edge, "next"), (NodeBegin, "node")):
         assert hooked.table(table)[column].tolist() == native.table(table)[column].tolist()
-    assert "by machine code (nodes made, runs): it was not wanted" in told.out + told.err
+    assert "by machine code (nodes made, graphs, runs): it was not wanted" in told.out + told.err
 
 
 def test_a_fault_at_the_start_does_not_reach_the_programs_import(house: House) -> None:

@@ -45,7 +45,7 @@ TABLE, COUNTER, KIND, RECORDING, THREAD, STATE = range(0, 48, 8)
 GLOBALS, PRESERVES, FALSE, ASK, CLOCK, SCRATCH = range(48, 96, 8)  # SCRATCH takes two
 CONTEXT_IN_STATE = offset(State, "context")
 OF_RECORDING, NUMBER, CONTEXT = (offset(Made, n) for n in ("recording", "number", "context"))
-SITE, TIME = (offset(Made, n) for n in ("site", "t"))
+SITE, TIME, TOPOLOGICAL = (offset(Made, n) for n in ("site", "t", "topological"))
 
 
 def made(self: int, nothing: int) -> int:
@@ -75,6 +75,7 @@ def made(self: int, nothing: int) -> int:
     store(made + OF_RECORDING, recording)
     store(made + NUMBER, from_int(number))
     store(made + CONTEXT, context)
+    store(made + TOPOLOGICAL, from_int(-1))
     store(made + SITE, from_int(site))
     store(made + TIME, from_int(clock(maker + SCRATCH, load(maker + CLOCK))))
     return made
@@ -96,14 +97,16 @@ class Maker:
         self,
         sites: Sites,
         recording: object,
-        first: int,
+        first: tuple[int, int],
         otherwise: Callable[[], Any],
         unless: tuple[dict[str, Any], str],
     ) -> None:
         functions = _functions()
         self._table = sites.compile(functions)
         self._counter = Counter(functions)
-        self._counter.renew(first, 1 << 62)
+        self._counter.renew(first[0], 1 << 62)
+        self.others = Counter(functions)
+        self.others.renew(first[1], 1 << 62)
         self._kept = (recording, otherwise, unless)  # the words hold addresses
         self.words = np.zeros(16, np.int64)
         places = {

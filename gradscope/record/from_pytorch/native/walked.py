@@ -1,0 +1,149 @@
+"""Rows of nodes that a native walk has found, all at once: column by column, and not node by node.
+
+What they say is what `Graphs` makes of nodes that are found one by one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradscope.record.notes.log import taken
+from gradscope.trace import schema
+from gradscope.trace.ragged import Ragged
+from gradscope.trace.schema import NONE
+from gradscope.watch.native.words import EDGE_COLUMNS, NODE_COLUMNS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gradscope.record.from_pytorch.tensors import Tensors
+    from gradscope.record.session import Session
+    from gradscope.watch.native.graph import NativeGraph
+
+Ints = NDArray[np.int64]
+
+
+class Walked:
+    """Takes what the walk has found, whenever notes are flushed."""
+
+    def __init__(
+        self,
+        session: Session,
+        graph: NativeGraph,
+        tensors: Tensors,
+        named: Callable[[str], tuple[int, int]],
+    ) -> None:
+        self._session = session
+        self._graph = graph
+        self._tensors = tensors
+        self._named = named  # the texts of a node's name and of its call's
+        self._names = np.zeros((0, 2), np.int64)
+        self._layouts = np.zeros((0, 3), np.int64)  # dtype, device, bytes
+        self._shapes = Ragged.of([])
+        self._contexts = np.zeros((0, 5), np.int64)
+        self._nodes: list[dict[str, Any]] = []
+        self._links: list[dict[str, Any]] = []
+        self._outputs: list[tuple[Ints, Ints, Ints]] = []
+
+    def _learn(self) -> None:
+        """What numbers stand for that have come since."""
+        names, layouts = self._graph.names, self._graph.layouts
+        new = [self._named(name) for name in names[len(self._names) :]]
+        self._names = _more(self._names, new)
+        found = layouts[len(self._layouts) :]
+        if found:
+            self._layouts = _more(self._layouts, [self._tensors.in_memory(*each) for each in found])
+            self._shapes = Ragged.of([shape for shape, _, _ in layouts[: len(self._layouts)]])
+        rows = self._session.contexts.rows
+        self._contexts = _more(self._contexts, rows[len(self._contexts) :])
+
+    def take(self) -> list[tuple[Any, ...]]:
+        """The rows of calls, of all nodes since the last time; `write` writes the others'."""
+        rows = self._graph.rows()
+        if not len(rows.nodes):
+            return []
+        self._learn()
+        node = dict(zip(NODE_COLUMNS, rows.nodes.T.copy(), strict=True))
+        number, leaf, many = node["number"], node["leaf"] != 0, node["many"]
+        op = np.where(leaf | (node["context"] == 0), NONE, number)
+        thread, module, task, step, phase = self._contexts[node["context"]].T.copy()
+        t = np.maximum(node["t"] - self._session.start, 0)
+        owner = np.repeat(np.arange(len(many)), many)
+        inputs = Ragged.of_lengths(many, owner)
+        place = np.arange(len(owner)) - inputs.offsets[owner]
+        others = node["rest"][owner] + 2 * (place - 1)
+        inputs.values = np.where(place == 0, node["first"][owner], others)
+        names = self._names[node["kind"]]
+        self._nodes.append({
+            "id": number, "name": names[:, 0].copy(), "sequence_nr": node["sequence"],
+            "topological_nr": node["topological"], "op": op, "inputs": inputs, "task": task,
+            "module": module, "stack": node["site"], "thread": thread, "step": step, "t": t,
+        })  # fmt: skip
+        outputs = ~leaf[owner]
+        self._outputs.append((inputs.values[outputs], rows.inputs, op[owner][outputs]))
+        sources, first = self._edges(rows.edges, node["edges"])
+        chosen = np.flatnonzero(op != NONE)
+        columns = (
+            number, names[:, 1], t, sources, inputs, number, module, node["site"], thread, task,
+            step, phase, np.full(len(number), NONE), node["sequence"], first,
+        )  # fmt: skip
+        return list(zip(*(_listed(column, chosen) for column in columns), strict=True))
+
+    def write(self) -> None:
+        """Write the rows of nodes, edges and tensors. Some tensors have turned out to be others."""
+        write, merged = self._session.writer.block, self._tensors.merged
+        for columns in taken(self._nodes):
+            if merged:
+                ids = [merged.get(each, each) for each in columns["inputs"].values.tolist()]
+                columns["inputs"].values = np.array(ids, np.int64)
+            write(schema.Node, columns)
+        for edges in taken(self._links):
+            write(schema.Edge, edges)
+        for tensors, layouts, op in taken(self._outputs):
+            if merged:
+                own = ~np.isin(tensors, list(merged))
+                tensors, layouts, op = tensors[own], layouts[own], op[own]  # noqa: PLW2901
+            if len(tensors):
+                self._write_outputs(tensors, layouts, op)
+
+    def _write_outputs(self, tensors: Ints, layouts: Ints, op: Ints) -> None:
+        """The rows of what nodes' calls made, as far as nodes know."""
+        dtype, device, size = self._layouts[layouts].T.copy()
+        nothing = np.zeros(len(tensors), np.int64)
+        self._session.writer.block(schema.Tensor, {
+            "id": tensors, "shape": self._shapes.take(layouts),
+            "strides": Ragged.of_lengths(nothing, nothing[:0]), "dtype": dtype, "device": device,
+            "storage": nothing + NONE, "bytes": size, "version": nothing,
+            "leaf": nothing != 0, "requires_grad": nothing == 0, "op": op,
+        })  # fmt: skip
+
+    def _edges(self, rows: Ints, many: Ints) -> tuple[Ragged, Ints]:
+        """The tensors that each node's edges lead to, and that of its first edge, or NONE."""
+        edge = dict(zip(EDGE_COLUMNS, rows.T.copy(), strict=True))
+        if len(rows):
+            following = np.where(edge["target"] == 0, NONE, edge["target"])
+            self._links.append({
+                "node": edge["node"], "index": edge["index"], "next": following,
+                "input_nr": edge["nr"],
+            })  # fmt: skip
+        owner, known = np.repeat(np.arange(len(many)), many), edge["source"] != NONE
+        first = np.full(len(many), NONE)
+        first[owner[edge["index"] == 0]] = edge["source"][edge["index"] == 0]
+        lengths = np.bincount(owner[known], minlength=len(many))
+        return Ragged.of_lengths(lengths, edge["source"][known]), first
+
+
+def _more(known: Ints, rows: list[Any]) -> Ints:
+    if not rows:
+        return known
+    return np.concatenate([known, np.array(rows, np.int64).reshape(-1, known.shape[1])])
+
+
+def _listed(column: Ints | Ragged, chosen: Ints) -> list[Any]:
+    if isinstance(column, Ragged):
+        return [list(cell) for cell in column.take(chosen).tuples()]
+    found: list[Any] = column[chosen].tolist()
+    return found

@@ -1,0 +1,232 @@
+"""The graph found natively: a C function walks over it, and rows of numbers are what it leaves.
+
+See walk.py for how, and Note [Where things are] in layout.py for why it can. No node gets
+an object of Python's but those whose saved values are looked at.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from gradscope.compiled.callables import ONE, Callables
+from gradscope.compiled.language import External
+from gradscope.watch.creation import KEY, PARENT, marked
+from gradscope.watch.listener import Kept, Made, MadeWithTraceback
+from gradscope.watch.native import known, walk, words as places
+from gradscope.watch.native.layout import IN_WRAPPER, Layout, NotFound, in_custom, layout
+from gradscope.watch.walk import DEEPEST, LEAF, Graph, described
+
+if TYPE_CHECKING:
+    from gradscope.watch.listener import Listener
+    from gradscope.watch.walk import Leaf
+
+Ints = NDArray[np.int64]
+ROOM = 1 << 12
+"""Rows of nodes that an array has room for, at least."""
+
+LIBRARIES = {
+    "torch_python": {
+        "to_python": "_ZN5torch8autograd18functionToPyObjectERKN3c1013intrusive_ptrINS0_4NodeENS1_"
+        "6detail34intrusive_target_default_null_typeIS3_EEEE"
+    },
+    "torch_cpu": {"metadata_of": "_ZN5torch8autograd4Node8metadataEv"},
+}
+
+
+class Rows(NamedTuple):
+    """Nodes, edges, and the layouts of inputs, node by node (leaves have none)."""
+
+    nodes: Ints  # NODE_COLUMNS
+    edges: Ints  # EDGE_COLUMNS
+    inputs: Ints
+
+
+class _Arrays:
+    """Room for rows, and the words that describe it."""
+
+    def __init__(self, edges: int, inputs: int) -> None:
+        rooms = ROOM, max(2 * ROOM, 2 * edges), max(2 * ROOM, 2 * inputs)
+        self.nodes = np.empty((rooms[0], len(places.NODE_COLUMNS)), np.int64)
+        self.edges = np.empty((rooms[1], len(places.EDGE_COLUMNS)), np.int64)
+        self.inputs = np.empty(rooms[2], np.int64)
+        words = []
+        for array, room in zip((self.nodes, self.edges, self.inputs), rooms, strict=True):
+            words += [array.ctypes.data, 0, room]
+        self.words = np.array(words, np.int64)
+
+    def rows(self, used: Ints) -> Rows:
+        nodes, edges, inputs = used[1::3].tolist()
+        return Rows(self.nodes[:nodes], self.edges[:edges], self.inputs[:inputs])
+
+
+class NativeGraph(Graph):
+    """Finds nodes by a C function. What that cannot begin with is found from Python, as ever."""
+
+    def __init__(self, listener: Listener, *, saved: bool) -> None:
+        functions, self._layout = _ready()
+        super().__init__(listener, None, saved=saved)
+        self.names: list[str] = []  # of nodes, by the number of their kind
+        self.layouts: list[tuple[tuple[int, ...], Any, Any]] = []
+        """Shape, dtype and device, by number."""
+        self._numbers_of_names: dict[str, int] = {}
+        self._numbers_of_layouts: dict[Any, int] = {}
+        self._saving: list[Any] = []  # nodes whose saved values are to be looked at
+        self._full: list[Rows] = []
+        first = _Arrays(0, 0)
+        self._arrays = {int(first.words[0]): first}  # by address
+        self._kinds = np.zeros(2 * places.MOST_KINDS, np.int64)
+        self._known_layouts = np.zeros(places.LAYOUT // 8 * places.MOST_LAYOUTS, np.int64)
+        self._asked = (self._new, self._kind, self._leaf, self._layout_of, self._is_full)
+        self._counter = listener.counter()
+        self._in_custom = 0  # where the address of a custom function's node is; 0: not looked for
+        self.words = self._words(self._layout)
+        self.words[: places.ROWS] = first.words
+        self._walk_from = functions.over(walk.walk, self)
+        self._exchange = functions.over(walk.exchange, self)
+
+    def _words(self, found: Layout) -> Ints:
+        words = np.zeros(places.WORDS, np.int64)
+        for ask, function in zip(range(places.NEW, places.FULL + 8, 8), self._asked, strict=True):
+            words[ask // 8] = id(function)
+        filled = {
+            places.KEY: id(KEY), places.PARENT: id(PARENT), places.CLASS: id(Made),
+            places.WITH_TRACEBACK: id(MadeWithTraceback), places.RECORDING: id(self._recording),
+            places.NUMBERS: self._counter.ctypes.data, places.LEAVES: id(self._leaves),
+            places.KEEPING: id(self._saving), places.DEEPEST: DEEPEST,
+            places.KINDS: self._kinds.ctypes.data, places.NOTHING: id(None),
+            places.LAYOUTS: self._known_layouts.ctypes.data,
+            places.AT_SEQUENCE: found.sequence, places.AT_EDGES: found.edges,
+            places.AT_METADATA: found.metadata, places.AT_DICT: found.dict,
+            places.AT_INPUTS: found.inputs, places.INPUT_BYTES: found.input_bytes,
+            places.AT_SHAPE: found.shape, places.AT_VARIABLE: found.variable,
+        }  # fmt: skip
+        for place, word in filled.items():
+            words[place // 8] = word
+        return words
+
+    def stop(self) -> None:
+        """Nothing is found any more."""
+        self._walk_from = _nothing  # it held this
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """What was not looked at, in words, and how often."""
+        many = int(self.words[places.TOO_DEEP // 8])
+        text = f"what a node with paths of more than {DEEPEST:,} nodes has saved"
+        return {text: many} if many else {}
+
+    def rows(self) -> Rows:
+        """All rows since the last time."""
+        self._is_full()
+        parts = self._full[:]
+        del self._full[: len(parts)]
+        return Rows(*map(np.concatenate, zip(*parts, strict=True)))
+
+    # -- walking ----------------------------------------------------------------------------------
+
+    def _walk(self, roots: list[Any]) -> None:
+        for root in roots:
+            try:
+                address = self._address(root)
+            except NotFound:
+                super()._walk([root])
+            else:
+                self._walk_from(address)
+        if self._saving:
+            self._look_at_saved()
+
+    def _address(self, node: Any) -> int:
+        place = IN_WRAPPER
+        if isinstance(node, torch._C._FunctionBase):
+            self._in_custom = place = self._in_custom or in_custom(node)
+        return ctypes.c_int64.from_address(id(node) + place).value
+
+    def _look_at_saved(self) -> None:
+        nodes = self._saving[:]
+        del self._saving[: len(nodes)]
+        kept = []
+        for node in nodes:
+            made, saved = self.made_of(node), self._kept(node)
+            if made is not None and saved:
+                kept.append(Kept(made, saved, partial(_shape, node)))
+        if kept:
+            self._listener.kept(kept)
+
+    # -- what the walk asks -----------------------------------------------------------------------
+
+    def _new(self, kept: Any) -> Any:
+        """What a node is to keep that was made while nobody watched."""
+        return marked(kept, self._listener.made(None))
+
+    def _kind(self, node: Any) -> int:
+        name = node.name()
+        number = self._numbers_of_names.get(name)
+        if number is None:
+            number = self._numbers_of_names[name] = len(self.names)
+            self.names.append(name)
+        kind = places.KIND * number
+        if node._sequence_nr() == LEAF and hasattr(node, "variable"):
+            return kind + places.IS_LEAF
+        if isinstance(node, torch._C._FunctionBase):  # its C++ class is that of all of them
+            kind += places.IS_CUSTOM
+        if self._saved and self._slots_of(type(node)):
+            kind += places.HAS_SAVED
+        return kind
+
+    def _leaf(self, node: Any) -> Leaf:
+        return self._leaf_of(node.variable)
+
+    def _layout_of(self, node: Any, nr: int) -> int:
+        found = described(node._input_metadata[nr])
+        number = self._numbers_of_layouts.get(found)
+        if number is None:
+            number = self._numbers_of_layouts[found] = len(self.layouts)
+            self.layouts.append(found)
+        return number
+
+    def _is_full(self) -> None:
+        """Put the rows so far aside. The walk goes on in other arrays."""
+        needed = (places.NEED_EDGES, places.NEED_INPUTS)
+        arrays = _Arrays(*(int(self.words[place // 8]) for place in needed))
+        words = arrays.words.copy()
+        self._arrays[int(words[0])] = arrays
+        self._exchange(words.ctypes.data)
+        self._full.append(self._arrays.pop(int(words[0])).rows(words))
+
+
+def _shape(node: Any, nr: int) -> tuple[int, ...]:
+    return described(node._input_metadata[nr])[0]
+
+
+def _nothing(address: int) -> None:
+    """What is called when nobody watches any more."""
+
+
+@cache
+def _ready() -> tuple[Callables, Layout]:
+    """The walk, for graphs as they are here. It raises NotFound if they are otherwise."""
+    if ctypes.sizeof(ctypes.c_void_p) != places.TYPE:
+        raise NotFound("addresses are not of 64 bits")
+    found = layout()
+    folder = Path(torch.__file__).parent / "lib"
+    for name, functions in LIBRARIES.items():
+        library = next((p for p in folder.glob(f"lib{name}.*") if p.suffix in _SUFFIXES), None)
+        if library is None:
+            raise NotFound(f"there is no lib{name}")
+        handle = ctypes.CDLL(str(library))
+        for function, symbol in functions.items():
+            try:
+                setattr(known, function, External(handle, symbol, 1))
+            except AttributeError as error:
+                raise NotFound(str(error)) from None
+    return Callables({walk.walk: ONE, walk.exchange: ONE}), found
+
+
+_SUFFIXES = (".so", ".dylib")

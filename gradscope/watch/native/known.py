@@ -1,0 +1,218 @@
+"""What the compiled walk looks up, or asks Python: which node, of which kind, what it takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradscope.compiled.interpreter import (
+    PYTHON,
+    as_int,
+    call_one,
+    drop,
+    from_int,
+    item,
+    vectorcall,
+)
+from gradscope.compiled.language import External, increase, load, store
+from gradscope.watch.native.layout import INLINE
+from gradscope.watch.native.words import (
+    ASK_KIND,
+    ASK_LAYOUT,
+    ASK_LEAF,
+    AT_DICT,
+    AT_INPUTS,
+    AT_METADATA,
+    AT_SHAPE,
+    CLASS,
+    INPUT_BYTES,
+    IS_CUSTOM,
+    KEY,
+    KINDS,
+    KINDS_USED,
+    LAYOUT,
+    LAYOUTS,
+    LAYOUTS_USED,
+    LEAVES,
+    LOW_HALF,
+    MOST_KINDS,
+    MOST_LAYOUTS,
+    NEW,
+    NOTHING,
+    OF_RECORDING,
+    OF_TRACEBACK,
+    RECORDING,
+    TOPOLOGICAL,
+    TYPE,
+    WITH_TRACEBACK,
+)
+
+put_item = External(PYTHON, "PyDict_SetItem", 3, half=True)
+to_python: Any = None  # torch::autograd::functionToPyObject, of where the address of a node is
+metadata_of: Any = None  # torch::autograd::Node::metadata
+
+
+def python_object(cell: int) -> int:
+    """The object that stands for the node whose address is here; 0: an error."""
+    return to_python(cell)  # type: ignore[no-any-return]
+
+
+def made_of(graph: int, node: int) -> int:
+    """What a node keeps of its making (borrowed), or 0."""
+    metadata = load(node + load(graph + AT_METADATA))
+    if metadata == 0:
+        return 0
+    kept = item(load(metadata + load(graph + AT_DICT)), load(graph + KEY))
+    if kept == 0:
+        return 0
+    if load(kept + TYPE) == load(graph + WITH_TRACEBACK):
+        kept = load(kept + OF_TRACEBACK)
+    is_made = load(kept + TYPE) == load(graph + CLASS)
+    if is_made and load(kept + OF_RECORDING) == load(graph + RECORDING):
+        return kept
+    return 0
+
+
+def made_anew(graph: int, node: int) -> int:
+    """The same (borrowed), made now: nobody watched then. 0: an error."""
+    entries = load(metadata_of(node) + load(graph + AT_DICT))
+    kept = item(entries, load(graph + KEY))
+    made = call_one(load(graph + NEW), load(graph + NOTHING) if kept == 0 else kept)
+    if made == 0:
+        return 0
+    failed = put_item(entries, load(graph + KEY), made)
+    drop(made)
+    return 0 if failed else made_of(graph, node)
+
+
+def looked_at(made: int) -> int:
+    """Whether a node has been looked at."""
+    return as_int(load(made + TOPOLOGICAL)) >= 0
+
+
+def asked(ask: int, cell: int) -> int:
+    """The answer of Python to the node whose address is here."""
+    node = python_object(cell)
+    if node == 0:
+        return 0
+    answer = call_one(ask, node)
+    drop(node)
+    return answer
+
+
+def place_of_kind(graph: int, key: int) -> int:
+    """Where the kind of nodes of this C++ class is, or is to be."""
+    kinds = load(graph + KINDS)
+    place = ((key >> 4) ^ (key >> 13)) & (MOST_KINDS - 1)
+    there = load(kinds + 16 * place)
+    while there != key:
+        if there == 0:
+            return kinds + 16 * place
+        place = (place + 1) & (MOST_KINDS - 1)
+        there = load(kinds + 16 * place)
+    return kinds + 16 * place
+
+
+def kind_of(graph: int, cell: int) -> int:
+    """The kind of a node; -1: an error."""
+    key = load(load(cell))
+    place = place_of_kind(graph, key)
+    if load(place) == key:
+        return load(place + 8)
+    answer = asked(load(graph + ASK_KIND), cell)
+    if answer == 0:
+        return -1
+    kind = as_int(answer)
+    drop(answer)
+    if kind & IS_CUSTOM == 0 and load(graph + KINDS_USED) < MOST_KINDS // 2:
+        place = place_of_kind(graph, key)
+        increase(graph + KINDS_USED, load(place) == 0)
+        store(place + 8, kind)
+        store(place, key)
+    return kind
+
+
+def is_layout(entry: int, given: int, at: int, many: int) -> int:
+    """Whether this entry is of the dtype, device and shape that are described there."""
+    if load(entry + 8) != load(given) or load(entry + 16) != many:
+        return 0
+    i = 0
+    while i < many:
+        if load(entry + 24 + 8 * i) != load(at + 16 + 8 * i):
+            return 0
+        i += 1
+    return 1
+
+
+def place_of_layout(graph: int, given: int, at: int, many: int) -> int:
+    """Where the layout described there is, or is to be."""
+    mixed, i = load(given) ^ many, 0
+    while i < many:
+        mixed = (mixed * 1000003) ^ load(at + 16 + 8 * i)
+        i += 1
+    place = (mixed ^ (mixed >> 17)) & (MOST_LAYOUTS - 1)
+    entry = load(graph + LAYOUTS) + LAYOUT * place
+    while load(entry) != 0 and is_layout(entry, given, at, many) == 0:
+        place = (place + 1) & (MOST_LAYOUTS - 1)
+        entry = load(graph + LAYOUTS) + LAYOUT * place
+    return entry
+
+
+def is_usual(at: int, many: int) -> int:
+    """Whether a shape stands where it is described, in plain numbers."""
+    if load(at) != at + 16 or many > INLINE:
+        return 0
+    i = 0
+    while i < many:
+        if load(at + 16 + 8 * i) < 0:
+            return 0
+        i += 1
+    return 1
+
+
+def layout_of(graph: int, cell: int, nr: int, scratch: int) -> int:
+    """The number of the layout of one input of a node; -1: an error."""
+    node = load(cell)
+    given = load(node + load(graph + AT_INPUTS)) + nr * load(graph + INPUT_BYTES)
+    at = given + load(graph + AT_SHAPE)
+    many = load(at + 8) & LOW_HALF
+    usual = is_usual(at, many)
+    if usual:
+        entry = place_of_layout(graph, given, at, many)
+        if load(entry) != 0:
+            return load(entry) - 1
+    wrapper = python_object(cell)
+    if wrapper == 0:
+        return -1
+    store(scratch, wrapper)
+    store(scratch + 8, from_int(nr))
+    answer = vectorcall(load(graph + ASK_LAYOUT), scratch, 2, 0)
+    drop(load(scratch + 8))
+    drop(wrapper)
+    if answer == 0:
+        return -1
+    layout = as_int(answer)
+    drop(answer)
+    if usual and load(graph + LAYOUTS_USED) < MOST_LAYOUTS // 2:
+        entry = place_of_layout(graph, given, at, many)
+        if load(entry) == 0:
+            increase(graph + LAYOUTS_USED, 1)
+            store(entry + 8, load(given))
+            store(entry + 16, many)
+            i = 0
+            while i < many:
+                store(entry + 24 + 8 * i, load(at + 16 + 8 * i))
+                i += 1
+            store(entry, layout + 1)
+    return layout
+
+
+def leaf_of(graph: int, cell: int, address: int) -> int:
+    """What is known of a leaf (borrowed); 0: an error."""
+    key = from_int(address)
+    leaf = item(load(graph + LEAVES), key)
+    drop(key)
+    if leaf == 0:
+        leaf = asked(load(graph + ASK_LEAF), cell)
+        if leaf != 0:
+            drop(leaf)  # it is among the leaves now
+    return leaf

@@ -1,0 +1,248 @@
+"""Where things are in PyTorch's nodes: looked for in graphs that are known, and nowhere else.
+
+# Note [Where things are]
+A node of PyTorch's is a C++ object, and where in it something stands is no contract. So a few known
+graphs are made at the start, and what Python says of each node is looked for in the node's memory.
+A place counts if it is the only one that fits all of them; if there is none, or a second one, the
+graph is walked from Python. Memory is read through the system here: an address that is none is an
+error, and no fault.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+WORDS = 96
+"""So many words of a node are looked at."""
+
+IN_WRAPPER = 16
+"""Where an object of Python's that stands for a node has its address: behind its head."""
+
+NODE_OF_EDGE = 16  # bytes of an edge: a node, and which of its inputs
+INLINE = 5  # a shape of so many numbers stands where it is
+_OWN_MEMORY = Path("/proc/self/mem")
+
+
+class NotFound(Exception):  # noqa: N818 -- why the graph is walked from Python
+    """This build of PyTorch is not what the walk was written for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Bytes from the beginning of a node, or of what one of its words points to."""
+
+    sequence: int
+    edges: int  # where the first edge is; the word behind it: where the last one ends
+    metadata: int  # what holds its dict
+    dict: int  # in there
+    inputs: int  # where descriptions of its inputs are; the word behind it: how many
+    input_bytes: int  # of one description, which begins with dtype and device
+    shape: int  # in a description: where the numbers are; the word behind it: how many
+    variable: int  # of an AccumulateGrad
+
+
+class _Memory:
+    """The memory of this process."""
+
+    def __init__(self) -> None:
+        try:
+            self._file = os.open(_OWN_MEMORY, os.O_RDONLY)
+        except OSError as error:
+            raise NotFound(f"memory cannot be read: {error}") from None
+
+    def close(self) -> None:
+        os.close(self._file)
+
+    def words(self, address: int, count: int) -> tuple[int, ...]:
+        """So many words there; none if it is no address."""
+        try:
+            found = os.pread(self._file, 8 * count, address)
+        except (OSError, OverflowError):
+            return ()
+        return struct.unpack(f"<{count}Q", found) if len(found) == 8 * count else ()
+
+
+@cache
+def layout() -> Layout:
+    """Where things are in this build. It raises NotFound if that is not certain.
+
+    `import torch` may be under way, so nothing may be imported on the way.
+    """
+    memory = _Memory()
+    try:
+        with ThreadPoolExecutor(1) as apart:  # numbers of nodes count up in each thread by itself
+            return apart.submit(_looked_for, memory).result()
+    finally:
+        memory.close()
+
+
+def in_custom(node: Any) -> int:
+    """How far into the object of a custom function the address of its node is."""
+    memory, where = _Memory(), layout()
+
+    def is_node(address: int) -> bool:
+        look = memory.words(address, where.inputs // 8)
+        if not look or look[where.sequence // 8] != node._sequence_nr():
+            return False
+        metadata = memory.words(look[where.metadata // 8] + where.dict, 1)
+        return metadata == (id(node.metadata),)
+
+    try:
+        words = memory.words(id(node), type(node).__basicsize__ // 8)
+        places = [at for at, word in enumerate(words) if is_node(word)]
+    finally:
+        memory.close()
+    if len(places) != 1:
+        raise NotFound(f"the node of a custom function is at {len(places)} places")
+    return 8 * places[0]
+
+
+def _looked_for(memory: _Memory) -> Layout:
+    with torch.enable_grad():
+        ends, leaves = _known_graphs()
+    nodes = _nodes(ends)
+    look = {node: memory.words(_address(memory, node), WORDS) for node in nodes}
+    if not all(look.values()):
+        raise NotFound("nodes are not where they were expected")
+    inner = [node for node in nodes if node.next_functions]
+    several = [node for node in nodes if len(node._input_metadata) > 1]
+
+    def edges_at(node: Any, at: int) -> bool:
+        return _has_edges(memory, node, look[node], at)
+
+    def dict_at(node: Any, at: int) -> list[int]:
+        wanted = id(node.metadata)
+        return [n for n, word in enumerate(memory.words(look[node][at], 8)) if word == wanted]
+
+    metadata = _only("metadata", inner, lambda node, at: bool(dict_at(node, at)))
+    dicts = {place for node in inner for place in dict_at(node, metadata)}
+    if len(dicts) != 1:
+        raise NotFound(f"dicts of nodes are at {len(dicts)} places")
+    inputs, shape = _inputs(memory, nodes, look)
+    accumulates = [node for node in nodes if getattr(node, "variable", None) is not None]
+    if len(accumulates) != len(leaves):
+        raise NotFound("there are leaves without a node")
+    return Layout(
+        8 * _only("numbers", inner, lambda node, at: look[node][at] == node._sequence_nr()),
+        8 * _only("edges", inner, edges_at),
+        8 * metadata,
+        8 * dicts.pop(),
+        8 * inputs,
+        _input_bytes(memory, several, look, inputs, shape),
+        8 * shape,
+        8 * _only("leaves", accumulates, lambda node, at: look[node][at] == node.variable._cdata),
+    )
+
+
+def _known_graphs() -> tuple[list[Any], list[Any]]:
+    """Nodes with one and several inputs and edges, of several kinds of numbers and devices."""
+    ends, leaves = [], []
+    for count, dtype in enumerate((torch.float32, torch.float64)):
+        x = torch.ones((count + 3, 7), dtype=dtype, requires_grad=True)
+        y = torch.ones((7, 3), dtype=dtype, requires_grad=True)
+        one, two, three = (x.exp() @ y).split([1, 1, count + 1])
+        leaves += [x, y]
+        ends += [(one.sin() * 2).sum() + two.neg().sum(), three.unbind(1)[1].cos(), x.sum()]
+        ends.append(torch.cat([x.t(), y], dim=1).split([1, 2, x.shape[0]], dim=1)[2].tanh())
+    elsewhere = torch.empty((5, 7), device="meta", requires_grad=True)
+    leaves.append(elsewhere)
+    ends.append(elsewhere.view(7, 5))
+    return ends, leaves
+
+
+def _nodes(ends: Iterable[Any]) -> list[Any]:
+    pending, found = [end.grad_fn for end in ends], []
+    while pending:
+        node = pending.pop()
+        if node is not None and node not in found:
+            found.append(node)
+            _ = node.metadata  # which is made when it is first asked for
+            pending += [following for following, _ in node.next_functions]
+    return found
+
+
+def _address(memory: _Memory, node: Any) -> int:
+    words = memory.words(id(node) + IN_WRAPPER, 1)
+    return words[0] if words else 0
+
+
+def _only(what: str, nodes: Sequence[Any], fits: Callable[[Any, int], bool]) -> int:
+    """The only word that fits in all nodes."""
+    places = [at for at in range(1, WORDS - 2) if all(fits(node, at) for node in nodes)]
+    if len(places) != 1 or not nodes:
+        raise NotFound(f"{what} are at {len(places)} places")
+    return places[0]
+
+
+def _has_edges(memory: _Memory, node: Any, look: Sequence[int], at: int) -> bool:
+    edges = node.next_functions
+    if look[at + 1] - look[at] != NODE_OF_EDGE * len(edges):
+        return False
+    words = memory.words(look[at], 2 * len(edges))
+    return list(zip(words[::2], (nr & 0xFFFFFFFF for nr in words[1::2]), strict=True)) == [
+        (0 if following is None else _address(memory, following), nr) for following, nr in edges
+    ]
+
+
+def _has_shape(memory: _Memory, address: int, at: int, shape: Sequence[int]) -> bool:
+    """Whether a description of an input has this shape there, in itself."""
+    words = memory.words(address + 8 * at, 2 + INLINE)
+    if not words or words[0] != address + 8 * at + 16 or words[1] & 0xFFFFFFFF != len(shape):
+        return False
+    return words[2 : 2 + len(shape)] == tuple(shape)
+
+
+def _inputs(
+    memory: _Memory, nodes: Sequence[Any], look: dict[Any, tuple[int, ...]]
+) -> tuple[int, int]:
+    """Where descriptions of inputs are, and where in them the shape is."""
+    found = {
+        (at, shape)
+        for at in range(1, WORDS - 2)
+        for shape in range(1, 8)
+        if all(
+            look[node][at + 1] & 0xFFFFFFFF == len(node._input_metadata)
+            and _has_shape(memory, look[node][at], shape, node._input_metadata[0].shape)
+            for node in nodes
+        )
+    }
+    if len(found) != 1:
+        raise NotFound(f"inputs are at {len(found)} places")
+    at, shape = found.pop()
+    kinds: dict[Any, set[int]] = {}
+    for node in nodes:
+        described = node._input_metadata[0]
+        kinds.setdefault((described.dtype, described.device), set()).update(
+            memory.words(look[node][at], 1)
+        )
+    if len(kinds) != sum(map(len, kinds.values())) or len(set().union(*kinds.values())) != len(
+        kinds
+    ):
+        raise NotFound("dtypes and devices are not told apart by one word")
+    return at, shape
+
+
+def _input_bytes(
+    memory: _Memory, nodes: Sequence[Any], look: dict[Any, tuple[int, ...]], at: int, shape: int
+) -> int:
+    sizes = [
+        size
+        for size in range(8, 512, 8)
+        if all(
+            _has_shape(memory, look[node][at] + size * place, shape, described.shape)
+            for node in nodes
+            for place, described in enumerate(node._input_metadata)
+        )
+    ]
+    if len(sizes) != 1 or not nodes:
+        raise NotFound(f"descriptions of inputs take {sizes} bytes")
+    return sizes[0]

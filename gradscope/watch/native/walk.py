@@ -1,0 +1,316 @@
+"""The walk over a graph as a C function: no interpreter, and no object for any node.
+
+Where things are in a node, `layout.py` has found out. All of this runs with the interpreter's lock
+held. Python is asked what is met for the first time (kinds of nodes, layouts, leaves), and may do
+anything meanwhile; so a node's row is written only when all has been asked for, in one go.
+"""
+
+from __future__ import annotations
+
+import ctypes
+
+from gradscope.compiled.interpreter import (
+    PYTHON,
+    as_int,
+    call_nothing,
+    drop,
+    from_int,
+    item,
+    keep,
+    part_of,
+)
+from gradscope.compiled.language import External, increase, load, store
+from gradscope.watch.native.known import (
+    kind_of,
+    layout_of,
+    leaf_of,
+    looked_at,
+    made_anew,
+    made_of,
+    python_object,
+)
+from gradscope.watch.native.words import (
+    AT_DICT,
+    AT_EDGES,
+    AT_INPUTS,
+    AT_METADATA,
+    AT_SEQUENCE,
+    AT_VARIABLE,
+    CONTEXT,
+    DEEPEST,
+    EDGE_ROW,
+    EDGES,
+    EDGES_ROOM,
+    EDGES_USED,
+    FIRST,
+    FULL,
+    HAS_SAVED,
+    INPUTS,
+    INPUTS_ROOM,
+    INPUTS_USED,
+    IS_LEAF,
+    KEEPING,
+    KIND,
+    LEAF_NODE,
+    LEAF_TENSOR,
+    LOW_HALF,
+    MANY,
+    NEED_EDGES,
+    NEED_INPUTS,
+    NO_TENSOR,
+    NODE_ROW,
+    NODES,
+    NODES_ROOM,
+    NODES_USED,
+    NOTHING,
+    NUMBER,
+    NUMBERS,
+    PARENT,
+    REST,
+    ROWS,
+    SCRATCH,
+    SITE,
+    TIME,
+    TOO_DEEP,
+    TOPOLOGICAL,
+)
+
+_c = ctypes.CDLL(None)
+malloc = External(_c, "malloc", 1)
+realloc = External(_c, "realloc", 2)
+free = External(_c, "free", 1, nothing=True)
+drop_item = External(PYTHON, "PyDict_DelItem", 2, half=True)
+items = External(PYTHON, "PyDict_Size", 1)
+append = External(PYTHON, "PyList_Append", 2, half=True)
+new_tuple = External(PYTHON, "PyTuple_New", 1)
+put_part = External(PYTHON, "PyTuple_SetItem", 3, half=True)
+
+
+def put(place: int, value: int) -> int:
+    """Put a number into a slot."""
+    former = load(place)
+    store(place, from_int(value))
+    drop(former)
+    return 0
+
+
+def source_of(made: int, nr: int) -> int:
+    """The tensor whose gradient this input of a node takes."""
+    if nr >= as_int(load(made + MANY)):
+        return NO_TENSOR
+    if nr == 0:
+        return as_int(load(made + FIRST))
+    return as_int(part_of(load(made + REST), nr - 1))
+
+
+def write_edges(graph: int, node: int, number: int) -> int:
+    """The rows of a node's edges. How long the longest path from it is."""
+    edge, end = load(node + load(graph + AT_EDGES)), load(node + load(graph + AT_EDGES) + 8)
+    row = load(graph + EDGES) + EDGE_ROW * load(graph + EDGES_USED)
+    above, index = 0, 0
+    while edge < end:
+        following, nr = load(edge), load(edge + 8) & LOW_HALF
+        target, source = 0, NO_TENSOR
+        if following != 0:
+            made = made_of(graph, following)
+            if made != 0:
+                target, source = as_int(load(made + NUMBER)), source_of(made, nr)
+                path = as_int(load(made + TOPOLOGICAL)) + 1
+                above = path if path > above else above  # noqa: FURB136 -- there is no max
+        store(row, number)
+        store(row + 8, index)
+        store(row + 16, target)
+        store(row + 24, nr)
+        store(row + 32, source)
+        row += EDGE_ROW
+        edge += 16
+        index += 1
+    increase(graph + EDGES_USED, index)
+    return above
+
+
+def write_inputs(graph: int, made: int, many: int, layouts: int) -> int:
+    """The layouts of a node's inputs, and numbers for all but the first. The second's number."""
+    place = load(graph + INPUTS) + 8 * load(graph + INPUTS_USED)
+    i = 0
+    while i < many:
+        store(place + 8 * i, load(layouts + 8 * i))
+        i += 1
+    increase(graph + INPUTS_USED, many)
+    numbers = load(graph + NUMBERS)
+    rest = load(numbers)
+    if many > 1:
+        others = new_tuple(many - 1)
+        i = 0
+        while i < many - 1:
+            put_part(others, i, from_int(rest + 2 * i))
+            i += 1
+        store(numbers, rest + 2 * (many - 1))
+        store(made + REST, others)
+    return rest
+
+
+def write_node(graph: int, node: int, made: int, kind: int, leaf: int, layouts: int) -> int:
+    """All rows of a node. How long the longest path from it is."""
+    number = as_int(load(made + NUMBER))
+    first, rest, many = number, 0, 1
+    if leaf != 0:
+        first = as_int(load(leaf + LEAF_TENSOR))
+        put(leaf + LEAF_NODE, number)
+    else:
+        many = load(node + load(graph + AT_INPUTS) + 8) & LOW_HALF
+        rest = write_inputs(graph, made, many, layouts)
+    before = load(graph + EDGES_USED)
+    above = write_edges(graph, node, number)
+    row = load(graph + NODES) + NODE_ROW * load(graph + NODES_USED)
+    store(row, number)
+    store(row + 8, kind // KIND)
+    store(row + 16, load(node + load(graph + AT_SEQUENCE)))
+    store(row + 24, above)
+    store(row + 32, as_int(load(made + CONTEXT)))
+    store(row + 40, as_int(load(made + SITE)))
+    store(row + 48, as_int(load(made + TIME)))
+    store(row + 56, leaf != 0)
+    store(row + 64, first)
+    store(row + 72, rest)
+    store(row + 80, many)
+    store(row + 88, load(graph + EDGES_USED) - before)
+    increase(graph + NODES_USED, 1)
+    put(made + FIRST, first)
+    put(made + MANY, many)
+    put(made + TOPOLOGICAL, above)
+    return above
+
+
+def has_room(graph: int) -> int:
+    """Whether the rows that are needed fit."""
+    if load(graph + NODES_USED) >= load(graph + NODES_ROOM):
+        return 0
+    if load(graph + EDGES_USED) + load(graph + NEED_EDGES) > load(graph + EDGES_ROOM):
+        return 0
+    return load(graph + INPUTS_USED) + load(graph + NEED_INPUTS) <= load(graph + INPUTS_ROOM)
+
+
+def look(graph: int, cell: int, made: int, scratch: int) -> int:
+    """Take down one node; 0: an error. First all that may ask Python, then what is written."""
+    node = load(cell)
+    kind = kind_of(graph, cell)
+    if kind < 0:
+        return 0
+    leaf, i, layouts = 0, 0, scratch + SCRATCH
+    many = load(node + load(graph + AT_INPUTS) + 8) & LOW_HALF
+    edges = (load(node + load(graph + AT_EDGES) + 8) - load(node + load(graph + AT_EDGES))) >> 4
+    if kind & IS_LEAF and load(node + load(graph + AT_VARIABLE)) != 0:
+        leaf = leaf_of(graph, cell, load(node + load(graph + AT_VARIABLE)))
+        if leaf == 0:
+            return 0
+    if leaf == 0:
+        while i < many:
+            layout = layout_of(graph, cell, i, scratch)
+            if layout < 0:
+                return 0
+            store(layouts + 8 * i, layout)
+            i += 1
+    store(graph + NEED_EDGES, edges)
+    store(graph + NEED_INPUTS, many)
+    while has_room(graph) == 0:
+        answer = call_nothing(load(graph + FULL))
+        if answer == 0:
+            return 0
+        drop(answer)
+        store(graph + NEED_EDGES, edges)
+        store(graph + NEED_INPUTS, many)
+    if looked_at(made):  # meanwhile, by another thread
+        return 1
+    entries = load(load(node + load(graph + AT_METADATA)) + load(graph + AT_DICT))
+    if items(entries) > 1 and item(entries, load(graph + PARENT)) != 0:
+        drop_item(entries, load(graph + PARENT))  # see `_look` in watch/walk.py
+    above = write_node(graph, node, made, kind, leaf, layouts)
+    if kind & HAS_SAVED:
+        if above > load(graph + DEEPEST):
+            increase(graph + TOO_DEEP, 1)
+            return 1
+        wrapper = python_object(cell)
+        if wrapper == 0:
+            return 0
+        failed = append(load(graph + KEEPING), wrapper)
+        drop(wrapper)
+        return failed == 0
+    return 1
+
+
+def push_unknown(graph: int, node: int, place: int) -> int:
+    """Put what a node leads to, and is not known, on the stack, the first on top. What is next."""
+    first, edge = load(node + load(graph + AT_EDGES)), load(node + load(graph + AT_EDGES) + 8)
+    while edge > first:
+        edge -= 16
+        following = load(edge)
+        if following != 0:
+            made = made_of(graph, following)
+            known = 0
+            if made != 0:
+                known = looked_at(made)
+            if known == 0:
+                store(place, following)
+                store(place + 8, 0)
+                place += 16
+    return place
+
+
+def walk(self: int, root: int) -> int:
+    """Look at all that a node leads to and is not known, and then at itself. What was made of it.
+
+    A stack has two words for each node: its address, and whether what it leads to has been looked
+    at. Above it is room for what a single look needs.
+    """
+    graph, node = as_int(self), as_int(root)
+    room, used = 256, 1
+    stack = malloc(16 * room)
+    store(stack, node)
+    store(stack + 8, 0)
+    while used > 0:
+        cell = stack + 16 * (used - 1)
+        node = load(cell)
+        made = made_of(graph, node)
+        if made == 0:
+            made = made_anew(graph, node)
+            if made == 0:
+                free(stack)
+                return 0
+        if looked_at(made):
+            used -= 1
+        else:
+            edges = load(node + load(graph + AT_EDGES) + 8) - load(node + load(graph + AT_EDGES))
+            many = load(node + load(graph + AT_INPUTS) + 8) & LOW_HALF
+            if 16 * (used + 8) + edges + 8 * many > 16 * room:
+                room = 2 * room + (edges >> 4) + many
+                stack = realloc(stack, 16 * room)
+                cell = stack + 16 * (used - 1)
+            end = cell + 16
+            if load(cell + 8) == 0:
+                store(cell + 8, 1)
+                end = push_unknown(graph, node, cell + 16)
+            if end == cell + 16:
+                if look(graph, cell, made, end) == 0:
+                    free(stack)
+                    return 0
+                used -= 1
+            else:
+                used += (end - cell - 16) >> 4
+    free(stack)
+    made = made_of(graph, as_int(root))
+    keep(made)
+    return made
+
+
+def exchange(self: int, given: int) -> int:
+    """Exchange the arrays of rows, and how much they hold, for those that are given."""
+    graph, other = as_int(self), as_int(given)
+    i = 0
+    while i < ROWS:
+        former = load(graph + 8 * i)
+        store(graph + 8 * i, load(other + 8 * i))
+        store(other + 8 * i, former)
+        i += 1
+    keep(load(graph + NOTHING))
+    return load(graph + NOTHING)
