@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import sys
 import warnings
+from functools import partial
 from types import FrameType, FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -79,6 +80,14 @@ class Engine:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.own, name)
+
+    def queue_callback(self, callback: Any) -> None:
+        """Have this called when the backward under way is over; it is told then."""
+        self.own.queue_callback(partial(self._called_back, callback))
+
+    def _called_back(self, callback: Any) -> Any:
+        self._faults.guarded("a callback was called", self._listener.called_back, callback)
+        return callback()
 
     def run_backward(self, tensors: Sequence[Any], *given: Any, **more: Any) -> Any:
         """Run it, told before and after. Whatever goes wrong with the telling, it runs."""

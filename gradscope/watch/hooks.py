@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 import weakref
 from copy import deepcopy
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.autograd import Function
 
 from gradscope.watch.unseen import unseen
 
@@ -18,7 +20,13 @@ if TYPE_CHECKING:
     from gradscope.watch.walk import Graph
 
 TENSOR, POST_ACCUMULATE = "register_hook", "register_post_accumulate_grad_hook"
+PRE, POST = "register_prehook", "register_hook of a node"
+NODE = "_register_hook"  # by which nodes of every kind register theirs, before and after their run
 _LISTS = {TENSOR: "_backward_hooks", POST_ACCUMULATE: "_post_accumulate_grad_hooks"}
+
+
+class Own(partial[Any]):
+    """A hook of ours."""
 
 
 class Watched:
@@ -46,14 +54,17 @@ class Watched:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         teller = self._teller
-        token = teller.begins(self._kind, self._node, self._index, self.hook, self._site)
+        kind = self._kind
+        if kind == NODE:  # one after the run is given what the node returned, and what it took
+            kind = PRE if len(args) == 1 else POST
+        token = teller.begins(kind, self._node, self._index, self.hook, self._site)
         leaf = args[0] if args and self._kind == POST_ACCUMULATE else None
         if leaf is not None:
             teller.looks_at(token, leaf)
         result = self.hook(*args, **kwargs)
-        replaced = result is not None and self._kind == TENSOR
+        replaced = result is not None and self._kind != POST_ACCUMULATE
         teller.ends(token, replaced=replaced)
-        if replaced or leaf is not None:
+        if leaf is not None or (replaced and self._kind == TENSOR):
             teller.looks_at(token, leaf, result, self._nr)
         return result
 
@@ -62,6 +73,11 @@ class Watched:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         return deepcopy(self.hook, memo)
+
+
+def _unknown() -> int:
+    """Which node it is on follows from when it is called."""
+    return 0
 
 
 def _same(hook: Any) -> Any:
@@ -85,12 +101,17 @@ class Hooks:
             self._own[name] = torch.Tensor.__dict__[name]
             self._ours[name] = self._registering(name, self._own[name])
             setattr(torch.Tensor, name, self._ours[name])
+        self._of_nodes = Function._register_hook
+        self._ours[NODE] = self._registering_on_nodes(self._of_nodes)
+        setattr(Function, NODE, staticmethod(self._ours[NODE]))
 
     def stop(self) -> None:
         self._on = False
         for name, own in self._own.items():
             if torch.Tensor.__dict__[name] is self._ours[name]:
                 setattr(torch.Tensor, name, own)
+        if Function.__dict__.get(NODE) is not None and Function._register_hook is self._ours[NODE]:
+            delattr(Function, NODE)  # it has it from its base
 
     def _registering(self, name: str, own: Any) -> Any:
         def register(self_: Any, hook: Any) -> Any:
@@ -101,6 +122,21 @@ class Hooks:
         register.__doc__ = own.__doc__
         register.__wrapped__ = own  # type: ignore[attr-defined]
         return register
+
+    def _registering_on_nodes(self, own: Any) -> Any:
+        def _register_hook(backward_hooks: Any, hook: Any) -> Any:
+            made = self._faults.guarded(
+                "a hook was registered", self._watched_on_node, backward_hooks, hook
+            )
+            return own(backward_hooks, hook if made is None else made)
+
+        return _register_hook
+
+    def _watched_on_node(self, there: Any, hook: Any) -> Watched | None:
+        if not callable(hook) or isinstance(hook, Own | Watched):
+            return None
+        site = self._listener.site(sys._getframe(3))
+        return Watched(hook, NODE, self, site, _unknown, len(there or ()))
 
     def _watched(self, tensor: Any, hook: Any, kind: str) -> Watched | None:
         if torch.compiler.is_compiling() or not callable(hook) or isinstance(hook, Watched):

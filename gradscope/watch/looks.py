@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import weakref
-from functools import partial
 from typing import TYPE_CHECKING, Any
+
+from gradscope.watch.hooks import Own
 
 if TYPE_CHECKING:
     from gradscope.watch.listener import Faults, Listener
@@ -27,11 +28,11 @@ class Looks:
     def attend(self, node: Any, number: int) -> None:
         """A walk has found this node."""
         leaf = getattr(node, "variable", None)
-        node.register_prehook(partial(self._takes, number))
+        node.register_prehook(Own(self._takes, number))
         if leaf is None:
-            node.register_hook(partial(self._returned, number))
+            node.register_hook(Own(self._returned, number))
         else:
-            node.register_hook(partial(self._accumulated, number, weakref.ref(leaf)))
+            node.register_hook(Own(self._accumulated, number, weakref.ref(leaf)))
 
     def _takes(self, number: int, grads: Any) -> None:
         if self._on:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from functools import partial
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gradscope.watch.hooks import Own
 from gradscope.watch.walk import LEAF
 
 if TYPE_CHECKING:
@@ -135,8 +135,8 @@ class HookedRuns:
     def attend(self, node: Any, number: int) -> None:
         sequence = node._sequence_nr()
         told = number, -1 if sequence == LEAF else sequence
-        node.register_prehook(partial(self._begin, told))
-        node.register_hook(partial(self._end, told))
+        node.register_prehook(Own(self._begin, told))
+        node.register_hook(Own(self._end, told))
 
     def _tasks(self) -> list[list[tuple[int, int, int, int]]]:
         found: list[list[tuple[int, int, int, int]]] = self._local.__dict__.setdefault("tasks", [])

@@ -242,6 +242,10 @@ class PyTorchSource:
         """It returned."""
         self.tasks.hook_ends(token, replaced=replaced)
 
+    def called_back(self, callback: Any) -> None:
+        """A callback at the end of a backward."""
+        self.tasks.called_back(self.local.state.task, callback)
+
     # -- level `values` -------------------------------------------------------------------------
 
     def hook_looked(self, token: Any, leaf: Any, result: Any, nr: int) -> None:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 HOOKS = {
     "register_hook": HookKind.TENSOR,
     "register_post_accumulate_grad_hook": HookKind.POST_ACCUMULATE,
+    "register_prehook": HookKind.PRE,
+    "register_hook of a node": HookKind.POST,
 }
 
 
@@ -106,14 +108,22 @@ class Tasks:
         self, task: Task | None, kind: str, node: int, index: int, hook: Any, site: int
     ) -> tuple[Task, int, int, int] | None:
         """A hook is called in a backward, on a node that is known; else nothing is told."""
+        code = int(HOOKS[kind])
+        if code in {HookKind.PRE, HookKind.POST}:
+            node = node or NONE  # which it is follows from the runs before and after
         if task is None or not node:
             return None
-        code = int(HOOKS[kind])
         name = self._session.writer.intern(name_of(hook))
         written = self._session.sites.of_function(hook)
         site = site if written == NONE else written
         self._single(events.HookBegin, task, node, code, index, site, name)
         return task, node, code, index
+
+    def called_back(self, task: Task | None, callback: Any) -> None:
+        """A callback is called at the end of a backward."""
+        if task is not None:
+            name = self._session.writer.intern(name_of(callback))
+            self._single(events.Callback, task, NONE, name)
 
     def hook_ends(self, token: tuple[Task, int, int, int], *, replaced: bool) -> None:
         """It returned."""

@@ -20,7 +20,7 @@ from gradscope.trace.schema import events
 from gradscope.trace.schema.declare import NONE
 from gradscope.trace.schema.tables import GraphTask, Order
 from gradscope.trace.shorthand.replay import NOBODY, Backward, Graph, Step
-from gradscope.trace.shorthand.seen import Seen, Task, column, nodes_of, seen_in, tasks_of
+from gradscope.trace.shorthand.seen import HOOKS, Seen, Task, column, nodes_of, seen_in, tasks_of
 
 if TYPE_CHECKING:
     from gradscope.trace.assemble import Block
@@ -100,7 +100,7 @@ class Teller:
             )
             raised = task.failed and not left and not self._fails_later(steps[place + 1 :], ended)
             self._run(step, run, begin, ended, failed=raised)
-            last = ended
+            last = max(ended, self._seen.after_run.get(step.node, ended))
 
     def _fails_later(self, steps: Sequence[Step], ended: int) -> bool:
         """Whether a hook of the next nodes, up to one that runs, was called before the error."""
@@ -134,7 +134,9 @@ class Teller:
         leaf = self._graph.sequence[node] == -1
         releases = node in self._saving and not task.keeps
         inside = any(begin <= t < ended for t in task.others_inside)
-        if not (leaf or failed or inside or step.captured or node in self._seen.first_hook):
+        over = max(ended, self._seen.after_run.get(node, ended))
+        hooked = node in self._seen.first_hook or over > ended
+        if not (leaf or failed or inside or step.captured or hooked):
             self._rows.run.append((begin, ended, task.id, node, step.length, int(releases)))
         else:
             popped = min(begin, self._seen.first_hook.get(node, begin) - 1)
@@ -150,7 +152,7 @@ class Teller:
             if failed:
                 self.failed = node
                 return
-            self._rows.run.append((begin, ended, task.id, node, step.length, -1))
+            self._rows.run.append((begin, over, task.id, node, step.length, -1))
         sent_on = [sent for sent in step.sent if sent.wanted]
         self._rows.move += [
             (begin, sent.node, sent.index, sent.nr, how, sent.left, sent.length)
@@ -183,6 +185,7 @@ def written(
     captured: dict[int, list[int]] = {}
     lengths: dict[int, list[tuple[int, int]]] = {}
     failed: dict[int, int] = {}
+    hooks: dict[int, dict[int, int]] = {}
     otherwise: dict[int, list[int]] = {}
     for id_, task in tasks.items():
         around = [n for at, n in lengths.get(task.parent, ()) if at <= task.begin]
@@ -205,6 +208,7 @@ def written(
             orders[id_] = Order.NOT_THE_SUMS
         else:
             orders[id_] = Order.FORETOLD
+            hooks[id_] = found.find_nodes([step.node for step in steps if step.runs])
             needed[id_] = sorted((backward.needed or set()) - {NOBODY})
             captured[id_] = sorted(set(backward.captures) - {NOBODY})
             teller = Teller(rows, task, found, saving, graph, leaves)
@@ -213,7 +217,9 @@ def written(
             failed[id_] = teller.failed
         if room is not None and rows.cells() > room:
             raise UnreadableTraceError("its runs stand for more than its lines can")
-    short["short.event"] = [_with_nodes(block, failed, make) for block in short["short.event"]]
+    short["short.event"] = [
+        _with_nodes(block, failed, hooks, make) for block in short["short.event"]
+    ]
     _put(rows, short, make)
     ids = np.array(list(orders), np.int64)
     order = np.array([int(each) for each in orders.values()], np.int64)
@@ -227,15 +233,25 @@ def written(
     return make(GraphTask.TABLE, len(ids), amended, amend=True)
 
 
-def _with_nodes(block: Block, failed: Mapping[int, int], make: type[Block]) -> Block:
-    """Single events, where errors name the node that was under way."""
+def _with_nodes(
+    block: Block,
+    failed: Mapping[int, int],
+    hooks: Mapping[int, Mapping[int, int]],
+    make: type[Block],
+) -> Block:
+    """Single events, where errors name the node that was under way, and hooks of nodes theirs."""
     code, task, node = (np.asarray(block.data[name]) for name in ("code", "task", "node"))
-    unknown = (code == events.Error.CODE) & (node == NONE)
+    t = np.asarray(block.data["t"])
+    unknown = np.isin(code, [events.Error.CODE, *HOOKS]) & (node == NONE)
     if not unknown.any():
         return block
     node = node.copy()
     for place in np.flatnonzero(unknown).tolist():
-        node[place] = failed.get(int(task[place]), NONE)
+        of = int(task[place])
+        if code[place] == events.Error.CODE:
+            node[place] = failed.get(of, NONE)
+        else:
+            node[place] = hooks.get(of, {}).get(int(t[place]), NONE)
     return make(block.table, block.rows, {**block.data, "node": node})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gradscope.errors import UnreadableTraceError
 from gradscope.trace.ragged import Ragged
 from gradscope.trace.schema import events
+from gradscope.trace.schema.declare import NONE
 from gradscope.trace.schema.events import HookKind
 from gradscope.trace.schema.tables import Edge, GraphTask, Node
 from gradscope.trace.shorthand.replay import NOBODY, Graph, Sent, graph_of
@@ -44,6 +46,9 @@ class Seen:
         self.first_hook: dict[int, int] = {}  # of each node: when
         self.hooks_over: dict[int, int] = {}  # of each node: when the last that was seen returned
         self.after: dict[int, int] = {}  # when the first hook after an accumulation was called
+        self.hooks_of_nodes: list[tuple[int, int]] = []
+        """Of hooks whose nodes are not known yet: when each was called or over, and its kind."""
+        self.after_run: dict[int, int] = {}  # of each node: until when hooks were called
         self.inside = False  # whether what was done with gradients was seen
         self.took: dict[int, int] = {}  # by run: how a leaf took its gradient
         self.sums: defaultdict[int, list[int]] = defaultdict(list)  # by run: additions, in order
@@ -55,6 +60,27 @@ class Seen:
         codes = iter(seen or [ADDED] * foretold)
         for each in sent:
             yield next(codes) - ADDED + 1 if each.added else 0
+
+    def find_nodes(self, nodes: Sequence[int]) -> dict[int, int]:
+        """Which nodes those are, by time, where these were to run, in this order.
+
+        A hook is called before the run that follows it, or after the one before it.
+        """
+        begins, ends = [row[0] for row in self.rows], [row[1] for row in self.rows]
+        found: dict[int, int] = {}
+        for t, kind in self.hooks_of_nodes:
+            after = kind == HookKind.POST
+            run = bisect_right(ends, t) - 1 if after else bisect_right(begins, t)
+            if 0 <= run < len(nodes):
+                node = found[t] = nodes[run]
+                if kind == HookKind.POST:
+                    self.after_run[node] = max(t, self.after_run.get(node, t))
+                else:
+                    self.first_hook[node] = min(t, self.first_hook.get(node, t))
+        return found
+
+
+HOOKS = {events.HookBegin.CODE, events.HookEnd.CODE}
 
 
 def seen_in(short: dict[str, list[Block]]) -> dict[int, Seen]:
@@ -77,6 +103,9 @@ def seen_in(short: dict[str, list[Block]]) -> dict[int, Seen]:
                 seen[task].took[run] = what
     singles = (column(short["short.event"], n) for n in ("t", "code", "task", "node", "a"))
     for t, code, task, node, kind in zip(*singles, strict=True):
+        if task in seen and code in HOOKS and node == NONE:
+            seen[task].hooks_of_nodes.append((t, kind % MODULE))
+            continue
         if code == events.HookBegin.CODE and task in seen:
             after = kind % MODULE == HookKind.POST_ACCUMULATE
             into = seen[task].after if after else seen[task].first_hook
