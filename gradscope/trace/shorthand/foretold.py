@@ -221,16 +221,25 @@ def written(
         _with_nodes(block, failed, hooks, make) for block in short["short.event"]
     ]
     _put(rows, short, make)
-    ids = np.array(list(orders), np.int64)
-    order = np.array([int(each) for each in orders.values()], np.int64)
+    return _amended(orders, needed, captured, otherwise, make)
+
+
+def _amended(
+    orders: Mapping[int, Order],
+    needed: Mapping[int, list[int]],
+    captured: Mapping[int, list[int]],
+    otherwise: Mapping[int, list[int]],
+    make: type[Block],
+) -> Block:
+    """What is known of graph tasks now."""
     amended: dict[str, Data] = {
-        "id": ids,
-        "order": order,
+        "id": np.array(list(orders), np.int64),
+        "order": np.array([int(each) for each in orders.values()], np.int64),
         "needed": Ragged.of([needed.get(id_, []) for id_ in orders]),
         "captured": Ragged.of([captured.get(id_, []) for id_ in orders]),
         "otherwise": Ragged.of([otherwise.get(id_, []) for id_ in orders]),
     }
-    return make(GraphTask.TABLE, len(ids), amended, amend=True)
+    return make(GraphTask.TABLE, len(orders), amended, amend=True)
 
 
 def _with_nodes(
