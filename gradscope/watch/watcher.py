@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradscope.watch.called.results import Teller
+from gradscope.watch.collectives import Collectives
 from gradscope.watch.creation import Creation
 from gradscope.watch.engine import Engine
 from gradscope.watch.hooks import Hooks
@@ -49,6 +50,7 @@ class Watcher:
         )
         self.modules = Modules(listener, self.faults)
         self.hooks = Hooks(listener, self.graph, self.faults)
+        self.collectives = Collectives(listener, self.faults)
 
     def _graph(self, listener: Listener, *, saved: bool) -> Graph:
         """Who finds nodes; hooks on them have to be registered from Python."""
@@ -85,6 +87,7 @@ class Watcher:
         self.engine.start()
         self.modules.start()
         self.hooks.start()
+        self.collectives.start()
         if self.runs is not None:
             self.runs.start()
         if self.calls is not None:
@@ -100,6 +103,7 @@ class Watcher:
             self.calls.stop()
         if self.runs is not None:
             self.runs.stop()
+        self.collectives.stop()
         self.hooks.stop()
         self.modules.stop()
         self.engine.stop()
@@ -114,10 +118,12 @@ class Watcher:
         if self.runs is not None:
             self.runs.stop()
         self.modules.pause()
+        self.collectives.stop()
 
     def resume(self) -> None:
         """Watch again."""
         self.modules.resume()
+        self.collectives.start()
         if self.runs is not None:
             self.runs.start()
         self.creation.start()

@@ -20,7 +20,7 @@ from gradscope.record.from_pytorch.when_imported import WhenImported, is_importe
 from gradscope.record.notes.modules import Modules
 from gradscope.record.notes.own_time import GRAPHS, STARTING
 from gradscope.trace import schema
-from gradscope.trace.schema import NONE, Place
+from gradscope.trace.schema import NONE, Phase, Place
 from gradscope.watch.listener import Faults, Made
 
 if TYPE_CHECKING:
@@ -306,6 +306,14 @@ class PyTorchSource:
             contexts.leave_phase()
         else:  # it began in a pause
             contexts.begin_step(contexts.step_number + 1)
+
+    def collective_begins(self, name: str) -> int:
+        """The program meets with those it trains with."""
+        return self.session.contexts.begin_span(name, Phase.COLLECTIVE)
+
+    def collective_ends(self, token: int) -> None:
+        """It goes on by itself."""
+        self.session.contexts.end_span(token)
 
     def loading_begins(self, name: str) -> int:
         """The program waits for data."""

@@ -15,7 +15,7 @@ from gradscope.trace.schema.tables import *  # noqa: F403
 VERSION = 1
 """What this gradscope writes. A reader refuses a higher one: the meaning of something changed."""
 
-MINOR = 5
+MINOR = 6
 """Counts additions (tables, columns, event kinds); an older reader keeps but does not show them."""
 
 HISTORY = {
@@ -32,4 +32,5 @@ HISTORY = {
     (1, 5): "graph_task.order says where sums differ, graph_task.otherwise where nodes do; "
     "version.old and new may be NONE; in short, what was done with gradients in a run that was "
     "seen from outside",
+    (1, 6): "spans of collectives",
 }

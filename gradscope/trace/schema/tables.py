@@ -62,6 +62,7 @@ class Phase(IntEnum):
     OPTIMIZER = 3
     MODULE = 4
     OWN_WORK = 5  # of gradscope itself: compiling, or loading what it compiled; no sum counts it
+    COLLECTIVE = 6  # a call in which processes that train together meet
 
 
 @table("string")

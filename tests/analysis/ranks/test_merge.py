@@ -24,6 +24,8 @@ from gradscope.trace.schema import (
     Module,
     Node,
     NodeBegin,
+    Phase,
+    Span,
     Thread,
 )
 from gradscope.trace.spec import check
@@ -138,6 +140,28 @@ def test_clocks_of_several_machines_are_matched_by_backwards_that_end_together()
     ends = [task.end for task in whole.rows(GraphTask)]
     assert ends == [151, 251, 351, 150, 251, 900]
     assert whole.meta["clock"].startswith("by the ends of 3 backwards of DistributedDataParallel")
+
+
+def test_clocks_of_several_machines_are_matched_by_collectives_first() -> None:
+    """What went on by itself ended nothing together; its name says so."""
+    spans = [("all_reduce", 10), ("barrier", 20), ("all_reduce, asynchronous", 99)]
+    traces = [
+        trace_of(
+            Thread(0, "main"),
+            *[
+                Span(nr, name, Phase.COLLECTIVE, thread=0, begin=1, end=end + late * (end < 99))
+                for nr, (name, end) in enumerate(spans)
+            ],
+            meta={"rank": rank, "host": f"machine {rank}", "clock_base": 0},
+        )
+        for rank, late in enumerate((0, 7))
+    ]
+
+    whole = merged(traces)
+
+    assert [span.end for span in whole.rows(Span)] == [17, 27, 106, 17, 27, 99]
+    said = "by the ends of 2 collectives, which ranks end together (at most 0 ms apart)"
+    assert whole.meta["clock"] == said
 
 
 @pytest.mark.parametrize(
