@@ -349,7 +349,7 @@ def test_inspect_exits_with_zero_when_it_finds_nothing(run: Line) -> None:
     ran = run("inspect", "mean.json")
 
     assert ran.code == 0
-    assert "nothing found by 4 rules" in ran.out
+    assert "nothing found by 5 rules" in ran.out
 
 
 @pytest.mark.parametrize(
