@@ -131,5 +131,6 @@ class Modules:
         name = f"{type(optimizer).__name__}.step"
         self._faults.guarded("a step began", self._listener.phase_begins, "optimizer", name)
 
-    def _step_ends(self, _optimizer: Any, _args: Any, _kwargs: Any) -> None:
+    def _step_ends(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        self._faults.guarded("a step ended", self._listener.stepped, optimizer)
         self._faults.guarded("a step ended", self._listener.phase_ends)

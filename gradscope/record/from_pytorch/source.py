@@ -285,6 +285,13 @@ class PyTorchSource:
         if task is not None:
             self.values.gathered(NONE, leaf.grad, node, self.tensors.number_of(leaf), task.id)
 
+    def stepped(self, optimizer: Any) -> None:
+        """What an optimizer has made of leaves and their gradients."""
+        if self.values.on and self._paused is None:
+            for group in optimizer.param_groups:
+                for leaf in group["params"]:
+                    self.values.look(Place.LEAF, leaf, tensor=self.tensors.number_of(leaf))
+
     def module_begins(self, module: Any) -> None:
         """The forward of a module begins."""
         contexts = self.session.contexts

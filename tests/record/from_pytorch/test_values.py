@@ -197,6 +197,20 @@ def test_an_operand_that_nobody_kept_makes_a_birth_uncertain() -> None:
     assert finding.site.place == "faulty.py:3"
 
 
+def test_what_an_optimizer_makes_of_a_nan_is_not_born_again_in_the_next_step() -> None:
+    found = births("""
+        torch.manual_seed(0)
+        model = torch.nn.Linear(3, 2)
+        optimizer = torch.optim.Adam(model.parameters())
+        for _ in range(3):
+            optimizer.zero_grad()
+            F.relu(model(torch.ones(2, 3))).sub(9).sqrt().sum().backward()
+            optimizer.step()
+    """)
+
+    assert found == [("NaN born in the forward call sqrt", "faulty.py:6")]
+
+
 def test_a_healthy_training_has_no_findings() -> None:
     import torch
 
