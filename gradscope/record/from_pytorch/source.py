@@ -172,7 +172,15 @@ class PyTorchSource:
         from gradscope.record.from_pytorch.native.creation import Maker
 
         first = self._node_numbers(), next(self.numbers)
-        self._maker = Maker(self.session.sites, self.recording, first, otherwise, unless)
+        contexts, local, guarded = self.session.contexts, self.local, self.faults.guarded
+        self._maker = Maker(
+            self.session.sites,
+            self.recording,
+            first,
+            otherwise,
+            lambda: guarded("a thread's place was asked for", contexts.of, local.state),
+            unless,
+        )
         self._node_numbers = self._maker.number
         self.tensors.next_number = self.graphs.next_number = self._maker.others.next
         return self._maker.made
@@ -294,12 +302,18 @@ class PyTorchSource:
 
     def module_begins(self, module: Any) -> None:
         """The forward of a module begins."""
-        contexts = self.session.contexts
-        contexts.enter_module(self.modules.id(module, contexts.module()))
+        state = self.local.state
+        around = self.session.contexts.place(state).modules
+        around.append(self.modules.id(module, around[-1] if around else NONE))
+        state.context = 0
 
     def module_ends(self) -> None:
         """It ended."""
-        self.session.contexts.leave_module()
+        state = self.local.state
+        around = self.session.contexts.place(state).modules
+        if around:
+            around.pop()
+        state.context = 0
 
     def phase_begins(self, phase: str, name: str) -> None:
         """A step of an optimizer begins."""

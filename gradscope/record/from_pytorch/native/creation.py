@@ -20,6 +20,7 @@ from gradscope.compiled.interpreter import (
     as_int,
     call_nothing,
     clock,
+    drop,
     from_int,
     item,
     keep,
@@ -42,7 +43,7 @@ uncollected = External(PYTHON, "PyObject_GC_UnTrack", 1, nothing=True)
 # The places of a maker's words. Thread: that whose state is known; threads' numbers never come
 # again, so that a state that is gone is never looked at.
 TABLE, COUNTER, KIND, RECORDING, THREAD, STATE = range(0, 48, 8)
-GLOBALS, PRESERVES, FALSE, ASK, CLOCK, SCRATCH = range(48, 96, 8)  # SCRATCH takes two
+GLOBALS, PRESERVES, FALSE, ASK, PLACE, CLOCK, SCRATCH = range(48, 104, 8)  # SCRATCH takes two
 CONTEXT_IN_STATE = offset(State, "context")
 OF_RECORDING, NUMBER, CONTEXT = (offset(Made, n) for n in ("recording", "number", "context"))
 SITE, TIME, TOPOLOGICAL = (offset(Made, n) for n in ("site", "t", "topological"))
@@ -54,9 +55,15 @@ def made(self: int, nothing: int) -> int:
         return call_nothing(load(maker + ASK))
     if number_of_thread(thread_state()) != load(maker + THREAD):
         return call_nothing(load(maker + ASK))
-    context = load(load(maker + STATE) + CONTEXT_IN_STATE)
-    if as_int(context) == 0:
-        return call_nothing(load(maker + ASK))
+    state = load(maker + STATE)
+    if as_int(load(state + CONTEXT_IN_STATE)) == 0:
+        answer = call_nothing(load(maker + PLACE))  # its thread has moved
+        if answer == 0:
+            return 0
+        drop(answer)
+        if as_int(load(state + CONTEXT_IN_STATE)) == 0:
+            return call_nothing(load(maker + ASK))
+    context = load(state + CONTEXT_IN_STATE)
     frame = frame_here()
     if frame == 0:
         return call_nothing(load(maker + ASK))
@@ -99,6 +106,7 @@ class Maker:
         recording: object,
         first: tuple[int, int],
         otherwise: Callable[[], Any],
+        moved: Callable[[], Any],
         unless: tuple[dict[str, Any], str],
     ) -> None:
         functions = _functions()
@@ -107,12 +115,13 @@ class Maker:
         self._counter.renew(first[0], 1 << 62)
         self.others = Counter(functions)
         self.others.renew(first[1], 1 << 62)
-        self._kept = (recording, otherwise, unless)  # the words hold addresses
+        self._kept = (recording, otherwise, moved, unless)  # the words hold addresses
         self.words = np.zeros(16, np.int64)
         places = {
             TABLE: self._table.words.ctypes.data, COUNTER: self._counter.words.ctypes.data,
             KIND: id(Made), RECORDING: id(recording), GLOBALS: id(unless[0]),
             PRESERVES: id(unless[1]), FALSE: id(False), ASK: id(otherwise),
+            PLACE: id(moved),
             CLOCK: id(time.perf_counter_ns),
         }  # fmt: skip
         for place, word in places.items():
