@@ -146,9 +146,9 @@ class Teller:
                 at = min(ended, self._seen.after.get(node, ended + 1) - 1)
                 how = self._seen.took.get(run, NONE)
                 self._single(events.Accumulate, at, node, self._leaves.get(node, NONE), how)
-            self._single(events.NodeEnd, ended, node, int(failed))
+            self._single(events.NodeEnd, over, node, int(failed))
             if releases and not failed:
-                self._single(events.SavedReleased, ended, node)
+                self._single(events.SavedReleased, over, node)
             if failed:
                 self.failed = node
                 return
