@@ -74,6 +74,10 @@ def _nothing() -> None:
     pass
 
 
+OTHERS = {"DebugMode", "VizTracer", "torchlens"}
+"""Who may not be there. torchlens takes a model apart, and no step of a training."""
+
+
 def peers() -> dict[str, Watch]:
     """Others who can tell what a program on PyTorch does."""
     import torch
@@ -112,10 +116,13 @@ def watched(name: str) -> None:
     steps = max(2, int(ROUND / median(times)))
     ours: dict[str, Watch] = {
         level: lambda level=level: recorded(level)  # type: ignore[misc]
-        for level in ("graph", "engine")
+        for level in ("graph", "engine", "values")
     }
     ratios = {}
-    for who, watch in (ours | peers()).items():
+    others = peers()
+    for who in sorted(OTHERS - others.keys()):
+        print(f"    {who}: not installed here, or not for a step as it is", flush=True)
+    for who, watch in (ours | others).items():
         rounds = 11 if who in ours else 5
         ratios[who] = _ratio(step, watch, steps, rounds)
         limit = LIMITS.get(name, {}).get(who)
