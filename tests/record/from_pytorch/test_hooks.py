@@ -56,7 +56,7 @@ def test_hooks_on_nodes_are_told_with_their_nodes_where_they_were_called() -> No
     sent = {row.source: row.seq for row in trace.events(Decrement)}
     for row in trace.events(HookBegin):
         if row.hook == HookKind.POST:
-            assert ends[row.node] < row.seq < sent[row.node]
+            assert begins[row.node] < row.seq < ends[row.node] < sent[row.node]
         else:
             assert row.seq < begins[row.node]
     replaced = [(HookKind(row.hook).name, row.replaced) for row in trace.events(HookEnd)]
