@@ -177,7 +177,7 @@ class Graphs:
             if writes_to_first(call.name) and ops[place][-1] != NONE:
                 site, at = ops[place][7], ops[place][2] if end == NONE else end
                 writes.append(Write(number, ops[place][-1], site, ops[place][8], at))
-        if writes:
+        if writes or self._writes:
             named_tensors = [ids for op in rows for ids in (op[3], op[4])]
             self._writes.settle(writes, named_tensors, self._saved, self._put_writes)
         for row, place in matched:

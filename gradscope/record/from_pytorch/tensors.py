@@ -91,7 +91,7 @@ class Tensors:
             self._completions.append(row)
 
     def merge(self, same: Mapping[int, int]) -> dict[int, tuple[int, int]]:
-        """Some are other tensors, and have no rows of their own.
+        """Some are other tensors.
 
         Of those others: storage and version, as far as they are at hand.
         """
@@ -152,16 +152,13 @@ class Tensors:
         names = ("id", "shape", "strides", "dtype", "device", "storage", "bytes", "version", "leaf",
                  "requires_grad", "op")  # fmt: skip
         rows, completions = taken(self._rows), taken(self._completions)
-        if self.merged:
-            merged, self.merged = self.merged, {}
-            rows = [row for row in rows if row[0] not in merged]
-            own = {row[0] for row in completions if row[0] not in merged}
-            for place, (number, strides, storage, _) in enumerate(completions):
-                target = merged.get(number)
-                if target is not None and target not in own:
-                    completions[place] = target, strides, storage, 0
-                    own.add(target)
-            completions = [row for row in completions if row[0] not in merged]
+        merged, self.merged = self.merged, {}
+        own = {row[0] for row in completions}
+        for number, strides, storage, _ in completions[:]:
+            target = merged.get(number)
+            if target is not None and target not in own:
+                completions.append((target, strides, storage, 0))
+                own.add(target)
         put(write, schema.Tensor, names, rows)
         completed = ("id", "strides", "storage", "version")
         put(write, schema.Tensor, completed, completions, amend=True)

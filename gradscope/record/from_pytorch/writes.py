@@ -14,9 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gradscope.trace.schema import NONE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from gradscope.record.from_pytorch.tensors import Tensors
+
+
+MOST_KNOWN = 1 << 16
+"""Of so many results of writes it is remembered which tensors they are."""
 
 
 class Write(NamedTuple):
@@ -35,16 +39,23 @@ def writes_to_first(name: str) -> bool:
 
 
 class Writes:
-    """Gives results of writes the ids of what was written to, in rows that are about to go out."""
+    """Gives results of writes the ids of what was written to, in rows that are about to go out.
+
+    A result keeps its own row, too: who names it later, when it is forgotten which it was, names
+    something that is there.
+    """
 
     def __init__(self, tensors: Tensors) -> None:
         self._tensors = tensors
         self._same: dict[int, int] = {}
         self._of: defaultdict[int, list[Write]] = defaultdict(list)
 
+    def __bool__(self) -> bool:
+        return bool(self._same)
+
     def settle(
         self,
-        writes: Iterable[Write],
+        writes: Sequence[Write],
         named: Iterable[list[int]],
         saved: list[tuple[Any, ...]],
         put: Callable[[list[tuple[int, ...]]], None],
@@ -56,7 +67,7 @@ class Writes:
             self._of[target].append(write)
         for ids in named:
             ids[:] = map(self._target, ids)
-        seen = self._tensors.merge(self._same)
+        seen = self._tensors.merge({write.number: self._same[write.number] for write in writes})
         known = {
             target: seen[target][1] == len(own)
             for target, own in self._of.items()
@@ -75,8 +86,10 @@ class Writes:
             for target, own in self._of.items()
             for nr, write in enumerate(own)
         ])  # fmt: skip
-        self._same.clear()
         self._of.clear()
+        if len(self._same) > MOST_KNOWN:
+            for old in list(self._same)[: MOST_KNOWN // 2]:
+                del self._same[old]
 
     def _target(self, tensor: int) -> int:
         return self._same.get(tensor, tensor)

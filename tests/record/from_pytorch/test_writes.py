@@ -8,6 +8,7 @@ import pytest
 
 from gradscope.trace.schema import NONE, Node, Op, Saved, Tensor, Version
 from gradscope.trace.trace import Trace
+from tests.record.from_pytorch.test_calls import flush
 from tests.record.from_pytorch.watching import watched
 
 pytestmark = pytest.mark.torch
@@ -59,6 +60,24 @@ def test_a_write_through_a_view_is_to_the_tensor_that_is_viewed() -> None:
     ops = {row.name: row for row in trace.rows(Op)}
     assert write.tensor == ops["exp"].inputs[0]
     assert trace.table(Op).row(write.op).name == "mul_"
+
+
+def test_what_was_written_to_is_the_same_tensor_in_a_later_backward() -> None:
+    import torch
+
+    def program() -> None:
+        x = torch.ones(3, requires_grad=True)
+        y = (x * 1).add_(1)
+        y.sum().backward(retain_graph=True)
+        flush()
+        y.sin().sum().backward()
+
+    _, trace = watched(program)
+
+    ops = {row.name: row for row in trace.rows(Op)}
+    assert ops["sin"].inputs == ops["add_"].outputs == ops["mul"].outputs
+    tensors = set(trace.table(Tensor)["id"].tolist())
+    assert all(set(row.inputs) <= tensors for row in trace.rows(Op))
 
 
 def test_versions_are_not_said_where_a_write_that_made_no_node_was_among_them() -> None:

@@ -103,9 +103,6 @@ class Walked:
         for edges in taken(self._links):
             write(schema.Edge, edges)
         for tensors, layouts, op in taken(self._outputs):
-            if merged:
-                own = ~np.isin(tensors, list(merged))
-                tensors, layouts, op = tensors[own], layouts[own], op[own]  # noqa: PLW2901
             if len(tensors):
                 self._write_outputs(tensors, layouts, op)
 
