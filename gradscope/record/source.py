@@ -119,9 +119,9 @@ class InScripts:
     files: tuple[str, ...] = ()
     """How the files begin in which an interruption would leave half of something untold."""
 
-    when_back: Callable[[FrameType | None, Callable[[int, FrameType], Any], int], bool] | None = (
-        None
-    )
+    when_back: (
+        Callable[[FrameType | None, Callable[[int, FrameType | None], Any], int], bool] | None
+    ) = None
     """Calls a signal's handler when the operation that a frame is inside of returns to the script.
 
     It answers False for a frame inside of none.
