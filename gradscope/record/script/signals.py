@@ -82,7 +82,7 @@ class Signals:
             self.terminate(number, frame)
 
     def _later(
-        self, number: int, frame: FrameType | None, handler: Callable[[int, FrameType], None]
+        self, number: int, frame: FrameType | None, handler: Callable[[int, FrameType | None], None]
     ) -> bool:
         """Whether this is no good moment, or no signal but one that was sent again in vain.
 
