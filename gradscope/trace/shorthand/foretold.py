@@ -100,6 +100,8 @@ class Teller:
             )
             raised = task.failed and not left and not self._fails_later(steps[place + 1 :], ended)
             self._run(step, run, begin, ended, failed=raised)
+            if raised:
+                break
             last = max(ended, self._seen.after_run.get(step.node, ended))
 
     def _fails_later(self, steps: Sequence[Step], ended: int) -> bool:

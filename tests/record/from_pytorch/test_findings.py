@@ -9,8 +9,9 @@ import pytest
 import gradscope
 from gradscope.analysis.findings import Finding
 from gradscope.analysis.report import inspect
-from gradscope.trace.schema import Error, GraphTask
+from gradscope.trace.schema import Error, GraphTask, Skipped
 from gradscope.trace.schema.tables import Order
+from gradscope.trace.spec import check
 from gradscope.trace.trace import Trace
 
 pytestmark = pytest.mark.torch
@@ -189,3 +190,25 @@ def test_rules_about_writes_are_not_checked_where_calls_are_not_seen() -> None:
     (values, writes) = inspect(recording.trace()).unchecked
 
     assert (values.rule, writes.rule, writes.lacks) == ("GS201", "GS302", ("version",))
+
+
+def test_nothing_is_told_of_nodes_behind_one_that_raised() -> None:
+    trace = recorded(
+        """
+        class Bad(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 2
+            @staticmethod
+            def backward(ctx, grad):
+                raise ValueError("bad")
+        x = torch.ones(3, requires_grad=True)
+        y = x * 1
+        torch.autograd.grad(Bad.apply(y).sum(), y)
+    """,
+        "engine",
+    )
+
+    assert check(trace) == []
+    assert [row.type for row in trace.events(Error)] == ["ValueError"]
+    assert len(trace.table(Skipped)) == 0
