@@ -1,8 +1,9 @@
 """A process that has imported gradscope, and forks for every run of it: see forked_starts.py.
 
-It is started with the address of a socket, and reads what to run from there: the arguments, folder,
-environment and standard streams. A child that it forks waits for the run, which is the child's
-child, and tells the number of its process and how it ended. Here are the ends of both.
+It is started with the address of a socket and the name of an engine, and reads what to run from
+there: the arguments, folder, environment and standard streams. A child that it forks waits for the
+run, which is the child's child, and tells the number of its process and how it ended. Here are the
+ends of both.
 """
 
 from __future__ import annotations
@@ -18,6 +19,13 @@ from pathlib import Path
 MOST = 1 << 17
 """Bytes of a request."""
 MOST_DESCRIPTORS = 1 << 16
+OF_ENGINES = {
+    "": (),
+    "gradscope": (
+        "gradscope.record.from_runtime.engine",
+        "gradscope.record.from_runtime.script.staged",
+    ),
+}
 
 
 def serve(connection: socket.socket) -> list[str]:
@@ -73,13 +81,13 @@ def run(program: str, arguments: list[str], code: object) -> None:
 
 def prepare(program: str) -> tuple[object, socket.socket]:
     """Import what the program does, as it does."""
-    descriptor = int(sys.argv[2])
+    descriptor, engine = int(sys.argv[2]), sys.argv[3]
     os.closerange(3, descriptor)
     os.closerange(descriptor + 1, MOST_DESCRIPTORS)
     connection = socket.socket(fileno=descriptor)
     sys.argv = [program]
     sys.path[0] = str(Path(program).parent)
-    for name in ("gradscope.cli", "gradscope.record.run_script"):
+    for name in ("gradscope.cli", "gradscope.record.run_script", *OF_ENGINES[engine]):
         import_module(name)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     return compile(Path(program).read_text(encoding="utf-8"), program, "exec"), connection

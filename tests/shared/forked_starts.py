@@ -34,9 +34,9 @@ def as_tests_start(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 class Server:
-    """The process that forks, with the environment it was started in."""
+    """The process that forks, with the environment it was started in, and what it has imported."""
 
-    def __init__(self) -> None:
+    def __init__(self, engine: str) -> None:
         environment = as_tests_start(os.environ)
         self.settings = settings(environment)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -47,7 +47,7 @@ class Server:
         # No Popen: that would end with the test.
         self.process = os.posix_spawn(
             sys.executable,
-            [sys.executable, SERVER, GRADSCOPE, str(theirs.fileno())],
+            [sys.executable, SERVER, GRADSCOPE, str(theirs.fileno()), engine],
             environment,
             file_actions=[(os.POSIX_SPAWN_DUP2, end, nr) for nr, end in enumerate(ends)],
             setpgroup=0,
@@ -71,9 +71,15 @@ class Server:
 
 
 @cache
-def server() -> Server | None:
+def server(engine: str) -> Server | None:
     """The process that forks for the tests of this one; None where it is no help."""
-    return Server() if sys.platform == "linux" else None
+    return Server(engine) if sys.platform == "linux" else None
+
+
+def engine_of(arguments: Sequence[str]) -> str:
+    """The engine that a run asks for: half of what it imports before the script begins."""
+    asked = "--on" in arguments and arguments[arguments.index("--on") + 1] == "gradscope"
+    return "gradscope" if asked else ""
 
 
 def settings(environment: Mapping[str, str]) -> dict[str, str]:
@@ -93,7 +99,7 @@ class ForkedStart(subprocess.Popen[str]):
     """`Popen` of gradscope, started by the server; with three pipes, a folder and an `env`."""
 
     def _execute_child(self, args: Any, *given: Any) -> None:
-        (folder, environment), ends, forking = given[4:6], given[9:15], server()
+        (folder, environment), ends, forking = given[4:6], given[9:15], server(engine_of(args))
         assert forking is not None
         streams = ends[0], ends[3], ends[5]
         self.pid, self._told = forking.fork(list(args[1:]), str(folder), environment, streams)
@@ -122,7 +128,7 @@ def start(
     command: Sequence[str], folder: Path, environment: dict[str, str]
 ) -> subprocess.Popen[str]:
     """A process with three pipes: gradscope forked where that is the same, all else as ever."""
-    forking = server() if command[0] == GRADSCOPE else None
+    forking = server(engine_of(command)) if command[0] == GRADSCOPE else None
     forked = forking is not None and settings(environment) == forking.settings
     pipe = subprocess.PIPE
     return (ForkedStart if forked else subprocess.Popen)(

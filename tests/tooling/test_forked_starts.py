@@ -50,7 +50,7 @@ def both(house: House, *arguments: str, said: str = "") -> list[tuple[int, str, 
     for real in (False, True):
         with pytest.MonkeyPatch.context() as patch:
             if real:
-                patch.setattr(forked_starts, "server", lambda: None)
+                patch.setattr(forked_starts, "server", lambda engine: None)
             process = house.start(GRADSCOPE, *arguments)
             assert isinstance(process, ForkedStart) is not real
             out, err = process.communicate(said, timeout=60)
@@ -130,7 +130,7 @@ def test_what_is_read_at_the_start_asks_for_a_real_one(house: House, name: str) 
 
 def test_the_server_ends_with_who_started_it(house: House) -> None:
     script = (
-        "from tests.shared import forked_starts as f; s = f.server(); import os;"
+        "from tests.shared import forked_starts as f; s = f.server('gradscope'); import os;"
         "print(s.fork(['--version'], '.', dict(os.environ), [0, 1, 2])[0] > 0, s.process)"
     )
     ran: Any = subprocess.run(
