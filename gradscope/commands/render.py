@@ -60,7 +60,7 @@ def render(
     from gradscope.scene.graph.options import GraphOptions
 
     options = GraphOptions(
-        selection=Selection(step=step, task=task, around=around, hops=hops),
+        selection=Selection(step=step, backward=task, around=around, hops=hops),
         color_by=color,
         group_by=group,
         merge_leaves=merge_leaves,

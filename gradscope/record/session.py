@@ -60,7 +60,7 @@ class Session:
         self._closed = False
         self.source: Source = engine.watch(self)
 
-    def occasion(self, waiting: int = 0) -> None:
+    def flush_if_worth_it(self, waiting: int = 0) -> None:
         """Flush when so many records wait that there is much to write, or it is time."""
         if waiting >= MANY:
             self._flush_if_open()

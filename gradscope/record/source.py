@@ -44,8 +44,9 @@ class Pause(Protocol):
 class Source(Protocol):
     """Watches an engine and takes the notes of one recording.
 
-    It calls `session.task_ended()` when an outermost graph task has ended, and `session.occasion()`
-    now and then; a session flushes only at such moments, when its thread looks, and at the end.
+    It calls `session.task_ended()` when an outermost graph task has ended, and now and then
+    `session.flush_if_worth_it()`; a session flushes only at such moments, when its thread looks,
+    and at the end.
     """
 
     def start(self) -> None:

@@ -22,7 +22,7 @@ class Selection:
     """What to look at. Everything, unless a step, a backward or a node is named."""
 
     step: int | None = None  # the step's number
-    task: int | None = None  # the backward's number
+    backward: int | None = None  # its number: which of the trace's backwards
     around: str | None = None
     hops: int = 2
 
@@ -74,16 +74,16 @@ def reach(starts: Iterable[int], onward: Links) -> list[int]:
 def _scope(trace: Trace, selection: Selection) -> frozenset[int]:
     nodes = trace.table(Node)
     chosen: set[int] = set(nodes["id"].tolist())
-    if selection.task is not None:
-        chosen &= _nodes_of_task(trace, backward_numbered(trace, selection.task))
+    if selection.backward is not None:
+        chosen &= _nodes_of_task(trace, backward_numbered(trace, selection.backward))
     if selection.step is not None:
         chosen &= _nodes_of_step(trace, step_ids(trace, selection.step))
     return frozenset(chosen)
 
 
 def _tasks(trace: Trace, selection: Selection) -> frozenset[int] | None:
-    if selection.task is not None:
-        return frozenset([backward_numbered(trace, selection.task).id])
+    if selection.backward is not None:
+        return frozenset([backward_numbered(trace, selection.backward).id])
     if selection.step is None:
         return None
     tasks = trace.table(GraphTask)

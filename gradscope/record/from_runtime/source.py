@@ -122,7 +122,7 @@ class RuntimeSource:
             if not alone:
                 return
             waiting = self.probe.clear()
-        self.session.occasion(waiting)
+        self.session.flush_if_worth_it(waiting)
         self._compile()
 
     def _compile(self, *, unused: bool = False) -> None:

@@ -48,7 +48,7 @@ def _first_part(
     tasks = trace.table(GraphTask)
     if len(tasks) > 1 and len(nodes) > limit:
         note = f"backward 0 of {len(tasks)}; another with --task N, every one with --all"
-        return replace(selection, task=0), (note,)
+        return replace(selection, backward=0), (note,)
     return selection, ()
 
 
@@ -57,9 +57,9 @@ def _title(trace: Trace, selection: Selection) -> list[str]:
     parts = [PurePath(script).name] if script else []
     if selection.step is not None:
         parts.append(f"step {selection.step}")
-    if selection.task is not None:
-        called = site_of(trace, backward_numbered(trace, selection.task).stack)
-        parts.append(f"backward {selection.task}" + (f" at {called}" if called.place else ""))
+    if selection.backward is not None:
+        called = site_of(trace, backward_numbered(trace, selection.backward).stack)
+        parts.append(f"backward {selection.backward}" + (f" at {called}" if called.place else ""))
     if selection.around is not None:
         name = selection.around
         if name.isdigit() and trace.table(Node).has(int(name)):

@@ -24,7 +24,7 @@ def test_a_backward_chooses_what_its_roots_reach() -> None:
         GraphTask(11, roots=(2,), begin=6),
     )
 
-    assert select(trace, Selection(task=1)) == Selected((2, 1), (), frozenset({11}))
+    assert select(trace, Selection(backward=1)) == Selected((2, 1), (), frozenset({11}))
 
 
 def test_a_step_chooses_its_nodes_and_the_leaves_they_reach() -> None:
@@ -61,7 +61,7 @@ def test_a_shared_leaf_does_not_pull_all_its_uses_in() -> None:
     ("selection", "message"),
     [
         (Selection(step=7), "no step 7: its steps are 0 to 1"),
-        (Selection(task=7), "no backward 7: its backwards are 0 to 1"),
+        (Selection(backward=7), "no backward 7: its backwards are 0 to 1"),
         (Selection(step=1, around="MeanBackward0#1"), "not among the nodes chosen by --step"),
     ],
 )
@@ -76,7 +76,7 @@ def test_a_trace_without_steps_or_tasks_says_so() -> None:
     with pytest.raises(UnknownNameError, match="it has no steps"):
         select(trace, Selection(step=0))
     with pytest.raises(UnknownNameError, match="it has none"):
-        select(trace, Selection(task=0))
+        select(trace, Selection(backward=0))
 
 
 def test_a_step_is_named_by_its_number_not_its_id() -> None:
@@ -95,7 +95,7 @@ def test_a_chain_of_a_hundred_thousand_nodes_needs_no_recursion() -> None:
         GraphTask(0, roots=(0,)),
     )
 
-    assert select(trace, Selection(task=0)).nodes == tuple(range(count))
+    assert select(trace, Selection(backward=0)).nodes == tuple(range(count))
 
 
 def test_a_cycle_which_no_engine_makes_is_walked_once() -> None:

@@ -316,7 +316,7 @@ def test_the_title_says_which_part_is_drawn() -> None:
         return graph_scene(two_layers(2), GraphOptions(selection=Selection(**chosen))).title
 
     assert title(step=1) == "train.py · step 1"
-    assert title(task=0) == "train.py · backward 0 at train.py:32"
+    assert title(backward=0) == "train.py · backward 0 at train.py:32"
     assert title(around="MeanBackward0#2", hops=1) == "train.py · 1 hop around MeanBackward0#2"
     assert title(around="0") == "train.py · 2 hops around TBackward0#1"
 

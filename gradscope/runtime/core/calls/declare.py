@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime.core.calls.long_way import scope_of
-from gradscope.runtime.core.calls.road import backward as road_back, forward as road
+from gradscope.runtime.core.calls.road import backward_text as road_back, forward as road
 from gradscope.runtime.core.calls.words import w
 from gradscope.runtime.core.generated.first_call import LazyFunction, road_of
 from gradscope.runtime.core.generated.texts import build
@@ -196,7 +196,7 @@ def _declare(
         numbers=TENSORS_ONLY not in traits,
         refused="".join(t.kinds for t in traits if isinstance(t, Refused) and not t.by_numpy),
         nondifferentiable_outputs=tuple(names.index(n) for n in without),
-        lies=asks_rule(forward, traits, kind),
+        layout_rule_asked=asks_rule(forward, traits, kind),
         gaps=GAPS in traits,
     )
     if plan.differentiable != tuple(differentiable):
@@ -236,7 +236,7 @@ def _parameters(
                 public="input" if p.name == "self" and not keep else p.name,
                 tensor=is_tensor,
                 many=p.name in many,
-                aside=p.name in extra,
+                not_promoted=p.name in extra,
                 optional=is_tensor and has_default,
                 keyword_only=p.kind is BY_NAME,
                 has_default=has_default,

@@ -211,13 +211,13 @@ def take_road(op: Any, arguments: tuple[Any, ...], *, above: bool = True) -> Any
     if refusals and op.plan.kind == "inplace":
         check_inplace(values[0], tuple(values), local.state, op.plan)
     if refusals:
-        asides = [p.aside for p in op.plan.tensors]
-        named = [array for array, aside in zip(arrays, asides, strict=True) if not aside]
+        not_promoted = [p.not_promoted for p in op.plan.tensors]
+        named = [array for array, no in zip(arrays, not_promoted, strict=True) if not no]
         _refuse(refusals, named, given=False)
         named = [
             v._array
             for v, p in zip(values, op.plan.parameters, strict=True)
-            if isinstance(v, Tensor) and not p.aside
+            if isinstance(v, Tensor) and not p.not_promoted
         ]
         _refuse(refusals, named, given=True)
     where = placement.common(op, values) if ThreadState.devices else None
@@ -307,7 +307,9 @@ def _wrong_type(op: Operation, p: Any, value: Any) -> Any:
 
 def arrays_of(op: Operation, values: Sequence[Any]) -> list[Any]:
     """The arrays of all tensor arguments, in the dtype they are computed in."""
-    taken = [(v, p.aside) for v, p in zip(values, op.plan.parameters, strict=True) if p.tensor]
+    taken = [
+        (v, p.not_promoted) for v, p in zip(values, op.plan.parameters, strict=True) if p.tensor
+    ]
     if op.promotes:
         named = [v for v, aside in taken if not aside]
         flat = [t for v in named for t in (v if isinstance(v, list) else [v]) if t is not None]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.runtime.core.calls.road import backward as road_back
+from gradscope.runtime.core.calls.road import backward_text as road_back
 from gradscope.runtime.core.generated.texts import build
 from gradscope.runtime.core.kernels.compiling.compile_notices import own_work
 from gradscope.runtime.core.rows.operation import REGISTRY

@@ -16,7 +16,7 @@ class Parameter:
     public: str
     tensor: bool
     many: bool = False
-    aside: bool = False  # an index or a mask: promotion leaves it alone
+    not_promoted: bool = False  # an index or a mask: promotion leaves it alone
     optional: bool = False
     keyword_only: bool = False
     has_default: bool = False
@@ -65,7 +65,7 @@ class Plan:
     memory: Memory | None = None
     direct: bool = False  # the kernel of an in-place operation can write where it is told to
     nondifferentiable_outputs: tuple[int, ...] = ()
-    lies: str = ""  # when its row's rule of layouts is asked: "always", or for an odd first operand
+    layout_rule_asked: str = ""  # that of its row: "always", or for an "odd" first operand
     gaps: bool = False  # its formula takes None for a gradient that never came, not zeros
 
     @property

@@ -69,7 +69,7 @@ def common(op: Operation, values: Sequence[Any]) -> device | None:
             storage = tensor._storage
             where = None if storage is None else storage.device
             if where is None:
-                if plain is None and tensor._array.ndim and not p.aside:
+                if plain is None and tensor._array.ndim and not p.not_promoted:
                     plain = tensor
             elif found is None:
                 found = where

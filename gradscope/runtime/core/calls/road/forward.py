@@ -107,7 +107,7 @@ def _unwrap(p: Parameter) -> str:
 
 def _guards(plan: Plan, leave: str, *, number: bool) -> list[str]:
     """What the short road must make sure of: one ordinary dtype all over."""
-    single = [p for p in plan.tensors if not (p.many or p.optional or p.aside)]
+    single = [p for p in plan.tensors if not (p.many or p.optional or p.not_promoted)]
     lines: list[str] = []
     if number:
         single = single[:1]
@@ -135,7 +135,7 @@ def _guards(plan: Plan, leave: str, *, number: bool) -> list[str]:
         lines += [
             line
             for p in plan.tensors
-            if p.optional and not (p.many or p.aside)
+            if p.optional and not (p.many or p.not_promoted)
             for line in (
                 f"if a_{p.name} is not None and a_{p.name}.dtype is not a_{single[0].name}.dtype:",
                 f"    {leave}",
@@ -179,9 +179,9 @@ def _laid(plan: Plan) -> list[str]:
     """The result in the order that its row's rule asks for."""
     given = "".join(f"*a_{p.name}, " if p.many else f"a_{p.name}, " for p in plan.tensors)
     lay = f"    result = lie(result, ({given}))"
-    if plan.lies == "always":
+    if plan.layout_rule_asked == "always":
         return [lay]
-    if plan.lies == "odd" and not (plan.tensors[0].many or plan.tensors[0].optional):
+    if plan.layout_rule_asked == "odd" and not (plan.tensors[0].many or plan.tensors[0].optional):
         return [f"    if not a_{plan.tensors[0].name}.flags.c_contiguous:", f"    {lay}"]
     return []
 
