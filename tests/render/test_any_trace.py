@@ -56,7 +56,7 @@ PATIENT = searching(40, suppress_health_check=[HealthCheck.too_slow, HealthCheck
     selection=st.builds(
         Selection,
         step=st.none() | st.integers(0, 3),
-        task=st.none() | st.integers(0, 3),
+        backward=st.none() | st.integers(0, 3),
         around=st.none() | st.sampled_from(["0", "MulBackward0", "MulBackward0#1", "", "#1"]),
         hops=st.sampled_from([0, 1, 10**9]),
     ),
