@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from gradscope.watch.runs import Ran
+    from gradscope.watch.runs import Stretch
 
 Result = TypeVar("Result")
 
@@ -142,7 +142,9 @@ class Listener(Protocol):
         ...
 
     def backward_begins(self, asked: Backward, frame: FrameType | None) -> Any: ...
-    def backward_ends(self, task: Any, error: BaseException | None, ran: Ran | None) -> None: ...
+    def backward_ends(
+        self, task: Any, error: BaseException | None, stretch: Stretch | None
+    ) -> None: ...
 
     def hook_begins(self, kind: str, node: int, index: int, hook: Any, site: int) -> Any: ...
     def hook_ends(self, token: Any, *, replaced: bool) -> None: ...

@@ -89,7 +89,7 @@ class Library:
 
 
 class Observer:
-    """Rows of what ran, in the order of time. Read them by place: `place()` before, `rows(since)`.
+    """Rows of what ran, in the order of time. Read them by place: `place()` before and after.
 
     One at a time may be started in a process.
     """
@@ -112,10 +112,9 @@ class Observer:
         """How many rows there are so far."""
         return int(_state[0])
 
-    def rows(self, since: int) -> NDArray[np.int64] | None:
-        """Copies of the rows from a place on; None if there were too many to be kept."""
-        last = self.place()
-        return None if last > CAPACITY else _rows[since:last].copy()
+    def rows(self, since: int, last: int) -> NDArray[np.int64]:
+        """Copies of the rows between two places, as far as they were kept."""
+        return _rows[since:last].copy()
 
     def thread(self) -> int:
         """PyTorch's number for the calling thread."""

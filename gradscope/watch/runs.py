@@ -13,11 +13,14 @@ from gradscope.watch.hooks import Own
 from gradscope.watch.walk import LEAF
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gradscope.watch.called.observer import CallObserver
     from gradscope.watch.called.results import Teller
     from gradscope.watch.observer import Observer
 
 Ints = NDArray[np.int64]
+THREAD = 3  # the column of the observer's rows
 
 
 class Ran(NamedTuple):
@@ -36,6 +39,26 @@ class Ran(NamedTuple):
         return Ran(begin, end, np.concatenate([number, self.sequence]), self.failed)
 
 
+class Stretch:
+    """A backward of one thread, and later what ran in it. `many`: so many runs, about."""
+
+    __slots__ = ("_read", "failed", "inside", "last", "many", "ran", "since", "thread")
+
+    def __init__(self, read: Callable[[], None], since: int = 0, thread: int = 0) -> None:
+        self._read = read
+        self.since = self.last = since  # places of its first row, and behind its last
+        self.inside: list[tuple[int, int]] = []  # those of others that began and ended in it
+        self.thread = thread
+        self.failed = False
+        self.many = 0
+        self.ran: Ran | None = None
+
+    def runs(self) -> Ran | None:
+        """What ran in it and in no other; None: that was not seen, or not all of it."""
+        self._read()
+        return self.ran
+
+
 class Runs(Protocol):
     """Sees runs. Backwards of a thread nest, and each is told what ran in it and in no other."""
 
@@ -47,28 +70,26 @@ class Runs(Protocol):
     def begins(self) -> None:
         """A backward begins on this thread."""
 
-    def ends(self, *, failed: bool) -> Ran | None:
-        """It ended. None: what ran in it was not seen, or not all of it."""
+    def ends(self, *, failed: bool) -> Stretch:
+        """It ended."""
 
 
-class _Stretch:
-    """A backward under way: where its rows begin, and those of others inside it."""
-
-    __slots__ = ("inside", "since")
-
-    def __init__(self, since: int) -> None:
-        self.since = since
-        self.inside: list[tuple[int, int]] = []
+ENOUGH = 1 << 14
+"""So many rows are read at once, if nobody has asked for them before."""
 
 
 class NativeRuns:
-    """Runs as the native observer puts them down, for all threads in one table."""
+    """Runs as the native observer puts them down, for all threads in one table.
+
+    What ran in a backward is read when somebody asks, with all others that have ended since.
+    """
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
         self._local = threading.local()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._under_way = 0  # on all threads
+        self._unread: list[Stretch] = []
 
     def start(self) -> None:
         self._observer.start()
@@ -79,44 +100,70 @@ class NativeRuns:
     def attend(self, node: Any, number: int) -> None:
         pass
 
-    def _stretches(self) -> list[_Stretch]:
-        found: list[_Stretch] = self._local.__dict__.setdefault("stretches", [])
+    def _stretches(self) -> list[Stretch]:
+        found: list[Stretch] = self._local.__dict__.setdefault("stretches", [])
         return found
 
     def begins(self) -> None:
+        place, thread = self._observer.place, self._observer.thread()
         with self._lock:
-            if not self._under_way:
-                self._observer.again()  # others may have run meanwhile, with nobody asking
+            if not self._under_way and place() > ENOUGH:
+                self._read()
+                self._observer.again()
             self._under_way += 1
-            self._stretches().append(_Stretch(self._observer.place()))
+            self._stretches().append(Stretch(self._read, place(), thread))
 
-    def ends(self, *, failed: bool) -> Ran | None:
+    def ends(self, *, failed: bool) -> Stretch:
         stretches = self._stretches()
         stretch = stretches.pop()
-        last = self._observer.place()
-        rows = self._observer.rows(stretch.since)
+        stretch.last, stretch.failed = self._observer.place(), failed
+        stretch.many = stretch.last - stretch.since >> 1
         if stretches:
-            stretches[-1].inside.append((stretch.since, last))
+            stretches[-1].inside.append((stretch.since, stretch.last))
         with self._lock:
             self._under_way -= 1
-            if not self._under_way:
-                self._observer.again()
-        return None if rows is None else self._ran(rows, stretch, failed=failed)
+            self._unread.append(stretch)
+        return stretch
 
-    def _ran(self, rows: Ints, stretch: _Stretch, *, failed: bool) -> Ran | None:
-        own = rows[:, 3] == self._observer.thread()
-        for first, last in stretch.inside:
-            own[first - stretch.since : last - stretch.since] = False
-        seconds, nanoseconds, sequence, _, ends = rows[own].T
-        depth = np.cumsum(1 - 2 * ends)  # a node called by hand in a hook runs inside another's run
-        begin, end = (
-            np.flatnonzero((ends == 0) & (depth == 1)),
-            np.flatnonzero((ends == 1) & (depth == 0)),
-        )
-        if len(begin) != len(end):
-            return None
-        t = seconds * 1_000_000_000 + nanoseconds
-        return Ran(t[begin], t[end], sequence[begin], failed)
+    def _read(self) -> None:
+        """Find out what ran in backwards that have ended."""
+        with self._lock:
+            unread, self._unread = self._unread, []
+            if not unread:
+                return
+            first = min(stretch.since for stretch in unread)
+            rows = self._observer.rows(first, max(stretch.last for stretch in unread))
+            kept = [stretch for stretch in unread if stretch.last - first <= len(rows)]
+            for thread in {stretch.thread for stretch in kept}:
+                own = np.flatnonzero(rows[:, THREAD] == thread)
+                _divide(rows[own], own + first, [each for each in kept if each.thread == thread])
+
+
+def _divide(rows: Ints, places: Ints, stretches: list[Stretch]) -> None:
+    """Give each of a thread's backwards what ran in it; all these are rows of that thread."""
+    whose = np.full(len(places), -1)
+    stretches.sort(key=lambda each: (each.since, -each.last))  # those inside others after them
+    for number, stretch in enumerate(stretches):
+        bounds = [(stretch.since, stretch.last), *stretch.inside]
+        for index, (first, last) in enumerate(np.searchsorted(places, bounds).tolist()):
+            whose[first:last] = -1 if index else number
+    order = np.argsort(whose, kind="stable")
+    order = order[np.searchsorted(whose[order], 0) :]
+    seconds, nanoseconds, sequence, _, ends = rows[order].T
+    whose = whose[order]
+    first = np.searchsorted(whose, np.arange(len(stretches) + 1))
+    deeper = 1 - 2 * ends
+    depth = np.cumsum(deeper)  # a node called by hand in a hook runs inside another's run
+    before = np.append(0, depth)[first[:-1]]
+    depth -= np.repeat(before, np.diff(first))
+    begin, end = np.flatnonzero((ends == 0) & (depth == 1)), np.flatnonzero((ends == 1) & (depth == 0))
+    t = seconds * 1_000_000_000 + nanoseconds
+    begins, finished = np.searchsorted(begin, first).tolist(), np.searchsorted(end, first).tolist()
+    at, until, number = t[begin], t[end], sequence[begin]
+    for which, stretch in enumerate(stretches):
+        some, other = slice(*begins[which : which + 2]), slice(*finished[which : which + 2])
+        if some.stop - some.start == other.stop - other.start:
+            stretch.ran = Ran(at[some], until[other], number[some], stretch.failed)
 
 
 class HookedRuns:
@@ -157,12 +204,18 @@ class HookedRuns:
             if number == told[0]:
                 tasks[-1][-1] = begin, perf_counter_ns(), sequence, number
 
-    def ends(self, *, failed: bool) -> Ran | None:
+    def ends(self, *, failed: bool) -> Stretch:
         rows = self._tasks().pop()
         if failed and rows and not rows[-1][1]:
             rows[-1] = rows[-1][0], perf_counter_ns(), *rows[-1][2:]
         table = np.array(rows, np.int64).reshape(-1, 4).T
-        return Ran(table[0], table[1], table[2], failed)
+        stretch = Stretch(_nothing)
+        stretch.many, stretch.ran = len(rows), Ran(table[0], table[1], table[2], failed)
+        return stretch
+
+
+def _nothing() -> None:
+    """It has been read."""
 
 
 def runs(*, native: bool) -> tuple[Runs, str]:

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 MOST_KEPT = 1 << 15
 """So many calls may wait for a backward to reach the nodes they made."""
 
+MANY = 1 << 13
+"""So many rows are worth reading, even though nobody asks for them yet."""
+
 HOW = {
     observed.ADD: Accumulation.OUT_OF_PLACE,
     observed.ADD_IN_PLACE: Accumulation.IN_PLACE,
@@ -89,10 +92,15 @@ class Calls:
                         self.lost += lost
                         self._lost_until = int(_t(rows[:1])[0])
 
+    def drain_if_many(self) -> None:
+        """Take them while there is ample room for what comes until the next occasion."""
+        if self.observer is not None and self.observer.waiting() > MANY:
+            self.drain()
+
     def begins(self, task: int, now: int) -> None:
         """A backward begins: what is called in it is kept until it has been told."""
         self._under_way[task] = now
-        self.drain()
+        self.drain_if_many()
 
     def ends(self, task: int) -> None:
         """It ended, and nobody will ask what was done inside."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from gradscope.record.from_pytorch.native.creation import Maker
     from gradscope.record.session import Session
     from gradscope.watch.listener import Backward, Found, Kept
-    from gradscope.watch.runs import Ran
+    from gradscope.watch.runs import Stretch
     from gradscope.watch.watcher import Watcher
 
 
@@ -226,18 +226,19 @@ class PyTorchSource:
         self.session.own_time.add(GRAPHS, perf_counter_ns() - self._began.at)
         return task
 
-    def backward_ends(self, task: Task, error: BaseException | None, ran: Ran | None) -> None:
+    def backward_ends(self, task: Task, error: BaseException | None, stretch: Stretch | None) -> None:
         """It ended, or the exception went through it."""
         began = perf_counter_ns()
         self.local.state.task = task.parent
         self.session.contexts.changed()
         if len(task.asked.roots) > 1:
+            ran = None if stretch is None else stretch.runs()
             if ran is not None and self.watcher is not None and self.watcher.why_hooks:
-                ran = ran.after(task.asked.sequence_nr)  # on which nobody can put a hook
+                ran = stretch.ran = ran.after(task.asked.sequence_nr)  # nobody can put a hook on it
             seen = ran is not None and len(ran.sequence)
             number = int(ran.sequence[0]) if ran is not None and seen else NONE
             self.graphs.root(task, number)
-        self.tasks.end(task, error, ran)
+        self.tasks.end(task, error, stretch)
         self.session.own_time.add(GRAPHS, perf_counter_ns() - began)
         if task.parent is None:
             self.session.task_ended()

@@ -11,6 +11,7 @@ import numpy as np
 
 from gradscope.record.from_pytorch.calls import Inside
 from gradscope.record.from_pytorch.tensors import put
+from gradscope.record.notes.log import taken
 from gradscope.record.notes.user_functions import name_of
 from gradscope.record.script.tracebacks import described
 from gradscope.trace import schema
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from gradscope.record.from_pytorch.calls import Calls
     from gradscope.record.session import Session
     from gradscope.watch.listener import Backward
-    from gradscope.watch.runs import Ran
+    from gradscope.watch.runs import Stretch
 
 
 HOOKS = {
@@ -58,7 +59,7 @@ class Tasks:
         self._begun: list[tuple[Any, ...]] = []
         self._ended: list[tuple[int, int, int]] = []
         self._singles: list[tuple[int, ...]] = []
-        self._ran: list[tuple[Task, int, Ran]] = []
+        self._ran: list[tuple[Task, int, Stretch]] = []
         self._count = 0
         self.events = 0
         self.unfinished = 0
@@ -83,16 +84,16 @@ class Tasks:
         ))  # fmt: skip
         return task
 
-    def end(self, task: Task, error: BaseException | None, ran: Ran | None) -> None:
+    def end(self, task: Task, error: BaseException | None, ran: Stretch | None) -> None:
         """It ended, by itself or by an exception."""
         text = "" if error is None else described(error)
         now = self._session.contexts.now()
-        self._calls.drain()
+        self._calls.drain_if_many()
         if ran is None:
             self._calls.ends(task.id)
         else:
             self._ran.append((task, get_ident(), ran))
-            self.events += 4 * len(ran.begin)
+            self.events += 4 * ran.many
         if error is not None:
             intern = self._session.writer.intern
             message = intern(text.partition(": ")[2])
@@ -158,8 +159,13 @@ class Tasks:
 
     def _runs(self, write: Any) -> None:
         """The runs of tasks that have ended, and what those were asked."""
-        found = self._ran[:]
-        del self._ran[: len(found)]
+        found = []
+        for task, ident, stretch in taken(self._ran):
+            ran = stretch.runs()
+            if ran is None:
+                self._calls.ends(task.id)
+            else:
+                found.append((task, ident, ran))
         if not found:
             return
         start, asked = self._session.start, [(task, task.asked) for task, _, _ in found]

@@ -153,6 +153,10 @@ class CallObserver:
             self._handle = 0
             ask(None)
 
+    def waiting(self) -> int:
+        """How many rows are there to be read; CAPACITY at most are kept."""
+        return int(_state[0]) - self._next
+
     def read(self) -> Read:
         """Whole rows, in order; where a thread is long in writing one, the rest comes next time."""
         last = int(_state[0])

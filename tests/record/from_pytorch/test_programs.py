@@ -273,7 +273,7 @@ def test_both_ways_of_seeing_runs_see_the_same() -> None:
     for runs in (hooked, native):
         runs.begins()
     y.backward()
-    one, other = (runs.ends(failed=False) for runs in (hooked, native))
+    one, other = (runs.ends(failed=False).runs() for runs in (hooked, native))
     native.stop()
     hooked.stop()
 
