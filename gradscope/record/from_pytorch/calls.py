@@ -28,13 +28,13 @@ MOST_KEPT = 1 << 15
 MANY = 1 << 13
 """So many rows are worth reading, even though nobody asks for them yet."""
 
-HOW = {
-    observed.ADD: Accumulation.OUT_OF_PLACE,
-    observed.ADD_IN_PLACE: Accumulation.IN_PLACE,
-    observed.DETACH: Accumulation.STOLEN,
-    observed.CLONE: Accumulation.CLONED,
-    observed.NEW_EMPTY: Accumulation.CLONED,
-}
+HOW = np.zeros(len(observed.GRADIENTS), np.int64)
+"""How a gradient is taken over that begins with such a call."""
+
+HOW[observed.ADD] = Accumulation.OUT_OF_PLACE
+HOW[observed.ADD_IN_PLACE] = Accumulation.IN_PLACE
+HOW[observed.DETACH] = Accumulation.STOLEN
+HOW[[observed.CLONE, observed.NEW_EMPTY]] = Accumulation.CLONED
 
 
 class Call(NamedTuple):
@@ -44,14 +44,6 @@ class Call(NamedTuple):
     begin: int
     end: int  # OPEN: it has not ended
     row: int  # the number of the row that tells of its end
-
-
-class Inside(NamedTuple):
-    """What PyTorch did with gradients: of the how-manieth run of a task, in order."""
-
-    task: int
-    run: int
-    what: int
 
 
 class _Table:
@@ -181,27 +173,29 @@ class Calls:
 
     # -- inside backwards -----------------------------------------------------------------------
 
-    def inside(self, tasks: Sequence[tuple[int, int, Ran]]) -> list[Inside]:
-        """What was done with gradients in these tasks: their ids, threads, and runs."""
-        if self.observer is None or not tasks:
-            return []
-        self._prepare()
-        made: list[Inside] = []
-        for thread in {each for _, each, _ in tasks}:
-            own = [(task, ran) for task, each, ran in tasks if each == thread]
-            made += self._on_thread(self._kept.where(self._kept.thread == thread), own)
-        for task, _, _ in tasks:
-            self.ends(task)
-        return made
+    def inside(self, tasks: Sequence[tuple[int, int, Ran]]) -> Ints:
+        """What was done with gradients in these tasks (their ids, threads, and runs), in columns.
 
-    def _on_thread(self, calls: _Table, tasks: Sequence[tuple[int, Ran]]) -> list[Inside]:
+        Task, the how-manieth of its runs, and what.
+        """
+        made = [np.zeros((3, 0), np.int64)]
+        if self.observer is not None and tasks:
+            self._prepare()
+            for thread in {each for _, each, _ in tasks}:
+                own = [(task, ran) for task, each, ran in tasks if each == thread]
+                made += self._on_thread(self._kept.where(self._kept.thread == thread), own)
+            for task, _, _ in tasks:
+                self.ends(task)
+        return np.concatenate(made, axis=1)
+
+    def _on_thread(self, calls: _Table, tasks: Sequence[tuple[int, Ran]]) -> list[Ints]:
         assert self.observer is not None
         seen = [(t, r) for t, r in tasks if not len(r.begin) or r.begin[0] >= self._lost_until]
         if not seen:
             return []
-        made = [Inside(task, -1, SEEN) for task, _ in seen]
         many = [len(ran.begin) for _, ran in seen]
-        task = np.repeat([task for task, _ in seen], many)
+        ids = np.array([task for task, _ in seen], np.int64)
+        task = np.repeat(ids, many)
         place = np.concatenate([np.arange(n) for n in many])
         begin = np.concatenate([ran.begin for _, ran in seen])
         end = np.concatenate([ran.end for _, ran in seen])
@@ -209,24 +203,26 @@ class Calls:
         kinds = self.observer.gradients
         wanted = calls.where(np.isin(calls.word, list(kinds)) & (calls.text == 0))
         kind = np.array([kinds[word] for word in wanted.word.tolist()], np.int64)
-        first = np.searchsorted(wanted.begin, begin)
-        for run in np.flatnonzero(leaf).tolist():
-            at = first[run]
-            if at < len(kind) and wanted.begin[at] <= end[run]:
-                made.append(Inside(int(task[run]), int(place[run]), int(HOW[int(kind[at])])))
+        runs = np.flatnonzero(leaf)
+        first = np.searchsorted(wanted.begin, begin[runs])
+        taken_over = np.append(wanted.begin, OPEN)[first] <= end[runs]
+        runs, how = runs[taken_over], HOW[kind[first[taken_over]]]
         adds = np.flatnonzero(kind <= observed.ADD_IN_PLACE)
         attended = calls.where((calls.text != 0) & (calls.word == observed.EVALUATE))
         nesting = Nesting(attended.begin, attended.end)
         run_of = np.full(len(attended.begin) + 1, -1)
         around = nesting.around(begin)
         run_of[around[around >= 0]] = np.flatnonzero(around >= 0)
-        runs = run_of[nesting.around(wanted.begin[adds])]
-        for at, run in zip(adds.tolist(), runs.tolist(), strict=True):
-            if run >= 0 and wanted.begin[at] >= end[run]:
-                in_place = kind[at] == observed.ADD_IN_PLACE
-                what = ADDED_IN_PLACE if in_place else ADDED
-                made.append(Inside(int(task[run]), int(place[run]), what))
-        return made
+        behind = run_of[nesting.around(wanted.begin[adds])]
+        right = behind >= 0
+        right[right] = wanted.begin[adds[right]] >= end[behind[right]]
+        adds, behind = adds[right], behind[right]
+        what = np.where(kind[adds] == observed.ADD_IN_PLACE, ADDED_IN_PLACE, ADDED)
+        return [
+            np.stack([ids, np.full(len(ids), -1), np.full(len(ids), SEEN)]),
+            np.stack([task[runs], place[runs], how]),
+            np.stack([task[behind], place[behind], what]),
+        ]
 
 
 def _t(rows: Ints) -> Ints:

@@ -303,18 +303,13 @@ class PyTorchSource:
 
     def module_begins(self, module: Any) -> None:
         """The forward of a module begins."""
-        state = self.local.state
-        around = self.session.contexts.place(state).modules
-        around.append(self.modules.id(module, around[-1] if around else NONE))
-        state.context = 0
+        contexts, state = self.session.contexts, self.local.state
+        around = contexts.place(state).modules
+        contexts.enter(state, self.modules.id(module, around[-1] if around else NONE))
 
     def module_ends(self) -> None:
         """It ended."""
-        state = self.local.state
-        around = self.session.contexts.place(state).modules
-        if around:
-            around.pop()
-        state.context = 0
+        self.session.contexts.leave(self.local.state)
 
     def phase_begins(self, phase: str, name: str) -> None:
         """A step of an optimizer begins."""

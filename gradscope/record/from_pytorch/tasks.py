@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradscope.record.from_pytorch.calls import Inside
 from gradscope.record.from_pytorch.tensors import put
 from gradscope.record.notes.log import taken
 from gradscope.record.notes.user_functions import name_of
@@ -183,6 +182,5 @@ class Tasks:
             "sequence": np.concatenate([ran.sequence for _, _, ran in found]),
         })  # fmt: skip
         inside = self._calls.inside([(task.id, ident, ran) for task, ident, ran in found])
-        if inside:
-            columns = dict(zip(Inside._fields, map(list, zip(*inside, strict=True)), strict=True))
-            write(short.Inside, columns)
+        if inside.size:
+            write(short.Inside, dict(zip(("task", "run", "what"), inside, strict=True)))

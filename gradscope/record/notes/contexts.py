@@ -22,10 +22,12 @@ PHASES = {"forward": Phase.FORWARD, "backward": Phase.BACKWARD, "optimizer": Pha
 class ThreadPlace:
     """One thread's position: a stack of modules, of phases, of spans."""
 
-    __slots__ = ("id", "modules", "phases", "spans")
+    __slots__ = ("forwards", "id", "modules", "phases", "spans", "step")
 
     def __init__(self, id: int) -> None:
         self.id = id
+        self.step = NONE
+        self.forwards: dict[int, int] = {}  # this step's numbers, by module
         self.modules: list[int] = []
         self.phases: list[tuple[Phase, int]] = []
         self.spans: list[int] = []
@@ -39,7 +41,9 @@ class Contexts:
         self._rank = rank
         self._start = start
         self._base = base
-        self._local, self._threads = engine.local, engine.threads
+        self._local = engine.local
+        for state in engine.threads():  # former recordings' numbers
+            state.context = 0
         self._lock = threading.RLock()
         self._numbers: dict[tuple[int, int, int, int, int], int] = {}
         self.rows: list[tuple[int, int, int, int, int]] = [(NONE, NONE, NONE, NONE, 0)]
@@ -48,7 +52,7 @@ class Contexts:
         self._thread_ids = count()
         self._placing = threading.Lock()
         self._new_threads: list[tuple[int, int, int, int]] = []
-        self._spans: list[dict[str, int]] = []
+        self._spans: list[tuple[int, ...]] = []
         self._ended_spans: list[tuple[int, int]] = []
         self.span_ids = count()
         self._steps = count()
@@ -113,7 +117,31 @@ class Contexts:
             number = self._add(key)
         if task is None:
             state.context = number
+            if not place.phases:
+                if place.step != self.step:
+                    place.step, place.forwards = self.step, {}
+                place.forwards[key[1]] = number
         return number
+
+    def enter(self, state: ThreadState, module: int) -> None:
+        """A thread has entered a module."""
+        place = self._places.get(state) or self._new_place(state)
+        place.modules.append(module)
+        if state.task is None and place.step == self.step and not place.phases:
+            state.context = place.forwards.get(module, 0)
+        else:
+            state.context = 0
+
+    def leave(self, state: ThreadState) -> None:
+        """It has left the module that it entered last, if it has not been told that before."""
+        place = self._places.get(state) or self._new_place(state)
+        modules = place.modules
+        if modules:
+            modules.pop()
+        if state.task is None and place.step == self.step and not place.phases:
+            state.context = place.forwards.get(modules[-1] if modules else NONE, 0)
+        else:
+            state.context = 0
 
     def _add(self, key: tuple[int, int, int, int, int]) -> int:
         with self._lock:  # the number is a place among the rows
@@ -126,14 +154,10 @@ class Contexts:
         self._local.state.context = 0
 
     def enter_module(self, module: int) -> None:
-        self.place().modules.append(module)
-        self.changed()
+        self.enter(self._local.state, module)
 
     def leave_module(self) -> None:
-        modules = self.place().modules
-        if modules:
-            modules.pop()
-        self.changed()
+        self.leave(self._local.state)
 
     def enter_phase(self, phase: str, name: str) -> None:
         kind = PHASES[phase]
@@ -155,11 +179,9 @@ class Contexts:
     def begin_span(self, name: str, phase: Phase = Phase.USER) -> int:
         place = self.place()
         number = next(self.span_ids)
-        self._spans.append({
-            "id": number, "name": self._writer.intern(name), "phase": int(phase),
-            "parent": place.spans[-1] if place.spans else NONE, "thread": place.id,
-            "step": self.step, "begin": self.now(), "end": NONE,
-        })  # fmt: skip
+        parent = place.spans[-1] if place.spans else NONE
+        name_nr, kind = self._writer.intern(name), int(phase)
+        self._spans.append((number, name_nr, kind, parent, place.id, self.step, self.now(), NONE))
         place.spans.append(number)
         return number
 
@@ -181,7 +203,7 @@ class Contexts:
         self.step = next(self._steps)
         self.step_number = number
         self._new_steps.append((self.step, number, now))
-        for state in self._threads():
+        for state in list(self._places):
             state.context = 0
         on_step = self.on_step
         if on_step is not None:
@@ -214,7 +236,8 @@ class Contexts:
             block(Step, _columns(("id", "number", "begin"), steps))
         spans = taken(self._spans)
         if spans:
-            block(Span, {name: [span[name] for span in spans] for name in spans[0]})
+            names = ("id", "name", "phase", "parent", "thread", "step", "begin", "end")
+            block(Span, _columns(names, spans))
         ended = taken(self._ended_steps)
         if ended:
             block(Step, _columns(("id", "end"), ended), amend=True)

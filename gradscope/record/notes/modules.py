@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable
 from threading import RLock
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from weakref import ref
 
 from gradscope.record.notes.log import taken
 from gradscope.trace.schema import NONE, Module, Tensor
@@ -22,7 +22,8 @@ class Modules:
         self._writer = writer
         self._number_of = number_of
         self._lock = RLock()
-        self._known: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+        self._known: dict[int, int] = {}  # by id()
+        self._refs: dict[int, ref[Any]] = {}
         self._ids = itertools.count()
         self._rows: list[dict[str, Any]] = []
         self._names: list[tuple[int, int]] = []
@@ -30,20 +31,33 @@ class Modules:
 
     def id(self, module: Any, parent: int) -> int:
         """The id of a module that runs inside `parent`."""
-        found = self._known.get(module)
+        found = self._known.get(id(module))
         if found is None:
             with self._lock:
                 self._family(module, parent)
-            found = self._known[module]
+            found = self._known[id(module)]
         return found
+
+    def _add(self, module: Any) -> int:
+        """Give it its id, until it is gone: then its id() may be another's."""
+        key = id(module)
+        known, refs = self._known, self._refs
+
+        def gone(_: Any) -> None:
+            known.pop(key, None)
+            refs.pop(key, None)
+
+        self._refs[key] = ref(module, gone)
+        number = self._known[key] = next(self._ids)
+        return number
 
     def _family(self, root: Any, parent: int) -> None:
         pending = [(root, "", parent)]
         while pending:  # in the order of named_parameters(), so that the same name is the first
             module, path, above = pending.pop()
-            if module in self._known:
+            if id(module) in self._known:
                 continue
-            number = self._known[module] = next(self._ids)
+            number = self._add(module)
             self._rows.append({
                 "id": number, "path": self._writer.intern(path),
                 "type": self._writer.intern(type(module).__qualname__), "parent": above,
