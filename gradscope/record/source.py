@@ -144,6 +144,10 @@ class Engine(Protocol):
         """How the files begin whose frames are the engine's, and not the user's program."""
 
     @property
+    def contexts_name_steps(self) -> bool:
+        """Whether a context is one of a step; if not, its step follows from the time."""
+
+    @property
     def in_scripts(self) -> InScripts:
         """What running a script has to know of it."""
 

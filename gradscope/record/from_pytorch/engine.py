@@ -22,6 +22,7 @@ class PyTorch:
     """The PyTorch that the program imports, or has imported."""
 
     local = local
+    contexts_name_steps = False  # there is a time beside each
 
     def __init__(self) -> None:
         folder = installed.folder()

@@ -100,6 +100,8 @@ class Graphs:
         named = self.named(node.name)
         thread, module, task, step, phase = contexts.rows[node.made.context]
         t = max(node.made.t - self._session.start, 0)
+        if node.made.context:
+            step = int(contexts.steps_at(t))
         if node.leaf is not None:
             op, inputs = NONE, [self._tensors.number_of(node.leaf)]
             if self._values.on:

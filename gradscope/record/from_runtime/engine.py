@@ -21,6 +21,7 @@ class Runtime:
 
     local = local
     machinery: tuple[str, ...] = ()  # it is gradscope's own
+    contexts_name_steps = True
 
     @property
     def in_scripts(self) -> InScripts:

@@ -8,6 +8,8 @@ from itertools import count
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gradscope.record.notes.log import taken
 from gradscope.trace.schema import NONE, Phase, Span, Step, Thread
 from gradscope.trace.shorthand.tables import Context
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from gradscope.record.source import Engine, ThreadState
     from gradscope.trace.writer import Writer
 
+_NOWHERE = [NONE]  # in no module
 PHASES = {"forward": Phase.FORWARD, "backward": Phase.BACKWARD, "optimizer": Phase.OPTIMIZER}
 
 
@@ -42,6 +45,8 @@ class Contexts:
         self._start = start
         self._base = base
         self._local = engine.local
+        self._names_steps = engine.contexts_name_steps
+        self.begun: list[int] = []  # when each step began, where contexts do not name it
         for state in engine.threads():  # former recordings' numbers
             state.context = 0
         self._lock = threading.RLock()
@@ -56,7 +61,7 @@ class Contexts:
         self._ended_spans: list[tuple[int, int]] = []
         self.span_ids = count()
         self._steps = count()
-        self.step = NONE
+        self.step = self._named_step = NONE
         self.step_number = 0
         self.on_step: Callable[[int], None] | None = None
         self._new_steps: list[tuple[int, int, int]] = []
@@ -103,45 +108,25 @@ class Contexts:
             phase = place.phases[-1][0]
         else:
             phase = Phase.FORWARD if task is None else Phase.BACKWARD
-        key = (
-            place.id,
-            place.modules[-1] if place.modules else NONE,
-            NONE
-            if task is None or task.record_nr <= self._base
-            else task.record_nr - self._base - 2 >> 1,
-            self.step,
-            int(phase),
-        )
+        module, step = (place.modules or _NOWHERE)[-1], self._named_step
+        number_of_task = NONE
+        if task is not None and task.record_nr > self._base:
+            number_of_task = task.record_nr - self._base - 2 >> 1
+        key = (place.id, module, number_of_task, step, int(phase))
         number = self._numbers.get(key)
         if number is None:
             number = self._add(key)
         if task is None:
             state.context = number
             if not place.phases:
-                if place.step != self.step:
-                    place.step, place.forwards = self.step, {}
-                place.forwards[key[1]] = number
+                if place.step != step:
+                    place.step, place.forwards = step, {}
+                place.forwards[module] = number
         return number
 
-    def enter(self, state: ThreadState, module: int) -> None:
-        """A thread has entered a module."""
-        place = self._places.get(state) or self._new_place(state)
-        place.modules.append(module)
-        if state.task is None and place.step == self.step and not place.phases:
-            state.context = place.forwards.get(module, 0)
-        else:
-            state.context = 0
-
-    def leave(self, state: ThreadState) -> None:
-        """It has left the module that it entered last, if it has not been told that before."""
-        place = self._places.get(state) or self._new_place(state)
-        modules = place.modules
-        if modules:
-            modules.pop()
-        if state.task is None and place.step == self.step and not place.phases:
-            state.context = place.forwards.get(modules[-1] if modules else NONE, 0)
-        else:
-            state.context = 0
+    def steps_at(self, t: Any) -> Any:
+        """The steps that were under way at these moments, where contexts do not name them."""
+        return np.searchsorted(np.array(self.begun, np.int64), t, side="right") - 1
 
     def _add(self, key: tuple[int, int, int, int, int]) -> int:
         with self._lock:  # the number is a place among the rows
@@ -149,9 +134,28 @@ class Contexts:
             number = self._numbers[key] = len(self.rows) - 1
             return number
 
-    def changed(self) -> None:
-        """The calling thread has moved."""
-        self._local.state.context = 0
+    def changed(self, state: ThreadState | None = None) -> None:
+        """A thread has moved; the calling thread, if none is named."""
+        state = state or self._local.state
+        place = self._places.get(state)
+        if place is None or state.task is not None or place.phases:
+            state.context = 0
+        elif place.step == self._named_step:
+            state.context = place.forwards.get((place.modules or _NOWHERE)[-1], 0)
+        else:
+            state.context = 0
+
+    def enter(self, state: ThreadState, module: int) -> None:
+        """A thread has entered a module."""
+        self.place(state).modules.append(module)
+        self.changed(state)
+
+    def leave(self, state: ThreadState) -> None:
+        """It has left the module that it entered last, if it has not been told that before."""
+        modules = self.place(state).modules
+        if modules:
+            modules.pop()
+        self.changed(state)
 
     def enter_module(self, module: int) -> None:
         self.enter(self._local.state, module)
@@ -203,8 +207,12 @@ class Contexts:
         self.step = next(self._steps)
         self.step_number = number
         self._new_steps.append((self.step, number, now))
-        for state in list(self._places):
-            state.context = 0
+        if self._names_steps:
+            self._named_step = self.step
+            for state in list(self._places):
+                state.context = 0
+        else:
+            self.begun.append(now)
         on_step = self.on_step
         if on_step is not None:
             on_step(number)
@@ -224,7 +232,7 @@ class Contexts:
         """Hand new positions, threads, steps and spans to the writer."""
         block = self._writer.block
         rows = self.rows[self._rows_written :]
-        if rows:
+        if rows and self._names_steps:
             first, self._rows_written = self._rows_written, self._rows_written + len(rows)
             names = ("thread", "module", "task", "step", "phase")
             block(Context, {"id": list(range(first, first + len(rows))), **_columns(names, rows)})

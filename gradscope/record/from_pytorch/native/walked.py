@@ -69,8 +69,9 @@ class Walked:
         node = dict(zip(NODE_COLUMNS, rows.nodes.T.copy(), strict=True))
         number, leaf, many = node["number"], node["leaf"] != 0, node["many"]
         op = np.where(leaf | (node["context"] == 0), NONE, number)
-        thread, module, task, step, phase = self._contexts[node["context"]].T.copy()
+        thread, module, task, _, phase = self._contexts[node["context"]].T.copy()
         t = np.maximum(node["t"] - self._session.start, 0)
+        step = np.where(node["context"] == 0, NONE, self._session.contexts.steps_at(t))
         owner = np.repeat(np.arange(len(many)), many)
         inputs = Ragged.of_lengths(many, owner)
         place = np.arange(len(owner)) - inputs.offsets[owner]
