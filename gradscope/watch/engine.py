@@ -126,7 +126,7 @@ class Engine:
             return self._looked_at(tensors, given, more, sys._getframe(3))
 
     def _looked_at(self, tensors: Sequence[Any], given: Any, more: Any, frame: FrameType) -> Any:
-        named = dict(zip(_PARAMETERS, given, strict=False)) | more
+        grads, keep, create, inputs, gathers = _asked(*given, **more)
         try:
             roots, above = self._graph.roots(tensors)
         except NotDifferentiable:
@@ -137,17 +137,19 @@ class Engine:
             return None
         asked = Backward(
             roots,
-            self._graph.wanted(named.get("inputs") or ()),
-            bool(named.get("keep_graph")),
-            bool(named.get("create_graph")),
-            bool(named.get("accumulate_grad")),
+            self._graph.wanted(inputs) if inputs else (),
+            bool(keep),
+            bool(create),
+            bool(gathers),
             above,
-            torch._C._autograd._get_sequence_nr(),
+            torch._C._autograd._get_sequence_nr() if len(roots) > 1 else 0,
         )
-        self._listener.found(self._graph.found())
+        found = self._graph.found()
+        if found:
+            self._listener.found(found)
         task = self._listener.backward_begins(asked, frame)
         if self._seeds:
-            self._listener.seeded(task, asked, named.get("grad_tensors") or ())
+            self._listener.seeded(task, asked, grads or ())
         if task is not None and self._runs is not None:
             self._runs.begins()
         return task
@@ -156,14 +158,15 @@ class Engine:
 SAID_AFTERWARDS = "The differentiated Tensor at index"
 """How PyTorch begins to say, of a backward that is over, that nothing was found for an input."""
 
-_PARAMETERS = (
-    "grad_tensors",
-    "keep_graph",
-    "create_graph",
-    "inputs",
-    "allow_unreachable",
-    "accumulate_grad",
-)
+def _asked(
+    grad_tensors: Any = None,
+    keep_graph: Any = False,  # noqa: FBT002 -- as PyTorch's engine has it
+    create_graph: Any = False,  # noqa: FBT002
+    inputs: Any = None,
+    allow_unreachable: Any = False,  # noqa: ARG001, FBT002
+    accumulate_grad: Any = False,  # noqa: FBT002
+) -> tuple[Any, Any, Any, Any, Any]:
+    return grad_tensors, keep_graph, create_graph, inputs, accumulate_grad
 
 
 def _hide_the_warning() -> None:

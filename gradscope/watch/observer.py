@@ -110,7 +110,7 @@ class Observer:
 
     def place(self) -> int:
         """How many rows there are so far."""
-        return int(_state[0])
+        return _counted[0]
 
     def rows(self, since: int, last: int) -> NDArray[np.int64]:
         """Copies of the rows between two places, as far as they were kept."""
@@ -129,6 +129,7 @@ class Observer:
 
 _rows = np.empty((CAPACITY, len(COLUMNS)), np.int64)  # the system gives what is written to
 _state = np.zeros(3, np.int64)  # rows so far; looks so far; where the sequence number is
+_counted = memoryview(_state)  # it is quicker to read
 _looks = np.zeros((MOST_LOOKS, LOOKED_AT), np.int64)
 ROWS, ROW, STATE, LOOKS = (
     _rows.ctypes.data,

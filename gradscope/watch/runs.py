@@ -78,6 +78,14 @@ ENOUGH = 1 << 14
 """So many rows are read at once, if nobody has asked for them before."""
 
 
+class _Local(threading.local):
+    """One thread: PyTorch's number for it, and its backwards under way."""
+
+    def __init__(self, observer: Observer) -> None:
+        self.thread = observer.thread()
+        self.stretches: list[Stretch] = []
+
+
 class NativeRuns:
     """Runs as the native observer puts them down, for all threads in one table.
 
@@ -86,7 +94,7 @@ class NativeRuns:
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
-        self._local = threading.local()
+        self._local = _Local(observer)
         self._lock = threading.RLock()
         self._under_way = 0  # on all threads
         self._unread: list[Stretch] = []
@@ -100,21 +108,17 @@ class NativeRuns:
     def attend(self, node: Any, number: int) -> None:
         pass
 
-    def _stretches(self) -> list[Stretch]:
-        found: list[Stretch] = self._local.__dict__.setdefault("stretches", [])
-        return found
-
     def begins(self) -> None:
-        place, thread = self._observer.place, self._observer.thread()
+        place, local = self._observer.place, self._local
         with self._lock:
             if not self._under_way and place() > ENOUGH:
                 self._read()
                 self._observer.again()
             self._under_way += 1
-            self._stretches().append(Stretch(self._read, place(), thread))
+            local.stretches.append(Stretch(self._read, place(), local.thread))
 
     def ends(self, *, failed: bool) -> Stretch:
-        stretches = self._stretches()
+        stretches = self._local.stretches
         stretch = stretches.pop()
         stretch.last, stretch.failed = self._observer.place(), failed
         stretch.many = stretch.last - stretch.since >> 1

@@ -12,6 +12,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.autograd.graph import GradientEdge
 
 from gradscope.watch.creation import KEY, PARENT, made_of, marked
 from gradscope.watch.listener import Found, Made, SavedValue
@@ -88,11 +89,13 @@ class Graph:
         except RuntimeError:  # asking for the history of such a view is refused
             raise NotDifferentiable from None
         self._walk([node for node, _ in edges])
-        above = 0
-        for node, _ in edges:
+        above, roots = 0, []
+        for node, nr in edges:
             made = self.made_of(node)
-            above = above if made is None else max(above, 1 + made.topological)
-        return tuple([(self.number_of(node), nr) for node, nr in edges]), above
+            if made is not None:
+                above = max(above, 1 + made.topological)
+            roots.append((0 if made is None else made.number, nr))
+        return tuple(roots), above
 
     def wanted(self, ends: Iterable[Any]) -> tuple[tuple[int, int], ...]:
         """The edges whose gradients are asked for."""
@@ -269,9 +272,8 @@ def described(given: Any) -> tuple[tuple[int, ...], Any, Any]:
 
 def _edge_of(end: Any) -> tuple[Any, int] | None:
     """Where the gradient of what is no leaf goes: a tensor's history, or an edge itself."""
-    node = getattr(end, "node", None)
-    if node is not None:  # a GradientEdge
-        return node, end.output_nr
+    if isinstance(end, GradientEdge):
+        return end.node, end.output_nr
     node = end.grad_fn
     return None if node is None else (node, end.output_nr)
 
