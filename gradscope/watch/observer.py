@@ -129,7 +129,7 @@ class Observer:
 
 _rows = np.empty((CAPACITY, len(COLUMNS)), np.int64)  # the system gives what is written to
 _state = np.zeros(3, np.int64)  # rows so far; looks so far; where the sequence number is
-_counted = memoryview(_state)  # it is quicker to read
+_counted = memoryview(_state.data)  # it is quicker to read
 _looks = np.zeros((MOST_LOOKS, LOOKED_AT), np.int64)
 ROWS, ROW, STATE, LOOKS = (
     _rows.ctypes.data,

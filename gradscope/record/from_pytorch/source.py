@@ -233,7 +233,8 @@ class PyTorchSource:
         self.session.contexts.changed()
         if len(task.asked.roots) > 1:
             ran = None if stretch is None else stretch.runs()
-            if ran is not None and self.watcher is not None and self.watcher.why_hooks:
+            hooked = self.watcher is not None and self.watcher.why_hooks
+            if stretch is not None and ran is not None and hooked:
                 ran = stretch.ran = ran.after(task.asked.sequence_nr)  # nobody can put a hook on it
             seen = ran is not None and len(ran.sequence)
             number = int(ran.sequence[0]) if ran is not None and seen else NONE

@@ -244,8 +244,8 @@ class Contexts:
             block(Step, _columns(("id", "number", "begin"), steps))
         spans = taken(self._spans)
         if spans:
-            names = ("id", "name", "phase", "parent", "thread", "step", "begin", "end")
-            block(Span, _columns(names, spans))
+            described = ("id", "name", "phase", "parent", "thread", "step", "begin", "end")
+            block(Span, _columns(described, spans))
         ended = taken(self._ended_steps)
         if ended:
             block(Step, _columns(("id", "end"), ended), amend=True)

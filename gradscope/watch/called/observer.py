@@ -53,7 +53,7 @@ PATIENCE, A_MOMENT = 50, 1e-4
 
 _rows = np.zeros((CAPACITY, 8), np.int64)
 _state = np.zeros(11 + THREADS, np.int64)
-_counted = memoryview(_state)  # it is quicker to read
+_counted = memoryview(_state.data)  # it is quicker to read
 ROWS, MASK = _rows.ctypes.data, CAPACITY - 1
 COUNT = _state.ctypes.data
 OFFSET, SCHEMA, VARIANT, ALL, A, B, C, D, E, RESULTS, INSIDE = (COUNT + 8 * n for n in range(1, 12))

@@ -424,7 +424,7 @@ def test_a_fault_of_ours_does_not_reach_the_program(monkeypatch: pytest.MonkeyPa
     def breaks(*given: Any) -> None:
         raise ValueError("on purpose")
 
-    monkeypatch.setattr(source.PyTorchSource, "found", breaks)
+    monkeypatch.setattr(source.PyTorchSource, "backward_begins", breaks)
     with gradscope.record(on="torch") as recording:
         seen = training(torch)
     monkeypatch.undo()
