@@ -158,6 +158,7 @@ class Engine:
 SAID_AFTERWARDS = "The differentiated Tensor at index"
 """How PyTorch begins to say, of a backward that is over, that nothing was found for an input."""
 
+
 def _asked(
     grad_tensors: Any = None,
     keep_graph: Any = False,  # noqa: FBT002 -- as PyTorch's engine has it

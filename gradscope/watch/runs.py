@@ -160,7 +160,10 @@ def _divide(rows: Ints, places: Ints, stretches: list[Stretch]) -> None:
     depth = np.cumsum(deeper)  # a node called by hand in a hook runs inside another's run
     before = np.append(0, depth)[first[:-1]]
     depth -= np.repeat(before, np.diff(first))
-    begin, end = np.flatnonzero((ends == 0) & (depth == 1)), np.flatnonzero((ends == 1) & (depth == 0))
+    begin, end = (
+        np.flatnonzero((ends == 0) & (depth == 1)),
+        np.flatnonzero((ends == 1) & (depth == 0)),
+    )
     t = seconds * 1_000_000_000 + nanoseconds
     begins, finished = np.searchsorted(begin, first).tolist(), np.searchsorted(end, first).tolist()
     at, until, number = t[begin], t[end], sequence[begin]

@@ -226,7 +226,9 @@ class PyTorchSource:
         self.session.own_time.add(GRAPHS, perf_counter_ns() - self._began.at)
         return task
 
-    def backward_ends(self, task: Task, error: BaseException | None, stretch: Stretch | None) -> None:
+    def backward_ends(
+        self, task: Task, error: BaseException | None, stretch: Stretch | None
+    ) -> None:
         """It ended, or the exception went through it."""
         began = perf_counter_ns()
         self.local.state.task = task.parent
