@@ -57,14 +57,14 @@ class Engine:
         faults: Faults,
         anomaly_asked_for: Callable[[], bool],
         *,
-        seeds: bool,
+        values: bool,
     ) -> None:
         self._listener = listener
         self._graph = graph
         self._runs = runs
         self._faults = faults
         self._anomaly_asked_for = anomaly_asked_for
-        self._seeds = seeds  # whether the gradients are wanted that it starts from
+        self._values = values  # whether the gradients are wanted that it takes and hands over
         self.left_out: dict[str, int] = {}
         self.own: Any = Variable._execution_engine
 
@@ -97,12 +97,16 @@ class Engine:
         try:
             if self._anomaly_asked_for():
                 own = _from_the_line_of(sys._getframe(1), own)
-            return own(tensors, *given, **more)
+            handed = own(tensors, *given, **more)
         except BaseException as error:
             failed = error
             if not self._anomaly_asked_for():
                 _without_hint(error)
             raise
+        else:
+            if self._values and task is not None:
+                guarded("a backward returned", self._listener.handed_over, task, handed)
+            return handed
         finally:
             if task is not None:
                 guarded("a backward ended", self._end, task, failed)
@@ -148,7 +152,7 @@ class Engine:
         if found:
             self._listener.found(found)
         task = self._listener.backward_begins(asked, frame)
-        if self._seeds:
+        if self._values:
             self._listener.seeded(task, asked, grads or ())
         if task is not None and self._runs is not None:
             self._runs.begins()

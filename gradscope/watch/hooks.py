@@ -59,8 +59,8 @@ class Watched:
             kind = PRE if len(args) == 1 else POST
         token = teller.begins(kind, self._node, self._index, self.hook, self._site)
         leaf = args[0] if args and self._kind == POST_ACCUMULATE else None
-        if leaf is not None:
-            teller.looks_at(token, leaf)
+        if args and self._kind == TENSOR:
+            teller.is_given(token, args[0], self._nr)
         result = self.hook(*args, **kwargs)
         replaced = result is not None and self._kind != POST_ACCUMULATE
         teller.ends(token, replaced=replaced)
@@ -170,8 +170,13 @@ class Hooks:
                 "a hook returned", lambda: self._listener.hook_ends(token, replaced=replaced)
             )
 
+    def is_given(self, token: Any, grad: Any, nr: int) -> None:
+        """What it is about to be told of."""
+        if token is not None:
+            self._faults.guarded("a hook was called", self._listener.hook_given, token, grad, nr)
+
     def looks_at(self, token: Any, leaf: Any, result: Any = None, nr: int = 0) -> None:
-        """What it is about to be told of; or, after it, what it returned, or what is there."""
+        """What it returned; or what is there after it."""
         if token is not None:
             self._faults.guarded(
                 "a hook was looked at", self._listener.hook_looked, token, leaf, result, nr

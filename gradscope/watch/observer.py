@@ -30,7 +30,8 @@ LOOKED_AT = 64  # words of a RecordFunction
 MOST_LOOKS = 64
 CAPACITY = 1 << 20
 BEGIN, END, MONOTONIC = 0, 1, 1
-COLUMNS = SECONDS, NANOSECONDS, SEQUENCE, THREAD, KIND = range(5)
+COLUMNS = SECONDS, NANOSECONDS, SEQUENCE, THREAD, KIND, RUN = range(6)
+"""RUN: the number of a run whose gradients were looked at (watch/values); else of no meaning."""
 
 _names = {
     "add": "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE",
@@ -79,11 +80,20 @@ class Library:
         self.remove.argtypes, self.remove.restype = [ctypes.c_uint64], ctypes.c_bool
 
     def observe(
-        self, start: int, end: int, scope: int = BACKWARD_FUNCTION, *, results: bool = False
+        self,
+        start: int,
+        end: int,
+        scope: int = BACKWARD_FUNCTION,
+        *,
+        given: bool = False,
+        results: bool = False,
     ) -> int:
-        """Have these called around each function of a scope; what takes them away again."""
+        """Have these called around each function of a scope; what takes them away again.
+
+        They may look at what a function is given, and at its results, only if that is asked for.
+        """
         callback = _Callback(start, end, 1.0)
-        callback.needs_outputs = results
+        callback.needs_inputs, callback.needs_outputs = given, results
         callback.scopes[scope] = True
         return int(self.add(callback))
 
@@ -91,16 +101,19 @@ class Library:
 class Observer:
     """Rows of what ran, in the order of time. Read them by place: `place()` before and after.
 
-    One at a time may be started in a process.
+    One at a time may be started in a process. `around`: other callbacks, which do all that these
+    do, and are to see what nodes are given.
     """
 
-    def __init__(self) -> None:
-        self._library, self._begins, self._ends = _ready()
+    def __init__(self, around: tuple[int, int] | None = None) -> None:
+        self._library, *own = _ready()
+        self._begins, self._ends = around or own
+        self._given = around is not None
         self._handle = 0
 
     def start(self) -> None:
         """Let all functions of nodes be put down from here on."""
-        self._handle = self._library.observe(self._begins, self._ends)
+        self._handle = self._library.observe(self._begins, self._ends, given=self._given)
 
     def stop(self) -> None:
         """No longer."""
@@ -155,16 +168,21 @@ def _look(result: int, function: int) -> int:
     return result
 
 
+def run_put_down(function: int, kind: int, row: int) -> int:
+    """The row of a run that begins or ends, if there is room for it."""
+    clock_gettime(MONOTONIC, row)
+    store(row + 16, load(function + load(OFFSET)))
+    store(row + 24, thread())
+    store(row + 32, kind)
+    return row
+
+
 def _begins(result: int, function: int) -> int:
     """A function begins; there is nothing that its end is to be given."""
     store(result, 0)
     count = increase(STATE, 1)
     if count < CAPACITY:
-        row = ROWS + count * ROW
-        clock_gettime(MONOTONIC, row)
-        store(row + 16, load(function + load(OFFSET)))
-        store(row + 24, thread())
-        store(row + 32, BEGIN)
+        run_put_down(function, BEGIN, ROWS + count * ROW)
     return result
 
 
@@ -172,11 +190,7 @@ def _ends(function: int, given: int) -> int:
     """It ended, whether by itself or by an exception."""
     count = increase(STATE, 1)
     if count < CAPACITY:
-        row = ROWS + count * ROW
-        clock_gettime(MONOTONIC, row)
-        store(row + 16, load(function + load(OFFSET)))
-        store(row + 24, thread())
-        store(row + 32, END)
+        run_put_down(function, END, ROWS + count * ROW)
     return given
 
 
@@ -208,13 +222,13 @@ def sequence_offset() -> int:
     return int(_state[2])
 
 
-def looks_at(scope: int, program: Callable[[], None]) -> list[list[int]]:
+def looks_at(scope: int, program: Callable[[], None], *, given: bool = False) -> list[list[int]]:
     """The words of each RecordFunction of this scope that a program makes, on a thread apart."""
     library, code = _ready()[0], _kept[-1]
 
     def look() -> list[list[int]]:
         _state[1] = 0
-        handle = library.observe(code.address(_look), code.address(_nothing), scope)
+        handle = library.observe(code.address(_look), code.address(_nothing), scope, given=given)
         try:
             program()
         finally:

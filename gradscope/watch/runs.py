@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gradscope.watch.called.observer import CallObserver
-    from gradscope.watch.called.results import Teller
     from gradscope.watch.observer import Observer
 
 Ints = NDArray[np.int64]
@@ -30,6 +29,7 @@ class Ran(NamedTuple):
     end: Ints
     sequence: Ints  # what the node said of itself; -1: an AccumulateGrad
     failed: bool  # the last of them raised
+    numbers: Ints | None = None  # of the runs, if what they took was looked at; 0: of none
 
     def after(self, sequence: int) -> Ran:
         """The same behind the run of another node, which was over at once."""
@@ -153,7 +153,7 @@ def _divide(rows: Ints, places: Ints, stretches: list[Stretch]) -> None:
             whose[first:last] = -1 if index else number
     order = np.argsort(whose, kind="stable")
     order = order[np.searchsorted(whose[order], 0) :]
-    seconds, nanoseconds, sequence, _, ends = rows[order].T
+    seconds, nanoseconds, sequence, _, ends, numbers = rows[order].T
     whose = whose[order]
     first = np.searchsorted(whose, np.arange(len(stretches) + 1))
     deeper = 1 - 2 * ends
@@ -166,11 +166,11 @@ def _divide(rows: Ints, places: Ints, stretches: list[Stretch]) -> None:
     )
     t = seconds * 1_000_000_000 + nanoseconds
     begins, finished = np.searchsorted(begin, first).tolist(), np.searchsorted(end, first).tolist()
-    at, until, number = t[begin], t[end], sequence[begin]
+    at, until, number, which_run = t[begin], t[end], sequence[begin], numbers[begin]
     for which, stretch in enumerate(stretches):
         some, other = slice(*begins[which : which + 2]), slice(*finished[which : which + 2])
         if some.stop - some.start == other.stop - other.start:
-            stretch.ran = Ran(at[some], until[other], number[some], stretch.failed)
+            stretch.ran = Ran(at[some], until[other], number[some], stretch.failed, which_run[some])
 
 
 class HookedRuns:
@@ -225,23 +225,26 @@ def _nothing() -> None:
     """It has been read."""
 
 
-def runs(*, native: bool) -> tuple[Runs, str]:
-    """Who sees runs here, and why it is not the native observer, if it is not."""
+def runs(*, native: bool, around: tuple[int, int] | None = None) -> tuple[Runs, str]:
+    """Who sees runs here, and why it is not the native observer, if it is not.
+
+    `around`: other callbacks for it.
+    """
     if not native:
         return HookedRuns(), "it was not wanted"
     try:
         from gradscope.watch.observer import Observer  # noqa: PLC0415 -- it compiles
 
-        return NativeRuns(Observer()), ""
+        return NativeRuns(Observer(around)), ""
     except Exception as error:  # noqa: BLE001 -- whatever this build is: hooks serve everywhere
         return HookedRuns(), f"{type(error).__name__}: {error}"
 
 
-def calls(teller: Teller | None) -> tuple[CallObserver | None, str]:
-    """Who sees calls here, or why nobody does; `teller` is to be told of their results."""
+def calls(around: tuple[int, int] | None = None) -> tuple[CallObserver | None, str]:
+    """Who sees calls here, or why nobody does; `around`: other callbacks for them."""
     try:
         from gradscope.watch.called.observer import CallObserver  # noqa: PLC0415 -- it compiles
 
-        return CallObserver(teller=teller), ""
+        return CallObserver(around=around), ""
     except Exception as error:  # noqa: BLE001 -- as above: then names follow from those of nodes
         return None, f"{type(error).__name__}: {error}"

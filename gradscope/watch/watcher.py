@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradscope.watch.called.results import Teller
 from gradscope.watch.collectives import Collectives
 from gradscope.watch.creation import Creation
 from gradscope.watch.engine import Engine
 from gradscope.watch.hooks import Hooks
-from gradscope.watch.looks import Looks
 from gradscope.watch.modules import Modules
 from gradscope.watch.runs import Runs, calls, runs
 from gradscope.watch.walk import Graph
@@ -17,6 +15,8 @@ from gradscope.watch.walk import Graph
 if TYPE_CHECKING:
     from gradscope.watch.called.observer import CallObserver
     from gradscope.watch.listener import Faults, Listener
+    from gradscope.watch.values.callbacks import Around
+    from gradscope.watch.values.ring import Ring
 
 
 class Watcher:
@@ -27,16 +27,14 @@ class Watcher:
     ) -> None:
         self.faults = faults
         self.runs: Runs | None = None
-        self.why_hooks = self.why_no_calls = ""
+        self.why_hooks = self.why_no_calls = self.why_no_values = ""
         self.calls: CallObserver | None = None
+        self.ring: Ring | None = None
         if level != "graph":
-            self.runs, self.why_hooks = runs(native=native)
+            around = self._around() if level == "values" and native else None
+            self.runs, self.why_hooks = runs(native=native, around=around and around.runs)
             if not self.why_hooks:
-                teller = Teller(listener.result, faults.noted) if level == "values" else None
-                self.calls, self.why_no_calls = calls(teller)
-        self.looks = None
-        if level == "values" and self.calls is not None:
-            self.looks = Looks(listener, faults)
+                self.calls, self.why_no_calls = calls(around and around.calls)
         self.creation = Creation(listener, self.faults, native=native)
         self.why_walked = self.creation.why_in_python or self.why_hooks
         self.graph = self._graph(listener, saved=level != "graph")
@@ -46,22 +44,34 @@ class Watcher:
             self.runs,
             self.faults,
             lambda: self.creation.asked_for,
-            seeds=self.looks is not None,
+            values=self.ring is not None,
         )
         self.modules = Modules(listener, self.faults)
         self.hooks = Hooks(listener, self.graph, self.faults)
         self.collectives = Collectives(listener, self.faults)
 
+    def _around(self) -> Around | None:
+        """Callbacks that look at numbers, too. They work together, or nothing is looked at."""
+        try:
+            from gradscope.watch.values import callbacks, ring  # noqa: PLC0415 -- it compiles
+
+            found = callbacks.around()
+            self.ring = ring.Ring()
+        except Exception as error:  # noqa: BLE001 -- whatever this build is: the rest is watched
+            self.why_no_values = f"{type(error).__name__}: {error}"
+            return None
+        return found
+
     def _graph(self, listener: Listener, *, saved: bool) -> Graph:
         """Who finds nodes; hooks on them have to be registered from Python."""
-        if not self.why_walked and self.looks is None:
+        if not self.why_walked:
             try:
                 from gradscope.watch.native.graph import NativeGraph  # noqa: PLC0415 -- it compiles
 
                 return NativeGraph(listener, saved=saved)
             except Exception as error:  # noqa: BLE001 -- whatever this build is: Python serves
                 self.why_walked = f"{type(error).__name__}: {error}"
-        hooks = self.looks or (self.runs if self.why_hooks else None)
+        hooks = self.runs if self.why_hooks else None
         return Graph(listener, None if hooks is None else hooks.attend, saved=saved)
 
     @property
@@ -79,6 +89,8 @@ class Watcher:
         if self.why_no_calls:
             names = "calls, so their names follow from those of nodes"
             texts.append(f"{names}: {self.why_no_calls}")
+        if self.why_no_values:
+            texts.append(f"numbers: {self.why_no_values}")
         return {**self.engine.left_out, **self.graph.left_out, **dict.fromkeys(texts, 1)}
 
     def start(self) -> None:
@@ -92,13 +104,9 @@ class Watcher:
             self.runs.start()
         if self.calls is not None:
             self.calls.start()
-        if self.looks is not None:
-            self.looks.start()
 
     def stop(self) -> None:
         """Watch no longer; everything is as it was."""
-        if self.looks is not None:
-            self.looks.stop()
         if self.calls is not None:
             self.calls.stop()
         if self.runs is not None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from gradscope.record.notes.log import taken
 from gradscope.record.notes.nesting import OPEN, Ints, Nesting
+from gradscope.trace.schema import NONE
 from gradscope.trace.schema.events import Accumulation
 from gradscope.trace.shorthand.tables import ADDED, ADDED_IN_PLACE, SEEN
 from gradscope.watch.called import rows as observed
@@ -35,6 +36,8 @@ HOW[observed.ADD] = Accumulation.OUT_OF_PLACE
 HOW[observed.ADD_IN_PLACE] = Accumulation.IN_PLACE
 HOW[observed.DETACH] = Accumulation.STOLEN
 HOW[[observed.CLONE, observed.NEW_EMPTY]] = Accumulation.CLONED
+
+ADDS = (observed.ADD, observed.ADD_IN_PLACE)
 
 
 class Call(NamedTuple):
@@ -72,6 +75,10 @@ class Calls:
         self._under_way: dict[int, int] = {}  # backwards: when each began
         self.lost = 0
         self._names: dict[int, str] = {}
+        self.keeps_sums = False
+        self.sums: list[Ints] = []
+        """Calls that added gradients, in columns: when they began, the row that tells of their end,
+        task, run, and the how-manieth after that run; NONE: in the run of a leaf's node."""
 
     def drain(self) -> None:
         """Take what is new out of the observer's ring."""
@@ -93,6 +100,11 @@ class Calls:
         """A backward begins: what is called in it is kept until it has been told."""
         self._under_way[task] = now
         self.drain_if_many()
+
+    @property
+    def under_way_since(self) -> int:
+        """When the first of the backwards under way began."""
+        return min(list(self._under_way.values()), default=OPEN)
 
     def ends(self, task: int) -> None:
         """It ended, and nobody will ask what was done inside."""
@@ -162,7 +174,7 @@ class Calls:
     def forget(self) -> None:
         """Let go of what nobody will ask for again."""
         kept = self._kept
-        since = min(list(self._under_way.values()), default=OPEN)
+        since = self.under_way_since
         stays = (kept.sequence >= 0) & (kept.end != OPEN) & (kept.matched == 0)
         older = np.flatnonzero(stays)[:-MOST_KEPT]
         if len(older):
@@ -217,12 +229,29 @@ class Calls:
         right = behind >= 0
         right[right] = wanted.begin[adds[right]] >= end[behind[right]]
         adds, behind = adds[right], behind[right]
+        self._sum(wanted, first[taken_over], task[runs], place[runs], np.full(len(runs), NONE))
+        self._sum(wanted, adds, task[behind], place[behind], _rank(behind))
         what = np.where(kind[adds] == observed.ADD_IN_PLACE, ADDED_IN_PLACE, ADDED)
         return [
             np.stack([ids, np.full(len(ids), -1), np.full(len(ids), SEEN)]),
             np.stack([task[runs], place[runs], how]),
             np.stack([task[behind], place[behind], what]),
         ]
+
+    def _sum(self, calls: _Table, at: Ints, *about: Ints) -> None:
+        if not self.keeps_sums or self.observer is None:
+            return
+        added = [word for word, kind in self.observer.gradients.items() if kind in ADDS]
+        adds = np.isin(calls.word[at], added)
+        self.sums.append(np.stack([calls.begin[at], calls.row[at], *about])[:, adds])
+
+
+def _rank(keys: Ints) -> Ints:
+    """The how-manieth each is of those like it."""
+    order = np.argsort(keys, kind="stable")
+    rank = np.empty(len(keys), np.int64)
+    rank[order] = np.arange(len(keys)) - np.searchsorted(keys[order], keys[order])
+    return rank
 
 
 def _t(rows: Ints) -> Ints:

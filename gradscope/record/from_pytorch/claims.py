@@ -47,10 +47,14 @@ CALLS = {
 
 VALUES = {
     "observed": ["value"],
-    "inferred": [],
-    "absent": ["value.BUFFER", "value.data"],
+    "inferred": ["value.GRAD", "value.NODE_OUTPUT"],
+    "absent": ["value.data"],
 }
-"""Where numbers are looked at."""
+"""Where numbers are looked at.
+
+What a node returned is seen where it arrives, and a gradient that is taken over as it is, where its
+node takes it.
+"""
 
 LEVELS = ("graph", "engine", "values")
 

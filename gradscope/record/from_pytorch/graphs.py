@@ -61,7 +61,7 @@ class Graphs:
         self._calls = calls
         self._writes = Writes(tensors)
         self._values = values
-        self._inputs: dict[int, list[int]] = {}  # of each call in a walk
+        self._kept: dict[int, list[int]] = {}  # what calls were given that no node made, by node
         self.unnamed = 0  # calls whose names follow from their nodes'
         self.compiled = False  # a node stands for a region that torch.compile has made
         self.next_number = next_number
@@ -77,7 +77,6 @@ class Graphs:
         for node in nodes:
             self._describe(node)
         self.kept([node.kept() for node in nodes if node.saved])
-        self._inputs.clear()
 
     def kept(self, nodes: Sequence[Kept]) -> None:
         """Describe what nodes of one walk have saved."""
@@ -123,7 +122,6 @@ class Graphs:
             sources = [
                 _output(made, nr) for made, nr in node.edges if made is not None and nr < made.many
             ]
-            self._inputs[number] = sources
             made, nr = node.edges[0] if node.edges else (None, 0)
             first = NONE if made is None or nr >= made.many else _output(made, nr)
             self._ops.append((
@@ -151,6 +149,14 @@ class Graphs:
             NONE, task.thread, task.step, task.begin,
         ))  # fmt: skip
         self._edges += [(number, i, node, nr) for i, (node, nr) in enumerate(roots)]
+
+    def _with_operands(self, ops: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        """The rows of calls, whose inputs are also what nodes keep and no node made."""
+        kept, self._kept = self._kept, {}
+        if kept:
+            for op in ops:
+                op[3].extend(each for each in kept.get(op[0], ()) if each not in op[3])
+        return self._named(ops)
 
     def _named(self, ops: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
         """The rows of calls, as they were seen; what no call was seen of stays as it follows."""
@@ -209,9 +215,9 @@ class Graphs:
                 at = max(node.made.t - self._session.start, 0)
                 self._values.look(Place.LEAF, tensor, tensor=number, at=at)
         if self._values.on and slot is None:  # what a node keeps and no node made was an operand
-            inputs = self._inputs.get(node.made.number)
-            if inputs is not None and number not in inputs:
-                inputs.append(number)
+            kept = self._kept.setdefault(node.made.number, [])
+            if number not in kept:
+                kept.append(number)
         return number
 
     def _complete(self, number: int, tensor: Any) -> int:
@@ -230,7 +236,7 @@ class Graphs:
             self._ops += self.walked.take()
         names = ("id", "name", "sequence_nr", "topological_nr", "op", "inputs", "task", "module",
                  "stack", "thread", "step", "t")  # fmt: skip
-        ops = self._named(taken(self._ops))
+        ops = self._with_operands(taken(self._ops))
         if self.walked is not None:
             self.walked.write()
         put(write, schema.Node, names, self._nodes)

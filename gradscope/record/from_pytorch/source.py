@@ -21,6 +21,7 @@ from gradscope.record.notes.modules import Modules
 from gradscope.record.notes.own_time import GRAPHS, STARTING
 from gradscope.trace import schema
 from gradscope.trace.schema import NONE, Phase, Place
+from gradscope.trace.shorthand.tables import ARRIVED
 from gradscope.watch.listener import Faults, Made
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class PyTorchSource:
         self.calls = Calls()
         self.values = Values(session)
         self.graphs = Graphs(session, self.tensors, self.calls, self.values, self.numbers.__next__)
-        self.tasks = Tasks(session, self.calls)
+        self.tasks = Tasks(session, self.calls, self.values)
         self.faults = Faults()
         self.watcher: Watcher | None = None
         self._waiting = WhenImported(self._imported)
@@ -103,18 +104,16 @@ class PyTorchSource:
         self.tensors.unseen = unseen
         session = self.session
         self.watcher = Watcher(self, self.faults, level=session.level, native=session.native)
-        if not self.watcher.why_walked and self.watcher.looks is None:
+        self.values.ring = self.watcher.ring
+        self.calls.keeps_sums = self.values.on
+        if not self.watcher.why_walked:
             from gradscope.record.from_pytorch.native.walked import Walked
 
             graph: Any = self.watcher.graph
             self.graphs.walked = Walked(session, graph, self.tensors, self.graphs.named)
+            graph.look_at_leaves = self.values.leaves if self.watcher.ring is not None else None
         self.calls.observer = self.watcher.calls
         intern = session.writer.intern
-        if self.watcher.looks is not None:
-            from gradscope.watch.called import numbers
-
-            numbers.found()
-            self.values.numbers, self.values.on = numbers.numbers_at, True
         facts = claims(session.level, calls=self.watcher.calls is not None, values=self.values.on)
         session.writer.block(schema.Meta, {
             "key": [intern(key) for key in facts],
@@ -260,42 +259,32 @@ class PyTorchSource:
 
     # -- level `values` -------------------------------------------------------------------------
 
-    def hook_looked(self, token: Any, leaf: Any, result: Any, nr: int) -> None:
-        """What a hook is about to be told of, and what is there after it."""
+    def hook_given(self, token: Any, grad: Any, nr: int) -> None:
+        """What a hook is about to be told of."""
         if self.values.on:
-            task, node, kind, _ = token
+            task, node, *_ = token
+            self.values.look(ARRIVED, grad, node, nr, task=task.id)
+
+    def hook_looked(self, token: Any, leaf: Any, result: Any, nr: int) -> None:
+        """What is there after a hook."""
+        if self.values.on:
+            task, node, *_ = token
             if leaf is None:
                 self.values.look(Place.HOOK, result, node, nr, task=task.id)
             else:
                 number = self.tensors.number_of(leaf)
-                self.values.gathered(kind, leaf.grad, node, number, task.id)
-
-    def result(self, call: int, place: int, tensor: int) -> None:
-        """A call has returned a tensor."""
-        self.values.result(call, place, tensor)
+                self.values.look(Place.HOOK, leaf.grad, node, 0, number, task.id)
 
     def seeded(self, task: Task, asked: Backward, grads: Sequence[Any]) -> None:
         """What a backward begins with."""
         for (node, nr), grad in zip(asked.roots, grads, strict=False):
             self.values.look(Place.SEED, grad, node, nr, task=task.id)
 
-    def node_takes(self, node: int, grads: Sequence[Any]) -> None:
-        """A node is about to run."""
-        task = self.local.state.task
-        if task is not None:
-            self.values.all(Place.NODE_INPUT, grads, node, task.id)
-
-    def node_returned(self, node: int, grads: Sequence[Any]) -> None:
-        """It has run."""
-        task = self.local.state.task
-        if task is not None:
-            self.values.all(Place.NODE_OUTPUT, grads, node, task.id)
-
-    def accumulated(self, node: int, leaf: Any) -> None:
-        """A gradient has arrived in a leaf."""
-        task = self.local.state.task
-        if task is not None:
-            self.values.gathered(NONE, leaf.grad, node, self.tensors.number_of(leaf), task.id)
+    def handed_over(self, task: Task, grads: Sequence[Any]) -> None:
+        """What a backward has returned: it arrived at an input of a node, and went no further."""
+        if not task.asked.accumulate_grad:
+            for (node, nr), grad in zip(task.asked.inputs, grads, strict=False):
+                self.values.look(ARRIVED, grad, node, nr, task=task.id)
 
     def stepped(self, optimizer: Any) -> None:
         """What an optimizer has made of leaves and their gradients."""
@@ -350,7 +339,7 @@ class PyTorchSource:
         self.tasks.flush()
         self.graphs.flush()
         self.calls.forget()
-        self.values.flush()
+        self.values.flush(self.calls)
         self.modules.flush(list)
         self.tensors.flush()
 

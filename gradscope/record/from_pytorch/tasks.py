@@ -21,6 +21,7 @@ from gradscope.trace.shorthand.foretold import SINGLE
 
 if TYPE_CHECKING:
     from gradscope.record.from_pytorch.calls import Calls
+    from gradscope.record.from_pytorch.values import Values
     from gradscope.record.session import Session
     from gradscope.watch.listener import Backward
     from gradscope.watch.runs import Stretch
@@ -52,9 +53,10 @@ class Task:
 class Tasks:
     """Rows of graph tasks."""
 
-    def __init__(self, session: Session, calls: Calls) -> None:
+    def __init__(self, session: Session, calls: Calls, values: Values) -> None:
         self._session = session
         self._calls = calls
+        self._values = values
         self._begun: list[tuple[Any, ...]] = []
         self._ended: list[tuple[int, int, int]] = []
         self._singles: list[tuple[int, ...]] = []
@@ -168,6 +170,8 @@ class Tasks:
         if not found:
             return
         start, asked = self._session.start, [(task, task.asked) for task, _, _ in found]
+        for task, _, ran in found:
+            self._values.ran(task, ran)
         many = [len(ran.begin) for _, _, ran in found]
         write(short.Asked, {
             "task": [task.id for task, _ in asked], "root": [task.root for task, _ in asked],

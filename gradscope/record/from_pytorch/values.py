@@ -1,74 +1,87 @@
-"""Level `values`: statistics of results, of what nodes take and return, of what arrives in leaves.
+"""Level `values`: what tensors held, from the rows that machine code has put down.
 
-Results are looked at as their calls end, by the number of the call; which node that made is known
-when a backward has come to it. Gradients are looked at in hooks on nodes. What a node keeps and no
-node made is looked at in the walk that finds the node: it is an operand of the call.
+Results of calls are known by the number of the call's row; which node it made is known when a
+backward has come to that. Gradients are known by the run that took them, or by the call that added
+them. What else there is Python looks at: leaves, what hooks return, what a backward begins with.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from gradscope.record.notes.log import taken
-from gradscope.record.notes.statistics import Statistics, statistics
-from gradscope.trace.schema import NONE, Place, Value
+from gradscope.trace.ragged import Ragged
+from gradscope.trace.schema import NONE, Place
+from gradscope.trace.shorthand.tables import OPERAND, Look
+from gradscope.watch.values import rows as ring_
+from gradscope.watch.values.rows import LOOKED, RESULT, TAKEN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
+    from gradscope.record.from_pytorch.calls import Calls
+    from gradscope.record.from_pytorch.tasks import Task
     from gradscope.record.session import Session
+    from gradscope.watch.runs import Ran
+    from gradscope.watch.values.ring import Ring
 
+Ints = NDArray[np.int64]
+COUNTS = ("nan", "posinf", "neginf", "zero")
 MOST_KEPT = 1 << 15
-"""So many calls may wait for a backward to come to the nodes they made."""
+"""So many results may wait for a backward to come to the nodes that their calls made."""
 
-COLUMNS = ("place", "op", "node", "index", "tensor", "task", "step", "t")
-NUMBERS = ("count", "nan", "posinf", "neginf", "zero", "min", "max", "mean", "rms", "norm", "bad")
+
+class Made(NamedTuple):
+    """A call whose node is known now."""
+
+    row: int
+    op: int
+    tensor: int  # its first output
+    task: int
+    step: int
 
 
 class Values:
-    """Rows of statistics. `numbers` finds the array at an address; None: there is none to read."""
+    """Takes what the ring holds, whenever notes are flushed."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self.on = False
-        self.numbers: Callable[[int], Any] = _nothing
-        self._results: dict[int, list[tuple[int, Statistics, int]]] = {}
-        self._ended: deque[int] = deque()
-        self._rows: list[tuple[tuple[int, ...], Statistics]] = []
-        self._count = 0
-        self._told: set[tuple[int, int]] = set()  # leaves of tasks, whose hooks are being called
-        self.dropped = self.unread = 0
+        self.ring: Ring | None = None
+        self._parts: list[Ints] = []
+        self._made: list[Made] = []
+        self._others: dict[tuple[int, int], int] = {}  # of calls with several outputs, which
+        self._ran: list[tuple[Task, Ints]] = []
+        self._bad: dict[int, tuple[int, ...]] = {}  # of rows that wait, by stamp
+        self.dropped = 0
 
-    # -- results of calls -----------------------------------------------------------------------
+    @property
+    def on(self) -> bool:
+        """Whether numbers are looked at."""
+        return self.ring is not None
 
-    def result(self, call: int, place: int, tensor: int) -> None:
-        """A call that may have made a node has returned a tensor."""
-        found = self._statistics(tensor)
-        if found is None:
-            return
-        known = self._results.get(call)
-        if known is None:
-            known = self._results[call] = []
-            self._ended.append(call)
-            if len(self._ended) > MOST_KEPT:
-                self.dropped += self._results.pop(self._ended.popleft(), None) is not None
-        known.append((place, found, perf_counter_ns() - self._session.start))
+    @property
+    def unread(self) -> int:
+        """How many tensors could not be read."""
+        return 0 if self.ring is None else self.ring.unread
 
-    def made(self, call: int, op: int, outputs: Sequence[int], task: int, step: int) -> None:
-        """This call is known now."""
-        for place, found, t in self._results.pop(call, ()):
-            tensor = outputs[place] if place < len(outputs) else NONE
-            self._rows.append((
-                (Place.OP_OUTPUT, op, NONE, place, tensor, task, step, t), found
-            ))  # fmt: skip
+    def made(self, row: int, op: int, outputs: Sequence[int], task: int, step: int) -> None:
+        """It is known what the call with this row has made."""
+        self._made.append(Made(row, op, outputs[0] if outputs else NONE, task, step))
+        for place, tensor in enumerate(outputs[1:], 1):
+            self._others[row, place] = tensor
 
-    # -- at nodes, and of leaves ----------------------------------------------------------------
+    def ran(self, task: Task, ran: Ran) -> None:
+        """These are the runs of a task."""
+        if self.on and ran.numbers is not None:
+            self._ran.append((task, ran.numbers))
 
     def look(
         self,
-        place: Place,
+        place: int,
         value: Any,
         node: int = NONE,
         index: int = 0,
@@ -78,54 +91,163 @@ class Values:
         at: int | None = None,
     ) -> None:
         """A tensor that is at hand, at an input or output of a node; or a leaf, of no node."""
-        found = None if value is None else self._statistics(value._cdata)
-        if found is not None:
-            now = perf_counter_ns() - self._session.start if at is None else at
-            step = self._session.contexts.step
-            self._rows.append(((place, NONE, node, index, tensor, task, step, now), found))
-
-    def all(self, place: Place, values: Sequence[Any], node: int, task: int) -> None:
-        """All inputs or outputs of a node."""
-        for index, value in enumerate(values):
-            self.look(place, value, node, index, task=task)
-
-    def gathered(self, hook: int, grad: Any, node: int, leaf: int, task: int) -> None:
-        """The `.grad` of a leaf: before the first hook that is told of it, after each, or at last.
-
-        `hook`: its kind; NONE: the node has run, and if there were hooks, all is told.
-        """
-        if hook != NONE and (task, node) in self._told:
-            self.look(Place.HOOK, grad, node, 0, leaf, task)
-        elif hook == NONE and (task, node) in self._told:
-            self._told.discard((task, node))
-        else:
-            self.look(Place.GRAD, grad, node, 0, leaf, task)
-            if hook != NONE:
-                self._told.add((task, node))
-
-    def _statistics(self, tensor: int) -> Statistics | None:
-        array = self.numbers(tensor)
-        if array is None:
-            self.unread += 1
-            return None
-        return statistics(array)
-
-    def flush(self) -> None:
-        """Hand new rows to the writer."""
-        rows = taken(self._rows)
-        while self._ended and self._ended[0] not in self._results:
-            self._ended.popleft()
-        if not rows:
+        if self.ring is None or value is None:
             return
-        first, self._count = self._count, self._count + len(rows)
-        wheres, found = zip(*rows, strict=True)
-        columns: dict[str, Any] = {"id": list(range(first, self._count))}
-        columns |= dict(zip(COLUMNS, map(list, zip(*wheres, strict=True)), strict=True))
-        columns |= dict(zip(NUMBERS, map(list, zip(*found, strict=True)), strict=True))
-        columns["place"] = [int(place) for place in columns["place"]]
-        columns["seq"], columns["data"] = [NONE] * len(rows), [0] * len(rows)
-        self._session.writer.block(Value, columns)
+        now = perf_counter_ns() if at is None else at + self._session.start
+        step = self._session.contexts.step
+        self.ring.look(LOOKED + place, index, node, now, tensor, task, step, value._cdata)
+        self.drain()
+
+    def leaves(self, graph: int, since: int) -> int:
+        """The leaves that a native walk has met, from a row of its nodes on; how many these are."""
+        if self.ring is None:
+            return since
+        step = self._session.contexts.step
+        return self.ring.look_at_leaves(LOOKED + Place.LEAF, graph, since, step)
+
+    def drain(self) -> None:
+        """Empty the ring before it is full."""
+        if self.ring is not None and self.ring.is_filling():
+            self._read(self.ring)
+
+    def _read(self, ring: Ring) -> None:
+        rows, lost, bad = ring.read()
+        self.dropped += lost
+        self._bad |= bad
+        if len(rows):
+            self._parts.append(rows)
+
+    # -- rows -----------------------------------------------------------------------------------
+
+    def flush(self, calls: Calls) -> None:
+        """Hand new rows to the writer."""
+        if self.ring is None:
+            return
+        self._read(self.ring)
+        made, ran, sums = taken(self._made), taken(self._ran), taken(calls.sums)
+        parts = taken(self._parts)
+        if not parts:
+            return
+        rows = np.concatenate(parts)
+        facts = _Facts(rows)
+        facts.looked()
+        facts.results(made, self._others)
+        facts.taken([(task.id, task.step, numbers) for task, numbers in ran])
+        facts.sums(sums)
+        self._others.clear()
+        self._write(rows[facts.known], facts.columns[:, facts.known])
+        self._keep(rows, facts.known, calls.under_way_since)
+
+    def _keep(self, rows: Ints, known: NDArray[np.bool_], since: int) -> None:
+        """What nobody has asked for may still be asked for; what came in a backward, until then."""
+        results = np.flatnonzero(~known & (rows[:, ring_.PLACE] == RESULT))
+        self.dropped += max(len(results) - MOST_KEPT, 0)
+        inside = ~known & (rows[:, ring_.TIME] >= since) & (rows[:, ring_.PLACE] != RESULT)
+        inside[results[-MOST_KEPT:]] = True
+        if inside.any():
+            self._parts.insert(0, rows[inside])
+        if self._bad:
+            waiting = set(rows[inside, ring_.STAMP].tolist())
+            self._bad = {stamp: places for stamp, places in self._bad.items() if stamp in waiting}
+
+    def _write(self, rows: Ints, columns: Ints) -> None:
+        if self.ring is None or not len(rows):
+            return
+        found = self.ring.columns(rows)
+        numbers = np.stack([found.min, found.max, found.mean, found.rms])
+        short = numbers.astype(np.float32)
+        fits = (short[:2] == numbers[:2]) | np.isnan(numbers[:2])
+        fits &= np.isfinite(short[2:]) | np.isnan(numbers[2:])
+        wide = ~fits.all(axis=0)
+        bits = np.where(wide, numbers.view(np.int64), short.view(np.int32))
+        block: dict[str, Any] = dict(zip(_Facts.NAMES, columns, strict=True))
+        block["t"] = rows[:, ring_.TIME] - self._session.start
+        block |= {name: getattr(found, name) for name in COUNTS} | {"count": found.size}
+        block |= dict(zip(("min", "max", "mean", "rms"), bits, strict=True))
+        block["wide"] = wide.astype(np.int64)
+        block["bad"] = Ragged.of_lengths(np.zeros(len(rows), np.int64), np.zeros(0, np.int64))
+        if self._bad:
+            stamps = rows[:, ring_.STAMP].tolist()
+            block["bad"] = Ragged.of([self._bad.get(stamp, ()) for stamp in stamps])
+        self._session.writer.block(Look, block)
 
 
-def _nothing(tensor: int) -> Any:
-    return None
+class _Facts:
+    """What rows of the ring are of, as far as that is known."""
+
+    NAMES = ("place", "index", "op", "node", "tensor", "task", "step", "run", "sum")
+
+    def __init__(self, rows: Ints) -> None:
+        self._rows = rows
+        self._places = rows[:, ring_.PLACE]
+        self.known = np.zeros(len(rows), np.bool_)
+        self.columns = np.full((len(self.NAMES), len(rows)), NONE)
+
+    def _put(self, chosen: Ints, **columns: Any) -> None:
+        self.known[chosen] = True
+        self.columns[1, chosen] = self._rows[chosen, ring_.INDEX]
+        for name, column in columns.items():
+            self.columns[self.NAMES.index(name), chosen] = column
+
+    def looked(self) -> None:
+        """Python has said it at once."""
+        chosen = np.flatnonzero(self._places >= LOOKED)
+        rows = self._rows[chosen]
+        self._put(
+            chosen,
+            place=rows[:, ring_.PLACE] - LOOKED,
+            node=rows[:, ring_.KEY],
+            tensor=rows[:, ring_.TENSOR],
+            task=rows[:, ring_.TASK],
+            step=rows[:, ring_.STEP],
+        )
+
+    def _found(self, place: int, keys: Ints, column: int) -> tuple[Ints, Ints]:
+        """The rows of a place that have one of these keys there, and which of the keys."""
+        chosen = np.flatnonzero(self._places == place)
+        order = np.argsort(keys, kind="stable")
+        keys = keys[order]
+        own = self._rows[chosen, column]
+        at = np.minimum(np.searchsorted(keys, own), len(keys) - 1)
+        same = keys[at] == own
+        return chosen[same], order[at[same]]
+
+    def results(self, made: Sequence[Made], others: dict[tuple[int, int], int]) -> None:
+        """Of calls whose nodes are known."""
+        if not made:
+            return
+        table = np.array(made, np.int64)
+        chosen, of = self._found(RESULT, table[:, 0], ring_.KEY)
+        _, op, tensor, task, step = table[of].T
+        index = self._rows[chosen, ring_.INDEX]
+        for at in np.flatnonzero(index).tolist():
+            key = int(table[of[at], 0]), int(index[at])
+            tensor[at] = others.get(key, NONE)
+        self._put(chosen, place=int(Place.OP_OUTPUT), op=op, tensor=tensor, task=task, step=step)
+
+    def taken(self, ran: Sequence[tuple[int, int, Ints]]) -> None:
+        """By the runs of nodes."""
+        if not ran:
+            return
+        many = [len(numbers) for _, _, numbers in ran]
+        task = np.repeat([task for task, _, _ in ran], many)
+        step = np.repeat([step for _, step, _ in ran], many)
+        run = np.concatenate([np.arange(n) for n in many])
+        numbers = np.concatenate([numbers for _, _, numbers in ran])
+        if len(numbers):
+            chosen, of = self._found(TAKEN, numbers, ring_.KEY)
+            place = int(Place.NODE_INPUT)
+            self._put(chosen, place=place, task=task[of], step=step[of], run=run[of])
+
+    def sums(self, sums: Sequence[Ints]) -> None:
+        """Of gradients, and what they are of."""
+        if not sums:
+            return
+        begin, row, task, run, place = np.concatenate(sums, axis=1)
+        if not len(begin):
+            return
+        chosen, of = self._found(ring_.OPERAND, begin, ring_.TIME)
+        self._put(chosen, place=OPERAND, task=task[of], run=run[of], sum=place[of])
+        chosen, of = self._found(ring_.SUMMED, row, ring_.KEY)
+        what = np.where(place[of] == NONE, int(Place.GRAD), int(Place.BUFFER))
+        self._put(chosen, place=what, task=task[of], run=run[of], sum=place[of])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradscope.trace.schema.declare import Ints, Row, Text, declared
+from gradscope.trace.schema.declare import NONE, Ints, Row, Text, declared
 
 SHORT: dict[str, type[Row]] = {}
 """Every short table, by name. They are not part of a trace: reading a file writes them out."""
@@ -158,6 +158,39 @@ class Inside(Row):
 
 
 SEEN, ADDED, ADDED_IN_PLACE = -1, 4, 5
+
+
+@short("look")
+class Look(Row):
+    """What a tensor held, where and when, seen from outside. See Note [Looks] in looks.py.
+
+    place: a Place; or ARRIVED, OPERAND. The last four are bits of floating-point numbers.
+    """
+
+    t: int
+    place: int = 0
+    index: int = 0
+    op: int = NONE
+    node: int = NONE  # NONE, with a run: that which ran then
+    tensor: int = NONE
+    task: int = NONE
+    step: int = NONE
+    run: int = NONE  # the how-manieth of the task
+    sum: int = NONE  # the how-manieth addition after that run
+    count: int = 0
+    nan: int = 0
+    posinf: int = 0
+    neginf: int = 0
+    zero: int = 0
+    wide: int = 0  # 1: of double precision; 0: of single
+    min: int = 0
+    max: int = 0
+    mean: int = 0
+    rms: int = 0
+    bad: Ints = ()
+
+
+ARRIVED, OPERAND = 16, 17
 
 
 @short("asked")

@@ -12,7 +12,7 @@ from gradscope.errors import UnreadableTraceError
 from gradscope.trace.schema.declare import NONE
 from gradscope.trace.schema.events import SavedUnpacked
 from gradscope.trace.schema.tables import GraphTask, Saved, Tensor
-from gradscope.trace.shorthand import foretold
+from gradscope.trace.shorthand import foretold, looks
 from gradscope.trace.shorthand.calls import Calls
 from gradscope.trace.shorthand.columns import Columns, Ints
 from gradscope.trace.shorthand.runs import Runs
@@ -26,7 +26,7 @@ __all__ = ["SHORT", "written_out"]
 
 
 CELLS = {"short.saved": 10, "short.run": 23, "short.move": 23, "short.event": 11,
-         "short.dependency": 6}  # fmt: skip
+         "short.dependency": 6, "short.look": 54}  # fmt: skip
 """About how many cells a short row stands for, besides what calls do."""
 
 
@@ -43,7 +43,8 @@ def written_out(blocks: Sequence[Block], make: type[Block], room: int | None = N
         return plain
     if any(block.amend for parts in short.values() for block in parts):
         raise UnreadableTraceError("shorthand cannot be amended")
-    orders = foretold.written(plain, short, make, room)
+    told: dict[int, looks.Told] = {}
+    orders = foretold.written(plain, short, make, room, told)
     if orders is not None:
         plain.append(orders)
     tables = {name: Columns(row, short.get(name, ())) for name, row in SHORT.items()}
@@ -62,7 +63,8 @@ def written_out(blocks: Sequence[Block], make: type[Block], room: int | None = N
     id, thread, depth = _gathered(plain, GraphTask.TABLE, ("id", "thread", "depth"))
     runs = Runs(tables, {"id": id, "thread": thread, "depth": depth})
     runs.write()
-    plain = with_events(plain, runs.made, make)
+    values = looks.written(tables["short.look"], told, short, make)
+    plain = with_events([*plain, *([] if values is None else [values])], runs.made, make)
     saved = calls.saved(tables["short.saved"])
     for part in runs.made.get(SavedUnpacked, ()):
         part["saved"] = _saved_of(saved, part["node"], part["saved"])

@@ -14,14 +14,12 @@ import ctypes
 import sys
 from functools import cache
 from time import sleep
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import torch
 
 from gradscope.compiled.language import Compiled, External, increase, load, store
-from gradscope.watch.called.results import A_TENSOR, LENGTH_OF_VALUE, Teller, ask, told
 from gradscope.watch.called.rows import (
     BEGIN,
     END,
@@ -33,7 +31,6 @@ from gradscope.watch.called.rows import (
     WORD,
     Read,
     name_at,
-    value_at,
 )
 from gradscope.watch.observer import (
     MONOTONIC,
@@ -52,15 +49,14 @@ THREADS = 1 << 10
 PATIENCE, A_MOMENT = 50, 1e-4
 
 _rows = np.zeros((CAPACITY, 8), np.int64)
-_state = np.zeros(11 + THREADS, np.int64)
+_state = np.zeros(10 + THREADS, np.int64)
 _counted = memoryview(_state.data)  # it is quicker to read
 ROWS, MASK = _rows.ctypes.data, CAPACITY - 1
 COUNT = _state.ctypes.data
-OFFSET, SCHEMA, VARIANT, ALL, A, B, C, D, E, RESULTS, INSIDE = (COUNT + 8 * n for n in range(1, 12))
+OFFSET, SCHEMA, VARIANT, ALL, A, B, C, D, E, INSIDE = (COUNT + 8 * n for n in range(1, 11))
 NO_SCHEMA, LAST_THREAD = 0, THREADS - 1
 _c = ctypes.CDLL(None)
 pthread_self = External(_c, "pthread_self", 0)
-gradscope_told = External(SimpleNamespace(gradscope_told=told), "gradscope_told", 3)
 thread: Any = None  # at::RecordFunction::currentThreadId
 
 
@@ -88,50 +84,61 @@ def _is_wanted(function: int, word: int) -> int:
     return 0
 
 
-def _call_begins(result: int, function: int) -> int:
-    """A call begins; there is nothing that its end is to be given."""
-    store(result, 0)
+def call_begins(function: int) -> int:
+    """A call begins; the stamp of its row, if it has one."""
     word = load(function + load(SCHEMA))
     if load(function + load(VARIANT)) & 255 == NO_SCHEMA:
         word = load(word)
         if word == EVALUATE:
             increase(INSIDE + 8 * (thread() & LAST_THREAD), 1)
-            _put_down(function, BEGIN + TEXT, word)
-        elif load(function + load(OFFSET)) >= 0 or load(ALL):
-            _put_down(function, BEGIN + TEXT, word)
+            return _put_down(function, BEGIN + TEXT, word)
+        if load(function + load(OFFSET)) >= 0 or load(ALL):
+            return _put_down(function, BEGIN + TEXT, word)
     elif _is_wanted(function, word):
-        _put_down(function, BEGIN, word)
-    return result
+        return _put_down(function, BEGIN, word)
+    return 0
 
 
-def _call_ends(function: int, given: int) -> int:
-    """It ended, whether by itself or by an exception."""
+def call_ends(function: int) -> int:
+    """It ended, whether by itself or by an exception; the stamp of its row, if it has one."""
     word = load(function + load(SCHEMA))
     if load(function + load(VARIANT)) & 255 == NO_SCHEMA:
         word = load(word)
         if word == EVALUATE:
             if load(INSIDE + 8 * (thread() & LAST_THREAD)) > 0:
                 increase(INSIDE + 8 * (thread() & LAST_THREAD), -1)
-            _put_down(function, END + TEXT, word)
-        elif load(function + load(OFFSET)) >= 0 or load(ALL):
-            _put_down(function, END + TEXT, word)
+            return _put_down(function, END + TEXT, word)
+        if load(function + load(OFFSET)) >= 0 or load(ALL):
+            return _put_down(function, END + TEXT, word)
     elif _is_wanted(function, word):
-        call = _put_down(function, END, word)
-        if load(RESULTS) > 0 and load(function + load(OFFSET)) >= 0:
-            results = function + load(RESULTS)
-            if load(results) != load(results + 8):  # none: it raised, and Python must not run now
-                gradscope_told(load(results), load(results + 8), call)
+        return _put_down(function, END, word)
+    return 0
+
+
+def _call_begins(result: int, function: int) -> int:
+    """There is nothing that its end is to be given."""
+    store(result, 0)
+    call_begins(function)
+    return result
+
+
+def _call_ends(function: int, given: int) -> int:
+    call_ends(function)
     return given
 
 
 class CallObserver:
-    """Puts down calls from `start` to `stop`; `read` gives what is new. One in a process."""
+    """Puts down calls from `start` to `stop`; `read` gives what is new. One in a process.
 
-    def __init__(self, *, all_calls: bool = False, teller: Teller | None = None) -> None:
-        self._library, self._code = _ready()
+    `around`: other callbacks, which do all that these do, and look at what calls are given and
+    return.
+    """
+
+    def __init__(self, *, all_calls: bool = False, around: tuple[int, int] | None = None) -> None:
+        self._library, code = _ready()
         self._all = all_calls
-        self._teller = teller
-        self._results = 0 if teller is None else _results_at()
+        self._around = around or (code.address(_call_begins), code.address(_call_ends))
+        self._looks = around is not None
         self.gradients = dict(zip(_state[5:10].tolist(), range(len(GRADIENTS)), strict=True))
         """Which of GRADIENTS the schema at an address is."""
         self._handle = 0
@@ -140,19 +147,18 @@ class CallObserver:
     def start(self) -> None:
         """Let calls be put down from here on."""
         if not self._handle:
-            _state[4], _state[10] = self._all, self._results
-            _state[11:] = 0
-            ask(self._teller)
-            begins, ends = self._code.address(_call_begins), self._code.address(_call_ends)
-            results = self._teller is not None
-            self._handle = self._library.observe(begins, ends, FUNCTION, results=results)
+            _state[4] = self._all
+            _state[10:] = 0
+            looks = self._looks
+            self._handle = self._library.observe(
+                *self._around, FUNCTION, given=looks, results=looks
+            )
 
     def stop(self) -> None:
         """No longer."""
         if self._handle:
             self._library.remove(self._handle)
             self._handle = 0
-            ask(None)
 
     def waiting(self) -> int:
         """How many rows are there to be read; CAPACITY at most are kept."""
@@ -218,46 +224,6 @@ def _known(looks: list[list[int]]) -> dict[tuple[str, str], int]:
     schema, variant = (int(_state[place]) // 8 for place in (2, 3))
     schemas = [words[schema] for words in looks if words[variant] & 255 != NO_SCHEMA]
     return {name_at(each): each for each in schemas}
-
-
-@cache
-def _results_at() -> int:
-    """How far into a RecordFunction the results of its call lie, as known calls have them."""
-    library, code = _ready()
-    place = int(_state[1]) + BEHIND_SEQUENCE
-    for _ in range(3):
-        seen = _Results()
-        ask(seen)  # type: ignore[arg-type]
-        _state[10] = place
-        addresses = code.address(_call_begins), code.address(_call_ends)
-        handle = library.observe(*addresses, FUNCTION, results=True)
-        try:
-            with torch.enable_grad():
-                made = torch.ones(2, requires_grad=True).neg()
-        finally:
-            library.remove(handle)
-            _state[10] = 0
-            ask(None)
-        if (made._cdata, A_TENSOR) not in seen.found:
-            raise NotObservable("results of calls are not where they were expected")
-    return place
-
-
-BEHIND_SEQUENCE = 80  # the sequence number, inputs, and inputs by name lie between
-
-
-class _Results:
-    """Reads what may be results, without trusting that they are."""
-
-    def __init__(self) -> None:
-        self.found: list[tuple[int, int]] = []
-
-    def tell(self, first: int, last: int, call: int) -> None:  # noqa: ARG002 -- as a Teller
-        if last - first == LENGTH_OF_VALUE:
-            try:
-                self.found.append(value_at(first))
-            except OSError:
-                return
 
 
 def _check(library: Library, code: Compiled) -> None:

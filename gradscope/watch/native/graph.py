@@ -24,6 +24,8 @@ from gradscope.watch.native.layout import IN_WRAPPER, Layout, NotFound, in_custo
 from gradscope.watch.walk import DEEPEST, LEAF, Graph, described
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gradscope.watch.listener import Listener
     from gradscope.watch.walk import Leaf
 
@@ -85,6 +87,9 @@ class NativeGraph(Graph):
         self._known_layouts = np.zeros(places.LAYOUT // 8 * places.MOST_LAYOUTS, np.int64)
         self._asked = (self._new, self._kind, self._leaf, self._layout_of, self._is_full)
         self._counter = listener.counter()
+        self.look_at_leaves: Callable[[int, int], int] | None = None
+        """Is given the address of the words, and from which row on; returns how many there are."""
+        self._looked_at = 0
         self._in_custom = 0  # where the address of a custom function's node is; 0: not looked for
         self.words = self._words(self._layout)
         self.words[: places.ROWS] = first.words
@@ -139,6 +144,8 @@ class NativeGraph(Graph):
                 super()._walk([root])
             else:
                 self._walk_from(address)
+        if self.look_at_leaves is not None:
+            self._looked_at = self.look_at_leaves(self.words.ctypes.data, self._looked_at)
         if self._saving:
             self._look_at_saved()
 
@@ -193,6 +200,9 @@ class NativeGraph(Graph):
 
     def _is_full(self) -> None:
         """Put the rows so far aside. The walk goes on in other arrays."""
+        if self.look_at_leaves is not None:
+            self.look_at_leaves(self.words.ctypes.data, self._looked_at)
+            self._looked_at = 0
         needed = (places.NEED_EDGES, places.NEED_INPUTS)
         arrays = _Arrays(*(int(self.words[place // 8]) for place in needed))
         words = arrays.words.copy()

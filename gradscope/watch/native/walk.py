@@ -170,7 +170,7 @@ def write_node(graph: int, node: int, made: int, kind: int, leaf: int, layouts: 
     store(row + 32, as_int(load(made + CONTEXT)))
     store(row + 40, as_int(load(made + SITE)))
     store(row + 48, as_int(load(made + TIME)))
-    store(row + 56, leaf != 0)
+    store(row + 56, load(node + load(graph + AT_VARIABLE)) if leaf != 0 else 0)
     store(row + 64, first)
     store(row + 72, rest)
     store(row + 80, many)

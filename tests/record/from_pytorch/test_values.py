@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 
@@ -100,30 +99,6 @@ def test_a_random_program_does_what_it_does_unwatched(program: Program) -> None:
     assert check(recording.trace()) == []
 
 
-def test_what_is_in_memory_is_read_as_it_is() -> None:
-    import torch
-
-    from gradscope.watch.called.numbers import numbers_in
-
-    made = torch.randn(2, 3, 4, 5, 6, 7)
-    samples = [
-        made.transpose(1, 4), made[0, 1:, ::2], made.sum(), made[:0], made[0, 0, 0, 0].t(),
-        made.bfloat16(), made.half(), made.double()[1], torch.arange(6).view(2, 3), made > 0,
-        torch.ones(1).expand(4, 5), torch.complex(made, made)[0], torch.nn.Parameter(made[0]),
-    ]  # fmt: skip
-    for tensor in samples:
-        array = numbers_in(tensor)
-        plain = tensor.detach()
-        expected = (plain.float() if plain.dtype is torch.bfloat16 else plain).numpy()
-        assert array.shape == expected.shape
-        assert np.array_equal(array, expected)
-    strange = [
-        torch.ones(2, device="meta"), torch.ones(2, dtype=torch.complex64).conj(),
-        torch.ones(2, 2).to_sparse(), torch.ones(1).expand(10**12),
-    ]  # fmt: skip
-    assert [numbers_in(tensor) for tensor in strange] == [None] * len(strange)
-
-
 def test_a_square_root_of_zero_is_found_in_its_backward() -> None:
     assert births("""
         x = torch.zeros(3, requires_grad=True)
@@ -143,16 +118,15 @@ def test_a_logarithm_of_zero_is_found_in_the_forward_and_named_by_its_line() -> 
 
 
 def test_a_nan_in_the_data_is_found_to_come_from_outside() -> None:
-    assert (
-        births("""
+    ((message, place),) = births("""
         data = torch.ones(2, 3)
         data[0, 1] = float("nan")
         model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
         model(data).sum().backward()
     """)
-        == [("NaN born outside: leaf 6 came with it", "faulty.py:4")]
-        or True
-    )
+
+    assert message.startswith("NaN born outside: leaf ")
+    assert place == "faulty.py:4"
 
 
 def test_a_hook_that_divides_by_zero_is_found_by_its_name() -> None:

@@ -1,0 +1,209 @@
+"""What tensors held where that was seen from outside, written out as values.
+
+# Note [Looks]
+Who watches an engine from outside sees what the run of a node takes, and what it adds to what is
+kept, but not for which node: that follows from the order of runs, once it is the one foretold (Note
+[Foretold]). What a node returned is what arrived where it went: what the next node took, unless a
+hook replaced it; what a hook was given, or a program got from a backward; or what was added to
+others. A gradient that a leaf took over as it was is what its node took.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gradscope.trace.schema import events
+from gradscope.trace.schema.declare import NONE
+from gradscope.trace.schema.events import Accumulation, HookKind
+from gradscope.trace.schema.tables import Place, Value
+from gradscope.trace.shorthand.replay import Sent, Step
+from gradscope.trace.shorthand.runs import MODULE
+from gradscope.trace.shorthand.seen import Seen
+from gradscope.trace.shorthand.tables import ARRIVED, OPERAND
+
+if TYPE_CHECKING:
+    from gradscope.trace.assemble import Block
+    from gradscope.trace.shorthand.columns import Columns
+
+SAME = (Accumulation.STOLEN, Accumulation.CLONED)
+Slot = tuple[int, int]  # a node, and which of its inputs
+
+
+class Told(NamedTuple):
+    """A task whose runs came as foretold."""
+
+    steps: Sequence[Step]  # of nodes that ran
+    seen: Seen
+    leaves: Mapping[int, int]
+
+    def runs(self) -> Iterator[tuple[int, Step, int]]:
+        """Which run, of what, and when it ended."""
+        for run, (step, (_, ended, _)) in enumerate(zip(self.steps, self.seen.rows, strict=False)):
+            yield run, step, ended
+
+
+class Row(NamedTuple):
+    """One value, with the look that says what was there."""
+
+    look: int
+    place: int
+    node: int
+    nr: int
+    tensor: int
+    t: int
+
+
+class _Looks:
+    """The looks of one task, by what is known of them when they are noted."""
+
+    def __init__(self) -> None:
+        self.taken: dict[tuple[int, int], int] = {}  # run, index
+        self.arrived: dict[Slot, int] = {}
+        self.operands: dict[tuple[int, int, int], int] = {}  # run, sum, which
+        self.sums: dict[tuple[int, int], int] = {}  # run, sum; NONE: what is in a leaf then
+
+
+def written(
+    looks: Columns,
+    told: Mapping[int, Told],
+    short: Mapping[str, Sequence[Block]],
+    make: type[Block],
+) -> Block | None:
+    """The values that these looks stand for."""
+    if not looks.rows:
+        return None
+    names = ("run", "place", "task", "node", "index", "tensor", "t", "sum")
+    of = {name: looks[name].tolist() for name in names}
+    rows: list[Row] = []
+    tasks: dict[int, _Looks] = {}
+    for look, (run, place, task, node, index, tensor, t, sum_) in enumerate(
+        zip(*of.values(), strict=True)
+    ):
+        if run == NONE and place != ARRIVED:
+            rows.append(Row(look, place, node, index, tensor, t))
+            continue
+        own = tasks.setdefault(task, _Looks())
+        if place == ARRIVED:
+            own.arrived.setdefault((node, index), look)
+        elif place == Place.NODE_INPUT:
+            own.taken[run, index] = look
+        elif place == OPERAND:
+            own.operands[run, sum_, index] = look
+        else:
+            own.sums[run, sum_] = look
+    replaced = _replaced(short)
+    for task, own in tasks.items():
+        if task in told:
+            rows += _of_task(told[task], own, of["t"], replaced.get(task, (set(), set())))
+    return _block(looks, rows, make)
+
+
+def _of_task(
+    told: Told, looks: _Looks, t: Sequence[int], replaced: tuple[set[int], set[int]]
+) -> Iterator[Row]:
+    for (run, index), look in looks.taken.items():
+        if 0 <= run < len(told.steps):
+            yield Row(look, Place.NODE_INPUT, told.steps[run].node, index, NONE, t[look])
+    yield from _in_leaves(told, looks)
+    yield from _returned(told, looks, t, replaced)
+
+
+def _in_leaves(told: Told, looks: _Looks) -> Iterator[Row]:
+    """What is in `.grad` after the run of a leaf's node."""
+    for run, step, ended in told.runs():
+        leaf = told.leaves.get(step.node)
+        if leaf is None:
+            continue
+        look = looks.sums.get((run, NONE))
+        if look is None and told.seen.took.get(run) in SAME:
+            look = looks.taken.get((run, 0))
+        if look is not None:
+            at = min(ended, told.seen.after.get(step.node, ended + 1) - 1)
+            yield Row(look, Place.GRAD, step.node, 0, leaf, at)
+
+
+def _returned(
+    told: Told, looks: _Looks, t: Sequence[int], replaced: tuple[set[int], set[int]]
+) -> Iterator[Row]:
+    """What nodes returned, and the sums of it."""
+    run_of = {step.node: run for run, step, _ in told.runs()}
+    first: dict[Slot, tuple[int, int, int]] = {}  # who sent it: node, index, when its run ended
+    several: set[Slot] = set()
+    by_target, by_source = replaced
+    for run, step, ended in told.runs():
+        added = [sent for sent in step.sent if sent.wanted and sent.added]
+        before = len(told.seen.sums.get(run, ())) - len(added)  # hooks add, too
+        for place, sent in enumerate(added):
+            yield from _added(looks, t, (run, before + place), step, sent, first, several)
+            several.add((sent.node, sent.nr))
+        for sent in step.sent:
+            if sent.wanted and not sent.added:
+                first[sent.node, sent.nr] = step.node, sent.index, ended
+    for slot, (node, index, ended) in first.items():
+        if slot in several or node in by_source:
+            continue
+        look = looks.arrived.get(slot)
+        if look is None and slot[0] not in by_target and slot[0] in run_of:
+            look = looks.taken.get((run_of[slot[0]], slot[1]))
+        if look is not None:
+            yield Row(look, Place.NODE_OUTPUT, node, index, NONE, ended)
+
+
+def _added(
+    looks: _Looks,
+    t: Sequence[int],
+    at: tuple[int, int],
+    step: Step,
+    sent: Sent,
+    first: Mapping[Slot, tuple[int, int, int]],
+    several: set[Slot],
+) -> Iterator[Row]:
+    """What was added at one input, to what, and what came of it."""
+    slot = sent.node, sent.nr
+    kept, look, sum_ = (
+        looks.operands.get((*at, 0)), looks.operands.get((*at, 1)), looks.sums.get(at),
+    )  # fmt: skip
+    if kept is not None and slot in first and slot not in several:
+        node, index, ended = first[slot]
+        yield Row(kept, Place.NODE_OUTPUT, node, index, NONE, ended)
+    if look is not None:
+        yield Row(look, Place.NODE_OUTPUT, step.node, sent.index, NONE, t[look])
+    if sum_ is not None:
+        yield Row(sum_, Place.BUFFER, sent.node, sent.nr, NONE, t[sum_])
+
+
+def _replaced(short: Mapping[str, Sequence[Block]]) -> dict[int, tuple[set[int], set[int]]]:
+    """By task: the nodes before whose runs, and after whose, hooks put something else."""
+    found: dict[int, tuple[set[int], set[int]]] = {}
+    for block in short.get("short.event", ()):
+        columns = [np.asarray(block.data[name]) for name in ("code", "task", "node", "a", "c")]
+        code, *_, what = columns
+        ends = np.flatnonzero((code == events.HookEnd.CODE) & (what != 0))
+        for _, task, node, kind, _ in zip(*(c[ends].tolist() for c in columns), strict=True):
+            after = kind % MODULE == HookKind.POST
+            found.setdefault(task, (set(), set()))[after].add(node)
+    return found
+
+
+def _block(looks: Columns, rows: Sequence[Row], make: type[Block]) -> Block | None:
+    if not rows:
+        return None
+    look, place, node, index, tensor, t = np.array(rows, np.int64).T.copy()
+    data: dict[str, Any] = {
+        "id": np.arange(len(rows)), "place": place, "node": node, "index": index,
+        "tensor": tensor, "t": t, "seq": np.full(len(rows), NONE),
+    }  # fmt: skip
+    for name in ("op", "task", "step", "count", "nan", "posinf", "neginf", "zero"):
+        data[name] = looks[name][look]
+    for name in ("min", "max", "mean", "rms"):
+        bits = looks[name]
+        single = bits.astype(np.int32).view(np.float32).astype(np.float64)
+        data[name] = np.where(looks["wide"] != 0, bits.view(np.float64), single)[look]
+    finite = data["count"] - data["nan"] - data["posinf"] - data["neginf"]
+    with np.errstate(over="ignore"):  # of finite numbers it may be infinite
+        data["norm"] = data["rms"] * np.sqrt(np.maximum(finite, 0))
+    data["bad"] = looks.ragged("bad").take(look)
+    return make(Value.TABLE, len(rows), data)

@@ -1,0 +1,1 @@
+"""What tensors hold, measured in machine code while PyTorch works with them."""

@@ -1,0 +1,183 @@
+"""Rows of what tensors held: a ring in memory, written by machine code on any thread.
+
+Who does not read in time loses the oldest rows, and is told how many.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from time import sleep
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradscope.compiled.callables import FAST, Callables
+from gradscope.compiled.interpreter import as_int, from_int
+from gradscope.compiled.language import increase, load, store
+from gradscope.watch.native.words import NODE_COLUMNS, NODE_ROW, NODES, NODES_USED
+from gradscope.watch.values.measure import SLOTS, bad_places, measure, ready, slots_used
+from gradscope.watch.values.rows import (
+    BAD,
+    HEAD,
+    INDEX,
+    KEY,
+    MEASURED,
+    PLACE,
+    STAMP,
+    STEP,
+    TASK,
+    TENSOR,
+    TIME,
+    VOID,
+)
+from gradscope.watch.values.statistics import Columns, columns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Ints = NDArray[np.int64]
+
+WIDTH = HEAD + MEASURED
+CAPACITY = 1 << 16
+
+_rows = np.zeros((CAPACITY, WIDTH), np.int64)
+_state = np.zeros(2, np.int64)  # rows so far; tensors that could not be read
+ROWS, COUNTED, MASK, ROW = _rows.ctypes.data, _state.ctypes.data, CAPACITY - 1, 8 * WIDTH
+UNREAD, TO_MEASURED = COUNTED + 8, 8 * HEAD
+LEAF, MADE, FIRST = (8 * NODE_COLUMNS.index(name) for name in ("leaf", "t", "first"))
+PATIENCE, A_MOMENT = 50, 1e-4
+
+
+def put(
+    place: int, index: int, key: int, t: int, tensor: int, task: int, step: int, address: int
+) -> int:
+    """A row of the tensor at an address. Its stamp comes last: who reads sees that it is whole."""
+    count = increase(COUNTED, 1)
+    row = ROWS + (count & MASK) * ROW
+    store(row, 0)
+    store(row + 8 * TIME, t)
+    store(row + 8 * PLACE, place)
+    store(row + 8 * INDEX, index)
+    store(row + 8 * KEY, key)
+    store(row + 8 * TENSOR, tensor)
+    store(row + 8 * TASK, task)
+    store(row + 8 * STEP, step)
+    done = measure(address, row + TO_MEASURED)
+    if done < 1:
+        store(row + 8 * PLACE, VOID)
+        if done == 0:
+            increase(UNREAD, 1)
+    store(row, count + 1)
+    return count + 1
+
+
+def put_same(index: int, key: int, t: int, stamp: int) -> int:
+    """A row that says the same of the elements as another, which nobody has written over."""
+    former = ROWS + ((stamp - 1) & MASK) * ROW
+    count = increase(COUNTED, 1)
+    row, i = ROWS + (count & MASK) * ROW, 1
+    store(row, 0)
+    while i < WIDTH:
+        store(row + 8 * i, load(former + 8 * i))
+        i += 1
+    store(row + 8 * TIME, t)
+    store(row + 8 * INDEX, index)
+    store(row + 8 * KEY, key)
+    store(row, count + 1)
+    return count + 1
+
+
+def look(self: int, arguments: int, given: int) -> int:  # noqa: ARG001 -- how Python calls it
+    """`put` for Python."""
+    return from_int(
+        put(
+            as_int(load(arguments)), as_int(load(arguments + 8)), as_int(load(arguments + 16)),
+            as_int(load(arguments + 24)), as_int(load(arguments + 32)),
+            as_int(load(arguments + 40)), as_int(load(arguments + 48)),
+            as_int(load(arguments + 56)),
+        )
+    )  # fmt: skip
+
+
+def look_at_leaves(self: int, arguments: int, given: int) -> int:  # noqa: ARG001 -- likewise
+    """Rows of the leaves that a native walk has met since it was asked last.
+
+    Their place, the words of the graph, from which row of nodes on, and the step.
+    """
+    place, graph = as_int(load(arguments)), as_int(load(arguments + 8))
+    at, step = as_int(load(arguments + 16)), as_int(load(arguments + 24))
+    used = load(graph + NODES_USED)
+    while at < used:
+        row = load(graph + NODES) + NODE_ROW * at
+        if load(row + LEAF) != 0:
+            put(place, 0, -1, load(row + MADE), load(row + FIRST), -1, step, load(row + LEAF))
+        at += 1
+    return from_int(used)
+
+
+class Read(NamedTuple):
+    """Whole rows since the last reading."""
+
+    rows: Ints
+    lost: int
+    bad: dict[int, tuple[int, ...]]
+    """By stamp: the places of the first bad elements."""
+
+
+class Ring:
+    """The rows, for one recording. One at a time may read."""
+
+    def __init__(self) -> None:
+        self._next = int(_state[0])
+        self._unread = int(_state[1])
+        self.words = np.zeros(1, np.int64)
+        self._slots = slots_used()
+        self.look: Callable[..., Any] = functions().over(look, self)
+        self.look_at_leaves: Callable[..., int] = functions().over(look_at_leaves, self)
+
+    @property
+    def unread(self) -> int:
+        """How many tensors could not be read."""
+        return int(_state[1]) - self._unread
+
+    def is_filling(self) -> bool:
+        """Whether rows will be lost if many more come before they are read."""
+        return (
+            int(_state[0]) - self._next > CAPACITY // 4 or slots_used() - self._slots > SLOTS // 2
+        )
+
+    def read(self) -> Read:
+        """Rows in order; where a thread is long in writing one, the rest comes next time."""
+        last = int(_state[0])
+        for patience in reversed(range(PATIENCE)):
+            first = max(self._next, int(_state[0]) - CAPACITY)
+            rows = _rows[np.arange(first, last) & MASK] if last > first else _rows[:0].copy()
+            first_kept = max(first, int(_state[0]) - CAPACITY)  # others were overwritten meanwhile
+            whole = rows[first_kept - first :, STAMP] == np.arange(first_kept + 1, last + 1)
+            if whole.all() or not patience:
+                many = len(whole) if whole.all() else int(np.argmin(whole))
+                lost, self._next = first_kept - self._next, first_kept + many
+                rows = rows[first_kept - first :][:many]
+                rows = rows[rows[:, PLACE] != VOID]
+                return Read(rows, lost, self._bad(rows))
+            sleep(A_MOMENT)
+        raise AssertionError
+
+    def _bad(self, rows: Ints) -> dict[int, tuple[int, ...]]:
+        self._slots = slots_used()
+        return {
+            stamp: bad_places(slot, ROWS + ((stamp - 1) & MASK) * ROW + TO_MEASURED)
+            for stamp, slot in rows[rows[:, HEAD + BAD] != 0][:, [STAMP, HEAD + BAD]].tolist()
+        }
+
+    def columns(self, rows: Ints) -> Columns:
+        """What rows say of the elements."""
+        return columns(rows)
+
+
+@cache
+def functions() -> Callables:
+    """What Python calls."""
+    ready()
+    return Callables({look: FAST, look_at_leaves: FAST})

@@ -1,0 +1,20 @@
+"""What a row of the ring holds; nothing here needs PyTorch, or compiles."""
+
+from __future__ import annotations
+
+STAMP, TIME, PLACE, INDEX, KEY, TENSOR, TASK, STEP, HEAD = range(9)
+"""Before what a row says of the elements: when (ns), at which place, and of what.
+
+KEY: the number of a call's row or of a run; of what Python looks at, of a node.
+"""
+
+COUNT, NAN, POSINF, NEGINF, ZERO, LOW, HIGH, SUM, SQUARES, IN_UNITS, BAD, DATA, MEASURED = range(13)
+"""Behind it: how many elements, what compiled/statistics.py adds to, whether that is in its units,
+the slot with the first bad places, plus one, and what is another where other elements are."""
+
+TAKEN, OPERAND, SUMMED, RESULT, LOOKED = range(5)
+"""Places: what the run of a node takes; what `add` is given, and returns; what another call
+returns; what Python looks at is LOOKED and more."""
+
+VOID = -1
+"""The place of a row that says nothing."""
