@@ -59,12 +59,12 @@ MEMBERS: dict[Kind, str] = {
     Kind.VIEW: """
         Alias AsStrided AsStridedScatter BlockDiag Broadcast Cat ChannelShuffle Chunk Clone Col2Im
         Conj ConstantPadNd Contiguous Copy CopyBackwards CopySlices Detach DiagEmbed Diagonal
-        DiagonalScatter Expand Fill Flatten Flip Im2Col Movedim Narrow NegView PackPaddedSequence
-        Pad Permute PixelShuffle PixelUnshuffle ReflectionPad1D ReflectionPad2D ReflectionPad3D
-        Repeat ReplicationPad1D ReplicationPad2D ReplicationPad3D Reshape ReshapeAlias Roll Rot90
-        Select SelectScatter Slice SliceScatter Split SplitWithSizes Squeeze Stack Swapaxes T Tile
-        ToCopy Transpose Unbind Unfold UnsafeSplit UnsafeSplitWithSizes UnsafeView Unsqueeze View
-        ViewAsComplex ViewAsReal Zero""",
+        DiagonalScatter Expand Fill Flatten Flip Im2Col Movedim Narrow NarrowCopy NegView
+        PackPaddedSequence Pad Permute PixelShuffle PixelUnshuffle ReflectionPad1D ReflectionPad2D
+        ReflectionPad3D Repeat ReplicationPad1D ReplicationPad2D ReplicationPad3D Reshape
+        ReshapeAlias Roll Rot90 Select SelectScatter Slice SliceScatter Split SplitWithSizes Squeeze
+        Stack Swapaxes T Tile ToCopy Transpose Unbind Unfold UnsafeSplit UnsafeSplitWithSizes
+        UnsafeView Unsqueeze View ViewAsComplex ViewAsReal Zero""",
     Kind.INDEX: """
         Embedding EmbeddingBag EmbeddingBagPerSampleWeights EmbeddingDense Gather Index IndexAdd
         IndexCopy IndexFill IndexPut IndexPutImpl IndexReduce IndexSelect Kthvalue MaskedFill

@@ -59,8 +59,10 @@ def common(op: Operation, values: Sequence[Any]) -> device | None:
     """The one device of all tensors of a call; None for the CPU.
 
     A number goes everywhere, and so does a CPU tensor without dimensions. Inside a derivative's
-    formula other CPU tensors do, too: they are the formula's own constants.
+    formula other CPU tensors do, too: they are the formula's own constants. `copy_` goes across.
     """
+    if op.name == "copy_":
+        return _device_written_to(*values[:2])
     found, plain = None, None
     for p, value in zip(op.plan.parameters, values, strict=True):
         if not p.tensor or value is None:
@@ -78,6 +80,14 @@ def common(op: Operation, values: Sequence[Any]) -> device | None:
     if found is not None and plain is not None and not local.state.formula:
         _refuse(found, CPU)
     return found
+
+
+def _device_written_to(target: Any, source: Any) -> device | None:
+    """Where a tensor is that another is copied into, which has then been waited for."""
+    where = None if target._storage is None else target._storage.device
+    if source._storage is not None and source._storage.device not in (None, where):
+        read(source)
+    return where
 
 
 def _refuse(first: device, second: device) -> None:

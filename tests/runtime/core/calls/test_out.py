@@ -46,6 +46,7 @@ ELSEWHERE = frozenset(
 """What these say of a tensor on another device names the check that failed first in PyTorch."""
 
 UNASKED = {
+    "_conj_copy": "input 0 requires grad",
     "arange": "complex128, of another shape",
     "empty": "requires grad, requires grad (unrecorded)",
     "fft.fftfreq": "complex128, int64, bool, sliced, of another shape",
@@ -59,6 +60,7 @@ UNASKED = {
     "linalg.matmul": "is input 1",
     "mean": "bool, int64",
     "mode": "float64",
+    "narrow_copy": "expanded, sliced, transposed",
     "nanmean": "bool, complex128, int64",
     "nansum": "bool, complex128, int64",
     "randn": "requires grad, requires grad (unrecorded), empty, of another shape",
@@ -66,10 +68,11 @@ UNASKED = {
     "std": "complex128",
     "svd": "requires grad",
     "var": "complex128",
+    "view_as_complex_copy": "input 0 requires grad",
 }
 """Where PyTorch says or does something else, which ours does not follow."""
 
-COUNTED = frozenset({"kron", "nanmean", "svd"})
+COUNTED = frozenset({"kron", "nanmean", "split_with_sizes_copy", "svd", "unbind_copy"})
 """PyTorch counts no write, or several."""
 
 CRASHES = frozenset({"linalg.svd", "linalg.svdvals", "svd"})
@@ -119,6 +122,7 @@ class Asked:
             warnings.simplefilter("always")
             try:
                 made = function(*args, **kwargs, out=out)
+                made = out if made is None else made  # nothing comes back of a list
             except Exception as error:
                 return shortened(error, self.name)
         found = ["written"]

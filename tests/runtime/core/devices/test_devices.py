@@ -75,6 +75,19 @@ def test_tensors_of_two_devices_do_not_mix() -> None:
         assert str(caught.value) == TWO.format(*names)
 
 
+def test_a_copy_into_a_tensor_goes_across_devices_and_its_gradient_back() -> None:
+    for here, there in (("cpu", "sim:0"), ("sim:0", "cpu"), ("sim:1", "sim:0")):
+        x = torch.ones(2, device=here, requires_grad=True)
+        y = torch.zeros(2, device=there)
+
+        y.copy_(x)
+        (y * 3).sum().backward()
+
+        assert x.grad is not None
+        assert (str(y.device), y.tolist()) == (there, [1.0, 1.0])
+        assert (str(x.grad.device), x.grad.tolist()) == (here, [3.0, 3.0])
+
+
 def test_numbers_go_everywhere() -> None:
     x = leaf("sim:0", 1, 2)
 

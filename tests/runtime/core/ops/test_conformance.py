@@ -43,6 +43,7 @@ OTHER_NODES = frozenset(
         "addr",
         "as_strided",
         "as_strided_",
+        "as_strided_copy",
         "baddbmm",
         "block_diag",
         "cartesian_prod",

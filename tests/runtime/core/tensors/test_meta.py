@@ -19,6 +19,14 @@ def test_operations_give_shapes(torch: Any) -> None:
     assert x.add_(torch.tensor(1.0)).is_meta
 
 
+def test_numbers_are_copied_in_and_lost_but_not_out(torch: Any) -> None:
+    x = torch.zeros(2, device="meta")
+
+    assert x.copy_(torch.ones(2)) is x
+    with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor; no data!"):
+        torch.ones(2).copy_(x)
+
+
 def test_a_module_has_parameters_without_numbers(torch: Any) -> None:
     with torch.device("meta"):
         model = torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.ReLU(), torch.nn.Linear(5, 2))

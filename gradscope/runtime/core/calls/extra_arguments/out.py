@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradscope.runtime.core.autograd.forward.forward_grad import fw_grad
+from gradscope.runtime.core.autograd.modes.grad_mode import no_grad
 from gradscope.runtime.core.calls.extra_arguments import out_rules as rules
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.dtypes.names import c_name
@@ -70,12 +71,23 @@ def _all_written(name: str, made: Sequence[Any], out: Any, inputs: tuple[Any, ..
     given = type(out).__name__
     if not isinstance(out, tuple | list):
         raise TypeError(f"{name}(): argument 'out' must be tuple of Tensors, not {given}")
+    if len(out) != len(made) and name in rules.LISTED:
+        raise RuntimeError(
+            f"{rules.LISTED[name]} expected an out= argument of size {len(made)}, got size "
+            f"{len(out)}"
+        )
     if len(out) != len(made):
         raise TypeError(f"expected tuple of {len(made)} elements but got {len(out)}")
     if name in rules.OVER_A_DIM:
         _check_median(made, out)
     for one, into in zip(made, out, strict=True):
+        if name == "split_copy":
+            with no_grad():
+                into.copy_(one)  # of any dtype
+            continue
         _one_written(name, one, into, inputs)
+    if name in rules.LISTED:
+        return None
     return type(made)(*out) if hasattr(made, "_fields") else tuple(out)
 
 

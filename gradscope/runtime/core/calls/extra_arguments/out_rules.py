@@ -10,6 +10,22 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+VIEW_COPIES = _words(
+    """
+    _conj_copy _neg_view_copy alias_copy as_strided_copy detach_copy diagonal_copy expand_copy
+    permute_copy select_copy slice_copy split_copy split_with_sizes_copy squeeze_copy t_copy
+    transpose_copy unbind_copy unfold_copy unsqueeze_copy view_as_complex_copy view_as_real_copy
+    view_copy
+    """
+)
+"""What copies what a view shows."""
+
+LISTED = MappingProxyType({
+    "split_copy": "split_copy_Tensor_out()", "unbind_copy": "unbind_copy_int_out",
+    "split_with_sizes_copy": "split_with_sizes_copy_out",
+})  # fmt: skip
+"""These write a list of tensors, give nothing back, and have another name for its length."""
+
 REPEATED = _words(
     """
     all amax amin aminmax any argmax argmin bmm cond cummax cummin dot eye full histc linalg_det
@@ -20,19 +36,19 @@ REPEATED = _words(
 )
 """These write into a tensor that shows an element at several places."""
 
-OVERLAPPING = _words(
+OVERLAPPING = VIEW_COPIES | _words(
     """
     addmm amax amin aminmax bmm chain_matmul cholesky cholesky_inverse cholesky_solve column_stack
     cond cummax cummin diag diff dot dstack fft_hfft fft_hfft2 fft_hfftn fft_irfft fft_irfft2
     fft_irfftn geqrf histc histogram householder_product hstack inner ldl_factor ldl_factor_ex
     ldl_solve linalg_cholesky linalg_cholesky_ex linalg_det linalg_eigh linalg_eigvalsh linalg_inv
     linalg_inv_ex linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve linalg_matmul
-    linalg_matrix_power linalg_norm linalg_qr linalg_slogdet linalg_solve linalg_solve_ex
-    linalg_svd linalg_svdvals linalg_tensorinv linalg_tensorsolve linalg_vector_norm log_softmax
-    logsigmoid logsumexp lstsq lu_solve lu_unpack matmul matrix_norm mean mm multi_dot mv mvlgamma
-    nanmean nanquantile nansum ndtr norm orgqr ormqr pinv prod qr quantile row_stack slice_scatter
-    slogdet softmax std sum svd tensordot threshold triangular_solve tril triu var vdot vecdot
-    vstack
+    linalg_matrix_power linalg_norm linalg_qr linalg_slogdet linalg_solve linalg_solve_ex linalg_svd
+    linalg_svdvals linalg_tensorinv linalg_tensorsolve linalg_vector_norm log_softmax logsigmoid
+    logsumexp lstsq lu_solve lu_unpack matmul matrix_norm mean mm multi_dot mv mvlgamma nanmean
+    nanquantile nansum narrow_copy ndtr norm orgqr ormqr pinv prod qr quantile row_stack
+    slice_scatter slogdet softmax std sum svd tensordot threshold triangular_solve tril triu var
+    vdot vecdot vstack
     """
 )
 """These do not look whether an input shares memory with it."""
@@ -57,7 +73,7 @@ UNRECORDED = _words(
     special_bessel_j0 special_bessel_j1 special_bessel_y0 special_bessel_y1
     special_modified_bessel_i0 special_modified_bessel_i1 special_modified_bessel_k0
     special_modified_bessel_k1 special_scaled_modified_bessel_k0 special_scaled_modified_bessel_k1
-    special_spherical_bessel_j0
+    special_spherical_bessel_j0 split_with_sizes_copy
     """
 )
 """These have no derivative, and write into a tensor that requires grad."""
@@ -70,7 +86,7 @@ COPYING = _words(
 )
 """These copy their result into it, and the copy is recorded."""
 
-UNWATCHED = _words(
+UNWATCHED = VIEW_COPIES | _words(
     """
     conj_physical diag eye fft_fftfreq fft_ifft fft_ihfft fft_rfftfreq floor_divide full heaviside
     histogram ldl_factor ldl_factor_ex ldl_solve linalg_eigvals linspace log_softmax logspace
@@ -101,8 +117,8 @@ REREADING = _words(
 
 UNSAID = _words(
     """
-    addbmm bernoulli eye full linspace logsigmoid logspace multinomial normal ones rand randint
-    randn randperm zeros
+    addbmm bernoulli eye full linspace logsigmoid logspace multinomial narrow_copy normal ones rand
+    randint randn randperm zeros
     """
 )
 """These give it another size without a warning."""
@@ -117,13 +133,15 @@ FACTORIES = _words(
 
 EXACT_DEVICE = _words(
     """
-    argmax argmin gather index_reduce linalg_cholesky linalg_cholesky_ex linalg_det linalg_inv
-    linalg_inv_ex linalg_svd linalg_svdvals scatter scatter_add svd topk
+    _conj_copy _neg_view_copy argmax argmin detach_copy gather index_reduce linalg_cholesky
+    linalg_cholesky_ex linalg_det linalg_inv linalg_inv_ex linalg_svd linalg_svdvals scatter
+    scatter_add select_copy slice_copy svd topk view_as_complex_copy view_as_real_copy
     """
 )
 """These say otherwise that it is on another device."""
 
 SAID_AS = MappingProxyType({
+    **{name: f"aten::{name}" for name in VIEW_COPIES - LISTED.keys()},
     "chain_matmul": "mm", "multi_dot": "mm", "column_stack": "cat", "dstack": "cat",
     "hstack": "cat", "row_stack": "cat", "vstack": "cat", "conj_physical": "aten::conj_physical",
     "fft_ifft": "aten::conj_physical", "fft_ihfft": "aten::conj_physical", "cross": "linalg_cross",
@@ -161,7 +179,10 @@ SAID_AS = MappingProxyType({
 # {made} and {out} are dtypes as PyTorch's C++ prints them, {made_c} and {out_c} as C does.
 
 OTHER = {
-    "Expected out tensor to have dtype {made_c}, but got {out_c} instead": """
+    "Expected self.dtype() == output.dtype() to be true, but got false.  (Could this error message "
+    "be improved?  If so, please report an enhancement request to PyTorch.)": "narrow_copy",
+    "Expected out tensor to have dtype {made_c}, but got {out_c} instead": f"""
+        {" ".join(VIEW_COPIES)}
         addmm addmv aminmax argmax argmin baddbmm bmm cross diag gather index_add index_copy
         index_reduce isin ldl_factor ldl_factor_ex ldl_solve linalg_cholesky linalg_cholesky_ex
         linalg_cross linalg_det linalg_eigh linalg_eigvalsh linalg_inv linalg_inv_ex linalg_lu

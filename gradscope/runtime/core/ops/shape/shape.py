@@ -25,7 +25,7 @@ from gradscope.runtime.core.tensors.wrapping import wrap
 
 
 def _viewed(self, size):
-    made = _reshaped(self, size)
+    made = reshaped(self, size)
     if self.flags.c_contiguous or np.may_share_memory(made, self):
         return made
     raise RuntimeError(
@@ -34,7 +34,8 @@ def _viewed(self, size):
     )
 
 
-def _reshaped(self, size):
+def reshaped(self, size):
+    """An array under other sizes, copied where its strides do not allow a view."""
     try:
         made = self.reshape(size)
     except ValueError:
@@ -71,7 +72,7 @@ _reshape_alias = view_op(
 )
 _unsafe_view = op(
     "UnsafeViewBackward0",
-    _reshaped,
+    reshaped,
     LINEAR,
     INTERNAL,
     self=lambda grad, self_shape: grad.reshape(self_shape),

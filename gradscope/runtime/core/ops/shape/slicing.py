@@ -120,14 +120,6 @@ diagonal = view(
         grad, self_shape, offset, dim1, dim2
     ),
 )
-diagonal_copy = op(
-    "DiagonalBackward0_copy",
-    lambda self, offset=0, dim1=0, dim2=1: _diagonal(self, offset, dim1, dim2).copy(),
-    LINEAR,
-    self=lambda grad, self_shape, offset, dim1, dim2: w.diagonal_backward(
-        grad, self_shape, offset, dim1, dim2
-    ),
-)
 diagonal_backward = op(
     "DiagonalBackwardBackward0",
     _diagonal_backward,
@@ -262,6 +254,15 @@ as_strided_again = op(
         grad, input_sizes, geometry, size, stride, storage_offset
     ),
 )
+window_backward = op(  # so that the gradient of a window on a base has a derivative of its own
+    "AsStridedBackwardBackward0",
+    lambda source, base_shape, window: window.spread(source, base_shape),
+    LINEAR,
+    INTERNAL,
+    source=lambda grad, window: (
+        window.on_tensor(grad) if hasattr(grad, "_array") else window.on_array(grad)
+    ),
+)
 family(globals())
 
 
@@ -280,23 +281,35 @@ def geometry(tensor):
 @both
 def narrow(input, dim, start, length):
     """`length` elements along `dim`, from `start` on."""
-    if input.dim() == 0:
-        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
-    if length < 0:
+    if input.dim() and length < 0:
         raise RuntimeError("narrow(): length must be non-negative.")
-    if isinstance(start, Tensor):
-        if start._array.ndim or start._array.dtype.kind not in "iu":
-            raise RuntimeError("start must be an 0-dim integral Tensor.")
-        start = start.item()
-    size = input._array.shape[wrapped(dim, input.dim())]
+    first, last = window(input._array.shape, dim, start_of(start), length)
+    return slice__default(input, dim, first, last, 1)
+
+
+def start_of(start):
+    """Where to begin: a number, or a tensor that holds one."""
+    if not isinstance(start, Tensor):
+        return start
+    if start._array.ndim or start._array.dtype.kind not in "iu":
+        raise RuntimeError("start must be an 0-dim integral Tensor.")
+    return start.item()
+
+
+def window(shape, dim, start, length):
+    """Where so many places along a dim begin, and where they end."""
+    if not shape:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    size = shape[wrapped(dim, len(shape))]
     if not -size <= start <= size:
         raise IndexError(
             f"start out of range (expected to be in range of [{-size}, {size}], but got {start})"
         )
     first = start + size if start < 0 else start
-    if first + length > size:
+    last = first + length
+    if not first <= last <= size:
         raise RuntimeError(f"start ({first}) + length ({length}) exceeds dimension size ({size}).")
-    return slice__default(input, dim, first, first + length, 1)
+    return first, last
 
 
 @method

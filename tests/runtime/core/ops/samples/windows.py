@@ -43,7 +43,6 @@ cases(
     dtypes=FEW,
 )
 faults("diagonal", [SHAPE], "x.diagonal(0, 1, 1)", "x.diagonal(0, 0, 3)")
-cases("diagonal_copy", [(3, 4)], "torch.diagonal_copy(x, 0)", dtypes=(), order=2)
 cases(
     "unfold",
     [SHAPE],
