@@ -13,7 +13,7 @@ from types import ModuleType
 
 import pytest
 
-from tests.shared import searching
+from tests.shared import collecting, searching
 from tests.shared.processes import ended_with_the_test, hear_signals
 
 # One thread per test process: the tests already run side by side.
@@ -59,6 +59,24 @@ def pytest_configure() -> None:
             "GRADSCOPE_REQUIRE_TORCH is set and torch is not installed: tools/venv.sh dev torch"
         )
         raise pytest.UsageError(message)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    collecting.import_in_turn(session.config)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(
+    collector: pytest.Module | pytest.Class, name: str, obj: object
+) -> list[pytest.Item] | None:
+    """Of what compares with PyTorch no samples are collected where there is none: it is one item,
+    which is left out.
+    """
+    if _HAS_TORCH or not collector.istestfunction(obj, name):
+        return None
+    item: pytest.Item = pytest.Function.from_parent(collector, name=name)
+    return None if item.get_closest_marker("torch") is None else [item]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

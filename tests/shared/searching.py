@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import hypothesis
@@ -36,3 +37,15 @@ def set_up() -> None:
         "search", deadline=None, max_examples=FEW * TIMES, print_blob=True
     )
     hypothesis.settings.load_profile("search" if SEARCHING else "tests")
+    if not SEARCHING:
+        draw_no_constants_of_ours()
+
+
+def draw_no_constants_of_ours() -> None:
+    """Hypothesis draws numbers and words, too, that it finds in the sources of whatever is loaded:
+    each worker reads 700 files for that, and the examples are others when fewer tests are run.
+    """
+    with suppress(ImportError):  # as long as it did not
+        from hypothesis.internal.conjecture import providers
+
+        providers._get_local_constants = lambda: providers._local_constants
