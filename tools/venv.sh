@@ -64,22 +64,32 @@ make_venv() {
     "$python" -m venv --clear --without-pip "$venv"
 }
 
-give_pip() {
-    "$venv/bin/python" -m pip --version >/dev/null 2>&1 && return
-    "$venv/bin/python" -m ensurepip >/dev/null 2>&1 && return
+# The pip in the environment, or the one at hand: that can install into others since 22.3.
+own_pip() { "$venv/bin/python" -m pip "$@"; }
+other_pip() { "$python" -m pip --python "$venv/bin/python" "$@"; }
+
+find_pip() { # sets `pip`, which of them it is to be, and `more`, what else it is to install
+    pip=own_pip more=
+    own_pip --version >/dev/null 2>&1 && return
     [ -n "${python:-}" ] || find_python
-    "$python" -m pip --python "$venv/bin/python" install -qq pip ||
-        fail "pip could not be put into $venv (see above)."
+    if other_pip --version >/dev/null 2>&1; then # `ensurepip` takes five seconds
+        pip=other_pip more=pip
+        return
+    fi
+    "$venv/bin/python" -m ensurepip >/dev/null || fail "pip could not be put into $venv (see above)."
 }
 
 up_to_date "$@" && exit 0
 make_venv
-give_pip
+find_pip
 extras=$({ [ ! -f "$stamp" ] || tail -n +2 "$stamp"; for extra in "$@"; do echo "$extra"; done; } | sort -u)
 rm -f "$stamp"
 say "Installing what gradscope needs into $venv (once; about a minute) …"
 list=$(echo $extras | tr ' ' ',')
-# Python compiles what it imports; pip would compile thousands of files that nobody does.
-"$venv/bin/python" -m pip install -qq --no-compile --editable ".${list:+[$list]}" ||
+# Python compiles what it imports; pip would compile thousands of files that nobody does. What is ours, everybody does:
+# meanwhile, as pip keeps one core busy.
+"$venv/bin/python" -m compileall -q gradscope >/dev/null 2>&1 &
+$pip install -qq --no-compile $more --editable ".${list:+[$list]}" ||
     fail "pip could not install what gradscope needs (see above). Is this machine online?"
+wait
 { echo "$wanted"; [ -z "$extras" ] || echo "$extras"; } >"$stamp"
