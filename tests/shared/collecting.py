@@ -1,8 +1,8 @@
 """Collecting the tests in several processes, of which each does a part of what is done only once.
 
 pytest rewrites the assertions of each test file, and Python compiles what it imports; both keep
-what they made. On a fresh machine that is half of what collecting costs, and workers that begin with
-the same file would each do all of it at the same time.
+what they made. On a fresh machine that is half of what collecting costs, and workers that begin
+with the same file would each do all of it at the same time.
 """
 
 from __future__ import annotations
