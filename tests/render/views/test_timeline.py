@@ -29,6 +29,7 @@ from gradscope.trace.spec import Violation
 from gradscope.trace.trace import Trace
 from tests.render.hostile import named, names
 from tests.shared.example_traces import mean_of_squares, nan_in_backward, shared_weight, two_layers
+from tests.shared.searching import SEARCHING
 
 EVERY_CHARSET = pytest.mark.parametrize("charset", [UNICODE, PLAIN], ids=["unicode", "plain"])
 ALL = TimelineOptions(rows=0, tasks=0)
@@ -64,11 +65,12 @@ class Views:
         return [line for line in self.lines(width, charset) if cell_len(line) > width]
 
 
+@pytest.mark.search
 @EVERY_CHARSET
 def test_no_line_is_wider_than_asked_at_any_width(charset: Charset) -> None:
     for trace in (mean_of_squares(), nan_in_backward(), two_layers(2), shared_weight(5)):
         views = Views(trace)
-        for width in range(60, 201):
+        for width in range(60, 201, 1 if SEARCHING else 4):
             assert views.too_wide(width, charset) == [], width
 
 

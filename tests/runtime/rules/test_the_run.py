@@ -330,7 +330,7 @@ def test_threads_have_modes_of_their_own_share_leaves_and_carry_tracebacks(
 
 @pytest.mark.rule(27)
 def test_graphs_live_and_die_by_reference_count_without_recursion(torch: Any, seen: Seen) -> None:
-    length = 60_000  # on 8 MB of stack, 140 bytes each: no function has frames so small
+    length = 30_000  # on 8 MB of stack, 280 bytes each: no function has frames so small
     x = leaf(torch, 1.0)
 
     def chain() -> Any:

@@ -23,6 +23,7 @@ from gradscope.runtime.core.devices.streams import Settings
 from gradscope.trace import schema
 from gradscope.trace.spec import check
 from gradscope.trace.trace import Trace
+from tests.shared.searching import TIMES
 
 TWO = "Expected all tensors to be on the same device, but found at least two devices, {} and {}!"
 
@@ -184,13 +185,13 @@ def exact() -> list[list[float]]:
     return [x.grad.tolist() for x in (a, b, c)]
 
 
-@pytest.mark.slow
+@pytest.mark.search
 def test_random_latencies_change_no_gradient() -> None:
     wanted = exact()
     random = Random(0)
     torch.sim.set(latency=lambda number: random.choice((0, 0, 1e-6, 5e-5, 2e-4)))
 
-    for run in range(1000):
+    for run in range(300 * TIMES):
         assert exact() == wanted, run
 
 

@@ -201,7 +201,7 @@ def test_graphs_of_their_own_while_another_thread_records() -> None:
     assert len(list(trace.events(schema.HookBegin))) == 4 * steps
 
 
-@pytest.mark.slow
+@pytest.mark.search
 def test_recordings_come_and_go_while_threads_train() -> None:
     torch = runtime()
     go, done = threading.Event(), []
@@ -217,7 +217,7 @@ def test_recordings_come_and_go_while_threads_train() -> None:
         thread.start()
     violations = []
     try:
-        for _ in range(25):
+        for _ in range(12 * TIMES):
             with record() as recording:
                 for _ in range(20):
                     leaf(torch, 1.0).exp().sum().backward()
