@@ -7,8 +7,8 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
 "$python" -m pip wheel -qq --no-deps --wheel-dir "$scratch" .
-"$python" -m venv "$scratch/venv"
-"$scratch/venv/bin/python" -m pip install -qq "$scratch"/gradscope-*.whl
+"$python" -m venv --without-pip "$scratch/venv"
+"$python" -m pip --python "$scratch/venv/bin/python" install -qq --no-compile "$scratch"/gradscope-*.whl
 cd "$scratch"
 venv/bin/gradscope --help
 cat >script.py <<'END'
