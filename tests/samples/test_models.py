@@ -16,7 +16,7 @@ from tests.samples.watching import Watched, watched
 HERE = Path(__file__).parents[2] / "samples" / "models"
 MODELS = sorted(path.stem for path in HERE.glob("*.py"))
 LONGEST = 60
-STEPS = dict.fromkeys(MODELS, 20) | {"resnet": 3}
+STEPS = dict.fromkeys(MODELS, 20) | {"resnet": 2}
 """A network with batch normalization makes much of the last bit, and its steps are long."""
 TOO_LONG = {("resnet", "float64")}
 """Half a minute; its layers are compared in double precision in tests/runtime/nn."""

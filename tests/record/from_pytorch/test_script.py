@@ -7,6 +7,7 @@ from importlib.metadata import version
 import pytest
 
 from gradscope.trace.schema import Edge, GraphTask, Node, NodeBegin, Step
+from gradscope.trace.trace import Trace
 from tests.record.running import House, Ran
 
 pytestmark = pytest.mark.torch
@@ -94,13 +95,24 @@ print("threads", [parameter.grad.sum() for parameter in model.parameters()])
 """
 
 
-def test_a_script_runs_on_its_own_pytorch_and_is_recorded(house: House) -> None:
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ran, Trace]:
+    """What a script said where nothing was asked for but to trace it, and its trace."""
+    house = House(tmp_path_factory.mktemp("plain"))
     house.write(SCRIPT)
+    return house.python("-m", "gradscope", "trace", "script.py"), house.recorded()
 
-    ran = house.python("-m", "gradscope", "trace", "--on", "torch", "script.py")
-    trace = house.recorded()
+
+def test_where_pytorch_is_installed_a_script_runs_on_it_is_recorded_and_the_first_line_says_so(
+    plain: tuple[Ran, Trace],
+) -> None:
+    ran, trace = plain
 
     assert (ran.code, ran.out) == (3, "torch False\n")
+    assert ran.err.splitlines()[0] == (
+        f"gradscope: recording PyTorch {version('torch')}; --on gradscope runs the script on "
+        "gradscope's own engine instead"
+    )
     assert trace.meta["producer"] == "pytorch"
     assert len(trace.table(GraphTask)) == 3
     assert len(trace.table(Step)) == 4
@@ -108,16 +120,15 @@ def test_a_script_runs_on_its_own_pytorch_and_is_recorded(house: House) -> None:
 
 
 def test_a_script_watched_without_machine_code_is_recorded_alike_and_info_says_so(
-    house: House,
+    house: House, plain: tuple[Ran, Trace]
 ) -> None:
     house.write(SCRIPT)
-    plain = house.python("-m", "gradscope", "trace", "--on", "torch", "script.py")
-    native = house.recorded()
+    as_asked, native = plain
     ran = house.python("-m", "gradscope", "trace", "--on", "torch", "--no-native", "script.py")
     hooked = house.recorded()
     told = house.gradscope("info", "trace.json")
 
-    assert (ran.code, ran.out) == (plain.code, plain.out)
+    assert (ran.code, ran.out) == (as_asked.code, as_asked.out)
     for table, column in ((Node, "sequence_nr"), (Edge, "next"), (NodeBegin, "node")):
         assert hooked.table(table)[column].tolist() == native.table(table)[column].tolist()
     assert "by machine code (nodes made, graphs, runs): it was not wanted" in told.out + told.err
@@ -147,19 +158,6 @@ print(x.grad.tolist() == x.exp().tolist(), torch.is_anomaly_enabled())
     assert (ran.code, ran.out) == (0, "True False\n")
     said = house.gradscope("info", "trace.json")
     assert "watching began: ValueError: on purpose" in said.out + said.err
-
-
-def test_where_pytorch_is_installed_it_is_recorded_and_the_first_line_says_so(house: House) -> None:
-    house.write(SCRIPT)
-
-    ran = house.python("-m", "gradscope", "trace", "script.py")
-
-    assert (ran.code, ran.out) == (3, "torch False\n")
-    assert ran.err.splitlines()[0] == (
-        f"gradscope: recording PyTorch {version('torch')}; --on gradscope runs the script on "
-        "gradscope's own engine instead"
-    )
-    assert house.recorded().meta["producer"] == "pytorch"
 
 
 def test_a_level_that_pytorch_does_not_have_is_refused_and_nothing_is_written(house: House) -> None:

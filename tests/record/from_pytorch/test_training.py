@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gradscope.trace.schema import Frame, GraphTask, Module, Phase, Span, Step
+from gradscope.trace.schema import Frame, GraphTask, Module, Phase, Span, Step, Thread
 from tests.record.running import House, Ran
 
 pytestmark = pytest.mark.torch
@@ -53,7 +53,8 @@ def test_it_trains_and_goes_on_from_its_checkpoint_as_unwatched(shapes: House) -
 
 def test_two_ranks_train_as_unwatched(shapes: House) -> None:
     """DistributedDataParallel over gloo, with no_sync, and reductions of its own."""
-    torchrun = ("-m", "torch.distributed.run", "--nproc-per-node", "2")
+    torchrun = ("-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d")
+    torchrun = (*torchrun, "--rdzv-endpoint", "localhost:0")  # at a port that is free
     arguments = ("--epochs", "1", "--samples", "48", "--out")
 
     unwatched = shapes.python(*torchrun, "-m", "shapes", *arguments, "unwatched")
@@ -67,5 +68,6 @@ def test_two_ranks_train_as_unwatched(shapes: House) -> None:
         assert shapes.violations(f"trace.rank{rank}.json") == []
         trace = shapes.recorded(f"trace.rank{rank}.json")
         assert len(trace.table(GraphTask)) == 2
+        assert {thread.rank for thread in trace.rows(Thread)} == {rank}
         met = [span.name for span in trace.rows(Span) if span.phase == Phase.COLLECTIVE]
         assert met == ["all_reduce", "all_reduce"]  # of the mean loss and the accuracy
