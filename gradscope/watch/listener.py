@@ -146,7 +146,12 @@ class Listener(Protocol):
         self, task: Any, error: BaseException | None, stretch: Stretch | None
     ) -> None: ...
 
-    def hook_begins(self, kind: str, node: int, index: int, hook: Any, site: int) -> Any: ...
+    def hook_begins(
+        self, kind: str, node: int, index: int, hook: Any, site: int, attended: Any = None
+    ) -> Any:
+        """A hook is called: on a node, 0 if it is not known; of a module, or an optimizer."""
+        ...
+
     def hook_ends(self, token: Any, *, replaced: bool) -> None: ...
 
     def called_back(self, callback: Any) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gradscope.watch.hooks import Own
+from gradscope.watch.hooks.watched import Own
 from gradscope.watch.walk import LEAF
 
 if TYPE_CHECKING:

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 from gradscope.watch.collectives import Collectives
 from gradscope.watch.creation import Creation
 from gradscope.watch.engine import Engine
-from gradscope.watch.hooks import Hooks
+from gradscope.watch.hooks.of_modules import OfModules
+from gradscope.watch.hooks.of_saved import OfSavedValues
+from gradscope.watch.hooks.of_tensors import OfTensors
+from gradscope.watch.hooks.watched import Calls
 from gradscope.watch.modules import Modules
 from gradscope.watch.runs import Runs, calls, runs
 from gradscope.watch.walk import Graph
@@ -47,7 +50,8 @@ class Watcher:
             values=self.ring is not None,
         )
         self.modules = Modules(listener, self.faults)
-        self.hooks = Hooks(listener, self.graph, self.faults)
+        hooks = Calls(listener, self.faults)
+        self.hooks = hooks, OfTensors(hooks, self.graph), OfModules(hooks), OfSavedValues(hooks)
         self.collectives = Collectives(listener, self.faults)
 
     def _around(self) -> Around | None:
@@ -98,7 +102,8 @@ class Watcher:
         self.creation.start()
         self.engine.start()
         self.modules.start()
-        self.hooks.start()
+        for hooks in self.hooks:
+            hooks.start()
         self.collectives.start()
         if self.runs is not None:
             self.runs.start()
@@ -112,7 +117,8 @@ class Watcher:
         if self.runs is not None:
             self.runs.stop()
         self.collectives.stop()
-        self.hooks.stop()
+        for hooks in self.hooks:
+            hooks.stop()
         self.modules.stop()
         self.engine.stop()
         self.creation.stop()

@@ -31,7 +31,7 @@ ENGINE = {
     ],
     "absent": [
         "accumulate.how", "buffer_added.in_place", "buffer_added.undefined",
-        "buffer_made.undefined", "hook_begin.module", "reentrant_enter.node",
+        "buffer_made.undefined", "reentrant_enter.node",
         *(f"hook_begin.{kind.name}" for kind in HookKind if kind not in HOOKS.values()),
         "reentrant_enter.pool", "saved_unpacked", "wait", "wake",
     ],

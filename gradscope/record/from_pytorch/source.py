@@ -245,9 +245,18 @@ class PyTorchSource:
         if task.parent is None:
             self.session.task_ended()
 
-    def hook_begins(self, kind: str, node: int, index: int, hook: Any, site: int) -> Any:
+    def hook_begins(
+        self, kind: str, node: int, index: int, hook: Any, site: int, attended: Any = None
+    ) -> Any:
         """A hook of the program's is called."""
-        return self.tasks.hook_begins(self.local.state.task, kind, node, index, hook, site)
+        task = self.local.state.task
+        if task is None and self._paused is not None:
+            return None
+        module = NONE
+        if hasattr(attended, "_modules"):
+            around = self.session.contexts.place(self.local.state).modules
+            module = self.modules.id(attended, around[-1] if around else NONE)
+        return self.tasks.hook_begins(task, kind, node, index, hook, site, module)
 
     def hook_ends(self, token: Any, *, replaced: bool) -> None:
         """It returned."""
@@ -263,17 +272,17 @@ class PyTorchSource:
         """What a hook is about to be told of."""
         if self.values.on:
             task, node, *_ = token
-            self.values.look(ARRIVED, grad, node, nr, task=task.id)
+            self.values.look(ARRIVED, grad, node, nr, task=task)
 
     def hook_looked(self, token: Any, leaf: Any, result: Any, nr: int) -> None:
         """What is there after a hook."""
         if self.values.on:
             task, node, *_ = token
             if leaf is None:
-                self.values.look(Place.HOOK, result, node, nr, task=task.id)
+                self.values.look(Place.HOOK, result, node, nr, task=task)
             else:
                 number = self.tensors.number_of(leaf)
-                self.values.look(Place.HOOK, leaf.grad, node, 0, number, task.id)
+                self.values.look(Place.HOOK, leaf.grad, node, 0, number, task)
 
     def seeded(self, task: Task, asked: Backward, grads: Sequence[Any]) -> None:
         """What a backward begins with."""

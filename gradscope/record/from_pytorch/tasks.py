@@ -18,6 +18,7 @@ from gradscope.trace.schema import NONE, events
 from gradscope.trace.schema.events import HookKind
 from gradscope.trace.shorthand import tables as short
 from gradscope.trace.shorthand.foretold import SINGLE
+from gradscope.trace.shorthand.runs import MODULE
 
 if TYPE_CHECKING:
     from gradscope.record.from_pytorch.calls import Calls
@@ -32,7 +33,17 @@ HOOKS = {
     "register_post_accumulate_grad_hook": HookKind.POST_ACCUMULATE,
     "register_prehook": HookKind.PRE,
     "register_hook of a node": HookKind.POST,
+    "pack_hook": HookKind.PACK,
+    "unpack_hook": HookKind.UNPACK,
+    "register_forward_pre_hook": HookKind.MODULE_FORWARD_PRE,
+    "register_forward_hook": HookKind.MODULE_FORWARD,
+    "register_full_backward_pre_hook": HookKind.MODULE_BACKWARD_PRE,
+    "register_full_backward_hook": HookKind.MODULE_BACKWARD,
+    "register_step_pre_hook": HookKind.OPTIMIZER_PRE,
+    "register_step_post_hook": HookKind.OPTIMIZER_POST,
 }
+ON_NODES = {HookKind.TENSOR, HookKind.POST_ACCUMULATE}
+"""These are told of a node that is known; of others it follows from runs, or there is none."""
 
 
 @dataclass(slots=True, eq=False)
@@ -76,8 +87,8 @@ class Tasks:
         )  # fmt: skip
         self._calls.begins(number, perf_counter_ns())
         if parent is not None:
-            self._single(events.ReentrantEnter, task, NONE, task.depth, at=task.begin)
-        self._single(events.TaskBegin, task, NONE, at=task.begin)
+            self._single(events.ReentrantEnter, task.id, NONE, task.depth, at=task.begin)
+        self._single(events.TaskBegin, task.id, NONE, at=task.begin)
         self._begun.append((
             number, [node for node, _ in asked.roots], [node for node, _ in asked.inputs],
             asked.keep_graph, asked.create_graph, asked.accumulate_grad, depth,
@@ -98,46 +109,46 @@ class Tasks:
         if error is not None:
             intern = self._session.writer.intern
             message = intern(text.partition(": ")[2])
-            self._single(events.Error, task, NONE, intern(type(error).__name__), message)
-        self._single(events.TaskEnd, task, NONE, int(error is not None))
+            self._single(events.Error, task.id, NONE, intern(type(error).__name__), message)
+        self._single(events.TaskEnd, task.id, NONE, int(error is not None))
         if task.parent is not None:
-            self._single(events.ReentrantLeave, task, NONE, task.depth)
+            self._single(events.ReentrantLeave, task.id, NONE, task.depth)
         self._ended.append((task.id, now, self._session.writer.intern(text)))
 
     # -- hooks ----------------------------------------------------------------------------------
 
     def hook_begins(
-        self, task: Task | None, kind: str, node: int, index: int, hook: Any, site: int
-    ) -> tuple[Task, int, int, int] | None:
-        """A hook is called in a backward, on a node that is known; else nothing is told."""
-        code = int(HOOKS[kind])
-        if code in {HookKind.PRE, HookKind.POST}:
-            node = node or NONE  # which it is follows from the runs before and after
-        if task is None or not node:
+        self, task: Task | None, kind: str, node: int, index: int, hook: Any, site: int, module: int
+    ) -> tuple[int, int, int, int] | None:  # fmt: skip
+        """A hook is called. Nothing is told of one in a backward, on a node that is not known."""
+        code = HOOKS[kind]
+        if code in ON_NODES and (task is None or not node):
             return None
+        token = NONE if task is None else task.id, node or NONE, int(code), index
         name = self._session.writer.intern(name_of(hook))
         written = self._session.sites.of_function(hook)
         site = site if written == NONE else written
-        self._single(events.HookBegin, task, node, code, index, site, name)
-        return task, node, code, index
+        of_module = MODULE * (module + 1)
+        self._single(events.HookBegin, *token[:2], token[2] + of_module, index, site, name)
+        return token
 
     def called_back(self, task: Task | None, callback: Any) -> None:
         """A callback is called at the end of a backward."""
         if task is not None:
             name = self._session.writer.intern(name_of(callback))
-            self._single(events.Callback, task, NONE, name)
+            self._single(events.Callback, task.id, NONE, name)
 
-    def hook_ends(self, token: tuple[Task, int, int, int], *, replaced: bool) -> None:
+    def hook_ends(self, token: tuple[int, int, int, int], *, replaced: bool) -> None:
         """It returned."""
         self._single(events.HookEnd, *token, int(replaced))
 
     def _single(
-        self, kind: Any, task: Task, node: int, a: int = 0, b: int = 0, c: int = 0, d: int = 0,
+        self, kind: Any, task: int, node: int, a: int = 0, b: int = 0, c: int = 0, d: int = 0,
         *, at: int | None = None,
     ) -> None:  # fmt: skip
         contexts = self._session.contexts
         self._singles.append((
-            contexts.now() if at is None else at, kind.CODE, contexts.thread(), task.id, node,
+            contexts.now() if at is None else at, kind.CODE, contexts.thread(), task, node,
             a, b, c, d,
         ))  # fmt: skip
         self.events += 1

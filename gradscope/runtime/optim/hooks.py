@@ -10,9 +10,13 @@ from typing import Any
 
 from gradscope.runtime.core import probe
 from gradscope.runtime.core.state.hook_handles import RemovableHandle
+from gradscope.runtime.core.state.thread import local
 
 _before_every: OrderedDict[int, Any] = OrderedDict()
 _after_every: OrderedDict[int, Any] = OrderedDict()
+
+BEFORE, AFTER = 12, 13
+"""Kinds of hooks, as a watcher is told them."""
 
 KINDS = (
     "_optimizer_step_pre_hooks",
@@ -43,8 +47,9 @@ def told(step: Callable[..., Any]) -> Callable[..., Any]:
         if here is not None:
             here.phase_begin("optimizer", type(self).__name__)
         try:
-            for before in list(chain(_before_every.values(), _own(self, KINDS[0]))):
-                replaced = before(self, args, kwargs)
+            hooks = list(chain(_before_every.values(), _own(self, KINDS[0])))
+            for index, before in enumerate(hooks):
+                replaced = _heard(BEFORE, index, before, self, args, kwargs)
                 if replaced is None:
                     continue
                 if not (isinstance(replaced, tuple) and len(replaced) == 2):
@@ -54,8 +59,9 @@ def told(step: Callable[..., Any]) -> Callable[..., Any]:
                     )
                 args, kwargs = replaced
             result = step(self, *args, **kwargs)
-            for after in list(chain(_own(self, KINDS[1]), _after_every.values())):
-                after(self, args, kwargs)
+            hooks = list(chain(_own(self, KINDS[1]), _after_every.values()))
+            for index, after in enumerate(hooks):
+                _heard(AFTER, index, after, self, args, kwargs)
         finally:
             if here is not None:
                 here.phase_end()
@@ -63,6 +69,20 @@ def told(step: Callable[..., Any]) -> Callable[..., Any]:
 
     wrapper.hooked = True  # type: ignore[attr-defined]
     return wrapper
+
+
+def _heard(kind: int, index: int, hook: Callable[..., Any], *given: Any) -> Any:
+    """Call a hook, before the eyes of the watcher if there is one."""
+    here, state = probe.here, local.state
+    if here is None:
+        return hook(*given)
+    here.hook_begin(state.task, None, kind, index, hook)
+    found = None
+    try:
+        found = hook(*given)
+    finally:
+        here.hook_end(state.task, None, kind, index, found is not None, ())
+    return found
 
 
 def _own(optimizer: Any, kind: str) -> Any:

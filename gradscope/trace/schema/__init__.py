@@ -15,7 +15,7 @@ from gradscope.trace.schema.tables import *  # noqa: F403
 VERSION = 1
 """What this gradscope writes. A reader refuses a higher one: the meaning of something changed."""
 
-MINOR = 6
+MINOR = 7
 """Counts additions (tables, columns, event kinds); an older reader keeps but does not show them."""
 
 HISTORY = {
@@ -33,4 +33,5 @@ HISTORY = {
     "version.old and new may be NONE; in short, what was done with gradients in a run that was "
     "seen from outside",
     (1, 6): "spans of collectives",
+    (1, 7): "hooks of optimizers",
 }

@@ -37,6 +37,8 @@ class HookKind(IntEnum):
     MODULE_FORWARD = 9
     MODULE_BACKWARD_PRE = 10
     MODULE_BACKWARD = 11
+    OPTIMIZER_PRE = 12
+    OPTIMIZER_POST = 13
 
 
 class Accumulation(IntEnum):

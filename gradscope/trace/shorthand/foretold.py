@@ -9,6 +9,7 @@ them; where it is not, none are, and the task is marked.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +64,7 @@ class Teller:
     ) -> None:
         self._rows, self._task, self._seen = rows, task, seen
         self._saving, self._graph, self._leaves = saving, graph, leaves
+        self._inside = sorted([*task.others_inside, *seen.hooks_within])
         self.failed = NONE  # the node that was under way when an exception ended the task
         self.lengths: list[tuple[int, int]] = []
         """Of the queue, each time a node had left it, and when that was."""
@@ -136,7 +138,7 @@ class Teller:
         task, node = self._task, step.node
         leaf = self._graph.sequence[node] == -1
         releases = node in self._saving and not task.keeps
-        inside = any(begin <= t < ended for t in task.others_inside)
+        inside = bisect_left(self._inside, begin) < bisect_left(self._inside, ended)
         over = max(ended, self._seen.after_run.get(node, ended))
         hooked = node in self._seen.first_hook or over > ended
         if not (leaf or failed or inside or step.captured or hooked):

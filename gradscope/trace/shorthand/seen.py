@@ -49,6 +49,7 @@ class Seen:
         self.hooks_of_nodes: list[tuple[int, int]] = []
         """Of hooks whose nodes are not known yet: when each was called or over, and its kind."""
         self.after_run: dict[int, int] = {}  # of each node: until when hooks were called
+        self.hooks_within: list[int] = []  # when hooks were called while a node ran
         self.inside = False  # whether what was done with gradients was seen
         self.took: dict[int, int] = {}  # by run: how a leaf took its gradient
         self.sums: defaultdict[int, list[int]] = defaultdict(list)  # by run: additions, in order
@@ -64,21 +65,37 @@ class Seen:
     def find_nodes(self, nodes: Sequence[int]) -> dict[int, int]:
         """Which nodes those are, by time, where these were to run, in this order.
 
-        A hook is called before the run that follows it, or after the one before it.
+        A hook is called before the run that follows it, or after the one before it; or in a run,
+        which then is not told as a whole.
         """
         begins, ends = [row[0] for row in self.rows], [row[1] for row in self.rows]
         found: dict[int, int] = {}
         for t, kind in self.hooks_of_nodes:
-            after = kind == HookKind.POST
-            run = bisect_right(ends, t) - 1 if after else bisect_right(begins, t)
+            within = bisect_right(begins, t) - 1
+            if within < 0 or t >= ends[within]:
+                within = NONE
+            else:
+                self.hooks_within.append(t)
+            if kind == HookKind.PRE:
+                run = bisect_right(begins, t)
+            elif kind in AFTER and within == NONE:
+                run = bisect_right(ends, t) - 1
+            else:
+                run = within if kind in AFTER | WITHIN else NONE
             if 0 <= run < len(nodes):
                 node = found[t] = nodes[run]
-                if kind == HookKind.POST:
-                    self.after_run[node] = max(t, self.after_run.get(node, t))
-                else:
+                if kind == HookKind.PRE:
                     self.first_hook[node] = min(t, self.first_hook.get(node, t))
+                elif kind in AFTER:
+                    self.after_run[node] = max(t, self.after_run.get(node, t))
         return found
 
+
+AFTER = {HookKind.POST, HookKind.MODULE_BACKWARD_PRE, HookKind.MODULE_BACKWARD}
+"""Called after the run of their node: those of modules are called by hooks of nodes."""
+
+WITHIN = {HookKind.PACK, HookKind.UNPACK}
+"""Called while their node runs. All others that name no node are of none."""
 
 HOOKS = {events.HookBegin.CODE, events.HookEnd.CODE}
 

@@ -1,0 +1,126 @@
+"""Hooks of modules, of one or of all, around their forward and backward; and of optimizers."""
+
+from __future__ import annotations
+
+import sys
+from functools import wraps
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.nn.modules import module as modules
+from torch.nn.modules.module import Module
+from torch.optim import optimizer as optimizers
+from torch.optim.optimizer import Optimizer
+
+from gradscope.watch.hooks.watched import Calls, Watched, is_watched
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+BEFORE_FORWARD, AFTER_FORWARD = "register_forward_pre_hook", "register_forward_hook"
+BEFORE_BACKWARD, AFTER_BACKWARD = "register_full_backward_pre_hook", "register_full_backward_hook"
+BEFORE_STEP, AFTER_STEP = "register_step_pre_hook", "register_step_post_hook"
+
+REGISTERING: tuple[tuple[Any, str, str], ...] = (
+    (Module, "register_forward_pre_hook", BEFORE_FORWARD),
+    (Module, "register_forward_hook", AFTER_FORWARD),
+    (Module, "register_full_backward_pre_hook", BEFORE_BACKWARD),
+    (Module, "register_full_backward_hook", AFTER_BACKWARD),
+    (Module, "register_backward_hook", AFTER_BACKWARD),
+    (modules, "register_module_forward_pre_hook", BEFORE_FORWARD),
+    (modules, "register_module_forward_hook", AFTER_FORWARD),
+    (modules, "register_module_full_backward_pre_hook", BEFORE_BACKWARD),
+    (modules, "register_module_full_backward_hook", AFTER_BACKWARD),
+    (modules, "register_module_backward_hook", AFTER_BACKWARD),
+    (Optimizer, "register_step_pre_hook", BEFORE_STEP),
+    (Optimizer, "register_step_post_hook", AFTER_STEP),
+    (optimizers, "register_optimizer_step_pre_hook", BEFORE_STEP),
+    (optimizers, "register_optimizer_step_post_hook", AFTER_STEP),
+)
+"""Where programs register hooks: the class or the file, the name, and which kind they become."""
+
+
+def _all(kind: str, owner: Any) -> Iterable[Any]:
+    """The hooks of a kind that a module or an optimizer calls, in order."""
+    everywhere, own = {
+        BEFORE_FORWARD: (modules._global_forward_pre_hooks, "_forward_pre_hooks"),
+        AFTER_FORWARD: (modules._global_forward_hooks, "_forward_hooks"),
+        BEFORE_BACKWARD: (modules._global_backward_pre_hooks, "_backward_pre_hooks"),
+        AFTER_BACKWARD: (modules._global_backward_hooks, "_backward_hooks"),
+        BEFORE_STEP: (optimizers._global_optimizer_pre_hooks, "_optimizer_step_pre_hooks"),
+        AFTER_STEP: (optimizers._global_optimizer_post_hooks, "_optimizer_step_post_hooks"),
+    }[kind]
+    both = everywhere.values(), getattr(owner, own, {}).values()
+    return chain(*(reversed(both) if kind == AFTER_STEP else both))
+
+
+class OfModule(Watched):
+    """A hook of a module, or of an optimizer: these are what it is called with first."""
+
+    __slots__ = ()
+
+    def _attended(self, args: tuple[Any, ...]) -> Any:
+        return args[0] if args else None
+
+    def _index(self, attended: Any) -> int:
+        place = 0
+        for hook in _all(self._kind, attended):
+            if hook is self:
+                return place
+            place += not _is_ours(hook)
+        return 0
+
+
+def _is_ours(hook: Any) -> bool:
+    return str(getattr(hook, "__module__", "")).startswith("gradscope.watch") and not (
+        isinstance(hook, OfModule)
+    )
+
+
+class OfModules:
+    """Stands in for the methods and functions by which programs register such hooks."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        self._there: list[tuple[Any, str, Any, Any]] = []  # home, name, its own, ours
+
+    def start(self) -> None:
+        """From here on."""
+        for home, name, kind in REGISTERING:
+            own = home.__dict__.get(name)
+            if own is not None:
+                ours = self._registering(own, kind, method=isinstance(home, type))
+                self._there.append((home, name, own, ours))
+                setattr(home, name, ours)
+
+    def stop(self) -> None:
+        """No longer."""
+        for home, name, own, ours in self._there:
+            if home.__dict__.get(name) is ours:
+                setattr(home, name, own)
+        self._there.clear()
+
+    def _registering(self, own: Any, kind: str, *, method: bool) -> Callable[..., Any]:
+        guarded, watched = self._calls.faults.guarded, self._watched
+
+        if method:
+
+            @wraps(own)
+            def register(self: Any, hook: Any, *given: Any, **more: Any) -> Any:
+                made = guarded("a hook was registered", watched, hook, kind)
+                return own(self, hook if made is None else made, *given, **more)
+
+        else:
+
+            @wraps(own)
+            def register(hook: Any, *given: Any, **more: Any) -> Any:
+                made = guarded("a hook was registered", watched, hook, kind)
+                return own(hook if made is None else made, *given, **more)
+
+        return register
+
+    def _watched(self, hook: Any, kind: str) -> Watched | None:
+        if torch.compiler.is_compiling() or is_watched(hook):
+            return None
+        return OfModule(hook, kind, self._calls, self._calls.listener.site(sys._getframe(3)))

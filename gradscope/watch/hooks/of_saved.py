@@ -1,0 +1,65 @@
+"""Hooks that pack what nodes save, and unpack it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import torch
+from torch._C._autograd import SavedTensor
+
+from gradscope.watch.hooks.watched import Calls, Watched, is_watched
+
+PACK, UNPACK = "pack_hook", "unpack_hook"
+PUSH, REGISTER = "_push_saved_tensors_default_hooks", "register_hooks"
+
+
+class OfSaved(Watched):
+    """One of the two. What it returns takes no gradient's place."""
+
+    __slots__ = ()
+    _replaces = False
+
+
+class OfSavedValues:
+    """Stands in for what `saved_tensors_hooks` calls, and for a saved value's `register_hooks`."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        self._own: dict[str, Any] = {}
+        self._ours: dict[str, Any] = {}
+
+    def start(self) -> None:
+        """From here on."""
+        self._own = {name: getattr(home, name) for name, home in _HOMES.items()}
+        push, register, pair = self._own[PUSH], self._own[REGISTER], self._pair
+
+        def _push_saved_tensors_default_hooks(pack: Any, unpack: Any) -> Any:
+            return push(*pair(pack, unpack))
+
+        def register_hooks(self: Any, pack: Any, unpack: Any) -> Any:
+            return register(self, *pair(pack, unpack))
+
+        self._ours = {PUSH: _push_saved_tensors_default_hooks, REGISTER: register_hooks}
+        for name, home in _HOMES.items():
+            setattr(home, name, self._ours[name])
+
+    def stop(self) -> None:
+        """No longer."""
+        for name, home in _HOMES.items():
+            if getattr(home, name) is self._ours[name]:
+                setattr(home, name, self._own[name])
+
+    def _pair(self, pack: Any, unpack: Any) -> tuple[Any, Any]:
+        watched = self._calls.faults.guarded("a hook was registered", self._watched, pack, unpack)
+        return (pack, unpack) if watched is None else watched
+
+    def _watched(self, pack: Any, unpack: Any) -> tuple[Any, Any] | None:
+        if torch.compiler.is_compiling() or is_watched(pack) or is_watched(unpack):
+            return None
+        site = self._calls.listener.site(sys._getframe(4))
+        calls = self._calls
+        return OfSaved(pack, PACK, calls, site), OfSaved(unpack, UNPACK, calls, site)
+
+
+_HOMES: dict[str, Any] = {PUSH: torch._C._autograd, REGISTER: SavedTensor}

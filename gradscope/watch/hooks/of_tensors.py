@@ -1,0 +1,133 @@
+"""Hooks on tensors and on nodes."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.autograd import Function
+
+from gradscope.watch.hooks.watched import Calls, Watched, is_watched, unknown
+from gradscope.watch.unseen import unseen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gradscope.watch.walk import Graph
+
+TENSOR, POST_ACCUMULATE = "register_hook", "register_post_accumulate_grad_hook"
+PRE, POST = "register_prehook", "register_hook of a node"
+NODE = "_register_hook"  # by which nodes of every kind register theirs, before and after their run
+_LISTS = {TENSOR: "_backward_hooks", POST_ACCUMULATE: "_post_accumulate_grad_hooks"}
+
+
+class OfTensor(Watched):
+    """A hook on a tensor, or on a node."""
+
+    __slots__ = ("_at", "_node", "_nr")
+
+    def __init__(
+        self,
+        hook: Any,
+        kind: str,
+        calls: Calls,
+        site: int,
+        node: Callable[[], int],
+        at: int,
+        nr: int = 0,
+    ) -> None:
+        super().__init__(hook, kind, calls, site)
+        self._node = node
+        self._at = at  # its place among those of its kind
+        self._nr = nr  # which of its node's inputs the tensor's gradient is
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if torch.compiler.is_compiling():
+            return self.hook(*args, **kwargs)
+        calls, kind = self._calls, self._kind
+        if kind == NODE:  # one after the run is given what the node returned, and what it took
+            kind = PRE if len(args) == 1 else POST
+        token = calls.begins(kind, self._node, lambda: self._at, self.hook, self._site)
+        leaf = args[0] if args and kind == POST_ACCUMULATE else None
+        if args and kind == TENSOR:
+            calls.is_given(token, args[0], self._nr)
+        result = self.hook(*args, **kwargs)  # if it raises, its backward fails, which is told
+        replaced = result is not None and kind != POST_ACCUMULATE
+        calls.ends(token, replaced=replaced)
+        if leaf is not None or (replaced and kind == TENSOR):
+            calls.looks_at(token, leaf, result, self._nr)
+        return result
+
+
+class OfTensors:
+    """Stands in for the methods by which programs register hooks on tensors and nodes."""
+
+    def __init__(self, calls: Calls, graph: Graph) -> None:
+        self._calls = calls
+        self._guarded: Any = calls.faults.guarded
+        self._graph = graph
+        self._own: dict[str, Any] = {}
+        self._ours: dict[str, Any] = {}
+
+    def start(self) -> None:
+        """From here on."""
+        for name in (TENSOR, POST_ACCUMULATE):
+            self._own[name] = torch.Tensor.__dict__[name]
+            self._ours[name] = self._registering(name, self._own[name])
+            setattr(torch.Tensor, name, self._ours[name])
+        self._of_nodes = Function._register_hook
+        self._ours[NODE] = self._registering_on_nodes(self._of_nodes)
+        setattr(Function, NODE, staticmethod(self._ours[NODE]))
+
+    def stop(self) -> None:
+        """No longer."""
+        for name, own in self._own.items():
+            if torch.Tensor.__dict__[name] is self._ours[name]:
+                setattr(torch.Tensor, name, own)
+        if Function.__dict__.get(NODE) is not None and Function._register_hook is self._ours[NODE]:
+            delattr(Function, NODE)  # it has it from its base
+
+    def _registering(self, name: str, own: Any) -> Any:
+        def register(self_: Any, hook: Any) -> Any:
+            made = self._guarded("a hook was registered", self._watched, self_, hook, name)
+            return own(self_, hook if made is None else made)
+
+        register.__name__, register.__qualname__ = name, f"Tensor.{name}"
+        register.__doc__ = own.__doc__
+        register.__wrapped__ = own  # type: ignore[attr-defined]
+        return register
+
+    def _registering_on_nodes(self, own: Any) -> Any:
+        def _register_hook(backward_hooks: Any, hook: Any) -> Any:
+            made = self._guarded(
+                "a hook was registered", self._watched_on_node, backward_hooks, hook
+            )
+            return own(backward_hooks, hook if made is None else made)
+
+        return _register_hook
+
+    def _watched_on_node(self, there: Any, hook: Any) -> Watched | None:
+        if is_watched(hook):
+            return None
+        site = self._calls.listener.site(sys._getframe(3))
+        return OfTensor(hook, NODE, self._calls, site, unknown, len(there or ()))
+
+    def _watched(self, tensor: Any, hook: Any, kind: str) -> Watched | None:
+        if torch.compiler.is_compiling() or is_watched(hook):
+            return None
+        site = self._calls.listener.site(sys._getframe(3))
+        with unseen():
+            index = len(getattr(tensor, _LISTS[kind], None) or ())
+            nr = tensor.output_nr if kind == TENSOR else 0
+            node = self._node_of(tensor)
+            return OfTensor(hook, kind, self._calls, site, node, index, nr)
+
+    def _node_of(self, tensor: Any) -> Callable[[], int]:
+        """How to find, later, the node on which the hook is: a leaf's may not be there yet."""
+        if tensor.grad_fn is not None:
+            number = self._graph.number_of(tensor.grad_fn)
+            return lambda: number
+        leaf, graph = weakref.ref(tensor), self._graph
+        return lambda: 0 if (found := leaf()) is None else graph.number_of_leaf(found)

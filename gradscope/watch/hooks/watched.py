@@ -1,0 +1,157 @@
+"""A hook of the program's that is told before and after each call; and hooks of ours.
+
+# Note [A hook in place of another]
+Who looks at its hooks finds ours among them: PyTorch asks of which class one is
+(`remove_spectral_norm`), compilers read its code, copies and pickles are made of modules. So ours
+answers as the hook does that it stands for, and is equal to it; and to a compiler it is that hook.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gradscope.watch.listener import Faults, Listener
+
+
+class Own(partial[Any]):
+    """A hook of ours."""
+
+
+class Calls:
+    """Tells a listener of calls of hooks, from `start` to `stop`."""
+
+    def __init__(self, listener: Listener, faults: Faults) -> None:
+        self.listener = listener
+        self.faults = faults
+        self._on = False
+
+    def start(self) -> None:
+        """From here on."""
+        self._on = True
+
+    def stop(self) -> None:
+        """No longer: hooks that are registered stay so, and are nobody's but the program's."""
+        self._on = False
+
+    def begins(
+        self,
+        kind: str,
+        node: Callable[[], int],
+        index: Callable[[], int],
+        hook: Any,
+        site: int,
+        attended: Any = None,
+    ) -> Any:
+        """A hook is called; what `ends` is to be given."""
+        if not self._on:
+            return None
+        return self.faults.guarded(
+            "a hook was called",
+            lambda: self.listener.hook_begins(kind, node(), index(), hook, site, attended),
+        )
+
+    def ends(self, token: Any, *, replaced: bool) -> None:
+        """It returned."""
+        if token is not None:
+            self.faults.guarded(
+                "a hook returned", lambda: self.listener.hook_ends(token, replaced=replaced)
+            )
+
+    def is_given(self, token: Any, grad: Any, nr: int) -> None:
+        """What it is about to be told of."""
+        if token is not None:
+            self.faults.guarded("a hook was called", self.listener.hook_given, token, grad, nr)
+
+    def looks_at(self, token: Any, leaf: Any, result: Any = None, nr: int = 0) -> None:
+        """What it returned; or what is there after it."""
+        if token is not None:
+            self.faults.guarded(
+                "a hook was looked at", self.listener.hook_looked, token, leaf, result, nr
+            )
+
+
+class Watched:
+    """A hook of the program's. See Note [A hook in place of another]."""
+
+    __slots__ = ("__weakref__", "_calls", "_kind", "_site", "hook")
+
+    def __init__(self, hook: Any, kind: str, calls: Calls, site: int) -> None:
+        self.hook = hook
+        self._kind = kind
+        self._calls = calls
+        self._site = site
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if torch.compiler.is_compiling():
+            return self.hook(*args, **kwargs)
+        calls = self._calls
+        attended = self._attended(args)
+        token = calls.begins(
+            self._kind, unknown, lambda: self._index(attended), self.hook, self._site, attended
+        )
+        result = None
+        try:
+            result = self.hook(*args, **kwargs)
+        finally:
+            calls.ends(token, replaced=self._replaces and result is not None)
+        return result
+
+    _replaces = True
+    """Whether what it returns takes the place of something."""
+
+    def _attended(self, args: tuple[Any, ...]) -> Any:  # noqa: ARG002 -- for those that have one
+        """The module or optimizer whose hook it is."""
+        return None
+
+    def _index(self, attended: Any) -> int:  # noqa: ARG002 -- likewise
+        """Its place among those of its kind."""
+        return 0
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        return type(self.hook)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.hook, name)
+
+    def __repr__(self) -> str:
+        return repr(self.hook)
+
+    def __eq__(self, other: object) -> bool:
+        return self.hook == (other.hook if type(other) in _OF_OURS else other)  # type: ignore[attr-defined,no-any-return]
+
+    def __hash__(self) -> int:
+        return hash(self.hook)
+
+    def __init_subclass__(cls) -> None:
+        _OF_OURS.add(cls)
+
+    def __reduce__(self) -> Any:
+        return _same, (self.hook,)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return deepcopy(self.hook, memo)
+
+
+_OF_OURS: set[type] = {Watched}
+
+
+def is_watched(hook: Any) -> bool:
+    """Whether it is one of ours already, or nothing that can be called."""
+    return type(hook) in _OF_OURS or isinstance(hook, Own) or not callable(hook)
+
+
+def unknown() -> int:
+    """Which node it is on follows from when it is called."""
+    return 0
+
+
+def _same(hook: Any) -> Any:
+    return hook
