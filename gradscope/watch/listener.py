@@ -133,8 +133,8 @@ class Listener(Protocol):
         ...
 
     def found(self, nodes: list[Found]) -> None: ...
-    def kept(self, nodes: list[Kept]) -> None:
-        """What nodes have saved that a native walk has met."""
+    def kept(self, nodes: list[Kept], walk: int) -> None:
+        """What nodes have saved that a native walk has met and Python has to say; when it began."""
         ...
 
     def attends(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from gradscope.record.notes.nesting import OPEN
 from gradscope.trace import schema
 from gradscope.trace.schema import NONE, Place
 from gradscope.trace.shorthand import tables as short
+from gradscope.watch.walk import own_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,9 +27,6 @@ if TYPE_CHECKING:
     from gradscope.record.from_pytorch.values import Values
     from gradscope.record.session import Session
     from gradscope.watch.listener import Found, Kept, Made, SavedValue
-
-_OWN_RESULT = re.compile(r"(?:result|output)(\d*)")
-"""Slots that hold what the node's own call returned, and which of it."""
 
 _NODE = re.compile(r"(Backward\d*|\d+)$")
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -76,14 +75,13 @@ class Graphs:
         """Describe them: first all outputs, since any may be kept by any."""
         for node in nodes:
             self._describe(node)
-        self.kept([node.kept() for node in nodes if node.saved])
+        self.kept([node.kept() for node in nodes if node.saved], perf_counter_ns())
 
-    def kept(self, nodes: Sequence[Kept]) -> None:
-        """Describe what nodes of one walk have saved."""
-        self._tensors.new_walk()
-        constants: dict[Any, int] = {}
+    def kept(self, nodes: Sequence[Kept], walk: int) -> None:
+        """Describe what nodes have saved that one walk has met, by when that began."""
+        self._tensors.walk = walk
         for node in nodes:
-            self._keep(node, constants)
+            self._keep(node)
 
     def named(self, node: str) -> tuple[int, int]:
         """The texts of a node's name, and of its call's."""
@@ -129,12 +127,12 @@ class Graphs:
                 step, phase, NONE, node.sequence_nr, first,
             ))  # fmt: skip
 
-    def _keep(self, node: Kept, constants: dict[Any, int]) -> None:
+    def _keep(self, node: Kept) -> None:
         made = node.made
         for value in node.saved:
             tensor, version = NONE, 0
             if value.tensor is not None:
-                tensor = self._tensor(node, value, constants)
+                tensor = self._tensor(node, value)
                 version = 0 if value.tensor.is_inference() else value.tensor._version
             self._saved.append((
                 made.number, self._intern(value.slot), tensor, version,
@@ -193,7 +191,7 @@ class Graphs:
             self._values.made(row, number, outputs, ops[place][9], ops[place][10])
         return rows
 
-    def _tensor(self, node: Kept, value: SavedValue, constants: dict[Any, int]) -> int:
+    def _tensor(self, node: Kept, value: SavedValue) -> int:
         """Which tensor it is: by its history, its leaf, or as the node's own result."""
         tensor, made = value.tensor, node.made
         if value.made_by is not None:
@@ -202,19 +200,18 @@ class Graphs:
                 return self._complete(_output(value.made_by, value.output_nr), tensor)
         elif tensor.requires_grad:
             return self._tensors.number_of(tensor)
-        slot = _OWN_RESULT.fullmatch(value.slot)
-        nr = 0 if slot is None else int(slot[1] or 0)
-        if slot is not None and nr < made.many and [*node.shape(nr)] == [*tensor.shape]:
+        nr = own_result(value.slot)
+        if nr is not None and nr < made.many and [*node.shape(nr)] == [*tensor.shape]:
             return self._complete(_output(made, nr), tensor)
-        key = self._tensors.key(tensor)
+        key, constants = self._tensors.key(tensor), self._tensors.constants
         number = constants.get(key)
         if number is None:
             number = constants[key] = self.next_number()
             self._tensors.describe(number, tensor, NONE)
-            if self._values.on and slot is None:
+            if self._values.on and nr is None:
                 at = max(node.made.t - self._session.start, 0)
                 self._values.look(Place.LEAF, tensor, tensor=number, at=at)
-        if self._values.on and slot is None:  # what a node keeps and no node made was an operand
+        if self._values.on and nr is None:  # what a node keeps and no node made was an operand
             kept = self._kept.setdefault(node.made.number, [])
             if number not in kept:
                 kept.append(number)
@@ -233,7 +230,7 @@ class Graphs:
         """Hand new rows to the writer."""
         write = self._session.writer.block
         if self.walked is not None:
-            self._ops += self.walked.take()
+            self._ops += self.walked.take(self._saved)
         names = ("id", "name", "sequence_nr", "topological_nr", "op", "inputs", "task", "module",
                  "stack", "thread", "step", "t")  # fmt: skip
         ops = self._with_operands(taken(self._ops))

@@ -110,7 +110,10 @@ class PyTorchSource:
             from gradscope.record.from_pytorch.native.walked import Walked
 
             graph: Any = self.watcher.graph
-            self.graphs.walked = Walked(session, graph, self.tensors, self.graphs.named)
+            saved = session.level != "graph"
+            self.graphs.walked = Walked(
+                session, graph, self.tensors, self.graphs.named, saved=saved
+            )
             graph.look_at_leaves = self.values.leaves if self.watcher.ring is not None else None
         self.calls.observer = self.watcher.calls
         intern = session.writer.intern
@@ -197,9 +200,9 @@ class PyTorchSource:
         """The number of a leaf."""
         return self.tensors.number_of(tensor)
 
-    def kept(self, nodes: list[Kept]) -> None:
-        """What nodes have saved that a native walk has met."""
-        self.graphs.kept(nodes)
+    def kept(self, nodes: list[Kept], walk: int) -> None:
+        """What nodes have saved that a native walk has met and Python has to say; when it began."""
+        self.graphs.kept(nodes, walk)
 
     def found(self, nodes: list[Found]) -> None:
         """Nodes that a backward reaches for the first time."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from contextlib import nullcontext
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradscope.record.notes.log import taken
 from gradscope.trace import schema
@@ -23,6 +23,16 @@ SIZES = {
 """Bytes of an element; all others have one."""
 
 
+class Memory(NamedTuple):
+    """Memory as a walk has seen it."""
+
+    walk: int
+    device: int
+    address: int
+    size: int
+    t: int
+
+
 class Tensors:
     """Numbers of tensors and storages, and the rows that describe them."""
 
@@ -37,7 +47,9 @@ class Tensors:
         self._complete: set[int] = set()
         self.merged: dict[int, int] = {}
         self._completions: list[tuple[Any, ...]] = []
-        self._storages: dict[tuple[Any, int, int], int] = {}
+        self.walk = 0  # addresses of memory mean the same only while nothing is freed
+        self.constants: dict[Any, int] = {}  # tensors without history, by walk and memory
+        self._storages: dict[tuple[int, int, int, int], int] = {}
         self._storage_rows: list[tuple[int, int, int, int]] = []
         self._devices: dict[Any, int] = {}
         self._device_rows: list[tuple[int, int]] = []
@@ -60,7 +72,7 @@ class Tensors:
 
     def describe(self, number: int, tensor: Any, op: int) -> None:
         """The row of a tensor that is at hand."""
-        text, size = self._dtype(tensor.dtype)
+        text, size = self.dtype(tensor.dtype)
         shape = tuple(tensor.shape)
         try:
             strides: tuple[int, ...] = tuple(tensor.stride())
@@ -68,17 +80,19 @@ class Tensors:
         except (RuntimeError, NotImplementedError):  # sparse, nested, fake: no memory of this kind
             strides, storage = (), schema.NONE
         self._rows.append((
-            number, shape, strides, text, self._device(tensor.device), storage,
+            number, shape, strides, text, self.device(tensor.device), storage,
             tensor.numel() * size, tensor._version if not tensor.is_inference() else 0,
             tensor.is_leaf, tensor.requires_grad, op,
         ))  # fmt: skip
 
     def key(self, tensor: Any) -> Any:
         """The same for tensors that are the same window on the same memory."""
+        text, _ = self.dtype(tensor.dtype)
         try:
-            return tensor.data_ptr(), tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype
+            place, shape, strides = tensor.data_ptr(), tuple(tensor.shape), tuple(tensor.stride())
         except (RuntimeError, NotImplementedError):
-            return id(tensor)
+            return self.walk, id(tensor)
+        return self.walk, place, shape, strides, text
 
     def complete(self, number: int, tensor: Any) -> None:
         """What a node's output looks like in memory, now that it is at hand."""
@@ -89,6 +103,29 @@ class Tensors:
             except (RuntimeError, NotImplementedError):
                 return
             self._completions.append(row)
+
+    def complete_at(
+        self, number: int, strides: tuple[int, ...], memory: Memory, version: int
+    ) -> None:
+        """The same by where it lies."""
+        if number not in self._complete:
+            self._complete.add(number)
+            self._completions.append((number, strides, self.storage_at(*memory), version))
+
+    def constant_at(
+        self, place: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: int,
+        width: int, memory: Memory, version: int,
+    ) -> int:  # fmt: skip
+        """The number of a tensor without history; its row, if it is new in this walk."""
+        key = (memory.walk, place, shape, strides, dtype)
+        number = self.constants.get(key)
+        if number is None:
+            number = self.constants[key] = self.next_number()
+            self._rows.append((
+                number, shape, strides, dtype, memory.device, self.storage_at(*memory),
+                prod(shape) * width, version, True, False, schema.NONE,
+            ))  # fmt: skip
+        return number
 
     def merge(self, same: Mapping[int, int]) -> dict[int, tuple[int, int]]:
         """Some are other tensors.
@@ -106,8 +143,8 @@ class Tensors:
 
     def in_memory(self, shape: Any, dtype: Any, device: Any) -> tuple[int, int, int]:
         """The numbers of a dtype and a device, and how many bytes an array of this shape takes."""
-        text, size = self._dtype(dtype)
-        return text, self._device(device), prod(shape) * size
+        text, size = self.dtype(dtype)
+        return text, self.device(device), prod(shape) * size
 
     def output(self, number: int, shape: Any, dtype: Any, device: Any, op: int) -> None:
         """The row of what a node's call made, as far as the node knows."""
@@ -116,28 +153,29 @@ class Tensors:
             number, tuple(shape), (), text, where, schema.NONE, size, 0, False, True, op,
         ))  # fmt: skip
 
-    def new_walk(self) -> None:
-        """Addresses of memory mean the same only while nothing is freed."""
-        self._storages.clear()
-
     def _storage(self, tensor: Any) -> int:
         memory = tensor.untyped_storage()
-        size = memory.nbytes()
-        key = (tensor.device, memory.data_ptr(), size)
-        found = self._storages.get(key) if key[1] else None
+        device = self.device(tensor.device)
+        where = Memory(self.walk, device, memory.data_ptr(), memory.nbytes(), self._now())
+        return self.storage_at(*where)
+
+    def storage_at(self, walk: int, device: int, address: int, size: int, t: int) -> int:
+        """The number of the memory that was seen there in a walk."""
+        key = (walk, device, address, size)
+        found = self._storages.get(key) if address else None
         if found is None:
             found = self._storages[key] = self.next_number()
-            self._storage_rows.append((found, size, self._device(tensor.device), self._now()))
+            self._storage_rows.append((found, size, device, t))
         return found
 
-    def _dtype(self, dtype: Any) -> tuple[int, int]:
+    def dtype(self, dtype: Any) -> tuple[int, int]:
         known = self._dtypes.get(dtype)
         if known is None:
             name = str(dtype).removeprefix("torch.")
             known = self._dtypes[dtype] = self._writer.intern(name), SIZES.get(name, 1)
         return known
 
-    def _device(self, device: Any) -> int:
+    def device(self, device: Any) -> int:
         known = self._devices.get(device)
         if known is None:
             known = self._devices[device] = len(self._devices)
@@ -147,6 +185,8 @@ class Tensors:
     def flush(self) -> None:
         """Hand new rows to the writer."""
         write = self._writer.block
+        for known in (self.constants, self._storages):  # walks before this are over
+            known.clear()
         put(write, schema.Device, ("id", "name"), self._device_rows)
         put(write, schema.Storage, ("id", "bytes", "device", "born"), self._storage_rows)
         names = ("id", "shape", "strides", "dtype", "device", "storage", "bytes", "version", "leaf",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 from functools import cache, partial
 from pathlib import Path
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,8 @@ from gradscope.watch.creation import KEY, PARENT, marked
 from gradscope.watch.listener import Kept, Made, MadeWithTraceback
 from gradscope.watch.native import known, walk, words as places
 from gradscope.watch.native.layout import IN_WRAPPER, Layout, NotFound, in_custom, layout
-from gradscope.watch.walk import DEEPEST, LEAF, Graph, described
+from gradscope.watch.native.saved_layout import SavedLayout, pointer, saved_layout
+from gradscope.watch.walk import DEEPEST, LEAF, Graph, described, own_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 ROOM = 1 << 12
 """Rows of nodes that an array has room for, at least."""
+
+MOST_BYTES = 1 << 14  # of a node
 
 LIBRARIES = {
     "torch_python": {
@@ -48,6 +52,7 @@ class Rows(NamedTuple):
     nodes: Ints  # NODE_COLUMNS
     edges: Ints  # EDGE_COLUMNS
     inputs: Ints
+    saved: Ints  # SAVED_COLUMNS, sizes and strides
 
 
 class _Arrays:
@@ -58,20 +63,23 @@ class _Arrays:
         self.nodes = np.empty((rooms[0], len(places.NODE_COLUMNS)), np.int64)
         self.edges = np.empty((rooms[1], len(places.EDGE_COLUMNS)), np.int64)
         self.inputs = np.empty(rooms[2], np.int64)
+        self.saved = np.empty((rooms[1], places.SAVED_ROW // 8), np.int64)
         words = []
-        for array, room in zip((self.nodes, self.edges, self.inputs), rooms, strict=True):
-            words += [array.ctypes.data, 0, room]
+        for array in (self.nodes, self.edges, self.inputs, self.saved):
+            words += [array.ctypes.data, 0, len(array)]
         self.words = np.array(words, np.int64)
 
     def rows(self, used: Ints) -> Rows:
-        nodes, edges, inputs = used[1::3].tolist()
-        return Rows(self.nodes[:nodes], self.edges[:edges], self.inputs[:inputs])
+        nodes, edges, inputs, saved = used[1::3].tolist()
+        return Rows(
+            self.nodes[:nodes], self.edges[:edges], self.inputs[:inputs], self.saved[:saved]
+        )
 
 
 class NativeGraph(Graph):
     """Finds nodes by a C function. What that cannot begin with is found from Python, as ever."""
 
-    def __init__(self, listener: Listener, *, saved: bool) -> None:
+    def __init__(self, listener: Listener, *, saved: bool, read: bool = True) -> None:
         functions, self._layout = _ready()
         super().__init__(listener, None, saved=saved)
         self.names: list[str] = []  # of nodes, by the number of their kind
@@ -79,6 +87,10 @@ class NativeGraph(Graph):
         """Shape, dtype and device, by number."""
         self._numbers_of_names: dict[str, int] = {}
         self._numbers_of_layouts: dict[Any, int] = {}
+        self._read = read  # what nodes keep where it lies; numbers in it are seen from Python only
+        self.slots: list[str] = []  # of what nodes keep, by number
+        self._sets_of_slots = np.zeros(places.MOST_SETS * places.SET_OF_SLOTS // 8, np.int64)
+        self._sets = 0
         self._saving: list[Any] = []  # nodes whose saved values are to be looked at
         self._full: list[Rows] = []
         first = _Arrays(0, 0)
@@ -111,7 +123,10 @@ class NativeGraph(Graph):
             places.AT_METADATA: found.metadata, places.AT_DICT: found.dict,
             places.AT_INPUTS: found.inputs, places.INPUT_BYTES: found.input_bytes,
             places.AT_SHAPE: found.shape, places.AT_VARIABLE: found.variable,
+            places.SLOTS: self._sets_of_slots.ctypes.data,
         }  # fmt: skip
+        if self._saved:
+            filled |= _in_saved(saved_layout())
         for place, word in filled.items():
             words[place // 8] = word
         return words
@@ -137,6 +152,7 @@ class NativeGraph(Graph):
     # -- walking ----------------------------------------------------------------------------------
 
     def _walk(self, roots: list[Any]) -> None:
+        self.words[places.WALK // 8] = perf_counter_ns()
         for root in roots:
             try:
                 address = self._address(root)
@@ -164,7 +180,7 @@ class NativeGraph(Graph):
             if made is not None and saved:
                 kept.append(Kept(made, saved, partial(_shape, node)))
         if kept:
-            self._listener.kept(kept)
+            self._listener.kept(kept, int(self.words[places.WALK // 8]))
 
     # -- what the walk asks -----------------------------------------------------------------------
 
@@ -185,7 +201,32 @@ class NativeGraph(Graph):
             kind += places.IS_CUSTOM
         if self._saved and self._slots_of(type(node)):
             kind += places.HAS_SAVED
+            if self._read and not kind & places.IS_CUSTOM:
+                kind += self._set_of_slots(node) << places.UPPER_HALF
         return kind
+
+    def _set_of_slots(self, node: Any) -> int:
+        """Where it is said which slots nodes of this kind have, as far into the node as in this.
+
+        0: not all that they keep is found in the node itself.
+        """
+        rows: list[int] = []
+        slots = self._slots_of(type(node))
+        for name, slot in slots:
+            value = getattr(node, name)
+            at = 0 if type(value) is tuple else pointer(value) - pointer(node)
+            if not 0 < at < MOST_BYTES or at % 8:
+                return 0
+            if slot not in self.slots:
+                self.slots.append(slot)
+            nr = own_result(slot)
+            rows += [at, self.slots.index(slot), -1 if nr is None else nr]
+        if len(slots) > places.MOST_SLOTS or self._sets + 1 == places.MOST_SETS:
+            return 0
+        self._sets += 1
+        begin = self._sets * places.SET_OF_SLOTS // 8
+        self._sets_of_slots[begin : begin + 1 + len(rows)] = [len(slots), *rows]
+        return self._sets
 
     def _leaf(self, node: Any) -> Leaf:
         return self._leaf_of(node.variable)
@@ -209,6 +250,24 @@ class NativeGraph(Graph):
         self._arrays[int(words[0])] = arrays
         self._exchange(words.ctypes.data)
         self._full.append(self._arrays.pop(int(words[0])).rows(words))
+
+
+def _in_saved(found: SavedLayout) -> dict[int, int]:
+    """The words that say where things are in what nodes keep."""
+    plain = found.plain
+    return {
+        places.AT_TENSOR: found.tensor, places.AT_HOOKS: found.hooks,
+        places.UNDEFINED: found.undefined, places.AT_HISTORY: found.history,
+        places.AT_NODE: found.node, places.AT_NEEDS: found.needs.word,
+        places.PART_OF_NEEDS: found.needs.shift, places.AT_OUTPUT: found.output.word,
+        places.PART_OF_OUTPUT: found.output.shift, places.AT_COUNTER: found.counter,
+        places.AT_VERSION: found.version.word, places.PART_OF_VERSION: found.version.shift,
+        places.AT_KEYS: 8 * plain.keys, places.PLAIN: plain.plain,
+        places.AT_STORAGE: 8 * plain.storage, places.AT_DATA: 8 * plain.data,
+        places.AT_BYTES: 8 * plain.bytes, places.AT_OFFSET: 8 * plain.offset,
+        places.AT_SIZES: 8 * plain.sizes, places.AT_DTYPE: plain.dtype // 4 * 8,
+        places.PART_OF_DTYPE: plain.dtype % 4 * 16,
+    }  # fmt: skip
 
 
 def _shape(node: Any, nr: int) -> tuple[int, ...]:

@@ -17,7 +17,6 @@ from gradscope.compiled.interpreter import (
     from_int,
     item,
     keep,
-    part_of,
 )
 from gradscope.compiled.language import External, increase, load, store
 from gradscope.watch.native.known import (
@@ -29,6 +28,7 @@ from gradscope.watch.native.known import (
     made_of,
     python_object,
 )
+from gradscope.watch.native.saved import put_saved, source_of
 from gradscope.watch.native.words import (
     AT_DICT,
     AT_EDGES,
@@ -55,6 +55,7 @@ from gradscope.watch.native.words import (
     LEAF_TENSOR,
     LOW_HALF,
     MANY,
+    MOST_SLOTS,
     NEED_EDGES,
     NEED_INPUTS,
     NO_TENSOR,
@@ -68,11 +69,16 @@ from gradscope.watch.native.words import (
     PARENT,
     REST,
     ROWS,
+    SAVED_ROOM,
+    SAVED_USED,
     SCRATCH,
+    SET_OF_SLOTS,
     SITE,
+    SLOTS,
     TIME,
     TOO_DEEP,
     TOPOLOGICAL,
+    UPPER_HALF,
 )
 
 _c = ctypes.CDLL(None)
@@ -92,15 +98,6 @@ def put(place: int, value: int) -> int:
     store(place, from_int(value))
     drop(former)
     return 0
-
-
-def source_of(made: int, nr: int) -> int:
-    """The tensor whose gradient this input of a node takes."""
-    if nr >= as_int(load(made + MANY)):
-        return NO_TENSOR
-    if nr == 0:
-        return as_int(load(made + FIRST))
-    return as_int(part_of(load(made + REST), nr - 1))
 
 
 def write_edges(graph: int, node: int, number: int) -> int:
@@ -164,7 +161,7 @@ def write_node(graph: int, node: int, made: int, kind: int, leaf: int, layouts: 
     above = write_edges(graph, node, number)
     row = load(graph + NODES) + NODE_ROW * load(graph + NODES_USED)
     store(row, number)
-    store(row + 8, kind // KIND)
+    store(row + 8, (kind & LOW_HALF) // KIND)
     store(row + 16, load(node + load(graph + AT_SEQUENCE)))
     store(row + 24, above)
     store(row + 32, as_int(load(made + CONTEXT)))
@@ -185,6 +182,8 @@ def write_node(graph: int, node: int, made: int, kind: int, leaf: int, layouts: 
 def has_room(graph: int) -> int:
     """Whether the rows that are needed fit."""
     if load(graph + NODES_USED) >= load(graph + NODES_ROOM):
+        return 0
+    if load(graph + SAVED_USED) + MOST_SLOTS > load(graph + SAVED_ROOM):
         return 0
     if load(graph + EDGES_USED) + load(graph + NEED_EDGES) > load(graph + EDGES_ROOM):
         return 0
@@ -227,6 +226,9 @@ def look(graph: int, cell: int, made: int, scratch: int) -> int:
         drop_item(entries, load(graph + PARENT))  # see `_look` in watch/walk.py
     above = write_node(graph, node, made, kind, leaf, layouts)
     if kind & HAS_SAVED:
+        slots = load(graph + SLOTS) + SET_OF_SLOTS * (kind >> UPPER_HALF)
+        if kind >> UPPER_HALF > 0 and put_saved(graph, node, made, slots, layouts):
+            return 1
         if above > load(graph + DEEPEST):
             increase(graph + TOO_DEEP, 1)
             return 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gradscope.compiled.callables import offset
 from gradscope.watch.listener import Made, MadeWithTraceback
+from gradscope.watch.native.layout import INLINE
 from gradscope.watch.walk import Leaf
 
 # The places of a graph's words. First arrays of rows, each with how many rows it has and has room
@@ -11,26 +12,51 @@ from gradscope.watch.walk import Leaf
 NODES, NODES_USED, NODES_ROOM = range(0, 24, 8)
 EDGES, EDGES_USED, EDGES_ROOM = range(24, 48, 8)
 INPUTS, INPUTS_USED, INPUTS_ROOM = range(48, 72, 8)
-ROWS = 9
-NEW, ASK_KIND, ASK_LEAF, ASK_LAYOUT, FULL = range(72, 112, 8)
-KEY, PARENT, CLASS, WITH_TRACEBACK, RECORDING = range(112, 152, 8)
-NUMBERS, LEAVES, KEEPING, DEEPEST, TOO_DEEP = range(152, 192, 8)
-KINDS, KINDS_USED, LAYOUTS, LAYOUTS_USED = range(192, 224, 8)
-NEED_EDGES, NEED_INPUTS, NOTHING = range(224, 248, 8)
-AT_SEQUENCE, AT_EDGES, AT_METADATA, AT_DICT, AT_INPUTS = range(248, 288, 8)
-INPUT_BYTES, AT_SHAPE, AT_VARIABLE = range(288, 312, 8)
-WORDS = 39
+SAVED, SAVED_USED, SAVED_ROOM = range(72, 96, 8)
+ROWS = 12
+NEW, ASK_KIND, ASK_LEAF, ASK_LAYOUT, FULL = range(96, 136, 8)
+KEY, PARENT, CLASS, WITH_TRACEBACK, RECORDING = range(136, 176, 8)
+NUMBERS, LEAVES, KEEPING, DEEPEST, TOO_DEEP = range(176, 216, 8)
+KINDS, KINDS_USED, LAYOUTS, LAYOUTS_USED = range(216, 248, 8)
+NEED_EDGES, NEED_INPUTS, NOTHING = range(248, 272, 8)
+AT_SEQUENCE, AT_EDGES, AT_METADATA, AT_DICT, AT_INPUTS = range(272, 312, 8)
+INPUT_BYTES, AT_SHAPE, AT_VARIABLE = range(312, 336, 8)
+SLOTS, WALK = range(336, 352, 8)
+# Where things are in what nodes keep; PART_OF_…: how many bits a number is in its word.
+AT_TENSOR, AT_HOOKS, UNDEFINED, AT_HISTORY, AT_NODE = range(352, 392, 8)
+AT_NEEDS, PART_OF_NEEDS, AT_OUTPUT, PART_OF_OUTPUT = range(392, 424, 8)
+AT_COUNTER, AT_VERSION, PART_OF_VERSION = range(424, 448, 8)
+AT_KEYS, PLAIN, AT_STORAGE, AT_DATA, AT_BYTES = range(448, 488, 8)
+AT_OFFSET, AT_SIZES, AT_DTYPE, PART_OF_DTYPE = range(488, 520, 8)
+WORDS = 65
 
 NODE_COLUMNS = (
     "number", "kind", "sequence", "topological", "context", "site", "t", "leaf", "first", "rest",
     "many", "edges",
 )  # fmt: skip
 EDGE_COLUMNS = ("node", "index", "target", "nr", "source")
+SAVED_COLUMNS = (
+    "node", "slot", "what", "tensor", "own", "layout", "t", "walk", "data", "bytes", "offset",
+    "version", "dtype", "dims",
+)  # fmt: skip
+"""Behind them INLINE sizes and as many strides."""
+
+PLAIN_VALUE, PACKED, A_LEAF = 0, 1, 2
 NODE_ROW, EDGE_ROW = 8 * len(NODE_COLUMNS), 8 * len(EDGE_COLUMNS)
+SAVED_ROW = 8 * (len(SAVED_COLUMNS) + 2 * INLINE)
 NO_TENSOR = -1
 
 IS_LEAF, HAS_SAVED, IS_CUSTOM, KIND = 1, 2, 4, 8
-"""What a kind says of a node; and KIND times the number of its name."""
+"""What a kind says of a node; and KIND times the number of its name. Above it, in the upper half:
+where its slots are, among SLOTS; 0: what it has saved is looked at from Python."""
+
+MOST_SLOTS, SLOT = 15, 3 * 8
+SET_OF_SLOTS = 8 + MOST_SLOTS * SLOT
+"""How many slots; for each, how far into the node it is, its number, and of which of the node's
+results it is, if it is one (or -1)."""
+
+MOST_SETS = 512
+UPPER_HALF = 32  # bits
 
 MOST_KINDS, MOST_LAYOUTS = 1 << 10, 1 << 11  # half as many are kept
 LAYOUT = 64  # bytes: its number plus one, dtype and device, how many numbers, and the numbers

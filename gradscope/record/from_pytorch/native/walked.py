@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gradscope.record.from_pytorch.native.saved import Saved
 from gradscope.record.notes.log import taken
 from gradscope.trace import schema
 from gradscope.trace.ragged import Ragged
@@ -35,10 +36,13 @@ class Walked:
         graph: NativeGraph,
         tensors: Tensors,
         named: Callable[[str], tuple[int, int]],
+        *,
+        saved: bool,
     ) -> None:
         self._session = session
         self._graph = graph
         self._tensors = tensors
+        self._saved = Saved(session, graph, tensors) if saved else None
         self._named = named  # the texts of a node's name and of its call's
         self._names = np.zeros((0, 2), np.int64)
         self._layouts = np.zeros((0, 3), np.int64)  # dtype, device, bytes
@@ -60,9 +64,14 @@ class Walked:
         rows = self._session.contexts.rows
         self._contexts = _more(self._contexts, rows[len(self._contexts) :])
 
-    def take(self) -> list[tuple[Any, ...]]:
-        """The rows of calls, of all nodes since the last time; `write` writes the others'."""
+    def take(self, saved: list[Any]) -> list[tuple[Any, ...]]:
+        """The rows of calls, of all nodes since the last time; `write` writes the others'.
+
+        Rows of what nodes keep come to those that are given.
+        """
         rows = self._graph.rows()
+        if self._saved is not None and len(rows.saved):
+            saved += self._saved.rows(rows.saved)
         if not len(rows.nodes):
             return []
         self._learn()

@@ -1,0 +1,168 @@
+"""What nodes keep for their backward, read where it lies: a row for each value, no object for any.
+
+Python looks at it instead where a value is not a plain tensor on the CPU, is not kept by itself
+(but in a list, as functions of the program's keep theirs), or is a leaf that no walk has met. It is
+read while the interpreter's lock is held, before the backward that the walk is for runs the node.
+"""
+
+from __future__ import annotations
+
+from gradscope.compiled.interpreter import as_int, drop, from_int, item, part_of
+from gradscope.compiled.language import increase, load, store
+from gradscope.watch.native.known import looked_at, made_of
+from gradscope.watch.native.layout import INLINE
+from gradscope.watch.native.words import (
+    A_LEAF,
+    AT_BYTES,
+    AT_COUNTER,
+    AT_DATA,
+    AT_DTYPE,
+    AT_HISTORY,
+    AT_HOOKS,
+    AT_KEYS,
+    AT_NEEDS,
+    AT_NODE,
+    AT_OFFSET,
+    AT_OUTPUT,
+    AT_SIZES,
+    AT_STORAGE,
+    AT_TENSOR,
+    AT_VERSION,
+    FIRST,
+    LEAF_TENSOR,
+    LEAVES,
+    LOW_HALF,
+    MANY,
+    NO_TENSOR,
+    NUMBER,
+    PACKED,
+    PART_OF_DTYPE,
+    PART_OF_NEEDS,
+    PART_OF_OUTPUT,
+    PART_OF_VERSION,
+    PLAIN,
+    PLAIN_VALUE,
+    REST,
+    SAVED,
+    SAVED_ROW,
+    SAVED_USED,
+    SLOT,
+    TIME,
+    UNDEFINED,
+    WALK,
+)
+
+BYTE, QUARTER = 0xFF, 0xFFFF
+NOT_PLAIN = -2
+
+
+def source_of(made: int, nr: int) -> int:
+    """The tensor whose gradient this input of a node takes."""
+    if nr >= as_int(load(made + MANY)):
+        return NO_TENSOR
+    if nr == 0:
+        return as_int(load(made + FIRST))
+    return as_int(part_of(load(made + REST), nr - 1))
+
+
+def tensor_of(graph: int, row: int, tensor: int) -> int:
+    """Which tensor it is, by its history; NO_TENSOR: it has none; NOT_PLAIN: Python has to say."""
+    store(row + 16, PLAIN_VALUE)
+    history = load(tensor + load(graph + AT_HISTORY))
+    if history == 0:
+        return NO_TENSOR
+    node = load(history + load(graph + AT_NODE))
+    if node != 0:
+        made = made_of(graph, node)
+        if made == 0:
+            return NOT_PLAIN
+        if looked_at(made) == 0:
+            return NO_TENSOR
+        word = load(history + load(graph + AT_OUTPUT))
+        return source_of(made, (word >> load(graph + PART_OF_OUTPUT)) & LOW_HALF)
+    word = load(history + load(graph + AT_NEEDS))
+    if (word >> load(graph + PART_OF_NEEDS)) & BYTE == 0:
+        return NO_TENSOR
+    key = from_int(tensor)
+    leaf = item(load(graph + LEAVES), key)
+    drop(key)
+    if leaf == 0:
+        return NOT_PLAIN
+    store(row + 16, A_LEAF)
+    return as_int(load(leaf + LEAF_TENSOR))
+
+
+def put_shape(graph: int, row: int, tensor: int) -> int:
+    """Its sizes and strides; 0: there are too many."""
+    sizes = tensor + load(graph + AT_SIZES)
+    dims = load(sizes)
+    if dims > INLINE:
+        return 0
+    store(row + 104, dims)
+    i = 0
+    while i < INLINE:
+        store(row + 112 + 8 * i, load(sizes + 8 + 8 * i))
+        store(row + 112 + 8 * INLINE + 8 * i, load(sizes + 8 + 8 * INLINE + 8 * i))
+        i += 1
+    return 1
+
+
+def put_tensor(graph: int, row: int, tensor: int) -> int:
+    """All that a row says of its tensor; 0: Python has to look."""
+    if load(tensor + load(graph + AT_KEYS)) != load(graph + PLAIN):
+        return 0
+    which = tensor_of(graph, row, tensor)
+    if which == NOT_PLAIN:
+        return 0
+    if put_shape(graph, row, tensor) == 0:
+        return 0
+    store(row + 24, which)
+    storage = load(tensor + load(graph + AT_STORAGE))
+    store(row + 64, load(storage + load(graph + AT_DATA)))
+    store(row + 72, load(storage + load(graph + AT_BYTES)))
+    store(row + 80, load(tensor + load(graph + AT_OFFSET)))
+    counter, version = load(tensor + load(graph + AT_COUNTER)), 0
+    if counter != 0:
+        word = load(counter + load(graph + AT_VERSION))
+        version = (word >> load(graph + PART_OF_VERSION)) & LOW_HALF
+    store(row + 88, version)
+    word = load(tensor + load(graph + AT_DTYPE))
+    store(row + 96, (word >> load(graph + PART_OF_DTYPE)) & QUARTER)
+    return 1
+
+
+def put_own(made: int, row: int, nr: int, layouts: int) -> int:
+    """Which tensor it is, if it is a result of the node's own; and what that looks like."""
+    store(row + 32, NO_TENSOR)
+    store(row + 40, 0)
+    if nr >= 0:
+        store(row + 32, source_of(made, nr))
+        if load(row + 32) != NO_TENSOR:
+            store(row + 40, load(layouts + 8 * nr))
+    return 0
+
+
+def put_saved(graph: int, node: int, made: int, slots: int, layouts: int) -> int:
+    """The rows of what a node has saved; 0: there are none, Python is to look."""
+    before, i, many = load(graph + SAVED_USED), 0, load(slots)
+    row = load(graph + SAVED) + SAVED_ROW * before
+    while i < many:
+        slot = slots + 8 + SLOT * i
+        kept = node + load(slot)
+        tensor, what = load(kept + load(graph + AT_TENSOR)), load(kept + load(graph + AT_HOOKS))
+        if what != 0 or (tensor != 0 and tensor != load(graph + UNDEFINED)):
+            if what != 0:
+                store(row + 16, PACKED)
+            else:
+                if put_tensor(graph, row, tensor) == 0:
+                    store(graph + SAVED_USED, before)
+                    return 0
+                put_own(made, row, load(slot + 16), layouts)
+            store(row, as_int(load(made + NUMBER)))
+            store(row + 8, load(slot + 8))
+            store(row + 48, as_int(load(made + TIME)))
+            store(row + 56, load(graph + WALK))
+            increase(graph + SAVED_USED, 1)
+            row += SAVED_ROW
+        i += 1
+    return 1
