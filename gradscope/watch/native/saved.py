@@ -29,6 +29,7 @@ from gradscope.watch.native.words import (
     AT_TENSOR,
     AT_VERSION,
     FIRST,
+    LATER,
     LEAF_TENSOR,
     LEAVES,
     LOW_HALF,
@@ -40,10 +41,12 @@ from gradscope.watch.native.words import (
     PART_OF_NEEDS,
     PART_OF_OUTPUT,
     PART_OF_VERSION,
+    PENDING,
     PLAIN,
     PLAIN_VALUE,
     REST,
     SAVED,
+    SAVED_COLUMNS,
     SAVED_ROW,
     SAVED_USED,
     SLOT,
@@ -53,6 +56,7 @@ from gradscope.watch.native.words import (
 )
 
 BYTE, QUARTER = 0xFF, 0xFFFF
+SHAPE = 8 * len(SAVED_COLUMNS)
 NOT_PLAIN = -2
 
 
@@ -76,10 +80,14 @@ def tensor_of(graph: int, row: int, tensor: int) -> int:
         made = made_of(graph, node)
         if made == 0:
             return NOT_PLAIN
-        if looked_at(made) == 0:
-            return NO_TENSOR
         word = load(history + load(graph + AT_OUTPUT))
-        return source_of(made, (word >> load(graph + PART_OF_OUTPUT)) & LOW_HALF)
+        nr = (word >> load(graph + PART_OF_OUTPUT)) & LOW_HALF
+        if looked_at(made):
+            return source_of(made, nr)
+        store(row + 16, LATER)
+        store(row + 112, nr)
+        increase(graph + PENDING, 1)
+        return made
     word = load(history + load(graph + AT_NEEDS))
     if (word >> load(graph + PART_OF_NEEDS)) & BYTE == 0:
         return NO_TENSOR
@@ -101,8 +109,8 @@ def put_shape(graph: int, row: int, tensor: int) -> int:
     store(row + 104, dims)
     i = 0
     while i < INLINE:
-        store(row + 112 + 8 * i, load(sizes + 8 + 8 * i))
-        store(row + 112 + 8 * INLINE + 8 * i, load(sizes + 8 + 8 * INLINE + 8 * i))
+        store(row + SHAPE + 8 * i, load(sizes + 8 + 8 * i))
+        store(row + SHAPE + 8 * INLINE + 8 * i, load(sizes + 8 + 8 * INLINE + 8 * i))
         i += 1
     return 1
 
@@ -166,3 +174,21 @@ def put_saved(graph: int, node: int, made: int, slots: int, layouts: int) -> int
             row += SAVED_ROW
         i += 1
     return 1
+
+
+def settle(graph: int) -> int:
+    """Say of all rows so far which tensor each is of: what its history leads to is known now."""
+    if load(graph + PENDING) == 0:
+        return 0
+    row, i = load(graph + SAVED), 0
+    while i < load(graph + SAVED_USED):
+        if load(row + 16) == LATER:
+            made = load(row + 24)
+            store(row + 16, PLAIN_VALUE)
+            store(row + 24, NO_TENSOR)
+            if looked_at(made):
+                store(row + 24, source_of(made, load(row + 112)))
+        row += SAVED_ROW
+        i += 1
+    store(graph + PENDING, 0)
+    return 0

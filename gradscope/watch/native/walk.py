@@ -28,7 +28,7 @@ from gradscope.watch.native.known import (
     made_of,
     python_object,
 )
-from gradscope.watch.native.saved import put_saved, source_of
+from gradscope.watch.native.saved import put_saved, settle, source_of
 from gradscope.watch.native.words import (
     AT_DICT,
     AT_EDGES,
@@ -277,6 +277,7 @@ def walk(self: int, root: int) -> int:
         if made == 0:
             made = made_anew(graph, node)
             if made == 0:
+                settle(graph)
                 free(stack)
                 return 0
         if looked_at(made):
@@ -294,12 +295,14 @@ def walk(self: int, root: int) -> int:
                 end = push_unknown(graph, node, cell + 16)
             if end == cell + 16:
                 if look(graph, cell, made, end) == 0:
+                    settle(graph)
                     free(stack)
                     return 0
                 used -= 1
             else:
                 used += (end - cell - 16) >> 4
     free(stack)
+    settle(graph)
     made = made_of(graph, as_int(root))
     keep(made)
     return made
@@ -308,6 +311,7 @@ def walk(self: int, root: int) -> int:
 def exchange(self: int, given: int) -> int:
     """Exchange the arrays of rows, and how much they hold, for those that are given."""
     graph, other = as_int(self), as_int(given)
+    settle(graph)
     i = 0
     while i < ROWS:
         former = load(graph + 8 * i)

@@ -28,7 +28,8 @@ AT_NEEDS, PART_OF_NEEDS, AT_OUTPUT, PART_OF_OUTPUT = range(392, 424, 8)
 AT_COUNTER, AT_VERSION, PART_OF_VERSION = range(424, 448, 8)
 AT_KEYS, PLAIN, AT_STORAGE, AT_DATA, AT_BYTES = range(448, 488, 8)
 AT_OFFSET, AT_SIZES, AT_DTYPE, PART_OF_DTYPE = range(488, 520, 8)
-WORDS = 65
+PENDING = 520
+WORDS = 66
 
 NODE_COLUMNS = (
     "number", "kind", "sequence", "topological", "context", "site", "t", "leaf", "first", "rest",
@@ -37,11 +38,15 @@ NODE_COLUMNS = (
 EDGE_COLUMNS = ("node", "index", "target", "nr", "source")
 SAVED_COLUMNS = (
     "node", "slot", "what", "tensor", "own", "layout", "t", "walk", "data", "bytes", "offset",
-    "version", "dtype", "dims",
+    "version", "dtype", "dims", "nr",
 )  # fmt: skip
 """Behind them INLINE sizes and as many strides."""
 
-PLAIN_VALUE, PACKED, A_LEAF = 0, 1, 2
+PLAIN_VALUE, PACKED, A_LEAF, LATER = range(4)
+"""What a row is of. LATER: of an output (`nr`) of a node (in place of its tensor: `Made`) that the
+walk has not looked at yet; a walk leaves none behind.
+"""
+
 NODE_ROW, EDGE_ROW = 8 * len(NODE_COLUMNS), 8 * len(EDGE_COLUMNS)
 SAVED_ROW = 8 * (len(SAVED_COLUMNS) + 2 * INLINE)
 NO_TENSOR = -1

@@ -44,7 +44,7 @@ class Saved:
         self._slots += [intern(slot) for slot in self._graph.slots[len(self._slots) :]]
         layouts, made = self._graph.layouts, []
         for (node, slot, what, known, own, layout, at, walk, data, size, offset, writes, code,
-             dims, *numbers) in seen.tolist():  # fmt: skip
+             dims, _, *numbers) in seen.tolist():  # fmt: skip
             t, tensor, version = max(at - start, 0), known, writes
             if what == PACKED:
                 tensor, version = NONE, 0
