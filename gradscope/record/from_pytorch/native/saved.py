@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from gradscope.compiled.statistics import KINDS
 from gradscope.record.from_pytorch.tensors import Memory, Tensors
 from gradscope.trace.schema import NONE
 from gradscope.watch.native.layout import INLINE
 from gradscope.watch.native.saved_layout import saved_layout
 from gradscope.watch.native.words import A_LEAF, PACKED
-from gradscope.watch.values.layout import KINDS
 
 if TYPE_CHECKING:
     import numpy as np
