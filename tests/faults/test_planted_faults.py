@@ -12,20 +12,30 @@ import gradscope.runtime as torch
 from tests.faults.detectors import DETECTORS, RECORDINGS
 from tests.faults.faults import ENGINE, RECORDER
 
-PROGRAMS: dict[str, Callable[[], None]] = {
-    **{name: lambda program=program: program(torch) for name, program in DETECTORS.items()},
-    **RECORDINGS,
+Programs = dict[str, Callable[[], None]]
+
+DEAR = (
+    "gradients",
+    "threads share leaves",
+    "a hundred backwards inside each other",
+    "second gradients",
+    "graphs die with their last tensor",
+)
+"""These take 12 to 60 ms, all others together 40: most faults are noticed before their turn."""
+ON_ENGINE: Programs = {
+    name: lambda name=name: DETECTORS[name](torch)
+    for name in (*(name for name in DETECTORS if name not in DEAR), *DEAR)
 }
 
 
-def first_noticed() -> str:
+def first_noticed(programs: Programs) -> str:
     """The first detector that notices something, on a thread of its own: what a fault leaves
     behind in a thread's state ends with it.
     """
     found: list[str] = []
 
     def look() -> None:
-        for name, program in PROGRAMS.items():
+        for name, program in programs.items():
             try:
                 program()
             except (Exception, pytest.fail.Exception) as error:
@@ -40,16 +50,16 @@ def first_noticed() -> str:
 
 
 def test_nothing_is_noticed_where_nothing_is_wrong() -> None:
-    assert not first_noticed()
+    assert not first_noticed(ON_ENGINE | RECORDINGS)
 
 
 @pytest.mark.parametrize("name", ENGINE)
 def test_a_fault_of_the_engine_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     ENGINE[name](monkeypatch)
-    assert first_noticed(), f"nobody noticed {name}"
+    assert first_noticed(ON_ENGINE | RECORDINGS), f"nobody noticed {name}"
 
 
 @pytest.mark.parametrize("name", RECORDER)
 def test_a_fault_of_the_recorder_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     RECORDER[name](monkeypatch)
-    assert first_noticed(), f"nobody noticed {name}"
+    assert first_noticed(RECORDINGS | ON_ENGINE), f"nobody noticed {name}"
