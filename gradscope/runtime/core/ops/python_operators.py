@@ -34,12 +34,20 @@ from gradscope.runtime.core.tensors.wrapping import wrapped_number
 NUMBERS = (bool, int, float, complex, np.number, np.bool_)
 OPERANDS = (Tensor, *NUMBERS)
 EQUAL = REGISTRY["eq"]
+REVERSED = {
+    "add": "__radd__",
+    "bitwise_and": "__rand__",
+    "bitwise_or": "__ror__",
+    "bitwise_xor": "__rxor__",
+    "mul": "__rmul__",
+}
+"""Operators that are the same road from either side, by their other name."""
 
 
 def _or_give_way(op, arguments):
     """The long way round, unless the other operand is of a class that may know better."""
     if not isinstance(arguments[0], Tensor):
-        name = {"add": "__radd__", "mul": "__rmul__"}.get(op.name, f"__{op.name}__")
+        name = REVERSED.get(op.name) or f"__{op.name}__"
         raise TypeError(
             f"descriptor '{name}' for 'torch._C.TensorBase' objects doesn't apply to a "
             f"'{type(arguments[0]).__name__}' object"

@@ -95,6 +95,13 @@ def test_what_is_known_of_a_nodes_gradients_beforehand(torch: Any) -> None:
     )
 
 
+def test_a_node_counts_the_outputs_that_have_gradients(torch: Any) -> None:
+    p, lower, upper = torch.linalg.lu(torch.ones(2, 2).requires_grad_())
+
+    assert (lower.output_nr, upper.output_nr, len(upper.grad_fn._input_metadata)) == (0, 1, 2)
+    assert (p.grad_fn, p.requires_grad) == (None, False)
+
+
 def test_negative_options_are_shown_without_their_sign_as_pytorch_shows_them(torch: Any) -> None:
     x = torch.ones(2, 3, requires_grad=True)
     last = 2**64 - 1

@@ -18,7 +18,12 @@ from gradscope.runtime.core.errors.engine.in_place import (
     write_to_expanded,
     write_wrong_shape,
 )
-from gradscope.runtime.core.errors.engine.leaves import out_elsewhere, out_of_dtype, out_with_grad
+from gradscope.runtime.core.errors.engine.leaves import (
+    out_elsewhere,
+    out_of_count,
+    out_of_dtype,
+    out_with_grad,
+)
 from gradscope.runtime.core.state import upward
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.state.warned import warn
@@ -72,10 +77,7 @@ def _all_written(name: str, made: Sequence[Any], out: Any, inputs: tuple[Any, ..
     if not isinstance(out, tuple | list):
         raise TypeError(f"{name}(): argument 'out' must be tuple of Tensors, not {given}")
     if len(out) != len(made) and name in rules.LISTED:
-        raise RuntimeError(
-            f"{rules.LISTED[name]} expected an out= argument of size {len(made)}, got size "
-            f"{len(out)}"
-        )
+        raise out_of_count(rules.LISTED[name], len(made), len(out))
     if len(out) != len(made):
         raise TypeError(f"expected tuple of {len(made)} elements but got {len(out)}")
     if name in rules.OVER_A_DIM:

@@ -230,6 +230,18 @@ def out_of_dtype(text: str, tensor: Any) -> Case:
     return Case(RuntimeError, text, tensor=tensor)
 
 
+@engine_error("out-count", "Give as many tensors as there are results.")
+def out_of_count(name: str, wanted: int, given: int) -> Case:
+    """A list given as `out` has not one tensor for each result.
+
+    Example:
+        torch.unbind_copy(torch.ones(2), out=[torch.empty(())])
+    """
+    return Case(
+        RuntimeError, f"{name} expected an out= argument of size {wanted}, got size {given}"
+    )
+
+
 @engine_error("out-elsewhere", "Give `out` on the device of the inputs, or leave it out.")
 def out_elsewhere(text: str, tensor: Any) -> Case:
     """A result was to be written to a tensor given as `out`, which is on another device.

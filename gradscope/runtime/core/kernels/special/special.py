@@ -195,7 +195,9 @@ def polygamma(x: Array, n: int) -> Array:
         return (sign * math.factorial(n) * _hurwitz_zeta(n + 1, wide)).astype(x.dtype)
     negative = wide < 0.5
     result = _hurwitz_zeta(2, np.where(negative, 1.0 - wide, wide))
-    reflected = (math.pi / _sin_pi(wide)) ** 2 - result
+    # As PyTorch, whose poles are as high as the sine of pi is inexact.
+    sine = np.sin(x * np.asarray(math.pi, x.dtype)).astype(np.float64)
+    reflected = (math.pi / sine) ** 2 - result
     return np.where(negative, reflected, result).astype(x.dtype)
 
 

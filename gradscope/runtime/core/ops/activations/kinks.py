@@ -21,6 +21,7 @@ from gradscope.runtime.core.calls.declare import (
     w,
 )
 from gradscope.runtime.core.ops.in_formulas import ZERO, scalar, zeros_like
+from gradscope.runtime.core.tensors.making.elements import element
 
 
 def _refused(name, kinds="cb"):
@@ -28,7 +29,7 @@ def _refused(name, kinds="cb"):
 
 
 def _threshold(self, threshold, value):
-    return np.where(self <= threshold, np.asarray(value, self.dtype), self)
+    return np.where(self <= threshold, np.asarray(element(value, self.dtype), self.dtype), self)
 
 
 def _threshold_backward(grad_output, self, threshold):

@@ -24,6 +24,7 @@ from gradscope.runtime.core.ops.in_formulas import no_derivative
 from gradscope.runtime.core.ops.index.gathering import bounded, reach
 from gradscope.runtime.core.rows.traits import AS_THE_FIRST, ROW_BY_ROW
 from gradscope.runtime.core.tensors.dims import text, wrapped
+from gradscope.runtime.core.tensors.making.elements import element
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 
@@ -83,7 +84,7 @@ def _scatter_value_in(self, dim, index, value):
     dim = checked(self, dim, index, None, "scatter")
     target, index, _ = lifted(self, index, None)
     if index.size:
-        target[reach(index, dim)] = value
+        target[reach(index, dim)] = element(value, self.dtype)
     return self
 
 
@@ -252,6 +253,14 @@ def _index_fill_in(self, dim, index, value):
     return self
 
 
+def _index_fill_number_in(self, dim, index, value):
+    if isinstance(value, complex) and self.dtype.kind != "c":
+        raise RuntimeError(
+            "index_fill_(): Converting complex Scalar to non-complex type is not supported"
+        )
+    return _index_fill_in(self, dim, index, element(value, self.dtype))
+
+
 index_copy__default = op(
     "IndexCopyBackward0",
     lambda self, dim, index, source, source_dim=None: _index_copy_in(
@@ -273,7 +282,9 @@ _index_cleared = op(
 )
 index_fill__scalar = op(
     "IndexFillBackward0",
-    lambda self, dim, index, value: _index_fill_in(np.array(self, order="C"), dim, index, value),
+    lambda self, dim, index, value: _index_fill_number_in(
+        np.array(self, order="C"), dim, index, value
+    ),
     ELEMENTWISE,
     tensors("index"),
     overload("int_Scalar"),
@@ -291,7 +302,7 @@ index_fill__tensor = op(
     value=lambda grad, dim, index: w._picked_sum(grad, dim, index),
 )
 _FILLED = Memory(repeated="index_fill_", free=("self", "value"), apart=("index",))
-index_fill___scalar = inplace(index_fill__scalar, _index_fill_in, _FILLED)
+index_fill___scalar = inplace(index_fill__scalar, _index_fill_number_in, _FILLED)
 index_fill___tensor = inplace(index_fill__tensor, _index_fill_in, _FILLED)
 _picked_sum = op(
     "SumBackward0",

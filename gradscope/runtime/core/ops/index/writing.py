@@ -18,12 +18,12 @@ from gradscope.runtime.core.calls.declare import (
 )
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.dtypes.names import tp_name
-from gradscope.runtime.core.errors.dtypes import overflow
 from gradscope.runtime.core.ops import METHODS, function, method
 from gradscope.runtime.core.ops.in_formulas import on_arrays, zeros_like
 from gradscope.runtime.core.ops.shape.broadcasting import disagreement
 from gradscope.runtime.core.rows.traits import AS_THE_FIRST
 from gradscope.runtime.core.tensors.dims import text
+from gradscope.runtime.core.tensors.making.elements import element
 from gradscope.runtime.core.tensors.making.reals import fitting
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.core.tensors.wrapping import wrap
@@ -55,10 +55,7 @@ def _fill(self, value):
 
 
 def _fill_in(self, value):
-    try:
-        self[...] = value
-    except OverflowError:
-        raise overflow(self) from None
+    self[...] = element(value, self.dtype, by_double=self.size == 1)
     return self
 
 
@@ -144,7 +141,7 @@ def wrapped_value(self, value):
         return value
     if isinstance(value, bool | int | float | complex | np.integer):
         kind = self._array.dtype
-        if isinstance(value, complex) and kind.kind != "c":
-            raise overflow(self._array)
-        return wrap(np.array(value).astype(kind))
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise ValueError("Overflow when unpacking long long")
+        return wrap(np.array(element(value, kind, by_double=True)).astype(kind))
     raise TypeError(f"can't assign a {tp_name(value)} to a {self.type()}")

@@ -127,11 +127,11 @@ def _whole(A, pivot=True):
     _needs_pivoting("linalg.lu", pivot)
     factors, pivots, _ = kernels.lu(A)
     lower, upper = _parts(factors)
-    return kernels.permutation(pivots, A.shape[-2], A.dtype), lower, upper
+    return lower, upper, kernels.permutation(pivots, A.shape[-2], A.dtype)
 
 
 def _whole_slope(grads, P, L, U, pivot):
-    return P @ factor_slope(grads[1], grads[2], L, U)
+    return P @ factor_slope(grads[0], grads[1], L, U)
 
 
 linalg_lu__default = op(
@@ -140,7 +140,7 @@ linalg_lu__default = op(
     BY_HAND,
     INTERNAL,
     TRANSPOSED,
-    outputs("P", "L", "U", without=("P",)),
+    outputs("L", "U", "P", without=("P",)),  # the node counts what has a gradient
     A=_whole_slope,
 )
 
@@ -275,7 +275,9 @@ def lu_factor(A, *, pivot=True, out=None):
 
 def lu(A, *, pivot=True, out=None):
     """P, L and U, whose product is A."""
-    return return_types.linalg_lu(*all_written("linalg_lu", linalg_lu__default(A, pivot), out))
+    lower, upper, permutation = linalg_lu__default(A, pivot)
+    made = permutation, lower, upper
+    return return_types.linalg_lu(*all_written("linalg_lu", made, out))
 
 
 def lu_solve(LU, pivots, B, *, left=True, adjoint=False, out=None):

@@ -19,7 +19,6 @@ from gradscope.runtime.core.calls.declare import (
 )
 from gradscope.runtime.core.calls.extra_arguments.out import written
 from gradscope.runtime.core.dtypes.names import c_name, scalar_name
-from gradscope.runtime.core.errors.dtypes import overflow
 from gradscope.runtime.core.errors.numpy import invalid_combination
 from gradscope.runtime.core.ops import METHODS, both, function, method
 from gradscope.runtime.core.ops.in_formulas import (
@@ -33,6 +32,7 @@ from gradscope.runtime.core.ops.in_formulas import (
     without,
 )
 from gradscope.runtime.core.rows.traits import ROW_BY_ROW
+from gradscope.runtime.core.tensors.making.elements import element
 
 
 def _where(condition, self, other):
@@ -60,9 +60,16 @@ def _fill(self, mask, value):
         raise RuntimeError(
             f"masked_fill_ only supports boolean masks, but got mask with dtype {c_name(mask)}"
         )
-    if self.dtype.kind in "iu" and value.__class__ is float and not value.is_integer():
-        raise overflow(self)
-    return np.where(mask, np.asarray(value).astype(self.dtype), self)
+    return np.where(mask, np.asarray(element(value, self.dtype)).astype(self.dtype), self)
+
+
+def _fill_with_tensor(self, mask, value):
+    if value.ndim:
+        raise RuntimeError(
+            "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+            f"{value.ndim} dimension(s)."
+        )
+    return _fill(self, mask, value.item())
 
 
 masked_fill__Scalar = op(
@@ -75,7 +82,7 @@ masked_fill__Scalar = op(
 )
 masked_fill__Tensor = op(
     "MaskedFillBackward1",
-    lambda self, mask, value: np.where(mask, value.astype(self.dtype), self),
+    _fill_with_tensor,
     LINEAR,
     tensors("mask"),
     ROW_BY_ROW,

@@ -124,6 +124,12 @@ polar = op(
     AS_OPERANDS,
 )
 angle = op("AngleBackward0", _angle, FLOATS, BY_HAND, jvp(_angle_tangent), self=_angle_slope)
+
+
+def _conjugate(self):
+    return np.conj(self) if self.dtype.kind == "c" else self
+
+
 conj_physical__default = op(
     "ConjPhysicalBackward0",
     np.conj,
@@ -132,7 +138,13 @@ conj_physical__default = op(
     self=lambda grad: w.conj_physical(grad) if is_complex(grad) else grad,
 )
 conj_physical_ = inplace(
-    op("ConjPhysicalBackward1", np.conj, LINEAR, BY_HAND, self=lambda grad: w.conj_physical(grad))
+    op(
+        "ConjPhysicalBackward1",
+        _conjugate,
+        LINEAR,
+        BY_HAND,
+        self=lambda grad: w.conj_physical(grad),
+    )
 )
 family(globals())
 

@@ -257,6 +257,8 @@ def square_(self):
 @both
 def float_power(input, exponent):
     """A power computed in double precision."""
+    if is_number(input) and is_number(exponent):
+        raise invalid_combination("float_power", (input, exponent))
     whole = (x for x in (input, exponent) if hasattr(x, "_array"))
     wide = dtypes.complex128 if any(x.is_complex() for x in whole) else dtypes.float64
     if is_number(input):

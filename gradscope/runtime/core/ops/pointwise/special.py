@@ -9,6 +9,7 @@ import numpy as np
 from gradscope.runtime.core.calls.declare import (
     ELEMENTWISE,
     FLOATS,
+    INTERNAL,
     PROMOTES,
     TENSORS_ONLY,
     family,
@@ -93,14 +94,34 @@ digamma = op(
     _no_complex("digamma"),
     self=lambda grad, self: grad * _polygamma(self, 1),
 )
+
+
+def _polygamma_of(self, n):
+    if n < 0:
+        raise RuntimeError("polygamma(n, x) does not support negative n.")
+    return plain.polygamma(self, n)
+
+
+POLYGAMMA = {"self": lambda grad, self, n: grad * _polygamma(self, n + 1)}
+
 polygamma__n = op(
     "PolygammaBackward0",
-    lambda self, n: plain.polygamma(self, n),
+    _polygamma_of,
     ELEMENTWISE,
     FLOATS,
     _no_complex("trigamma"),
-    self=lambda grad, self, n: grad * _polygamma(self, n + 1),
+    **POLYGAMMA,
 )
+_polygamma__in_place = op(
+    "PolygammaBackward1",
+    _polygamma_of,
+    ELEMENTWISE,
+    FLOATS,
+    INTERNAL,
+    _no_complex("trigamma"),
+    **POLYGAMMA,
+)
+_polygamma_ = inplace(_polygamma__in_place)
 
 
 def _logit(self, eps=None):
@@ -263,6 +284,11 @@ def polygamma(n, input):
 
 def _polygamma_method(self, n):
     return polygamma__n(self, n)
+
+
+@method
+def polygamma_(self, n):
+    return _polygamma_(self, n)
 
 
 METHODS["polygamma"] = _polygamma_method

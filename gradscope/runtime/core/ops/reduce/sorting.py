@@ -169,6 +169,17 @@ def nonzero(input, *, as_tuple=False):
 
 
 @both
+def nonzero_static(input, *, size, fill_value=-1):
+    """So many of these places: cut off where there are more, filled up where there are fewer."""
+    if size < 0:
+        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    found = nonzero(input)._array[:size]
+    made = np.full((size, found.shape[1]), fill_value, np.int64)
+    made[: len(found)] = found
+    return wrapped_on(made, input.device)
+
+
+@both
 def argwhere(input):
     return nonzero(input)
 

@@ -150,6 +150,13 @@ METHODS["flip"] = lambda self, *dims, **named: flip__default(
 )
 
 
+def _reversed(self):
+    return flip__default(self, (0,)) if self.dim() else self
+
+
+METHODS["__reversed__"] = _reversed
+
+
 @both
 def fliplr(input):
     if input.dim() < 2:

@@ -10,6 +10,7 @@ from gradscope.runtime.core.ops.shape.mirroring import ROWS
 from gradscope.runtime.core.ops.shape.slicing import slice__default
 from gradscope.runtime.core.ops.windows.pool_arguments import ints
 from gradscope.runtime.core.rows.traits import AS_CHANNELS
+from gradscope.runtime.core.tensors.making.elements import element
 
 
 def _check_pad(array, pad, odd):
@@ -34,7 +35,7 @@ def _constant(self, pad, value=0):
     shape = tuple(size + a + b for size, (a, b) in zip(self.shape, pairs, strict=True))
     if min(shape, default=0) < 0:
         raise RuntimeError("narrow(): length must be non-negative.")
-    made = np.full(shape, value, self.dtype)
+    made = np.full(shape, element(value, self.dtype), self.dtype)
     kept = tuple(slice(max(-a, 0), size - max(-b, 0)) for size, (a, b) in _sized(self, pairs))
     inner = tuple(slice(max(a, 0), size - max(b, 0)) for size, (a, b) in _sized(made, pairs))
     made[inner] = self[kept]

@@ -18,6 +18,7 @@ from gradscope.runtime.core.errors.memory import allocated
 from gradscope.runtime.core.state import settings, upward
 from gradscope.runtime.core.state.warned import warn
 from gradscope.runtime.core.tensors.dims import no_sizes
+from gradscope.runtime.core.tensors.making.elements import element
 from gradscope.runtime.core.tensors.making.reals import fitting
 from gradscope.runtime.core.tensors.memory.borrowed import check_strides, lent
 from gradscope.runtime.core.tensors.placement import place
@@ -299,9 +300,10 @@ def full(
         raise TypeError(f"full(): argument 'size' (position 1) must be tuple of ints, not {given}")
     value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
     kind = _kind_into(out, dtype, dtypes.number_dtype(value))
-    return _out(
-        "full", made(allocated(np.full, sizes_of((size,)), value, kind), requires_grad, where), out
-    )
+    shape = sizes_of((size,))
+    number = element(value, kind, by_double=math.prod(shape) == 1)
+    array = allocated(np.full, shape, number, kind)
+    return _out("full", made(array, requires_grad, where), out)
 
 
 def like(name: str) -> Any:
@@ -348,7 +350,7 @@ def full_like(
     kind = _numpy_dtype(dtype, input.dtype)
     value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
     array = empty_as(input._array, kind, memory_format)
-    array.fill(np.asarray(value).astype(kind))
+    array.fill(np.asarray(element(value, kind, by_double=array.size == 1)).astype(kind))
     return made(array, requires_grad, where)
 
 

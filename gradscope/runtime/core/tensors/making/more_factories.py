@@ -9,7 +9,8 @@ import numpy as np
 from gradscope.runtime.core.devices import devices
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.errors.arguments.check_when_failing import judged
-from gradscope.runtime.core.tensors.making.factories import array_of, as_tensor, made
+from gradscope.runtime.core.tensors.making.elements import element
+from gradscope.runtime.core.tensors.making.factories import as_tensor, made
 from gradscope.runtime.core.tensors.placement import wrapped_on
 
 
@@ -39,7 +40,10 @@ def scalar_tensor(
 ) -> Any:
     """A tensor without dimensions."""
     where = devices.check(device)
-    return made(array_of(s, dtype or dtypes.get_default_dtype()), requires_grad, where)
+    kind = (dtype or dtypes.get_default_dtype()).numpy
+    number = s if isinstance(s, int | float | complex) else s.item()
+    array = np.array(element(number, kind, by_double=True)).astype(kind)
+    return made(array, requires_grad, where)
 
 
 @judged

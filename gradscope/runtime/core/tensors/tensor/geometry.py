@@ -106,6 +106,25 @@ class Geometry:
     def is_same_size(self, other: Any) -> bool:
         return self._array.shape == other._array.shape
 
+    def is_set_to(self, tensor: Any) -> bool:
+        """Whether the other shows the very same elements in the same memory."""
+        return bool(
+            self.data_ptr() == tensor.data_ptr()
+            and self.untyped_storage().data_ptr() == tensor.untyped_storage().data_ptr()
+            and self.shape == tensor.shape
+            and self.stride() == tensor.stride()
+        )
+
+    def dim_order(self, *, ambiguity_check: bool = False) -> tuple[int, ...]:
+        """The dims, from the one whose steps are largest."""
+        steps = self.stride()
+        if ambiguity_check and len(set(steps)) < len(steps):
+            raise RuntimeError(
+                "The tensor does not have unique dim order, or cannot map to exact one of the "
+                "given memory formats."
+            )
+        return _by_steps(self._array.shape, steps)
+
     @property
     def is_meta(self) -> bool:
         return bool(self.device.type == "meta")
@@ -116,6 +135,7 @@ class Geometry:
 
     layout = "torch.strided"
     is_sparse = is_quantized = is_cuda = is_nested = is_mkldnn = is_mps = is_xpu = False
+    is_ipu = is_maia = is_mtia = is_vulkan = is_xla = False
 
 
 def _at(numbers: tuple[int, ...], dim: Any) -> Any:
@@ -124,6 +144,22 @@ def _at(numbers: tuple[int, ...], dim: Any) -> Any:
     except TypeError:
         blame_the_call()
         raise
+
+
+def _by_steps(shape: tuple[int, ...], steps: tuple[int, ...]) -> tuple[int, ...]:
+    """Dims from the largest step on: sorted in by PyTorch's way, steps of 0 stay beside others."""
+    order: list[int] = []
+    for dim in reversed(range(len(shape))):
+        place = at = len(order)
+        while at:
+            other = order[at - 1]
+            if 0 not in (steps[other], steps[dim]):
+                if (steps[other], shape[other]) <= (steps[dim], shape[dim]):
+                    break
+                place = at - 1
+            at -= 1
+        order.insert(place, dim)
+    return tuple(reversed(order))
 
 
 def strides_of(array: np.ndarray[Any, Any]) -> tuple[int, ...]:

@@ -96,6 +96,8 @@ samples(
     Sample(lambda torch, x: torch.polygamma(1, x), POSITIVE),
     Sample(lambda torch, x: x.polygamma(2), POSITIVE),
 )
+samples("polygamma_", Sample(lambda torch, x: x.clone().polygamma_(1), POSITIVE))
+wrong("polygamma", Wrong(lambda torch, x: torch.polygamma(-1, x), (3,)))
 samples("special.polygamma", Sample(lambda torch, x: torch.special.polygamma(1, x), POSITIVE))
 
 for _name in ("atan2", "arctan2", "hypot", "logaddexp", "logaddexp2", "fmax", "fmin"):

@@ -85,3 +85,8 @@ for _name, _sign in {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "
     written(f"__{_name}__", f"0.5 {_sign} x", SHAPE, grad=False)
 written("__eq__", "(x == None, x != 'a')", SHAPE, grad=False)
 wrong("__lt__", Wrong(lambda torch, x: x < None, (3,)))
+for _name in ("rand", "ror", "rxor", "radd", "rmul"):
+    wrong(
+        f"__{_name}__",
+        Wrong(lambda torch, x, n=_name: getattr(torch.Tensor, f"__{n}__")(3, x), (3,)),
+    )
