@@ -252,6 +252,8 @@ class PyTorchSource:
         self, kind: str, node: int, index: int, hook: Any, site: int, attended: Any = None
     ) -> Any:
         """A hook of the program's is called."""
+        if self.values.ring is not None:
+            self.values.ring.forget()
         task = self.local.state.task
         if task is None and self._paused is not None:
             return None
@@ -301,9 +303,8 @@ class PyTorchSource:
     def stepped(self, optimizer: Any) -> None:
         """What an optimizer has made of leaves and their gradients."""
         if self.values.on and self._paused is None:
-            for group in optimizer.param_groups:
-                for leaf in group["params"]:
-                    self.values.look(Place.LEAF, leaf, tensor=self.tensors.number_of(leaf))
+            leaves = [leaf for group in optimizer.param_groups for leaf in group["params"]]
+            self.values.stepped(leaves, self.tensors.number_of)
 
     def module_begins(self, module: Any) -> None:
         """The forward of a module begins."""

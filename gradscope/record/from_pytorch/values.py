@@ -21,7 +21,7 @@ from gradscope.watch.values import rows as ring_
 from gradscope.watch.values.rows import LOOKED, RESULT, TAKEN
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from gradscope.record.from_pytorch.calls import Calls
     from gradscope.record.from_pytorch.tasks import Task
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 COUNTS = ("nan", "posinf", "neginf", "zero")
+A_LEAF = int(LOOKED + Place.LEAF)
 MOST_KEPT = 1 << 15
 """So many results may wait for a backward to come to the nodes that their calls made."""
 
@@ -91,24 +92,34 @@ class Values:
         at: int | None = None,
     ) -> None:
         """A tensor that is at hand, at an input or output of a node; or a leaf, of no node."""
-        if self.ring is None or value is None:
+        ring = self.ring
+        if ring is None or value is None:
             return
         now = perf_counter_ns() if at is None else at + self._session.start
         step = self._session.contexts.step
-        self.ring.look(LOOKED + place, index, node, now, tensor, task, step, value._cdata)
-        self.drain()
+        ring.look(LOOKED + place, index, node, now, tensor, task, step, value._cdata)
+        if ring.is_filling():
+            self._read(ring)
+
+    def stepped(self, leaves: Sequence[Any], number_of: Callable[[Any], int]) -> None:
+        """An optimizer has written to these."""
+        ring = self.ring
+        if ring is None:
+            return
+        look, now, step = ring.look, perf_counter_ns(), self._session.contexts.step
+        for leaf in leaves:
+            look(A_LEAF, 0, NONE, now, number_of(leaf), NONE, step, leaf._cdata)
+        if ring.is_filling():
+            self._read(ring)
 
     def leaves(self, graph: int, since: int) -> int:
         """The leaves that a native walk has met, from a row of its nodes on; how many these are."""
         if self.ring is None:
             return since
         step = self._session.contexts.step
-        return self.ring.look_at_leaves(LOOKED + Place.LEAF, graph, since, step)
-
-    def drain(self) -> None:
-        """Empty the ring before it is full."""
-        if self.ring is not None and self.ring.is_filling():
+        if self.ring.is_filling():
             self._read(self.ring)
+        return self.ring.look_at_leaves(A_LEAF, graph, since, step)
 
     def _read(self, ring: Ring) -> None:
         rows, lost, bad = ring.read()
@@ -128,7 +139,7 @@ class Values:
         parts = taken(self._parts)
         if not parts:
             return
-        rows = np.concatenate(parts)
+        rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
         facts = _Facts(rows)
         facts.looked()
         facts.results(made, self._others)

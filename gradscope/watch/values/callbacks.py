@@ -7,7 +7,11 @@ by the engine between runs, are given both, and return the sum. Inside the run o
 return what `.grad` is then. Of other calls it is their results (`needs_outputs`) that are looked
 at, if they may have made a node. A call that raised has none.
 
-A call may return what a call inside it has just returned: that is looked at once.
+# Note [Looked at once]
+What a call inside another has just returned, or is passed on from node to node, holds what it held;
+so does a view of it that shows all of it, as many calls and nodes make: no call has come between
+that was given something else first, or returned anything else. Such a tensor is KNOWN, and its row
+says what the former said. A call that returns what it was given may have written to it.
 
 Nothing of Python's is called here, and no lock is taken.
 """
@@ -33,16 +37,19 @@ from gradscope.watch.observer import (
     sequence_offset,
 )
 from gradscope.watch.values import ring
-from gradscope.watch.values.ring import put, put_same
+from gradscope.watch.values.measure import window_of
+from gradscope.watch.values.ring import HOOKS, is_good, put, put_same
 from gradscope.watch.values.rows import HEAD, LOW, OPERAND, PLACE, RESULT, SUMMED, TAKEN
 
 A_TENSOR, VALUE = 1, 16  # c10::IValue: which kind it is, and its size
 BEHIND_SEQUENCE = 80  # the sequence number, inputs, and inputs by name lie between it and results
 
-_state = np.zeros(8 + 4 * calls.THREADS, np.int64)
+_state = np.zeros(8 + 6 * calls.THREADS, np.int64)
 STATE = _state.ctypes.data
 INPUTS, RESULTS, NUMBER = STATE, STATE + 8, STATE + 16
-DEPTH, IN_LEAF, LAST, LAST_STAMP = (STATE + 64 + 8 * n * calls.THREADS for n in range(4))
+DEPTH, IN_LEAF, KNOWN, WINDOW, ROW_OF, FRESH = (
+    STATE + 64 + 8 * n * calls.THREADS for n in range(6)
+)  # of each thread; FRESH: no call has begun since
 LAST_THREAD, LOW_HALF, LEAF = calls.LAST_THREAD, 0xFFFFFFFF, -1
 RUN_ROWS, RUN_ROW, RUN_COUNT, RUNS, RUN_BEGINS, RUN_ENDS = (
     runs.ROWS, runs.ROW, runs.STATE, runs.CAPACITY, runs.BEGIN, runs.END,
@@ -65,6 +72,32 @@ def put_value(place: int, index: int, key: int, t: int, value: int) -> int:
     return put(place, index, key, t, 0, 0, 0, tensor)
 
 
+def window_now(tensor: int) -> int:
+    """What a tensor shows, until the next hook of the program's, which may write anywhere."""
+    window = window_of(tensor)
+    return 0 if window == 0 else window ^ (load(HOOKS) * 2654435761)
+
+
+def learn(here: int, tensor: int, stamp: int, window: int) -> int:
+    """From now on this tensor is known, by the row with this stamp."""
+    store(KNOWN + here, tensor if stamp > 0 and window != 0 else 0)
+    store(WINDOW + here, window)
+    store(ROW_OF + here, stamp)
+    store(FRESH + here, 1)
+    return 0
+
+
+def put_taken(value: int, number: int, t: int, here: int) -> int:
+    """A row of the only gradient that a node takes."""
+    tensor = load(value)
+    if load(value + 8) & LOW_HALF != A_TENSOR or tensor == 0:
+        return 0
+    window, former = window_now(tensor), load(ROW_OF + here)
+    if load(KNOWN + here) == tensor and load(WINDOW + here) == window and is_good(former):
+        return learn(here, tensor, put_same(TAKEN, 0, number, t, former), window)
+    return learn(here, tensor, put(TAKEN, 0, number, t, 0, 0, 0, tensor), window)
+
+
 def run_begins(result: int, function: int) -> int:
     """A node's function begins."""
     store(result, 0)
@@ -79,9 +112,13 @@ def run_begins(result: int, function: int) -> int:
         store(row + RUN_NUMBER, number)
         t = load(row) * BILLION + load(row + 8)
         given, many, i = load(function + load(INPUTS)), load(function + load(INPUTS) + 8), 0
+        if many == 1:
+            put_taken(given, number, t, here)
+            return result
         while i < many:
             put_value(TAKEN, i, number, t, given + VALUE * i)
             i += 1
+    store(KNOWN + here, 0)
     return result
 
 
@@ -117,41 +154,61 @@ def looking_begins(result: int, function: int) -> int:
     """A call begins."""
     store(result, 0)
     stamp, here = call_begins(function), 8 * (thread() & LAST_THREAD)
-    store(LAST + here, 0)
-    if stamp > 0 and load(IN_LEAF + here) == 0 and is_sum(function, here):
-        given, t = load(function + load(INPUTS)), time_of(stamp)
-        put_value(OPERAND, 0, stamp, t, given)
-        put_value(OPERAND, 1, stamp, t, given + VALUE)
+    given = load(function + load(INPUTS))
+    many = load(function + load(INPUTS) + 8)
+    if many > 0:
+        store(FRESH + here, 0)
+        if load(given) != load(KNOWN + here):
+            store(KNOWN + here, 0)
+        if stamp > 0 and load(IN_LEAF + here) == 0 and is_sum(function, here):
+            put_value(OPERAND, 0, stamp, time_of(stamp), given)
+            put_value(OPERAND, 1, stamp, time_of(stamp), given + VALUE)
+    elif load(function + load(VARIANT)) & 255 != NO_SCHEMA:  # else the engine attends to a node
+        store(KNOWN + here, 0)
     return result
 
 
 def looking_ends(function: int, given: int) -> int:
     """It ended, whether by itself or by an exception."""
     stamp = call_ends(function)
-    results = function + load(RESULTS)
+    if load(function + load(VARIANT)) & 255 == NO_SCHEMA:
+        return given
+    results, here = function + load(RESULTS), 8 * (thread() & LAST_THREAD)
     value, end = load(results), load(results + 8)
-    if stamp > 0 and value != end:
-        here, t = 8 * (thread() & LAST_THREAD), time_of(stamp)
-        if load(function + load(OFFSET)) >= 0:
-            put_results(value, end, stamp, t, here)
-        elif is_sum(function, here):
-            put_value(SUMMED, 0, stamp, t, value)
+    if value == end:
+        store(KNOWN + here, 0)
+        return given
+    may_make_a_node = load(function + load(OFFSET)) >= 0
+    wanted = stamp > 0 and may_make_a_node
+    put_first(value, stamp if wanted else 0, here)
+    if wanted:
+        index, t = 1, time_of(stamp)
+        value += VALUE
+        while value < end:
+            put_value(RESULT, index, stamp, t, value)
+            value += VALUE
+            index += 1
+    elif stamp > 0 and is_sum(function, here):
+        put_value(SUMMED, 0, stamp, time_of(stamp), value)
     return given
 
 
-def put_results(first: int, end: int, call: int, t: int, here: int) -> int:
-    """Rows of what a call has returned. What its last row was of is kept, until a call begins."""
-    value, index = first, 0
-    while value < end:
-        if load(LAST + here) == load(value) and load(value) != 0:
-            store(LAST_STAMP + here, put_same(index, call, t, load(LAST_STAMP + here)))
-        else:
-            stamp = put_value(RESULT, index, call, t, value)
-            store(LAST + here, load(value) if stamp > 0 else 0)
-            store(LAST_STAMP + here, stamp)
-        value += VALUE
-        index += 1
-    return 0
+def put_first(value: int, call: int, here: int) -> int:
+    """The row of the first result of a call, if it has a row itself. See Note [Looked at once]."""
+    tensor, known, former = load(value), load(KNOWN + here), load(ROW_OF + here)
+    if load(value + 8) & LOW_HALF != A_TENSOR or tensor == 0:
+        store(KNOWN + here, 0)
+        return 0
+    window = window_now(tensor) if known != 0 or call > 0 else 0
+    same = known != 0 and (tensor != known or load(FRESH + here)) and window != 0
+    if same and window == load(WINDOW + here) and is_good(former):
+        if call > 0:
+            former = put_same(RESULT, 0, call, time_of(call), former)
+        return learn(here, tensor, former, window)
+    if call == 0:
+        store(KNOWN + here, 0)
+        return 0
+    return learn(here, tensor, put(RESULT, 0, call, time_of(call), 0, 0, 0, tensor), window)
 
 
 class Around(NamedTuple):
@@ -235,7 +292,7 @@ def _check(found: Around) -> None:
     said = {
         place: low[rows[:, PLACE] == place].tolist() for place in (TAKEN, OPERAND, SUMMED, RESULT)
     }
-    if said != KNOWN:
+    if said != EXPECTED:
         raise NotObservable("what calls return is not where it was expected")
 
 
@@ -246,4 +303,4 @@ def _known() -> None:
         torch.autograd.backward([y, y], [torch.full((2,), 5.0), torch.full((2,), 6.0)])
 
 
-KNOWN = {TAKEN: [11.0, -11.0], OPERAND: [5.0, 6.0], SUMMED: [11.0], RESULT: [-3.0]}
+EXPECTED = {TAKEN: [11.0, -11.0], OPERAND: [5.0, 6.0], SUMMED: [11.0], RESULT: [-3.0]}

@@ -14,7 +14,7 @@ import numpy as np
 from gradscope.compiled.language import External, increase, load, store
 from gradscope.compiled.statistics import CHUNK, LANES, SIZES, elements
 from gradscope.watch.values.layout import INLINE, found
-from gradscope.watch.values.rows import BAD, COUNT, DATA, HIGH, IN_UNITS, LOW, MEASURED, NAN
+from gradscope.watch.values.rows import BAD, COUNT, HIGH, IN_UNITS, LOW, MEASURED, NAN
 
 MOST_BAD = 8
 """So many bad elements are named."""
@@ -29,6 +29,7 @@ SLOTS, SLOT = 1 << 12, 8 * (1 + MOST_BAD)
 STORAGE, IN_STORAGE, BYTES, OFFSET, DIMS, KEYS, PLAIN, DTYPE, SHIFT, SLOTS_USED = range(0, 80, 8)
 KIND, ITEM = 80, 80 + 8 * 256
 _places = np.zeros(10 + 256 + len(SIZES), np.int64)
+_used = memoryview(_places.data)
 _slots = np.full((SLOTS, 1 + MOST_BAD), -1, np.int64)
 PLACES, BAD_SLOTS = _places.ctypes.data, _slots.ctypes.data
 PLUS_INFINITY, MINUS_INFINITY = 0x7FF0000000000000, -0x10000000000000
@@ -144,6 +145,28 @@ def nothing_in(row: int) -> int:
     return 0
 
 
+def window_of(tensor: int) -> int:
+    """What is the same for all tensors that hold the same elements once each; 0: not known."""
+    number = (load(tensor + load(PLACES + DTYPE)) >> load(PLACES + SHIFT)) & 255
+    kind = load(PLACES + KIND + 8 * number) - 1
+    if load(tensor + load(PLACES + KEYS)) != load(PLACES + PLAIN) or kind < 0:
+        return 0
+    dims, count, i = load(tensor + load(PLACES + DIMS)), 1, 0
+    sizes = tensor + load(PLACES + DIMS) + 8
+    strides = sizes + 8 * INLINED
+    if dims > INLINED:
+        sizes = load(sizes)
+        strides = sizes + 8 * dims
+    while i < dims:
+        count = count * load(sizes + 8 * i)
+        i += 1
+    if count == 0 or is_dense(sizes, strides, dims, count) == 0:
+        return 0
+    data = load(load(tensor + load(PLACES + STORAGE)) + load(PLACES + IN_STORAGE))
+    first = load(tensor + load(PLACES + OFFSET)) * load(PLACES + ITEM + 8 * kind)
+    return ((data + first) * 16 + kind) ^ (count * 1000003)
+
+
 def measure(tensor: int, row: int) -> int:
     """Put down what is in the tensor: 1; it cannot be read: 0; there is none: -1."""
     keys = load(tensor + load(PLACES + KEYS))
@@ -175,15 +198,12 @@ def measure(tensor: int, row: int) -> int:
     data, first = load(storage + load(PLACES + IN_STORAGE)), load(tensor + load(PLACES + OFFSET))
     if data == 0 or (first + last + 1) * size > load(storage + load(PLACES + BYTES)):
         return 0
-    same = data + first
-    store(row + 8 * DATA, same)
     data += first * size
     out = row + 8 * NAN
     add_all(kind, data, sizes, strides, dims, once, out)
     if load(out + 56) & PLUS_INFINITY == PLUS_INFINITY:  # a square was too large
         nothing_in(row)
         store(row + 8 * COUNT, count)
-        store(row + 8 * DATA, same)
         store(row + 8 * IN_UNITS, 1)
         add_all(kind, data, sizes, strides, dims, once, out)
     if once != count:
@@ -219,7 +239,7 @@ def ready() -> None:
 
 def slots_used() -> int:
     """How many slots have been taken so far."""
-    return int(_places[SLOTS_USED // 8])
+    return _used[SLOTS_USED // 8]
 
 
 def bad_places(slot: int, row: int) -> tuple[int, ...]:

@@ -42,11 +42,14 @@ WIDTH = HEAD + MEASURED
 CAPACITY = 1 << 16
 
 _rows = np.zeros((CAPACITY, WIDTH), np.int64)
-_state = np.zeros(2, np.int64)  # rows so far; tensors that could not be read
+_state = np.zeros(3, np.int64)  # rows so far; tensors that could not be read; calls of hooks
+_counted = memoryview(_state.data)  # it is quicker to read
 ROWS, COUNTED, MASK, ROW = _rows.ctypes.data, _state.ctypes.data, CAPACITY - 1, 8 * WIDTH
-UNREAD, TO_MEASURED = COUNTED + 8, 8 * HEAD
+UNREAD, HOOKS, TO_MEASURED, BAD_SLOT = COUNTED + 8, COUNTED + 16, 8 * HEAD, 8 * (HEAD + BAD)
 LEAF, MADE, FIRST = (8 * NODE_COLUMNS.index(name) for name in ("leaf", "t", "first"))
 PATIENCE, A_MOMENT = 50, 1e-4
+MANY = 1 << 13
+"""So many rows are worth reading, even though nobody asks for them yet."""
 
 
 def put(
@@ -72,8 +75,14 @@ def put(
     return count + 1
 
 
-def put_same(index: int, key: int, t: int, stamp: int) -> int:
-    """A row that says the same of the elements as another, which nobody has written over."""
+def is_good(stamp: int) -> int:
+    """Whether a row is there that names no bad elements: whose places a view may have changed."""
+    row = ROWS + ((stamp - 1) & MASK) * ROW
+    return load(row) == stamp and load(row + 8 * PLACE) != VOID and load(row + BAD_SLOT) == 0
+
+
+def put_same(place: int, index: int, key: int, t: int, stamp: int) -> int:
+    """A row that says the same of the elements as another."""
     former = ROWS + ((stamp - 1) & MASK) * ROW
     count = increase(COUNTED, 1)
     row, i = ROWS + (count & MASK) * ROW, 1
@@ -82,6 +91,7 @@ def put_same(index: int, key: int, t: int, stamp: int) -> int:
         store(row + 8 * i, load(former + 8 * i))
         i += 1
     store(row + 8 * TIME, t)
+    store(row + 8 * PLACE, place)
     store(row + 8 * INDEX, index)
     store(row + 8 * KEY, key)
     store(row, count + 1)
@@ -141,25 +151,28 @@ class Ring:
         """How many tensors could not be read."""
         return int(_state[1]) - self._unread
 
+    def forget(self) -> None:
+        """A hook of the program's is called: what tensors are known to hold they may not hold."""
+        _counted[2] += 1
+
     def is_filling(self) -> bool:
         """Whether rows will be lost if many more come before they are read."""
-        return (
-            int(_state[0]) - self._next > CAPACITY // 4 or slots_used() - self._slots > SLOTS // 2
-        )
+        return _counted[0] - self._next > MANY or slots_used() - self._slots > SLOTS // 2
 
     def read(self) -> Read:
         """Rows in order; where a thread is long in writing one, the rest comes next time."""
         last = int(_state[0])
         for patience in reversed(range(PATIENCE)):
             first = max(self._next, int(_state[0]) - CAPACITY)
-            rows = _rows[np.arange(first, last) & MASK] if last > first else _rows[:0].copy()
+            rows = _between(first, last)
             first_kept = max(first, int(_state[0]) - CAPACITY)  # others were overwritten meanwhile
             whole = rows[first_kept - first :, STAMP] == np.arange(first_kept + 1, last + 1)
             if whole.all() or not patience:
                 many = len(whole) if whole.all() else int(np.argmin(whole))
                 lost, self._next = first_kept - self._next, first_kept + many
                 rows = rows[first_kept - first :][:many]
-                rows = rows[rows[:, PLACE] != VOID]
+                said = rows[:, PLACE] != VOID
+                rows = rows if said.all() else rows[said]
                 return Read(rows, lost, self._bad(rows))
             sleep(A_MOMENT)
         raise AssertionError
@@ -174,6 +187,14 @@ class Ring:
     def columns(self, rows: Ints) -> Columns:
         """What rows say of the elements."""
         return columns(rows)
+
+
+def _between(first: int, last: int) -> Ints:
+    """A copy of the rows from one count to another."""
+    start, end = first & MASK, last & MASK
+    if first < last and end <= start:
+        return np.concatenate([_rows[start:], _rows[:end]])
+    return _rows[start:end].copy()
 
 
 @cache

@@ -8,9 +8,9 @@ STAMP, TIME, PLACE, INDEX, KEY, TENSOR, TASK, STEP, HEAD = range(9)
 KEY: the number of a call's row or of a run; of what Python looks at, of a node.
 """
 
-COUNT, NAN, POSINF, NEGINF, ZERO, LOW, HIGH, SUM, SQUARES, IN_UNITS, BAD, DATA, MEASURED = range(13)
+COUNT, NAN, POSINF, NEGINF, ZERO, LOW, HIGH, SUM, SQUARES, IN_UNITS, BAD, MEASURED = range(12)
 """Behind it: how many elements, what compiled/statistics.py adds to, whether that is in its units,
-the slot with the first bad places, plus one, and what is another where other elements are."""
+and the slot with the first bad places, plus one."""
 
 TAKEN, OPERAND, SUMMED, RESULT, LOOKED = range(5)
 """Places: what the run of a node takes; what `add` is given, and returns; what another call
