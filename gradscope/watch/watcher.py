@@ -72,7 +72,7 @@ class Watcher:
             try:
                 from gradscope.watch.native.graph import NativeGraph  # noqa: PLC0415 -- it compiles
 
-                return NativeGraph(listener, saved=saved, read=self.ring is None)
+                return NativeGraph(listener, saved=saved)
             except Exception as error:  # noqa: BLE001 -- whatever this build is: Python serves
                 self.why_walked = f"{type(error).__name__}: {error}"
         hooks = self.runs if self.why_hooks else None

@@ -148,6 +148,15 @@ class Graphs:
         ))  # fmt: skip
         self._edges += [(number, i, node, nr) for i, (node, nr) in enumerate(roots)]
 
+    def _keep_operands(self, operands: list[tuple[int, int, int]]) -> None:
+        """What a native walk has met."""
+        if self._values.on:
+            self._values.operands(operands)
+            for node, _, tensor in operands:
+                kept = self._kept.setdefault(node, [])
+                if tensor not in kept:
+                    kept.append(tensor)
+
     def _with_operands(self, ops: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
         """The rows of calls, whose inputs are also what nodes keep and no node made."""
         kept, self._kept = self._kept, {}
@@ -231,6 +240,7 @@ class Graphs:
         write = self._session.writer.block
         if self.walked is not None:
             self._ops += self.walked.take(self._saved)
+            self._keep_operands(self.walked.operands())
         names = ("id", "name", "sequence_nr", "topological_nr", "op", "inputs", "task", "module",
                  "stack", "thread", "step", "t")  # fmt: skip
         ops = self._with_operands(taken(self._ops))

@@ -114,7 +114,7 @@ class PyTorchSource:
             self.graphs.walked = Walked(
                 session, graph, self.tensors, self.graphs.named, saved=saved
             )
-            graph.look_at_leaves = self.values.leaves if self.watcher.ring is not None else None
+            graph.look = self.values.walked if self.values.on else None
         self.calls.observer = self.watcher.calls
         intern = session.writer.intern
         facts = claims(session.level, calls=self.watcher.calls is not None, values=self.values.on)

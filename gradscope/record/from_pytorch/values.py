@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 COUNTS = ("nan", "posinf", "neginf", "zero")
-A_LEAF = int(LOOKED + Place.LEAF)
 MOST_KEPT = 1 << 15
 """So many results may wait for a backward to come to the nodes that their calls made."""
 
@@ -54,6 +53,7 @@ class Values:
         self.ring: Ring | None = None
         self._parts: list[Ints] = []
         self._made: list[Made] = []
+        self._operands: dict[tuple[int, int], int] = {}
         self._others: dict[tuple[int, int], int] = {}  # of calls with several outputs, which
         self._ran: list[tuple[Task, Ints]] = []
         self._bad: dict[int, tuple[int, ...]] = {}  # of rows that wait, by stamp
@@ -108,18 +108,22 @@ class Values:
             return
         look, now, step = ring.look, perf_counter_ns(), self._session.contexts.step
         for leaf in leaves:
-            look(A_LEAF, 0, NONE, now, number_of(leaf), NONE, step, leaf._cdata)
+            look(ring_.A_LEAF, 0, NONE, now, number_of(leaf), NONE, step, leaf._cdata)
         if ring.is_filling():
             self._read(ring)
 
-    def leaves(self, graph: int, since: int) -> int:
-        """The leaves that a native walk has met, from a row of its nodes on; how many these are."""
+    def walked(self, graph: int, nodes: int, kept: int) -> None:
+        """A native walk has met leaves, and what nodes keep, in rows from these on."""
         if self.ring is None:
-            return since
-        step = self._session.contexts.step
+            return
         if self.ring.is_filling():
             self._read(self.ring)
-        return self.ring.look_at_leaves(A_LEAF, graph, since, step)
+        self.ring.look_at_walked(graph, nodes, kept, self._session.contexts.step)
+
+    def operands(self, operands: Sequence[tuple[int, int, int]]) -> None:
+        """Which tensors those are that nodes keep: the node, the number of the slot, the tensor."""
+        for node, slot, tensor in operands:
+            self._operands[node, slot] = tensor
 
     def _read(self, ring: Ring) -> None:
         rows, lost, bad = ring.read()
@@ -142,10 +146,12 @@ class Values:
         rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
         facts = _Facts(rows)
         facts.looked()
+        facts.leaves(self._operands)
         facts.results(made, self._others)
         facts.taken([(task.id, task.step, numbers) for task, numbers in ran])
         facts.sums(sums)
         self._others.clear()
+        self._operands.clear()
         self._write(rows[facts.known], facts.columns[:, facts.known])
         self._keep(rows, facts.known, calls.under_way_since)
 
@@ -212,6 +218,18 @@ class _Facts:
             task=rows[:, ring_.TASK],
             step=rows[:, ring_.STEP],
         )
+
+    def leaves(self, operands: dict[tuple[int, int], int]) -> None:
+        """Machine code has said it, or the walk that met it: of what nodes keep, which it is."""
+        chosen = np.flatnonzero((self._places == ring_.A_LEAF) | (self._places == ring_.AN_OPERAND))
+        rows = self._rows[chosen]
+        tensor = rows[:, ring_.TENSOR].copy()
+        for at in np.flatnonzero(rows[:, ring_.PLACE] == ring_.AN_OPERAND).tolist():
+            key = int(rows[at, ring_.KEY]), int(rows[at, ring_.INDEX])
+            tensor[at] = operands.get(key, NONE)
+        self._put(chosen, place=int(Place.LEAF), tensor=tensor, step=rows[:, ring_.STEP])
+        self.columns[1, chosen] = 0
+        self.known[chosen[(tensor == NONE) & (rows[:, ring_.PLACE] == ring_.AN_OPERAND)]] = False
 
     def _found(self, place: int, keys: Ints, column: int) -> tuple[Ints, Ints]:
         """The rows of a place that have one of these keys there, and which of the keys."""

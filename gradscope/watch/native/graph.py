@@ -79,7 +79,7 @@ class _Arrays:
 class NativeGraph(Graph):
     """Finds nodes by a C function. What that cannot begin with is found from Python, as ever."""
 
-    def __init__(self, listener: Listener, *, saved: bool, read: bool = True) -> None:
+    def __init__(self, listener: Listener, *, saved: bool) -> None:
         functions, self._layout = _ready()
         super().__init__(listener, None, saved=saved)
         self.names: list[str] = []  # of nodes, by the number of their kind
@@ -87,7 +87,6 @@ class NativeGraph(Graph):
         """Shape, dtype and device, by number."""
         self._numbers_of_names: dict[str, int] = {}
         self._numbers_of_layouts: dict[Any, int] = {}
-        self._read = read  # what nodes keep where it lies; numbers in it are seen from Python only
         self.slots: list[str] = []  # of what nodes keep, by number
         self._sets_of_slots = np.zeros(places.MOST_SETS * places.SET_OF_SLOTS // 8, np.int64)
         self._sets = 0
@@ -99,9 +98,9 @@ class NativeGraph(Graph):
         self._known_layouts = np.zeros(places.LAYOUT // 8 * places.MOST_LAYOUTS, np.int64)
         self._asked = (self._new, self._kind, self._leaf, self._layout_of, self._is_full)
         self._counter = listener.counter()
-        self.look_at_leaves: Callable[[int, int], int] | None = None
-        """Is given the address of the words, and from which row on; returns how many there are."""
-        self._looked_at = 0
+        self.look: Callable[[int, int, int], None] | None = None
+        """Is given the address of the words, and from which rows of nodes and of what they keep."""
+        self._looked_at = 0, 0
         self._in_custom = 0  # where the address of a custom function's node is; 0: not looked for
         self.words = self._words(self._layout)
         self.words[: places.ROWS] = first.words
@@ -160,8 +159,10 @@ class NativeGraph(Graph):
                 super()._walk([root])
             else:
                 self._walk_from(address)
-        if self.look_at_leaves is not None:
-            self._looked_at = self.look_at_leaves(self.words.ctypes.data, self._looked_at)
+        if self.look is not None:
+            self.look(self.words.ctypes.data, *self._looked_at)
+            used = self.words[[places.NODES_USED // 8, places.SAVED_USED // 8]].tolist()
+            self._looked_at = used[0], used[1]
         if self._saving:
             self._look_at_saved()
 
@@ -201,7 +202,7 @@ class NativeGraph(Graph):
             kind += places.IS_CUSTOM
         if self._saved and self._slots_of(type(node)):
             kind += places.HAS_SAVED
-            if self._read and not kind & places.IS_CUSTOM:
+            if not kind & places.IS_CUSTOM:
                 kind += self._set_of_slots(node) << places.UPPER_HALF
         return kind
 
@@ -241,9 +242,9 @@ class NativeGraph(Graph):
 
     def _is_full(self) -> None:
         """Put the rows so far aside. The walk goes on in other arrays."""
-        if self.look_at_leaves is not None:
-            self.look_at_leaves(self.words.ctypes.data, self._looked_at)
-            self._looked_at = 0
+        if self.look is not None:
+            self.look(self.words.ctypes.data, *self._looked_at)
+            self._looked_at = 0, 0
         needed = (places.NEED_EDGES, places.NEED_INPUTS)
         arrays = _Arrays(*(int(self.words[place // 8]) for place in needed))
         words = arrays.words.copy()

@@ -159,6 +159,7 @@ def put_saved(graph: int, node: int, made: int, slots: int, layouts: int) -> int
         kept = node + load(slot)
         tensor, what = load(kept + load(graph + AT_TENSOR)), load(kept + load(graph + AT_HOOKS))
         if what != 0 or (tensor != 0 and tensor != load(graph + UNDEFINED)):
+            store(row + 120, 0)
             if what != 0:
                 store(row + 16, PACKED)
             else:
@@ -166,6 +167,8 @@ def put_saved(graph: int, node: int, made: int, slots: int, layouts: int) -> int
                     store(graph + SAVED_USED, before)
                     return 0
                 put_own(made, row, load(slot + 16), layouts)
+                none_made_it = load(row + 16) == PLAIN_VALUE and load(row + 24) == NO_TENSOR
+                store(row + 120, tensor if none_made_it and load(slot + 16) < 0 else 0)
             store(row, as_int(load(made + NUMBER)))
             store(row + 8, load(slot + 8))
             store(row + 48, as_int(load(made + TIME)))

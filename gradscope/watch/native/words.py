@@ -38,9 +38,12 @@ NODE_COLUMNS = (
 EDGE_COLUMNS = ("node", "index", "target", "nr", "source")
 SAVED_COLUMNS = (
     "node", "slot", "what", "tensor", "own", "layout", "t", "walk", "data", "bytes", "offset",
-    "version", "dtype", "dims", "nr",
+    "version", "dtype", "dims", "nr", "operand",
 )  # fmt: skip
-"""Behind them INLINE sizes and as many strides."""
+"""Behind them INLINE sizes and as many strides.
+
+`operand`: the address of a tensor that no node made, no leaf, and no result of the node's own.
+"""
 
 PLAIN_VALUE, PACKED, A_LEAF, LATER = range(4)
 """What a row is of. LATER: of an output (`nr`) of a node (in place of its tensor: `Made`) that the

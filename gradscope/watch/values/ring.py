@@ -15,9 +15,20 @@ from numpy.typing import NDArray
 from gradscope.compiled.callables import FAST, Callables
 from gradscope.compiled.interpreter import as_int, from_int
 from gradscope.compiled.language import increase, load, store
-from gradscope.watch.native.words import NODE_COLUMNS, NODE_ROW, NODES, NODES_USED
+from gradscope.watch.native.words import (
+    NODE_COLUMNS,
+    NODE_ROW,
+    NODES,
+    NODES_USED,
+    SAVED,
+    SAVED_COLUMNS,
+    SAVED_ROW,
+    SAVED_USED,
+)
 from gradscope.watch.values.measure import SLOTS, bad_places, measure, ready, slots_used
 from gradscope.watch.values.rows import (
+    A_LEAF,
+    AN_OPERAND,
     BAD,
     HEAD,
     INDEX,
@@ -47,6 +58,7 @@ _counted = memoryview(_state.data)  # it is quicker to read
 ROWS, COUNTED, MASK, ROW = _rows.ctypes.data, _state.ctypes.data, CAPACITY - 1, 8 * WIDTH
 UNREAD, HOOKS, TO_MEASURED, BAD_SLOT = COUNTED + 8, COUNTED + 16, 8 * HEAD, 8 * (HEAD + BAD)
 LEAF, MADE, FIRST = (8 * NODE_COLUMNS.index(name) for name in ("leaf", "t", "first"))
+KEPT, KEPT_AT = (8 * SAVED_COLUMNS.index(name) for name in ("operand", "t"))
 PATIENCE, A_MOMENT = 50, 1e-4
 MANY = 1 << 13
 """So many rows are worth reading, even though nobody asks for them yet."""
@@ -110,19 +122,27 @@ def look(self: int, arguments: int, given: int) -> int:  # noqa: ARG001 -- how P
     )  # fmt: skip
 
 
-def look_at_leaves(self: int, arguments: int, given: int) -> int:  # noqa: ARG001 -- likewise
-    """Rows of the leaves that a native walk has met since it was asked last.
+def look_at_walked(self: int, arguments: int, given: int) -> int:  # noqa: ARG001 -- likewise
+    """Rows of the leaves that a native walk has met, and of what nodes keep that no node made.
 
-    Their place, the words of the graph, from which row of nodes on, and the step.
+    The words of the graph; from which row of nodes on, and from which of what they keep; the step.
+    Of what a node keeps, KEY is the node and INDEX the number of the slot.
     """
-    place, graph = as_int(load(arguments)), as_int(load(arguments + 8))
-    at, step = as_int(load(arguments + 16)), as_int(load(arguments + 24))
+    graph, at = as_int(load(arguments)), as_int(load(arguments + 8))
+    kept, step = as_int(load(arguments + 16)), as_int(load(arguments + 24))
     used = load(graph + NODES_USED)
     while at < used:
         row = load(graph + NODES) + NODE_ROW * at
         if load(row + LEAF) != 0:
-            put(place, 0, -1, load(row + MADE), load(row + FIRST), -1, step, load(row + LEAF))
+            put(A_LEAF, 0, -1, load(row + MADE), load(row + FIRST), -1, step, load(row + LEAF))
         at += 1
+    used_by_kept = load(graph + SAVED_USED)
+    while kept < used_by_kept:
+        row = load(graph + SAVED) + SAVED_ROW * kept
+        if load(row + KEPT) != 0:
+            node, slot, t = load(row), load(row + 8), load(row + KEPT_AT)
+            put(AN_OPERAND, slot, node, t, -1, -1, step, load(row + KEPT))
+        kept += 1
     return from_int(used)
 
 
@@ -144,7 +164,7 @@ class Ring:
         self.words = np.zeros(1, np.int64)
         self._slots = slots_used()
         self.look: Callable[..., Any] = functions().over(look, self)
-        self.look_at_leaves: Callable[..., int] = functions().over(look_at_leaves, self)
+        self.look_at_walked: Callable[..., int] = functions().over(look_at_walked, self)
 
     @property
     def unread(self) -> int:
@@ -201,4 +221,4 @@ def _between(first: int, last: int) -> Ints:
 def functions() -> Callables:
     """What Python calls."""
     ready()
-    return Callables({look: FAST, look_at_leaves: FAST})
+    return Callables({look: FAST, look_at_walked: FAST})

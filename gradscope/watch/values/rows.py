@@ -12,9 +12,9 @@ COUNT, NAN, POSINF, NEGINF, ZERO, LOW, HIGH, SUM, SQUARES, IN_UNITS, BAD, MEASUR
 """Behind it: how many elements, what compiled/statistics.py adds to, whether that is in its units,
 and the slot with the first bad places, plus one."""
 
-TAKEN, OPERAND, SUMMED, RESULT, LOOKED = range(5)
+TAKEN, OPERAND, SUMMED, RESULT, A_LEAF, AN_OPERAND, LOOKED = range(7)
 """Places: what the run of a node takes; what `add` is given, and returns; what another call
-returns; what Python looks at is LOOKED and more."""
+returns; leaves; what nodes keep that no node made; what Python looks at is LOOKED and more."""
 
 VOID = -1
 """The place of a row that says nothing."""

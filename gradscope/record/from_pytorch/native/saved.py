@@ -32,6 +32,8 @@ class Saved:
         self._graph = graph
         self._tensors = tensors
         self._slots: list[int] = []
+        self.operands: list[tuple[int, int, int]] = []
+        """What nodes keep that no node made: the node, the number of the slot, the tensor."""
         self._dtypes = {
             code: tensors.dtype(getattr(torch, KINDS[kind]))
             for code, kind in saved_layout().plain.kinds.items()
@@ -44,7 +46,7 @@ class Saved:
         self._slots += [intern(slot) for slot in self._graph.slots[len(self._slots) :]]
         layouts, made = self._graph.layouts, []
         for (node, slot, what, known, own, layout, at, walk, data, size, offset, writes, code,
-             dims, _, *numbers) in seen.tolist():  # fmt: skip
+             dims, _, operand, *numbers) in seen.tolist():  # fmt: skip
             t, tensor, version = max(at - start, 0), known, writes
             if what == PACKED:
                 tensor, version = NONE, 0
@@ -61,5 +63,7 @@ class Saved:
                     tensor = tensors.constant_at(
                         place, shape, strides, text, width, memory, version
                     )
+            if operand:
+                self.operands.append((node, slot, tensor))
             made.append((node, self._slots[slot], tensor, version, t, int(what == PACKED)))
         return made

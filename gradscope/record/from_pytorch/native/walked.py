@@ -102,6 +102,10 @@ class Walked:
         )  # fmt: skip
         return list(zip(*(_listed(column, chosen) for column in columns), strict=True))
 
+    def operands(self) -> list[tuple[int, int, int]]:
+        """What nodes keep that no node made: the node, the number of the slot, the tensor."""
+        return [] if self._saved is None else taken(self._saved.operands)
+
     def write(self) -> None:
         """Write the rows of nodes, edges and tensors. Some tensors have turned out to be others."""
         write, merged = self._session.writer.block, self._tensors.merged
