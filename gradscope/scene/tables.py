@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gradscope.scene.readable import byte_count, count, plural
 from gradscope.trace.schema import EVENTS
-from gradscope.trace.shortcomings import loaded_elsewhere, ran_elsewhere
+from gradscope.trace.shortcomings import loaded_elsewhere, ran_elsewhere, with_other_sums
 from gradscope.trace.trace import Trace
 
 Cell = str
@@ -62,7 +62,11 @@ def info_facts(trace: Trace, path: str, size: int) -> FactsScene:
     facts += [(key, _plain(meta[key])) for key in sorted(meta) if key not in SAID_ABOVE]
     facts += [("note", note) for note in trace.notes]
     elsewhere = ran_elsewhere(trace.meta)
-    facts += [("note", elsewhere), ("workers", loaded_elsewhere(trace.meta))]
+    facts += [
+        ("note", with_other_sums(trace)),
+        ("note", elsewhere),
+        ("workers", loaded_elsewhere(trace.meta)),
+    ]
     whole = "no, see the notes" if trace.notes else "yes" + ", of its process" * bool(elsewhere)
     facts.insert(3, ("whole", whole))
     return FactsScene(tuple((name, text) for name, text in facts if text))

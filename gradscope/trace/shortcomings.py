@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gradscope.trace.schema import MINOR, VERSION
 from gradscope.trace.schema.declare import TABLES, columns
+from gradscope.trace.schema.tables import GraphTask, Order
 from gradscope.trace.text import quoted, visible
 
 if TYPE_CHECKING:
@@ -58,6 +61,18 @@ def _after_the_cut(trace: Trace) -> str:
         moments += f", at most about {every:g} s,"
     return (
         f"{moments} may be missing if the program was killed; more, if the file was cut off later"
+    )
+
+
+def with_other_sums(trace: Trace) -> str:
+    """Backwards of which no counts and buffers are inferred though nodes ran as foretold."""
+    many = np.count_nonzero(trace.table(GraphTask)["order"] == Order.NOT_THE_SUMS)
+    if not many:
+        return ""
+    backwards = "1 backward" if many == 1 else f"{many} backwards"
+    return (
+        f"{backwards} added fewer gradients than the rules foretell, since None came for some: "
+        "what was counted, pushed and added there is not inferred"
     )
 
 

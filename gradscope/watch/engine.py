@@ -19,7 +19,7 @@ import torch
 from torch.autograd.variable import Variable
 
 from gradscope.watch.listener import Backward
-from gradscope.watch.unseen import unseen
+from gradscope.watch.unseen import leave_no_frame, unseen
 from gradscope.watch.walk import DEEPEST, NotDifferentiable, TooDeep
 
 if TYPE_CHECKING:
@@ -29,11 +29,12 @@ if TYPE_CHECKING:
     from gradscope.watch.runs import Runs
     from gradscope.watch.walk import Graph
 
+CALLS_THE_ENGINE = "torch.autograd.graph"
 _HIDDEN = (
     "ignore",
     re.compile("Error detected in "),
     UserWarning,
-    re.compile(re.escape(__name__)),
+    re.compile(f"{re.escape(__name__)}|{re.escape(CALLS_THE_ENGINE)}$"),
     0,
 )
 HINT_IN_ANOMALY_MODE = (
@@ -95,11 +96,11 @@ class Engine:
         task = guarded("a backward began", self._begin, tensors, given, more)
         failed: BaseException | None = None
         try:
-            if self._anomaly_asked_for():
-                own = _from_the_line_of(sys._getframe(1), own)
-            handed = own(tensors, *given, **more)
+            handed = self._caller(sys._getframe(1))(own, tensors, *given, **more)
         except BaseException as error:
             failed = error
+            leave_no_frame(error)  # of the two that are ours: this one,
+            leave_no_frame(error)  # and the one that stands on the program's line
             if not self._anomaly_asked_for():
                 _without_hint(error)
             raise
@@ -111,6 +112,12 @@ class Engine:
             if task is not None:
                 guarded("a backward ended", self._end, task, failed)
             failed = None  # its frames name it: a circle would keep the graph alive
+
+    def _caller(self, frame: FrameType) -> Callable[..., Any]:
+        """What calls it for this frame; a line that is not PyTorch's may be shown the warning."""
+        if self._anomaly_asked_for() or frame.f_globals.get("__name__") == CALLS_THE_ENGINE:
+            return _from_the_line_of(frame)
+        return _call
 
     def _end(self, task: Any, failed: BaseException | None) -> None:
         if failed is not None and str(failed).startswith(SAID_AFTERWARDS):
@@ -131,8 +138,11 @@ class Engine:
 
     def _looked_at(self, tensors: Sequence[Any], given: Any, more: Any, frame: FrameType) -> Any:
         grads, keep, create, inputs, gathers = _asked(*given, **more)
+        if not all(getattr(each, "requires_grad", True) for each in inputs or ()):
+            return None  # PyTorch is about to refuse it
         try:
             roots, above = self._graph.roots(tensors)
+            wanted = self._graph.wanted(inputs) if inputs else ()
         except NotDifferentiable:
             return None
         except TooDeep:
@@ -141,7 +151,7 @@ class Engine:
             return None
         asked = Backward(
             roots,
-            self._graph.wanted(inputs) if inputs else (),
+            wanted,
             bool(keep),
             bool(create),
             bool(gathers),
@@ -192,16 +202,24 @@ def _show_the_warning() -> None:
         warnings.filters.remove(_HIDDEN)  # type: ignore[attr-defined]
 
 
-def _from_the_line_of(caller: FrameType, function: Any) -> Any:
-    """The function, called by a frame like this one: warnings name the line that calls it."""
+def _from_the_line_of(caller: FrameType) -> Callable[..., Any]:
+    """What calls a function by a frame like this one: warnings name the line that calls it."""
+    place = caller.f_code.co_filename, caller.f_lineno, id(caller.f_globals)
+    known = _callers.get(place)
+    if known is None or known.__globals__ is not caller.f_globals:
+        there = _call.__code__.replace(co_filename=place[0], co_firstlineno=place[1] - 1)
+        known = FunctionType(there, caller.f_globals)
+        if len(_callers) < MOST_CALLERS:
+            _callers[place] = known
+    return known
 
-    def call(*given: Any, **more: Any) -> Any:
-        return function(*given, **more)
 
-    there = call.__code__.replace(
-        co_filename=caller.f_code.co_filename, co_firstlineno=caller.f_lineno - 1
-    )
-    return FunctionType(there, caller.f_globals, closure=call.__closure__)
+_callers: dict[tuple[str, int, int], FunctionType] = {}
+MOST_CALLERS = 64
+
+
+def _call(function: Any, *given: Any, **more: Any) -> Any:
+    return function(*given, **more)
 
 
 def _without_hint(error: BaseException) -> None:

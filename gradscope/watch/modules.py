@@ -20,6 +20,8 @@ from torch.optim.optimizer import (
 )
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
+from gradscope.watch.unseen import leave_no_frame
+
 if TYPE_CHECKING:
     from gradscope.watch.listener import Faults, Listener
 
@@ -93,6 +95,9 @@ class Modules:
                 return own(self, *args, **kwargs)
             try:
                 return own(self, *args, **kwargs)
+            except BaseException as error:
+                leave_no_frame(error)
+                raise
             finally:
                 ends()
 
@@ -105,6 +110,9 @@ class Modules:
             token = guarded("a loader was asked", listener.loading_begins, "DataLoader")
             try:
                 return own(self)
+            except BaseException as error:
+                leave_no_frame(error)
+                raise
             finally:
                 guarded("a loader answered", listener.loading_ends, token)
 
@@ -122,6 +130,9 @@ class Modules:
             token = guarded(f"{method} was called", listener.loading_begins, name)
             try:
                 return own(self, *args, **kwargs)
+            except BaseException as error:
+                leave_no_frame(error)
+                raise
             finally:
                 guarded(f"{method} returned", listener.loading_ends, token)
 

@@ -1,7 +1,8 @@
-"""Looking at tensors without the program's own modes and subclasses seeing it.
+"""Looking at tensors, and being called, without the program seeing it.
 
 A program may stand in for functions of tensors: by `__torch_function__` of a mode or a subclass, by
-a mode with `__torch_dispatch__`. It would count our looks among its own calls.
+a mode with `__torch_dispatch__`. It would count our looks among its own calls. And it may print the
+traceback of an error that went through us, where we have no part in it.
 """
 
 from __future__ import annotations
@@ -20,3 +21,9 @@ def unseen() -> AbstractContextManager[object]:
     both.enter_context(torch._C.DisableTorchFunction())
     both.enter_context(_disable_current_modes())
     return both
+
+
+def leave_no_frame(error: BaseException) -> None:
+    """Take the frame that has caught this, to raise it again at once, out of its traceback."""
+    if error.__traceback__ is not None:
+        error.__traceback__ = error.__traceback__.tb_next

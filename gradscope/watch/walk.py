@@ -105,7 +105,10 @@ class Graph:
         """The edges whose gradients are asked for."""
         numbers: list[tuple[int, int]] = []
         for each in ends:
-            edge = _edge_of(each)
+            try:
+                edge = _edge_of(each)
+            except RuntimeError:  # as above
+                raise NotDifferentiable from None
             if edge is not None:
                 self._walk([edge[0]])
                 numbers.append((self.number_of(edge[0]), edge[1]))

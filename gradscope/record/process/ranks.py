@@ -24,6 +24,12 @@ class Rank:
     def is_one_of_several(self) -> bool:
         return self.size > 1
 
+    def facts(self) -> dict[str, int]:
+        """What a trace says of it; nothing where there are no ranks."""
+        if not self.is_one_of_several:
+            return {}
+        return {"rank": self.number, "world_size": self.size}
+
     def file(self, path: Path) -> Path:
         """Where this process writes what is to be at `path`: `trace.rank2.json`."""
         if not self.is_one_of_several:

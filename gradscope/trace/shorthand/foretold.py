@@ -147,7 +147,8 @@ class Teller:
             popped = min(begin, self._seen.first_hook.get(node, begin) - 1)
             self._popped(step, popped, begin)
             self._single(events.NodeBegin, begin, node)
-            if leaf and not failed:
+            came = not self._seen.inside or run in self._seen.took  # else it was None
+            if leaf and came and not failed:
                 at = min(ended, self._seen.after.get(node, ended + 1) - 1)
                 how = self._seen.took.get(run, NONE)
                 self._single(events.Accumulate, at, node, self._leaves.get(node, NONE), how)

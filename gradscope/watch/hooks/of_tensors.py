@@ -10,7 +10,7 @@ import torch
 from torch.autograd import Function
 
 from gradscope.watch.hooks.watched import Calls, Watched, is_watched, unknown
-from gradscope.watch.unseen import unseen
+from gradscope.watch.unseen import leave_no_frame, unseen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,7 +53,11 @@ class OfTensor(Watched):
         leaf = args[0] if args and kind == POST_ACCUMULATE else None
         if args and kind == TENSOR:
             calls.is_given(token, args[0], self._nr)
-        result = self.hook(*args, **kwargs)  # if it raises, its backward fails, which is told
+        try:
+            result = self.hook(*args, **kwargs)
+        except BaseException as error:  # its backward fails, which is told
+            leave_no_frame(error)
+            raise
         replaced = result is not None and kind != POST_ACCUMULATE
         calls.ends(token, replaced=replaced)
         if leaf is not None or (replaced and kind == TENSOR):

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from gradscope.watch.unseen import leave_no_frame
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -99,6 +101,9 @@ class Watched:
         result = None
         try:
             result = self.hook(*args, **kwargs)
+        except BaseException as error:
+            leave_no_frame(error)
+            raise
         finally:
             calls.ends(token, replaced=self._replaces and result is not None)
         return result

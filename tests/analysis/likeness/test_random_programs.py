@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
-from itertools import pairwise
 
 import pytest
 from hypothesis import assume, given
 
-from gradscope.trace.schema import GraphTask
+from gradscope.trace.schema import GraphTask, Push
 from gradscope.trace.schema.tables import Order
+from gradscope.trace.trace import Trace
 from tests.analysis.likeness.engines import lines, on_gradscope, on_pytorch
 from tests.programs import Program, outcome, programs
 from tests.shared.searching import searching
@@ -36,24 +37,32 @@ def told(found: list[str]) -> Iterator[str]:
         yield line
 
 
-def is_idle(events: tuple[str, str]) -> bool:
-    """Whether a leaf ran and took nothing, since None came or it was detached: not seen there."""
-    began, after = (each.split() for each in events)
-    return began[:2] == ["node_begin", "leaf"] and after[0] != "accumulate"
+EXCUSED: Counter[int] = Counter()
+MOST_EXCUSED = 0.1
+"""Of backwards, that None was among the gradients, so that their sums are not those foretold."""
+
+
+def told_of(trace: Trace) -> set[int]:
+    """The backwards of which it is told what the engine did."""
+    return set(trace.table(Push)["task"].tolist())
 
 
 @searching(25)
 @given(programs())
 def test_a_random_program_is_told_alike_on_both_engines(program: Program) -> None:
-    """But for backwards that fail or whose events on PyTorch are not foretold, and for
+    """But for backwards that fail, or that add fewer gradients since None is among them, and for
     tensors that are detached or ask for no gradient any more when a backward comes to them.
     """
     assume(not any(instruction[0] == "change" for instruction in program.instructions))
     ours = on_gradscope(lambda torch: outcome(torch, program))
     assume(not any(task.error for task in ours.rows(GraphTask)))
     theirs = on_pytorch(lambda torch: outcome(torch, program))
-    assume(set(theirs.table(GraphTask)["order"].tolist()) <= {Order.FORETOLD})
+    orders = theirs.table(GraphTask)["order"].tolist()
+    EXCUSED.update(orders)
+    assert set(orders) <= {Order.FORETOLD, Order.NOT_THE_SUMS}
+    assert EXCUSED[Order.NOT_THE_SUMS] <= 1 + MOST_EXCUSED * EXCUSED.total()
+    assume(Order.NOT_THE_SUMS not in orders)
+    assert told_of(theirs) == {row.id for row in theirs.rows(GraphTask)}
 
     one, other = lines(theirs, ours, without=HOW), lines(ours, theirs, without=HOW)
-    assume(not any(map(is_idle, pairwise(other))))
     assert list(told(one)) == list(told(other))

@@ -178,6 +178,55 @@ def test_a_gradient_that_was_none_is_noticed_and_nothing_is_inferred() -> None:
     assert len(trace.table(BufferAdded)) == 0
 
 
+def test_a_leaf_that_none_came_to_took_no_gradient() -> None:
+    import torch
+
+    class Nothing(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return None
+
+    def program() -> Any:
+        x, y = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+        (Nothing.apply(x) + y).sum().backward()
+        return x.grad
+
+    seen, trace = recorded(program)
+
+    assert seen is None
+    assert trace.table(GraphTask)["order"].tolist() == [Order.FORETOLD]
+    (taken,) = trace.events(Accumulate)
+    assert taken.how == Accumulation.CLONED
+
+
+def test_a_backward_that_pytorch_refuses_to_begin_is_none() -> None:
+    import torch
+
+    def program() -> list[str]:
+        x, y = torch.ones(3), torch.ones(3, requires_grad=True)
+        said = []
+        for backward in (
+            lambda: x.sum().backward(),
+            lambda: torch.autograd.backward([(y * y).sum(), x.sum()]),
+            lambda: torch.autograd.grad((y * y).sum(), [x]),
+            lambda: (y * y).sum().backward(inputs=[x]),
+        ):
+            with pytest.raises(RuntimeError) as raised:
+                backward()
+            said.append(str(raised.value)[:20])
+        return said
+
+    unwatched = program()
+    seen, trace = recorded(program)
+
+    assert seen == unwatched
+    assert list(trace.rows(GraphTask)) == []
+
+
 def test_nesting_finds_what_is_around_a_moment() -> None:
     begin, end = np.array([10, 20, 30, 50, 70]), np.array([60, 40, 35, 55, OPEN])
     moments = np.array([5, 10, 15, 32, 37, 45, 52, 58, 65, 90])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import signal
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,7 @@ def test_a_script_that_is_killed_leaves_a_trace_up_to_then(house: House) -> None
     assert process.stdout.readline() == "step 10\n"
     assert process.stdout.readline() == "step 300\n"
 
+    time.sleep(1)  # what is older is in the file: 300 steps take a tenth of that
     process.send_signal(signal.SIGKILL)
 
     assert process.wait() == -signal.SIGKILL

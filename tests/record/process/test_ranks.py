@@ -30,6 +30,14 @@ def test_each_rank_writes_its_own_trace_and_says_which(house: House) -> None:
         assert house.violations(f"all.rank{number}.json.gz") == []
 
 
+def test_a_trace_of_the_only_process_has_no_rank(house: House) -> None:
+    house.write(SCRIPT)
+
+    house.gradscope("trace", "script.py")
+
+    assert {"rank", "world_size"}.isdisjoint(house.recorded().meta)
+
+
 def test_ranks_that_nobody_asked_for_run_unrecorded(house: House) -> None:
     house.write(SCRIPT)
 

@@ -13,7 +13,8 @@ from gradscope.render.views.report import report_json, report_lines, rule_lines
 from gradscope.render.views.tables import facts_lines, table_lines
 from gradscope.scene.tables import info_facts, info_tables
 from gradscope.trace.by_hand import trace_of
-from gradscope.trace.schema import Node, Push
+from gradscope.trace.schema import GraphTask, Node, Push
+from gradscope.trace.schema.tables import Order
 from tests.render.hostile import named, names
 from tests.render.views.test_timeline import text_of
 from tests.shared.example_traces import mean_of_squares, nan_in_backward, two_layers
@@ -75,3 +76,12 @@ def test_info_says_what_a_file_is_and_holds(golden: Callable[[str, str], None]) 
         lines += table_lines(table, 100, UNICODE)
 
     golden("info.txt", text_of(lines))
+
+
+def test_info_says_of_how_many_backwards_the_sums_are_not_those_foretold() -> None:
+    trace = trace_of(GraphTask(0, order=Order.NOT_THE_SUMS), GraphTask(1, order=Order.FORETOLD))
+
+    facts = dict(info_facts(trace, "t.json", 2_048).facts)
+
+    assert facts["whole"] == "yes"
+    assert facts["note"].startswith("1 backward added fewer gradients than the rules foretell")

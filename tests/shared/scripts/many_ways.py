@@ -1,5 +1,6 @@
 import sys
 import threading
+import traceback
 import warnings
 
 import torch
@@ -162,9 +163,50 @@ def errors():
     said("after", x.grad)
 
 
+class Refuses(torch.nn.Module):
+    def forward(self, x):
+        raise ValueError("no")
+
+
+class Nothing(torch.utils.data.Dataset):
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, place):
+        raise KeyError(place)
+
+
+def fails(grad):
+    raise KeyError("hook")
+
+
+def told(program):
+    """Say the traceback of what it raises, as a program would write it down itself."""
+    try:
+        program()
+    except Exception:
+        print(traceback.format_exc())
+
+
+def tracebacks():
+    hooked = torch.nn.Linear(2, 2)
+    hooked.register_forward_hook(lambda *told: 1 / 0)
+    y = torch.ones(2, requires_grad=True) * 2
+    y.register_hook(fails)
+    freed = (y * y).sum()
+    told(lambda: torch.nn.Sequential(Refuses())(torch.ones(1)))
+    told(lambda: hooked(torch.ones(1, 2)))
+    told(lambda: list(torch.utils.data.DataLoader(Nothing())))
+    told(lambda: y.sum().backward())
+    told(freed.backward)
+    told(freed.backward)
+    w = torch.ones(2, requires_grad=True)
+    (w * w).sum().backward(create_graph=True)  # it warns
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    for part in (modes, module_hooks, checkpoints, transforms, packed, anomaly, errors):
+    for part in (modes, module_hooks, checkpoints, transforms, packed, anomaly, errors, tracebacks):
         part()
     threading.Thread(target=lambda: network()(torch.ones(2, 4)).sum().backward()).start()
     print("the end", file=sys.stderr)
