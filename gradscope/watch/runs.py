@@ -240,11 +240,16 @@ def runs(*, native: bool, around: tuple[int, int] | None = None) -> tuple[Runs, 
         return HookedRuns(), f"{type(error).__name__}: {error}"
 
 
-def calls(around: tuple[int, int] | None = None) -> tuple[CallObserver | None, str]:
-    """Who sees calls here, or why nobody does; `around`: other callbacks for them."""
+def calls(
+    around: tuple[int, int] | None = None, *, whole: bool = False
+) -> tuple[CallObserver | None, str]:
+    """Who sees calls here, or why nobody does; `around`: other callbacks for them.
+
+    `whole`: all calls, those that make no node, too.
+    """
     try:
         from gradscope.watch.called.observer import CallObserver  # noqa: PLC0415 -- it compiles
 
-        return CallObserver(around=around), ""
+        return CallObserver(all_calls=whole, around=around), ""
     except Exception as error:  # noqa: BLE001 -- as above: then names follow from those of nodes
         return None, f"{type(error).__name__}: {error}"

@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     from gradscope.watch.values.ring import Ring
 
 
+LOOKS = ("values", "full")
+"""Levels at which numbers are looked at."""
+
+WHOLE_STACKS = "whole stacks are read from Python, and so are graphs then"
+"""As it was asked for, nothing is left out by it."""
+
+
 class Watcher:
     """Watches PyTorch for a listener, at a level of detail."""
 
@@ -34,11 +41,16 @@ class Watcher:
         self.calls: CallObserver | None = None
         self.ring: Ring | None = None
         if level != "graph":
-            around = self._around() if level == "values" and native else None
+            around = self._around() if level in LOOKS and native else None
             self.runs, self.why_hooks = runs(native=native, around=around and around.runs)
             if not self.why_hooks:
-                self.calls, self.why_no_calls = calls(around and around.calls)
-        self.creation = Creation(listener, self.faults, native=native)
+                self.calls, self.why_no_calls = calls(
+                    around and around.calls, whole=level == "full"
+                )
+        why_not = WHOLE_STACKS if native and level == "full" else ""
+        self.creation = Creation(
+            listener, self.faults, native=native and not why_not, why_not=why_not
+        )
         self.why_walked = self.creation.why_in_python or self.why_hooks
         self.graph = self._graph(listener, saved=level != "graph")
         self.engine = Engine(
@@ -87,7 +99,7 @@ class Watcher:
             ("graphs", self.why_walked),
             ("runs", self.why_hooks),
         ):
-            if why:
+            if why and why != WHOLE_STACKS:
                 whys.setdefault(why, []).append(what)
         texts = [f"by machine code ({', '.join(what)}): {why}" for why, what in whys.items()]
         if self.why_no_calls:

@@ -75,6 +75,8 @@ class Calls:
         self._under_way: dict[int, int] = {}  # backwards: when each began
         self.lost = 0
         self._names: dict[int, str] = {}
+        self.whole = False  # whether calls are told, too, that have made no node
+        self._alone: list[_Table] = []  # such calls
         self.keeps_sums = False
         self.sums: list[Ints] = []
         """Calls that added gradients, in columns: when they began, the row that tells of their end,
@@ -181,7 +183,31 @@ class Calls:
             stays[older] = False
             self._dropped_until = int(kept.end[older].max())
         stays |= (kept.begin >= since) & (kept.end != OPEN)
+        self._let_go(~stays)
         self._kept = kept.where(stays)
+
+    def _let_go(self, chosen: Any) -> None:
+        """Nobody will ask for these; where all calls are wanted, they are told by themselves."""
+        kept = self._kept
+        if self.whole:
+            alone = chosen & (kept.end != OPEN) & (kept.matched == 0) & (kept.text == 0)
+            if alone.any():
+                self._alone.append(kept.where(alone))
+
+    def alone(self, *, over: bool) -> list[tuple[Call, int]]:
+        """Calls that have made no node, each with its thread; all there are, if nothing follows."""
+        if over:
+            self._let_go(np.ones(len(self._kept.begin), np.bool_))
+            self._kept = self._kept.where(np.zeros(len(self._kept.begin), np.bool_))
+        found: list[tuple[Call, int]] = []
+        for table in taken(self._alone):
+            names = {word: self._name(word) for word in np.unique(table.word).tolist()}
+            columns = (table.word, table.begin, table.end, table.row, table.thread)
+            for word, begin, end, row, thread in zip(
+                *(column.tolist() for column in columns), strict=True
+            ):
+                found.append((Call(names[word], begin, end, row), thread))
+        return found
 
     # -- inside backwards -----------------------------------------------------------------------
 

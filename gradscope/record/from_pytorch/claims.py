@@ -56,8 +56,6 @@ What a node returned is seen where it arrives, and a gradient that is taken over
 node takes it.
 """
 
-LEVELS = ("graph", "engine", "values")
-
 
 def claims(level: str, *, calls: bool = False, values: bool = False) -> dict[str, Any]:
     """The parts of `meta` that say so: tables, columns and event kinds by name."""

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from gradscope.errors import UsageError
 from gradscope.record.from_pytorch import installed
-from gradscope.record.from_pytorch.claims import LEVELS, claims
+from gradscope.record.from_pytorch.claims import claims
 from gradscope.record.from_pytorch.threads import State, known, local
 from gradscope.record.from_pytorch.under_way import UnderWay
 from gradscope.record.source import InScripts
@@ -39,11 +38,6 @@ class PyTorch:
         return UnderWay.now
 
     def facts(self, level: str) -> Mapping[str, Any]:
-        if level not in LEVELS:
-            raise UsageError(
-                f"level {level} cannot be recorded of PyTorch yet, {' and '.join(LEVELS)} can; "
-                "with --on gradscope the script runs on gradscope's own engine, where it can"
-            )
         return {"producer": "pytorch", "producer_version": installed.version(), **claims(level)}
 
     def watch(self, session: Session) -> Source:

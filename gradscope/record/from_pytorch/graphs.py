@@ -20,7 +20,7 @@ from gradscope.watch.walk import own_result
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gradscope.record.from_pytorch.calls import Calls
+    from gradscope.record.from_pytorch.calls import Call, Calls
     from gradscope.record.from_pytorch.native.walked import Walked
     from gradscope.record.from_pytorch.tasks import Task
     from gradscope.record.from_pytorch.tensors import Tensors
@@ -234,6 +234,19 @@ class Graphs:
     def _put_writes(self, rows: list[tuple[int, ...]]) -> None:
         names = ("storage", "tensor", "old", "new", "op", "stack", "thread", "t")
         put(self._session.writer.block, schema.Version, names, rows)
+
+    def put_calls(self, found: list[tuple[Call, int]]) -> None:
+        """Rows of calls that have made no node, as far as they were seen."""
+        session = self._session
+        threads = {ident: thread for thread, ident in session.contexts.idents().items()}
+        begun = np.array([call.begin for call, _ in found], np.int64) - session.start
+        steps = session.contexts.steps_at(begun).tolist()
+        names = ("id", "name", "begin", "end", "thread", "step")
+        put(session.writer.block, schema.Op, names, [
+            (self.next_number(), self._intern(call.name), begin, call.end - session.start,
+             threads.get(ident, NONE), step)
+            for (call, ident), begin, step in zip(found, begun.tolist(), steps, strict=True)
+        ])  # fmt: skip
 
     def flush(self) -> None:
         """Hand new rows to the writer."""

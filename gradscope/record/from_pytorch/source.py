@@ -116,6 +116,7 @@ class PyTorchSource:
             )
             graph.look = self.values.walked if self.values.on else None
         self.calls.observer = self.watcher.calls
+        self.calls.whole = session.level == "full"
         intern = session.writer.intern
         facts = claims(session.level, calls=self.watcher.calls is not None, values=self.values.on)
         session.writer.block(schema.Meta, {
@@ -353,6 +354,8 @@ class PyTorchSource:
         self.graphs.flush()
         self.calls.forget()
         self.values.flush(self.calls)
+        if self.calls.whole:
+            self.graphs.put_calls(self.calls.alone(over=not UnderWay.now))
         self.modules.flush(list)
         self.tensors.flush()
 

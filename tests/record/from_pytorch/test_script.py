@@ -160,16 +160,6 @@ print(x.grad.tolist() == x.exp().tolist(), torch.is_anomaly_enabled())
     assert "watching began: ValueError: on purpose" in said.out + said.err
 
 
-def test_a_level_that_pytorch_does_not_have_is_refused_and_nothing_is_written(house: House) -> None:
-    house.write(SCRIPT)
-
-    ran = house.gradscope("trace", "--on", "torch", "--level", "full", "script.py")
-
-    assert (ran.code, ran.out) == (2, "")
-    assert ran.err.startswith("gradscope: error: level full cannot be recorded of PyTorch yet")
-    assert [path.name for path in house.folder.iterdir()] == ["script.py"]
-
-
 def test_steps_are_left_out_before_pytorch_is_there(house: House) -> None:
     house.write(
         """

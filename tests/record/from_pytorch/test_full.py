@@ -1,0 +1,72 @@
+"""Level `full` on PyTorch: every call, whole stacks, and all that level `values` has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gradscope.analysis.identity.sites import site_of
+from gradscope.trace.schema import NONE, Frame, Node, Op, Stack, Value
+from gradscope.trace.trace import Trace
+from tests.record.from_pytorch.watching import watched
+
+pytestmark = pytest.mark.torch
+
+
+def squares(x: Any) -> Any:
+    return (x * x).sum()
+
+
+def program() -> Any:
+    import torch
+
+    x = torch.ones(3, requires_grad=True)
+    squares(x).backward()
+    with torch.no_grad():
+        x.grad.neg_()
+        assert x.detach().cumsum(0).tolist() == [1, 2, 3]
+    return x.grad
+
+
+def functions(trace: Trace, stack: int) -> list[str]:
+    """Of a stack, the innermost first."""
+    found = []
+    while stack != NONE:
+        row = trace.table(Stack).row(stack)
+        found.append(trace.table(Frame).row(row.frame).function)
+        stack = row.parent
+    return found
+
+
+def test_every_call_is_told_those_that_make_no_node_too() -> None:
+    _, trace = watched(program, "full")
+
+    alone = [row for row in trace.rows(Op) if row.node == NONE]
+    names = {row.name for row in alone}
+    assert {"ones", "neg_", "detach", "cumsum"} <= names
+    assert {"mul", "sum"} <= {row.name for row in trace.rows(Op) if row.node != NONE}
+    assert all(row.begin <= row.end and row.thread != NONE for row in alone)
+    assert "incomplete" not in " ".join(trace.notes)
+
+
+def test_a_call_is_told_once() -> None:
+    _, trace = watched(program, "full")
+
+    rows = [(row.begin, row.end) for row in trace.rows(Op)]
+    assert len({*rows}) == len(rows)
+
+
+def test_nodes_have_whole_stacks_and_values_as_at_level_values() -> None:
+    seen, whole = watched(program, "full")
+    _, values = watched(program, "values")
+
+    product = next(row for row in whole.rows(Node) if row.name == "MulBackward0")
+    assert functions(whole, product.stack)[:2] == ["squares", "program"]
+    assert len(functions(whole, product.stack)) > 2
+    assert site_of(whole, product.stack).text == "return (x * x).sum()"
+    assert seen.tolist() == [-2, -2, -2]
+    assert sorted(row.norm for row in whole.rows(Value)) == sorted(
+        row.norm for row in values.rows(Value)
+    )
+    assert whole.notes == ()
