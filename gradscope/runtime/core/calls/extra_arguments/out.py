@@ -124,6 +124,8 @@ def _elsewhere(name: str, made: Any, out: Any) -> Exception:
         return out_elsewhere(
             f"Expected out tensor to have device {made.device}, but got {out.device} instead", out
         )
+    if name in rules.ELSEWHERE:
+        return out_elsewhere(rules.ELSEWHERE[name].format(made=here, out=there), out)
     return out_elsewhere(
         f"Attempting to copy from device {here} to device {there}, but cross-device copies are "
         "not allowed!",

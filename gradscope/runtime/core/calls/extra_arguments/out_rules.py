@@ -117,8 +117,8 @@ REREADING = _words(
 
 UNSAID = _words(
     """
-    addbmm bernoulli eye full linspace logsigmoid logspace multinomial narrow_copy normal ones rand
-    randint randn randperm zeros
+    addbmm arange bernoulli eye fft_fftfreq fft_rfftfreq full linspace logsigmoid logspace
+    multinomial narrow_copy normal ones rand randint randn randperm range zeros
     """
 )
 """These give it another size without a warning."""
@@ -139,6 +139,34 @@ EXACT_DEVICE = _words(
     """
 )
 """These say otherwise that it is on another device."""
+
+_TWO = "Expected result and input tensors to be on the same device, but got result on"
+
+ELSEWHERE = MappingProxyType({
+    "angle": "out Tensor doesn't have the correct device set",
+    "chain_matmul": "multi_dot(): expected out tensor to be on device {made} but got {out}",
+    "multi_dot": "multi_dot(): expected out tensor to be on device {made} but got {out}",
+    "cond": f"linalg.cond: {_TWO} {{out}} and input on {{made}}",
+    "inner": "Expected tensor to have {made} DeviceType, but got tensor with {out} DeviceType "
+    "(while checking arguments for inner())",
+    "linalg_matrix_power": f"matrix_power: {_TWO} {{out}} and input on {{made}}",
+    "linalg_norm": f"linalg.norm: {_TWO} {{made}} and input on {{out}}",
+    "linalg_tensorinv": f"tensorinv: {_TWO} {{out}} and input on {{made}}",
+    "linalg_tensorsolve": f"tensorsolve: {_TWO} {{out}} and input on {{made}}",
+    "matrix_norm": f"linalg.matrix_norm: {_TWO} {{made}} and input on {{out}}",
+    "matrix_rank": f"torch.linalg.matrix_rank: {_TWO} {{out}} and input on {{made}}",
+    "nanquantile": "quantile() out tensor must be on the same device as the input tensor",
+    "ndtr": "Expected all tensors to be on the same device, but found at least two devices, "
+    "{made} and {out}!",
+    "pinv": f"linalg.pinv: {_TWO} {{out}} and input on {{made}}",
+    "quantile": "quantile() out tensor must be on the same device as the input tensor",
+    "take_along_dim": "Expected tensor to have {made} Device, but got tensor with {out} Device "
+    "(while checking arguments for torch.take_along_dim():)",
+    "tensordot": "tensordot: Expected the output and input tensors to be on the same device, but "
+    "got the output tensor on {out}, input tensor a on {made}, and input tensor b on {made}",
+    "vecdot": f"linalg.vecdot: {_TWO} {{made}} and input on {{out}}",
+})  # fmt: skip
+"""What these say of one on another device, who check it themselves."""
 
 SAID_AS = MappingProxyType({
     **{name: f"aten::{name}" for name in VIEW_COPIES - LISTED.keys()},
@@ -264,6 +292,7 @@ UNFIT = {
     "torch.linalg.lstsq: Expected solution to be safely castable from {made} dtype, but got "
     "solution with dtype {out}": "lstsq",
     "logsumexp(): Expected floating point type for result tensor, but got: {out}": "logsumexp",
+    "ldexp can't be cast to the desired output type {out}": "ldexp",
     "mvlgamma: result type {made} can't be cast to the desired output type {made}": "mvlgamma",
 }  # fmt: skip
 """What functions say of a dtype that their result cannot be cast to."""

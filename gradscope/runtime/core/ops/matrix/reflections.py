@@ -20,7 +20,7 @@ from gradscope.runtime.core.calls.declare import (
 from gradscope.runtime.core.dtypes.names import scalar_name
 from gradscope.runtime.core.kernels.linalg import ldl, linalg as kernels
 from gradscope.runtime.core.ops import FUNCTIONS, both
-from gradscope.runtime.core.ops.in_formulas import no_derivative, on_arrays, zeros_like
+from gradscope.runtime.core.ops.in_formulas import no_derivative, on_arrays
 from gradscope.runtime.core.ops.matrix.matrices import (
     check_floating,
     check_kernel,
@@ -49,7 +49,7 @@ def _part(x, i):
 
 
 def _reflections_slope(grad, a, tau, c, adjoint):
-    """The gradients of A, tau and C of Q C, or of Qᴴ C: back through one reflection at a time."""
+    """The gradients of A and tau of Q C, or of Qᴴ C: back through one reflection at a time."""
     count = tau.shape[-1]
     order = list(range(count)) if adjoint else list(range(count - 1, -1, -1))
     factors = conjugate(tau) if adjoint else tau
@@ -73,10 +73,10 @@ def _reflections_slope(grad, a, tau, c, adjoint):
 def _side_by_side(columns, scalars, a, tau, grad):
     count = tau.shape[-1]
     if not count or 0 in a.shape or 0 in grad.shape:
-        return None, None, zeros_like(grad) if count and 0 in grad.shape else grad
+        return None, None
     empty = [columns[0] * 0] * (a.shape[-1] - count)
     joined = [columns[i] for i in range(count)] + empty
-    return _joined(joined), _joined([scalars[i] for i in range(count)]), grad
+    return _joined(joined), _joined([scalars[i] for i in range(count)])
 
 
 def _joined(parts):
@@ -121,7 +121,7 @@ def _householder(input, tau):
 def _householder_slopes(grad, input, tau, result, needs):
     start = constant(np.eye(*input.shape[-2:]), input)
     start = start + input * 0
-    of_input, of_tau, _ = _reflections_slope(grad, input, tau, start, False)
+    of_input, of_tau = _reflections_slope(grad, input, tau, start, False)
     return of_input if needs[0] else None, of_tau if needs[1] else None
 
 
@@ -161,12 +161,16 @@ def _ormqr(self, input2, input3, left=True, transpose=False):
 
 
 def _ormqr_slopes(grad, self, input2, input3, left, transpose, result, needs):
-    if left:
-        found = _reflections_slope(grad, self, input2, input3, transpose)
-    else:
-        of_a, of_tau, of_c = _reflections_slope(mH(grad), self, input2, mH(input3), not transpose)
-        found = (of_a, of_tau, mH(of_c))
-    return tuple(one if need else None for one, need in zip(found, needs, strict=True))
+    of_a = of_tau = None
+    if needs[0] or needs[1]:
+        turned = (grad, input3) if left else (mH(grad), mH(input3))
+        adjoint = transpose if left else not transpose
+        of_a, of_tau = _reflections_slope(turned[0], self, input2, turned[1], adjoint)
+    return (
+        of_a if needs[0] else None,
+        of_tau if needs[1] else None,
+        w.ormqr(self, input2, grad, left, not transpose) if needs[2] else None,
+    )
 
 
 ormqr = op(
