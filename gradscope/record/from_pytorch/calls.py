@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -38,15 +38,6 @@ HOW[observed.DETACH] = Accumulation.STOLEN
 HOW[[observed.CLONE, observed.NEW_EMPTY]] = Accumulation.CLONED
 
 ADDS = (observed.ADD, observed.ADD_IN_PLACE)
-
-
-class Call(NamedTuple):
-    """A call that made a node."""
-
-    name: str  # "": not known
-    begin: int
-    end: int  # OPEN: it has not ended
-    row: int  # the number of the row that tells of its end
 
 
 class _Table:
@@ -137,8 +128,8 @@ class Calls:
         self._kept = _Table(both[:, np.argsort(both[0], kind="stable")])
         self._names.clear()  # a schema that is gone may have left its place to another
 
-    def of(self, thread: Ints, sequence: Ints, t: Ints) -> list[Call | None]:
-        """The calls that made these nodes: on which thread, their numbers, and when."""
+    def of(self, thread: Ints, sequence: Ints, t: Ints) -> Ints:
+        """The places of calls that made these nodes (their threads, numbers, times), or -1."""
         self._prepare()
         made = np.full(len(t), -1)
         kept = self._kept
@@ -149,28 +140,37 @@ class Calls:
             made[chosen] = np.where(found >= 0, np.append(places, -1)[found], -1)
         right = (made >= 0) & (np.append(kept.sequence, 0)[made] <= sequence)
         kept.matched[made[right]] = 1
-        calls: list[Call | None] = []
-        for at, known in zip(made.tolist(), right.tolist(), strict=True):
-            calls.append(self._call(at) if known else None)
-        return calls
+        made[~right] = -1
+        return made
 
-    def had_one(self, t: int) -> bool:
-        """Whether a node made then, whose call is not known, may have been made by one."""
-        return t <= max(self._lost_until, self._dropped_until)
+    def had_one(self, t: Ints) -> int:
+        """How many of nodes made then, whose calls are not known, may have been made by one."""
+        return int(np.count_nonzero(t <= max(self._lost_until, self._dropped_until)))
 
-    def _call(self, at: int) -> Call:
+    def times(self, places: Ints) -> tuple[Ints, Ints, Ints]:
+        """When calls began and ended (OPEN: they have not), and the rows that tell of their ends.
+
+        Until the next reading.
+        """
         kept = self._kept
-        name = "" if kept.text[at] else self._name(int(kept.word[at]))
-        return Call(name, int(kept.begin[at]), int(kept.end[at]), int(kept.row[at]))
+        return kept.begin[places], kept.end[places], kept.row[places]
 
-    def _name(self, schema: int) -> str:
-        known = self._names.get(schema)
+    def words(self, places: Ints) -> Ints:
+        """What names these calls; 0: nothing does."""
+        kept = self._kept
+        return np.where(kept.text[places] != 0, 0, kept.word[places])
+
+    def name(self, word: int) -> str:
+        """The name that it stands for; "": it is not known."""
+        if word == 0:
+            return ""
+        known = self._names.get(word)
         if known is None:
             try:
-                name, _ = observed.name_at(schema)
+                name, _ = observed.name_at(word)
             except (OSError, ValueError):
                 name = ""  # its library has been let go
-            known = self._names[schema] = name.removeprefix("aten::")
+            known = self._names[word] = name.removeprefix("aten::")
         return known
 
     def forget(self) -> None:

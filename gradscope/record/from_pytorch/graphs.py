@@ -6,12 +6,10 @@ import re
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from gradscope.record.from_pytorch.ops import Ops, of_rows
 from gradscope.record.from_pytorch.tensors import put
-from gradscope.record.from_pytorch.writes import Write, Writes, writes_to_first
+from gradscope.record.from_pytorch.writes import Writes
 from gradscope.record.notes.log import taken
-from gradscope.record.notes.nesting import OPEN
 from gradscope.trace import schema
 from gradscope.trace.schema import NONE, Place
 from gradscope.trace.shorthand import tables as short
@@ -157,48 +155,23 @@ class Graphs:
                 if tensor not in kept:
                     kept.append(tensor)
 
-    def _with_operands(self, ops: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-        """The rows of calls, whose inputs are also what nodes keep and no node made."""
+    def _seen(self, ops: Ops) -> None:
+        """Calls as they were seen; what no call was seen of stays as it follows."""
+        session, values = self._session, self._values
         kept, self._kept = self._kept, {}
-        if kept:
-            for op in ops:
-                op[3].extend(each for each in kept.get(op[0], ()) if each not in op[3])
-        return self._named(ops)
-
-    def _named(self, ops: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-        """The rows of calls, as they were seen; what no call was seen of stays as it follows."""
-        idents, start = self._session.contexts.idents(), self._session.start
-        rows: list[tuple[Any, ...]] = [op[:-2] for op in ops]
-        if self._calls.observer is None or not ops:
-            return rows
-        thread = np.array([idents.get(op[8], 0) for op in ops], np.int64)
-        sequence = np.array([op[-2] for op in ops], np.int64)
-        made = np.array([op[2] for op in ops], np.int64) + start
-        found = self._calls.of(thread, sequence, made)
-        writes: list[Write] = []
-        matched: list[tuple[int, int]] = []
-        last = {call: place for place, call in enumerate(found) if call is not None}
-        for place, call in enumerate(found):
-            if call is None:
-                self.unnamed += self._calls.had_one(int(made[place]))
-                continue
-            number, name, begin, *more, end = rows[place]
-            if last[call] == place:  # of several nodes of one call the last has its times
-                begin, end = call.begin - start, NONE if call.end == OPEN else call.end - start
-                if self._values.on:
-                    matched.append((call.row, place))
-            named = self._intern(call.name) if call.name else name
-            rows[place] = (number, named, begin, *more, end)
-            if writes_to_first(call.name) and ops[place][-1] != NONE:
-                site, at = ops[place][7], ops[place][2] if end == NONE else end
-                writes.append(Write(number, ops[place][-1], site, ops[place][8], at))
+        ops.with_operands(kept)
+        missed, writes = ops.seen(
+            self._calls, session.contexts.idents(), session.start, self._intern
+        )
+        self.unnamed += missed
         if writes or self._writes:
-            named_tensors = [ids for op in rows for ids in (op[3], op[4])]
-            self._writes.settle(writes, named_tensors, self._saved, self._put_writes)
-        for row, place in matched:
-            number, _, _, _, outputs, *_ = rows[place]
-            self._values.made(row, number, outputs, ops[place][9], ops[place][10])
-        return rows
+            columns = (ops.inputs, ops.outputs)
+            self._writes.settle(writes, columns, self._saved, self._put_writes)
+        if values.on:
+            outputs = ops.outputs.tuples()
+            number, task, step = (ops.column(name).tolist() for name in ("id", "task", "step"))
+            for row, place in zip(ops.rows.tolist(), ops.last.tolist(), strict=True):
+                values.made(row, number[place], outputs[place], task[place], step[place])
 
     def _tensor(self, node: Kept, value: SavedValue) -> int:
         """Which tensor it is: by its history, its leaf, or as the node's own result."""
@@ -251,18 +224,20 @@ class Graphs:
     def flush(self) -> None:
         """Hand new rows to the writer."""
         write = self._session.writer.block
+        rows = taken(self._ops)
+        parts = [of_rows(rows)] if rows else []
         if self.walked is not None:
-            self._ops += self.walked.take(self._saved)
+            parts += self.walked.take(self._saved)
             self._keep_operands(self.walked.operands())
+        ops = Ops(parts)
         names = ("id", "name", "sequence_nr", "topological_nr", "op", "inputs", "task", "module",
                  "stack", "thread", "step", "t")  # fmt: skip
-        ops = self._with_operands(taken(self._ops))
+        if len(ops):
+            self._seen(ops)
         if self.walked is not None:
             self.walked.write()
         put(write, schema.Node, names, self._nodes)
         put(write, schema.Edge, ("node", "index", "next", "input_nr"), self._edges)
-        calls = ("id", "name", "begin", "inputs", "outputs", "node", "module", "stack", "thread",
-                 "task", "step", "phase", "end")  # fmt: skip
-        put(write, schema.Op, calls, ops)
+        ops.write(write)
         slots = ("node", "slot", "tensor", "version", "t", "hooked")
         put(write, short.Saved, slots, self._saved)

@@ -11,12 +11,15 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from gradscope.trace.schema import NONE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from gradscope.record.from_pytorch.tensors import Tensors
+    from gradscope.trace.ragged import Ragged
 
 
 MOST_KNOWN = 1 << 16
@@ -56,17 +59,18 @@ class Writes:
     def settle(
         self,
         writes: Sequence[Write],
-        named: Iterable[list[int]],
+        named: Iterable[Ragged],
         saved: list[tuple[Any, ...]],
         put: Callable[[list[tuple[int, ...]]], None],
     ) -> None:
-        """`named`: lists of ids of tensors; `saved`: rows of what nodes keep."""
+        """`named`: columns of ids of tensors; `saved`: rows of what nodes keep."""
         for write in sorted(writes):
             target = self._target(write.first)
             self._same[write.number] = target
             self._of[target].append(write)
-        for ids in named:
-            ids[:] = map(self._target, ids)
+        for column in named:
+            ids = map(self._target, column.values.tolist())
+            column.values = np.fromiter(ids, np.int64, len(column.values))
         seen = self._tensors.merge({write.number: self._same[write.number] for write in writes})
         known = {
             target: seen[target][1] == len(own)

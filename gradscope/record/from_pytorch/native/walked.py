@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradscope.record.from_pytorch.native.saved import Saved
+from gradscope.record.from_pytorch.ops import COLUMNS
 from gradscope.record.notes.log import taken
 from gradscope.trace import schema
-from gradscope.trace.ragged import Ragged
+from gradscope.trace.ragged import Ragged, take
 from gradscope.trace.schema import NONE
 from gradscope.watch.native.words import EDGE_COLUMNS, NODE_COLUMNS
 
@@ -64,8 +65,8 @@ class Walked:
         rows = self._session.contexts.rows
         self._contexts = _more(self._contexts, rows[len(self._contexts) :])
 
-    def take(self, saved: list[Any]) -> list[tuple[Any, ...]]:
-        """The rows of calls, of all nodes since the last time; `write` writes the others'.
+    def take(self, saved: list[Any]) -> list[dict[str, Any]]:
+        """The columns of calls, of all nodes since the last time; `write` writes the others'.
 
         Rows of what nodes keep come to those that are given.
         """
@@ -100,7 +101,8 @@ class Walked:
             number, names[:, 1], t, sources, inputs, number, module, node["site"], thread, task,
             step, phase, np.full(len(number), NONE), node["sequence"], first,
         )  # fmt: skip
-        return list(zip(*(_listed(column, chosen) for column in columns), strict=True))
+        chosen_columns = [take(column, chosen) for column in columns]
+        return [dict(zip(COLUMNS, chosen_columns, strict=True))]
 
     def operands(self) -> list[tuple[int, int, int]]:
         """What nodes keep that no node made: the node, the number of the slot, the tensor."""
@@ -151,10 +153,3 @@ def _more(known: Ints, rows: list[Any]) -> Ints:
     if not rows:
         return known
     return np.concatenate([known, np.array(rows, np.int64).reshape(-1, known.shape[1])])
-
-
-def _listed(column: Ints | Ragged, chosen: Ints) -> list[Any]:
-    if isinstance(column, Ragged):
-        return [list(cell) for cell in column.take(chosen).tuples()]
-    found: list[Any] = column[chosen].tolist()
-    return found

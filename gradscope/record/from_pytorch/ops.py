@@ -1,0 +1,109 @@
+"""Rows of calls, column by column: as nodes tell of them, and then as they were seen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradscope.record.from_pytorch.writes import Write, writes_to_first
+from gradscope.record.notes.nesting import OPEN
+from gradscope.trace import schema
+from gradscope.trace.ragged import Ragged, concatenate
+from gradscope.trace.schema import NONE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gradscope.record.from_pytorch.calls import Calls
+
+Ints = NDArray[np.int64]
+
+WRITTEN = ("id", "name", "begin", "inputs", "outputs", "node", "module", "stack", "thread", "task",
+           "step", "phase", "end")  # fmt: skip
+COLUMNS = (*WRITTEN, "sequence", "first")
+"""And the number that its node has, and the tensor that its first input is, if that is known."""
+
+LISTS = ("inputs", "outputs")
+
+
+class Ops:
+    """Calls that made nodes, in columns."""
+
+    def __init__(self, parts: Sequence[dict[str, Any]]) -> None:
+        self._columns: dict[str, Any] = {
+            name: concatenate([part[name] for part in parts]) for name in COLUMNS if parts
+        }
+        self.inputs: Ragged = self._columns.get("inputs") or Ragged.of([])
+        self.outputs: Ragged = self._columns.get("outputs") or Ragged.of([])
+        self.last = np.zeros(0, np.int64)
+        """Calls that were seen; of several nodes of one call the last has its times."""
+
+        self.rows = np.zeros(0, np.int64)
+        """Of these: the rows that tell of their ends."""
+
+    def __len__(self) -> int:
+        return len(self.outputs)
+
+    def column(self, name: str) -> Ints:
+        found: Ints = self._columns[name]
+        return found
+
+    def with_operands(self, kept: dict[int, list[int]]) -> None:
+        """Inputs are also these tensors, that nodes (by number) keep and no node made."""
+        if kept and len(self):
+            cells = [list(cell) for cell in self.inputs.tuples()]
+            for number, cell in zip(self.column("id").tolist(), cells, strict=True):
+                cell.extend(each for each in kept.get(number, ()) if each not in cell)
+            self.inputs = Ragged.of(cells)
+
+    def seen(
+        self, calls: Calls, idents: dict[int, int], start: int, intern: Callable[[str], int]
+    ) -> tuple[int, list[Write]]:
+        """Take over what calls say of themselves, where one was seen.
+
+        How many were missed; and those that wrote to their first input.
+        """
+        if calls.observer is None or not len(self):
+            return 0, []
+        known = np.zeros(max(idents, default=0) + 2, np.int64)
+        known[list(idents)] = list(idents.values())
+        made = self.column("begin") + start
+        at = calls.of(known[self.column("thread")], self.column("sequence"), made)
+        places = np.flatnonzero(at >= 0)
+        at_places = at[places]
+        words, which = np.unique(calls.words(at_places), return_inverse=True)
+        names = [calls.name(word) for word in words.tolist()]
+        texts = np.array([intern(name) if name else NONE for name in names], np.int64)[which]
+        self.column("name")[places[texts >= 0]] = texts[texts >= 0]
+        ends, firsts = np.unique(at_places[::-1], return_index=True)
+        self.last = places[len(places) - 1 - firsts]
+        begin, end, self.rows = calls.times(ends)
+        self.column("begin")[self.last] = begin - start
+        self.column("end")[self.last] = np.where(end == OPEN, NONE, end - start)
+        writing = np.array([writes_to_first(name) for name in names], bool)[which]
+        writers = places[writing & (self.column("first")[places] != NONE)]
+        return calls.had_one(made[at < 0]), self._writes(writers, made - start)
+
+    def _writes(self, places: Ints, t: Ints) -> list[Write]:
+        end = self.column("end")[places]
+        at = np.where(end == NONE, t[places], end)
+        names = ("id", "first", "stack", "thread")
+        columns = [*(self.column(name)[places].tolist() for name in names), at.tolist()]
+        return [Write(*row) for row in zip(*columns, strict=True)]
+
+    def write(self, write: Any) -> None:
+        """Hand all to the writer."""
+        if len(self):
+            columns = {name: self._columns[name] for name in WRITTEN}
+            write(schema.Op, columns | {"inputs": self.inputs, "outputs": self.outputs})
+
+
+def of_rows(rows: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
+    """The columns of what was found row by row."""
+    columns = dict(zip(COLUMNS, map(list, zip(*rows, strict=True)), strict=True))
+    return {
+        name: Ragged.of(cells) if name in LISTS else np.array(cells, np.int64)
+        for name, cells in columns.items()
+    }
