@@ -236,6 +236,10 @@ class Graphs:
             self._seen(ops)
         if self.walked is not None:
             self.walked.write()
+        merged = self._tensors.merged
+        for row in self._nodes if merged else ():  # some tensors have turned out to be others
+            if isinstance(row[5], list):
+                row[5][:] = [merged.get(each, each) for each in row[5]]
         put(write, schema.Node, names, self._nodes)
         put(write, schema.Edge, ("node", "index", "next", "input_nr"), self._edges)
         ops.write(write)

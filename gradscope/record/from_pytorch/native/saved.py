@@ -7,21 +7,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from gradscope.compiled.statistics import KINDS
 from gradscope.record.from_pytorch.tensors import Memory, Tensors
 from gradscope.trace.schema import NONE
 from gradscope.watch.native.layout import INLINE
 from gradscope.watch.native.saved_layout import saved_layout
-from gradscope.watch.native.words import A_LEAF, PACKED
+from gradscope.watch.native.words import PACKED, PLAIN_VALUE, SAVED_COLUMNS
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from gradscope.record.session import Session
     from gradscope.watch.native.graph import NativeGraph
+
+Ints = NDArray[np.int64]
 
 
 class Saved:
@@ -31,39 +32,91 @@ class Saved:
         self._session = session
         self._graph = graph
         self._tensors = tensors
-        self._slots: list[int] = []
+        self._slots = np.zeros(0, np.int64)
+        self._shapes = np.zeros((0, 1 + INLINE), np.int64)
+        kinds = saved_layout().plain.kinds
+        self._dtypes = np.zeros((max(kinds) + 1, 2), np.int64)  # text and bytes, by code
+        for code, kind in kinds.items():
+            self._dtypes[code] = tensors.dtype(getattr(torch, KINDS[kind]))
         self.operands: list[tuple[int, int, int]] = []
         """What nodes keep that no node made: the node, the number of the slot, the tensor."""
-        self._dtypes = {
-            code: tensors.dtype(getattr(torch, KINDS[kind]))
-            for code, kind in saved_layout().plain.kinds.items()
-        }
         self._device = tensors.device(torch.device("cpu"))
 
-    def rows(self, seen: NDArray[np.int64]) -> list[tuple[int, int, int, int, int, int]]:
+    def _learn(self) -> None:
+        """What numbers stand for that have come since."""
+        intern, graph = self._session.writer.intern, self._graph
+        new = [intern(slot) for slot in graph.slots[len(self._slots) :]]
+        self._slots = np.concatenate([self._slots, np.array(new, np.int64)])
+        shapes = [shape for shape, _, _ in graph.layouts[len(self._shapes) :]]
+        found = np.full((len(shapes), 1 + INLINE), NONE)
+        for row, shape in zip(found, shapes, strict=True):
+            if len(shape) <= INLINE:
+                row[: 1 + len(shape)] = len(shape), *shape
+        self._shapes = np.concatenate([self._shapes, found])
+
+    def rows(self, seen: Ints) -> list[tuple[int, ...]]:
         """Rows of what nodes keep: node, slot, tensor, version, time, and whether it is packed."""
-        intern, start, tensors = self._session.writer.intern, self._session.start, self._tensors
-        self._slots += [intern(slot) for slot in self._graph.slots[len(self._slots) :]]
-        layouts, made = self._graph.layouts, []
-        for (node, slot, what, known, own, layout, at, walk, data, size, offset, writes, code,
-             dims, _, operand, *numbers) in seen.tolist():  # fmt: skip
-            t, tensor, version = max(at - start, 0), known, writes
-            if what == PACKED:
-                tensor, version = NONE, 0
-            elif what != A_LEAF:
-                shape, strides = tuple(numbers[:dims]), tuple(numbers[INLINE : INLINE + dims])
-                if known < 0 <= own and layouts[layout][0] == shape:
-                    tensor = own
-                memory = Memory(walk, self._device, data, size, walk - start)
-                if tensor >= 0:
-                    tensors.complete_at(tensor, strides, memory, version)
-                else:
-                    text, width = self._dtypes[code]
-                    place = 0 if 0 in shape else data + offset * width
-                    tensor = tensors.constant_at(
-                        place, shape, strides, text, width, memory, version
-                    )
-            if operand:
-                self.operands.append((node, slot, tensor))
-            made.append((node, self._slots[slot], tensor, version, t, int(what == PACKED)))
-        return made
+        self._learn()
+        each = dict(zip(SAVED_COLUMNS, seen.T.copy(), strict=False))
+        what, tensor = each["what"], each["tensor"]
+        packed, plain = what == PACKED, what == PLAIN_VALUE
+        tensor[packed] = NONE
+        version = np.where(packed, 0, each["version"])
+        shape = _up_to(each["dims"], seen[:, len(SAVED_COLUMNS) :][:, :INLINE])
+        strides = _up_to(each["dims"], seen[:, len(SAVED_COLUMNS) + INLINE :])
+        own = plain & (tensor < 0) & (each["own"] >= 0)
+        own[own] = (self._shapes[each["layout"][own]] == shape[own]).all(1)
+        tensor[own] = each["own"][own]
+        memory = np.stack([each["walk"], each["data"], each["bytes"]], 1)
+        self._complete(np.flatnonzero(plain & (tensor >= 0)), tensor, strides, memory, version)
+        constant = np.flatnonzero(plain & (tensor < 0))
+        if len(constant):
+            width = self._dtypes[each["dtype"][constant], 1]
+            place = each["data"][constant] + each["offset"][constant] * width
+            place[(shape[constant, 1:] == 0).any(1)] = 0
+            named = [place, each["dtype"][constant], *shape[constant].T, *strides[constant].T]
+            tensor[constant] = self._constants(
+                np.stack(named, 1), memory[constant], version[constant]
+            )
+        operands = each["operand"] != 0
+        found = (each[name][operands].tolist() for name in ("node", "slot", "tensor"))
+        self.operands += zip(*found, strict=True)
+        t = np.maximum(each["t"] - self._session.start, 0)
+        columns = (each["node"], self._slots[each["slot"]], tensor, version, t, packed.astype(int))
+        return list(zip(*(column.tolist() for column in columns), strict=True))
+
+    def _memory(self, walk: int, address: int, size: int) -> Memory:
+        return Memory(walk, self._device, address, size, walk - self._session.start)
+
+    def _complete(
+        self, places: Ints, tensor: Ints, strides: Ints, memory: Ints, version: Ints
+    ) -> None:
+        """What nodes' outputs look like in memory."""
+        places = places[np.unique(tensor[places], return_index=True)[1]]
+        numbers, versions = tensor[places].tolist(), version[places].tolist()
+        rows = zip(strides[places].tolist(), memory[places].tolist(), strict=True)
+        for number, writes, ((dims, *steps), where) in zip(numbers, versions, rows, strict=True):
+            self._tensors.complete_at(number, tuple(steps[:dims]), self._memory(*where), writes)
+
+    def _constants(self, named: Ints, memory: Ints, version: Ints) -> Ints:
+        """The numbers of tensors without history: the same in a walk for the same memory."""
+        keys = np.concatenate([memory[:, :1], named], axis=1)
+        _, first, which = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+        numbers = []
+        rows = zip(
+            named[first].tolist(), memory[first].tolist(), version[first].tolist(), strict=True
+        )
+        for (place, code, *both), where, writes in rows:
+            dims = both[0]
+            shape, strides = both[1 : 1 + dims], both[2 + INLINE : 2 + INLINE + dims]
+            text, width = self._dtypes[code].tolist()
+            numbers.append(self._tensors.constant_at(
+                place, tuple(shape), tuple(strides), text, width, self._memory(*where), writes
+            ))  # fmt: skip
+        return np.array(numbers, np.int64)[which.reshape(-1)]
+
+
+def _up_to(dims: Ints, numbers: Ints) -> Ints:
+    """How many dims, and as many numbers; what stands behind them does not count."""
+    own = np.arange(INLINE) < dims[:, None]
+    return np.concatenate([dims[:, None], np.where(own, numbers, NONE)], axis=1)
