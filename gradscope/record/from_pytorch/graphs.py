@@ -6,9 +6,9 @@ import re
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
-from gradscope.record.from_pytorch.ops import Ops, of_rows
+from gradscope.record.from_pytorch.called.ops import Ops, of_rows
+from gradscope.record.from_pytorch.called.writes import Writes
 from gradscope.record.from_pytorch.tensors import put
-from gradscope.record.from_pytorch.writes import Writes
 from gradscope.record.notes.log import taken
 from gradscope.trace import schema
 from gradscope.trace.schema import NONE, Place
@@ -18,7 +18,8 @@ from gradscope.watch.walk import own_result
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gradscope.record.from_pytorch.calls import Call, Calls
+    from gradscope.record.from_pytorch.called.calls import Calls
+    from gradscope.record.from_pytorch.called.ops import Ints
     from gradscope.record.from_pytorch.native.walked import Walked
     from gradscope.record.from_pytorch.tasks import Task
     from gradscope.record.from_pytorch.tensors import Tensors
@@ -208,18 +209,19 @@ class Graphs:
         names = ("storage", "tensor", "old", "new", "op", "stack", "thread", "t")
         put(self._session.writer.block, schema.Version, names, rows)
 
-    def put_calls(self, found: list[tuple[Call, int]]) -> None:
+    def put_calls(self, parts: list[tuple[list[str], Ints]]) -> None:
         """Rows of calls that have made no node, as far as they were seen."""
-        session = self._session
-        threads = {ident: thread for thread, ident in session.contexts.idents().items()}
-        begun = np.array([call.begin for call, _ in found], np.int64) - session.start
-        steps = session.contexts.steps_at(begun).tolist()
-        names = ("id", "name", "begin", "end", "thread", "step")
-        put(session.writer.block, schema.Op, names, [
-            (self.next_number(), self._intern(call.name), begin, call.end - session.start,
-             threads.get(ident, NONE), step)
-            for (call, ident), begin, step in zip(found, begun.tolist(), steps, strict=True)
-        ])  # fmt: skip
+        contexts, write = self._session.contexts, self._session.writer.block
+        threads = {ident: thread for thread, ident in contexts.idents().items()}
+        for names, (begin, end, idents) in parts:
+            begun = begin - self._session.start
+            write(schema.Op, {
+                "id": [self.next_number() for _ in names],
+                "name": [self._intern(name) for name in names],
+                "begin": begun, "end": end - self._session.start,
+                "thread": [threads.get(ident, NONE) for ident in idents.tolist()],
+                "step": contexts.steps_at(begun),
+            })  # fmt: skip
 
     def flush(self) -> None:
         """Hand new rows to the writer."""

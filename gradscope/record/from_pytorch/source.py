@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from gradscope.record.from_pytorch.calls import Calls
+from gradscope.record.from_pytorch.called.calls import Calls
 from gradscope.record.from_pytorch.claims import claims
 from gradscope.record.from_pytorch.graphs import Graphs
 from gradscope.record.from_pytorch.tasks import Task, Tasks

@@ -21,7 +21,7 @@ from gradscope.trace.shorthand.foretold import SINGLE
 from gradscope.trace.shorthand.runs import MODULE
 
 if TYPE_CHECKING:
-    from gradscope.record.from_pytorch.calls import Calls
+    from gradscope.record.from_pytorch.called.calls import Calls
     from gradscope.record.from_pytorch.values import Values
     from gradscope.record.session import Session
     from gradscope.watch.listener import Backward

@@ -23,7 +23,7 @@ from gradscope.watch.values.rows import LOOKED, RESULT, TAKEN
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gradscope.record.from_pytorch.calls import Calls
+    from gradscope.record.from_pytorch.called.calls import Calls
     from gradscope.record.from_pytorch.tasks import Task
     from gradscope.record.session import Session
     from gradscope.watch.runs import Ran

@@ -240,7 +240,7 @@ def test_calls_whose_nodes_come_too_late_are_named_by_them_and_counted(
 ) -> None:
     import torch
 
-    from gradscope.record.from_pytorch import calls
+    from gradscope.record.from_pytorch.called import calls
 
     def program() -> None:
         x = torch.ones(3, requires_grad=True)

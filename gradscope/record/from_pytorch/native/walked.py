@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gradscope.record.from_pytorch.called.ops import COLUMNS
 from gradscope.record.from_pytorch.native.saved import Saved
-from gradscope.record.from_pytorch.ops import COLUMNS
 from gradscope.record.notes.log import taken
 from gradscope.trace import schema
 from gradscope.trace.ragged import Ragged, take

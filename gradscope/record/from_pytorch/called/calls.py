@@ -194,20 +194,21 @@ class Calls:
             if alone.any():
                 self._alone.append(kept.where(alone))
 
-    def alone(self, *, over: bool) -> list[tuple[Call, int]]:
-        """Calls that have made no node, each with its thread; all there are, if nothing follows."""
+    def alone(self, *, over: bool) -> list[tuple[list[str], Ints]]:
+        """Calls that have made no node: names; begins, ends and threads in columns.
+
+        `over`: nothing follows, so all there are are told.
+        """
         if over:
             self._let_go(np.ones(len(self._kept.begin), np.bool_))
             self._kept = self._kept.where(np.zeros(len(self._kept.begin), np.bool_))
-        found: list[tuple[Call, int]] = []
-        for table in taken(self._alone):
-            names = {word: self._name(word) for word in np.unique(table.word).tolist()}
-            columns = (table.word, table.begin, table.end, table.row, table.thread)
-            for word, begin, end, row, thread in zip(
-                *(column.tolist() for column in columns), strict=True
-            ):
-                found.append((Call(names[word], begin, end, row), thread))
-        return found
+        return [
+            (
+                [self.name(word) for word in table.word.tolist()],
+                np.stack([table.begin, table.end, table.thread]),
+            )
+            for table in taken(self._alone)
+        ]
 
     # -- inside backwards -----------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gradscope.record.from_pytorch.writes import Write, writes_to_first
+from gradscope.record.from_pytorch.called.writes import Write, writes_to_first
 from gradscope.record.notes.nesting import OPEN
 from gradscope.trace import schema
 from gradscope.trace.ragged import Ragged, concatenate
@@ -16,7 +16,7 @@ from gradscope.trace.schema import NONE
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gradscope.record.from_pytorch.calls import Calls
+    from gradscope.record.from_pytorch.called.calls import Calls
 
 Ints = NDArray[np.int64]
 
