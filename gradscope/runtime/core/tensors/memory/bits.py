@@ -27,7 +27,6 @@ from gradscope.runtime.core.tensors.memory.storage import (
     VersionCounter,
     elements,
     offset_of,
-    refuse_to_count,
     strided,
 )
 
@@ -186,39 +185,25 @@ class BitsCounter(VersionCounter):
     writer = _of_original("writer")
 
 
-class InferenceOriginal(OriginalCounter, InferenceCounter):
+class InferenceOriginal(InferenceCounter, OriginalCounter):
     """The same of inference tensors: it counts nothing, and still tells the mirrors."""
 
     __slots__ = ()
 
-    tracks = False
-
-    @property
-    def value(self) -> int:
-        return 0
-
-    @value.setter
-    def value(self, value: int) -> None:
-        refuse_to_count()
+    def _pass_on(self) -> None:
         self.reflected.mirrors.refresh()
 
 
-class InferenceBits(BitsCounter):
+class InferenceBits(InferenceCounter, BitsCounter):
     """The counter of inference tensors with a bit."""
 
     __slots__ = ()
 
-    tracks = False
+    __init__ = BitsCounter.__init__
 
-    @property
-    def value(self) -> int:
-        return 0
-
-    @value.setter
-    def value(self, value: int) -> None:
-        refuse_to_count()
+    def _pass_on(self) -> None:
         self.mirror.carry()
-        self.original.value = value
+        self.original.value = 0
 
 
 _MIRRORS: WeakKeyDictionary[Storage, Mirrors] = WeakKeyDictionary()

@@ -49,13 +49,12 @@ class InferenceCounter(VersionCounter):
 
     @value.setter
     def value(self, value: int) -> None:
-        refuse_to_count()
+        if not local.state.inference:
+            raise inference_in_place()
+        self._pass_on()
 
-
-def refuse_to_count() -> None:
-    """Refuse a write to an inference tensor, unless in inference mode."""
-    if not local.state.inference:
-        raise inference_in_place()
+    def _pass_on(self) -> None:
+        """What has to learn of a write although nothing is counted: nobody, of ordinary memory."""
 
 
 _slot = VersionCounter.__dict__["value"]
