@@ -26,15 +26,16 @@ class Paused:
 
     look = None
 
-    def __init__(self, paused: RuntimeProbe) -> None:
+    def __init__(self, paused: RuntimeProbe, *, ended: bool = False) -> None:
         self._paused = paused
+        self._ended = ended  # it will not go on
         self.saw_backward = False
         """Since it was last set to False: a stretch with a backward is a step."""
         self._accumulators: WeakSet[Any] = WeakSet()
 
     def made(self, node: Any) -> None:
         """A leaf that is known has another node now."""
-        if node.variable.record_nr > self._paused.base:
+        if not self._ended and node.variable.record_nr > self._paused.base:
             self._accumulators.add(node)
 
     def over(self) -> None:
@@ -95,7 +96,7 @@ def stop_watching(watcher: RuntimeProbe) -> None:
     if not _others():
         probe.leave(None)
         return
-    _Retired.probe = retired = Paused(watcher)
+    _Retired.probe = retired = Paused(watcher, ended=True)
     probe.leave(retired)
     time.sleep(SWITCHES)
     timer = threading.Timer(MOMENT, _let_go, (retired,))

@@ -33,6 +33,59 @@ TERMINATING = tuple(
 _RECORDER = tuple(os.path.join(PACKAGE, room, "") for room in ("record", "trace", "watch"))  # noqa: PTH118
 
 
+Handler = Callable[[int, "FrameType | None"], None]
+
+
+class _Waiting:
+    """A signal that waits for its moment, and is sent again until that has come."""
+
+    def __init__(self, number: int, handler: Handler) -> None:
+        self._number = number
+        self._handler = handler
+        self._since: float | None = None  # when it came; None: it does not wait
+        self._again: threading.Timer | None = None
+        self._is_sent_again = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """Its moment has come, says the engine."""
+        if self._since is not None:
+            self._handler(number, frame)
+
+    def came_in_vain(self) -> bool:
+        """Whether this is the signal sent again, whose moment has come meanwhile."""
+        again, self._is_sent_again = self._is_sent_again, False
+        return again and self._since is None
+
+    def waited(self) -> float:
+        """How long, in seconds."""
+        return 0.0 if self._since is None else time.monotonic() - self._since
+
+    def wait(self, seconds: float) -> None:
+        """Come again after so many seconds."""
+        self._since = self._since or time.monotonic()
+        self._cancel()
+        self._again = threading.Timer(seconds, self._send)
+        self._again.daemon = True
+        self._again.start()
+
+    def end(self) -> None:
+        """It is being handled."""
+        self._since = None
+        self._cancel()
+
+    def _cancel(self) -> None:
+        if self._again is not None:
+            self._again.cancel()
+
+    def _send(self) -> None:
+        self._is_sent_again = True
+        main = threading.main_thread().ident
+        if hasattr(signal, "pthread_kill") and main is not None:
+            signal.pthread_kill(main, self._number)
+        else:
+            signal.raise_signal(self._number)
+
+
 class Signals:
     """Handles the signals that end programs; `bottom` is the file whose frames run the script."""
 
@@ -44,21 +97,15 @@ class Signals:
         self._bottom = bottom
         self._finish = finish
         self._process = os.getpid()
-        self._since: float | None = None  # when the signal came that waits for its moment
-        self._again: threading.Timer | None = None
-        self._is_sent_again = False
+        self._waiting: dict[int, _Waiting] = {}
 
     def interrupt(self, number: int, frame: FrameType | None) -> None:
         """Ctrl-C: KeyboardInterrupt, as ever."""
         if os.getpid() == self._process and (
-            self.finishing or self._later(number, frame, self._interrupt_now)
+            self.finishing or self._later(number, frame, self.interrupt)
         ):
             return
         raise KeyboardInterrupt
-
-    def _interrupt_now(self, number: int, frame: FrameType | None) -> None:
-        if self._since is not None:
-            self.interrupt(number, frame)
 
     def terminate(self, number: int, frame: FrameType | None) -> None:
         """Leave a readable trace, then end as the signal asks for."""
@@ -66,7 +113,7 @@ class Signals:
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
             return
-        if self.finishing or self._later(number, frame, self._terminate_now):
+        if self.finishing or self._later(number, frame, self.terminate):
             return
         self.finishing = True
         try:
@@ -77,40 +124,23 @@ class Signals:
         finally:
             os._exit(128 + number)
 
-    def _terminate_now(self, number: int, frame: FrameType | None) -> None:
-        if self._since is not None:
-            self.terminate(number, frame)
-
-    def _later(
-        self, number: int, frame: FrameType | None, handler: Callable[[int, FrameType | None], None]
-    ) -> bool:
+    def _later(self, number: int, frame: FrameType | None, handler: Handler) -> bool:
         """Whether this is no good moment, or no signal but one that was sent again in vain.
 
         Then `handler` will be called, or the signal come again (see the Note above).
         """
-        again, self._is_sent_again = self._is_sent_again, False
-        if again and self._since is None:  # its moment has come meanwhile
+        waiting = self._waiting.get(number)
+        if waiting is None:
+            waiting = self._waiting[number] = _Waiting(number, handler)
+        if waiting.came_in_vain():
             return True
-        now = time.monotonic()
-        since = self._since or now
-        if not convenient(frame, self._bottom, self._engine, now - since):
-            self._since = since
-            when_back = self._engine.when_back
-            asked = when_back is not None and when_back(frame, handler, number)
-            if self._again is not None:
-                self._again.cancel()
-            self._again = threading.Timer(SOON if asked else AGAIN, self._send, (number,))
-            self._again.daemon = True
-            self._again.start()
-            return True
-        self._since = None
-        if self._again is not None:
-            self._again.cancel()
-        return False
-
-    def _send(self, number: int) -> None:
-        self._is_sent_again = True
-        _send(number)
+        if convenient(frame, self._bottom, self._engine, waiting.waited()):
+            waiting.end()
+            return False
+        when_back = self._engine.when_back
+        asked = when_back is not None and when_back(frame, waiting, number)
+        waiting.wait(SOON if asked else AGAIN)
+        return True
 
 
 def convenient(frame: FrameType | None, bottom: str, engine: InScripts, waited: float) -> bool:
@@ -132,14 +162,6 @@ def convenient(frame: FrameType | None, bottom: str, engine: InScripts, waited: 
         called = code.co_name
         frame = frame.f_back
     return not at_work or waited > AT_LAST or (in_node and waited > SOON)
-
-
-def _send(number: int) -> None:
-    main = threading.main_thread().ident
-    if hasattr(signal, "pthread_kill") and main is not None:
-        signal.pthread_kill(main, number)
-    else:
-        signal.raise_signal(number)
 
 
 @contextmanager
