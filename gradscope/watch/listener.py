@@ -8,6 +8,7 @@ and lets the program go on.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
@@ -62,6 +63,16 @@ class SavedValue(NamedTuple):
     tensor: Any  # while this is handed over; None: a hook packed it, and what it was is not known
     made_by: Made | None  # by the node that has it as an output
     output_nr: int
+
+
+_OWN_RESULT = re.compile(r"(?:result|output)(\d*)")
+"""Slots that hold what the node's own call returned, and which of it."""
+
+
+def own_result(slot: str) -> int | None:
+    """Which of the results of its own call a node keeps in this slot; None: something else."""
+    found = _OWN_RESULT.fullmatch(slot)
+    return None if found is None else int(found[1] or 0)
 
 
 class Kept(NamedTuple):

@@ -8,7 +8,6 @@ it. So a graph that turns out to be deep is left alone, and that is said.
 
 from __future__ import annotations
 
-import re
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -30,10 +29,6 @@ _RAW, ACCUMULATE = "_raw_saved_", "torch::autograd::AccumulateGrad"
 _CUSTOM = "saved_tensors"
 """What a Function of the program's keeps, as its author calls it."""
 NOTHING: list[SavedValue] = []
-
-_OWN_RESULT = re.compile(r"(?:result|output)(\d*)")
-"""Slots that hold what the node's own call returned, and which of it."""
-
 
 DEEPEST = 10_000
 
@@ -264,12 +259,6 @@ class Graph:
         if node is None:
             return SavedValue(slot, tensor, None, 0)
         return SavedValue(slot, tensor, self.made_of(node), tensor.output_nr)
-
-
-def own_result(slot: str) -> int | None:
-    """Which of the results of its own call a node keeps in this slot; None: something else."""
-    found = _OWN_RESULT.fullmatch(slot)
-    return None if found is None else int(found[1] or 0)
 
 
 def described(given: Any) -> tuple[tuple[int, ...], Any, Any]:

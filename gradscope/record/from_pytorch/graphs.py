@@ -13,7 +13,7 @@ from gradscope.record.notes.log import taken
 from gradscope.trace import schema
 from gradscope.trace.schema import NONE, Place
 from gradscope.trace.shorthand import tables as short
-from gradscope.watch.walk import own_result
+from gradscope.watch.listener import own_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from gradscope.compiled.callables import ONE, Callables
 from gradscope.compiled.language import External
 from gradscope.watch.creation import KEY, PARENT, marked
-from gradscope.watch.listener import Kept, Made, MadeWithTraceback
+from gradscope.watch.listener import Kept, Made, MadeWithTraceback, own_result
 from gradscope.watch.native import known, walk, words as places
 from gradscope.watch.native.layout import IN_WRAPPER, Layout, NotFound, in_custom, layout
 from gradscope.watch.native.saved_layout import SavedLayout, pointer, saved_layout
-from gradscope.watch.walk import DEEPEST, LEAF, Graph, described, own_result
+from gradscope.watch.walk import DEEPEST, LEAF, Graph, described
 
 if TYPE_CHECKING:
     from collections.abc import Callable
