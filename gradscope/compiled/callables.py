@@ -5,12 +5,13 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping
 from functools import cache
+from types import SimpleNamespace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gradscope.compiled.language import Compiled, Function
+from gradscope.compiled.language import Compiled, External, Function
 
 FAST, ONE, NONE = 0x80, 0x08, 0x04
 """How one is called: METH_FASTCALL, METH_O, METH_NOARGS."""
@@ -36,8 +37,8 @@ class HasWords(Protocol):
 class Callables:
     """Functions compiled once in a process, for all who work with them; how each is called."""
 
-    def __init__(self, kinds: Mapping[Function, int]) -> None:
-        compiled = Compiled(list(kinds))
+    def __init__(self, kinds: Mapping[Function, int], *others: Function) -> None:
+        compiled = Compiled([*kinds, *others])
         self._compiled = compiled
         self._methods = {
             function: _Method(function.__name__.encode(), compiled.address(function), flags, None)
@@ -51,6 +52,12 @@ class Callables:
             (ctypes.POINTER(_Method), ctypes.py_object, ctypes.py_object),
         )
         self._new = ctypes.PYFUNCTYPE(made, *given)(("PyCFunction_NewEx", ctypes.pythonapi))
+
+    def external(self, function: Function) -> External:
+        """One of these functions, or of the others, for code that is compiled elsewhere."""
+        name = f"gradscope_{function.__name__}"
+        address = {name: self._compiled.address(function)}
+        return External(SimpleNamespace(**address), name, function.__code__.co_argcount)
 
     def over(self, function: Any, owner: HasWords) -> Any:
         """The callable of one of these functions; it keeps the owner of its words alive."""

@@ -18,11 +18,13 @@ Nothing of Python's is called here, and no lock is taken.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch.autograd.variable import Variable
 
 from gradscope.compiled.language import Compiled, increase, load, store
 from gradscope.watch import observer as runs
@@ -36,9 +38,8 @@ from gradscope.watch.observer import (
     run_put_down,
     sequence_offset,
 )
-from gradscope.watch.values import ring
-from gradscope.watch.values.measure import window_of
-from gradscope.watch.values.ring import HOOKS, is_good, put, put_same
+from gradscope.watch.values import measure, ring
+from gradscope.watch.values.ring import HOOKS
 from gradscope.watch.values.rows import HEAD, LOW, OPERAND, PLACE, RESULT, SUMMED, TAKEN
 
 A_TENSOR, VALUE = 1, 16  # c10::IValue: which kind it is, and its size
@@ -62,6 +63,10 @@ ADD, ADD_IN_PLACE, INSIDE, OFFSET, SCHEMA = (
 VARIANT, NO_SCHEMA = calls.VARIANT, calls.NO_SCHEMA
 BILLION = 1_000_000_000
 thread: Any = None  # at::RecordFunction::currentThreadId
+put: Any = None  # of ring.py, as the three below
+put_same: Any = None
+is_good: Any = None
+window_of: Any = None
 
 
 def put_value(place: int, index: int, key: int, t: int, value: int) -> int:
@@ -69,7 +74,7 @@ def put_value(place: int, index: int, key: int, t: int, value: int) -> int:
     tensor = load(value)
     if load(value + 8) & LOW_HALF != A_TENSOR or tensor == 0:
         return 0
-    return put(place, index, key, t, 0, 0, 0, tensor)
+    return put(place, index, key, t, 0, 0, 0, tensor)  # type: ignore[no-any-return]
 
 
 def window_now(tensor: int) -> int:
@@ -221,10 +226,11 @@ class Around(NamedTuple):
 @cache
 def around() -> Around:
     """The callbacks, for this build of PyTorch. They raise NotObservable if it is not as known."""
-    global thread  # noqa: PLW0603 -- compiled code names it
+    global thread, put, put_same, is_good, window_of
     library, _ = calls._ready()
-    thread = library.thread
-    ring.functions()
+    thread, made = library.thread, ring.functions()
+    put, put_same = made.external(ring.put), made.external(ring.put_same)
+    is_good, window_of = made.external(ring.is_good), made.external(measure.window_of)
     _state[0] = _inputs_at()
     _state[1] = sequence_offset() + BEHIND_SEQUENCE
     code = Compiled([run_begins, run_ends, looking_begins, looking_ends])
@@ -240,14 +246,28 @@ def around() -> Around:
 _kept: list[Compiled] = []  # callbacks may be called as long as the process lives
 
 
+def _backward(ends: Sequence[Any], seeds: Sequence[float]) -> None:
+    """PyTorch's own function for it would import a computer algebra system."""
+    grads = tuple(torch.full((2,), seed) for seed in seeds)
+    Variable._execution_engine.run_backward(
+        tuple(ends),
+        grads,
+        keep_graph=False,
+        create_graph=False,
+        inputs=(),
+        allow_unreachable=True,
+        accumulate_grad=True,
+    )
+
+
 def _program() -> None:
     """Nodes that take one, two and three gradients."""
     with torch.enable_grad():
         x = torch.ones(3, 2, requires_grad=True)
         parts = x.unbind(0)
-        torch.autograd.backward(parts, [torch.full((2,), float(n)) for n in (5, 6, 7)])
+        _backward(parts, [5.0, 6.0, 7.0])
         parts = torch.ones(2, 2, requires_grad=True).unbind(0)
-        torch.autograd.backward(parts, [torch.full((2,), float(n)) for n in (8, 9)])
+        _backward(parts, [8.0, 9.0])
 
 
 MANY = [0, 3, 1, 0, 2, 1]
@@ -300,7 +320,7 @@ def _known() -> None:
     with torch.enable_grad():
         x = torch.full((2,), 3.0, requires_grad=True)
         y = x.neg()
-        torch.autograd.backward([y, y], [torch.full((2,), 5.0), torch.full((2,), 6.0)])
+        _backward([y, y], [5.0, 6.0])
 
 
 EXPECTED = {TAKEN: [11.0, -11.0], OPERAND: [5.0, 6.0], SUMMED: [11.0], RESULT: [-3.0]}

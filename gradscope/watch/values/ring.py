@@ -25,7 +25,14 @@ from gradscope.watch.native.words import (
     SAVED_ROW,
     SAVED_USED,
 )
-from gradscope.watch.values.measure import SLOTS, bad_places, measure, ready, slots_used
+from gradscope.watch.values.measure import (
+    SLOTS,
+    bad_places,
+    measure,
+    ready,
+    slots_used,
+    window_of,
+)
 from gradscope.watch.values.rows import (
     A_LEAF,
     AN_OPERAND,
@@ -219,6 +226,6 @@ def _between(first: int, last: int) -> Ints:
 
 @cache
 def functions() -> Callables:
-    """What Python calls."""
+    """What Python calls, and what callbacks do."""
     ready()
-    return Callables({look: FAST, look_at_walked: FAST})
+    return Callables({look: FAST, look_at_walked: FAST}, put, put_same, is_good, window_of)

@@ -19,6 +19,7 @@ from tests.programs import Program, outcome, programs
 from tests.record.from_pytorch.test_findings import found, recorded as faulty
 from tests.record.from_pytorch.test_programs import PROGRAMS
 from tests.record.from_pytorch.watching import recorded, watched
+from tests.record.running import House
 from tests.runtime.engines import same
 from tests.shared.searching import searching
 
@@ -235,3 +236,20 @@ def test_a_trace_of_faults_at_this_level_keeps_every_rule() -> None:
 
     assert check(trace) == []
     assert [each.rule for each in inspect(trace).findings] == ["GS302"]
+
+
+def test_watching_begins_without_importing_more_of_pytorch(house: House) -> None:
+    house.write(
+        """
+import sys, torch
+before = {name for name in sys.modules if name.startswith(("torch", "sympy"))}
+import gradscope
+with gradscope.record(level="values", on="torch"):
+    after = {name for name in sys.modules if name.startswith(("torch", "sympy"))}
+print(sorted(after - before))
+"""
+    )
+
+    ran = house.python("script.py")
+
+    assert (ran.out, ran.code) == ("[]\n", 0)
