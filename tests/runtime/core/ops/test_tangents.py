@@ -140,7 +140,11 @@ def test_tangents_are_pytorchs(sample: Sample, ours: Engine, theirs: Engine) -> 
     compare(sample, ours, theirs, oracle.arrays_for(sample, "float64"))
 
 
-@asked_of(case for case in DIFFERENTIABLE if case[1].strided)
+# PyTorch's tangent of a copied view is a view, which there is none of memory with gaps.
+NO_VIEW = {"view_copy-0"}
+
+
+@asked_of(case for case in DIFFERENTIABLE if case[1].strided and case[0] not in NO_VIEW)
 def test_tangents_lie_as_their_tensors_do(sample: Sample, ours: Engine, theirs: Engine) -> None:
     arrays = [oracle.strided(array) for array in oracle.arrays_for(sample, "float64", seed=1)]
 
