@@ -97,7 +97,7 @@ class InputMetadata:
 
     @property
     def dtype(self) -> Any:
-        return dtypes.from_numpy(self._dtype)
+        return None if self._dtype is None else dtypes.from_numpy(self._dtype)
 
     @property
     def device(self) -> Any:

@@ -44,7 +44,7 @@ def fitted(node: Node, index: int, grad: Any, shape: Any, dtype: Any, *, raw: bo
             raise errors.gradient_shape(node, index, found, shape)
         grad = sum_to_shape(grad, shape) if raw else grad.sum_to_size(*shape)
     kind = grad.dtype if raw else grad._array.dtype
-    if kind != dtype:
+    if dtype is not None and kind != dtype:  # None: a leaf that takes any, see `grad_dtype`
         unlike = (kind.kind == "c") != (dtype.kind == "c")
         if unlike and kind.kind not in "fV" and not hasattr(node, "op"):
             raise errors.gradient_dtype(node, index, _dtype(kind), _dtype(dtype))

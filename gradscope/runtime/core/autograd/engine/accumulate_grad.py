@@ -52,7 +52,9 @@ class AccumulateGrad(Node):
         self._saved = ()
         self._extra = Extra()
         self.record_nr = 0
-        self.input_metadata = ((variable._array.shape, variable._array.dtype),)
+        array, meta = variable._array, variable._meta
+        kind = array.dtype if meta is None else meta.dtype_of_grad(array.dtype)
+        self.input_metadata = ((array.shape, kind),)
         mark(self, variable)
         if local.state.anomaly:
             remember(self, local.state)
@@ -111,9 +113,8 @@ class AccumulateGrad(Node):
         """A copy that has the gradient as its history, laid out as the leaf."""
         if not dense(self.variable._array):
             return grad.clone()
-        return wrapped_on(np.empty_like(self.variable._array, subok=False), device_of(self)).copy_(
-            grad
-        )
+        made = np.empty_like(self.variable._array, grad._array.dtype, subok=False)
+        return wrapped_on(made, device_of(self)).copy_(grad)
 
     def _accumulate_array(self, grad: Any, *, alone: bool) -> int:
         meta = self.variable._meta
@@ -151,7 +152,7 @@ class AccumulateGrad(Node):
             return np.array(grad, order="C"), False
         if leaf.shape != grad.shape:
             return np.array(grad, order="C"), True
-        made = np.empty_like(leaf, subok=False)
+        made = np.empty_like(leaf, grad.dtype, subok=False)
         made[...] = grad
         return made, True
 

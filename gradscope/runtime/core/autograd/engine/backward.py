@@ -333,6 +333,8 @@ def run(
 
 def _fit(seed: Any, edge: tuple[Node, int], *, raw: bool) -> Any:
     _, dtype = edge[0].input_metadata[edge[1]]
+    if dtype is None:
+        return seed._array if raw else seed
     if raw:
         return seed._array if seed._array.dtype == dtype else seed._array.astype(dtype)
     return seed if seed._array.dtype == dtype else seed.to(dtypes.from_numpy(dtype))

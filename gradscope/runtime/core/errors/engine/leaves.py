@@ -157,6 +157,46 @@ def grad_dtype(found: str, wanted: str, tensor: Any) -> Case:
     )
 
 
+@engine_error("grad-dtype-of-non-leaf", "Only the gradient of a leaf can have another dtype.")
+def grad_dtype_of_non_leaf(what: str, tensor: Any) -> Case:
+    """`grad_dtype` of an operation's result was read or set.
+
+    Example:
+        y = torch.ones(3, requires_grad=True) * 2  # named below
+        y.grad_dtype = torch.float64
+    """
+    return Case(RuntimeError, f"grad_dtype can only be {what} on leaf tensors.", tensor=tensor)
+
+
+@engine_error("grad-dtype-type", "Give a dtype, such as `torch.float32`, or None for any.")
+def grad_dtype_type(value: Any) -> Case:
+    """`grad_dtype` was set to something else than a dtype.
+
+    Example:
+        torch.ones(3, requires_grad=True).grad_dtype = "float64"
+    """
+    given = type(value).__name__
+    return Case(RuntimeError, f"grad_dtype must be a torch.dtype or None, but got {given}")
+
+
+@engine_error("grad-dtype-of-another", "Set `x.grad = None` first.")
+def grad_dtype_of_another(wanted: str, found: str, tensor: Any) -> Case:
+    """`grad_dtype` was set while there is a gradient of another dtype.
+
+    Example:
+        x = torch.ones(3, requires_grad=True)
+        x.sum().backward()
+        x.grad_dtype = torch.float64
+    """
+    return Case(
+        RuntimeError,
+        f"Cannot set grad_dtype to '{wanted}' because there is already a gradient with dtype "
+        f"'{found}'. Please clear the gradient (.grad = None) before changing grad_dtype, or "
+        "ensure the new grad_dtype matches the existing gradient's dtype.",
+        tensor=tensor,
+    )
+
+
 @engine_error("grad-device", "Bring it to the tensor's device first: `x.grad = g.to(x.device)`.")
 def grad_device(found: str, wanted: str, tensor: Any) -> Case:
     """`.grad` was assigned a tensor on another device.

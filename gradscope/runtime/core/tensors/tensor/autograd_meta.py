@@ -23,6 +23,7 @@ class AutogradMeta:
         "detached",
         "fw_grad",
         "grad",
+        "grad_dtype",  # set where the user has said one: NumPy's, or None for any
         "hooks",
         "is_inference",
         "name",
@@ -46,6 +47,10 @@ class AutogradMeta:
         self.post_accumulate_hooks: OrderedDict[int, Callable[..., Any]] | None = None
         self.fw_grad: Any = None
         self.is_inference: bool | None = None  # where assigning `.data` has decided it
+
+    def dtype_of_grad(self, own: Any) -> Any:
+        """The dtype that `.grad` is to have, NumPy's: the tensor's own unless the user says."""
+        return getattr(self, "grad_dtype", own)
 
     def hold_accumulator(self, node: Node) -> None:
         """Use this node to gather the gradient, not a new one."""

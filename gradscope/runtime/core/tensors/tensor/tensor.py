@@ -27,7 +27,11 @@ from gradscope.runtime.core.tensors import wrapping
 from gradscope.runtime.core.tensors.memory.bits import uncounted
 from gradscope.runtime.core.tensors.memory.storage import Storage, VersionCounter
 from gradscope.runtime.core.tensors.saved import saved_variable as saved
-from gradscope.runtime.core.tensors.tensor.assigned_grad import check_grad
+from gradscope.runtime.core.tensors.tensor.assigned_grad import (
+    check_grad,
+    set_grad_dtype,
+    shown_grad_dtype,
+)
 from gradscope.runtime.core.tensors.tensor.autograd_meta import AutogradMeta, ViewMeta
 from gradscope.runtime.core.tensors.tensor.geometry import Geometry
 from gradscope.runtime.core.tensors.tensor.old_fields import OldFields
@@ -210,6 +214,8 @@ class Tensor(Geometry, OldFields, Sharing, Values):
     @grad.deleter
     def grad(self) -> None:
         self.grad = None
+
+    grad_dtype = property(shown_grad_dtype, set_grad_dtype)
 
     @property
     def retains_grad(self) -> bool:
