@@ -105,7 +105,7 @@ class Engine:
                 _without_hint(error)
             raise
         else:
-            if self._values and task is not None:
+            if handed and self._values and task is not None:
                 guarded("a backward returned", self._listener.handed_over, task, handed)
             return handed
         finally:
