@@ -15,8 +15,7 @@ from __future__ import annotations
 from functools import cache
 from types import SimpleNamespace
 
-from llvmlite import binding
-
+from gradscope.compiled.kept_code import engine
 from gradscope.compiled.language import External
 
 LANES = 8
@@ -370,14 +369,7 @@ class Elements:
     """
 
     def __init__(self) -> None:
-        binding.initialize_native_target()
-        binding.initialize_native_asmprinter()
-        features = binding.get_host_cpu_features().flatten()
-        cpu = binding.get_host_cpu_name()
-        target = binding.Target.from_default_triple()
-        machine = target.create_target_machine(cpu=cpu, features=features, opt=2)
-        self._engine = binding.create_mcjit_compiler(binding.parse_assembly(_text()), machine)
-        self._engine.finalize_object()
+        self._engine = engine(_text(), _text, {}, opt=2)
         self.each = self._external("each", 6)
         self.all = self._external("all", 4)
         self.repeat = self._external("repeat", 2)

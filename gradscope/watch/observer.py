@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gradscope.compiled.language import Compiled, External, increase, load, store
+from gradscope.compiled.language import Address, Compiled, External, increase, load, store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -145,10 +145,10 @@ _state = np.zeros(3, np.int64)  # rows so far; looks so far; where the sequence 
 _counted = memoryview(_state.data)  # it is quicker to read
 _looks = np.zeros((MOST_LOOKS, LOOKED_AT), np.int64)
 ROWS, ROW, STATE, LOOKS = (
-    _rows.ctypes.data,
+    Address(_rows.ctypes.data, "runs"),
     _rows.strides[0],
-    _state.ctypes.data,
-    _looks.ctypes.data,
+    Address(_state.ctypes.data, "state_of_runs"),
+    Address(_looks.ctypes.data, "looks"),
 )
 COUNTED_LOOKS, OFFSET = STATE + 8, STATE + 16
 _c = ctypes.CDLL(None)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from gradscope.compiled.language import Compiled, External, increase, load, store
+from gradscope.compiled.language import Address, Compiled, External, increase, load, store
 from gradscope.watch.called.rows import (
     BEGIN,
     END,
@@ -51,8 +51,8 @@ PATIENCE, A_MOMENT = 50, 1e-4
 _rows = np.zeros((CAPACITY, 8), np.int64)
 _state = np.zeros(10 + THREADS, np.int64)
 _counted = memoryview(_state.data)  # it is quicker to read
-ROWS, MASK = _rows.ctypes.data, CAPACITY - 1
-COUNT = _state.ctypes.data
+ROWS, MASK = Address(_rows.ctypes.data, "calls"), CAPACITY - 1
+COUNT = Address(_state.ctypes.data, "state_of_calls")
 OFFSET, SCHEMA, VARIANT, ALL, A, B, C, D, E, INSIDE = (COUNT + 8 * n for n in range(1, 11))
 NO_SCHEMA, LAST_THREAD = 0, THREADS - 1
 _c = ctypes.CDLL(None)

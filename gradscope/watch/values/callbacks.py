@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from torch.autograd.variable import Variable
 
-from gradscope.compiled.language import Compiled, increase, load, store
+from gradscope.compiled.language import Address, Compiled, increase, load, store
 from gradscope.watch import observer as runs
 from gradscope.watch.called import observer as calls
 from gradscope.watch.called.observer import call_begins, call_ends
@@ -46,7 +46,7 @@ A_TENSOR, VALUE = 1, 16  # c10::IValue: which kind it is, and its size
 BEHIND_SEQUENCE = 80  # the sequence number, inputs, and inputs by name lie between it and results
 
 _state = np.zeros(8 + 6 * calls.THREADS, np.int64)
-STATE = _state.ctypes.data
+STATE = Address(_state.ctypes.data, "state_of_values")
 INPUTS, RESULTS, NUMBER = STATE, STATE + 8, STATE + 16
 DEPTH, IN_LEAF, KNOWN, WINDOW, ROW_OF, FRESH = (
     STATE + 64 + 8 * n * calls.THREADS for n in range(6)

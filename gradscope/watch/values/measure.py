@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.compiled.language import External, increase, load, store
+from gradscope.compiled.language import Address, External, increase, load, store
 from gradscope.compiled.statistics import CHUNK, LANES, SIZES, elements
 from gradscope.watch.values.layout import INLINE, found
 from gradscope.watch.values.rows import BAD, COUNT, HIGH, IN_UNITS, LOW, MEASURED, NAN
@@ -31,7 +31,9 @@ KIND, ITEM = 80, 80 + 8 * 256
 _places = np.zeros(10 + 256 + len(SIZES), np.int64)
 _used = memoryview(_places.data)
 _slots = np.full((SLOTS, 1 + MOST_BAD), -1, np.int64)
-PLACES, BAD_SLOTS = _places.ctypes.data, _slots.ctypes.data
+PLACES, BAD_SLOTS = (
+    Address(_places.ctypes.data, "places_in_tensors"), Address(_slots.ctypes.data, "bad_slots"),
+)  # fmt: skip
 PLUS_INFINITY, MINUS_INFINITY = 0x7FF0000000000000, -0x10000000000000
 SLOT_MASK, CHUNK_OF, LANES_OF, INLINED = SLOTS - 1, CHUNK, LANES, INLINE
 SCRATCH = 8 * MEASURED

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gradscope.compiled.callables import FAST, Callables
 from gradscope.compiled.interpreter import as_int, from_int
-from gradscope.compiled.language import increase, load, store
+from gradscope.compiled.language import Address, increase, load, store
 from gradscope.watch.native.words import (
     NODE_COLUMNS,
     NODE_ROW,
@@ -62,7 +62,8 @@ CAPACITY = 1 << 16
 _rows = np.zeros((CAPACITY, WIDTH), np.int64)
 _state = np.zeros(3, np.int64)  # rows so far; tensors that could not be read; calls of hooks
 _counted = memoryview(_state.data)  # it is quicker to read
-ROWS, COUNTED, MASK, ROW = _rows.ctypes.data, _state.ctypes.data, CAPACITY - 1, 8 * WIDTH
+ROWS, COUNTED = Address(_rows.ctypes.data, "values"), Address(_state.ctypes.data, "counted")
+MASK, ROW = CAPACITY - 1, 8 * WIDTH
 UNREAD, HOOKS, TO_MEASURED, BAD_SLOT = COUNTED + 8, COUNTED + 16, 8 * HEAD, 8 * (HEAD + BAD)
 LEAF, MADE, FIRST = (8 * NODE_COLUMNS.index(name) for name in ("leaf", "t", "first"))
 KEPT, KEPT_AT = (8 * SAVED_COLUMNS.index(name) for name in ("operand", "t"))

@@ -1,0 +1,105 @@
+"""Machine code is kept between runs, and is that of what is asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gradscope.compiled import build, kept_code
+from gradscope.compiled.callables import ONE, Callables
+from gradscope.compiled.interpreter import as_int, from_int
+from gradscope.compiled.language import Address, load
+
+_here = np.zeros(1, np.int64)
+HERE = Address(_here.ctypes.data, "a_word_of_a_test")
+BY = 3
+
+
+def multiplied(self: int, given: int) -> int:
+    return from_int(as_int(given) * BY + load(HERE) + load(as_int(self)))
+
+
+class Owner:
+    words = np.array([1000], np.int64)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(kept_code, "cache_folder", lambda: tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What was compiled, and not read."""
+    found: list[Any] = []
+
+    class Counted(build.Module):
+        def __init__(self, functions: Any) -> None:
+            found.append(functions)
+            super().__init__(functions)
+
+    monkeypatch.setattr(build, "Module", Counted)
+    return found
+
+
+def of(number: int) -> int:
+    made: int = Callables({multiplied: ONE}).over(multiplied, Owner())(number)
+    return made
+
+
+def test_it_is_compiled_once_and_then_read(built: list[Any]) -> None:
+    assert [of(7), of(8), of(9)] == [1021, 1024, 1027]
+    assert len(built) == 1
+
+
+def test_where_things_are_may_differ(built: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    of(7)
+    elsewhere = np.array([50], np.int64)
+    address = Address(elsewhere.ctypes.data, HERE.symbol)
+    monkeypatch.setattr(f"{__name__}.HERE", address)
+
+    assert of(7) == 1071
+    assert len(built) == 1
+
+
+def test_what_names_another_number_is_other_code(
+    built: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of(7)
+    monkeypatch.setattr(f"{__name__}.BY", 5)
+
+    assert of(7) == 1035
+    assert len(built) == 2
+
+
+def test_a_file_that_is_not_whole_is_made_again(built: list[Any], folder: Path) -> None:
+    of(7)
+    (path,) = folder.iterdir()
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])
+
+    assert of(7) == 1021
+    assert len(built) == 2
+    assert len(path.read_bytes()) == len(whole)
+
+
+def test_where_nothing_can_be_kept_it_is_compiled_each_time(
+    built: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_code, "cache_folder", lambda: None)
+
+    assert [of(7), of(8)] == [1021, 1024]
+    assert len(built) == 2
+
+
+def test_not_too_many_files_are_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_code, "MOST_KEPT", 2)
+    for number in range(4):
+        monkeypatch.setattr(f"{__name__}.BY", 100 + number)
+        of(1)
+
+    assert len(list(folder.iterdir())) == 2
