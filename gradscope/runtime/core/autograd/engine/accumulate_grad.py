@@ -22,6 +22,7 @@ from gradscope.runtime.core.state import upward
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors.memory.storage import VersionCounter, dense
 from gradscope.runtime.core.tensors.placement import mark, wrapped_on
+from gradscope.runtime.core.tensors.tensor.autograd_meta import AutogradMeta
 from gradscope.runtime.core.tensors.views.in_place import count_told_write
 
 if TYPE_CHECKING:
@@ -52,9 +53,10 @@ class AccumulateGrad(Node):
         self._saved = ()
         self._extra = Extra()
         self.record_nr = 0
-        array, meta = variable._array, variable._meta
-        kind = array.dtype if meta is None else meta.dtype_of_grad(array.dtype)
-        self.input_metadata = ((array.shape, kind),)
+        self.input_metadata = ((variable._array.shape, variable._array.dtype),)
+        if AutogradMeta.grad_dtypes and variable._meta is not None:
+            wanted = variable._meta.dtype_of_grad(variable._array.dtype)
+            self.input_metadata = ((variable._array.shape, wanted),)
         mark(self, variable)
         if local.state.anomaly:
             remember(self, local.state)

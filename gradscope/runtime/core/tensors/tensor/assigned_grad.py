@@ -7,6 +7,7 @@ from typing import Any
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.dtypes.names import c_name
 from gradscope.runtime.core.errors.engine import leaves as errors
+from gradscope.runtime.core.tensors.tensor.autograd_meta import AutogradMeta
 
 
 def shown_grad_dtype(tensor: Any) -> Any:
@@ -29,6 +30,7 @@ def set_grad_dtype(tensor: Any, wanted: Any) -> None:
     if wanted is not None and meta.grad is not None and meta.grad.dtype is not wanted:
         raise errors.grad_dtype_of_another(wanted.scalar_name, c_name(meta.grad._array), tensor)
     meta.grad_dtype = None if wanted is None else wanted.numpy
+    AutogradMeta.grad_dtypes = True
     node = meta.accumulator and meta.accumulator()
     if node is not None:
         node.input_metadata = ((tensor._array.shape, meta.grad_dtype),)

@@ -6,7 +6,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from gradscope.runtime.core.tensors.memory.bits import BitsCounter
 
@@ -34,6 +34,8 @@ class AutogradMeta:
     )
 
     is_view = False
+    grad_dtypes: ClassVar[bool] = False
+    """Whether anybody has ever set one: who has not pays nothing."""
 
     def __init__(self) -> None:
         self.name: str | None = None
