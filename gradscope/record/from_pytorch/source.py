@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 
 UNKNOWN = "results of calls that no backward came to for long"
+LOST = "numbers in tensors, of which more came at once than are kept"
 UNREAD = "numbers in tensors that are not plain ones on the CPU"
 UNNAMED = "calls that made nodes: their names follow from those of the nodes"
 COMPILED = "what runs inside regions of torch.compile: each is one node, CompiledFunctionBackward"
@@ -369,6 +370,7 @@ class PyTorchSource:
         missed = {
             UNNAMED: self.graphs.unnamed,
             UNKNOWN: self.values.dropped,
+            LOST: self.values.lost,
             UNREAD: self.values.unread,
             COMPILED: int(self.graphs.compiled),
         }

@@ -57,7 +57,7 @@ class Values:
         self._others: dict[tuple[int, int], int] = {}  # of calls with several outputs, which
         self._ran: list[tuple[Task, Ints]] = []
         self._bad: dict[int, tuple[int, ...]] = {}  # of rows that wait, by stamp
-        self.dropped = 0
+        self.dropped = self.lost = 0
 
     @property
     def on(self) -> bool:
@@ -127,7 +127,7 @@ class Values:
 
     def _read(self, ring: Ring) -> None:
         rows, lost, bad = ring.read()
-        self.dropped += lost
+        self.lost += lost
         self._bad |= bad
         if len(rows):
             self._parts.append(rows)

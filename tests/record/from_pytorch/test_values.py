@@ -253,3 +253,25 @@ print(sorted(after - before))
     ran = house.python("script.py")
 
     assert (ran.out, ran.code) == ("[]\n", 0)
+
+
+def test_a_graph_of_any_depth_is_looked_at_and_what_is_not_kept_is_counted() -> None:
+    import torch
+
+    import gradscope
+    from gradscope.watch.values.ring import CAPACITY
+
+    many = CAPACITY + 1000
+    with gradscope.record(level="values", on="torch") as recording:
+        x = torch.ones(1, requires_grad=True)
+        for _ in range(many):
+            x = x.neg()
+        assert recording.session is not None
+        x.backward()
+        del x
+        unseen = recording.session.source.unseen()
+
+    (lost,) = [number for text, number in unseen.items() if "at once" in text]
+    assert 2000 <= lost <= 2100
+    rows = recording.trace().table(Value)["place"].tolist()
+    assert rows.count(Place.NODE_INPUT) > CAPACITY - 100
