@@ -8,19 +8,24 @@ from typing import Any
 from bench.models import Step, lstm, resnet18
 
 
-def tiny(torch: Any) -> Step:
-    """8-16-16-4, batches of 8, SGD: 16 nodes."""
+def tiny_model(torch: Any) -> Any:
+    """8-16-16-4."""
     nn = torch.nn
     torch.manual_seed(0)
-    model = nn.Sequential(
+    return nn.Sequential(
         nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 4)
     )
+
+
+def tiny(torch: Any) -> Step:
+    """The same in training, in batches of 8, SGD: 16 nodes."""
+    model = tiny_model(torch)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     x, labels = torch.randn(8, 8), torch.randint(0, 4, (8,))
 
     def step() -> None:
         optimizer.zero_grad()
-        nn.functional.cross_entropy(model(x), labels).backward()
+        torch.nn.functional.cross_entropy(model(x), labels).backward()
         optimizer.step()
 
     return step
@@ -50,12 +55,18 @@ def lstm_cell(torch: Any) -> Step:
     return step
 
 
-def transformer(torch: Any) -> Step:
-    """6 encoder layers of 256, 4 heads, T=128, batches of 4, AdamW."""
+def encoder(torch: Any) -> Any:
+    """6 encoder layers of 256, 4 heads."""
     nn = torch.nn
     torch.manual_seed(0)
     layer = nn.TransformerEncoderLayer(256, 4, 1024, dropout=0.0, batch_first=True)
-    model, head = nn.TransformerEncoder(layer, 6, enable_nested_tensor=False), nn.Linear(256, 10)
+    return nn.TransformerEncoder(layer, 6, enable_nested_tensor=False)
+
+
+def transformer(torch: Any) -> Step:
+    """The same in training, T=128, batches of 4, AdamW."""
+    nn = torch.nn
+    model, head = encoder(torch), nn.Linear(256, 10)
     optimizer = torch.optim.AdamW([*model.parameters(), *head.parameters()], lr=1e-4)
     x, labels = torch.randn(4, 128, 256), torch.randint(0, 10, (4,))
 
@@ -66,6 +77,12 @@ def transformer(torch: Any) -> Step:
 
     return step
 
+
+FORWARDS = {
+    "tiny MLP": (tiny_model, (8, 8)),
+    "transformer, 6 layers of 256, T=128": (encoder, (4, 128, 256)),
+}
+"""Models by themselves, and the shape of what they take."""
 
 WATCHED = {
     "tiny MLP": tiny,

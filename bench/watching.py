@@ -17,7 +17,7 @@ from typing import Any
 
 from bench.measure import report
 from bench.models import Step
-from bench.watched_models import WATCHED
+from bench.watched_models import FORWARDS, WATCHED
 
 LIMITS = {
     "tiny MLP": {"graph": 1.3, "engine": 1.7, "values": 2.0},
@@ -74,8 +74,8 @@ def _nothing() -> None:
     pass
 
 
-OTHERS = {"DebugMode", "VizTracer", "torchlens"}
-"""Who may not be there. torchlens takes a model apart, and no step of a training."""
+OTHERS = {"DebugMode", "VizTracer"}
+"""Who may not be there."""
 
 
 def peers() -> dict[str, Watch]:
@@ -121,7 +121,7 @@ def watched(name: str) -> None:
     ratios = {}
     others = peers()
     for who in sorted(OTHERS - others.keys()):
-        print(f"    {who}: not installed here, or not for a step as it is", flush=True)
+        print(f"    {who}: not installed here", flush=True)
     for who, watch in (ours | others).items():
         rounds = 11 if who in ours else 5
         ratios[who] = _ratio(step, watch, steps, rounds)
@@ -130,8 +130,29 @@ def watched(name: str) -> None:
             print(f"    {who}: {ratios[who]:.2f} ×", flush=True)
         else:
             report(f"  {who}", ratios[who], limit, "×")
+    if name in FORWARDS:
+        logged(name)
     dearest = max(ratios[who] for who in ours)
     report("  the dearest of ours, over detect_anomaly", dearest / ratios["detect_anomaly"], 1, "×")
+
+
+def logged(name: str) -> None:
+    """Print the ratio of torchlens, which takes a model apart and no step: of a forward pass."""
+    import torch
+
+    try:
+        import torchlens
+    except ImportError:
+        print("    torchlens, a forward: not installed here", flush=True)
+        return
+    made, shape = FORWARDS[name]
+    model, x = made(torch), torch.randn(*shape)
+    torchlens.trace(model, x)
+    found = []
+    for _ in range(5):
+        plain = _seconds(lambda: model(x), 20) / 20
+        found.append(_seconds(lambda: torchlens.trace(model, x), 2) / 2 / plain)
+    print(f"    torchlens, a forward: {median(found):.0f} ×", flush=True)
 
 
 def _ratio(step: Step, watch: Watch, steps: int, rounds: int) -> float:
