@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from contextlib import nullcontext
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gradscope.record.notes.log import taken
 from gradscope.trace import schema
@@ -22,15 +22,8 @@ SIZES = {
 }  # fmt: skip
 """Bytes of an element; all others have one."""
 
-
-class Memory(NamedTuple):
-    """Memory as a walk has seen it."""
-
-    walk: int
-    device: int
-    address: int
-    size: int
-    t: int
+Constant: TypeAlias = tuple[int, int, tuple[int, ...], tuple[int, ...], int]
+"""What tells tensors without history apart: walk, address, shape, strides, dtype."""
 
 
 class Tensors:
@@ -104,28 +97,36 @@ class Tensors:
                 return
             self._completions.append(row)
 
-    def complete_at(
-        self, number: int, strides: tuple[int, ...], memory: Memory, version: int
-    ) -> None:
-        """The same by where it lies."""
-        if number not in self._complete:
-            self._complete.add(number)
-            self._completions.append((number, strides, self.storage_at(*memory), version))
+    def completed(self, rows: Sequence[tuple[int, tuple[int, ...], int, int]]) -> None:
+        """The same of many: number, strides, storage, version."""
+        known = self._complete
+        new = [row for row in rows if row[0] not in known]
+        known.update([row[0] for row in new])
+        self._completions += new
 
-    def constant_at(
-        self, place: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: int,
-        width: int, memory: Memory, version: int,
-    ) -> int:  # fmt: skip
+    def constant(self, key: Constant, width: int, device: int, storage: int, version: int) -> int:
         """The number of a tensor without history; its row, if it is new in this walk."""
-        key = (memory.walk, place, shape, strides, dtype)
         number = self.constants.get(key)
         if number is None:
             number = self.constants[key] = self.next_number()
+            _, _, shape, strides, dtype = key
             self._rows.append((
-                number, shape, strides, dtype, memory.device, self.storage_at(*memory),
-                prod(shape) * width, version, True, False, schema.NONE,
+                number, shape, strides, dtype, device, storage, prod(shape) * width, version,
+                True, False, schema.NONE,
             ))  # fmt: skip
         return number
+
+    def storages_at(self, device: int, seen: Sequence[Sequence[int]], start: int) -> list[int]:
+        """The numbers of memory that walks have seen, each by its walk, address and size."""
+        found = []
+        for walk, address, size in seen:
+            number = self._storages.get((walk, device, address, size)) if address else None
+            if number is None:
+                number = self.next_number()
+                self._storages[walk, device, address, size] = number
+                self._storage_rows.append((number, size, device, walk - start))
+            found.append(number)
+        return found
 
     def merge(self, same: Mapping[int, int]) -> dict[int, tuple[int, int]]:
         """Some are other tensors.
@@ -156,16 +157,12 @@ class Tensors:
     def _storage(self, tensor: Any) -> int:
         memory = tensor.untyped_storage()
         device = self.device(tensor.device)
-        where = Memory(self.walk, device, memory.data_ptr(), memory.nbytes(), self._now())
-        return self.storage_at(*where)
-
-    def storage_at(self, walk: int, device: int, address: int, size: int, t: int) -> int:
-        """The number of the memory that was seen there in a walk."""
-        key = (walk, device, address, size)
+        address, size = memory.data_ptr(), memory.nbytes()
+        key = (self.walk, device, address, size)
         found = self._storages.get(key) if address else None
         if found is None:
             found = self._storages[key] = self.next_number()
-            self._storage_rows.append((found, size, device, t))
+            self._storage_rows.append((found, size, device, self._now()))
         return found
 
     def dtype(self, dtype: Any) -> tuple[int, int]:

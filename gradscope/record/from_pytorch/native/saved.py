@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from gradscope.compiled.statistics import KINDS
-from gradscope.record.from_pytorch.tensors import Memory, Tensors
+from gradscope.record.from_pytorch.tensors import Tensors
 from gradscope.trace.schema import NONE
 from gradscope.watch.native.layout import INLINE
 from gradscope.watch.native.saved_layout import saved_layout
@@ -68,7 +68,9 @@ class Saved:
         own[own] = (self._shapes[each["layout"][own]] == shape[own]).all(1)
         tensor[own] = each["own"][own]
         memory = np.stack([each["walk"], each["data"], each["bytes"]], 1)
-        self._complete(np.flatnonzero(plain & (tensor >= 0)), tensor, strides, memory, version)
+        storage = np.full(len(tensor), NONE)
+        storage[plain] = self._storages(memory[plain])
+        self._complete(np.flatnonzero(plain & (tensor >= 0)), tensor, strides, storage, version)
         constant = np.flatnonzero(plain & (tensor < 0))
         if len(constant):
             width = self._dtypes[each["dtype"][constant], 1]
@@ -76,7 +78,7 @@ class Saved:
             place[(shape[constant, 1:] == 0).any(1)] = 0
             named = [place, each["dtype"][constant], *shape[constant].T, *strides[constant].T]
             tensor[constant] = self._constants(
-                np.stack(named, 1), memory[constant], version[constant]
+                np.stack(named, 1), each["walk"][constant], storage[constant], version[constant]
             )
         operands = each["operand"] != 0
         found = (each[name][operands].tolist() for name in ("node", "slot", "tensor"))
@@ -85,34 +87,46 @@ class Saved:
         columns = (each["node"], self._slots[each["slot"]], tensor, version, t, packed.astype(int))
         return list(zip(*(column.tolist() for column in columns), strict=True))
 
-    def _memory(self, walk: int, address: int, size: int) -> Memory:
-        return Memory(walk, self._device, address, size, walk - self._session.start)
+    def _storages(self, memory: Ints) -> Ints:
+        """The numbers of memory (walk, address, size): the same in a walk for the same address."""
+        order = np.lexsort(memory.T)
+        rows = memory[order]
+        new = np.ones(len(rows), bool)
+        new[1:] = (rows[1:] != rows[:-1]).any(1) | (rows[1:, 1] == 0)
+        numbers = self._tensors.storages_at(self._device, rows[new].tolist(), self._session.start)
+        found = np.empty(len(rows), np.int64)
+        found[order] = np.array(numbers, np.int64)[np.cumsum(new) - 1]
+        return found
 
     def _complete(
-        self, places: Ints, tensor: Ints, strides: Ints, memory: Ints, version: Ints
+        self, places: Ints, tensor: Ints, strides: Ints, storage: Ints, version: Ints
     ) -> None:
         """What nodes' outputs look like in memory."""
         places = places[np.unique(tensor[places], return_index=True)[1]]
-        numbers, versions = tensor[places].tolist(), version[places].tolist()
-        rows = zip(strides[places].tolist(), memory[places].tolist(), strict=True)
-        for number, writes, ((dims, *steps), where) in zip(numbers, versions, rows, strict=True):
-            self._tensors.complete_at(number, tuple(steps[:dims]), self._memory(*where), writes)
+        columns = (tensor[places], strides[places], storage[places], version[places])
+        self._tensors.completed(
+            [
+                (number, tuple(steps[:dims]), where, writes)
+                for number, (dims, *steps), where, writes in zip(
+                    *(column.tolist() for column in columns), strict=True
+                )
+            ]
+        )
 
-    def _constants(self, named: Ints, memory: Ints, version: Ints) -> Ints:
+    def _constants(self, named: Ints, walk: Ints, storage: Ints, version: Ints) -> Ints:
         """The numbers of tensors without history: the same in a walk for the same memory."""
-        keys = np.concatenate([memory[:, :1], named], axis=1)
+        keys = np.concatenate([walk[:, None], named], axis=1)
         _, first, which = np.unique(keys, axis=0, return_index=True, return_inverse=True)
         numbers = []
-        rows = zip(
-            named[first].tolist(), memory[first].tolist(), version[first].tolist(), strict=True
-        )
-        for (place, code, *both), where, writes in rows:
+        columns = (keys[first], storage[first], version[first])
+        for (at, place, code, *both), where, writes in zip(
+            *(column.tolist() for column in columns), strict=True
+        ):
             dims = both[0]
             shape, strides = both[1 : 1 + dims], both[2 + INLINE : 2 + INLINE + dims]
             text, width = self._dtypes[code].tolist()
-            numbers.append(self._tensors.constant_at(
-                place, tuple(shape), tuple(strides), text, width, self._memory(*where), writes
-            ))  # fmt: skip
+            key = (at, place, tuple(shape), tuple(strides), text)
+            numbers.append(self._tensors.constant(key, width, self._device, where, writes))
         return np.array(numbers, np.int64)[which.reshape(-1)]
 
 
