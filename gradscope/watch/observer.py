@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gradscope.compiled.language import Address, Compiled, External, increase, load, store
+from gradscope.machine_code.language import Address, Compiled, External, increase, load, store
 
 if TYPE_CHECKING:
     from collections.abc import Callable

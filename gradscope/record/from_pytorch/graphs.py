@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gradscope.record.from_pytorch.called.ops import Ops, of_rows
 from gradscope.record.from_pytorch.called.writes import Writes
 from gradscope.record.from_pytorch.tensors import put
-from gradscope.record.notes.log import taken
+from gradscope.record.notes.log import take_all
 from gradscope.trace import schema
 from gradscope.trace.schema import NONE, Place
 from gradscope.trace.shorthand import tables as short
@@ -226,7 +226,7 @@ class Graphs:
     def flush(self) -> None:
         """Hand new rows to the writer."""
         write = self._session.writer.block
-        rows = taken(self._ops)
+        rows = take_all(self._ops)
         parts = [of_rows(rows)] if rows else []
         if self.walked is not None:
             parts += self.walked.take(self._saved)

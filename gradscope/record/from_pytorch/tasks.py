@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradscope.record.from_pytorch.tensors import put
-from gradscope.record.notes.log import taken
+from gradscope.record.notes.log import take_all
 from gradscope.record.notes.user_functions import name_of
 from gradscope.record.script.tracebacks import described
 from gradscope.trace import schema
@@ -172,7 +172,7 @@ class Tasks:
     def _runs(self, write: Any) -> None:
         """The runs of tasks that have ended, and what those were asked."""
         found = []
-        for task, ident, stretch in taken(self._ran):
+        for task, ident, stretch in take_all(self._ran):
             ran = stretch.runs()
             if ran is None:
                 self._calls.ends(task.id)

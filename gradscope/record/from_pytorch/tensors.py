@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from gradscope.record.notes.log import taken
+from gradscope.record.notes.log import take_all
 from gradscope.trace import schema
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ class Tensors:
         put(write, schema.Storage, ("id", "bytes", "device", "born"), self._storage_rows)
         names = ("id", "shape", "strides", "dtype", "device", "storage", "bytes", "version", "leaf",
                  "requires_grad", "op")  # fmt: skip
-        rows, completions = taken(self._rows), taken(self._completions)
+        rows, completions = take_all(self._rows), take_all(self._completions)
         merged, self.merged = self.merged, {}
         own = {row[0] for row in completions}
         for number, strides, storage, _ in completions[:]:
@@ -219,7 +219,7 @@ def put(
     write: Any, row: Any, names: Sequence[str], waiting: list[Any], *, amend: bool = False
 ) -> None:
     """Hand on what waits, column by column; who appends meanwhile is not lost."""
-    rows = taken(waiting)
+    rows = take_all(waiting)
     if rows:
         columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
         write(row, columns, amend=amend)

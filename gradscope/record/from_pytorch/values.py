@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gradscope.record.notes.log import taken
+from gradscope.record.notes.log import take_all
 from gradscope.trace.ragged import Ragged
 from gradscope.trace.schema import NONE, Place
 from gradscope.trace.shorthand.tables import OPERAND, Look
@@ -139,8 +139,8 @@ class Values:
         if self.ring is None:
             return
         self._read(self.ring)
-        made, ran, sums = taken(self._made), taken(self._ran), taken(calls.sums)
-        parts = taken(self._parts)
+        made, ran, sums = take_all(self._made), take_all(self._ran), take_all(calls.sums)
+        parts = take_all(self._parts)
         if not parts:
             return
         rows = parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -16,7 +16,7 @@ from gradscope.record.from_runtime.hot.frees import SMALLEST, Frees
 from gradscope.record.from_runtime.hot.runtime_probe import RuntimeProbe
 from gradscope.record.from_runtime.paused import Paused, start_watching, stop_watching
 from gradscope.record.notes.layouts import Layouts
-from gradscope.record.notes.log import taken
+from gradscope.record.notes.log import take_all
 from gradscope.record.notes.modules import Modules
 from gradscope.runtime.core import probe
 from gradscope.runtime.core.dispatch.operators.built_in import watch_paths
@@ -228,7 +228,7 @@ class RuntimeSource:
                 "t": t - start, "code": code, "thread": thread, "task": ids(task),
                 "node": ids(node), "a": a, "b": b, "c": c, "d": d,
             })  # fmt: skip
-        counted = taken(self.catalog.dependencies)
+        counted = take_all(self.catalog.dependencies)
         if counted and not self._graph_only:
             times, tasks, nodes, counts = zip(*counted, strict=True)
             many = list(map(len, nodes))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradscope.record.notes.log import taken
+from gradscope.record.notes.log import take_all
 from gradscope.trace.schema import NONE, Phase, Span, Step, Thread
 from gradscope.trace.shorthand.tables import Context
 
@@ -236,20 +236,20 @@ class Contexts:
             first, self._rows_written = self._rows_written, self._rows_written + len(rows)
             names = ("thread", "module", "task", "step", "phase")
             block(Context, {"id": list(range(first, first + len(rows))), **_columns(names, rows)})
-        threads = taken(self._new_threads)
+        threads = take_all(self._new_threads)
         if threads:
             block(Thread, _columns(("id", "name", "native", "rank"), threads))
-        steps = taken(self._new_steps)
+        steps = take_all(self._new_steps)
         if steps:
             block(Step, _columns(("id", "number", "begin"), steps))
-        spans = taken(self._spans)
+        spans = take_all(self._spans)
         if spans:
             described = ("id", "name", "phase", "parent", "thread", "step", "begin", "end")
             block(Span, _columns(described, spans))
-        ended = taken(self._ended_steps)
+        ended = take_all(self._ended_steps)
         if ended:
             block(Step, _columns(("id", "end"), ended), amend=True)
-        closed = taken(self._ended_spans)
+        closed = take_all(self._ended_spans)
         if closed:
             block(Span, _columns(("id", "end"), closed), amend=True)
 

@@ -6,7 +6,7 @@ from math import prod
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-from gradscope.record.notes.log import taken
+from gradscope.record.notes.log import take_all
 from gradscope.trace.shorthand.tables import Layout
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Layouts:
             return found
 
     def flush(self) -> None:
-        new = taken(self._new)
+        new = take_all(self._new)
         if new:
             id, shape, dtype, size = map(list, zip(*new, strict=True))
             columns = {"id": id, "shape": shape, "dtype": dtype, "bytes": size}

@@ -21,14 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from gradscope.compiled.callables import Callables
-    from gradscope.record.notes.compiled.parts import Buffer
+    from gradscope.machine_code.callables import Callables
+    from gradscope.record.notes.c_functions.parts import Buffer
 
 Ints = NDArray[np.int64]
 R = TypeVar("R")
 
 
-def taken(rows: list[R]) -> list[R]:
+def take_all(rows: list[R]) -> list[R]:
     """All rows so far, taken out of a list to which other threads may be adding.
 
     It has to stay the same list: who is about to add a row to it has looked it up already.
@@ -62,7 +62,7 @@ class Log:
 
     def compile(self, functions: Callables) -> Buffer:
         """From now on, note by a C function. See Note [Numbers without objects]."""
-        from gradscope.record.notes.compiled.parts import Buffer
+        from gradscope.record.notes.c_functions.parts import Buffer
 
         self.buffer = Buffer(functions, self.width, self._list)
         self.note = self.buffer.push
@@ -96,7 +96,7 @@ class Log:
     def take(self) -> Ints:
         """All records so far, one row per column."""
         self.rest()
-        parts = taken(self._taken)
+        parts = take_all(self._taken)
         if self.buffer is not None:
             parts.append(self.buffer.take())
         if len(parts) == 1:

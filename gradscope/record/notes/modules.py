@@ -8,7 +8,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from gradscope.record.notes.log import taken
+from gradscope.record.notes.log import take_all
 from gradscope.trace.schema import NONE, Module, Tensor
 
 if TYPE_CHECKING:
@@ -84,12 +84,12 @@ class Modules:
 
     def flush(self, ids: Callable[[Any], Any]) -> None:
         """Hand new modules and names to the writer; `ids` makes ids of numbers."""
-        rows = taken(self._rows)
+        rows = take_all(self._rows)
         if rows:
             columns = {name: [row[name] for row in rows] for name in rows[0]}
             columns["parameters"] = [list(ids(numbers)) for numbers in columns["parameters"]]
             self._writer.block(Module, columns)
-        names = taken(self._names)
+        names = take_all(self._names)
         if names:
             numbers, texts = zip(*names, strict=True)
             self._writer.block(Tensor, {"id": ids(numbers), "name": texts}, amend=True)

@@ -20,8 +20,8 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gradscope.compiled.callables import Callables
-    from gradscope.record.notes.compiled.parts import Counter
+    from gradscope.machine_code.callables import Callables
+    from gradscope.record.notes.c_functions.parts import Counter
 
 WINDOW = 1 << 9
 """How many numbers are given out between two rests. See Note [Small lists] in log.py."""
@@ -58,7 +58,7 @@ class Numbers:
 
     def compile(self, functions: Callables, *, unused: bool) -> Counter:
         """From now on, give them out by a C function; `unused`: from the first on."""
-        from gradscope.record.notes.compiled.parts import Counter
+        from gradscope.record.notes.c_functions.parts import Counter
 
         counter = Counter(functions)
         with Numbers._lock:

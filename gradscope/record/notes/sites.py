@@ -10,16 +10,16 @@ from threading import RLock
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
-from gradscope.record.notes.compiled import OURS
-from gradscope.record.notes.log import taken
+from gradscope.record.notes.c_functions import OURS
+from gradscope.record.notes.log import take_all
 from gradscope.record.notes.user_functions import written
 from gradscope.trace.schema import NONE, Frame, Stack
 from gradscope.trace.text import visible
 from gradscope.trace.writer import Writer
 
 if TYPE_CHECKING:
-    from gradscope.compiled.callables import Callables
-    from gradscope.record.notes.compiled.parts import Table
+    from gradscope.machine_code.callables import Callables
+    from gradscope.record.notes.c_functions.parts import Table
 
 PACKAGE = f"{Path(__file__).absolute().parents[2]}{os.sep}"
 
@@ -90,7 +90,7 @@ class Sites:
 
     def compile(self, functions: Callables) -> Table:
         """`of` as a C function, which asks this one about what it does not know."""
-        from gradscope.record.notes.compiled.parts import Table
+        from gradscope.record.notes.c_functions.parts import Table
 
         known = {**self.known, **dict.fromkeys(self._ours, OURS)}
         self._table = Table(functions, known, self.of)
@@ -167,8 +167,8 @@ class Sites:
 
     def flush(self) -> None:
         """Hand new frames and stacks to the writer."""
-        frames = taken(self._new_frames)
-        stacks = taken(self._new_stacks)
+        frames = take_all(self._new_frames)
+        stacks = take_all(self._new_stacks)
         if frames:
             names = ("id", "file", "line", "function", "text")
             self._writer.block(Frame, dict(zip(names, zip(*frames, strict=True), strict=True)))

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from gradscope.compiled.language import Address, Compiled, External, increase, load, store
+from gradscope.machine_code.language import Address, Compiled, External, increase, load, store
 from gradscope.watch.called.rows import (
     BEGIN,
     END,

@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gradscope.compiled.callables import ONE, Callables
-from gradscope.compiled.language import External
+from gradscope.machine_code.callables import ONE, Callables
+from gradscope.machine_code.language import External
 from gradscope.watch.creation import KEY, PARENT, marked
 from gradscope.watch.listener import Kept, Made, MadeWithTraceback, own_result
 from gradscope.watch.native import known, walk, words as places

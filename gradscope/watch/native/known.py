@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradscope.compiled.interpreter import (
+from gradscope.machine_code.interpreter import (
     PYTHON,
     as_int,
     call_one,
@@ -13,7 +13,7 @@ from gradscope.compiled.interpreter import (
     item,
     vectorcall,
 )
-from gradscope.compiled.language import External, increase, load, store
+from gradscope.machine_code.language import External, increase, load, store
 from gradscope.watch.native.layout import INLINE
 from gradscope.watch.native.words import (
     ASK_KIND,

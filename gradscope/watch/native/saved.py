@@ -7,8 +7,8 @@ read while the interpreter's lock is held, before the backward that the walk is 
 
 from __future__ import annotations
 
-from gradscope.compiled.interpreter import as_int, drop, from_int, item, part_of
-from gradscope.compiled.language import increase, load, store
+from gradscope.machine_code.interpreter import as_int, drop, from_int, item, part_of
+from gradscope.machine_code.language import increase, load, store
 from gradscope.watch.native.known import looked_at, made_of
 from gradscope.watch.native.layout import INLINE
 from gradscope.watch.native.words import (

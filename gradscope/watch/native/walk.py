@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 
-from gradscope.compiled.interpreter import (
+from gradscope.machine_code.interpreter import (
     PYTHON,
     as_int,
     call_nothing,
@@ -18,7 +18,7 @@ from gradscope.compiled.interpreter import (
     item,
     keep,
 )
-from gradscope.compiled.language import External, increase, load, store
+from gradscope.machine_code.language import External, increase, load, store
 from gradscope.watch.native.known import (
     kind_of,
     layout_of,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradscope.compiled.callables import offset
+from gradscope.machine_code.callables import offset
 from gradscope.watch.listener import Made, MadeWithTraceback
 from gradscope.watch.native.layout import INLINE
 from gradscope.watch.walk import Leaf

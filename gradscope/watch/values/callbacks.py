@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from torch.autograd.variable import Variable
 
-from gradscope.compiled.language import Address, Compiled, increase, load, store
+from gradscope.machine_code.language import Address, Compiled, increase, load, store
 from gradscope.watch import observer as runs
 from gradscope.watch.called import observer as calls
 from gradscope.watch.called.observer import call_begins, call_ends

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gradscope.compiled.statistics import KINDS
+from gradscope.machine_code.statistics import KINDS
 
 WORDS = 24
 """So many words of a TensorImpl are looked at, and so few of a storage."""

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.compiled.language import Address, External, increase, load, store
-from gradscope.compiled.statistics import CHUNK, LANES, SIZES, elements
+from gradscope.machine_code.language import Address, External, increase, load, store
+from gradscope.machine_code.statistics import CHUNK, LANES, SIZES, elements
 from gradscope.watch.values.layout import INLINE, found
 from gradscope.watch.values.rows import BAD, COUNT, HIGH, IN_UNITS, LOW, MEASURED, NAN
 
@@ -41,7 +41,7 @@ SCRATCH = 8 * MEASURED
 _c = ctypes.CDLL(None)
 malloc = External(_c, "malloc", 1)
 free = External(_c, "free", 1, nothing=True)
-each: Any = None  # of compiled/statistics.py
+each: Any = None  # of machine_code/statistics.py
 many: Any = None
 repeat: Any = None
 

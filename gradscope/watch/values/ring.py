@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gradscope.compiled.callables import FAST, Callables
-from gradscope.compiled.interpreter import as_int, from_int
-from gradscope.compiled.language import Address, increase, load, store
+from gradscope.machine_code.callables import FAST, Callables
+from gradscope.machine_code.interpreter import as_int, from_int
+from gradscope.machine_code.language import Address, increase, load, store
 from gradscope.watch.native.words import (
     NODE_COLUMNS,
     NODE_ROW,

@@ -9,8 +9,8 @@ KEY: the number of a call's row or of a run; of what Python looks at, of a node.
 """
 
 COUNT, NAN, POSINF, NEGINF, ZERO, LOW, HIGH, SUM, SQUARES, IN_UNITS, BAD, MEASURED = range(12)
-"""Behind it: how many elements, what compiled/statistics.py adds to, whether that is in its units,
-and the slot with the first bad places, plus one."""
+"""Behind it: how many elements, what machine_code/statistics.py adds to, whether that is in its
+units, and the slot with the first bad places, plus one."""
 
 TAKEN, OPERAND, SUMMED, RESULT, A_LEAF, AN_OPERAND, LOOKED = range(7)
 """Places: what the run of a node takes; what `add` is given, and returns; what another call

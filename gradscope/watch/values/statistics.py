@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gradscope.compiled.statistics import UP
+from gradscope.machine_code.statistics import UP
 from gradscope.watch.values.rows import COUNT, HEAD, IN_UNITS, LOW, SQUARES, ZERO
 
 Ints = NDArray[np.int64]

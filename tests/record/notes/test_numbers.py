@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import gradscope.runtime as torch
-from gradscope.record.from_runtime.compiled.functions import Functions
+from gradscope.record.from_runtime.c_functions.functions import Functions
 from gradscope.record.notes.numbers import LONG_WINDOW, Numbers
 from gradscope.record.recorder import record
 from gradscope.runtime.core import probe

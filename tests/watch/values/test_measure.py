@@ -65,7 +65,7 @@ def of_every_layout() -> Iterator[Any]:
 def of_every_kind() -> Iterator[Any]:
     import torch
 
-    from gradscope.compiled.statistics import KINDS
+    from gradscope.machine_code.statistics import KINDS
 
     for kind in KINDS:
         for many in (1, 7, 8, 9, 100, 4096, 10_001):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradscope.record.notes.log import taken
+from gradscope.record.notes.log import take_all
 from gradscope.record.notes.nesting import OPEN, Ints, Nesting
 from gradscope.trace.schema import NONE
 from gradscope.trace.schema.events import Accumulation
@@ -106,7 +106,7 @@ class Calls:
     def _prepare(self) -> None:
         """Put begins and ends together."""
         self.drain()
-        unread = taken(self._unread)
+        unread = take_all(self._unread)
         if not unread:
             return
         self._kept = self._kept.where(self._kept.end != OPEN)
@@ -207,7 +207,7 @@ class Calls:
                 [self.name(word) for word in table.word.tolist()],
                 np.stack([table.begin, table.end, table.thread]),
             )
-            for table in taken(self._alone)
+            for table in take_all(self._alone)
         ]
 
     # -- inside backwards -----------------------------------------------------------------------

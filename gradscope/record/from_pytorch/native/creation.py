@@ -1,7 +1,7 @@
 """What the constructor of each of PyTorch's nodes calls, as a C function.
 
-See Note [Numbers without objects] in record/notes/compiled/functions.py, and Note [Anomaly mode] in
-watch/creation.py. It makes the object that a node keeps (`Made`), for the line and the place its
+See Note [Numbers without objects] in record/notes/c_functions/functions.py, and Note [Anomaly mode]
+in watch/creation.py. It makes the object that a node keeps (`Made`), for the line and the place its
 thread is at, without the interpreter. Whatever is not as usual is left to its twin in Python.
 """
 
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradscope.compiled.callables import NONE, ONE, Callables, offset
-from gradscope.compiled.interpreter import (
+from gradscope.machine_code.callables import NONE, ONE, Callables, offset
+from gradscope.machine_code.interpreter import (
     PYTHON,
     as_int,
     call_nothing,
@@ -25,10 +25,10 @@ from gradscope.compiled.interpreter import (
     item,
     keep,
 )
-from gradscope.compiled.language import External, load, store
+from gradscope.machine_code.language import External, load, store
 from gradscope.record.from_pytorch.threads import State
-from gradscope.record.notes.compiled.functions import UNKNOWN, found, number
-from gradscope.record.notes.compiled.parts import Counter
+from gradscope.record.notes.c_functions.functions import UNKNOWN, found, number
+from gradscope.record.notes.c_functions.parts import Counter
 from gradscope.watch.listener import Made
 
 if TYPE_CHECKING:

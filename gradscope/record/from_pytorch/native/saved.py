@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gradscope.compiled.statistics import KINDS
+from gradscope.machine_code.statistics import KINDS
 from gradscope.record.from_pytorch.tensors import Tensors
 from gradscope.trace.schema import NONE
 from gradscope.watch.native.layout import INLINE

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gradscope.record.from_pytorch.called.ops import COLUMNS
 from gradscope.record.from_pytorch.native.saved import Saved
-from gradscope.record.notes.log import taken
+from gradscope.record.notes.log import take_all
 from gradscope.trace import schema
 from gradscope.trace.ragged import Ragged, take
 from gradscope.trace.schema import NONE
@@ -106,19 +106,19 @@ class Walked:
 
     def operands(self) -> list[tuple[int, int, int]]:
         """What nodes keep that no node made: the node, the number of the slot, the tensor."""
-        return [] if self._saved is None else taken(self._saved.operands)
+        return [] if self._saved is None else take_all(self._saved.operands)
 
     def write(self) -> None:
         """Write the rows of nodes, edges and tensors. Some tensors have turned out to be others."""
         write, merged = self._session.writer.block, self._tensors.merged
-        for columns in taken(self._nodes):
+        for columns in take_all(self._nodes):
             if merged:
                 ids = [merged.get(each, each) for each in columns["inputs"].values.tolist()]
                 columns["inputs"].values = np.array(ids, np.int64)
             write(schema.Node, columns)
-        for edges in taken(self._links):
+        for edges in take_all(self._links):
             write(schema.Edge, edges)
-        for tensors, layouts, op in taken(self._outputs):
+        for tensors, layouts, op in take_all(self._outputs):
             if len(tensors):
                 self._write_outputs(tensors, layouts, op)
 

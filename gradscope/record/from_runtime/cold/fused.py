@@ -12,7 +12,7 @@ from gradscope.record.from_runtime.cold.history import version_of
 from gradscope.record.from_runtime.cold.operators import why
 from gradscope.record.from_runtime.error_lines.recent import Made, Write, remember_write
 from gradscope.record.notes.local_names import names_in
-from gradscope.record.notes.log import taken
+from gradscope.record.notes.log import take_all
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -54,7 +54,7 @@ class FusedWrites:
 
     def take(self, start: int) -> dict[str, Any] | None:
         """All writes since the last time, one row for each version."""
-        noted = taken(self._noted)
+        noted = take_all(self._noted)
         if not noted:
             return None
         lists, each = list(zip(*noted, strict=True))[:4], [row[4:] for row in noted]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradscope.record.notes.log import taken
+from gradscope.record.notes.log import take_all
 from gradscope.trace import schema
 from gradscope.trace.shorthand import tables as short
 
@@ -31,7 +31,7 @@ class Rows:
 
     def paths(self, waiting: list[tuple[int, str]]) -> None:
         """Which dispatch keys calls went through, where that was looked at."""
-        paths = taken(waiting)
+        paths = take_all(waiting)
         if paths:
             number, path = zip(*paths, strict=True)
             texts = list(map(self._intern, path))
@@ -40,16 +40,16 @@ class Rows:
     def exceptions(self) -> None:
         """What does not follow from the numbers of ordinary calls."""
         catalog, ids = self._catalog, self._ids
-        origins = taken(catalog.origins)
+        origins = take_all(catalog.origins)
         if origins:
             tensor, since, node, output = zip(*origins, strict=True)
             self._block(short.Origin, {
                 "tensor": ids(tensor), "since": ids(since), "node": ids(node), "output": output,
             })  # fmt: skip
-        explicit = taken(catalog.explicit)
+        explicit = take_all(catalog.explicit)
         if explicit:
             self._block(short.Explicit, {"number": ids(explicit)})
-        views = taken(catalog.views)
+        views = take_all(catalog.views)
         if views:
             number, storage = zip(*views, strict=True)
             self._block(short.View, {"number": ids(number), "storage": ids(storage)})
@@ -57,7 +57,7 @@ class Rows:
     def described(self) -> None:
         """Tensors and storages written out in full."""
         catalog, block, ids = self._catalog, self._block, self._ids
-        tensors = taken(catalog.tensors)
+        tensors = take_all(catalog.tensors)
         if tensors:
             names = ("id", "shape", "strides", "dtype", "storage", "bytes", "version", "leaf",
                      "requires_grad", "name", "op", "device")  # fmt: skip
@@ -67,7 +67,7 @@ class Rows:
             columns["id"], columns["storage"] = ids(columns["id"]), ids(columns["storage"])
             columns["op"] = ids(columns["op"])
             block(schema.Tensor, columns)
-        storages = taken(catalog.storages)
+        storages = take_all(catalog.storages)
         if storages:
             number, size, born, place = zip(*storages, strict=True)
             block(schema.Storage, {"id": ids(number), "bytes": size, "born": born, "device": place})
@@ -87,9 +87,9 @@ class Rows:
     def full_rows(self) -> None:
         """Calls and nodes that were written out in full, and what belongs to them."""
         catalog, block, ids = self._catalog, self._block, self._ids
-        calls = taken(catalog.ops)
-        nodes = taken(catalog.nodes)
-        written = taken(catalog.versions)
+        calls = take_all(catalog.ops)
+        nodes = take_all(catalog.nodes)
+        written = take_all(catalog.versions)
         fused = catalog.fused.take(self._start)
         contexts = np.array(self._contexts.rows, np.int64)  # after what names them was taken
         if calls:
@@ -131,12 +131,12 @@ class Rows:
     def _full_links(self) -> None:
         """Edges and saved tensors that were written out in full."""
         catalog, block, ids = self._catalog, self._block, self._ids
-        edges = taken(catalog.edges)
+        edges = take_all(catalog.edges)
         if edges:
             node, index, following, nr = map(np.array, zip(*edges, strict=True))
             columns = {"node": ids(node), "index": index, "next": ids(following), "input_nr": nr}
             block(schema.Edge, columns)
-        saved = taken(catalog.saved)
+        saved = take_all(catalog.saved)
         if saved and not self._graph_only:
             node, slot, tensor, version, t, hooked = map(np.array, zip(*saved, strict=True))
             block(short.Saved, {
@@ -146,7 +146,7 @@ class Rows:
 
     def tasks(self) -> int:
         """Graph tasks that have ended or begun. Returns how many more are under way now."""
-        ended, begun = taken(self._catalog.ended_tasks), taken(self._catalog.tasks)
+        ended, begun = take_all(self._catalog.ended_tasks), take_all(self._catalog.tasks)
         if ended:
             number, end, error = zip(*ended, strict=True)
             ends: dict[str, Any] = {"id": self._ids(number), "end": end, "error": error}

@@ -14,7 +14,7 @@ from weakref import ref
 
 import numpy as np
 
-from gradscope.record.notes.log import taken
+from gradscope.record.notes.log import take_all
 
 LARGE = 1 << 18
 NEVER = 1 << 62
@@ -60,7 +60,7 @@ class Frees:
 
     def take(self) -> list[tuple[int, int]]:
         """(storage, time) of all that went since the last time."""
-        return taken(self._freed)
+        return take_all(self._freed)
 
     def stop(self) -> None:
         """Follow nothing any longer."""

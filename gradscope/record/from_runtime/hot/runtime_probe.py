@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import FrameType
 
-    from gradscope.record.from_runtime.compiled.functions import Functions
-    from gradscope.record.from_runtime.compiled.parts import Follower
+    from gradscope.record.from_runtime.c_functions.functions import Functions
+    from gradscope.record.from_runtime.c_functions.parts import Follower
     from gradscope.record.from_runtime.error_lines.added import Answers
     from gradscope.record.from_runtime.hot.frees import Frees
     from gradscope.record.notes.contexts import Contexts
@@ -52,7 +52,7 @@ SLOTS = (
     (Tensor, "_edge"), (Tensor, "_versions"), (VersionCounter, "value"), (ThreadState, "context"),
     (ThreadState, "grad_enabled"),
 )  # fmt: skip
-"""Where C functions look; see from_runtime/compiled/functions.py for the order."""
+"""Where C functions look; see from_runtime/c_functions/functions.py for the order."""
 
 FOLLOWED = ((Node, "record_nr"), (GraphTask, "record_nr"), (GraphTask, "last_told"))
 
@@ -103,7 +103,7 @@ class RuntimeProbe(ThreadNotes):
 
     def compile(self, functions: Functions, *, unused: bool) -> None:
         """From now on, note by C functions. See Note [Numbers without objects]."""
-        from gradscope.record.from_runtime.compiled.parts import Follower, Teller
+        from gradscope.record.from_runtime.c_functions.parts import Follower, Teller
 
         one, two, runs, moves, _ = (log.compile(functions) for log in self.logs)
         self.event = self.events.note

@@ -5,7 +5,7 @@ from __future__ import annotations
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-from gradscope.record.notes.log import taken
+from gradscope.record.notes.log import take_all
 from gradscope.runtime.core.graph.input_buffer import ADDED_IN_PLACE, MADE, UNDEFINED
 from gradscope.trace.schema import events
 
@@ -96,4 +96,4 @@ class DeviceNumbers:
 
     def take(self) -> list[tuple[int, int, int]]:
         """(tensor, storage, device) of all that moved since the last time."""
-        return taken(self._moved)
+        return take_all(self._moved)

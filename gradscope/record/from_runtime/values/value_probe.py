@@ -23,7 +23,7 @@ import orjson
 
 from gradscope.record.from_runtime.cold.history import version_of
 from gradscope.record.from_runtime.values.measured import Measured, named
-from gradscope.record.notes.log import Log, taken
+from gradscope.record.notes.log import Log, take_all
 from gradscope.record.notes.statistics import Statistics
 from gradscope.runtime.core.autograd.engine.accumulate_grad import owns
 from gradscope.runtime.core.autograd.engine.engine import GraphRoot
@@ -321,7 +321,7 @@ class Look:
         notes = self._notes.take()
         if notes.shape[1]:
             self._values(notes)
-        findings = taken(self._findings)
+        findings = take_all(self._findings)
         if findings:
             id, kind, message, place, op, node, stack, t = map(list, zip(*findings, strict=True))
             ids = self._session.ids

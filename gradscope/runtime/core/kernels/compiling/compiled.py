@@ -19,7 +19,7 @@ from numba import config, njit
 from numba.core import event
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
-from gradscope.compiled.cache_folder import cache_folder
+from gradscope.machine_code.cache_folder import cache_folder
 from gradscope.runtime.core.kernels.compiling.compile_notices import (
     own_work,
     telling_first_compilation,

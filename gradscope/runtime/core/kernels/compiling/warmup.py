@@ -10,7 +10,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from gradscope.compiled.cache_folder import cache_folder
+from gradscope.machine_code.cache_folder import cache_folder
 from gradscope.runtime.core import kernels
 from gradscope.runtime.core.kernels.compiling.compile_notices import to_warmup
 

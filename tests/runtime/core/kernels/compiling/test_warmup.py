@@ -22,7 +22,7 @@ from tests.shared.searching import SEARCHING
 SWAP = """
 import numpy as np
 from gradscope.runtime.core.kernels.arrays import fast_elementwise as fast
-from gradscope.compiled.cache_folder import cache_folder
+from gradscope.machine_code.cache_folder import cache_folder
 order = np.arange(4)
 fast.swap_forward(order, np.array([2, 1]))
 stats = fast.swap_forward.stats

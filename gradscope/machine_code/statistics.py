@@ -15,8 +15,8 @@ from __future__ import annotations
 from functools import cache
 from types import SimpleNamespace
 
-from gradscope.compiled.kept_code import engine
-from gradscope.compiled.language import External
+from gradscope.machine_code.kept_code import engine
+from gradscope.machine_code.language import External
 
 LANES = 8
 """So many elements are looked at together, where there are as many of a kind that has vectors."""

@@ -21,7 +21,7 @@ from typing import Any
 import llvmlite
 from llvmlite import binding
 
-from gradscope.compiled.cache_folder import cache_folder
+from gradscope.machine_code.cache_folder import cache_folder
 
 SUFFIX, DIGEST = ".machine-code", 32
 MOST_KEPT = 64

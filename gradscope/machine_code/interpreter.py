@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import sys
 
-from gradscope.compiled.language import External, load
+from gradscope.machine_code.language import External, load
 
 PYTHON = ctypes.pythonapi
 

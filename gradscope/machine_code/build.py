@@ -10,7 +10,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from gradscope.compiled.language import Address, External, Function, increase, load, store
+from gradscope.machine_code.language import Address, External, Function, increase, load, store
 
 WORD, HALF, BIT = ir.IntType(64), ir.IntType(32), ir.IntType(1)
 RETURNED = {"word": WORD, "half": HALF, "nothing": ir.VoidType()}

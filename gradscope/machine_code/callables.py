@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gradscope.compiled.language import Compiled, External, Function
+from gradscope.machine_code.language import Compiled, External, Function
 
 FAST, ONE, NONE = 0x80, 0x08, 0x04
 """How one is called: METH_FASTCALL, METH_O, METH_NOARGS."""

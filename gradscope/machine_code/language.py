@@ -14,7 +14,7 @@ import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
-from gradscope.compiled.kept_code import engine
+from gradscope.machine_code.kept_code import engine
 
 Function = Callable[..., int]
 
@@ -78,7 +78,7 @@ class Compiled:
         self._engine = engine(about, self._text, symbols, opt=3)  # owns the code
 
     def _text(self) -> str:
-        from gradscope.compiled.build import Module  # noqa: PLC0415 -- what is kept needs none of it
+        from gradscope.machine_code.build import Module  # noqa: PLC0415 -- what is kept needs none of it
 
         return Module(self._functions).text()
 

@@ -1,6 +1,6 @@
 """What the runtime's C functions need to know, as arrays of words.
 
-A callable keeps what it works on alive, and that never keeps its callables (see notes/compiled).
+A callable keeps what it works on alive, and that never keeps its callables (see notes/c_functions).
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gradscope.compiled.callables import Callables, offset
-from gradscope.record.from_runtime.compiled import functions as made_of
-from gradscope.record.notes.compiled.parts import Buffer, Counter, Table
+from gradscope.machine_code.callables import Callables, offset
+from gradscope.record.from_runtime.c_functions import functions as made_of
+from gradscope.record.notes.c_functions.parts import Buffer, Counter, Table
 
 
 class Teller:

@@ -1,14 +1,14 @@
 """What the runtime calls for every call and every run, as C functions.
 
-See Note [Numbers without objects] in record/notes/compiled/functions.py. These look into slots of
-our own classes, too. Their twins also serve whenever a call is not an ordinary one: `noted` hands
+See Note [Numbers without objects] in record/notes/c_functions/functions.py. These look into slots
+of our own classes, too. Their twins also serve whenever a call is not an ordinary one: `noted` hands
 over what it was given, and has done nothing yet.
 """
 
 from __future__ import annotations
 
-from gradscope.compiled.callables import FAST, Callables
-from gradscope.compiled.interpreter import (
+from gradscope.machine_code.callables import FAST, Callables
+from gradscope.machine_code.interpreter import (
     EQUAL,
     as_int,
     call_nothing,
@@ -23,8 +23,8 @@ from gradscope.compiled.interpreter import (
     part_of,
     vectorcall,
 )
-from gradscope.compiled.language import load, store
-from gradscope.record.notes.compiled.functions import KINDS, UNKNOWN, found
+from gradscope.machine_code.language import load, store
+from gradscope.record.notes.c_functions.functions import KINDS, UNKNOWN, found
 
 # A teller is what `noted` needs: these are the places of its words.
 ONE_INPUT, TWO_INPUTS, TABLE, COUNTER, BASE, LAYOUTS, ASK, NOTHING, TRUE = range(0, 72, 8)

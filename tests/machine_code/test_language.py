@@ -6,7 +6,7 @@ import ctypes
 
 from hypothesis import given, strategies as st
 
-from gradscope.compiled.language import Compiled
+from gradscope.machine_code.language import Compiled
 
 
 def sums(n: int, step: int) -> int:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradscope.compiled import build, kept_code
-from gradscope.compiled.callables import ONE, Callables
-from gradscope.compiled.interpreter import as_int, from_int
-from gradscope.compiled.language import Address, load
+from gradscope.machine_code import build, kept_code
+from gradscope.machine_code.callables import ONE, Callables
+from gradscope.machine_code.interpreter import as_int, from_int
+from gradscope.machine_code.language import Address, load
 
 _here = np.zeros(1, np.int64)
 HERE = Address(_here.ctypes.data, "a_word_of_a_test")

@@ -15,8 +15,8 @@ What they work on are arrays of words, whose address is the `self` of the functi
 
 from __future__ import annotations
 
-from gradscope.compiled.callables import FAST, NONE, ONE
-from gradscope.compiled.interpreter import (
+from gradscope.machine_code.callables import FAST, NONE, ONE
+from gradscope.machine_code.interpreter import (
     as_int,
     call_one,
     caller_of,
@@ -28,8 +28,8 @@ from gradscope.compiled.interpreter import (
     raise_,
     vectorcall,
 )
-from gradscope.compiled.language import Function, load, store
-from gradscope.record.notes.compiled import OURS
+from gradscope.machine_code.language import Function, load, store
+from gradscope.record.notes.c_functions import OURS
 
 UNKNOWN = -3
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gradscope.compiled.callables import Callables
-from gradscope.record.notes.compiled import functions as made_of
+from gradscope.machine_code.callables import Callables
+from gradscope.record.notes.c_functions import functions as made_of
 
 
 class Buffer:
