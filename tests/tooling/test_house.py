@@ -300,7 +300,7 @@ def test_the_trace_needs_only_numpy_and_codecs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("package", "home"), [("numba", "runtime/core/kernels"), ("llvmlite", "compiled")]
+    ("package", "home"), [("numba", "runtime/core/kernels"), ("llvmlite", "machine_code")]
 )
 def test_each_compiler_has_one_home(package: str, home: str) -> None:
     homes = {

@@ -1,8 +1,8 @@
 """What the runtime calls for every call and every run, as C functions.
 
 See Note [Numbers without objects] in record/notes/c_functions/functions.py. These look into slots
-of our own classes, too. Their twins also serve whenever a call is not an ordinary one: `noted` hands
-over what it was given, and has done nothing yet.
+of our own classes, too. Their twins also serve whenever a call is not an ordinary one: `noted`
+hands over what it was given, and has done nothing yet.
 """
 
 from __future__ import annotations
