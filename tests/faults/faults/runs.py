@@ -174,7 +174,7 @@ SUMS: dict[str, Plant] = {
         "core.autograd.engine.evaluate.wide_buffer", "buffer[nr] = grad", "buffer[0] = grad"
     ),
     "a dtype that is not cast": line(
-        "core.graph.run_node.fitted", "if kind != dtype:", "if False:"
+        "core.graph.run_node.fitted", "if dtype is not None and kind != dtype:", "if False:"
     ),
     "any shape will do": line(
         "core.graph.run_node.fitted", "if not expandable(shape, found):", "if False:"
