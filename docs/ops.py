@@ -36,8 +36,6 @@ WHY = {
     "nn.functional.embedding_bag": "one sum in bfloat16 is rounded otherwise",
     "nn.functional.bilinear": "one sum in bfloat16 is rounded otherwise",
     "nn.functional.linear_cross_entropy": "PyTorch's chunked way is an operator of its own",
-    "special.bessel_j0": "PyTorch's is right to six digits",
-    "special.bessel_y1": "PyTorch's is right to six digits",
 }
 """Why some samples give something else."""
 

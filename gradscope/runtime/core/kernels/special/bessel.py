@@ -1,4 +1,4 @@
-"""Bessel functions and what is near them: I, J, Y and K of order 0 and 1, Airy's Ai.
+"""Modified Bessel functions and what is near them: I and K of order 0 and 1, Airy's Ai.
 
 Near zero they are means over a circle, which the trapezoidal rule gives to the last digits; far
 from it, the series of Hankel.
@@ -15,7 +15,6 @@ import numpy as np
 
 from gradscope.runtime.core.kernels.compiling.support import Array, elementwise
 
-_EULER: Final = 0.5772156649015329
 FAR: Final = 30.0
 """From here on Hankel's series has all digits of a double before it begins to grow."""
 
@@ -63,9 +62,9 @@ def _wide(function: Callable[..., Array]) -> Callable[..., Array]:
     return elementwise(kernel)
 
 
-def _power_series(x: Array, sign: float) -> Array:
-    """Return I1 (or J1, with the sign -1) of small numbers, right relatively."""
-    square, term = x * x / 4 * sign, x / 2
+def _power_series(x: Array) -> Array:
+    """Return I1 of small numbers, right relatively."""
+    square, term = x * x / 4, x / 2
     total = term
     for k in range(1, 16):
         term = term * square / (k * (k + 1))
@@ -83,7 +82,7 @@ def _scaled_i(x: Array, order: int) -> Array:
     made = np.where(size < FAR, inner, outer)
     if order:
         small = np.minimum(size, 1.0)
-        made = np.where(size < 1.0, _power_series(small, 1.0) * np.exp(-small), made)
+        made = np.where(size < 1.0, _power_series(small) * np.exp(-small), made)
     return np.where(np.isnan(x), x, np.where(np.isinf(size), 0.0, made))
 
 
@@ -108,65 +107,6 @@ def i1(x: Array) -> Array:
 @_wide
 def i1e(x: Array) -> Array:
     return np.sign(x) * _scaled_i(x, 1)
-
-
-def _phased(x: Array, order: int) -> tuple[Array, Array]:
-    """Return J and Y far from zero."""
-    even = _series(x, order, lambda k: 0.0 if k % 2 else (-1.0) ** (k // 2))
-    odd = _series(x, order, lambda k: (-1.0) ** (k // 2) if k % 2 else 0.0)
-    phase = x - (order / 2 + 0.25) * math.pi
-    scale = np.sqrt(2 / (math.pi * x))
-    sine, cosine = np.sin(phase), np.cos(phase)
-    return scale * (even * cosine - odd * sine), scale * (even * sine + odd * cosine)
-
-
-def _near_j(x: Array, order: int) -> Array:
-    return _mean(lambda t: np.cos(x * math.sin(t) - order * t), 100)
-
-
-def _j(x: Array, order: int) -> Array:
-    size = np.abs(x)
-    sign = np.sign(x) if order % 2 else 1.0
-    far = np.where(np.isfinite(size), np.maximum(size, FAR), FAR)
-    made = np.where(size < FAR, _near_j(np.minimum(size, FAR), order), _phased(far, order)[0])
-    if order:
-        made = np.where(size < 1.0, _power_series(np.minimum(size, 1.0), -1.0), made)
-    return sign * np.where(np.isinf(size), 0.0, made)
-
-
-@_wide
-def j0(x: Array) -> Array:
-    return _j(x, 0)
-
-
-@_wide
-def j1(x: Array) -> Array:
-    return _j(x, 1)
-
-
-@_wide
-def y0(x: Array) -> Array:
-    """Return the Bessel function of the second kind: Neumann's series of J near zero."""
-    near = np.clip(x, 1e-300, FAR)
-    total = (np.log(near / 2) + _EULER) * _near_j(near, 0)
-    for k in range(1, 40):
-        total = total - 2 * (-1.0) ** k / k * _near_j(near, 2 * k)
-    return _from_zero(x, 2 / math.pi * total, _phased(np.maximum(x, FAR), 0)[1])
-
-
-@_wide
-def y1(x: Array) -> Array:
-    near = np.clip(x, 1e-300, FAR)
-    total = (np.log(near / 2) + _EULER) * _near_j(near, 1) - _near_j(near, 0) / near
-    for k in range(1, 40):
-        total = total + (-1.0) ** k / k * (_near_j(near, 2 * k - 1) - _near_j(near, 2 * k + 1))
-    return _from_zero(x, 2 / math.pi * total, _phased(np.maximum(x, FAR), 1)[1])
-
-
-def _from_zero(x: Array, near: Array, far: Array) -> Array:
-    """Return a function of positive numbers: minus infinity at zero, NaN below."""
-    made = np.where(x < FAR, near, np.where(np.isinf(x), 0.0, far))
-    return np.where(x == 0, -np.inf, np.where(x < 0, np.nan, np.where(np.isnan(x), x, made)))
 
 
 def _scaled_k(x: Array, order: int) -> Array:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +27,7 @@ from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.errors.dtypes import unknown_dtype
 from gradscope.runtime.core.errors.numpy import invalid_combination
 from gradscope.runtime.core.kernels.arrays import elementwise as plain
-from gradscope.runtime.core.kernels.special import bessel, tails
+from gradscope.runtime.core.kernels.special import bessel, bessel_j_y, tails
 from gradscope.runtime.core.kernels.special.polynomials import POLYNOMIALS
 from gradscope.runtime.core.ops import FUNCTIONS
 from gradscope.runtime.core.ops.in_formulas import (
@@ -232,9 +234,9 @@ def _plain(name, kernel):
     return op(None, lambda self: kernel(self), FLOATS, _refused(f"{name}_cpu"), *APART)
 
 
-BESSEL = {
-    "airy_ai": bessel.airy_ai, "bessel_j0": bessel.j0, "bessel_j1": bessel.j1,
-    "bessel_y0": bessel.y0, "bessel_y1": bessel.y1, "modified_bessel_i0": bessel.i0,
+BESSEL: dict[str, Callable[..., Any]] = {
+    "airy_ai": bessel.airy_ai, "bessel_j0": bessel_j_y.j0, "bessel_j1": bessel_j_y.j1,
+    "bessel_y0": bessel_j_y.y0, "bessel_y1": bessel_j_y.y1, "modified_bessel_i0": bessel.i0,
     "modified_bessel_i1": bessel.i1, "modified_bessel_k0": bessel.k0,
     "modified_bessel_k1": bessel.k1, "scaled_modified_bessel_k0": bessel.k0e,
     "scaled_modified_bessel_k1": bessel.k1e, "spherical_bessel_j0": bessel.spherical_j0,
