@@ -6,6 +6,12 @@ Ours are compiled here, and only put down who, when and on which thread: no inte
 taken, no object made, and gradients are stolen as ever. Where a `RecordFunction` has its sequence
 number is no contract, so it is looked for at the start, in the runs of a graph that is known; what
 is not found the same way three times is not used, and hooks on nodes serve instead.
+
+# Note [What a run holds]
+A callback may return an object (`at::ObserverContext`) that is given to the one at the end, and
+then let go by PyTorch. Ours is the row itself, which so learns when the run, or the call, ended.
+All that is called of it is its destructor: it begins with the address of a table of these (as in
+the Itanium ABI: one that lets go, and one that frees, too), which do nothing.
 """
 
 from __future__ import annotations
@@ -29,9 +35,10 @@ BACKWARD_FUNCTION, SCOPES = 1, 10
 LOOKED_AT = 64  # words of a RecordFunction
 MOST_LOOKS = 64
 CAPACITY = 1 << 20
-BEGIN, END, MONOTONIC = 0, 1, 1
-COLUMNS = SECONDS, NANOSECONDS, SEQUENCE, THREAD, KIND, RUN = range(6)
-"""RUN: the number of a run whose gradients were looked at (watch/values); else of no meaning."""
+MONOTONIC = 1
+COLUMNS = HELD, BEGIN, REST_OF_BEGIN, END, REST_OF_END, SEQUENCE, THREAD, RUN = range(8)
+"""Times are seconds, and the rest; the end is 0 while it runs. HELD: Note [What a run holds].
+RUN: the number of a run whose gradients were looked at (watch/values); else of no meaning."""
 
 _names = {
     "add": "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE",
@@ -143,6 +150,8 @@ class Observer:
 _rows = np.empty((CAPACITY, len(COLUMNS)), np.int64)  # the system gives what is written to
 _state = np.zeros(3, np.int64)  # rows so far; looks so far; where the sequence number is
 _counted = memoryview(_state.data)  # it is quicker to read
+_let_go = np.zeros(2, np.int64)  # a table of virtual functions
+LET_GO = Address(_let_go.ctypes.data, "let_go")
 _looks = np.zeros((MOST_LOOKS, LOOKED_AT), np.int64)
 ROWS, ROW, STATE, LOOKS = (
     Address(_rows.ctypes.data, "runs"),
@@ -168,30 +177,34 @@ def _look(result: int, function: int) -> int:
     return result
 
 
-def run_put_down(function: int, kind: int, row: int) -> int:
-    """The row of a run that begins or ends, if there is room for it."""
-    clock_gettime(MONOTONIC, row)
-    store(row + 16, load(function + load(OFFSET)))
-    store(row + 24, thread())
-    store(row + 32, kind)
+def run_put_down(function: int, row: int) -> int:
+    """The row of a run that begins."""
+    store(row, LET_GO)
+    clock_gettime(MONOTONIC, row + 8)
+    store(row + 24, 0)
+    store(row + 32, 0)
+    store(row + 40, load(function + load(OFFSET)))
+    store(row + 48, thread())
     return row
 
 
 def _begins(result: int, function: int) -> int:
-    """A function begins; there is nothing that its end is to be given."""
-    store(result, 0)
+    """A function begins. Its end is to be given the row, if there is room for one."""
     count = increase(STATE, 1)
-    if count < CAPACITY:
-        run_put_down(function, BEGIN, ROWS + count * ROW)
+    store(result, run_put_down(function, ROWS + count * ROW) if count < CAPACITY else 0)
     return result
 
 
-def _ends(function: int, given: int) -> int:
+def run_ends(function: int, row: int) -> int:  # noqa: ARG001 -- what it is called with
     """It ended, whether by itself or by an exception."""
-    count = increase(STATE, 1)
-    if count < CAPACITY:
-        run_put_down(function, END, ROWS + count * ROW)
-    return given
+    if row != 0 and load(row + 48) == thread() and load(row + 24) == 0:
+        clock_gettime(MONOTONIC, row + 24)
+    return row
+
+
+def let_go(row: int) -> int:
+    """PyTorch lets go of what a run or a call held."""
+    return row
 
 
 def _nothing(function: int, given: int) -> int:  # noqa: ARG001 -- what it is called with
@@ -204,11 +217,12 @@ def _ready() -> tuple[Library, int, int]:
     global thread  # noqa: PLW0603 -- compiled code names it
     library = Library()
     thread = library.thread
-    code = Compiled([_look, _begins, _ends, _nothing])
+    code = Compiled([_look, _begins, run_ends, let_go, _nothing])
     _kept.append(code)
+    _let_go[:] = code.address(let_go)
     with ThreadPoolExecutor(1) as apart:  # numbers of nodes count up in each thread by itself
         _state[2] = 8 * apart.submit(_sequence_word, library, code).result()
-    return library, code.address(_begins), code.address(_ends)
+    return library, code.address(_begins), code.address(run_ends)
 
 
 def ready() -> Library:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from gradscope.watch import observer as at
 from gradscope.watch.hooks.watched import Own
 from gradscope.watch.walk import LEAF
 
@@ -16,10 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gradscope.watch.called.observer import CallObserver
-    from gradscope.watch.observer import Observer
 
 Ints = NDArray[np.int64]
-THREAD = 3  # the column of the observer's rows
 
 
 class Ran(NamedTuple):
@@ -81,7 +80,7 @@ ENOUGH = 1 << 14
 class _Local(threading.local):
     """One thread: PyTorch's number for it, and its backwards under way."""
 
-    def __init__(self, observer: Observer) -> None:
+    def __init__(self, observer: at.Observer) -> None:
         self.thread = observer.thread()
         self.stretches: list[Stretch] = []
 
@@ -92,7 +91,7 @@ class NativeRuns:
     What ran in a backward is read when somebody asks, with all others that have ended since.
     """
 
-    def __init__(self, observer: Observer) -> None:
+    def __init__(self, observer: at.Observer) -> None:
         self._observer = observer
         self._local = _Local(observer)
         self._lock = threading.RLock()
@@ -121,7 +120,7 @@ class NativeRuns:
         stretches = self._local.stretches
         stretch = stretches.pop()
         stretch.last, stretch.failed = self._observer.place(), failed
-        stretch.many = stretch.last - stretch.since >> 1
+        stretch.many = stretch.last - stretch.since
         if stretches:
             stretches[-1].inside.append((stretch.since, stretch.last))
         with self._lock:
@@ -139,7 +138,7 @@ class NativeRuns:
             rows = self._observer.rows(first, max(stretch.last for stretch in unread))
             kept = [stretch for stretch in unread if stretch.last - first <= len(rows)]
             for thread in {stretch.thread for stretch in kept}:
-                own = np.flatnonzero(rows[:, THREAD] == thread)
+                own = np.flatnonzero(rows[:, at.THREAD] == thread)
                 _divide(rows[own], own + first, [each for each in kept if each.thread == thread])
 
 
@@ -153,24 +152,29 @@ def _divide(rows: Ints, places: Ints, stretches: list[Stretch]) -> None:
             whose[first:last] = -1 if index else number
     order = np.argsort(whose, kind="stable")
     order = order[np.searchsorted(whose[order], 0) :]
-    seconds, nanoseconds, sequence, _, ends, numbers = rows[order].T
-    whose = whose[order]
-    first = np.searchsorted(whose, np.arange(len(stretches) + 1))
-    deeper = 1 - 2 * ends
-    depth = np.cumsum(deeper)  # a node called by hand in a hook runs inside another's run
-    before = np.append(0, depth)[first[:-1]]
-    depth -= np.repeat(before, np.diff(first))
-    begin, end = (
-        np.flatnonzero((ends == 0) & (depth == 1)),
-        np.flatnonzero((ends == 1) & (depth == 0)),
-    )
-    t = seconds * 1_000_000_000 + nanoseconds
-    begins, finished = np.searchsorted(begin, first).tolist(), np.searchsorted(end, first).tolist()
-    at, until, number, which_run = t[begin], t[end], sequence[begin], numbers[begin]
+    columns, whose = rows[order].T, whose[order]
+    begin = columns[at.BEGIN] * 1_000_000_000 + columns[at.REST_OF_BEGIN]
+    end = columns[at.END] * 1_000_000_000 + columns[at.REST_OF_END]
+    outer = _outermost(whose, begin, end)  # a node called by hand in a hook runs inside another's
+    first = np.searchsorted(whose[outer], np.arange(len(stretches) + 1)).tolist()
+    begin, end, ended = begin[outer], end[outer], columns[at.END][outer] != 0
+    number, which_run = columns[at.SEQUENCE][outer], columns[at.RUN][outer]
     for which, stretch in enumerate(stretches):
-        some, other = slice(*begins[which : which + 2]), slice(*finished[which : which + 2])
-        if some.stop - some.start == other.stop - other.start:
-            stretch.ran = Ran(at[some], until[other], number[some], stretch.failed, which_run[some])
+        own = slice(*first[which : which + 2])
+        if ended[own].all():
+            stretch.ran = Ran(begin[own], end[own], number[own], stretch.failed, which_run[own])
+
+
+def _outermost(whose: Ints, begin: Ints, end: Ints) -> Ints:
+    """The places of runs, in their order, that are inside no other of the same backward."""
+    if not len(begin):
+        return np.zeros(0, np.int64)
+    since = int(begin.min())
+    apart = whose * (max(int(end.max()), int(begin.max())) - since + 1)
+    until = np.maximum.accumulate(apart + np.maximum(end - since, 0))
+    inside = np.append(False, (apart + begin - since)[1:] < until[:-1])
+    inside[1:] &= whose[1:] == whose[:-1]
+    return np.flatnonzero(~inside)
 
 
 class HookedRuns:
@@ -233,9 +237,7 @@ def runs(*, native: bool, around: tuple[int, int] | None = None) -> tuple[Runs, 
     if not native:
         return HookedRuns(), "it was not wanted"
     try:
-        from gradscope.watch.observer import Observer  # noqa: PLC0415 -- it compiles
-
-        return NativeRuns(Observer(around)), ""
+        return NativeRuns(at.Observer(around)), ""
     except Exception as error:  # noqa: BLE001 -- whatever this build is: hooks serve everywhere
         return HookedRuns(), f"{type(error).__name__}: {error}"
 

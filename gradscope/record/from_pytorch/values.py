@@ -272,10 +272,10 @@ class _Facts:
         """Of gradients, and what they are of."""
         if not sums:
             return
-        begin, row, task, run, place = np.concatenate(sums, axis=1)
-        if not len(begin):
+        row, task, run, place = np.concatenate(sums, axis=1)
+        if not len(row):
             return
-        chosen, of = self._found(ring_.OPERAND, begin, ring_.TIME)
+        chosen, of = self._found(ring_.OPERAND, row, ring_.KEY)
         self._put(chosen, place=OPERAND, task=task[of], run=run[of], sum=place[of])
         chosen, of = self._found(ring_.SUMMED, row, ring_.KEY)
         what = np.where(place[of] == NONE, int(Place.GRAD), int(Place.BUFFER))

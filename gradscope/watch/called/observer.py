@@ -4,8 +4,7 @@
 A call that may make a node knows the number that the node would have; one that may not (grad mode
 is off, or it runs inside such a call) has none, and is left out. In a backward the few are put down
 besides that tell how gradients were added and taken over (`GRADIENTS`). What is put down is who,
-when, and the address of the call's schema; names are read later. The table is a ring: who does not
-read in time loses the oldest, and is told how many.
+when, and the address of the call's schema; names are read later.
 """
 
 from __future__ import annotations
@@ -13,26 +12,27 @@ from __future__ import annotations
 import ctypes
 import sys
 from functools import cache
-from time import sleep
 from typing import Any
 
 import numpy as np
 import torch
 
 from gradscope.machine_code.language import Address, Compiled, External, increase, load, store
+from gradscope.machine_code.ring import Reader
 from gradscope.watch.called.rows import (
-    BEGIN,
     END,
     EVALUATE,
     GRADIENTS,
-    KIND,
+    NO_TEXT,
     STAMP,
     TEXT,
     WORD,
+    Ints,
     Read,
     name_at,
 )
 from gradscope.watch.observer import (
+    LET_GO,
     MONOTONIC,
     SCOPES,
     Library,
@@ -46,11 +46,10 @@ from gradscope.watch.observer import (
 FUNCTION = 0  # at::RecordScope
 CAPACITY = 1 << 17
 THREADS = 1 << 10
-PATIENCE, A_MOMENT = 50, 1e-4
+BILLION = 1_000_000_000
 
 _rows = np.zeros((CAPACITY, 8), np.int64)
 _state = np.zeros(10 + THREADS, np.int64)
-_counted = memoryview(_state.data)  # it is quicker to read
 ROWS, MASK = Address(_rows.ctypes.data, "calls"), CAPACITY - 1
 COUNT = Address(_state.ctypes.data, "state_of_calls")
 OFFSET, SCHEMA, VARIANT, ALL, A, B, C, D, E, INSIDE = (COUNT + 8 * n for n in range(1, 11))
@@ -60,71 +59,68 @@ pthread_self = External(_c, "pthread_self", 0)
 thread: Any = None  # at::RecordFunction::currentThreadId
 
 
-def _put_down(function: int, kind: int, word: int) -> int:
-    """One row. Its stamp comes last: who reads sees by it that the row is whole."""
+def _put_down(function: int, word: int) -> int:
+    """The row of a call that begins. Its stamp comes last: who reads sees that it is whole."""
     count = increase(COUNT, 1)
     row = ROWS + (count & MASK) * 64
-    store(row, 0)
-    clock_gettime(MONOTONIC, row + 8)
-    store(row + 24, word)
-    store(row + 32, load(function + load(OFFSET)))
-    store(row + 48, function)
-    store(row + 56, kind)
-    store(row + 40, pthread_self())
-    store(row, count + 1)
-    return count + 1
+    store(row, LET_GO)
+    store(row + 8, 0)
+    clock_gettime(MONOTONIC, row + 24)
+    store(row + 16, load(row + 24) * BILLION + load(row + 32))
+    store(row + 24, 0)
+    store(row + 32, 0)
+    store(row + 40, word)
+    store(row + 48, load(function + load(OFFSET)))
+    store(row + 56, pthread_self())
+    store(row + 8, count + 1)
+    return row
 
 
-def _is_wanted(function: int, word: int) -> int:
-    """Whether a call is put down that has a schema."""
-    if load(function + load(OFFSET)) >= 0 or load(ALL):
-        return 1
+def text_of(function: int) -> int:
+    """How the text of a call begins that has no schema; of one that has one, 0."""
+    if load(function + load(VARIANT)) & 255 != NO_SCHEMA:
+        return 0
+    return load(load(function + load(SCHEMA))) & NO_TEXT ^ TEXT
+
+
+def is_gradient(word: int) -> int:
+    """Whether it is a call of GRADIENTS, inside a run of the engine's."""
     if word == load(A) or word == load(B) or word == load(C) or word == load(D) or word == load(E):
         return load(INSIDE + 8 * (thread() & LAST_THREAD)) > 0
     return 0
 
 
 def call_begins(function: int) -> int:
-    """A call begins; the stamp of its row, if it has one."""
-    word = load(function + load(SCHEMA))
-    if load(function + load(VARIANT)) & 255 == NO_SCHEMA:
-        word = load(word)
-        if word == EVALUATE:
-            increase(INSIDE + 8 * (thread() & LAST_THREAD), 1)
-            return _put_down(function, BEGIN + TEXT, word)
-        if load(function + load(OFFSET)) >= 0 or load(ALL):
-            return _put_down(function, BEGIN + TEXT, word)
-    elif _is_wanted(function, word):
-        return _put_down(function, BEGIN, word)
-    return 0
+    """A call begins; its row, if it has one."""
+    word = text_of(function)
+    if word == EVALUATE:
+        increase(INSIDE + 8 * (thread() & LAST_THREAD), 1)
+        return _put_down(function, word)
+    may_make_a_node = load(function + load(OFFSET)) >= 0 or load(ALL)
+    if word == 0:
+        word = load(function + load(SCHEMA))
+        if may_make_a_node == 0 and is_gradient(word) == 0:
+            return 0
+    elif may_make_a_node == 0:
+        return 0
+    return _put_down(function, word)
 
 
-def call_ends(function: int) -> int:
-    """It ended, whether by itself or by an exception; the stamp of its row, if it has one."""
-    word = load(function + load(SCHEMA))
-    if load(function + load(VARIANT)) & 255 == NO_SCHEMA:
-        word = load(word)
-        if word == EVALUATE:
-            if load(INSIDE + 8 * (thread() & LAST_THREAD)) > 0:
-                increase(INSIDE + 8 * (thread() & LAST_THREAD), -1)
-            return _put_down(function, END + TEXT, word)
-        if load(function + load(OFFSET)) >= 0 or load(ALL):
-            return _put_down(function, END + TEXT, word)
-    elif _is_wanted(function, word):
-        return _put_down(function, END, word)
-    return 0
+def call_ends(function: int, row: int) -> int:
+    """It ended, whether by itself or by an exception. Another row may be in the place of its."""
+    if row != 0:
+        if load(row + 56) == pthread_self() and load(row + 24) == 0:
+            clock_gettime(MONOTONIC, row + 24)
+        here = INSIDE + 8 * (thread() & LAST_THREAD)
+        if text_of(function) == EVALUATE and load(here) > 0:
+            increase(here, -1)
+    return row
 
 
 def _call_begins(result: int, function: int) -> int:
-    """There is nothing that its end is to be given."""
-    store(result, 0)
-    call_begins(function)
+    """Its end is to be given the row."""
+    store(result, call_begins(function))
     return result
-
-
-def _call_ends(function: int, given: int) -> int:
-    call_ends(function)
-    return given
 
 
 class CallObserver:
@@ -137,12 +133,12 @@ class CallObserver:
     def __init__(self, *, all_calls: bool = False, around: tuple[int, int] | None = None) -> None:
         self._library, code = _ready()
         self._all = all_calls
-        self._around = around or (code.address(_call_begins), code.address(_call_ends))
+        self._around = around or (code.address(_call_begins), code.address(call_ends))
         self._looks = around is not None
         self.gradients = dict(zip(_state[5:10].tolist(), range(len(GRADIENTS)), strict=True))
         """Which of GRADIENTS the schema at an address is."""
         self._handle = 0
-        self._next = int(_state[0])
+        self._reader = Reader(_rows, _state, STAMP)
 
     def start(self) -> None:
         """Let calls be put down from here on."""
@@ -162,22 +158,17 @@ class CallObserver:
 
     def waiting(self) -> int:
         """How many rows are there to be read; CAPACITY at most are kept."""
-        return _counted[0] - self._next
+        return self._reader.waiting()
 
     def read(self) -> Read:
-        """Whole rows, in order; where a thread is long in writing one, the rest comes next time."""
-        last = int(_state[0])
-        for patience in reversed(range(PATIENCE)):
-            first = max(self._next, int(_state[0]) - CAPACITY)
-            rows = _rows[np.arange(first, last) & MASK] if last > first else _rows[:0].copy()
-            first_kept = max(first, int(_state[0]) - CAPACITY)  # others were overwritten meanwhile
-            whole = rows[first_kept - first :, STAMP] == np.arange(first_kept + 1, last + 1)
-            if whole.all() or not patience:
-                many = len(whole) if whole.all() else int(np.argmin(whole))
-                lost, self._next = first_kept - self._next, first_kept + many
-                return Read(rows[first_kept - first :][:many], lost)
-            sleep(A_MOMENT)
-        raise AssertionError
+        """What calls have begun since the last reading."""
+        return Read(*self._reader.read())
+
+    def ended(self, rows: Ints) -> tuple[Ints, int]:
+        """Rows of calls that were under way, as they are now; and how many are no longer kept."""
+        now = self._reader.again(rows[:, STAMP])
+        kept = now[:, STAMP] == rows[:, STAMP]
+        return now[kept], int(np.count_nonzero(~kept))
 
 
 @cache
@@ -191,7 +182,7 @@ def _ready() -> tuple[Library, Compiled]:
     offset = sequence_offset()
     _state[1:4] = offset, offset - 40, offset - 8
     _calibrate()
-    code = Compiled([_call_begins, _call_ends])
+    code = Compiled([_call_begins, call_ends])
     _kept.append(code)
     _check(library, code)
     return library, code
@@ -230,7 +221,7 @@ def _check(library: Library, code: Compiled) -> None:
     """Whether the engine's own functions are recognised, too."""
 
     def program() -> None:
-        handle = library.observe(code.address(_call_begins), code.address(_call_ends), FUNCTION)
+        handle = library.observe(code.address(_call_begins), code.address(call_ends), FUNCTION)
         try:
             with torch.enable_grad():
                 torch.ones(1, requires_grad=True).neg().backward()
@@ -240,6 +231,6 @@ def _check(library: Library, code: Compiled) -> None:
     before = int(_state[0])
     looks_at(SCOPES - 1, program)
     rows = _rows[np.arange(before, int(_state[0])) & MASK]
-    told = rows[(rows[:, WORD] == EVALUATE), KIND].tolist()
-    if told != [BEGIN + TEXT, END + TEXT] * 2:
+    told = rows[(rows[:, WORD] == EVALUATE)]
+    if len(told) != 2 or not (told[:, END] > 0).all():
         raise NotObservable("the engine's functions do not say their names where expected")

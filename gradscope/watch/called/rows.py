@@ -11,11 +11,14 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 
-STAMP, SECONDS, NANOSECONDS, WORD, SEQUENCE, THREAD, ADDRESS, KIND = range(8)
-BEGIN, END, TEXT = 0, 1, 2
-"""Kinds of rows: a call begins, or ends; TEXT more: it has no schema, and WORD begins its text."""
+HELD, STAMP, BEGIN, END, NANOSECONDS, WORD, SEQUENCE, THREAD = range(8)
+"""HELD: see Note [What a run holds] in watch/observer.py. The end: seconds, and the rest; nothing,
+while the call is under way. WORD: the address of its schema; or, less than 0, the call has none,
+and this is how its text begins."""
 
-EVALUATE = int.from_bytes(b"autograd", "little")
+TEXT, NO_TEXT = -0x8000000000000000, 0x7FFFFFFFFFFFFFFF
+
+EVALUATE = int.from_bytes(b"autograd", "little") + TEXT
 """How the text of `autograd::engine::evaluate_function` begins: the engine attends to a node."""
 
 GRADIENTS = ("add", "add_", "detach", "clone", "new_empty_strided")

@@ -35,6 +35,7 @@ from gradscope.watch.observer import (
     BACKWARD_FUNCTION,
     NotObservable,
     looks_at,
+    run_ends,
     run_put_down,
     sequence_offset,
 )
@@ -52,11 +53,8 @@ DEPTH, IN_LEAF, KNOWN, WINDOW, ROW_OF, FRESH = (
     STATE + 64 + 8 * n * calls.THREADS for n in range(6)
 )  # of each thread; FRESH: no call has begun since
 LAST_THREAD, LOW_HALF, LEAF = calls.LAST_THREAD, 0xFFFFFFFF, -1
-RUN_ROWS, RUN_ROW, RUN_COUNT, RUNS, RUN_BEGINS, RUN_ENDS = (
-    runs.ROWS, runs.ROW, runs.STATE, runs.CAPACITY, runs.BEGIN, runs.END,
-)  # fmt: skip
+RUN_ROWS, RUN_ROW, RUN_COUNT, RUNS = runs.ROWS, runs.ROW, runs.STATE, runs.CAPACITY
 RUN_OFFSET, RUN_NUMBER = runs.OFFSET, 8 * runs.RUN
-CALL_ROWS, CALL_MASK = calls.ROWS, calls.MASK
 ADD, ADD_IN_PLACE, INSIDE, OFFSET, SCHEMA = (
     calls.A, calls.B, calls.INSIDE, calls.OFFSET, calls.SCHEMA,
 )  # fmt: skip
@@ -111,11 +109,11 @@ def run_begins(result: int, function: int) -> int:
     store(IN_LEAF + here, load(function + load(RUN_OFFSET)) == LEAF)
     count = increase(RUN_COUNT, 1)
     if count < RUNS:
-        row = RUN_ROWS + count * RUN_ROW
-        run_put_down(function, RUN_BEGINS, row)
+        row = run_put_down(function, RUN_ROWS + count * RUN_ROW)
+        store(result, row)
         number = increase(NUMBER, 1) + 1
         store(row + RUN_NUMBER, number)
-        t = load(row) * BILLION + load(row + 8)
+        t = load(row + 8) * BILLION + load(row + 16)
         given, many, i = load(function + load(INPUTS)), load(function + load(INPUTS) + 8), 0
         if many == 1:
             put_taken(given, number, t, here)
@@ -127,16 +125,13 @@ def run_begins(result: int, function: int) -> int:
     return result
 
 
-def run_ends(function: int, given: int) -> int:
+def looking_run_ends(function: int, row: int) -> int:
     """It ended, whether by itself or by an exception."""
     here = 8 * (thread() & LAST_THREAD)
     if load(DEPTH + here) > 0:
         increase(DEPTH + here, -1)
     store(IN_LEAF + here, 0)
-    count = increase(RUN_COUNT, 1)
-    if count < RUNS:
-        run_put_down(function, RUN_ENDS, RUN_ROWS + count * RUN_ROW)
-    return given
+    return run_ends(function, row)
 
 
 def is_sum(function: int, here: int) -> int:
@@ -149,71 +144,70 @@ def is_sum(function: int, here: int) -> int:
     return load(IN_LEAF + here) != 0 or load(DEPTH + here) < load(INSIDE + here)
 
 
-def time_of(stamp: int) -> int:
-    """When the row of a call was put down."""
-    row = CALL_ROWS + ((stamp - 1) & CALL_MASK) * 64
-    return load(row + 8) * BILLION + load(row + 16)
+def end_of(row: int) -> int:
+    """When the call with this row ended."""
+    return load(row + 24) * BILLION + load(row + 32)
 
 
 def looking_begins(result: int, function: int) -> int:
     """A call begins."""
-    store(result, 0)
-    stamp, here = call_begins(function), 8 * (thread() & LAST_THREAD)
+    row, here = call_begins(function), 8 * (thread() & LAST_THREAD)
+    store(result, row)
     given = load(function + load(INPUTS))
     many = load(function + load(INPUTS) + 8)
     if many > 0:
         store(FRESH + here, 0)
         if load(given) != load(KNOWN + here):
             store(KNOWN + here, 0)
-        if stamp > 0 and load(IN_LEAF + here) == 0 and is_sum(function, here):
-            put_value(OPERAND, 0, stamp, time_of(stamp), given)
-            put_value(OPERAND, 1, stamp, time_of(stamp), given + VALUE)
+        if row != 0 and load(IN_LEAF + here) == 0 and is_sum(function, here):
+            put_value(OPERAND, 0, load(row + 8), load(row + 16), given)
+            put_value(OPERAND, 1, load(row + 8), load(row + 16), given + VALUE)
     elif load(function + load(VARIANT)) & 255 != NO_SCHEMA:  # else the engine attends to a node
         store(KNOWN + here, 0)
     return result
 
 
-def looking_ends(function: int, given: int) -> int:
+def looking_ends(function: int, row: int) -> int:
     """It ended, whether by itself or by an exception."""
-    stamp = call_ends(function)
+    call_ends(function, row)
     if load(function + load(VARIANT)) & 255 == NO_SCHEMA:
-        return given
+        return row
     results, here = function + load(RESULTS), 8 * (thread() & LAST_THREAD)
     value, end = load(results), load(results + 8)
     if value == end:
         store(KNOWN + here, 0)
-        return given
-    may_make_a_node = load(function + load(OFFSET)) >= 0
-    wanted = stamp > 0 and may_make_a_node
-    put_first(value, stamp if wanted else 0, here)
+        return row
+    wanted = row != 0 and load(function + load(OFFSET)) >= 0
+    put_first(value, row if wanted else 0, here)
     if wanted:
-        index, t = 1, time_of(stamp)
+        index = 1
         value += VALUE
         while value < end:
-            put_value(RESULT, index, stamp, t, value)
+            put_value(RESULT, index, load(row + 8), end_of(row), value)
             value += VALUE
             index += 1
-    elif stamp > 0 and is_sum(function, here):
-        put_value(SUMMED, 0, stamp, time_of(stamp), value)
-    return given
+    elif row != 0 and is_sum(function, here):
+        put_value(SUMMED, 0, load(row + 8), end_of(row), value)
+    return row
 
 
-def put_first(value: int, call: int, here: int) -> int:
-    """The row of the first result of a call, if it has a row itself. See Note [Looked at once]."""
+def put_first(value: int, row: int, here: int) -> int:
+    """What the first result of a call holds, if it has a row itself. See Note [Looked at once]."""
     tensor, known, former = load(value), load(KNOWN + here), load(ROW_OF + here)
     if load(value + 8) & LOW_HALF != A_TENSOR or tensor == 0:
         store(KNOWN + here, 0)
         return 0
-    window = window_now(tensor) if known != 0 or call > 0 else 0
+    window = window_now(tensor) if known != 0 or row != 0 else 0
     same = known != 0 and (tensor != known or load(FRESH + here)) and window != 0
     if same and window == load(WINDOW + here) and is_good(former):
-        if call > 0:
-            former = put_same(RESULT, 0, call, time_of(call), former)
+        if row != 0:
+            former = put_same(RESULT, 0, load(row + 8), end_of(row), former)
         return learn(here, tensor, former, window)
-    if call == 0:
+    if row == 0:
         store(KNOWN + here, 0)
         return 0
-    return learn(here, tensor, put(RESULT, 0, call, time_of(call), 0, 0, 0, tensor), window)
+    stamp = put(RESULT, 0, load(row + 8), end_of(row), 0, 0, 0, tensor)
+    return learn(here, tensor, stamp, window)
 
 
 class Around(NamedTuple):
@@ -233,10 +227,10 @@ def around() -> Around:
     is_good, window_of = made.external(ring.is_good), made.external(measure.window_of)
     _state[0] = _inputs_at()
     _state[1] = sequence_offset() + BEHIND_SEQUENCE
-    code = Compiled([run_begins, run_ends, looking_begins, looking_ends])
+    code = Compiled([run_begins, looking_run_ends, looking_begins, looking_ends])
     _kept.append(code)
     found = Around(
-        (code.address(run_begins), code.address(run_ends)),
+        (code.address(run_begins), code.address(looking_run_ends)),
         (code.address(looking_begins), code.address(looking_ends)),
     )
     _check(found)

@@ -1,12 +1,8 @@
-"""Rows of what tensors held: a ring in memory, written by machine code on any thread.
-
-Who does not read in time loses the oldest rows, and is told how many.
-"""
+"""Rows of what tensors held: a ring that callbacks write, and Python, too."""
 
 from __future__ import annotations
 
 from functools import cache
-from time import sleep
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,6 +11,7 @@ from numpy.typing import NDArray
 from gradscope.machine_code.callables import FAST, Callables
 from gradscope.machine_code.interpreter import as_int, from_int
 from gradscope.machine_code.language import Address, increase, load, store
+from gradscope.machine_code.ring import Reader
 from gradscope.watch.native.words import (
     NODE_COLUMNS,
     NODE_ROW,
@@ -67,7 +64,6 @@ MASK, ROW = CAPACITY - 1, 8 * WIDTH
 UNREAD, HOOKS, TO_MEASURED, BAD_SLOT = COUNTED + 8, COUNTED + 16, 8 * HEAD, 8 * (HEAD + BAD)
 LEAF, MADE, FIRST = (8 * NODE_COLUMNS.index(name) for name in ("leaf", "t", "first"))
 KEPT, KEPT_AT = (8 * SAVED_COLUMNS.index(name) for name in ("operand", "t"))
-PATIENCE, A_MOMENT = 50, 1e-4
 MANY = 1 << 13
 """So many rows are worth reading, even though nobody asks for them yet."""
 
@@ -167,7 +163,7 @@ class Ring:
     """The rows, for one recording. One at a time may read."""
 
     def __init__(self) -> None:
-        self._next = int(_state[0])
+        self._reader = Reader(_rows, _state, STAMP)
         self._unread = int(_state[1])
         self.words = np.zeros(1, np.int64)
         self._slots = slots_used()
@@ -185,25 +181,14 @@ class Ring:
 
     def is_filling(self) -> bool:
         """Whether rows will be lost if many more come before they are read."""
-        return _counted[0] - self._next > MANY or slots_used() - self._slots > SLOTS // 2
+        return self._reader.waiting() > MANY or slots_used() - self._slots > SLOTS // 2
 
     def read(self) -> Read:
-        """Rows in order; where a thread is long in writing one, the rest comes next time."""
-        last = int(_state[0])
-        for patience in reversed(range(PATIENCE)):
-            first = max(self._next, int(_state[0]) - CAPACITY)
-            rows = _between(first, last)
-            first_kept = max(first, int(_state[0]) - CAPACITY)  # others were overwritten meanwhile
-            whole = rows[first_kept - first :, STAMP] == np.arange(first_kept + 1, last + 1)
-            if whole.all() or not patience:
-                many = len(whole) if whole.all() else int(np.argmin(whole))
-                lost, self._next = first_kept - self._next, first_kept + many
-                rows = rows[first_kept - first :][:many]
-                said = rows[:, PLACE] != VOID
-                rows = rows if said.all() else rows[said]
-                return Read(rows, lost, self._bad(rows))
-            sleep(A_MOMENT)
-        raise AssertionError
+        """What was put down since the last reading."""
+        rows, lost = self._reader.read()
+        said = rows[:, PLACE] != VOID
+        rows = rows if said.all() else rows[said]
+        return Read(rows, lost, self._bad(rows))
 
     def _bad(self, rows: Ints) -> dict[int, tuple[int, ...]]:
         self._slots = slots_used()
@@ -215,14 +200,6 @@ class Ring:
     def columns(self, rows: Ints) -> Columns:
         """What rows say of the elements."""
         return columns(rows)
-
-
-def _between(first: int, last: int) -> Ints:
-    """A copy of the rows from one count to another."""
-    start, end = first & MASK, last & MASK
-    if first < last and end <= start:
-        return np.concatenate([_rows[start:], _rows[:end]])
-    return _rows[start:end].copy()
 
 
 @cache

@@ -70,8 +70,8 @@ class Calls:
         self._alone: list[_Table] = []  # such calls
         self.keeps_sums = False
         self.sums: list[Ints] = []
-        """Calls that added gradients, in columns: when they began, the row that tells of their end,
-        task, run, and the how-manieth after that run; NONE: in the run of a leaf's node."""
+        """Calls that added gradients, in columns: their rows, task, run, and the how-manieth after
+        that run; NONE: in the run of a leaf's node."""
 
     def drain(self) -> None:
         """Take what is new out of the observer's ring."""
@@ -82,7 +82,7 @@ class Calls:
                     self._unread.append(rows)
                     if lost:
                         self.lost += lost
-                        self._lost_until = int(_t(rows[:1])[0])
+                        self._lost_until = int(rows[0, observed.BEGIN])
 
     def drain_if_many(self) -> None:
         """Take them while there is ample room for what comes until the next occasion."""
@@ -104,29 +104,33 @@ class Calls:
         self._under_way.pop(task, None)
 
     def _prepare(self) -> None:
-        """Put begins and ends together."""
+        """Put what is new beside what is kept."""
         self.drain()
         unread = take_all(self._unread)
         if not unread:
             return
-        self._kept = self._kept.where(self._kept.end != OPEN)
-        rows = np.concatenate([self._begun, *unread])
-        order = np.argsort(rows[:, observed.ADDRESS], kind="stable")
-        address, kind = rows[order, observed.ADDRESS], rows[order, observed.KIND] & 1
-        begins = np.flatnonzero(kind == observed.BEGIN)
-        following = np.minimum(begins + 1, len(rows) - 1)
-        other = (begins == len(rows) - 1) | (address[following] != address[begins])
-        ended = ~other & (kind[following] == observed.END)
-        self._begun = rows[np.sort(order[begins[other]])]
-        first = rows[order[begins[ended | other]]]
-        end = np.where(other, OPEN, _t(rows[order[following]]))[ended | other]
-        text = first[:, observed.KIND] & observed.TEXT
-        names = (observed.SEQUENCE, observed.THREAD, observed.WORD)
-        row = rows[order[following], observed.STAMP][ended | other]
-        new = np.stack([_t(first), end, *(first[:, name] for name in names), text, text * 0, row])
-        both = np.concatenate([self._kept.columns, new], axis=1)
+        under_way, dropped = self._under_way_then()
+        self.lost += dropped
+        rows = np.concatenate([under_way, *unread])
+        ended = (rows[:, observed.END] != 0) & (rows[:, observed.NANOSECONDS] != 0)
+        self._begun = rows[~ended]
+        end = rows[:, observed.END] * 1_000_000_000 + rows[:, observed.NANOSECONDS]
+        word = rows[:, observed.WORD]
+        new = np.empty((8, len(rows)), np.int64)
+        new[0], new[1] = rows[:, observed.BEGIN], np.where(ended, end, OPEN)
+        new[2], new[3] = rows[:, observed.SEQUENCE], rows[:, observed.THREAD]
+        new[4], new[5] = word, word < 0
+        new[6], new[7] = 0, rows[:, observed.STAMP]
+        kept = self._kept.columns[:, self._kept.end != OPEN]
+        both = np.concatenate([kept, new], axis=1)
         self._kept = _Table(both[:, np.argsort(both[0], kind="stable")])
         self._names.clear()  # a schema that is gone may have left its place to another
+
+    def _under_way_then(self) -> tuple[Ints, int]:
+        """Rows of calls that had not ended when they were read; how many are no longer there."""
+        if self.observer is None or not len(self._begun):
+            return self._begun, 0
+        return self.observer.ended(self._begun)
 
     def of(self, thread: Ints, sequence: Ints, t: Ints) -> Ints:
         """The places of calls that made these nodes (their threads, numbers, times), or -1."""
@@ -148,7 +152,7 @@ class Calls:
         return int(np.count_nonzero(t <= max(self._lost_until, self._dropped_until)))
 
     def times(self, places: Ints) -> tuple[Ints, Ints, Ints]:
-        """When calls began and ended (OPEN: they have not), and the rows that tell of their ends.
+        """When calls began and ended (OPEN: they have not), and their rows.
 
         Until the next reading.
         """
@@ -270,7 +274,7 @@ class Calls:
             return
         added = [word for word, kind in self.observer.gradients.items() if kind in ADDS]
         adds = np.isin(calls.word[at], added)
-        self.sums.append(np.stack([calls.begin[at], calls.row[at], *about])[:, adds])
+        self.sums.append(np.stack([calls.row[at], *about])[:, adds])
 
 
 def _rank(keys: Ints) -> Ints:
@@ -279,7 +283,3 @@ def _rank(keys: Ints) -> Ints:
     rank = np.empty(len(keys), np.int64)
     rank[order] = np.arange(len(keys)) - np.searchsorted(keys[order], keys[order])
     return rank
-
-
-def _t(rows: Ints) -> Ints:
-    return rows[:, observed.SECONDS] * 1_000_000_000 + rows[:, observed.NANOSECONDS]

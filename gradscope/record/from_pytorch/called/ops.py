@@ -41,7 +41,7 @@ class Ops:
         """Calls that were seen; of several nodes of one call the last has its times."""
 
         self.rows = np.zeros(0, np.int64)
-        """Of these: the rows that tell of their ends."""
+        """Of these: their rows."""
 
     def __len__(self) -> int:
         return len(self.outputs)
