@@ -6,6 +6,8 @@ import re
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gradscope.record.from_pytorch.called.ops import Ops, of_rows
 from gradscope.record.from_pytorch.called.writes import Writes
 from gradscope.record.from_pytorch.tensors import put
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from gradscope.record.session import Session
     from gradscope.watch.listener import Found, Kept, Made, SavedValue
 
+SAVED = ("node", "slot", "tensor", "version", "t", "hooked")
 _NODE = re.compile(r"(Backward\d*|\d+)$")
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
@@ -59,7 +62,7 @@ class Graphs:
         self._calls = calls
         self._writes = Writes(tensors)
         self._values = values
-        self._kept: dict[int, list[int]] = {}  # what calls were given that no node made, by node
+        self._kept: list[Ints] = []  # what calls were given that no node made: node, slot, tensor
         self.unnamed = 0  # calls whose names follow from their nodes'
         self.compiled = False  # a node stands for a region that torch.compile has made
         self.next_number = next_number
@@ -147,32 +150,27 @@ class Graphs:
         ))  # fmt: skip
         self._edges += [(number, i, node, nr) for i, (node, nr) in enumerate(roots)]
 
-    def _keep_operands(self, operands: list[tuple[int, int, int]]) -> None:
-        """What a native walk has met."""
-        if self._values.on:
-            self._values.operands(operands)
-            for node, _, tensor in operands:
-                kept = self._kept.setdefault(node, [])
-                if tensor not in kept:
-                    kept.append(tensor)
-
-    def _seen(self, ops: Ops) -> None:
+    def _seen(self, ops: Ops, saved: dict[str, Ints]) -> None:
         """Calls as they were seen; what no call was seen of stays as it follows."""
         session, values = self._session, self._values
-        kept, self._kept = self._kept, {}
-        ops.with_operands(kept)
+        if values.on:
+            kept = take_all(self._kept)
+            if self.walked is not None:
+                operands = self.walked.operands()
+                values.operands(operands)
+                kept += operands
+            if kept:
+                node, _, tensor = np.concatenate(kept, axis=1)
+                ops.with_operands(node, tensor)
         missed, writes = ops.seen(
             self._calls, session.contexts.idents(), session.start, self._intern
         )
         self.unnamed += missed
         if writes or self._writes:
-            columns = (ops.inputs, ops.outputs)
-            self._writes.settle(writes, columns, self._saved, self._put_writes)
-        if values.on:
-            outputs = ops.outputs.tuples()
-            number, task, step = (ops.column(name).tolist() for name in ("id", "task", "step"))
-            for row, place in zip(ops.rows.tolist(), ops.last.tolist(), strict=True):
-                values.made(row, number[place], outputs[place], task[place], step[place])
+            self._writes.settle(writes, (ops.inputs, ops.outputs), saved, self._put_writes)
+        if values.on and len(ops.rows):
+            number, task, step = (ops.column(name)[ops.last] for name in ("id", "task", "step"))
+            values.made(ops.rows, number, ops.outputs.take(ops.last), task, step)
 
     def _tensor(self, node: Kept, value: SavedValue) -> int:
         """Which tensor it is: by its history, its leaf, or as the node's own result."""
@@ -195,9 +193,7 @@ class Graphs:
                 at = max(node.made.t - self._session.start, 0)
                 self._values.look(Place.LEAF, tensor, tensor=number, at=at)
         if self._values.on and nr is None:  # what a node keeps and no node made was an operand
-            kept = self._kept.setdefault(node.made.number, [])
-            if number not in kept:
-                kept.append(number)
+            self._kept.append(np.array([[node.made.number], [NONE], [number]], np.int64))
         return number
 
     def _complete(self, number: int, tensor: Any) -> int:
@@ -229,13 +225,12 @@ class Graphs:
         rows = take_all(self._ops)
         parts = [of_rows(rows)] if rows else []
         if self.walked is not None:
-            parts += self.walked.take(self._saved)
-            self._keep_operands(self.walked.operands())
-        ops = Ops(parts)
+            parts += self.walked.take()
+        ops, saved = Ops(parts), self._all_saved()
         names = ("id", "name", "sequence_nr", "topological_nr", "op", "inputs", "task", "module",
                  "stack", "thread", "step", "t")  # fmt: skip
         if len(ops):
-            self._seen(ops)
+            self._seen(ops, saved)
         if self.walked is not None:
             self.walked.write()
         merged = self._tensors.merged
@@ -245,5 +240,16 @@ class Graphs:
         put(write, schema.Node, names, self._nodes)
         put(write, schema.Edge, ("node", "index", "next", "input_nr"), self._edges)
         ops.write(write)
-        slots = ("node", "slot", "tensor", "version", "t", "hooked")
-        put(write, short.Saved, slots, self._saved)
+        if saved:
+            write(short.Saved, saved)
+
+    def _all_saved(self) -> dict[str, Ints]:
+        """What nodes keep, in columns."""
+        rows = take_all(self._saved)
+        parts = [] if self.walked is None else take_all(self.walked.saved)
+        if rows:
+            table = np.array(rows, np.int64).T
+            parts.append(dict(zip(SAVED, table, strict=True)))
+        if not parts:
+            return {}
+        return {name: np.concatenate([part[name] for part in parts]) for name in SAVED}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradscope.record.from_pytorch.tensors import put
-from gradscope.record.notes.log import take_all
+from gradscope.record.notes.log import Log, take_all
 from gradscope.record.notes.user_functions import name_of
 from gradscope.record.script.tracebacks import described
 from gradscope.trace import schema
@@ -70,7 +70,7 @@ class Tasks:
         self._values = values
         self._begun: list[tuple[Any, ...]] = []
         self._ended: list[tuple[int, int, int]] = []
-        self._singles: list[tuple[int, ...]] = []
+        self._singles = Log(len(SINGLE))
         self._ran: list[tuple[Task, int, Stretch]] = []
         self._count = 0
         self.events = 0
@@ -90,7 +90,7 @@ class Tasks:
             self._single(events.ReentrantEnter, task.id, NONE, task.depth, at=task.begin)
         self._single(events.TaskBegin, task.id, NONE, at=task.begin)
         self._begun.append((
-            number, [node for node, _ in asked.roots], [node for node, _ in asked.inputs],
+            number, _nodes(asked.roots), _nodes(asked.inputs),
             asked.keep_graph, asked.create_graph, asked.accumulate_grad, depth,
             NONE if parent is None else parent.id, task.thread, stack, task.step, task.begin,
         ))  # fmt: skip
@@ -147,10 +147,10 @@ class Tasks:
         *, at: int | None = None,
     ) -> None:  # fmt: skip
         contexts = self._session.contexts
-        self._singles.append((
+        self._singles.note(
             contexts.now() if at is None else at, kind.CODE, contexts.thread(), task, node,
             a, b, c, d,
-        ))  # fmt: skip
+        )  # fmt: skip
         self.events += 1
 
     def flush(self) -> None:
@@ -160,13 +160,14 @@ class Tasks:
                  "parent", "thread", "stack", "step", "begin")  # fmt: skip
         begun, ended = len(self._begun), len(self._ended)
         put(write, schema.GraphTask, names, self._begun)
-        put(write, short.Single, SINGLE, self._singles)
+        singles = self._singles.take()
+        if singles.size:
+            write(short.Single, dict(zip(SINGLE, singles, strict=True)))
         self._runs(write)
         rows = self._ended[:ended]
         del self._ended[:ended]
         if rows:
-            id_, end, error = map(list, zip(*rows, strict=True))
-            write(schema.GraphTask, {"id": id_, "end": end, "error": error}, amend=True)
+            put(write, schema.GraphTask, ("id", "end", "error"), rows, amend=True)
         self.unfinished += begun - ended
 
     def _runs(self, write: Any) -> None:
@@ -199,3 +200,8 @@ class Tasks:
         inside = self._calls.inside([(task.id, ident, ran) for task, ident, ran in found])
         if inside.size:
             write(short.Inside, dict(zip(("task", "run", "what"), inside, strict=True)))
+
+
+def _nodes(ends: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
+    """A tuple of numbers: the program's garbage collector passes it by."""
+    return tuple([node for node, _ in ends])

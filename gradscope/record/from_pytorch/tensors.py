@@ -5,10 +5,13 @@ from __future__ import annotations
 import weakref
 from contextlib import nullcontext
 from math import prod
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gradscope.record.notes.log import take_all
+import numpy as np
+
+from gradscope.record.notes.log import Ints, take_all
 from gradscope.trace import schema
+from gradscope.trace.ragged import Ragged, concatenate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -22,8 +25,17 @@ SIZES = {
 }  # fmt: skip
 """Bytes of an element; all others have one."""
 
-Constant: TypeAlias = tuple[int, int, tuple[int, ...], tuple[int, ...], int]
-"""What tells tensors without history apart: walk, address, shape, strides, dtype."""
+MOST_COMPLETE = 1 << 17
+"""Of so many outputs it is remembered that they have been described."""
+
+
+class Completed(NamedTuple):
+    """What nodes' outputs look like in memory, in columns."""
+
+    number: Ints
+    strides: Ragged
+    storage: Ints
+    version: Ints
 
 
 class Tensors:
@@ -40,6 +52,8 @@ class Tensors:
         self._complete: set[int] = set()
         self.merged: dict[int, int] = {}
         self._completions: list[tuple[Any, ...]] = []
+        self._columns: list[Completed] = []
+        self._ready: list[tuple[Any, dict[str, Any]]] = []  # rows that were found in columns
         self.walk = 0  # addresses of memory mean the same only while nothing is freed
         self.constants: dict[Any, int] = {}  # tensors without history, by walk and memory
         self._storages: dict[tuple[int, int, int, int], int] = {}
@@ -97,36 +111,44 @@ class Tensors:
                 return
             self._completions.append(row)
 
-    def completed(self, rows: Sequence[tuple[int, tuple[int, ...], int, int]]) -> None:
-        """The same of many: number, strides, storage, version."""
+    def completed(self, outputs: Completed) -> None:
+        """The same of many."""
         known = self._complete
-        new = [row for row in rows if row[0] not in known]
-        known.update([row[0] for row in new])
-        self._completions += new
+        numbers = outputs.number.tolist()
+        new = np.array([number not in known for number in numbers], np.bool_)
+        known.update(numbers)
+        if len(known) > MOST_COMPLETE:
+            self._complete = set(sorted(known)[-MOST_COMPLETE // 2 :])
+        if not new.all():
+            places = np.flatnonzero(new)
+            number, strides, storage, version = outputs
+            strides = strides.take(places)
+            outputs = Completed(number[places], strides, storage[places], version[places])
+        self._columns.append(outputs)
 
-    def constant(self, key: Constant, width: int, device: int, storage: int, version: int) -> int:
-        """The number of a tensor without history; its row, if it is new in this walk."""
-        number = self.constants.get(key)
-        if number is None:
-            number = self.constants[key] = self.next_number()
-            _, _, shape, strides, dtype = key
-            self._rows.append((
-                number, shape, strides, dtype, device, storage, prod(shape) * width, version,
-                True, False, schema.NONE,
-            ))  # fmt: skip
-        return number
+    def numbers(self, many: int) -> Ints:
+        """So many new ones."""
+        return np.array([self.next_number() for _ in range(many)], np.int64)
 
-    def storages_at(self, device: int, seen: Sequence[Sequence[int]], start: int) -> list[int]:
+    def found(self, row: Any, columns: dict[str, Any]) -> None:
+        """Rows of tensors or storages, in columns."""
+        self._ready.append((row, columns))
+
+    def storages_at(self, device: int, seen: Ints, start: int) -> Ints:
         """The numbers of memory that walks have seen, each by its walk, address and size."""
-        found = []
-        for walk, address, size in seen:
-            number = self._storages.get((walk, device, address, size)) if address else None
-            if number is None:
-                number = self.next_number()
-                self._storages[walk, device, address, size] = number
-                self._storage_rows.append((number, size, device, walk - start))
-            found.append(number)
-        return found
+        known = np.full(len(seen), schema.NONE)
+        if self._storages:  # some were looked at from Python
+            known[:] = [
+                self._storages.get((walk, device, address, size), schema.NONE)
+                if address
+                else schema.NONE
+                for walk, address, size in seen.tolist()
+            ]
+        new = np.flatnonzero(known == schema.NONE)
+        known[new] = number = self.numbers(len(new))
+        columns = {"id": number, "bytes": seen[new, 2], "device": np.full(len(new), device)}
+        self.found(schema.Storage, columns | {"born": seen[new, 0] - start})
+        return known
 
     def merge(self, same: Mapping[int, int]) -> dict[int, tuple[int, int]]:
         """Some are other tensors.
@@ -136,11 +158,20 @@ class Tensors:
         self.merged.update(same)
         others = set(same.values())
         seen: dict[int, tuple[int, int]] = {}
-        for number, _, storage, version in self._completions[:]:
+        for number, storage, version in self._completed_of(np.array([*same, *others], np.int64)):
             target = same.get(number, number)
             if target in others:
                 seen[target] = storage, max(version, seen.get(target, (0, 0))[1])
         return seen
+
+    def _completed_of(self, wanted: Ints) -> list[tuple[int, int, int]]:
+        """Number, storage and version of those of these that are described."""
+        rows = [(number, storage, version) for number, _, storage, version in self._completions[:]]
+        for part in self._columns[:]:
+            places = np.flatnonzero(np.isin(part.number, wanted))
+            columns = (part.number[places], part.storage[places], part.version[places])
+            rows += zip(*(column.tolist() for column in columns), strict=True)
+        return rows
 
     def in_memory(self, shape: Any, dtype: Any, device: Any) -> tuple[int, int, int]:
         """The numbers of a dtype and a device, and how many bytes an array of this shape takes."""
@@ -188,17 +219,45 @@ class Tensors:
         put(write, schema.Storage, ("id", "bytes", "device", "born"), self._storage_rows)
         names = ("id", "shape", "strides", "dtype", "device", "storage", "bytes", "version", "leaf",
                  "requires_grad", "op")  # fmt: skip
-        rows, completions = take_all(self._rows), take_all(self._completions)
-        merged, self.merged = self.merged, {}
-        own = {row[0] for row in completions}
-        for number, strides, storage, _ in completions[:]:
-            target = merged.get(number)
-            if target is not None and target not in own:
-                completions.append((target, strides, storage, 0))
-                own.add(target)
+        rows, merged, self.merged = take_all(self._rows), self.merged, {}
+        completed = self._all_completed(merged)
+        for row, columns in take_all(self._ready):
+            write(row, columns)
         put(write, schema.Tensor, names, rows)
-        completed = ("id", "strides", "storage", "version")
-        put(write, schema.Tensor, completed, completions, amend=True)
+        if completed is not None:
+            write(schema.Tensor, {
+                "id": completed.number, "strides": completed.strides,
+                "storage": completed.storage, "version": completed.version,
+            }, amend=True)  # fmt: skip
+
+    def _all_completed(self, merged: Mapping[int, int]) -> Completed | None:
+        """All outputs that are described; what they are the same as is so, too."""
+        parts, rows = take_all(self._columns), take_all(self._completions)
+        if rows:
+            number, strides, storage, version = (list(c) for c in zip(*rows, strict=True))
+            parts.append(_completed(number, Ragged.of(strides), storage, version))
+        if not parts:
+            return None
+        made = Completed(*map(concatenate, zip(*parts, strict=True)))  # type: ignore[arg-type]
+        if merged:
+            own = set(made.number.tolist())
+            more: dict[int, int] = {}
+            wanted = np.flatnonzero(np.isin(made.number, np.array([*merged], np.int64)))
+            for place, number in zip(wanted.tolist(), made.number[wanted].tolist(), strict=True):
+                if merged[number] not in own:
+                    more.setdefault(merged[number], place)
+            places = np.array([*more.values()], np.int64)
+            others = _completed(
+                [*more], made.strides.take(places), made.storage[places], [0] * len(more)
+            )
+            made = Completed(*map(concatenate, zip(made, others, strict=True)))  # type: ignore[arg-type]
+        return made
+
+
+def _completed(number: Any, strides: Ragged, storage: Any, version: Any) -> Completed:
+    columns = (np.asarray(each, np.int64) for each in (number, storage, version))
+    number, storage, version = columns
+    return Completed(number, strides, storage, version)
 
 
 class _Forget:
@@ -218,8 +277,11 @@ class _Forget:
 def put(
     write: Any, row: Any, names: Sequence[str], waiting: list[Any], *, amend: bool = False
 ) -> None:
-    """Hand on what waits, column by column; who appends meanwhile is not lost."""
+    """Hand on what waits, column by column; who appends meanwhile is not lost.
+
+    An iterator for each row, as `zip` makes them, would set the program's garbage collector going.
+    """
     rows = take_all(waiting)
     if rows:
-        columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+        columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
         write(row, columns, amend=amend)

@@ -8,7 +8,7 @@ them. What else there is Python looks at: leaves, what hooks return, what a back
 from __future__ import annotations
 
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,16 +35,6 @@ MOST_KEPT = 1 << 15
 """So many results may wait for a backward to come to the nodes that their calls made."""
 
 
-class Made(NamedTuple):
-    """A call whose node is known now."""
-
-    row: int
-    op: int
-    tensor: int  # its first output
-    task: int
-    step: int
-
-
 class Values:
     """Takes what the ring holds, whenever notes are flushed."""
 
@@ -52,9 +42,9 @@ class Values:
         self._session = session
         self.ring: Ring | None = None
         self._parts: list[Ints] = []
-        self._made: list[Made] = []
-        self._operands: dict[tuple[int, int], int] = {}
-        self._others: dict[tuple[int, int], int] = {}  # of calls with several outputs, which
+        self._made: list[Ints] = []
+        """Results of calls whose nodes are known: which of which row; op, tensor, task, step."""
+        self._operands: list[Ints] = []
         self._ran: list[tuple[Task, Ints]] = []
         self._bad: dict[int, tuple[int, ...]] = {}  # of rows that wait, by stamp
         self.dropped = self.lost = 0
@@ -69,11 +59,12 @@ class Values:
         """How many tensors could not be read."""
         return 0 if self.ring is None else self.ring.unread
 
-    def made(self, row: int, op: int, outputs: Sequence[int], task: int, step: int) -> None:
-        """It is known what the call with this row has made."""
-        self._made.append(Made(row, op, outputs[0] if outputs else NONE, task, step))
-        for place, tensor in enumerate(outputs[1:], 1):
-            self._others[row, place] = tensor
+    def made(self, rows: Ints, ops: Ints, outputs: Ragged, tasks: Ints, steps: Ints) -> None:
+        """It is known what the calls with these rows have made."""
+        of = outputs.owners
+        place = np.arange(len(of)) - outputs.offsets[of]
+        key = _both(rows[of], place)
+        self._made.append(np.stack([key, ops[of], outputs.values, tasks[of], steps[of]]))
 
     def ran(self, task: Task, ran: Ran) -> None:
         """These are the runs of a task."""
@@ -120,10 +111,9 @@ class Values:
             self._read(self.ring)
         self.ring.look_at_walked(graph, nodes, kept, self._session.contexts.step)
 
-    def operands(self, operands: Sequence[tuple[int, int, int]]) -> None:
+    def operands(self, operands: Sequence[Ints]) -> None:
         """Which tensors those are that nodes keep: the node, the number of the slot, the tensor."""
-        for node, slot, tensor in operands:
-            self._operands[node, slot] = tensor
+        self._operands += operands
 
     def _read(self, ring: Ring) -> None:
         rows, lost, bad = ring.read()
@@ -146,12 +136,10 @@ class Values:
         rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
         facts = _Facts(rows)
         facts.looked()
-        facts.leaves(self._operands)
-        facts.results(made, self._others)
+        facts.leaves(take_all(self._operands))
+        facts.results(made)
         facts.taken([(task.id, task.step, numbers) for task, numbers in ran])
         facts.sums(sums)
-        self._others.clear()
-        self._operands.clear()
         self._write(rows[facts.known], facts.columns[:, facts.known])
         self._keep(rows, facts.known, calls.under_way_since)
 
@@ -219,40 +207,39 @@ class _Facts:
             step=rows[:, ring_.STEP],
         )
 
-    def leaves(self, operands: dict[tuple[int, int], int]) -> None:
+    def leaves(self, operands: Sequence[Ints]) -> None:
         """Machine code has said it, or the walk that met it: of what nodes keep, which it is."""
-        chosen = np.flatnonzero((self._places == ring_.A_LEAF) | (self._places == ring_.AN_OPERAND))
-        rows = self._rows[chosen]
-        tensor = rows[:, ring_.TENSOR].copy()
-        for at in np.flatnonzero(rows[:, ring_.PLACE] == ring_.AN_OPERAND).tolist():
-            key = int(rows[at, ring_.KEY]), int(rows[at, ring_.INDEX])
-            tensor[at] = operands.get(key, NONE)
-        self._put(chosen, place=int(Place.LEAF), tensor=tensor, step=rows[:, ring_.STEP])
+        chosen = np.flatnonzero(self._places == ring_.A_LEAF)
+        self._put_leaves(chosen, self._rows[chosen, ring_.TENSOR])
+        if operands:
+            node, slot, tensor = np.concatenate(operands, axis=1)
+            chosen = np.flatnonzero(self._places == ring_.AN_OPERAND)
+            own = _both(self._rows[chosen, ring_.KEY], self._rows[chosen, ring_.INDEX])
+            same, of = _found(_both(node, slot), own)
+            self._put_leaves(chosen[same], tensor[of])
+
+    def _put_leaves(self, chosen: Ints, tensor: Ints) -> None:
+        step = self._rows[chosen, ring_.STEP]
+        self._put(chosen, place=int(Place.LEAF), tensor=tensor, step=step)
         self.columns[1, chosen] = 0
-        self.known[chosen[(tensor == NONE) & (rows[:, ring_.PLACE] == ring_.AN_OPERAND)]] = False
 
-    def _found(self, place: int, keys: Ints, column: int) -> tuple[Ints, Ints]:
-        """The rows of a place that have one of these keys there, and which of the keys."""
+    def _found(self, place: int, keys: Ints) -> tuple[Ints, Ints]:
+        """The rows of a place that have one of these keys, and which of the keys."""
         chosen = np.flatnonzero(self._places == place)
-        order = np.argsort(keys, kind="stable")
-        keys = keys[order]
-        own = self._rows[chosen, column]
-        at = np.minimum(np.searchsorted(keys, own), len(keys) - 1)
-        same = keys[at] == own
-        return chosen[same], order[at[same]]
+        same, of = _found(keys, self._rows[chosen, ring_.KEY])
+        return chosen[same], of
 
-    def results(self, made: Sequence[Made], others: dict[tuple[int, int], int]) -> None:
+    def results(self, made: Sequence[Ints]) -> None:
         """Of calls whose nodes are known."""
         if not made:
             return
-        table = np.array(made, np.int64)
-        chosen, of = self._found(RESULT, table[:, 0], ring_.KEY)
-        _, op, tensor, task, step = table[of].T
-        index = self._rows[chosen, ring_.INDEX]
-        for at in np.flatnonzero(index).tolist():
-            key = int(table[of[at], 0]), int(index[at])
-            tensor[at] = others.get(key, NONE)
-        self._put(chosen, place=int(Place.OP_OUTPUT), op=op, tensor=tensor, task=task, step=step)
+        keys, *about = np.concatenate(made, axis=1)
+        chosen = np.flatnonzero(self._places == RESULT)
+        own = _both(self._rows[chosen, ring_.KEY], self._rows[chosen, ring_.INDEX])
+        same, of = _found(keys, own)
+        op, tensor, task, step = (column[of] for column in about)
+        place = int(Place.OP_OUTPUT)
+        self._put(chosen[same], place=place, op=op, tensor=tensor, task=task, step=step)
 
     def taken(self, ran: Sequence[tuple[int, int, Ints]]) -> None:
         """By the runs of nodes."""
@@ -264,7 +251,7 @@ class _Facts:
         run = np.concatenate([np.arange(n) for n in many])
         numbers = np.concatenate([numbers for _, _, numbers in ran])
         if len(numbers):
-            chosen, of = self._found(TAKEN, numbers, ring_.KEY)
+            chosen, of = self._found(TAKEN, numbers)
             place = int(Place.NODE_INPUT)
             self._put(chosen, place=place, task=task[of], step=step[of], run=run[of])
 
@@ -275,8 +262,28 @@ class _Facts:
         row, task, run, place = np.concatenate(sums, axis=1)
         if not len(row):
             return
-        chosen, of = self._found(ring_.OPERAND, row, ring_.KEY)
+        chosen, of = self._found(ring_.OPERAND, row)
         self._put(chosen, place=OPERAND, task=task[of], run=run[of], sum=place[of])
-        chosen, of = self._found(ring_.SUMMED, row, ring_.KEY)
+        chosen, of = self._found(ring_.SUMMED, row)
         what = np.where(place[of] == NONE, int(Place.GRAD), int(Place.BUFFER))
         self._put(chosen, place=what, task=task[of], run=run[of], sum=place[of])
+
+
+MOST_PLACES = 1 << 12
+"""So many results a call may have, or slots all nodes."""
+
+
+def _both(number: Ints, place: Ints) -> Ints:
+    """One number for both."""
+    return number * MOST_PLACES + place
+
+
+def _found(keys: Ints, wanted: Ints) -> tuple[Ints, Ints]:
+    """Which of those that are wanted are among the keys, and which of the keys they are."""
+    if not len(keys):
+        return keys, keys
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    same = np.flatnonzero(keys[at] == wanted)
+    return same, order[at[same]]

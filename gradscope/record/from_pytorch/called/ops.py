@@ -50,13 +50,24 @@ class Ops:
         found: Ints = self._columns[name]
         return found
 
-    def with_operands(self, kept: dict[int, list[int]]) -> None:
+    def with_operands(self, nodes: Ints, tensors: Ints) -> None:
         """Inputs are also these tensors, that nodes (by number) keep and no node made."""
-        if kept and len(self):
-            cells = [list(cell) for cell in self.inputs.tuples()]
-            for number, cell in zip(self.column("id").tolist(), cells, strict=True):
-                cell.extend(each for each in kept.get(number, ()) if each not in cell)
-            self.inputs = Ragged.of(cells)
+        numbers = self.column("id")
+        if not len(numbers):
+            return
+        order = np.argsort(numbers, kind="stable")
+        at = np.minimum(np.searchsorted(numbers[order], nodes), len(numbers) - 1)
+        mine = numbers[order][at] == nodes
+        owners = np.concatenate([self.inputs.owners, order[at[mine]]])
+        values = np.concatenate([self.inputs.values, tensors[mine]])
+        pairs = owners * (int(values.max(initial=0)) + 2) + values
+        first = np.ones(len(pairs), np.bool_)  # what is an input already stays as often as it is
+        later = np.arange(len(self.inputs.values), len(pairs))
+        _, begin = np.unique(pairs, return_index=True)
+        first[later] = np.isin(later, begin)
+        order = np.argsort(owners[first], kind="stable")
+        lengths = np.bincount(owners[first], minlength=len(numbers))
+        self.inputs = Ragged.of_lengths(lengths, values[first][order])
 
     def seen(
         self, calls: Calls, idents: dict[int, int], start: int, intern: Callable[[str], int]

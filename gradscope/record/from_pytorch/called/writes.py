@@ -9,10 +9,11 @@ the version before and after each write follows only where that is the number of
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from gradscope.record.notes.log import Ints
 from gradscope.trace.schema import NONE
 
 if TYPE_CHECKING:
@@ -60,30 +61,23 @@ class Writes:
         self,
         writes: Sequence[Write],
         named: Iterable[Ragged],
-        saved: list[tuple[Any, ...]],
+        saved: dict[str, Ints],
         put: Callable[[list[tuple[int, ...]]], None],
     ) -> None:
-        """`named`: columns of ids of tensors; `saved`: rows of what nodes keep."""
+        """`named`: columns of ids of tensors; `saved`: columns of what nodes keep."""
         for write in sorted(writes):
-            target = self._target(write.first)
+            target = self._same.get(write.first, write.first)
             self._same[write.number] = target
             self._of[target].append(write)
         for column in named:
-            ids = map(self._target, column.values.tolist())
-            column.values = np.fromiter(ids, np.int64, len(column.values))
+            column.values = self._targets(column.values)
         seen = self._tensors.merge({write.number: self._same[write.number] for write in writes})
         known = {
             target: seen[target][1] == len(own)
             for target, own in self._of.items()
             if target in seen
         }
-        for place, (node, slot, tensor, version, *more) in enumerate(saved):
-            target = self._target(tensor)
-            if target in self._of:
-                then = version
-                if known.get(target):
-                    then = sum(write.number <= node for write in self._of[target])
-                saved[place] = (node, slot, target, then, *more)
+        self._settle_saved(saved, known)
         put([
             (seen.get(target, (NONE, 0))[0], target, nr if known.get(target) else NONE,
              nr + 1 if known.get(target) else NONE, write.number, write.site, write.thread, write.t)
@@ -95,5 +89,24 @@ class Writes:
             for old in list(self._same)[: MOST_KNOWN // 2]:
                 del self._same[old]
 
-    def _target(self, tensor: int) -> int:
-        return self._same.get(tensor, tensor)
+    def _settle_saved(self, saved: dict[str, Ints], known: dict[int, bool]) -> None:
+        """What nodes keep of what was written to: which tensor it is, and at which version."""
+        if not saved:
+            return
+        targets = self._targets(saved["tensor"])
+        places = np.flatnonzero(np.isin(targets, np.array([*self._of], np.int64)))
+        saved["tensor"][places] = targets[places]
+        for place in places.tolist():
+            target, node = int(targets[place]), int(saved["node"][place])
+            if known.get(target):
+                before = sum(write.number <= node for write in self._of[target])
+                saved["version"][place] = before
+
+    def _targets(self, tensors: Ints) -> Ints:
+        """What these are, where they are known to be others."""
+        if not self._same:
+            return tensors
+        same = np.array([*self._same.items()], np.int64)
+        same = same[np.argsort(same[:, 0], kind="stable")]
+        at = np.minimum(np.searchsorted(same[:, 0], tensors), len(same) - 1)
+        return np.where(same[at, 0] == tensors, same[at, 1], tensors)

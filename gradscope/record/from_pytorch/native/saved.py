@@ -5,14 +5,16 @@ What they say is what `Graphs` makes of what is looked at from Python.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from gradscope.machine_code.statistics import KINDS
-from gradscope.record.from_pytorch.tensors import Tensors
+from gradscope.record.from_pytorch.tensors import Completed, Tensors
+from gradscope.trace import schema
+from gradscope.trace.ragged import Ragged
 from gradscope.trace.schema import NONE
 from gradscope.watch.native.layout import INLINE
 from gradscope.watch.native.saved_layout import saved_layout
@@ -38,7 +40,7 @@ class Saved:
         self._dtypes = np.zeros((max(kinds) + 1, 2), np.int64)  # text and bytes, by code
         for code, kind in kinds.items():
             self._dtypes[code] = tensors.dtype(getattr(torch, KINDS[kind]))
-        self.operands: list[tuple[int, int, int]] = []
+        self.operands: list[Ints] = []
         """What nodes keep that no node made: the node, the number of the slot, the tensor."""
         self._device = tensors.device(torch.device("cpu"))
 
@@ -54,8 +56,8 @@ class Saved:
                 row[: 1 + len(shape)] = len(shape), *shape
         self._shapes = np.concatenate([self._shapes, found])
 
-    def rows(self, seen: Ints) -> list[tuple[int, ...]]:
-        """Rows of what nodes keep: node, slot, tensor, version, time, and whether it is packed."""
+    def rows(self, seen: Ints) -> dict[str, Ints]:
+        """What nodes keep: node, slot, tensor, version, time, and whether it is packed."""
         self._learn()
         each = dict(zip(SAVED_COLUMNS, seen.T.copy(), strict=False))
         what, tensor = each["what"], each["tensor"]
@@ -76,16 +78,20 @@ class Saved:
             width = self._dtypes[each["dtype"][constant], 1]
             place = each["data"][constant] + each["offset"][constant] * width
             place[(shape[constant, 1:] == 0).any(1)] = 0
-            named = [place, each["dtype"][constant], *shape[constant].T, *strides[constant].T]
-            tensor[constant] = self._constants(
-                np.stack(named, 1), each["walk"][constant], storage[constant], version[constant]
-            )
+            keys = np.concatenate([
+                np.stack([each["walk"][constant], place, each["dtype"][constant]], 1),
+                shape[constant], strides[constant],
+            ], 1)  # fmt: skip
+            tensor[constant] = self._constants(keys, storage[constant], version[constant])
         operands = each["operand"] != 0
-        found = (each[name][operands].tolist() for name in ("node", "slot", "tensor"))
-        self.operands += zip(*found, strict=True)
+        self.operands.append(
+            np.stack([each[name][operands] for name in ("node", "slot", "tensor")])
+        )
         t = np.maximum(each["t"] - self._session.start, 0)
-        columns = (each["node"], self._slots[each["slot"]], tensor, version, t, packed.astype(int))
-        return list(zip(*(column.tolist() for column in columns), strict=True))
+        return {
+            "node": each["node"], "slot": self._slots[each["slot"]], "tensor": tensor,
+            "version": version, "t": t, "hooked": packed.astype(np.int64),
+        }  # fmt: skip
 
     def _storages(self, memory: Ints) -> Ints:
         """The numbers of memory (walk, address, size): the same in a walk for the same address."""
@@ -93,9 +99,9 @@ class Saved:
         rows = memory[order]
         new = np.ones(len(rows), bool)
         new[1:] = (rows[1:] != rows[:-1]).any(1) | (rows[1:, 1] == 0)
-        numbers = self._tensors.storages_at(self._device, rows[new].tolist(), self._session.start)
+        numbers = self._tensors.storages_at(self._device, rows[new], self._session.start)
         found = np.empty(len(rows), np.int64)
-        found[order] = np.array(numbers, np.int64)[np.cumsum(new) - 1]
+        found[order] = numbers[np.cumsum(new) - 1]
         return found
 
     def _complete(
@@ -103,31 +109,63 @@ class Saved:
     ) -> None:
         """What nodes' outputs look like in memory."""
         places = places[np.unique(tensor[places], return_index=True)[1]]
-        columns = (tensor[places], strides[places], storage[places], version[places])
-        self._tensors.completed(
-            [
-                (number, tuple(steps[:dims]), where, writes)
-                for number, (dims, *steps), where, writes in zip(
-                    *(column.tolist() for column in columns), strict=True
-                )
-            ]
-        )
+        if len(places):
+            columns = storage[places], version[places]
+            steps = _ragged(strides[places])
+            self._tensors.completed(Completed(tensor[places], steps, *columns))
 
-    def _constants(self, named: Ints, walk: Ints, storage: Ints, version: Ints) -> Ints:
-        """The numbers of tensors without history: the same in a walk for the same memory."""
-        keys = np.concatenate([walk[:, None], named], axis=1)
-        _, first, which = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-        numbers = []
-        columns = (keys[first], storage[first], version[first])
-        for (at, place, code, *both), where, writes in zip(
-            *(column.tolist() for column in columns), strict=True
-        ):
+    def _constants(self, keys: Ints, storage: Ints, version: Ints) -> Ints:
+        """The numbers of tensors without history: the same in a walk for the same memory.
+
+        Keys: walk, address, dtype; how many dims, and sizes; how many, and strides.
+        """
+        first, which = _first_of_each(keys)
+        keys = keys[first]
+        number = np.full(len(keys), NONE)
+        if self._tensors.constants:  # some were looked at from Python
+            number[:] = [self._tensors.constants.get(key, NONE) for key in self._names_of(keys)]
+        new = np.flatnonzero(number == NONE)
+        number[new] = self._tensors.numbers(len(new))
+        shape = keys[new, 3 : 4 + INLINE]
+        text, width = self._dtypes[keys[new, 2]].T
+        many = np.where(shape[:, 1:] == NONE, 1, shape[:, 1:]).prod(1)
+        nothing = np.zeros(len(new), np.int64)
+        self._tensors.found(schema.Tensor, {
+            "id": number[new], "shape": _ragged(shape),
+            "strides": _ragged(keys[new, 4 + INLINE :]), "dtype": text,
+            "device": nothing + self._device, "storage": storage[first][new],
+            "bytes": many * width, "version": version[first][new], "leaf": nothing == 0,
+            "requires_grad": nothing != 0, "op": nothing + NONE,
+        })  # fmt: skip
+        return number[which]
+
+    def _names_of(self, keys: Ints) -> list[Any]:
+        """The same as `Tensors.key` makes of tensors at hand."""
+        found = []
+        for at, place, code, *both in keys.tolist():
             dims = both[0]
             shape, strides = both[1 : 1 + dims], both[2 + INLINE : 2 + INLINE + dims]
-            text, width = self._dtypes[code].tolist()
-            key = (at, place, tuple(shape), tuple(strides), text)
-            numbers.append(self._tensors.constant(key, width, self._device, where, writes))
-        return np.array(numbers, np.int64)[which.reshape(-1)]
+            found.append((at, place, tuple(shape), tuple(strides), int(self._dtypes[code, 0])))
+        return found
+
+
+def _first_of_each(rows: Ints) -> tuple[Ints, Ints]:
+    """Where each row that differs from all before it stands; and which of these each row is."""
+    with np.errstate(over="ignore"):
+        mixed = rows @ _MIXING[: rows.shape[1]]
+    _, first, which = np.unique(mixed, return_index=True, return_inverse=True)
+    if not (rows[first][which] == rows).all():  # two rows that differ are mixed to one number
+        _, first, which = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    return first, which.reshape(-1)
+
+
+_MIXING = np.random.default_rng(0).integers(-(1 << 62), 1 << 62, 64) * 2 + 1
+
+
+def _ragged(cells: Ints) -> Ragged:
+    """Columns: how many numbers, and as many numbers as there is room for."""
+    own = np.arange(cells.shape[1] - 1) < cells[:, :1]
+    return Ragged.of_lengths(cells[:, 0], cells[:, 1:][own])
 
 
 def _up_to(dims: Ints, numbers: Ints) -> Ints:

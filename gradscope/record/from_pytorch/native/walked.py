@@ -52,6 +52,8 @@ class Walked:
         self._nodes: list[dict[str, Any]] = []
         self._links: list[dict[str, Any]] = []
         self._outputs: list[tuple[Ints, Ints, Ints]] = []
+        self.saved: list[dict[str, Ints]] = []
+        """Columns of what nodes keep, until somebody takes them."""
 
     def _learn(self) -> None:
         """What numbers stand for that have come since."""
@@ -65,14 +67,11 @@ class Walked:
         rows = self._session.contexts.rows
         self._contexts = _more(self._contexts, rows[len(self._contexts) :])
 
-    def take(self, saved: list[Any]) -> list[dict[str, Any]]:
-        """The columns of calls, of all nodes since the last time; `write` writes the others'.
-
-        Rows of what nodes keep come to those that are given.
-        """
+    def take(self) -> list[dict[str, Any]]:
+        """The columns of calls, of all nodes since the last time; `write` writes the others'."""
         rows = self._graph.rows()
         if self._saved is not None and len(rows.saved):
-            saved += self._saved.rows(rows.saved)
+            self.saved.append(self._saved.rows(rows.saved))
         if not len(rows.nodes):
             return []
         self._learn()
@@ -104,7 +103,7 @@ class Walked:
         chosen_columns = [take(column, chosen) for column in columns]
         return [dict(zip(COLUMNS, chosen_columns, strict=True))]
 
-    def operands(self) -> list[tuple[int, int, int]]:
+    def operands(self) -> list[Ints]:
         """What nodes keep that no node made: the node, the number of the slot, the tensor."""
         return [] if self._saved is None else take_all(self._saved.operands)
 
