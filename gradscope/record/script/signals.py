@@ -61,10 +61,10 @@ class _Waiting:
         return 0.0 if self._since is None else time.monotonic() - self._since
 
     def wait(self, seconds: float) -> None:
-        """Come again after so many seconds."""
+        """Come again after so many seconds, to the thread this is called in: it handles signals."""
         self._since = self._since or time.monotonic()
         self._cancel()
-        self._again = threading.Timer(seconds, self._send)
+        self._again = threading.Timer(seconds, self._send, (threading.get_ident(),))
         self._again.daemon = True
         self._again.start()
 
@@ -77,13 +77,9 @@ class _Waiting:
         if self._again is not None:
             self._again.cancel()
 
-    def _send(self) -> None:
+    def _send(self, thread: int) -> None:
         self._is_sent_again = True
-        main = threading.main_thread().ident
-        if hasattr(signal, "pthread_kill") and main is not None:
-            signal.pthread_kill(main, self._number)
-        else:
-            signal.raise_signal(self._number)
+        signal.pthread_kill(thread, self._number)
 
 
 class Signals:

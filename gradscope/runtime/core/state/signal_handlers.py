@@ -145,17 +145,10 @@ class _Waiting:
                 sys.settrace(cls.before)
         finally:  # one has raised: the others find the program where it handles that
             while cls.handlers:
-                timer = threading.Timer(SOON, _send_again, (cls.handlers.pop(0)[1],))
+                again = (threading.get_ident(), cls.handlers.pop(0)[1])
+                timer = threading.Timer(SOON, signal.pthread_kill, again)
                 timer.daemon = True
                 timer.start()
-
-
-def _send_again(number: int) -> None:
-    main = threading.main_thread().ident
-    if hasattr(signal, "pthread_kill") and main is not None:
-        signal.pthread_kill(main, number)
-    else:
-        signal.raise_signal(number)
 
 
 class _Returned:
