@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from types import FrameType
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from types import FrameType
 
-    from gradscope.watch.runs import Stretch
-
+Ints = NDArray[np.int64]
 Result = TypeVar("Result")
 
 
@@ -113,6 +114,71 @@ class Backward(NamedTuple):
     sequence_nr: int = 0  # of such a node, which PyTorch makes if there are several
 
 
+class Ran(NamedTuple):
+    """Runs of nodes of a backward, in order, on the thread that called it."""
+
+    begin: Ints
+    end: Ints
+    sequence: Ints  # what the node said of itself; -1: an AccumulateGrad
+    numbers: Ints  # of the runs, if what they took was looked at; 0: of none
+
+
+NO_RUNS = np.zeros((len(Ran._fields), 0), np.int64)
+
+
+class Stretch:
+    """A backward of one thread, and later what ran in it and in no other.
+
+    `many`: so many runs, about. `failed`: the last of them raised.
+    """
+
+    __slots__ = ("_read", "columns", "failed", "inside", "last", "many", "part", "since", "thread")
+
+    def __init__(self, read: Callable[[], None], since: int = 0, thread: int = 0) -> None:
+        self._read = read
+        self.since = self.last = since  # places of its first row, and behind its last
+        self.inside: list[tuple[int, int]] = []  # those of others that began and ended in it
+        self.thread = thread
+        self.failed = False
+        self.many = 0
+        self.columns: Ints | None = None  # of several backwards; None: not all was seen
+        self.part = slice(0, 0)  # what is of this one
+
+    def runs(self) -> Ran | None:
+        """What ran in it and in no other; None: that was not seen, or not all of it."""
+        self._read()
+        return None if self.columns is None else Ran(*self.columns[:, self.part])
+
+    def is_seen(self) -> bool:
+        """Whether that is known."""
+        self._read()
+        return self.columns is not None
+
+    def after(self, sequence: int) -> None:
+        """All of it came behind the run of another node, which was over at once."""
+        if self.columns is not None:
+            own = self.columns[:, self.part]
+            before = np.array([[own[0, 0] - 1], [own[0, 0] - 1], [sequence], [0]])
+            self.columns = np.concatenate([before, own], axis=1)
+            self.part = slice(0, self.columns.shape[1])
+
+
+def together(stretches: Sequence[Stretch]) -> tuple[Ran, Ints]:
+    """What ran in all these, of which all was seen, and how much of it in each."""
+    parts = [NO_RUNS]
+    for _, group in groupby(stretches, lambda each: id(each.columns)):
+        one, *others = group
+        columns = one.columns
+        if columns is not None:
+            own = [one.part, *[each.part for each in others]]
+            first = np.array([part.start for part in own])
+            many = np.array([part.stop for part in own]) - first
+            begin = np.repeat(first - np.append(0, np.cumsum(many)[:-1]), many)
+            parts.append(columns[:, begin + np.arange(len(begin))])
+    many = np.array([each.part.stop - each.part.start for each in stretches], np.int64)
+    return Ran(*np.concatenate(parts, axis=1)), many
+
+
 class Listener(Protocol):
     """What a watcher tells. Numbers are those that `made` gave."""
 
@@ -130,7 +196,7 @@ class Listener(Protocol):
         """
         ...
 
-    def counter(self) -> NDArray[np.int64]:
+    def counter(self) -> Ints:
         """A word that is the next number for what is no node; add 2 to it. It may raise, too."""
         ...
 

@@ -3,59 +3,22 @@
 from __future__ import annotations
 
 import threading
+from itertools import pairwise
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gradscope.watch import observer as at
 from gradscope.watch.hooks.watched import Own
+from gradscope.watch.listener import Stretch
 from gradscope.watch.walk import LEAF
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from gradscope.watch.called.observer import CallObserver
 
 Ints = NDArray[np.int64]
-
-
-class Ran(NamedTuple):
-    """The runs of a backward's nodes, in order, on the thread that called it."""
-
-    begin: Ints
-    end: Ints
-    sequence: Ints  # what the node said of itself; -1: an AccumulateGrad
-    failed: bool  # the last of them raised
-    numbers: Ints | None = None  # of the runs, if what they took was looked at; 0: of none
-
-    def after(self, sequence: int) -> Ran:
-        """The same behind the run of another node, which was over at once."""
-        t = self.begin[:1] - 1
-        begin, end = np.concatenate([t, self.begin]), np.concatenate([t, self.end])
-        number = np.full(len(t), sequence)
-        return Ran(begin, end, np.concatenate([number, self.sequence]), self.failed)
-
-
-class Stretch:
-    """A backward of one thread, and later what ran in it. `many`: so many runs, about."""
-
-    __slots__ = ("_read", "failed", "inside", "last", "many", "ran", "since", "thread")
-
-    def __init__(self, read: Callable[[], None], since: int = 0, thread: int = 0) -> None:
-        self._read = read
-        self.since = self.last = since  # places of its first row, and behind its last
-        self.inside: list[tuple[int, int]] = []  # those of others that began and ended in it
-        self.thread = thread
-        self.failed = False
-        self.many = 0
-        self.ran: Ran | None = None
-
-    def runs(self) -> Ran | None:
-        """What ran in it and in no other; None: that was not seen, or not all of it."""
-        self._read()
-        return self.ran
 
 
 class Runs(Protocol):
@@ -156,13 +119,13 @@ def _divide(rows: Ints, places: Ints, stretches: list[Stretch]) -> None:
     begin = columns[at.BEGIN] * 1_000_000_000 + columns[at.REST_OF_BEGIN]
     end = columns[at.END] * 1_000_000_000 + columns[at.REST_OF_END]
     outer = _outermost(whose, begin, end)  # a node called by hand in a hook runs inside another's
-    first = np.searchsorted(whose[outer], np.arange(len(stretches) + 1)).tolist()
-    begin, end, ended = begin[outer], end[outer], columns[at.END][outer] != 0
-    number, which_run = columns[at.SEQUENCE][outer], columns[at.RUN][outer]
-    for which, stretch in enumerate(stretches):
-        own = slice(*first[which : which + 2])
-        if ended[own].all():
-            stretch.ran = Ran(begin[own], end[own], number[own], stretch.failed, which_run[own])
+    first = np.searchsorted(whose[outer], np.arange(len(stretches) + 1))
+    missing = np.append(0, np.cumsum(columns[at.END][outer] == 0))[first]
+    found = np.stack([begin, end, columns[at.SEQUENCE], columns[at.RUN]])[:, outer]
+    whole, places = (missing[1:] == missing[:-1]).tolist(), first.tolist()
+    for stretch, is_whole, (since, behind) in zip(stretches, whole, pairwise(places), strict=True):
+        if is_whole:
+            stretch.columns, stretch.part = found, slice(since, behind)
 
 
 def _outermost(whose: Ints, begin: Ints, end: Ints) -> Ints:
@@ -221,7 +184,9 @@ class HookedRuns:
             rows[-1] = rows[-1][0], perf_counter_ns(), *rows[-1][2:]
         table = np.array(rows, np.int64).reshape(-1, 4).T
         stretch = Stretch(_nothing)
-        stretch.many, stretch.ran = len(rows), Ran(table[0], table[1], table[2], failed)
+        stretch.many, stretch.failed = len(rows), failed
+        stretch.columns = np.concatenate([table[:3], np.zeros((1, len(rows)), np.int64)])
+        stretch.part = slice(0, len(rows))
         return stretch
 
 

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 
     from gradscope.record.from_pytorch.native.creation import Maker
     from gradscope.record.session import Session
-    from gradscope.watch.listener import Backward, Found, Kept
-    from gradscope.watch.runs import Stretch
+    from gradscope.watch.listener import Backward, Found, Kept, Stretch
     from gradscope.watch.watcher import Watcher
 
 
@@ -238,12 +237,11 @@ class PyTorchSource:
         self.local.state.task = task.parent
         self.session.contexts.changed()
         if len(task.asked.roots) > 1:
-            ran = None if stretch is None else stretch.runs()
             hooked = self.watcher is not None and self.watcher.why_hooks
-            if stretch is not None and ran is not None and hooked:
-                ran = stretch.ran = ran.after(task.asked.sequence_nr)  # nobody can put a hook on it
-            seen = ran is not None and len(ran.sequence)
-            number = int(ran.sequence[0]) if ran is not None and seen else NONE
+            if stretch is not None and hooked:
+                stretch.after(task.asked.sequence_nr)  # nobody can put a hook on it
+            ran = None if stretch is None else stretch.runs()
+            number = int(ran.sequence[0]) if ran is not None and len(ran.sequence) else NONE
             self.graphs.root(task, number)
         self.tasks.end(task, error, stretch)
         self.session.own_time.add(GRAPHS, perf_counter_ns() - began)

@@ -14,18 +14,19 @@ from gradscope.record.notes.log import Log, take_all
 from gradscope.record.notes.user_functions import name_of
 from gradscope.record.script.tracebacks import described
 from gradscope.trace import schema
+from gradscope.trace.ragged import Ragged
 from gradscope.trace.schema import NONE, events
 from gradscope.trace.schema.events import HookKind
 from gradscope.trace.shorthand import tables as short
 from gradscope.trace.shorthand.foretold import SINGLE
 from gradscope.trace.shorthand.runs import MODULE
+from gradscope.watch.listener import Stretch, together
 
 if TYPE_CHECKING:
     from gradscope.record.from_pytorch.called.calls import Calls
     from gradscope.record.from_pytorch.values import Values
     from gradscope.record.session import Session
     from gradscope.watch.listener import Backward
-    from gradscope.watch.runs import Stretch
 
 
 HOOKS = {
@@ -59,6 +60,8 @@ class Task:
     thread: int
     step: int
     begin: int
+    ident: int = 0
+    ran: Stretch | None = None
 
 
 class Tasks:
@@ -71,7 +74,7 @@ class Tasks:
         self._begun: list[tuple[Any, ...]] = []
         self._ended: list[tuple[int, int, int]] = []
         self._singles = Log(len(SINGLE))
-        self._ran: list[tuple[Task, int, Stretch]] = []
+        self._ran: list[Task] = []
         self._count = 0
         self.events = 0
         self.unfinished = 0
@@ -104,7 +107,8 @@ class Tasks:
         if ran is None:
             self._calls.ends(task.id)
         else:
-            self._ran.append((task, get_ident(), ran))
+            task.ident, task.ran = get_ident(), ran
+            self._ran.append(task)
             self.events += 4 * ran.many
         if error is not None:
             intern = self._session.writer.intern
@@ -172,32 +176,34 @@ class Tasks:
 
     def _runs(self, write: Any) -> None:
         """The runs of tasks that have ended, and what those were asked."""
-        found = []
-        for task, ident, stretch in take_all(self._ran):
-            ran = stretch.runs()
-            if ran is None:
-                self._calls.ends(task.id)
+        tasks, stretches = [], []
+        for task in take_all(self._ran):
+            if task.ran is not None and task.ran.is_seen():
+                tasks.append(task)
+                stretches.append(task.ran)
             else:
-                found.append((task, ident, ran))
-        if not found:
+                self._calls.ends(task.id)
+        if not tasks:
             return
-        start, asked = self._session.start, [(task, task.asked) for task, _, _ in found]
-        for task, _, ran in found:
-            self._values.ran(task, ran)
-        many = [len(ran.begin) for _, _, ran in found]
+        start = self._session.start
+        ran, many = together(stretches)
+        ids = np.array([task.id for task in tasks], np.int64)
+        self._values.ran(ids, np.array([task.step for task in tasks], np.int64), many, ran)
+        inputs = [each for task in tasks for each in task.asked.inputs]
+        lengths = np.array([len(task.asked.inputs) for task in tasks], np.int64)
+        nodes = np.array([node or NONE for node, _ in inputs], np.int64)
         write(short.Asked, {
-            "task": [task.id for task, _ in asked], "root": [task.root for task, _ in asked],
-            "failed": [int(ran.failed) for _, _, ran in found],
-            "inputs": [[node or NONE for node, _ in each.inputs] for _, each in asked],
-            "input_nrs": [[nr for _, nr in each.inputs] for _, each in asked],
+            "task": ids, "root": [task.root for task in tasks],
+            "failed": [int(stretch.failed) for stretch in stretches],
+            "inputs": Ragged.of_lengths(lengths, nodes),
+            "input_nrs": Ragged.of_lengths(lengths, np.array([nr for _, nr in inputs], np.int64)),
         })  # fmt: skip
         write(short.Ran, {
-            "task": np.repeat([task.id for task, _ in asked], many),
-            "begin": np.concatenate([ran.begin for _, _, ran in found]) - start,
-            "ended": np.concatenate([ran.end for _, _, ran in found]) - start,
-            "sequence": np.concatenate([ran.sequence for _, _, ran in found]),
+            "task": np.repeat(ids, many), "begin": ran.begin - start, "ended": ran.end - start,
+            "sequence": ran.sequence,
         })  # fmt: skip
-        inside = self._calls.inside([(task.id, ident, ran) for task, ident, ran in found])
+        idents = np.array([task.ident for task in tasks], np.int64)
+        inside = self._calls.inside(ids, idents, many, ran)
         if inside.size:
             write(short.Inside, dict(zip(("task", "run", "what"), inside, strict=True)))
 

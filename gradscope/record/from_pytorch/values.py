@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gradscope.record.from_pytorch.called.calls import Calls
-    from gradscope.record.from_pytorch.tasks import Task
     from gradscope.record.session import Session
-    from gradscope.watch.runs import Ran
+    from gradscope.watch.listener import Ran
     from gradscope.watch.values.ring import Ring
 
 Ints = NDArray[np.int64]
@@ -45,7 +44,9 @@ class Values:
         self._made: list[Ints] = []
         """Results of calls whose nodes are known: which of which row; op, tensor, task, step."""
         self._operands: list[Ints] = []
-        self._ran: list[tuple[Task, Ints]] = []
+        self._ran: list[Ints] = []
+        """Runs: their numbers, tasks, steps, and the how-manieth of the task."""
+
         self._bad: dict[int, tuple[int, ...]] = {}  # of rows that wait, by stamp
         self.dropped = self.lost = 0
 
@@ -66,10 +67,12 @@ class Values:
         key = _both(rows[of], place)
         self._made.append(np.stack([key, ops[of], outputs.values, tasks[of], steps[of]]))
 
-    def ran(self, task: Task, ran: Ran) -> None:
-        """These are the runs of a task."""
-        if self.on and ran.numbers is not None:
-            self._ran.append((task, ran.numbers))
+    def ran(self, tasks: Ints, steps: Ints, many: Ints, ran: Ran) -> None:
+        """These are the runs of tasks, so many of each."""
+        if self.on:
+            place = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
+            about = (np.repeat(each, many) for each in (tasks, steps))
+            self._ran.append(np.stack([ran.numbers, *about, place]))
 
     def look(
         self,
@@ -138,7 +141,7 @@ class Values:
         facts.looked()
         facts.leaves(take_all(self._operands))
         facts.results(made)
-        facts.taken([(task.id, task.step, numbers) for task, numbers in ran])
+        facts.taken(ran)
         facts.sums(sums)
         self._write(rows[facts.known], facts.columns[:, facts.known])
         self._keep(rows, facts.known, calls.under_way_since)
@@ -241,19 +244,14 @@ class _Facts:
         place = int(Place.OP_OUTPUT)
         self._put(chosen[same], place=place, op=op, tensor=tensor, task=task, step=step)
 
-    def taken(self, ran: Sequence[tuple[int, int, Ints]]) -> None:
+    def taken(self, ran: Sequence[Ints]) -> None:
         """By the runs of nodes."""
         if not ran:
             return
-        many = [len(numbers) for _, _, numbers in ran]
-        task = np.repeat([task for task, _, _ in ran], many)
-        step = np.repeat([step for _, step, _ in ran], many)
-        run = np.concatenate([np.arange(n) for n in many])
-        numbers = np.concatenate([numbers for _, _, numbers in ran])
-        if len(numbers):
-            chosen, of = self._found(TAKEN, numbers)
-            place = int(Place.NODE_INPUT)
-            self._put(chosen, place=place, task=task[of], step=step[of], run=run[of])
+        numbers, task, step, run = np.concatenate(ran, axis=1)
+        chosen, of = self._found(TAKEN, numbers)
+        place = int(Place.NODE_INPUT)
+        self._put(chosen, place=place, task=task[of], step=step[of], run=run[of])
 
     def sums(self, sums: Sequence[Ints]) -> None:
         """Of gradients, and what they are of."""

@@ -6,7 +6,6 @@ that made a node is the innermost one that was under way then on its thread.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +17,10 @@ from gradscope.trace.schema import NONE
 from gradscope.trace.schema.events import Accumulation
 from gradscope.trace.shorthand.tables import ADDED, ADDED_IN_PLACE, SEEN
 from gradscope.watch.called import rows as observed
+from gradscope.watch.listener import Ran
 
 if TYPE_CHECKING:
     from gradscope.watch.called.observer import CallObserver
-    from gradscope.watch.runs import Ran
 
 MOST_KEPT = 1 << 15
 """So many calls may wait for a backward to reach the nodes they made."""
@@ -216,33 +215,31 @@ class Calls:
 
     # -- inside backwards -----------------------------------------------------------------------
 
-    def inside(self, tasks: Sequence[tuple[int, int, Ran]]) -> Ints:
-        """What was done with gradients in these tasks (their ids, threads, and runs), in columns.
+    def inside(self, tasks: Ints, threads: Ints, many: Ints, ran: Ran) -> Ints:
+        """What was done with gradients in these tasks, each with so many of the runs; in columns.
 
         Task, the how-manieth of its runs, and what.
         """
         made = [np.zeros((3, 0), np.int64)]
-        if self.observer is not None and tasks:
+        if self.observer is not None and len(tasks):
             self._prepare()
-            for thread in {each for _, each, _ in tasks}:
-                own = [(task, ran) for task, each, ran in tasks if each == thread]
-                made += self._on_thread(self._kept.where(self._kept.thread == thread), own)
-            for task, _, _ in tasks:
+            columns, first = np.stack(ran), np.cumsum(many) - many
+            begun = np.append(ran.begin, 0)[first]
+            seen = (many == 0) | (begun >= self._lost_until)
+            for thread in np.unique(threads[seen]).tolist():
+                own = seen & (threads == thread)
+                calls = self._kept.where(self._kept.thread == thread)
+                runs = Ran(*columns[:, np.repeat(own, many)])
+                made += self._on_thread(calls, tasks[own], many[own], runs)
+            for task in tasks.tolist():
                 self.ends(task)
         return np.concatenate(made, axis=1)
 
-    def _on_thread(self, calls: _Table, tasks: Sequence[tuple[int, Ran]]) -> list[Ints]:
+    def _on_thread(self, calls: _Table, ids: Ints, many: Ints, ran: Ran) -> list[Ints]:
         assert self.observer is not None
-        seen = [(t, r) for t, r in tasks if not len(r.begin) or r.begin[0] >= self._lost_until]
-        if not seen:
-            return []
-        many = [len(ran.begin) for _, ran in seen]
-        ids = np.array([task for task, _ in seen], np.int64)
-        task = np.repeat(ids, many)
-        place = np.concatenate([np.arange(n) for n in many])
-        begin = np.concatenate([ran.begin for _, ran in seen])
-        end = np.concatenate([ran.end for _, ran in seen])
-        leaf = np.concatenate([ran.sequence for _, ran in seen]) == -1
+        task, begin, end = np.repeat(ids, many), ran.begin, ran.end
+        place = np.arange(len(task)) - np.repeat(np.cumsum(many) - many, many)
+        leaf = ran.sequence == -1
         kinds = self.observer.gradients
         wanted = calls.where(np.isin(calls.word, list(kinds)) & (calls.text == 0))
         kind = np.array([kinds[word] for word in wanted.word.tolist()], np.int64)
