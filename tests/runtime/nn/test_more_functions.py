@@ -114,6 +114,38 @@ nn.PReLU(3).weight._version
 nn.PReLU(3).reset_parameters()"""
 
 
+ROUNDED = {
+    "a bag": "F.embedding_bag(places, table, mode='sum')",
+    "a weighted bag": "F.embedding_bag(places, table, mode='sum', per_sample_weights=factors)",
+    "a bag with padding": "F.embedding_bag(places, table, mode='sum', padding_idx=1)",
+    "of rows in pieces": "F.embedding_bag(places, table.t().contiguous().t(), mode='sum')",
+    "a mean": "F.embedding_bag(places, table)",
+    "bilinear": "F.bilinear(factors, factors, cube)",
+    "bilinear's slope": "torch.autograd.grad(F.bilinear(factors, factors, cube).sum(), cube)[0]",
+    "of a broadcast": "torch.autograd.grad((table[:, None] * cube.sum(0)).sum(), cube)[0]",
+    "of a long broadcast": "torch.autograd.grad((one + zeros).sum(), one)[0]",
+}
+"""Sums in half precision: where they are rounded, and how."""
+
+
+@as_pytorch_answered({"nn/rounded": {name: name for name in ROUNDED}})
+def test_sums_in_half_precision_are_rounded_where_pytorchs_are(torch: Any, name: str) -> Any:
+    def made(dtype: str) -> list[str]:
+        def numbers(*shape: int) -> Any:
+            count = torch.arange(float(torch.zeros(shape).numel()))
+            return ((count * 0.77).sin() * 9).view(shape).to(getattr(torch, dtype))
+
+        known = {
+            "torch": torch, "F": torch.nn.functional, "table": numbers(9, 5),
+            "places": torch.arange(25).view(5, 5) * 7 % 9, "factors": numbers(5, 5),
+            "cube": numbers(4, 5, 5).requires_grad_(), "one": numbers(1).requires_grad_(),
+            "zeros": torch.zeros(5000, 3, dtype=getattr(torch, dtype)),
+        }  # fmt: skip
+        return [repr(each) for each in eval(ROUNDED[name], known).flatten().tolist()]
+
+    return {dtype: made(dtype) for dtype in ("bfloat16", "float16")}
+
+
 @as_pytorch_answered({"nn/more_questions": QUESTIONS.split("\n")}, tolerance=100)
 def test_they_answer_as_pytorchs(torch: Any, code: str) -> Any:
     return answer(torch, code)

@@ -10,6 +10,7 @@ import numpy as np
 from gradscope.runtime.core.devices.devices import stream_of
 from gradscope.runtime.core.errors.engine import returned as errors
 from gradscope.runtime.core.graph.node import Node, device_of
+from gradscope.runtime.core.kernels.compiling.support import HALVES
 from gradscope.runtime.core.rows.traits import BY_HAND
 from gradscope.runtime.core.state.thread import ThreadState, local
 
@@ -69,10 +70,12 @@ def expandable(shape: Sequence[int], target: Sequence[int]) -> bool:
 
 
 def sum_to_shape(array: Any, shape: Sequence[int]) -> Any:
-    """Undo a broadcast: sum over what it repeated.
+    """Undo a broadcast: sum over what it repeated, halves in single precision.
 
     Without leading dims it is a view, as in PyTorch, which adds nothing to it in place.
     """
+    if array.dtype in HALVES and array.shape != tuple(shape):
+        return sum_to_shape(array.astype(np.float32), shape).astype(array.dtype)
     lead = array.ndim - len(shape)
     if lead:
         array = array.sum(axis=tuple(range(lead)))[...]

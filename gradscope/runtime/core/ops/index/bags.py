@@ -8,7 +8,7 @@ from gradscope.runtime.core.autograd.modes.grad_mode import no_grad
 from gradscope.runtime.core.calls.declare import INTERNAL, UNKNOWN, family, op, outputs, tensors, w
 from gradscope.runtime.core.dtypes.names import type_name
 from gradscope.runtime.core.kernels.arrays import elementwise as plain
-from gradscope.runtime.core.kernels.compiling.support import HALVES
+from gradscope.runtime.core.kernels.compiling.support import BFLOAT16, HALVES
 from gradscope.runtime.core.ops import FUNCTIONS, nn_function
 from gradscope.runtime.core.ops.in_formulas import no_derivative
 from gradscope.runtime.core.ops.index.sparse_tables import looked_up
@@ -76,15 +76,16 @@ def _embedding_bag_forward(
         made, places = _greatest(weight, bags, kept, count)
         return made, bags, sizes, places
     rows = weight.take(kept, 0)
+    if rows.dtype in HALVES:  # rounded once, at the end
+        rows = rows.astype(np.float32)
     if per_sample_weights is not None:
         factors = per_sample_weights[: indices.size]
         if padding_idx >= 0:
             factors = factors[indices != padding_idx]
         rows = rows * factors[: kept.size, None]
-    made = _summed(rows.astype(np.float32) if rows.dtype in HALVES else rows, bags, count)
+    made = _rounded(_summed(rows, bags, count), weight, padding_idx)
     if mode == MEAN:
         made = made / np.maximum(sizes, 1)[:, None].astype(made.dtype)
-    made = made.astype(weight.dtype, copy=False)
     return made, bags, sizes if mode == MEAN else np.zeros_like(sizes), np.zeros_like(sizes)
 
 
@@ -94,6 +95,18 @@ def _summed(rows, bags, count):
         starts = np.flatnonzero(np.append(True, bags[1:] != bags[:-1]))
         made[bags[starts]] = np.add.reduceat(rows, starts, 0)
     return made
+
+
+def _rounded(sums, weight, padding_idx):
+    """Sums in the dtype of the table.
+
+    Rows of bfloat16 that lie in one piece, all of which count, PyTorch sums with FBGEMM, which
+    rounds what lies in the middle between two numbers up.
+    """
+    if weight.dtype == BFLOAT16 and padding_idx < 0 and weight.strides[1] == weight.itemsize:
+        upper = (sums.view(np.uint32) + np.uint32(1 << 15)) >> np.uint32(16)
+        return upper.astype(np.uint16).view(BFLOAT16)
+    return sums.astype(weight.dtype, copy=False)
 
 
 def _greatest(weight, bags, kept, count):

@@ -14,9 +14,6 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 def _sum_of_products(i1, i2, i3, expand1, expand2, expand3, sumdim, unroll_dim=1):
     """The product of three tensors, each stretched along some dims, summed over others."""
-    kind = i1.dtype
-    if kind in HALVES:
-        i1, i2, i3 = (x.astype(np.float32) for x in (i1, i2, i3))
     total = i1.ndim + len(expand1)
     dims = LETTERS[:total]
     names = [
@@ -24,13 +21,34 @@ def _sum_of_products(i1, i2, i3, expand1, expand2, expand3, sumdim, unroll_dim=1
         for expand in (expand1, expand2, expand3)
     ]
     kept = "".join(letter for d, letter in enumerate(dims) if d not in sumdim)
-    present = [letter for letter in kept if any(letter in name for name in names)]
-    text = f"{','.join(names)}->{''.join(present)}"
-    made = np.einsum(text, i1, i2, i3, optimize=True)
+    present = "".join(letter for letter in kept if any(letter in name for name in names))
+    if i1.dtype in HALVES:
+        made = _in_steps((i1, i2, i3), names, present, dims[unroll_dim])
+    else:
+        made = np.einsum(f"{','.join(names)}->{present}", i1, i2, i3, optimize=True)
     for place, letter in enumerate(kept):
         if letter not in present:
             made = np.expand_dims(made, place)
-    return np.ascontiguousarray(made).astype(kind, copy=False)
+    return np.ascontiguousarray(made).astype(i1.dtype, copy=False)
+
+
+def _in_steps(given, names, kept, unrolled):
+    """The same in half precision, with results rounded in between where PyTorch rounds them.
+
+    The third tensor is multiplied with what is left of the first two, at each place along one dim
+    apart; over that one it sums up last, in half precision.
+    """
+    i1, i2, i3 = (x.astype(np.float32) for x in given)
+    kind, (one, two, three) = given[0].dtype, names
+    both = "".join(sorted({*one, *two} & {*kept, *three, unrolled}))
+    pair = np.einsum(f"{one},{two}->{both}", i1, i2).astype(kind).astype(np.float32)
+    if unrolled in kept or unrolled not in both + three:
+        return np.einsum(f"{both},{three}->{kept}", pair, i3)
+    parts = np.einsum(f"{both},{three}->{unrolled}{kept}", pair, i3).astype(kind)
+    made = np.zeros(parts.shape[1:], kind)
+    for part in parts:
+        made = made + part
+    return made
 
 
 _trilinear = op(

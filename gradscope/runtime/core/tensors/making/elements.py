@@ -29,7 +29,8 @@ def element(number: Any, kind: np.dtype[Any], *, by_double: bool = False) -> Any
             raise _overflow(target)
         number = number.real
     if kind.kind not in "iu":
-        return _float(number, target)
+        found = _float(number, target)
+        return float(np.float32(found)) if kind.char == "e" else found  # see `fitting`
     if isinstance(number, float | np.floating) and not math.isfinite(number):
         raise _overflow(kind)
     low, high = np.iinfo(kind).min, np.iinfo(kind).max

@@ -135,7 +135,8 @@ def _from_python(data: Any, wanted: Any) -> Any:
     if not (wanted.is_floating_point or wanted.is_complex) and wanted is not dtypes.bool_:
         leaves = [int(leaf) for leaf in leaves]
     try:
-        return np.array(leaves, dtype=wanted.numpy).reshape(shape)
+        first = np.float32 if wanted is dtypes.float16 else wanted.numpy  # see `fitting`
+        return np.array(leaves, first).astype(wanted.numpy, copy=False).reshape(shape)
     except OverflowError as error:
         raise RuntimeError(
             f"value cannot be converted to type {wanted.name} without overflow"
@@ -350,7 +351,8 @@ def full_like(
     kind = _numpy_dtype(dtype, input.dtype)
     value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
     array = empty_as(input._array, kind, memory_format)
-    array.fill(np.asarray(element(value, kind, by_double=array.size == 1)).astype(kind))
+    number = np.asarray(element(value, kind, by_double=array.size == 1))
+    array.fill(fitting(number, kind).astype(kind))
     return made(array, requires_grad, where)
 
 

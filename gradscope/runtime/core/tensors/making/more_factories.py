@@ -11,6 +11,7 @@ from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.errors.arguments.check_when_failing import judged
 from gradscope.runtime.core.tensors.making.elements import element
 from gradscope.runtime.core.tensors.making.factories import as_tensor, made
+from gradscope.runtime.core.tensors.making.reals import fitting
 from gradscope.runtime.core.tensors.placement import wrapped_on
 
 
@@ -42,7 +43,7 @@ def scalar_tensor(
     where = devices.check(device)
     kind = (dtype or dtypes.get_default_dtype()).numpy
     number = s if isinstance(s, int | float | complex) else s.item()
-    array = np.array(element(number, kind, by_double=True)).astype(kind)
+    array = fitting(np.array(element(number, kind, by_double=True)), kind).astype(kind)
     return made(array, requires_grad, where)
 
 

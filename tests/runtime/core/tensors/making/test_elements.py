@@ -49,3 +49,21 @@ def test_a_number_becomes_an_element_or_is_refused_in_pytorchs_words(torch: Any,
         return repr(made.tolist())
 
     return {dtype: [made(dtype, number) for number in NUMBERS] for dtype in DTYPES}
+
+
+# As a float32 it is 1 + 2**-11, in the middle of two numbers of float16.
+MIDDLE = 1 + 2**-11 + 2**-30
+TO_HALF = {
+    "tensor": lambda t: t.tensor([MIDDLE, MIDDLE], dtype=t.float16),
+    "full": lambda t: t.full((2,), MIDDLE, dtype=t.float16),
+    "full_like": lambda t: t.full_like(t.ones(2), MIDDLE, dtype=t.float16),
+    "fill_": lambda t: t.ones(2, dtype=t.float16).fill_(MIDDLE),
+    "half": lambda t: t.tensor([MIDDLE], dtype=t.float64).half(),
+    "copy_": lambda t: t.ones(2, dtype=t.float16).copy_(t.tensor(MIDDLE, dtype=t.float64)),
+    "scalar_tensor": lambda t: t.scalar_tensor(MIDDLE, dtype=t.float16),
+}
+
+
+@as_pytorch_answered({"to_half": {way: way for way in TO_HALF}})
+def test_doubles_become_halves_by_way_of_float32(torch: Any, way: str) -> Any:
+    return [repr(each) for each in TO_HALF[way](torch).flatten().tolist()]
