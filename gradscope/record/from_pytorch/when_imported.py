@@ -72,4 +72,6 @@ class _Telling(Loader):
         module.__loader__ = self._own
         self._own.exec_module(module)
         _Executed.module = module
+        if spec is not None:
+            vars(spec)["_initializing"] = False  # else other threads that name it wait for this one
         self._waiting.imported()

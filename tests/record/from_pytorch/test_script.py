@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 import pytest
 
-from gradscope.trace.schema import Edge, GraphTask, Node, NodeBegin, Step
+from gradscope.trace.schema import Edge, GraphTask, Node, NodeBegin, Step, Value
 from gradscope.trace.trace import Trace
 from tests.record.running import House, Ran
 
@@ -132,6 +132,16 @@ def test_a_script_watched_without_machine_code_is_recorded_alike_and_info_says_s
     for table, column in ((Node, "sequence_nr"), (Edge, "next"), (NodeBegin, "node")):
         assert hooked.table(table)[column].tolist() == native.table(table)[column].tolist()
     assert "by machine code (nodes made, graphs, runs): it was not wanted" in told.out + told.err
+
+
+def test_watching_numbers_begins_while_the_programs_own_import_is_under_way(house: House) -> None:
+    """Threads that measure known tensors then name `torch`, whose import has not ended: a hang."""
+    house.write(SCRIPT)
+    ran = house.python(*"-m gradscope trace -q --on torch --level values script.py".split())
+
+    assert (ran.code, ran.out, ran.err) == (3, "torch False\n", "")
+    assert len(house.recorded().table(Value))
+    assert "unseen" not in house.recorded().meta
 
 
 def test_a_fault_at_the_start_does_not_reach_the_programs_import(house: House) -> None:
