@@ -137,7 +137,8 @@ def test_a_script_watched_without_machine_code_is_recorded_alike_and_info_says_s
 def test_watching_numbers_begins_while_the_programs_own_import_is_under_way(house: House) -> None:
     """Threads that measure known tensors then name `torch`, whose import has not ended: a hang."""
     house.write(SCRIPT)
-    ran = house.python(*"-m gradscope trace -q --on torch --level values script.py".split())
+    asked = ("-q", "--on", "torch", "--level", "values", "script.py")
+    ran = house.python("-m", "gradscope", "trace", *asked)
 
     assert (ran.code, ran.out, ran.err) == (3, "torch False\n", "")
     assert len(house.recorded().table(Value))
