@@ -61,6 +61,16 @@ def _refusal(name: str) -> Any:
     return refuse
 
 
+def refuse_dispatch_by_class(cls: type) -> None:
+    """Raise for a class of tensors that wants to see operations below autograd: only modes do."""
+    if hasattr(cls, "__torch_dispatch__"):
+        raise NotImplementedError(
+            f"{cls.__qualname__} has a `__torch_dispatch__`, which gradscope's runtime would never "
+            "call: it hands operations below autograd to modes (TorchDispatchMode), not to classes "
+            "of tensors; `__torch_function__` works"
+        )
+
+
 def no_module_attribute(module: str, name: str, known: list[str]) -> AttributeError:
     """The error for `torch.name`."""
     text = f"module '{module}' has no attribute '{name}'"

@@ -12,8 +12,9 @@ def _words(text: str) -> frozenset[str]:
 
 VIEW_COPIES = _words(
     """
-    _conj_copy _neg_view_copy alias_copy as_strided_copy detach_copy diagonal_copy expand_copy
-    permute_copy select_copy slice_copy split_copy split_with_sizes_copy squeeze_copy t_copy
+    _conj_copy _neg_view_copy _reshape_alias_copy alias_copy as_strided_copy detach_copy
+    diagonal_copy expand_copy permute_copy select_copy slice_copy split_copy
+    split_with_sizes_copy squeeze_copy t_copy
     transpose_copy unbind_copy unfold_copy unsqueeze_copy view_as_complex_copy view_as_real_copy
     view_copy
     """
@@ -133,9 +134,9 @@ FACTORIES = _words(
 
 EXACT_DEVICE = _words(
     """
-    _conj_copy _neg_view_copy argmax argmin detach_copy gather index_reduce linalg_cholesky
-    linalg_cholesky_ex linalg_det linalg_inv linalg_inv_ex linalg_svd linalg_svdvals scatter
-    scatter_add select_copy slice_copy svd topk view_as_complex_copy view_as_real_copy
+    _conj_copy _neg_view_copy _reshape_alias_copy argmax argmin detach_copy gather index_reduce
+    linalg_cholesky linalg_cholesky_ex linalg_det linalg_inv linalg_inv_ex linalg_svd linalg_svdvals
+    scatter scatter_add select_copy slice_copy svd topk view_as_complex_copy view_as_real_copy
     """
 )
 """These say otherwise that it is on another device."""

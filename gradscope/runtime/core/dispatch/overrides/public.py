@@ -62,9 +62,8 @@ AUTOGRAD = {
 HIDDEN_METHODS = frozenset({
     "__dir__", "__getattr__", "__hash__", "__init__", "__init_subclass__", "__iter__",
     "__new__", "__reduce_ex__", "__setattr__", "__torch_function__", "_make_subclass",
-    "as_subclass", "from_array", "gradient_edge", "history", "is_leaf_so_far", "meta", "new",
-    "new_empty",
-    "new_full", "new_ones", "new_tensor", "new_zeros",
+    "_make_wrapper_subclass", "as_subclass", "from_array", "gradient_edge", "history",
+    "is_leaf_so_far", "meta", "new", "new_empty", "new_full", "new_ones", "new_tensor", "new_zeros",
 })  # fmt: skip
 """Methods of tensors that nobody is offered: what they do is not theirs to change."""
 

@@ -79,6 +79,13 @@ view_as_real_copy = _copy_of(aliasing.view_as_real, "ViewAsRealBackward0_copy")
 view_copy__default = _copy_of(
     shape.view__default, "ViewBackward0_copy", lambda self, size: shape.reshaped(self, size)
 )
+_reshape_alias_copy__default = op(
+    "ReshapeAliasBackward0_copy",
+    lambda self, size, stride: slicing.as_strided__default.op.kernel(self, size, stride).copy(),
+    LINEAR,
+    INTERNAL,
+    self=lambda grad, self_shape: grad.reshape(self_shape),
+)
 detach_copy = op(
     "NotImplemented",
     lambda self: self.copy(),
@@ -120,6 +127,16 @@ def narrow_copy(input, dim, start, length):
 @function
 def permute_copy(input, dims):
     return permute_copy__default(input, tuple(dims))
+
+
+@function
+def _reshape_alias_copy(input, size, stride):
+    if len(size) != len(stride):
+        raise RuntimeError(
+            f"dimensionality of sizes ({len(size)}) must match dimensionality of strides "
+            f"({len(stride)})"
+        )
+    return _reshape_alias_copy__default(input, tuple(size), tuple(stride))
 
 
 @function

@@ -18,7 +18,7 @@ from gradscope.runtime.core.errors.engine.inference import (
     inference_requires_grad,
     inference_version,
 )
-from gradscope.runtime.core.errors.missing import METHODS_OF_SPARSE
+from gradscope.runtime.core.errors.missing import METHODS_OF_SPARSE, refuse_dispatch_by_class
 from gradscope.runtime.core.graph.node import new
 from gradscope.runtime.core.rows.operation import REGISTRY
 from gradscope.runtime.core.state import upward
@@ -85,15 +85,23 @@ class Tensor(Geometry, OldFields, Sharing, Values):
 
     @staticmethod
     def _make_subclass(cls: Any, data: Tensor, require_grad: bool = False) -> Any:  # noqa: PLW0211
+        refuse_dispatch_by_class(cls)
         made = alias_of(data, cls)
         if require_grad:
             made.requires_grad_(True)
         return made
 
+    @staticmethod
+    def _make_wrapper_subclass(cls: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ARG004, PLW0211
+        """A tensor without numbers, for classes whose `__torch_dispatch__` has them elsewhere."""
+        refuse_dispatch_by_class(cls)
+        raise TypeError(f"{cls.__name__} must define __torch_dispatch__")
+
     def as_subclass(self, cls: Any) -> Any:
         """A view of this tensor that is an instance of `cls`."""
         if not (isinstance(cls, builtin_type) and issubclass(cls, Tensor)):
             raise TypeError("cls must be a type (got " + builtin_type(cls).__name__ + ")")
+        refuse_dispatch_by_class(cls)
         made = REGISTRY["alias"].road(self)
         recast = new(cls)
         for name in FIELDS:

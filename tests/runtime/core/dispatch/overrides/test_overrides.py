@@ -298,6 +298,31 @@ def test_a_subclass_s_tensors_stay_of_its_class(torch: Any, F: Any) -> None:
     assert x.shape == (2, 2)
 
 
+def test_a_class_without_dispatch_wraps_nothing(torch: Any) -> None:
+    class Mine(torch.Tensor):
+        pass
+
+    said = first_line(lambda: torch.Tensor._make_wrapper_subclass(Mine, (2,)))
+    assert said == "Mine must define __torch_dispatch__"
+
+
+def test_a_class_that_would_never_be_asked_is_refused() -> None:
+    import gradscope.runtime as ours
+
+    class Mine(ours.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None):
+            raise AssertionError
+
+    for make in (
+        lambda: ours.Tensor._make_wrapper_subclass(Mine, (2,)),
+        lambda: ours.Tensor._make_subclass(Mine, ours.ones(2)),
+        lambda: ours.ones(2).as_subclass(Mine),
+    ):
+        with pytest.raises(NotImplementedError, match="Mine has a `__torch_dispatch__`, which"):
+            make()
+
+
 def test_gradients_of_a_subclass_s_tensors_are_plain(torch: Any) -> None:
     class Mine(torch.Tensor):
         pass

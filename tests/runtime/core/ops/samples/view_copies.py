@@ -33,6 +33,14 @@ cases(
     dtypes=FEW,
     strided=False,
 )
+cases(
+    "_reshape_alias_copy",
+    [(2, 3, 4)],
+    "torch._reshape_alias_copy(x, (6, 4), (4, 1))",
+    dtypes=FEW,
+    strided=False,
+    order=2,
+)
 REAL = {
     "select_copy": "torch.select_copy(x, 1, -1)",
     "slice_copy": "torch.slice_copy(x, 2, 1, None, 2)",
@@ -62,6 +70,7 @@ faults(
     "torch.narrow_copy(x, 0, 2, 5)",
     "torch.narrow_copy(x[0], 0, 0, 0)",
 )
+faults("_reshape_alias_copy", [(4,)], "torch._reshape_alias_copy(x, (2, 2), (2,))")
 faults("detach_copy", [(2,)], "torch.detach_copy(x.requires_grad_()).sum().backward()")
 faults(
     "view_as_complex_copy",
