@@ -226,7 +226,7 @@ class PyTorchSource:
         task = self.tasks.begin(asked, root, self.session.sites.of(frame), state.task)
         state.task = task
         self.session.contexts.changed()
-        self.session.own_time.add(GRAPHS, perf_counter_ns() - self._began.at)
+        task.own = perf_counter_ns() - self._began.at
         return task
 
     def backward_ends(
@@ -244,7 +244,7 @@ class PyTorchSource:
             number = int(ran.sequence[0]) if ran is not None and len(ran.sequence) else NONE
             self.graphs.root(task, number)
         self.tasks.end(task, error, stretch)
-        self.session.own_time.add(GRAPHS, perf_counter_ns() - began)
+        self.session.own_time.add(GRAPHS, perf_counter_ns() - began + task.own)
         if task.parent is None:
             self.session.task_ended()
 
@@ -349,10 +349,11 @@ class PyTorchSource:
 
     def flush(self) -> None:
         """Hand all notes so far to the writer."""
+        since = self.tasks.under_way_since  # one that ends from here on is told the next time
         self.tasks.flush()
         self.graphs.flush()
-        self.calls.forget()
-        self.values.flush(self.calls)
+        self.calls.forget(since)
+        self.values.flush(self.calls, since)
         if self.calls.whole:
             self.graphs.put_calls(self.calls.alone(over=not UnderWay.now))
         self.modules.flush(list)

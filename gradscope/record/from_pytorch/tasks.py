@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 from threading import get_ident
-from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradscope.record.from_pytorch.tensors import put
-from gradscope.record.notes.log import Log, take_all
+from gradscope.record.notes.log import Ints, Log, take_all
+from gradscope.record.notes.nesting import OPEN
 from gradscope.record.notes.user_functions import name_of
 from gradscope.record.script.tracebacks import described
 from gradscope.trace import schema
@@ -49,7 +49,7 @@ ON_NODES = {HookKind.TENSOR, HookKind.POST_ACCUMULATE}
 
 @dataclass(slots=True, eq=False)
 class Task:
-    """One backward under way."""
+    """One backward."""
 
     id: int
     record_nr: int
@@ -58,10 +58,15 @@ class Task:
     parent: Task | None
     depth: int
     thread: int
+    stack: int
     step: int
     begin: int
+    end: int = NONE
+    error: int = 0  # the text
+    failed: bool = False
     ident: int = 0
     ran: Stretch | None = None
+    own: int = 0  # nanoseconds that it took to look at its graph
 
 
 class Tasks:
@@ -71,10 +76,10 @@ class Tasks:
         self._session = session
         self._calls = calls
         self._values = values
-        self._begun: list[tuple[Any, ...]] = []
-        self._ended: list[tuple[int, int, int]] = []
+        self._begun: list[Task] = []
+        self._ended: list[Task] = []
+        self._under_way: dict[int, Task] = {}
         self._singles = Log(len(SINGLE))
-        self._ran: list[Task] = []
         self._count = 0
         self.events = 0
         self.unfinished = 0
@@ -86,38 +91,31 @@ class Tasks:
         number, depth = self._count, 0 if parent is None else parent.depth + 1
         task = Task(
             number, session.base + 2 + 2 * number, asked, root, parent, depth, contexts.thread(),
-            contexts.step, contexts.now(),
+            stack, contexts.step, contexts.now(),
         )  # fmt: skip
-        self._calls.begins(number, perf_counter_ns())
-        if parent is not None:
-            self._single(events.ReentrantEnter, task.id, NONE, task.depth, at=task.begin)
-        self._single(events.TaskBegin, task.id, NONE, at=task.begin)
-        self._begun.append((
-            number, _nodes(asked.roots), _nodes(asked.inputs),
-            asked.keep_graph, asked.create_graph, asked.accumulate_grad, depth,
-            NONE if parent is None else parent.id, task.thread, stack, task.step, task.begin,
-        ))  # fmt: skip
+        self._under_way[number] = task
+        self._begun.append(task)
+        self._calls.drain_if_many()
         return task
 
     def end(self, task: Task, error: BaseException | None, ran: Stretch | None) -> None:
         """It ended, by itself or by an exception."""
-        text = "" if error is None else described(error)
-        now = self._session.contexts.now()
-        self._calls.drain_if_many()
-        if ran is None:
-            self._calls.ends(task.id)
-        else:
-            task.ident, task.ran = get_ident(), ran
-            self._ran.append(task)
-            self.events += 4 * ran.many
+        task.ident, task.ran = get_ident(), ran
+        self.events += 2 if ran is None else 2 + 4 * ran.many
         if error is not None:
-            intern = self._session.writer.intern
+            intern, text = self._session.writer.intern, described(error)
+            task.failed, task.error = True, intern(text)
             message = intern(text.partition(": ")[2])
             self._single(events.Error, task.id, NONE, intern(type(error).__name__), message)
-        self._single(events.TaskEnd, task.id, NONE, int(error is not None))
-        if task.parent is not None:
-            self._single(events.ReentrantLeave, task.id, NONE, task.depth)
-        self._ended.append((task.id, now, self._session.writer.intern(text)))
+        task.end = self._session.contexts.now()
+        self._ended.append(task)
+        self._under_way.pop(task.id, None)
+
+    @property
+    def under_way_since(self) -> int:
+        """When the first of the backwards under way began."""
+        begun = [task.begin for task in list(self._under_way.values())]
+        return min(begun) + self._session.start if begun else OPEN
 
     # -- hooks ----------------------------------------------------------------------------------
 
@@ -147,67 +145,103 @@ class Tasks:
         self._single(events.HookEnd, *token, int(replaced))
 
     def _single(
-        self, kind: Any, task: int, node: int, a: int = 0, b: int = 0, c: int = 0, d: int = 0,
-        *, at: int | None = None,
-    ) -> None:  # fmt: skip
+        self, kind: Any, task: int, node: int, a: int = 0, b: int = 0, c: int = 0, d: int = 0
+    ) -> None:
         contexts = self._session.contexts
-        self._singles.note(
-            contexts.now() if at is None else at, kind.CODE, contexts.thread(), task, node,
-            a, b, c, d,
-        )  # fmt: skip
+        self._singles.note(contexts.now(), kind.CODE, contexts.thread(), task, node, a, b, c, d)
         self.events += 1
+
+    # -- rows -----------------------------------------------------------------------------------
 
     def flush(self) -> None:
         """Hand new rows to the writer."""
-        write = self._session.writer.block
-        names = ("id", "roots", "inputs", "keep_graph", "create_graph", "accumulate_grad", "depth",
-                 "parent", "thread", "stack", "step", "begin")  # fmt: skip
-        begun, ended = len(self._begun), len(self._ended)
-        put(write, schema.GraphTask, names, self._begun)
+        begun, ended = take_all(self._begun), take_all(self._ended)
+        self.unfinished += len(begun) - len(ended)
+        self._write_begun(begun)
         singles = self._singles.take()
         if singles.size:
-            write(short.Single, dict(zip(SINGLE, singles, strict=True)))
-        self._runs(write)
-        rows = self._ended[:ended]
-        del self._ended[:ended]
-        if rows:
-            put(write, schema.GraphTask, ("id", "end", "error"), rows, amend=True)
-        self.unfinished += begun - ended
+            self._session.writer.block(short.Single, dict(zip(SINGLE, singles, strict=True)))
+        self._runs(ended)
+        self._write_ended(ended)
 
-    def _runs(self, write: Any) -> None:
+    def _write_begun(self, tasks: list[Task]) -> None:
+        if not tasks:
+            return
+        parents = [NONE if task.parent is None else task.parent.id for task in tasks]
+        asked = [task.asked for task in tasks]
+        columns = {
+            name: _column(tasks, name) for name in ("id", "depth", "thread", "stack", "step",
+                                                    "begin")
+        }  # fmt: skip
+        self._events(events.ReentrantEnter, columns, "begin", columns["depth"])
+        self._events(events.TaskBegin, columns, "begin")
+        self._session.writer.block(schema.GraphTask, columns | {
+            "roots": _nodes([each.roots for each in asked]),
+            "inputs": _nodes([each.inputs for each in asked]),
+            "keep_graph": [each.keep_graph for each in asked],
+            "create_graph": [each.create_graph for each in asked],
+            "accumulate_grad": [each.accumulate_grad for each in asked],
+            "parent": parents,
+        })  # fmt: skip
+
+    def _write_ended(self, tasks: list[Task]) -> None:
+        if tasks:
+            names = ("id", "depth", "thread", "end", "failed", "error")
+            columns = {name: _column(tasks, name) for name in names}
+            self._events(events.TaskEnd, columns, "end", columns.pop("failed"))
+            self._events(events.ReentrantLeave, columns, "end", columns["depth"])
+            columns = {name: columns[name] for name in ("id", "end", "error")}
+            self._session.writer.block(schema.GraphTask, columns, amend=True)
+
+    def _events(self, kind: Any, tasks: dict[str, Ints], at: str, a: Ints | None = None) -> None:
+        """An event of each of these; that of a nested backward only of nested ones."""
+        nested = kind in {events.ReentrantEnter, events.ReentrantLeave}
+        own = np.flatnonzero(tasks["depth"] > 0) if nested else np.arange(len(tasks["id"]))
+        if len(own):
+            nothing = np.zeros(len(own), np.int64)
+            self._session.writer.block(short.Single, {
+                "t": tasks[at][own], "code": nothing + kind.CODE, "thread": tasks["thread"][own],
+                "task": tasks["id"][own], "node": nothing + NONE,
+                "a": nothing if a is None else a[own], "b": nothing, "c": nothing, "d": nothing,
+            })  # fmt: skip
+
+    def _runs(self, ended: list[Task]) -> None:
         """The runs of tasks that have ended, and what those were asked."""
         tasks, stretches = [], []
-        for task in take_all(self._ran):
+        for task in ended:
             if task.ran is not None and task.ran.is_seen():
                 tasks.append(task)
                 stretches.append(task.ran)
-            else:
-                self._calls.ends(task.id)
         if not tasks:
             return
+        write = self._session.writer.block
         start = self._session.start
         ran, many = together(stretches)
-        ids = np.array([task.id for task in tasks], np.int64)
-        self._values.ran(ids, np.array([task.step for task in tasks], np.int64), many, ran)
-        inputs = [each for task in tasks for each in task.asked.inputs]
-        lengths = np.array([len(task.asked.inputs) for task in tasks], np.int64)
-        nodes = np.array([node or NONE for node, _ in inputs], np.int64)
+        ids = _column(tasks, "id")
+        self._values.ran(ids, _column(tasks, "step"), many, ran)
+        inputs = [task.asked.inputs for task in tasks]
+        numbers = np.array([nr for each in inputs for _, nr in each], np.int64)
         write(short.Asked, {
-            "task": ids, "root": [task.root for task in tasks],
+            "task": ids, "root": _column(tasks, "root"),
             "failed": [int(stretch.failed) for stretch in stretches],
-            "inputs": Ragged.of_lengths(lengths, nodes),
-            "input_nrs": Ragged.of_lengths(lengths, np.array([nr for _, nr in inputs], np.int64)),
+            "inputs": _nodes(inputs, otherwise=NONE),
+            "input_nrs": Ragged.of_lengths(np.array([*map(len, inputs)], np.int64), numbers),
         })  # fmt: skip
         write(short.Ran, {
             "task": np.repeat(ids, many), "begin": ran.begin - start, "ended": ran.end - start,
             "sequence": ran.sequence,
         })  # fmt: skip
-        idents = np.array([task.ident for task in tasks], np.int64)
-        inside = self._calls.inside(ids, idents, many, ran)
+        inside = self._calls.inside(ids, _column(tasks, "ident"), many, ran)
         if inside.size:
             write(short.Inside, dict(zip(("task", "run", "what"), inside, strict=True)))
 
 
-def _nodes(ends: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
-    """A tuple of numbers: the program's garbage collector passes it by."""
-    return tuple([node for node, _ in ends])
+def _column(tasks: list[Task], name: str) -> Ints:
+    get = attrgetter(name)
+    return np.fromiter(map(get, tasks), np.int64, len(tasks))
+
+
+def _nodes(ends: list[tuple[tuple[int, int], ...]], *, otherwise: int = 0) -> Ragged:
+    """The nodes of each, which say 0 where there is none."""
+    nodes = np.array([node or otherwise for each in ends for node, _ in each], np.int64)
+    return Ragged.of_lengths(np.array([*map(len, ends)], np.int64), nodes)

@@ -127,8 +127,8 @@ class Values:
 
     # -- rows -----------------------------------------------------------------------------------
 
-    def flush(self, calls: Calls) -> None:
-        """Hand new rows to the writer."""
+    def flush(self, calls: Calls, since: int) -> None:
+        """Hand new rows to the writer. `since`: when the first backward under way began."""
         if self.ring is None:
             return
         self._read(self.ring)
@@ -144,7 +144,7 @@ class Values:
         facts.taken(ran)
         facts.sums(sums)
         self._write(rows[facts.known], facts.columns[:, facts.known])
-        self._keep(rows, facts.known, calls.under_way_since)
+        self._keep(rows, facts.known, since)
 
     def _keep(self, rows: Ints, known: NDArray[np.bool_], since: int) -> None:
         """What nobody has asked for may still be asked for; what came in a backward, until then."""

@@ -62,7 +62,6 @@ class Calls:
         self._kept = _Table(np.zeros((8, 0), np.int64))
         self._lost_until = 0  # calls that began before were not read
         self._dropped_until = 0  # and those were let go of, unless a backward asks for them
-        self._under_way: dict[int, int] = {}  # backwards: when each began
         self.lost = 0
         self._names: dict[int, str] = {}
         self.whole = False  # whether calls are told, too, that have made no node
@@ -87,20 +86,6 @@ class Calls:
         """Take them while there is ample room for what comes until the next occasion."""
         if self.observer is not None and self.observer.waiting() > MANY:
             self.drain()
-
-    def begins(self, task: int, now: int) -> None:
-        """A backward begins: what is called in it is kept until it has been told."""
-        self._under_way[task] = now
-        self.drain_if_many()
-
-    @property
-    def under_way_since(self) -> int:
-        """When the first of the backwards under way began."""
-        return min(list(self._under_way.values()), default=OPEN)
-
-    def ends(self, task: int) -> None:
-        """It ended, and nobody will ask what was done inside."""
-        self._under_way.pop(task, None)
 
     def _prepare(self) -> None:
         """Put what is new beside what is kept."""
@@ -176,10 +161,9 @@ class Calls:
             known = self._names[word] = name.removeprefix("aten::")
         return known
 
-    def forget(self) -> None:
-        """Let go of what nobody will ask for again."""
+    def forget(self, since: int) -> None:
+        """Let go of what nobody will ask for again. `since`: of backwards under way."""
         kept = self._kept
-        since = self.under_way_since
         stays = (kept.sequence >= 0) & (kept.end != OPEN) & (kept.matched == 0)
         older = np.flatnonzero(stays)[:-MOST_KEPT]
         if len(older):
@@ -231,8 +215,6 @@ class Calls:
                 calls = self._kept.where(self._kept.thread == thread)
                 runs = Ran(*columns[:, np.repeat(own, many)])
                 made += self._on_thread(calls, tasks[own], many[own], runs)
-            for task in tasks.tolist():
-                self.ends(task)
         return np.concatenate(made, axis=1)
 
     def _on_thread(self, calls: _Table, ids: Ints, many: Ints, ran: Ran) -> list[Ints]:
