@@ -18,17 +18,14 @@ class _EngineBase:
 
     __module__ = "torch._C"
 
-    def run_backward(
-        self,
-        tensors: Any,
-        grad_tensors: Any,
-        keep_graph: bool,
-        create_graph: bool,
-        inputs: Any = None,
-        allow_unreachable: bool = False,
-        accumulate_grad: bool = False,
-    ) -> Any:
-        """What `backward` (with `accumulate_grad`) and `grad` come to, nothing filled in."""
+    def run_backward(self, *given: Any, **named: Any) -> Any:
+        """What `backward` (with `accumulate_grad`) and `grad` come to, nothing filled in.
+
+        Takes tensors, grad_tensors, keep_graph, create_graph, and if wanted inputs,
+        allow_unreachable and accumulate_grad.
+        """
+        tensors, grad_tensors, keep_graph, create_graph, *options = _arguments(given, named)
+        inputs, allow_unreachable, accumulate_grad = options
         _tuple(tensors, "tensors")
         _tuple(grad_tensors, "grad_tensors")
         if len(tensors) != len(grad_tensors):
@@ -49,9 +46,9 @@ class _EngineBase:
             tensors,
             grad_tensors,
             inputs or (),
-            keep_graph=bool(keep_graph),
-            create_graph=bool(create_graph),
-            accumulate_grad=bool(accumulate_grad),
+            keep_graph=keep_graph,
+            create_graph=create_graph,
+            accumulate_grad=accumulate_grad,
         )
         if not inputs or accumulate_grad:
             return None if inputs is None or not inputs else (None,) * len(inputs)
@@ -59,13 +56,48 @@ class _EngineBase:
             _refuse_unreached(inputs, found)
         return tuple(found)
 
-    def queue_callback(self, function: Callable[[], Any]) -> None:
-        """Run `function` when the innermost running backward is done."""
-        engine.queue_callback(function)
+    def queue_callback(self, *given: Callable[[], Any]) -> None:
+        """Run a function when the innermost running backward is done."""
+        if len(given) != 1:
+            name = "_EngineBase.queue_callback()"
+            raise TypeError(f"{name} takes exactly one argument ({len(given)} given)")
+        engine.queue_callback(given[0])
 
     def is_checkpoint_valid(self) -> bool:
         """Whether a reentrant checkpoint may run here: not where only some gradients are wanted."""
         return engine.is_checkpoint_valid()
+
+
+_REQUIRED = ("tensors", "grad_tensors", "keep_graph", "create_graph")
+_OPTIONS = {"inputs": None, "allow_unreachable": False, "accumulate_grad": False}
+_SWITCHES = ("keep_graph", "create_graph", "allow_unreachable", "accumulate_grad")
+
+
+def _arguments(given: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
+    """All arguments of `run_backward` in order, or PyTorch's words for what is wrong with them."""
+    names = (*_REQUIRED, *_OPTIONS)
+    if len(given) + len(named) > len(names):
+        count = len(given) + len(named)
+        raise TypeError(f"function takes at most {len(names)} arguments ({count} given)")
+    found = dict(zip(names, given, strict=False))
+    for place, name in enumerate(_REQUIRED, 1):
+        if name not in found and name not in named:
+            raise TypeError(f"function missing required argument '{name}' (pos {place})")
+    for place, name in enumerate(names[: len(given)], 1):
+        if name in named:
+            raise TypeError(
+                f"argument for function given by name ('{name}') and position ({place})"
+            )
+    for name in named:
+        if name not in names:
+            raise TypeError(f"'{name}' is an invalid keyword argument for this function")
+    found = {**_OPTIONS, **found, **named}
+    for name in _SWITCHES:
+        if not hasattr(found[name], "__index__"):
+            kind = type(found[name]).__name__
+            raise TypeError(f"'{kind}' object cannot be interpreted as an integer")
+        found[name] = bool(found[name])
+    return [found[name] for name in names]
 
 
 def _tuple(given: Any, name: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from gradscope.runtime.core.autograd.custom.once_differentiable import DelayedError as Error
 from gradscope.runtime.core.autograd.engine.accumulate_grad import AccumulateGrad
 from gradscope.runtime.core.autograd.engine.run_by_hand import check_arguments
+from gradscope.runtime.core.calls.declare import node_class
 from gradscope.runtime.core.errors import missing
 from gradscope.runtime.core.graph.new_node import prepare
 from gradscope.runtime.core.graph.node import NOWHERE, Node, new
@@ -88,12 +89,13 @@ def __getattr__(name: str) -> Any:
     if found is not None:
         return found
     for operation in REGISTRY.values():
-        if operation.node_name == name and operation.node_class is not None:
-            return operation.node_class
+        if operation.node_name == name:
+            return node_class(operation)
     raise missing.no_module_attribute("torch._C._functions", name, __dir__())
 
 
 def __dir__() -> list[str]:
-    nodes = {each.node_name for each in REGISTRY.values() if each.node_class is not None}
+    nodes = {each.node_name for each in REGISTRY.values() if each.node_name}
     ours = ["DelayedError", "UndefinedGrad", "UndefinedGradBackward"]
-    return sorted({*nodes, *_NATIVE, *ours})
+    module = ["__doc__", "__loader__", "__name__", "__package__", "__spec__"]
+    return sorted({*nodes, *_NATIVE, *ours, *module})

@@ -142,6 +142,17 @@ def takes(count: int) -> Callable[[Callable[..., Any]], Any]:
     return decorate
 
 
+def shown(getter: Callable[[Any], Any]) -> Any:
+    """A property that refuses to be set in the words of PyTorch's nodes."""
+
+    def refuse(node: Node, *_value: Any) -> None:
+        owner = "torch._C._FunctionBase" if node.written_by_user else type(node).__name__
+        text = f"attribute '{getter.__name__}' of '{owner}' objects is not writable"
+        raise AttributeError(text)
+
+    return property(getter, refuse, refuse)
+
+
 class Node:
     """One function of the backward graph.
 
@@ -207,11 +218,11 @@ class Node:
     def next_edges(self) -> tuple[Edge, ...]:
         return tuple(Edge(node, nr) for node, nr in self.next_functions)
 
-    @property
+    @shown
     def metadata(self) -> dict[Any, Any]:
         return self.extra().metadata
 
-    @property
+    @shown
     def _input_metadata(self) -> tuple[InputMetadata, ...]:
         return tuple(InputMetadata._of(*each) for each in self.input_metadata)
 

@@ -134,6 +134,16 @@ class Storage(Indexed):
     def untyped(self) -> Storage:
         return self
 
+    def resize_(self, size: int) -> Storage:
+        """Only the size it has: memory belongs to the arrays on it, which would not learn of it."""
+        if size != self.nbytes():
+            raise NotImplementedError(
+                f"a storage of {self.nbytes()} bytes stays so in gradscope's runtime (resize_ to "
+                f"{size}): its tensors hold the memory, and free it; `Tensor.resize_` and "
+                "`Tensor.set_` give a tensor other memory"
+            )
+        return self
+
     def elements(self) -> np.ndarray[Any, Any]:
         """What indices are into: bytes."""
         return self.bytes().view(np.uint8)

@@ -52,6 +52,26 @@ def test_the_engine_says_what_it_was_not_given(torch: Any) -> None:
     )
 
 
+def test_the_engine_s_arguments_are_refused_as_those_of_a_c_function(torch: Any) -> None:
+    named = {"grad_tensors": (), "keep_graph": 1, "create_graph": 1}
+    told: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
+        "function missing required argument 'tensors' (pos 1)": ((), {}),
+        "function missing required argument 'create_graph' (pos 4)": ((1, 2, 3), {}),
+        "function takes at most 7 arguments (8 given)": (tuple(range(8)), {}),
+        "'wrong' is an invalid keyword argument for this function": (((),), {**named, "wrong": 3}),
+        "argument for function given by name ('tensors') and position (1)": (
+            ((),),
+            {**named, "tensors": ()},
+        ),
+        "'str' object cannot be interpreted as an integer": (((), (), "x", False), {}),
+    }
+    for text, (given, more) in told.items():
+        assert raises(TypeError, lambda g=given, m=more: run(torch, *g, **m)) == text
+    callback = torch.autograd.Variable._execution_engine.queue_callback
+    text = "_EngineBase.queue_callback() takes exactly one argument (0 given)"
+    assert raises(TypeError, callback) == text
+
+
 def test_the_engine_refuses_inputs_that_nothing_leads_to_unless_it_may_not(torch: Any) -> None:
     y, aside = leaf(torch, 1.0) * 2, leaf(torch, 1.0)
     one = torch.ones(1, dtype=torch.float64)
@@ -114,6 +134,24 @@ def test_classes_of_nodes_are_found_by_name(torch: Any) -> None:
     written = torch.ones(2, requires_grad=True).clone()
     written[:1].add_(1)
     assert isinstance(written.grad_fn, functions.CopySlices)
+
+
+def test_classes_of_nodes_are_listed_before_any_is_made(torch: Any) -> None:
+    listed = dir(torch._C._functions)
+
+    assert {"AccumulateGrad", "CopySlices", "LinalgSlogdetBackward0", "__doc__"} <= {*listed}
+    assert torch._C._functions.RoundBackward1.__name__ == "RoundBackward1"
+
+
+def test_what_a_node_says_of_itself_is_not_to_be_written(torch: Any) -> None:
+    node = leaf(torch, 1.0).exp().grad_fn
+    mine = function(torch, lambda ctx, x: x * 2, lambda ctx, grad: grad).apply(leaf(torch, 1.0))
+
+    text = "attribute 'metadata' of 'ExpBackward0' objects is not writable"
+    assert raises(AttributeError, lambda: setattr(node, "metadata", 1)) == text
+    text = "attribute 'metadata' of 'torch._C._FunctionBase' objects is not writable"
+    assert raises(AttributeError, lambda: setattr(mine.grad_fn, "metadata", 1)) == text
+    assert raises(AttributeError, lambda: delattr(node, "_input_metadata")).endswith("not writable")
 
 
 def test_a_delayed_error_is_raised_where_a_backward_reaches_it(torch: Any) -> None:

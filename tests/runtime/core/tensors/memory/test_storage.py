@@ -52,3 +52,13 @@ def test_questions_about_tensors(torch: Any) -> None:
     assert [torch.is_signed(x), torch.is_signed(torch.ones(2, dtype=torch.uint8))] == [True, False]
     assert (torch.is_conj(x), torch.is_neg(x)) == (False, False)
     assert (torch.is_same_size(x, x), torch.is_same_size(x, x[:1])) == (True, False)
+
+
+def test_a_storage_keeps_its_size_and_says_why() -> None:
+    import gradscope.runtime as ours
+
+    storage = ours.ones(4).untyped_storage()
+
+    assert storage.resize_(16) is storage
+    with pytest.raises(NotImplementedError, match="a storage of 16 bytes stays so"):
+        storage.resize_(0)
