@@ -160,8 +160,20 @@ UNEXPLAINED_BACKWARD: Remedy = (
 )
 
 
+UNSEEN = "an operand was not seen, and may have held it: what is neither made nor kept by a node"
+UNSEEN_FIX = "check torch.isfinite(x).all() of what this line is given; if it was finite"
+
+
 def remedy(function: str, birth: Birth) -> Remedy:
     """Why a NaN or an Inf was born at this place, and what to write instead."""
+    why, fix = _remedy(function, birth)
+    if birth.unchecked and birth.place is Place.OP_OUTPUT and not birth.from_inf:
+        why = why.removeprefix("its operands were finite, and ")
+        return f"{UNSEEN}; else {why}", f"{UNSEEN_FIX}: {fix}"
+    return why, fix
+
+
+def _remedy(function: str, birth: Birth) -> Remedy:
     name = function.strip("_")
     name = SAME_AS.get(name, name)
     if birth.from_inf:

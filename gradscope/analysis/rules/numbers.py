@@ -36,11 +36,11 @@ def non_finite_birth(trace: Trace) -> Iterator[Found]:
 def _found(birth: Birth, place: PlaceInWords, times: int) -> Found:
     more = "once more" if times == 2 else f"{times - 1:,} more times"
     again = f", and {more} there" if times > 1 else ""
-    made_of = " out of Inf" if birth.from_inf else ""
+    made_of = "born out of Inf" if birth.from_inf else "first seen" if birth.unchecked else "born"
     at = f" ({place.site})" if place.site.place else ""
     why, fix = remedy(place.function, birth)
     return Found(
-        message=f"{birth.kind} born{made_of} {place.words}{at}: {_counts(birth)}{again}",
+        message=f"{birth.kind} {made_of} {place.words}{at}: {_counts(birth)}{again}",
         site=place.site,
         evidence=tuple(
             Evidence(table, id)

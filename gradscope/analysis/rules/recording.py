@@ -17,6 +17,8 @@ FIX_DROPPED = "raise --max-events or --max-bytes, or limit the recording to fewe
 WHY_ONE = "a recording is of the process it began in, and not of those that one starts"
 FIX_ONE = "in what the child runs: `with gradscope.record(path_of_its_own): …`"
 WHY_ODD = "the file was changed after it was recorded, or was written by another version"
+WHY_UNSEEN = "this version of gradscope cannot look there, or more came than it keeps"
+FIX_UNSEEN = "nothing to mend in the program; a finding that needs what is named may be missing"
 FIX_ODD = "nothing that this version shows is missing; to see everything, use a newer one"
 
 
@@ -37,13 +39,18 @@ def incomplete_trace(trace: Trace) -> Iterator[Found]:
         cut = trace.truncated and note.startswith("truncated:")
         dropped = note.startswith("dropped:")
         unseen = note.startswith("not seen:")
+        why, fix = WHY_ODD, FIX_ODD
+        if cut or dropped:
+            why, fix = (WHY_CUT, FIX_CUT) if cut else (WHY_DROPPED, FIX_DROPPED)
+        elif unseen:
+            why, fix = WHY_UNSEEN, FIX_UNSEEN
         what = "trace is not whole:" if cut or dropped else "recorder has" if unseen else "file is"
         yield Found(
             message=f"The {what} {note}",
             site=Site(),
             evidence=(),
-            why=WHY_CUT if cut else WHY_DROPPED if dropped else WHY_ODD,
-            fix=FIX_CUT if cut else FIX_DROPPED if dropped else FIX_ODD,
+            why=why,
+            fix=fix,
             severity=None if cut or dropped else Severity.NOTE,
         )
     if elsewhere := ran_elsewhere(trace.meta):

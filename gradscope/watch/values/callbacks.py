@@ -40,15 +40,15 @@ from gradscope.watch.observer import (
     sequence_offset,
 )
 from gradscope.watch.values import measure, ring
+from gradscope.watch.values.lists import A_TENSOR, VALUE, lists
 from gradscope.watch.values.ring import HOOKS
 from gradscope.watch.values.rows import HEAD, LOW, OPERAND, PLACE, RESULT, SUMMED, TAKEN
 
-A_TENSOR, VALUE = 1, 16  # c10::IValue: which kind it is, and its size
 BEHIND_SEQUENCE = 80  # the sequence number, inputs, and inputs by name lie between it and results
 
 _state = np.zeros(8 + 6 * calls.THREADS, np.int64)
 STATE = Address(_state.ctypes.data, "state_of_values")
-INPUTS, RESULTS, NUMBER = STATE, STATE + 8, STATE + 16
+INPUTS, RESULTS, NUMBER, LIST, IN_LIST = (STATE + 8 * n for n in range(5))
 DEPTH, IN_LEAF, KNOWN, WINDOW, ROW_OF, FRESH = (
     STATE + 64 + 8 * n * calls.THREADS for n in range(6)
 )  # of each thread; FRESH: no call has begun since
@@ -181,6 +181,9 @@ def looking_ends(function: int, row: int) -> int:
     put_first(value, row if wanted else 0, here)
     if wanted:
         index = 1
+        if value + VALUE == end and load(value + 8) & LOW_HALF == load(LIST):
+            end = load(load(value) + load(IN_LIST) + 8)
+            value, index = load(load(value) + load(IN_LIST)) - VALUE, 0
         value += VALUE
         while value < end:
             put_value(RESULT, index, load(row + 8), end_of(row), value)
@@ -227,6 +230,7 @@ def around() -> Around:
     is_good, window_of = made.external(ring.is_good), made.external(measure.window_of)
     _state[0] = _inputs_at()
     _state[1] = sequence_offset() + BEHIND_SEQUENCE
+    _state[3:5] = lists(int(_state[1]))
     code = Compiled([run_begins, looking_run_ends, looking_begins, looking_ends])
     _kept.append(code)
     found = Around(
@@ -315,6 +319,7 @@ def _known() -> None:
         x = torch.full((2,), 3.0, requires_grad=True)
         y = x.neg()
         _backward([y, y], [5.0, 6.0])
+        torch.arange(4.0, 6.0, requires_grad=True).unbind(0)
 
 
-EXPECTED = {TAKEN: [11.0, -11.0], OPERAND: [5.0, 6.0], SUMMED: [11.0], RESULT: [-3.0]}
+EXPECTED = {TAKEN: [11.0, -11.0], OPERAND: [5.0, 6.0], SUMMED: [11.0], RESULT: [-3.0, 4.0, 5.0]}

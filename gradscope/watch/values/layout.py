@@ -12,7 +12,9 @@ say (their key set) are read.
 from __future__ import annotations
 
 import ctypes
+from contextlib import suppress
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -85,6 +87,19 @@ def found() -> Places:
         _in_storage(plain, lambda memory: memory.nbytes()),
     )
     return Places(storage, data, size, offset, sizes, keys, words[0][keys], dtype, kinds)
+
+
+def no_tensor() -> int:
+    """The address of what stands for a tensor where there is none; 0: it is not where it was."""
+    folder = Path(torch.__file__).parent / "lib"
+    for path in folder.glob("libc10.*"):
+        with suppress(OSError, ValueError):
+            there = ctypes.c_char.in_dll(ctypes.CDLL(str(path)), _UNDEFINED)
+            return ctypes.addressof(there)
+    return 0
+
+
+_UNDEFINED = "_ZN3c1019UndefinedTensorImpl10_singletonE"
 
 
 def _in_storage(plain: list[Any], said: Any) -> int:

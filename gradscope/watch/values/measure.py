@@ -13,7 +13,7 @@ import numpy as np
 
 from gradscope.machine_code.language import Address, External, increase, load, store
 from gradscope.machine_code.statistics import CHUNK, LANES, SIZES, elements
-from gradscope.watch.values.layout import INLINE, found
+from gradscope.watch.values.layout import INLINE, found, no_tensor
 from gradscope.watch.values.rows import BAD, COUNT, HIGH, IN_UNITS, LOW, MEASURED, NAN
 
 MOST_BAD = 8
@@ -26,9 +26,11 @@ SLOTS, SLOT = 1 << 12, 8 * (1 + MOST_BAD)
 """A slot: the stamp of its row, and the places of bad elements, or -1."""
 
 # Of what `_places` holds:
-STORAGE, IN_STORAGE, BYTES, OFFSET, DIMS, KEYS, PLAIN, DTYPE, SHIFT, SLOTS_USED = range(0, 80, 8)
-KIND, ITEM = 80, 80 + 8 * 256
-_places = np.zeros(10 + 256 + len(SIZES), np.int64)
+STORAGE, IN_STORAGE, BYTES, OFFSET, DIMS, KEYS, PLAIN, DTYPE, SHIFT, SLOTS_USED, NO_TENSOR = range(
+    0, 88, 8
+)
+KIND, ITEM = 88, 88 + 8 * 256
+_places = np.zeros(11 + 256 + len(SIZES), np.int64)
 _used = memoryview(_places.data)
 _slots = np.full((SLOTS, 1 + MOST_BAD), -1, np.int64)
 PLACES, BAD_SLOTS = (
@@ -172,7 +174,7 @@ def window_of(tensor: int) -> int:
 def measure(tensor: int, row: int) -> int:
     """Put down what is in the tensor: 1; it cannot be read: 0; there is none: -1."""
     keys = load(tensor + load(PLACES + KEYS))
-    if keys == 0:
+    if keys == 0 or tensor == load(PLACES + NO_TENSOR):
         return -1
     number = (load(tensor + load(PLACES + DTYPE)) >> load(PLACES + SHIFT)) & 255
     kind = load(PLACES + KIND + 8 * number) - 1
@@ -230,7 +232,8 @@ def ready() -> None:
         words = {
             STORAGE: 8 * where.storage, IN_STORAGE: 8 * where.data, BYTES: 8 * where.bytes,
             OFFSET: 8 * where.offset, DIMS: 8 * where.sizes, KEYS: 8 * where.keys,
-            PLAIN: where.plain, DTYPE: 8 * (where.dtype // 4), SHIFT: 16 * (where.dtype % 4),
+            PLAIN: where.plain, NO_TENSOR: no_tensor(),
+            DTYPE: 8 * (where.dtype // 4), SHIFT: 16 * (where.dtype % 4),
             **{KIND + 8 * said: number + 1 for said, number in where.kinds.items()},
             **{ITEM + 8 * number: size for number, size in enumerate(SIZES.values())},
         }  # fmt: skip

@@ -166,6 +166,19 @@ def test_an_operand_that_nobody_kept_makes_a_birth_uncertain() -> None:
 
     assert finding.certainty is Certainty.INFERRED
     assert finding.site.place == "faulty.py:3"
+    assert finding.message.startswith("Inf first seen in the forward call add")
+    assert finding.why.startswith("an operand was not seen, and may have held it")
+
+
+def test_a_nan_that_comes_out_of_a_list_is_not_born_again() -> None:
+    found = births("""
+        x = torch.tensor([0.0, 1.0, 2.0, 3.0], requires_grad=True)
+        low, high = (x - 1).log().chunk(2)
+        (low.view(2).unbind(0)[0] * high.sum()).backward()
+    """)
+
+    assert found[0] == ("NaN born in the forward call log", "faulty.py:2")
+    assert not [message for message, _ in found if "forward call" in message][1:]
 
 
 def test_what_an_optimizer_makes_of_a_nan_is_not_born_again_in_the_next_step() -> None:
@@ -204,6 +217,29 @@ def test_a_healthy_training_has_no_findings() -> None:
     assert inspect(trace).findings == ()
     assert inspect(trace).unchecked == ()
     assert len(trace.table(Value)) > 100
+
+
+def test_a_gradient_that_is_none_is_nothing_that_could_not_be_read() -> None:
+    import torch
+
+    class Forgets(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any, scale: Any) -> Any:
+            ctx.save_for_backward(scale)
+            return x * scale
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return grad * ctx.saved_tensors[0], None
+
+    def program() -> None:
+        x, scale = (torch.ones(2, requires_grad=True) for _ in range(2))
+        Forgets.apply(x, scale).sum().backward()
+        assert scale.grad is None
+
+    _, trace = recorded(program, "values")
+
+    assert "unseen" not in trace.meta
 
 
 def test_without_machine_code_no_numbers_are_looked_at_and_the_rule_says_so() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gradscope.trace.schema import Node, Op, Place, Value
+from gradscope.trace.schema import NONE, Node, Op, Place, Value
 from gradscope.trace.trace import Trace
 from tests.record.from_pytorch.watching import watched
 
@@ -51,6 +51,23 @@ def test_a_view_shows_what_was_written_since() -> None:
     assert results(recorded(program)) == [
         ("mul", 2.0), ("mul_", 6.0), ("clone", 7.0), ("_unsafe_view", 7.0), ("relu_", 9.0),
         ("view", 9.0), ("neg", -9.0), ("sum", -54.0),
+    ]  # fmt: skip
+
+
+def test_each_tensor_of_a_list_is_looked_at_as_what_it_is() -> None:
+    import torch
+
+    def program() -> None:
+        w = torch.arange(6.0, requires_grad=True)
+        low, high = torch._foreach_mul(w.split((2, 4)), [2.0, 3.0])
+        (low.sum() + high.sum()).backward()
+
+    trace = recorded(program)
+    outputs = {(op.id, tensor): op.name for op in trace.rows(Op) for tensor in op.outputs}
+    seen = [(outputs[row.op, row.tensor], row.max) for row in trace.rows(Value) if row.op != NONE]
+    assert seen[:4] == [
+        ("split_with_sizes", 1.0), ("split_with_sizes", 5.0),
+        ("_foreach_mul", 2.0), ("_foreach_mul", 15.0),
     ]  # fmt: skip
 
 
