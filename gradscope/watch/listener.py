@@ -137,7 +137,7 @@ class Stretch:
     def __init__(self, read: Callable[[], None], since: int = 0, thread: int = 0) -> None:
         self._read = read
         self.since = self.last = since  # places of its first row, and behind its last
-        self.inside: list[tuple[int, int]] = []  # those of others that began and ended in it
+        self.inside: tuple[tuple[int, int], ...] = ()  # those of others that began and ended in it
         self.thread = thread
         self.failed = False
         self.many = 0
@@ -151,7 +151,8 @@ class Stretch:
 
     def is_seen(self) -> bool:
         """Whether that is known."""
-        self._read()
+        if self.columns is None:
+            self._read()
         return self.columns is not None
 
     def after(self, sequence: int) -> None:

@@ -60,6 +60,7 @@ class NativeRuns:
         self._lock = threading.RLock()
         self._under_way = 0  # on all threads
         self._unread: list[Stretch] = []
+        self._reads = self._read  # one object for all stretches
 
     def start(self) -> None:
         self._observer.start()
@@ -77,7 +78,7 @@ class NativeRuns:
                 self._read()
                 self._observer.again()
             self._under_way += 1
-            local.stretches.append(Stretch(self._read, place(), local.thread))
+            local.stretches.append(Stretch(self._reads, place(), local.thread))
 
     def ends(self, *, failed: bool) -> Stretch:
         stretches = self._local.stretches
@@ -85,7 +86,7 @@ class NativeRuns:
         stretch.last, stretch.failed = self._observer.place(), failed
         stretch.many = stretch.last - stretch.since
         if stretches:
-            stretches[-1].inside.append((stretch.since, stretch.last))
+            stretches[-1].inside += ((stretch.since, stretch.last),)
         with self._lock:
             self._under_way -= 1
             self._unread.append(stretch)
@@ -107,12 +108,7 @@ class NativeRuns:
 
 def _divide(rows: Ints, places: Ints, stretches: list[Stretch]) -> None:
     """Give each of a thread's backwards what ran in it; all these are rows of that thread."""
-    whose = np.full(len(places), -1)
-    stretches.sort(key=lambda each: (each.since, -each.last))  # those inside others after them
-    for number, stretch in enumerate(stretches):
-        bounds = [(stretch.since, stretch.last), *stretch.inside]
-        for index, (first, last) in enumerate(np.searchsorted(places, bounds).tolist()):
-            whose[first:last] = -1 if index else number
+    whose = _whose(places, stretches)
     order = np.argsort(whose, kind="stable")
     order = order[np.searchsorted(whose[order], 0) :]
     columns, whose = rows[order].T, whose[order]
@@ -126,6 +122,25 @@ def _divide(rows: Ints, places: Ints, stretches: list[Stretch]) -> None:
     for stretch, is_whole, (since, behind) in zip(stretches, whole, pairwise(places), strict=True):
         if is_whole:
             stretch.columns, stretch.part = found, slice(since, behind)
+
+
+def _whose(places: Ints, stretches: list[Stretch]) -> Ints:
+    """Which of these backwards, that are sorted then, each of the places is in; -1: in none."""
+    bounds = np.array([(each.since, each.last) for each in stretches], np.int64)
+    order = np.lexsort((-bounds[:, 1], bounds[:, 0]))  # those inside others after them
+    stretches[:] = [stretches[place] for place in order.tolist()]
+    whose = np.full(len(places), -1)
+    first, behind = np.searchsorted(places, bounds[order]).T
+    if (first[1:] >= behind[:-1]).all() and not any(each.inside for each in stretches):
+        many = behind - first
+        begin = np.repeat(first - (np.cumsum(many) - many), many)
+        whose[begin + np.arange(len(begin))] = np.repeat(np.arange(len(many)), many)
+        return whose
+    for number, stretch in enumerate(stretches):
+        whose[first[number] : behind[number]] = number
+        for since, last in np.searchsorted(places, np.array(stretch.inside).reshape(-1, 2)):
+            whose[since:last] = -1
+    return whose
 
 
 def _outermost(whose: Ints, begin: Ints, end: Ints) -> Ints:
