@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gradscope.record.from_pytorch.called.calls import Calls
+    from gradscope.record.from_pytorch.called.moves import Moves
     from gradscope.record.from_pytorch.called.ops import Ints
     from gradscope.record.from_pytorch.native.walked import Walked
     from gradscope.record.from_pytorch.tasks import Task
@@ -205,18 +206,19 @@ class Graphs:
         names = ("storage", "tensor", "old", "new", "op", "stack", "thread", "t")
         put(self._session.writer.block, schema.Version, names, rows)
 
-    def put_calls(self, parts: list[tuple[list[str], Ints]]) -> None:
+    def put_calls(self, parts: list[tuple[list[str], Ints]], moves: Moves) -> None:
         """Rows of calls that have made no node, as far as they were seen."""
         contexts, write = self._session.contexts, self._session.writer.block
         threads = {ident: thread for thread, ident in contexts.idents().items()}
         for names, (begin, end, idents) in parts:
             begun = begin - self._session.start
+            thread = np.array([threads.get(ident, NONE) for ident in idents.tolist()], np.int64)
+            _, module, task, _, phase = moves.at(thread, begin).T.copy()
             write(schema.Op, {
                 "id": [self.next_number() for _ in names],
                 "name": [self._intern(name) for name in names],
-                "begin": begun, "end": end - self._session.start,
-                "thread": [threads.get(ident, NONE) for ident in idents.tolist()],
-                "step": contexts.steps_at(begun),
+                "begin": begun, "end": end - self._session.start, "thread": thread,
+                "step": contexts.steps_at(begun), "module": module, "task": task, "phase": phase,
             })  # fmt: skip
 
     def flush(self) -> None:

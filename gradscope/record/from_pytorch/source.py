@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from gradscope.record.from_pytorch.called.calls import Calls
+from gradscope.record.from_pytorch.called.moves import Moves
 from gradscope.record.from_pytorch.claims import claims
 from gradscope.record.from_pytorch.graphs import Graphs
 from gradscope.record.from_pytorch.tasks import Task, Tasks
@@ -69,6 +70,7 @@ class PyTorchSource:
         self.tensors = Tensors(session.writer, session.contexts.now, self.numbers.__next__)
         self.modules = Modules(session.writer, self.tensors.number_of)
         self.calls = Calls()
+        self.moves = Moves(session.contexts)
         self.values = Values(session)
         self.graphs = Graphs(session, self.tensors, self.calls, self.values, self.numbers.__next__)
         self.tasks = Tasks(session, self.calls, self.values)
@@ -117,6 +119,8 @@ class PyTorchSource:
             graph.look = self.values.walked if self.values.on else None
         self.calls.observer = self.watcher.calls
         self.calls.whole = session.level == "full"
+        if self.calls.whole:
+            self.moves.start()
         intern = session.writer.intern
         facts = claims(session.level, calls=self.watcher.calls is not None, values=self.values.on)
         session.writer.block(schema.Meta, {
@@ -132,6 +136,7 @@ class PyTorchSource:
         """Watch no longer."""
         UnderWay.now = False
         self._waiting.stop()
+        self.moves.stop()
         if self.watcher is not None:
             self.watcher.stop()
         self.session.sites.finish()
@@ -355,7 +360,8 @@ class PyTorchSource:
         self.calls.forget(since)
         self.values.flush(self.calls, since)
         if self.calls.whole:
-            self.graphs.put_calls(self.calls.alone(over=not UnderWay.now))
+            self.graphs.put_calls(self.calls.alone(over=not UnderWay.now), self.moves)
+            self.moves.forget(self.calls.since())
         self.modules.flush(list)
         self.tensors.flush()
 

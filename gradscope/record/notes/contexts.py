@@ -64,6 +64,7 @@ class Contexts:
         self.step = self._named_step = NONE
         self.step_number = 0
         self.on_step: Callable[[int], None] | None = None
+        self.moved: Callable[[ThreadState], None] | None = None
         self._new_steps: list[tuple[int, int, int]] = []
         self._ended_steps: list[tuple[int, int]] = []
         self.begin_step(0)
@@ -144,6 +145,8 @@ class Contexts:
             state.context = place.forwards.get((place.modules or _NOWHERE)[-1], 0)
         else:
             state.context = 0
+        if self.moved is not None:
+            self.moved(state)
 
     def enter(self, state: ThreadState, module: int) -> None:
         """A thread has entered a module."""

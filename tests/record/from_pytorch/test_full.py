@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gradscope.analysis.identity.sites import site_of
-from gradscope.trace.schema import NONE, Frame, Node, Op, Stack, Value
+from gradscope.trace.schema import NONE, Frame, Module, Node, Op, Phase, Stack, Value
 from gradscope.trace.trace import Trace
 from tests.record.from_pytorch.watching import watched
 
@@ -70,3 +70,31 @@ def test_nodes_have_whole_stacks_and_values_as_at_level_values() -> None:
         row.norm for row in values.rows(Value)
     )
     assert whole.notes == ()
+
+
+def test_a_call_that_makes_no_node_is_told_with_its_phase_backward_and_module() -> None:
+    import torch
+
+    class Scaled(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            with torch.no_grad():
+                size = x.cosh()
+            return x * size
+
+    def training() -> None:
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(3, 3), Scaled())
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        model(torch.ones(2, 3)).sum().backward()
+        optimizer.step()
+        torch.ones(2).cosh()
+
+    _, trace = watched(training, "full")
+    told = {(row.name, Phase(row.phase), row.task) for row in trace.rows(Op) if row.node == NONE}
+    modules = [trace.text(int(path)) for path in trace.table(Module)["path"]]
+    inside = [row.module for row in trace.rows(Op) if row.name == "cosh"]
+
+    assert {("mm", Phase.BACKWARD, 1), ("cosh", Phase.FORWARD, NONE)} <= told
+    assert not [name for name, phase, _ in told if name == "mm" and phase is not Phase.BACKWARD]
+    assert [name for name, phase, _ in told if phase is Phase.OPTIMIZER]
+    assert [each if each == NONE else modules[each] for each in inside] == ["1", NONE]

@@ -7,6 +7,7 @@ that made a node is the innermost one that was under way then on its thread.
 from __future__ import annotations
 
 from threading import Lock
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -186,6 +187,7 @@ class Calls:
 
         `over`: nothing follows, so all there are are told.
         """
+        self._prepare()
         if over:
             self._let_go(np.ones(len(self._kept.begin), np.bool_))
             self._kept = self._kept.where(np.zeros(len(self._kept.begin), np.bool_))
@@ -196,6 +198,11 @@ class Calls:
             )
             for table in take_all(self._alone)
         ]
+
+    def since(self) -> int:
+        """When the first of the calls began that are still to be told."""
+        begun = [self._kept.begin, self._begun[:, observed.BEGIN]]
+        return int(np.concatenate(begun).min(initial=perf_counter_ns()))
 
     # -- inside backwards -----------------------------------------------------------------------
 
