@@ -24,6 +24,8 @@ GALLERY = HOUSE / "docs" / "gallery"
 BEGIN = "<!-- gallery: written by docs/gallery.py; edit there -->\n"
 END = "<!-- /gallery -->\n"
 LINES_SHOWN = 30
+PART = {"shared_weight": ("--merge-leaves", "--limit", "14")}
+"""What is drawn of a sample whose whole picture would be longer than anybody looks at."""
 WIDTH = "100"
 
 
@@ -59,7 +61,7 @@ def make(name: str) -> None:
     trace = f"docs/gallery/{name}.json"
     GALLERY.mkdir(exist_ok=True)
     gradscope("trace", "--on", "gradscope", "--level", "values", "-o", trace, f"samples/{name}.py")
-    gradscope("render", "-o", f"docs/gallery/{name}.svg", trace)
+    gradscope("render", *PART.get(name, ()), "-o", f"docs/gallery/{name}.svg", trace)
     for view in ("timeline", "inspect"):
         text = gradscope(view, trace).replace(f"{HOUSE}{os.sep}", "")
         (GALLERY / f"{name}.{view}.txt").write_text(text, encoding="utf-8", newline="\n")
@@ -73,11 +75,19 @@ def entry(name: str, title: str) -> str:
         f"### {title}\n\n"
         f"[samples/{name}.py](samples/{name}.py) · [trace]({trace})\n\n"
         f"![the graph of {name}]({picture})\n\n"
+        f"{drawn(name)}"
         f"<details><summary>what gradscope says of it</summary>\n\n"
         f"```\n$ gradscope inspect {trace}\n{excerpt(name, 'inspect')}```\n\n"
         f"```\n$ gradscope timeline {trace}\n{excerpt(name, 'timeline')}```\n\n"
         "</details>\n"
     )
+
+
+def drawn(name: str) -> str:
+    """The command that drew only a part."""
+    if name not in PART:
+        return ""
+    return f"Drawn by `gradscope render {' '.join(PART[name])} docs/gallery/{name}.json`.\n\n"
 
 
 def excerpt(name: str, view: str) -> str:

@@ -274,7 +274,7 @@ def _own_work_lane(own: list[OwnWork], facts: Schedule) -> Lane:
 def _own_work_note(facts: Schedule) -> str:
     longest = max(facts.own_work, key=lambda each: each.end - each.begin)
     others = len(facts.own_work) - 1
-    more = f", and {count(others)} more such stretches" if others else ""
+    more = f", and {plural(others, 'more such stretch', 'more such stretches')}" if others else ""
     took = duration(longest.end - longest.begin)
     return f"{longest.name} here, once ({took}){more}: its own work, which no time counts"
 

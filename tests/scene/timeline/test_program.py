@@ -12,8 +12,12 @@ from gradscope.trace.schema import (
     NONE,
     GraphTask,
     Mark,
+    Node,
     NodeBegin,
+    NodeEnd,
     Phase,
+    Pop,
+    Push,
     Row,
     Span,
     Step,
@@ -140,3 +144,30 @@ def test_gradscopes_own_work_alone_is_nothing_the_program_said() -> None:
     own = Span(0, "gradscope compiles lstm", Phase.OWN_WORK, thread=0, begin=0, end=9_000_000)
 
     assert program_timeline(trace_of(Thread(0), own)) is None
+
+
+def test_stretches_of_own_work_in_a_backward_are_counted_in_words() -> None:
+    here = {"thread": 0, "task": 0}
+
+    def note(count: int) -> str:
+        own = (
+            Span(n, "gradscope writes sum", Phase.OWN_WORK, thread=0, begin=20 + n, end=21 + n)
+            for n in range(0, 2 * count, 2)
+        )
+        trace = trace_of(
+            Thread(0, "main"),
+            Node(0, "SumBackward0"),
+            GraphTask(0, roots=(0,), begin=0, end=100),
+            Push(t=1, node=0, length=1, **here),
+            Pop(t=2, node=0, length=0, **here),
+            NodeBegin(t=10, node=0, **here),
+            NodeEnd(t=90, node=0, **here),
+            *own,
+        )
+        return timeline_scene(trace).tasks[0].notes[-1]
+
+    assert note(1) == "gradscope writes sum here, once (1 ns): its own work, which no time counts"
+    assert [note(count).partition(")")[2].partition(":")[0] for count in (2, 3)] == [
+        ", and 1 more such stretch",
+        ", and 2 more such stretches",
+    ]
