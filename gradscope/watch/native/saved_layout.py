@@ -164,14 +164,18 @@ def _byte(memory: _Memory, history: int) -> Byte:
     needing = [torch.ones(n, requires_grad=True) for n in (1, 2, 3)]
     _ = needing[0] * 2  # it has something that gathers its gradient
     others = [torch.ones(6)[n:] for n in (1, 2)] + [torch.ones(6).view(2, 3)]
-    others += [torch.ones(3, requires_grad=True).requires_grad_(False)]  # noqa: FBT003
-    there = [
-        memory.words(memory.words(each._cdata, WORDS_OF_TENSOR)[history], WORDS_OF_HISTORY)
-        for each in (*needing, *others)
-    ]
+
+    def behind(tensor: Any) -> tuple[int, ...]:
+        return memory.words(memory.words(tensor._cdata, WORDS_OF_TENSOR)[history], WORDS_OF_HISTORY)
+
+    there, wanted = [behind(each) for each in (*needing, *others)], [1] * 3 + [0] * len(others)
+    turned = torch.ones(3)
+    for needed in (1, 0, 1, 0):  # what lies between by chance stays as it is
+        turned.requires_grad_(bool(needed))
+        there.append(behind(turned))
+        wanted.append(needed)
     if not all(there):
         raise NotFound("histories are not where they were expected")
-    wanted = [1] * len(needing) + [0] * len(others)
     found = [
         Byte(8 * at, shift)
         for at in range(WORDS_OF_HISTORY)
