@@ -91,7 +91,7 @@ def run_script(options: TraceOptions, say: Callable[[str], None] = lambda _: Non
             argv = [options.script, *options.arguments]
         main = stack.enter_context(stage(folder, argv, known.lent))
         exits = Exits(folder)
-        stack.enter_context(exits.taken())
+        stack.enter_context(exits.noting())
         stack.enter_context(known.staged())
         stack.enter_context(tracebacks.explained_by(known.explain))
         stack.enter_context(tracebacks.thread_tracebacks())

@@ -39,7 +39,7 @@ class Exits:
         self._wishes: list[Wish] = []
 
     @contextmanager
-    def taken(self) -> Iterator[None]:
+    def noting(self) -> Iterator[None]:
         """Inside, `atexit.register` called by the script is noted here."""
         module: Any = atexit
         register, unregister = module.register, module.unregister

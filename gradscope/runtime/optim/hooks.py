@@ -38,7 +38,7 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHand
     return RemovableHandle.added(_after_every, hook)
 
 
-def told(step: Callable[..., Any]) -> Callable[..., Any]:
+def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     """A step that calls its hooks and lets the probe know when it begins and ends."""
 
     @functools.wraps(step)
@@ -95,7 +95,7 @@ class Hooked:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "step" in cls.__dict__ and not getattr(cls.__dict__["step"], "hooked", False):
-            cls.step = told(cls.__dict__["step"])  # type: ignore[attr-defined]
+            cls.step = with_hooks(cls.__dict__["step"])  # type: ignore[attr-defined]
 
     def _prepare(self) -> None:
         """Have a dict for each kind of hooks."""

@@ -14,7 +14,7 @@ from gradscope.runtime.optim import quick
 from gradscope.runtime.optim.hooks import (
     register_optimizer_step_post_hook,
     register_optimizer_step_pre_hook,
-    told,
+    with_hooks,
 )
 from gradscope.runtime.optim.options import Group
 from gradscope.runtime.optim.saving import Saved
@@ -134,7 +134,7 @@ class Optimizer(Saved):
                     grad.requires_grad_(False)
                 grad.zero_()
 
-    @told
+    @with_hooks
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Change every parameter once. `closure` computes the loss anew and returns it."""
         if type(self)._update is Optimizer._update:

@@ -12,7 +12,7 @@ from gradscope.runtime.core.devices import devices
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.kernels.special import bessel
 from gradscope.runtime.core.state.settings import strided
-from gradscope.runtime.core.tensors.making.factories import made
+from gradscope.runtime.core.tensors.making.factories import new_leaf
 
 __all__ = [
     "bartlett",
@@ -47,7 +47,7 @@ def _window(
         raise ValueError(f"{name} expects float32 or float64 dtypes, got: {kind}")
     last = M - 1 if sym else M
     values = bell(np.arange(M) - last / 2) if M > 1 else np.ones(M)
-    return made(np.asarray(values).astype(kind.numpy), requires_grad, device)
+    return new_leaf(np.asarray(values).astype(kind.numpy), requires_grad, device)
 
 
 def _half(M: int, sym: bool) -> float:

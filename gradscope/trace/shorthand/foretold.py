@@ -20,7 +20,7 @@ from gradscope.trace.ragged import Data, Ragged
 from gradscope.trace.schema import events
 from gradscope.trace.schema.declare import NONE
 from gradscope.trace.schema.tables import GraphTask, Order
-from gradscope.trace.shorthand.looks import Told
+from gradscope.trace.shorthand.looks import AsForetold
 from gradscope.trace.shorthand.replay import NOBODY, Backward, Graph, Step
 from gradscope.trace.shorthand.seen import HOOKS, Seen, Task, column, nodes_of, seen_in, tasks_of
 
@@ -181,7 +181,7 @@ def written(
     short: dict[str, list[Block]],
     make: type[Block],
     room: int | None,
-    told: dict[int, Told],
+    told: dict[int, AsForetold],
 ) -> Block | None:
     """Add to the short rows what stands behind runs that were seen. Returns tasks' orders.
 
@@ -226,7 +226,7 @@ def written(
             captured[id_] = sorted(set(backward.captures) - {NOBODY})
             teller = Teller(rows, task, found, saving, graph, leaves)
             teller.tell(backward, steps)
-            told[id_] = Told([step for step in steps if step.runs], found, leaves)
+            told[id_] = AsForetold([step for step in steps if step.runs], found, leaves)
             lengths[id_] = teller.lengths
             failed[id_] = teller.failed
         if room is not None and rows.cells() > room:

@@ -32,7 +32,7 @@ SAME = (Accumulation.STOLEN, Accumulation.CLONED)
 Slot = tuple[int, int]  # a node, and which of its inputs
 
 
-class Told(NamedTuple):
+class AsForetold(NamedTuple):
     """A task whose runs came as foretold."""
 
     steps: Sequence[Step]  # of nodes that ran
@@ -68,7 +68,7 @@ class _Looks:
 
 def written(
     looks: Columns,
-    told: Mapping[int, Told],
+    told: Mapping[int, AsForetold],
     short: Mapping[str, Sequence[Block]],
     make: type[Block],
 ) -> Block | None:
@@ -102,7 +102,7 @@ def written(
 
 
 def _of_task(
-    told: Told, looks: _Looks, t: Sequence[int], replaced: tuple[set[int], set[int]]
+    told: AsForetold, looks: _Looks, t: Sequence[int], replaced: tuple[set[int], set[int]]
 ) -> Iterator[Row]:
     for (run, index), look in looks.taken.items():
         if 0 <= run < len(told.steps):
@@ -111,7 +111,7 @@ def _of_task(
     yield from _returned(told, looks, t, replaced)
 
 
-def _in_leaves(told: Told, looks: _Looks) -> Iterator[Row]:
+def _in_leaves(told: AsForetold, looks: _Looks) -> Iterator[Row]:
     """What is in `.grad` after the run of a leaf's node."""
     for run, step, ended in told.runs():
         leaf = told.leaves.get(step.node)
@@ -126,7 +126,7 @@ def _in_leaves(told: Told, looks: _Looks) -> Iterator[Row]:
 
 
 def _returned(
-    told: Told, looks: _Looks, t: Sequence[int], replaced: tuple[set[int], set[int]]
+    told: AsForetold, looks: _Looks, t: Sequence[int], replaced: tuple[set[int], set[int]]
 ) -> Iterator[Row]:
     """What nodes returned, and the sums of it."""
     run_of = {step.node: run for run, step, _ in told.runs()}

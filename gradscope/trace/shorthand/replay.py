@@ -56,7 +56,7 @@ def graph_of(
     return Graph(found, sequence, topological), unknown
 
 
-class Taken(NamedTuple):
+class Popped(NamedTuple):
     """A node leaves the queue."""
 
     node: int
@@ -179,7 +179,7 @@ class Backward:
         """Push the root. Returns how long the queue is then."""
         return self._push(self._root)
 
-    def walk(self) -> Iterator[Taken | Sent]:
+    def walk(self) -> Iterator[Popped | Sent]:
         """What happens then: a node is taken, runs, and what it returned is sent."""
         edges, left = self._graph.edges, dict(self.counts)
         kept: dict[int, set[int]] = {}  # which inputs of a node there are gradients for
@@ -188,7 +188,7 @@ class Backward:
             node = heappop(self._queue).node
             outstanding -= 1
             runs = self.needed is None or node in self.needed
-            yield Taken(node, len(self._queue), self.captures.get(node, ()), runs)
+            yield Popped(node, len(self._queue), self.captures.get(node, ()), runs)
             for index, (following, nr) in enumerate(edges[node] if runs else ()):
                 if following == NOBODY:
                     continue
@@ -207,9 +207,9 @@ class Backward:
     def steps(self) -> list[Step]:
         """The same for every node that leaves the queue, when nothing else happens in between."""
         self.begin()
-        made: list[tuple[Taken, list[Sent]]] = []
+        made: list[tuple[Popped, list[Sent]]] = []
         for each in self.walk():
-            if isinstance(each, Taken):
+            if isinstance(each, Popped):
                 made.append((each, []))
             else:
                 made[-1][1].append(each)

@@ -43,7 +43,7 @@ def written_out(blocks: Sequence[Block], make: type[Block], room: int | None = N
         return plain
     if any(block.amend for parts in short.values() for block in parts):
         raise UnreadableTraceError("shorthand cannot be amended")
-    told: dict[int, looks.Told] = {}
+    told: dict[int, looks.AsForetold] = {}
     orders = foretold.written(plain, short, make, room, told)
     if orders is not None:
         plain.append(orders)

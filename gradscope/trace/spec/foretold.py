@@ -30,7 +30,7 @@ from gradscope.trace.schema.events import (
     TaskBegin,
 )
 from gradscope.trace.schema.tables import Edge, GraphTask, Node
-from gradscope.trace.shorthand.replay import Backward, Graph, Ready, Taken, graph_of
+from gradscope.trace.shorthand.replay import Backward, Graph, Popped, Ready, graph_of
 from gradscope.trace.spec.rule import Fault, rule
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def _said(backward: Backward, root: int) -> Iterator[Said]:
     yield Push, root, (backward.begin(),)
     source = root
     for each in backward.walk():
-        if isinstance(each, Taken):
+        if isinstance(each, Popped):
             source = each.node
             yield Pop, source, (each.length,)
             for nr in each.captured:

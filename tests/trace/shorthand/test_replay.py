@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 import gradscope.runtime as ours
 from gradscope.record.recorder import record
 from gradscope.trace.schema import GraphTask
-from gradscope.trace.shorthand.replay import NOBODY, Backward, Graph, Ready, Taken
+from gradscope.trace.shorthand.replay import NOBODY, Backward, Graph, Popped, Ready
 from gradscope.trace.spec.facts import Facts
 from gradscope.trace.spec.foretold import compared, what_follows_from_the_graph_is_what_happened
 from tests.programs import Program, outcome, programs
@@ -73,12 +73,12 @@ def test_what_outer_backwards_left_in_the_queue_stays_behind_and_counts() -> Non
     outer = Backward(DIAMOND, ROOT, queue=queue)
     outer.begin()
     walk = outer.walk()
-    while not isinstance(each := next(walk), Taken) or each.node != LEFT:
+    while not isinstance(each := next(walk), Popped) or each.node != LEFT:
         pass
     inner = Backward(DIAMOND, ROOT, depth=1, queue=queue).steps()
 
     assert [step.length for step in inner] == [1, 1, 2, 1]
-    assert [each.node for each in walk if isinstance(each, Taken)] == [RIGHT]
+    assert [each.node for each in walk if isinstance(each, Popped)] == [RIGHT]
     assert queue == []
 
 
@@ -93,7 +93,7 @@ class Task:
     """A backward under way on PyTorch, and its replay."""
 
     def __init__(self, backward: Backward) -> None:
-        self.taken: Taken | None = None
+        self.taken: Popped | None = None
         self.foretold = True
         backward.begin()
         self._walk = backward.walk()
@@ -101,7 +101,7 @@ class Task:
     def reach(self, node: int) -> None:
         """The engine has taken this node."""
         while self.taken is None or self.taken.node != node:
-            taken = next((each for each in self._walk if isinstance(each, Taken)), None)
+            taken = next((each for each in self._walk if isinstance(each, Popped)), None)
             self.taken = taken
             passed = taken is not None and (taken.node == SEVERAL or not taken.runs)
             if taken is None or (taken.node != node and not passed):
@@ -113,7 +113,7 @@ class Task:
         left = [
             each
             for each in self._walk
-            if isinstance(each, Taken) and each.runs and each.node != SEVERAL
+            if isinstance(each, Popped) and each.runs and each.node != SEVERAL
         ]
         self.foretold = self.foretold and not left
 

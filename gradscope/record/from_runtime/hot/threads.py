@@ -31,7 +31,7 @@ class ThreadNotes:
     def queued(self, task: Any, node: Any, queue: Any, length: int) -> None:
         self.note(events.Push, task, node, task.reentrant_depth, length, self._number(queue))
 
-    def taken(self, task: Any, node: Any, queue: Any, length: int) -> None:
+    def unqueued(self, task: Any, node: Any, queue: Any, length: int) -> None:
         self.note(events.Pop, task, node, length, self._number(queue))
 
     def waits(self, queue: Any) -> None:

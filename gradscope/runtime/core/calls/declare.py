@@ -303,13 +303,13 @@ def _finish(made: Operation) -> Any:
         return {"Node": node_class(made)}
 
     made.replayed = REPLAYED in made.traits
-    plan, taken = made.plan, made.plan.taken
-    made.road = road_of("fast", partial(road.fast, plan), made, names, taken).function(scope)
+    plan, arguments = made.plan, made.plan.arguments
+    made.road = road_of("fast", partial(road.fast, plan), made, names, arguments).function(scope)
     if road.takes_number(plan):
         text = partial(road.fast, plan, number=True)
-        scope["by_number"] = road_of("number", text, made, names, taken).function(scope)
+        scope["by_number"] = road_of("number", text, made, names, arguments).function(scope)
     text = partial(road.full, plan)
-    made.full = road_of("full", text, made, names, road.taken_in_full(plan)).function(scope)
+    made.full = road_of("full", text, made, names, road.arguments_in_full(plan)).function(scope)
     made.road.op = made  # type: ignore[attr-defined]
     return made.road
 

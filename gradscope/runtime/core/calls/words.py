@@ -22,7 +22,7 @@ class Words:
         scope = {"kernel": made.kernel, "function": made.road, "ndarray": np.ndarray}
         label = f"{made.name} in a formula"
         with own_work(f"writes {label}"):
-            word = build(name, road_back.word(made.plan), scope, made.plan.taken, label=label)
+            word = build(name, road_back.word(made.plan), scope, made.plan.arguments, label=label)
         self.__dict__[name] = word
         return word
 

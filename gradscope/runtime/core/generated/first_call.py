@@ -22,7 +22,7 @@ from gradscope.runtime.core.rows.parameters import (
     OTHERS,
     REST,
     STARS,
-    Taken,
+    Argument,
     declared,
     give_defaults,
 )
@@ -37,29 +37,29 @@ _lock = renewed(RLock())
 class LazyFunction:
     """One road of an operation, and all functions that are to have its code."""
 
-    __slots__ = ("built", "functions", "kind", "label", "names", "taken", "text")
+    __slots__ = ("arguments", "built", "functions", "kind", "label", "names", "text")
 
     def __init__(
         self,
         kind: str,
         label: Callable[[], str],
         text: Callable[[], str],
-        taken: Sequence[Taken],
+        arguments: Sequence[Argument],
         names: Names,
     ) -> None:
         self.kind = kind
         self.label = label
         self.text = text
-        self.taken = taken
+        self.arguments = arguments
         self.names = names  # what the text needs besides, made as late as the code
         self.functions: list[FunctionType] = []
         self.built = False
 
     def function(self, scope: dict[str, Any]) -> FunctionType:
         """A function that will have this code and these globals."""
-        made = FunctionType(_stand_in(self.kind, self.taken), scope, "road")
+        made = FunctionType(_stand_in(self.kind, self.arguments), scope, "road")
         if self.kind == "fast":
-            give_defaults(made, self.taken)
+            give_defaults(made, self.arguments)
         made.__module__ = "gradscope.runtime"
         scope[f"unbuilt_{self.kind}"] = self
         scope[f"road_{self.kind}"] = made
@@ -87,7 +87,7 @@ class LazyFunction:
     ) -> Any:
         """Build, and call the function again."""
         self.build()
-        names = (p.name for p in self.taken if p.kind is BY_NAME)
+        names = (p.name for p in self.arguments if p.kind is BY_NAME)
         return function(*by_place, **dict(zip(names, by_name, strict=True)), **others)
 
     def build(self) -> None:
@@ -103,7 +103,7 @@ class LazyFunction:
     def _complete(self, made: FunctionType) -> None:
         scope = made.__globals__
         scope.update(self.names())
-        built = build(made.__name__, self.text(), scope, self.taken, label=self.label())
+        built = build(made.__name__, self.text(), scope, self.arguments, label=self.label())
         made.__defaults__, made.__kwdefaults__ = built.__defaults__, built.__kwdefaults__
         if isinstance(op := scope.get("op"), Operation):
             made.__doc__ = description(op, formulas=True)
@@ -111,34 +111,34 @@ class LazyFunction:
 
 
 def road_of(
-    kind: str, text: Callable[[], str], op: Operation, names: Names, taken: Sequence[Taken]
+    kind: str, text: Callable[[], str], op: Operation, names: Names, arguments: Sequence[Argument]
 ) -> LazyFunction:
     """A road of an operation, which has a name by the time the road is built."""
-    return LazyFunction(kind, lambda: f"{op.name}{LABELS[kind]}", text, taken, names)
+    return LazyFunction(kind, lambda: f"{op.name}{LABELS[kind]}", text, arguments, names)
 
 
 LABELS = {"fast": "", "number": " by a number", "full": ", the long way"}
 """What the roads of an operation are called, where their lines are shown."""
 
 
-def _stand_in(kind: str, taken: Sequence[Taken]) -> CodeType:
+def _stand_in(kind: str, arguments: Sequence[Argument]) -> CodeType:
     """The code of a function that nobody has called yet; users see the parameters it will have."""
     if kind != "fast":
         return _stand_in_of(kind, (REST, OTHERS))
-    code = _stand_in_of(kind, tuple([p.kind for p in taken]))
-    names = [p.name for p in taken if p.kind not in STARS]
-    names += [p.name for p in taken if p.kind in STARS]
+    code = _stand_in_of(kind, tuple([p.kind for p in arguments]))
+    names = [p.name for p in arguments if p.kind not in STARS]
+    names += [p.name for p in arguments if p.kind in STARS]
     return code.replace(co_varnames=tuple(names))
 
 
 @cache
 def _stand_in_of(kind: str, kinds: tuple[str, ...]) -> CodeType:
-    taken = [Taken(f"p_{i}", each) for i, each in enumerate(kinds)]
-    by_place = "".join(f"{p.starred}, " for p in taken if p.kind not in (BY_NAME, OTHERS))
-    by_name = "".join(f"{p.name}, " for p in taken if p.kind is BY_NAME)
-    others = next((p.name for p in taken if p.kind is OTHERS), "{}")
+    arguments = [Argument(f"p_{i}", each) for i, each in enumerate(kinds)]
+    by_place = "".join(f"{p.starred}, " for p in arguments if p.kind not in (BY_NAME, OTHERS))
+    by_name = "".join(f"{p.name}, " for p in arguments if p.kind is BY_NAME)
+    others = next((p.name for p in arguments if p.kind is OTHERS), "{}")
     text = (
-        f"def road({declared(taken)}):\n"
+        f"def road({declared(arguments)}):\n"
         f"    return unbuilt_{kind}.first_call(road_{kind}, ({by_place}), ({by_name}), {others})\n"
     )
     module = compile(text, f"{WRITTEN}not called yet>", "exec")

@@ -22,8 +22,8 @@ KINDS = (BY_PLACE, EITHER, REST, BY_NAME, OTHERS)
 STARS = {REST: "*", OTHERS: "**"}
 
 
-class Taken(NamedTuple):
-    """One parameter."""
+class Argument(NamedTuple):
+    """One argument that a function takes: a parameter of it."""
 
     name: str
     kind: str = EITHER
@@ -34,11 +34,11 @@ class Taken(NamedTuple):
         return STARS.get(self.kind, "") + self.name
 
 
-def parameters(function: Any) -> list[Taken]:
+def parameters(function: Any) -> list[Argument]:
     """The parameters of a function, in their order."""
     if not isinstance(function, FunctionType) or function.__dict__.keys() & _SHOWN_OTHERWISE:
         return [
-            Taken(p.name, KINDS[p.kind], p.default)
+            Argument(p.name, KINDS[p.kind], p.default)
             for p in inspect.signature(function).parameters.values()
         ]
     code, defaults, named = function.__code__, function.__defaults__, function.__kwdefaults__
@@ -46,15 +46,17 @@ def parameters(function: Any) -> list[Taken]:
     last = count + code.co_kwonlyargcount
     given = (*(REQUIRED,) * (count - len(defaults or ())), *(defaults or ()))
     found = [
-        Taken(name, EITHER, default) for name, default in zip(names[:count], given, strict=True)
+        Argument(name, EITHER, default) for name, default in zip(names[:count], given, strict=True)
     ]
     for i in range(code.co_posonlyargcount):
         found[i] = found[i]._replace(kind=BY_PLACE)
     if code.co_flags & inspect.CO_VARARGS:
-        found.append(Taken(names[last], REST))
-    found += [Taken(name, BY_NAME, (named or {}).get(name, REQUIRED)) for name in names[count:last]]
+        found.append(Argument(names[last], REST))
+    found += [
+        Argument(name, BY_NAME, (named or {}).get(name, REQUIRED)) for name in names[count:last]
+    ]
     if code.co_flags & inspect.CO_VARKEYWORDS:
-        found.append(Taken(names[last + bool(code.co_flags & inspect.CO_VARARGS)], OTHERS))
+        found.append(Argument(names[last + bool(code.co_flags & inspect.CO_VARARGS)], OTHERS))
     return found
 
 
@@ -73,11 +75,11 @@ def _takes_any(code: CodeType) -> bool:
     return bool(code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS))
 
 
-def declared(taken: Iterable[Taken]) -> str:
+def declared(arguments: Iterable[Argument]) -> str:
     """A list of parameters, without defaults: a function gets these with its code."""
     parts: list[str] = []
     before = None
-    for p in taken:
+    for p in arguments:
         if before is BY_PLACE is not p.kind:
             parts.append("/")
         if p.kind is BY_NAME and before not in (REST, BY_NAME):
@@ -89,14 +91,14 @@ def declared(taken: Iterable[Taken]) -> str:
     return ", ".join(parts)
 
 
-def passed(taken: Iterable[Taken]) -> str:
+def passed(arguments: Iterable[Argument]) -> str:
     """The arguments of a call that passes on what a function with these parameters was given."""
-    return ", ".join(f"{p.name}={p.name}" if p.kind is BY_NAME else p.starred for p in taken)
+    return ", ".join(f"{p.name}={p.name}" if p.kind is BY_NAME else p.starred for p in arguments)
 
 
-def give_defaults(function: FunctionType, taken: Iterable[Taken]) -> None:
+def give_defaults(function: FunctionType, arguments: Iterable[Argument]) -> None:
     """Give a function the defaults of its parameters."""
-    having = [p for p in taken if p.default is not REQUIRED]
+    having = [p for p in arguments if p.default is not REQUIRED]
     if having:
         function.__defaults__ = tuple([p.default for p in having if p.kind is not BY_NAME]) or None
         function.__kwdefaults__ = {p.name: p.default for p in having if p.kind is BY_NAME} or None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from gradscope.runtime.core.rows.parameters import BY_NAME, EITHER, REQUIRED, Taken
+from gradscope.runtime.core.rows.parameters import BY_NAME, EITHER, REQUIRED, Argument
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +69,10 @@ class Plan:
     gaps: bool = False  # its formula takes None for a gradient that never came, not zeros
 
     @property
-    def taken(self) -> list[Taken]:
+    def arguments(self) -> list[Argument]:
         """The parameters of the function that users call."""
         return [
-            Taken(
+            Argument(
                 p.public,
                 BY_NAME if p.keyword_only else EITHER,
                 p.default if p.has_default else REQUIRED,

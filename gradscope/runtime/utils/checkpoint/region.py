@@ -1,12 +1,12 @@
 """One checkpointed call: nothing of it is kept but its inputs; backward runs it again.
 
 # Note [Where a tensor comes back to]
-In the first run every value that an operation saves is replaced by a `Place`, which holds nothing.
-The region knows its places, weakly, in the order in which they were saved. When a backward unpacks
-the first of them, the function runs once more, with the same random numbers, and the values that it
-saves are put, in order, into the places that are still there. Each backward has values of its own
-there: a place lets go of them as they are read, and of what was never read when that backward is
-gone.
+In the first run every value that an operation saves is replaced by a `Placeholder`, which holds
+nothing. The region knows its places, weakly, in the order in which they were saved. When a backward
+unpacks the first of them, the function runs once more, with the same random numbers, and the values
+that it saves are put, in order, into the places that are still there. Each backward has values of
+its own there: a place lets go of them as they are read, and of what was never read when that
+backward is gone.
 
 Saved-tensor hooks nest: inside a region another one's places hide what it saves from the outer one,
 whose places stand for the inner one's inputs. So to read a value back, every region around it runs
@@ -46,7 +46,7 @@ _READ: Final = object()
 """In a place whose value has been read."""
 
 
-class Place:
+class Placeholder:
     """Stands for one saved tensor; holds its value between recomputation and use."""
 
     __slots__ = ("__weakref__", "values")
@@ -100,7 +100,7 @@ class Region:
             (True, save_input(value, state)) if isinstance(value, Tensor) else (False, value)
             for value in args
         ]
-        self.places: list[ReferenceType[Place]] = []
+        self.places: list[ReferenceType[Placeholder]] = []
         self.facts: list[Any] = []  # what `how.check` says of each saved tensor
         self.counts: WeakKeyDictionary[Any, int] = WeakKeyDictionary()  # saved again, per backward
         self.recomputed: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
@@ -121,14 +121,14 @@ class Region:
             )
         return result
 
-    def pack(self, tensor: Any) -> Place:
-        place = Place()
+    def pack(self, tensor: Any) -> Placeholder:
+        place = Placeholder()
         self.places.append(ref(place))
         with no_grad():
             self.facts.append(self.how.check(tensor))
         return place
 
-    def unpack(self, place: Place) -> Any:
+    def unpack(self, place: Placeholder) -> Any:
         try:
             return self._unpacked(place)
         except CheckpointError as error:
@@ -136,7 +136,7 @@ class Region:
                 raise
             raise self.how.report(error) from error
 
-    def _unpacked(self, place: Place) -> Any:
+    def _unpacked(self, place: Placeholder) -> Any:
         run = GraphExecGroup._get_current_group() or local.state.task or Outside()
         if not self.recomputed.get(run, False):
             self._recompute(run)

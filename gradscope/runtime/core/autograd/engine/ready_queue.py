@@ -106,7 +106,7 @@ class ReadyQueue:
             here = probe.here
             if here is not None and item[3] is not None:
                 try:
-                    here.taken(item[3], item[1] or None, self, len(self.heap))
+                    here.unqueued(item[3], item[1] or None, self, len(self.heap))
                 except BaseException as error:  # the item is out of the queue and must be counted
                     trouble = error
             return item, trouble

@@ -14,9 +14,9 @@ from gradscope.runtime.core.errors.arguments.raise_wrong_call import OR_BLAME
 from gradscope.runtime.core.errors.arguments.wrappers import around
 from gradscope.runtime.core.generated.first_call import LazyFunction
 from gradscope.runtime.core.rows.operation import Operation
-from gradscope.runtime.core.rows.parameters import BY_NAME, Taken, names_of, parameters
+from gradscope.runtime.core.rows.parameters import BY_NAME, Argument, names_of, parameters
 
-OUT = Taken("out", BY_NAME, None)
+OUT = Argument("out", BY_NAME, None)
 
 LINES = f"""\
     try:
@@ -61,7 +61,9 @@ def _row_taking_out(row: Any) -> FunctionType:
         return f"{op.name} with out="
 
     text = partial(road.fast, op.plan, out=True)
-    made = LazyFunction("fast", label, text, road.with_out(op.plan).taken, names).function(scope)
+    made = LazyFunction("fast", label, text, road.with_out(op.plan).arguments, names).function(
+        scope
+    )
     made.__name__ = made.__qualname__ = row.__name__
     made.__doc__ = row.__doc__
     made.op = op  # type: ignore[attr-defined]
@@ -70,13 +72,13 @@ def _row_taking_out(row: Any) -> FunctionType:
 
 def _function_taking_out(inner: FunctionType) -> FunctionType:
     """A function around one that is built of operations, with its parameters and `out=`."""
-    taken = parameters(inner)
-    given = "".join(f"{p.starred}, " for p in taken if p.kind is not BY_NAME)
+    arguments = parameters(inner)
+    given = "".join(f"{p.starred}, " for p in arguments if p.kind is not BY_NAME)
     lines = LINES_IN_ITS_DTYPE if inner.__name__ in rules.IN_ITS_DTYPE else LINES
     return around(
         inner,
         lines.replace("{given}", given),
-        [*taken, OUT],
+        [*arguments, OUT],
         "with out=",
         written=written,
         dtype_inside=dtype_inside,

@@ -104,8 +104,8 @@ def word(plan: Plan) -> str:
     first = plan.parameters[0].public
     to_kernel = (f"{p.name}={p.public}" if p.keyword_only else p.public for p in plan.parameters)
     return (
-        f"def road({declared(plan.taken)}):\n"
+        f"def road({declared(plan.arguments)}):\n"
         f"    if {first}.__class__ is ndarray:\n"
         f"        return kernel({', '.join(to_kernel)})\n"
-        f"    return function({passed(plan.taken)})\n"
+        f"    return function({passed(plan.arguments)})\n"
     )

@@ -22,7 +22,7 @@ from gradscope.runtime.core.calls.road.node import (
     topological,
 )
 from gradscope.runtime.core.calls.road.telling import begins, tell, whom
-from gradscope.runtime.core.rows.parameters import Taken, declared, passed
+from gradscope.runtime.core.rows.parameters import Argument, declared, passed
 from gradscope.runtime.core.rows.plan import Parameter, Plan
 
 __all__ = [
@@ -53,7 +53,7 @@ def fast(plan: Plan, *, number: bool = False, out: bool = False) -> str:
     """
     arguments = ", ".join(p.public for p in plan.parameters)
     leave = f"return call(op, ({arguments}{',' if arguments else ''}))"
-    lines = [f"def road({declared((with_out(plan) if out else plan).taken)}):"]
+    lines = [f"def road({declared((with_out(plan) if out else plan).arguments)}):"]
     if out:
         lines += ["    if out is not None:", f"        return put_into(op, ({arguments},), out)"]
     lines += ["    state = local.state", "    if state.special:", f"        {leave}"]
@@ -62,7 +62,7 @@ def fast(plan: Plan, *, number: bool = False, out: bool = False) -> str:
         lines += [
             "    kind = other.__class__",
             "    if kind is float or kind is int:",
-            f"        return by_number({passed(plan.taken)})",
+            f"        return by_number({passed(plan.arguments)})",
         ]
     lines += [f"    {line}" for line in begins(plan, "number" if number else "fast")]
     lines += ["    try:"]
@@ -81,16 +81,16 @@ def fast(plan: Plan, *, number: bool = False, out: bool = False) -> str:
 
 def full(plan: Plan) -> str:
     """The text of the road below the dispatcher: arrays are given, everything is allowed."""
-    lines = [f"def road({declared(taken_in_full(plan))}):", "    state = local.state"]
+    lines = [f"def road({declared(arguments_in_full(plan))}):", "    state = local.state"]
     lines += [f"    tell = {whom(plan, 'full')} if begin else None"]
     lines += _body(plan, saving="full")
     return "\n".join(lines) + "\n"
 
 
-def taken_in_full(plan: Plan) -> list[Taken]:
+def arguments_in_full(plan: Plan) -> list[Argument]:
     """What the road below the dispatcher takes: arguments, arrays, and when the call began."""
     names = [p.name for p in plan.parameters]
-    return [Taken(name) for name in (*names, *(f"a_{p.name}" for p in plan.tensors), "begin")]
+    return [Argument(name) for name in (*names, *(f"a_{p.name}" for p in plan.tensors), "begin")]
 
 
 def _renamed(plan: Plan) -> list[str]:

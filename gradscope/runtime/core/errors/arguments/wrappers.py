@@ -8,11 +8,11 @@ from typing import Any
 
 from gradscope.runtime.core.errors.arguments.raise_wrong_call import blame_the_call
 from gradscope.runtime.core.generated.first_call import LazyFunction
-from gradscope.runtime.core.rows.parameters import Taken, declared, parameters, passed
+from gradscope.runtime.core.rows.parameters import Argument, declared, parameters, passed
 
 
 def around(
-    inner: Any, lines: str, taken: Sequence[Taken], label: str, **names: Any
+    inner: Any, lines: str, arguments: Sequence[Argument], label: str, **names: Any
 ) -> FunctionType:
     """A function around another; of `lines`, its body, `{call}` is the call of the other.
 
@@ -21,12 +21,12 @@ def around(
 
     def text() -> str:
         call = f"inner({passed(parameters(inner))})"
-        return f"def road({declared(taken)}):\n{lines.replace('{call}', call)}"
+        return f"def road({declared(arguments)}):\n{lines.replace('{call}', call)}"
 
     names |= {"inner": inner, "blame_the_call": blame_the_call}
-    made = LazyFunction("fast", lambda: f"{inner.__name__}, {label}", text, taken, dict).function(
-        names
-    )
+    made = LazyFunction(
+        "fast", lambda: f"{inner.__name__}, {label}", text, arguments, dict
+    ).function(names)
     made.__name__, made.__qualname__ = inner.__name__, inner.__qualname__
     made.__module__, made.__doc__ = inner.__module__, inner.__doc__
     made.__annotations__ = inner.__annotations__

@@ -11,14 +11,14 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-Told = Callable[[str], None]
+Notice = Callable[[str], None]
 
 
 @dataclass
 class _Telling:
     """Who is told; whether something is shown already, since one compilation calls others."""
 
-    warmup: Told | None = None
+    warmup: Notice | None = None
     showing: bool = False
 
 
@@ -63,7 +63,7 @@ def title_of(function: Callable[..., Any]) -> str:
 
 
 @contextmanager
-def to_warmup(tell: Told) -> Iterator[None]:
+def to_warmup(tell: Notice) -> Iterator[None]:
     """Tell `tell` the names of kernels, and show nothing here."""
     _telling.warmup = tell
     try:

@@ -90,7 +90,7 @@ def matrix_power(A, n, *, out=None):
 
 def _power(A, n):
     if n == 0:
-        unit = factories.made(np.eye(A.shape[-1], dtype=A._array.dtype))
+        unit = factories.new_leaf(np.eye(A.shape[-1], dtype=A._array.dtype))
         return A.clone(memory_format=contiguous_format).copy_(unit)
     if n == 1:
         return A.clone(memory_format=contiguous_format)

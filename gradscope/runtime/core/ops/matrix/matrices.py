@@ -162,9 +162,9 @@ def constant(array, like):
     kind = array.dtype if array.dtype.kind == "c" else real_kind(like)
     if on_arrays(like):
         return array.astype(kind)
-    from gradscope.runtime.core.tensors.making.factories import made
+    from gradscope.runtime.core.tensors.making.factories import new_leaf
 
-    return made(array.astype(kind), device=like.device)
+    return new_leaf(array.astype(kind), device=like.device)
 
 
 def real_kind(x):

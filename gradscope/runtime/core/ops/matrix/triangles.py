@@ -11,7 +11,7 @@ from gradscope.runtime.core.ops import both, function
 from gradscope.runtime.core.ops.shape.view_copies import diagonal_copy
 from gradscope.runtime.core.rows.traits import ROW_BY_ROW
 from gradscope.runtime.core.tensors.dims import wrapped
-from gradscope.runtime.core.tensors.making.factories import made
+from gradscope.runtime.core.tensors.making.factories import new_leaf
 
 
 def _triangle(name, part):
@@ -84,11 +84,11 @@ def diagflat(input, offset=0):
 def tril_indices(row, col, offset=0, *, dtype=dtypes.int64, device=None, layout=None):
     """The places of the lower triangle, row by row."""
     places = np.stack(np.tril_indices(row, offset, col)).astype(dtype.numpy)
-    return made(places, device=devices.check(device))
+    return new_leaf(places, device=devices.check(device))
 
 
 @function
 def triu_indices(row, col, offset=0, *, dtype=dtypes.int64, device=None, layout=None):
     """The places of the upper triangle, row by row."""
     places = np.stack(np.triu_indices(row, offset, col)).astype(dtype.numpy)
-    return made(places, device=devices.check(device))
+    return new_leaf(places, device=devices.check(device))

@@ -21,7 +21,7 @@ from gradscope.runtime.core.ops.in_formulas import zeros_like
 from gradscope.runtime.core.rows.traits import ROW_BY_ROW
 from gradscope.runtime.core.tensors.default_generator import chosen
 from gradscope.runtime.core.tensors.dims import sizes
-from gradscope.runtime.core.tensors.making.factories import dtype_named, made
+from gradscope.runtime.core.tensors.making.factories import dtype_named, new_leaf
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 
@@ -138,7 +138,7 @@ def rand(
     array = allocated(
         chosen(generator).uniform, _shape(named.get("size", size), "rand"), _dtype(dtype)
     )
-    return written("rand", made(array, requires_grad, where), out)
+    return written("rand", new_leaf(array, requires_grad, where), out)
 
 
 @function
@@ -158,7 +158,7 @@ def randn(
     array = allocated(
         chosen(generator).normal, _shape(named.get("size", size), "randn"), _dtype(dtype)
     )
-    return written("randn", made(array, requires_grad, where), out)
+    return written("randn", new_leaf(array, requires_grad, where), out)
 
 
 def _whole_numbers(low, high, shape, dtype, generator):
@@ -197,7 +197,7 @@ def randint(
     if given:
         low = given.pop()
     array = _whole_numbers(low, high, _shape((size,), "randint"), dtype, generator)
-    return written("randint", made(array, requires_grad, where), out)
+    return written("randint", new_leaf(array, requires_grad, where), out)
 
 
 @function
@@ -206,7 +206,7 @@ def randperm(
 ):
     """0 to n - 1 in random order."""
     where = devices.check(device)
-    return made(chosen(generator).permutation(n, dtype.numpy), requires_grad, where)
+    return new_leaf(chosen(generator).permutation(n, dtype.numpy), requires_grad, where)
 
 
 def _like(name, draw):
@@ -226,7 +226,7 @@ def _like(name, draw):
         array = empty_as(input._array, (dtype or input.dtype).numpy, memory_format)
         target = as_it_lies(array)
         target[...] = draw(chosen(generator), target, whole=bool(array.flags.c_contiguous))
-        return made(array, requires_grad, where)
+        return new_leaf(array, requires_grad, where)
 
     factory.__name__ = name
     return function(factory)
@@ -246,7 +246,7 @@ def randint_like(input, *bounds, low=0, high=None, generator=None, dtype=None, *
     array = allocated(partial(empty_as, input._array), (dtype or input.dtype).numpy)
     target = as_it_lies(array)
     target[...] = _whole_numbers(low, high, target.shape, dtype or input.dtype, generator)
-    return made(array, device=input.device)
+    return new_leaf(array, device=input.device)
 
 
 @function
@@ -266,13 +266,15 @@ def normal(
     source = chosen(generator)
     if size is not None:
         array = source.normal(_shape((size,), "normal"), _dtype(dtype), float(mean), float(std))
-        return written("normal", made(array, requires_grad, where), out)
+        return written("normal", new_leaf(array, requires_grad, where), out)
     means, stds = (t._array if isinstance(t, Tensor) else t for t in (mean, std))
     if isinstance(std, Tensor):
         means = np.asarray(means, stds.dtype)
-        return written("normal", made(source.normal_around(means, stds), device=std.device), out)
+        return written(
+            "normal", new_leaf(source.normal_around(means, stds), device=std.device), out
+        )
     drawn = source.normal(means.shape, means.dtype, 0.0, float(std))
-    return written("normal", made(np.asarray(drawn + means), device=mean.device), out)
+    return written("normal", new_leaf(np.asarray(drawn + means), device=mean.device), out)
 
 
 @both
@@ -281,7 +283,7 @@ def bernoulli(input, p=None, *, generator=None, out=None):
     if p is None:
         return written("bernoulli", bernoulli__default(input, generator=generator), out, (input,))
     drawn = chosen(generator).bernoulli(p, input._array.shape)
-    found = made(drawn.astype(input._array.dtype), device=input.device)
+    found = new_leaf(drawn.astype(input._array.dtype), device=input.device)
     return written("bernoulli", found, out, (input,))
 
 
@@ -290,4 +292,4 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
     """Classes drawn by their weights, for each row of weights."""
     drawn = chosen(generator).multinomial(input._array, num_samples, replacement=replacement)
     drawn = drawn if drawn.flags.c_contiguous else drawn.copy("C")
-    return written("multinomial", made(drawn, device=input.device), out)
+    return written("multinomial", new_leaf(drawn, device=input.device), out)

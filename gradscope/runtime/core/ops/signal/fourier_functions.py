@@ -314,7 +314,7 @@ def _frequencies(name, n, numbers, d, dtype, options):
     step = 1 / (n * d) if n * d else math.inf
     with np.errstate(invalid="ignore"):
         array = np.asarray(numbers).astype(kind.numpy) * np.asarray(step, kind.numpy)
-    made = factories.made(array, requires_grad, devices.check(device))
+    made = factories.new_leaf(array, requires_grad, devices.check(device))
     return written(f"fft_{name}", made, out)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from gradscope.runtime.core.devices import devices
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.ops import function
-from gradscope.runtime.core.tensors.making.factories import made
+from gradscope.runtime.core.tensors.making.factories import new_leaf
 
 
 def _window(name, length, periodic, shape, options):
@@ -27,7 +27,7 @@ def _window(name, length, periodic, shape, options):
     else:
         count = length + bool(periodic)
         values = shape(np.arange(count) / max(count - 1, 1))[:length]
-    return made(values.astype(kind.numpy), requires_grad, devices.check(device))
+    return new_leaf(values.astype(kind.numpy), requires_grad, devices.check(device))
 
 
 @function

@@ -23,11 +23,11 @@ from gradscope.runtime.core.tensors.making.reals import fitting
 from gradscope.runtime.core.tensors.memory.borrowed import check_strides, lent
 from gradscope.runtime.core.tensors.placement import place
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor, add_methods
-from gradscope.runtime.core.tensors.tensor.values import told
+from gradscope.runtime.core.tensors.tensor.values import warned_of_history
 from gradscope.runtime.core.tensors.wrapping import fresh
 
 
-def made(array: Any, requires_grad: bool = False, device: devices.device = devices.CPU) -> Any:
+def new_leaf(array: Any, requires_grad: bool = False, device: devices.device = devices.CPU) -> Any:
     """A leaf around a fresh array."""
     tensor = fresh(array)
     if device is not devices.CPU:
@@ -95,7 +95,7 @@ def tensor(
             " or sourceTensor.detach().clone().requires_grad_(True), rather than "
             "torch.tensor(sourceTensor)."
         )
-    return made(array_of(data, dtype).copy(), requires_grad, where)
+    return new_leaf(array_of(data, dtype).copy(), requires_grad, where)
 
 
 def array_of(data: Any, dtype: Any = None) -> Any:
@@ -155,7 +155,7 @@ def _rank(kind: Any) -> int:
 
 def _leaves(data: Any) -> list[Any]:
     if isinstance(data, Tensor):
-        return list(told(data)._array.reshape(-1))
+        return list(warned_of_history(data)._array.reshape(-1))
     if isinstance(data, np.ndarray):
         return list(data.reshape(-1))
     if isinstance(data, bool | int | float | complex | np.generic):
@@ -194,7 +194,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
     """The data as a tensor, without a copy where that is possible."""
     if isinstance(data, Tensor):
         return data.to(dtype=dtype, device=device)
-    return made(array_of(data, dtype), device=devices.check(device))
+    return new_leaf(array_of(data, dtype), device=devices.check(device))
 
 
 def from_numpy(array: Any) -> Any:
@@ -204,7 +204,7 @@ def from_numpy(array: Any) -> Any:
     check_strides(array)
     if not array.flags.writeable:
         array = lent(array)
-    return made(_supported(array))
+    return new_leaf(_supported(array))
 
 
 def zeros(
@@ -220,7 +220,9 @@ def zeros(
     where = devices.check(device)
     kind = _kind_into(out, dtype, dtypes.get_default_dtype())
     return _out(
-        "zeros", made(allocated(np.zeros, sizes_of(sizes, size), kind), requires_grad, where), out
+        "zeros",
+        new_leaf(allocated(np.zeros, sizes_of(sizes, size), kind), requires_grad, where),
+        out,
     )
 
 
@@ -237,7 +239,7 @@ def ones(
     where = devices.check(device)
     kind = _kind_into(out, dtype, dtypes.get_default_dtype())
     return _out(
-        "ones", made(allocated(np.ones, sizes_of(sizes, size), kind), requires_grad, where), out
+        "ones", new_leaf(allocated(np.ones, sizes_of(sizes, size), kind), requires_grad, where), out
     )
 
 
@@ -274,7 +276,7 @@ def empty(
     array = allocated(np.empty, sizes_of(sizes, size), kind)
     if settings.are_deterministic_algorithms_enabled() and settings.fills_memory():
         array.fill(_unset(kind))
-    return _emptied(made(array, requires_grad, where), out)
+    return _emptied(new_leaf(array, requires_grad, where), out)
 
 
 def _unset(kind: Any) -> Any:
@@ -304,7 +306,7 @@ def full(
     shape = sizes_of((size,))
     number = element(value, kind, by_double=math.prod(shape) == 1)
     array = allocated(np.full, shape, number, kind)
-    return _out("full", made(array, requires_grad, where), out)
+    return _out("full", new_leaf(array, requires_grad, where), out)
 
 
 def like(name: str) -> Any:
@@ -323,11 +325,11 @@ def like(name: str) -> Any:
         where = input.device if device is None else devices.check(device)
         kind = _numpy_dtype(dtype, input.dtype)
         if memory_format is None and input._array.flags.c_contiguous:
-            return made(maker(input._array, dtype=kind, subok=False), requires_grad, where)
+            return new_leaf(maker(input._array, dtype=kind, subok=False), requires_grad, where)
         array = empty_as(input._array, kind, memory_format)
         if value is not None:
             array.fill(value)
-        return made(array, requires_grad, where)
+        return new_leaf(array, requires_grad, where)
 
     factory.__name__ = name
     return judged(factory)
@@ -353,7 +355,7 @@ def full_like(
     array = empty_as(input._array, kind, memory_format)
     number = np.asarray(element(value, kind, by_double=array.size == 1))
     array.fill(fitting(number, kind).astype(kind))
-    return made(array, requires_grad, where)
+    return new_leaf(array, requires_grad, where)
 
 
 def is_sequence(data: Any) -> bool:

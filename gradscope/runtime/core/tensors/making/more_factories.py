@@ -10,7 +10,7 @@ from gradscope.runtime.core.devices import devices
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.errors.arguments.check_when_failing import judged
 from gradscope.runtime.core.tensors.making.elements import element
-from gradscope.runtime.core.tensors.making.factories import as_tensor, made
+from gradscope.runtime.core.tensors.making.factories import as_tensor, new_leaf
 from gradscope.runtime.core.tensors.making.reals import fitting
 from gradscope.runtime.core.tensors.placement import wrapped_on
 
@@ -44,7 +44,7 @@ def scalar_tensor(
     kind = (dtype or dtypes.get_default_dtype()).numpy
     number = s if isinstance(s, int | float | complex) else s.item()
     array = fitting(np.array(element(number, kind, by_double=True)), kind).astype(kind)
-    return made(array, requires_grad, where)
+    return new_leaf(array, requires_grad, where)
 
 
 @judged
@@ -64,4 +64,4 @@ def empty_strided(
     memory = np.empty(reach, kind)
     steps = tuple(step * kind.itemsize for step in stride)
     window = np.lib.stride_tricks.as_strided(memory, tuple(size), steps)
-    return made(window, requires_grad, where)
+    return new_leaf(window, requires_grad, where)

@@ -14,7 +14,7 @@ from gradscope.runtime.core.errors.numpy import invalid_combination
 from gradscope.runtime.core.kernels.arrays.fused import multiply_add
 from gradscope.runtime.core.kernels.compiling.support import HALVES
 from gradscope.runtime.core.state import upward
-from gradscope.runtime.core.tensors.making.factories import dtype_named, made
+from gradscope.runtime.core.tensors.making.factories import dtype_named, new_leaf
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 
@@ -52,8 +52,8 @@ def _kind(dtype: Any, out: Any, otherwise: Any) -> np.dtype[Any]:
 
 def _given(array: Any, name: str, device: Any, requires_grad: bool, out: Any) -> Any:
     if out is None:
-        return made(array, requires_grad, devices.check(device))
-    return upward.written(name, made(array), out)
+        return new_leaf(array, requires_grad, devices.check(device))
+    return upward.written(name, new_leaf(array), out)
 
 
 def _number(value: Any) -> Any:

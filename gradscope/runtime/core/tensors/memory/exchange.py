@@ -9,7 +9,7 @@ import numpy as np
 
 from gradscope.runtime.core.dtypes.dtypes import dtype as dtype_type
 from gradscope.runtime.core.state.warned import warn_once
-from gradscope.runtime.core.tensors.making.factories import from_numpy, made
+from gradscope.runtime.core.tensors.making.factories import from_numpy, new_leaf
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 
@@ -43,7 +43,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
         )
     if copy:
         array = array.copy()
-    return made(array) if device is None else made(array).to(device)
+    return new_leaf(array) if device is None else new_leaf(array).to(device)
 
 
 class _Capsule:
@@ -102,7 +102,7 @@ def frombuffer(
     array = np.frombuffer(buffer, dtype.numpy, count, offset)
     if not array.flags.writeable:
         _warn_of_constant("buffer")
-    return made(array, requires_grad)
+    return new_leaf(array, requires_grad)
 
 
 def _warn_of_constant(what: str) -> None:

@@ -78,7 +78,7 @@ class Values:
         return bool(self)
 
     def __float__(self) -> float:
-        return float(_only(told(self)))
+        return float(_only(warned_of_history(self)))
 
     def __int__(self) -> int:
         return int(_only(self))
@@ -89,7 +89,7 @@ class Values:
         return int(self.item())
 
     def __complex__(self) -> complex:
-        return complex(told(self).item())
+        return complex(warned_of_history(self).item())
 
     def __len__(self) -> int:
         if self._array.ndim == 0:
@@ -127,7 +127,7 @@ def _only(tensor: Any) -> Any:
     return tensor.item()
 
 
-def told(value: Any) -> Any:
+def warned_of_history(value: Any) -> Any:
     """The same, after a word of warning if it is a tensor whose history ends here."""
     if isinstance(value, Values) and value.requires_grad and local.state.grad_enabled:
         number_of_history(value)

@@ -242,7 +242,7 @@ def test_an_operation_whose_first_call_was_interrupted_can_be_called_again() -> 
             raise OnPurpose
         return written.names()
 
-    mul = LazyFunction("fast", written.label, written.text, written.taken, names).function(
+    mul = LazyFunction("fast", written.label, written.text, written.arguments, names).function(
         dict(scope)
     )
 
