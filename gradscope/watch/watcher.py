@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gradscope.watch.collectives import Collectives
 from gradscope.watch.creation import Creation
 from gradscope.watch.engine import Engine
+from gradscope.watch.hooks.before import Before
 from gradscope.watch.hooks.of_modules import OfModules
 from gradscope.watch.hooks.of_saved import OfSavedValues
 from gradscope.watch.hooks.of_tensors import OfTensors
@@ -63,6 +64,7 @@ class Watcher:
         )
         self.modules = Modules(listener, self.faults)
         hooks = Calls(listener, self.faults)
+        self.before = Before(hooks)
         self.hooks = hooks, OfTensors(hooks, self.graph), OfModules(hooks), OfSavedValues(hooks)
         self.collectives = Collectives(listener, self.faults)
 
@@ -107,10 +109,13 @@ class Watcher:
             texts.append(f"{names}: {self.why_no_calls}")
         if self.why_no_values:
             texts.append(f"numbers: {self.why_no_values}")
-        return {**self.engine.left_out, **self.graph.left_out, **dict.fromkeys(texts, 1)}
+        parts = self.engine, self.graph, self.before
+        left_out = {text: many for part in parts for text, many in part.left_out.items()}
+        return {**left_out, **dict.fromkeys(texts, 1)}
 
     def start(self) -> None:
         """Watch from here on."""
+        self.before.start()
         self.creation.start()
         self.engine.start()
         self.modules.start()

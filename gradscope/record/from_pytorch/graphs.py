@@ -65,6 +65,7 @@ class Graphs:
         self._values = values
         self._kept: list[Ints] = []  # what calls were given that no node made: node, slot, tensor
         self.unnamed = 0  # calls whose names follow from their nodes'
+        self._made_before = 0
         self.compiled = False  # a node stands for a region that torch.compile has made
         self.next_number = next_number
         self._names: dict[str, tuple[int, int]] = {}
@@ -85,6 +86,11 @@ class Graphs:
         self._tensors.walk = walk
         for node in nodes:
             self._keep(node)
+
+    @property
+    def made_before(self) -> int:
+        """How many nodes were made while nobody watched."""
+        return self._made_before + (0 if self.walked is None else self.walked.made_before)
 
     def named(self, node: str) -> tuple[int, int]:
         """The texts of a node's name, and of its call's."""
@@ -107,6 +113,7 @@ class Graphs:
             if self._values.on:
                 self._values.look(Place.LEAF, node.leaf, tensor=inputs[0], at=t)
         else:
+            self._made_before += not node.made.context
             op = NONE if node.made_before else number
             inputs = [number, *[self.next_number() for _ in node.inputs[1:]]][: len(node.inputs)]
             for tensor, (shape, dtype, device) in zip(inputs, node.inputs, strict=True):

@@ -42,6 +42,7 @@ UNKNOWN = "results of calls that no backward came to for long"
 LOST = "numbers in tensors, of which more came at once than are kept"
 UNREAD = "numbers in tensors that are not plain ones on the CPU"
 UNNAMED = "calls that made nodes: their names follow from those of the nodes"
+FORMER = "nodes made while nobody watched: what hooks they have is not known"
 COMPILED = "what runs inside regions of torch.compile: each is one node, CompiledFunctionBackward"
 
 
@@ -68,7 +69,7 @@ class PyTorchSource:
         self._maker: Maker | None = None
         self.local = session.contexts._local
         self.tensors = Tensors(session.writer, session.contexts.now, self.numbers.__next__)
-        self.modules = Modules(session.writer, self.tensors.number_of)
+        self.modules = Modules(session.writer, self.tensor)
         self.calls = Calls()
         self.moves = Moves(session.contexts)
         self.values = Values(session)
@@ -117,6 +118,7 @@ class PyTorchSource:
                 session, graph, self.tensors, self.graphs.named, saved=saved
             )
             graph.look = self.values.walked if self.values.on else None
+        self.modules.met = self.watcher.before.module
         self.calls.observer = self.watcher.calls
         self.calls.whole = session.level == "full"
         if self.calls.whole:
@@ -204,7 +206,10 @@ class PyTorchSource:
 
     def tensor(self, tensor: Any) -> int:
         """The number of a leaf."""
-        return self.tensors.number_of(tensor)
+        number = self.tensors.number_of(tensor)
+        if self.watcher is not None:
+            self.watcher.before.leaf(tensor, number)
+        return number
 
     def kept(self, nodes: list[Kept], walk: int) -> None:
         """What nodes have saved that a native walk has met and Python has to say; when it began."""
@@ -307,6 +312,8 @@ class PyTorchSource:
 
     def stepped(self, optimizer: Any) -> None:
         """What an optimizer has made of leaves and their gradients."""
+        if self.watcher is not None:
+            self.watcher.before.optimizer(optimizer)
         if self.values.on and self._paused is None:
             leaves = [leaf for group in optimizer.param_groups for leaf in group["params"]]
             self.values.stepped(leaves, self.tensors.number_of)
@@ -378,6 +385,7 @@ class PyTorchSource:
             LOST: self.values.lost,
             UNREAD: self.values.unread,
             COMPILED: int(self.graphs.compiled),
+            FORMER: self.graphs.made_before,
         }
         unnamed = {text: many for text, many in missed.items() if many}
         faults = {f"a fault of gradscope's, {t}": n for t, n in self.faults.texts.items()}

@@ -28,6 +28,8 @@ class Modules:
         self._rows: list[dict[str, Any]] = []
         self._names: list[tuple[int, int]] = []
         self._named_before: set[int] = set()
+        self.met: Callable[[Any], None] | None = None
+        """Is told of each module once."""
 
     def id(self, module: Any, parent: int) -> int:
         """The id of a module that runs inside `parent`."""
@@ -58,6 +60,8 @@ class Modules:
             if id(module) in self._known:
                 continue
             number = self._add(module)
+            if self.met is not None:
+                self.met(module)
             self._rows.append({
                 "id": number, "path": self._writer.intern(path),
                 "type": self._writer.intern(type(module).__qualname__), "parent": above,

@@ -271,3 +271,32 @@ def test_hooks_are_registered_as_ever_afterwards() -> None:
     assert torch.optim.Optimizer.register_step_pre_hook is of_optimizers
     assert torch._C._autograd._push_saved_tensors_default_hooks is pushing
     assert "_register_hook" not in torch.autograd.Function.__dict__
+
+
+def test_hooks_that_were_there_before_are_said_to_be_unseen() -> None:
+    import torch
+
+    model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x = torch.ones(2, 3, requires_grad=True) * 2
+    x.register_hook(lambda grad: grad)
+    model[0].weight.register_hook(lambda grad: None)
+    model[0].bias.register_post_accumulate_grad_hook(lambda leaf: None)
+    model.register_forward_hook(lambda *_: None)
+    optimizer.register_step_post_hook(lambda *_: None)
+
+    def program() -> None:
+        model[1].register_forward_hook(lambda *_: None)
+        for _ in range(2):
+            model(x).sum().backward(retain_graph=True)
+            optimizer.step()
+
+    for again in (0, 1):  # one that was seen in a recording is not, in the next one
+        _, trace = watched(program)
+        assert trace.meta["unseen"] == {
+            "hooks that were registered before the recording began": 4 + again,
+            "nodes made while nobody watched: what hooks they have is not known": 1,
+        }
+    assert (
+        "unseen" not in watched(lambda: torch.ones(1, requires_grad=True).exp().backward())[1].meta
+    )

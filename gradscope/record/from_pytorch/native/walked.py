@@ -52,6 +52,7 @@ class Walked:
         self._nodes: list[dict[str, Any]] = []
         self._links: list[dict[str, Any]] = []
         self._outputs: list[tuple[Ints, Ints, Ints]] = []
+        self.made_before = 0  # nodes, while nobody watched
         self.saved: list[dict[str, Ints]] = []
         """Columns of what nodes keep, until somebody takes them."""
 
@@ -78,6 +79,7 @@ class Walked:
         node = dict(zip(NODE_COLUMNS, rows.nodes.T.copy(), strict=True))
         number, leaf, many = node["number"], node["leaf"] != 0, node["many"]
         op = np.where(leaf | (node["context"] == 0), NONE, number)
+        self.made_before += int(np.count_nonzero(~leaf & (op == NONE)))
         thread, module, task, _, phase = self._contexts[node["context"]].T.copy()
         t = np.maximum(node["t"] - self._session.start, 0)
         step = np.where(node["context"] == 0, NONE, self._session.contexts.steps_at(t))

@@ -1,0 +1,80 @@
+"""Hooks that were registered while nobody watched: counted, since no call of theirs is told.
+
+Whoever records in a notebook finds modules, leaves and optimizers that have hooks already. They
+are looked at once each, when the recording meets them.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Any
+from weakref import WeakSet
+
+from torch.nn.modules import module as modules
+from torch.optim import optimizer as optimizers
+
+from gradscope.watch.hooks.watched import Calls, Watched, is_watched
+from gradscope.watch.unseen import unseen
+
+OF_MODULES = (
+    "_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks",
+)  # fmt: skip
+OF_OPTIMIZERS = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
+OF_LEAVES = ("_backward_hooks", "_post_accumulate_grad_hooks")
+DISTRIBUTED = "DistributedDataParallel"
+FORMER = "hooks that were registered before the recording began"
+OF_CPP = "hooks written in C++, by which DistributedDataParallel averages gradients"
+
+
+class Before:
+    """Counts them, for one recording."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        self._leaves: set[int] = set()
+        self._optimizers: WeakSet[Any] = WeakSet()
+        self._hooks = self._distributed = 0
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """What is not told, in words, and of how many."""
+        many = {FORMER: self._hooks, OF_CPP: self._distributed}
+        return {text: number for text, number in many.items() if number}
+
+    def start(self) -> None:
+        """Look at those of all modules and all optimizers."""
+        everywhere = (
+            modules._global_forward_pre_hooks, modules._global_forward_hooks,
+            modules._global_backward_pre_hooks, modules._global_backward_hooks,
+            optimizers._global_optimizer_pre_hooks, optimizers._global_optimizer_post_hooks,
+        )  # fmt: skip
+        self._count(chain.from_iterable(each.values() for each in everywhere))
+
+    def module(self, module: Any) -> None:
+        """A module is met, for the first time."""
+        self._look(module, OF_MODULES)
+        self._distributed += type(module).__name__ == DISTRIBUTED
+
+    def leaf(self, tensor: Any, number: int) -> None:
+        """A leaf is met, perhaps again."""
+        if number not in self._leaves:
+            self._leaves.add(number)
+            with unseen():
+                self._look(tensor, OF_LEAVES)
+
+    def optimizer(self, optimizer: Any) -> None:
+        """An optimizer has made a step."""
+        if optimizer not in self._optimizers:
+            self._optimizers.add(optimizer)
+            self._look(optimizer, OF_OPTIMIZERS)
+
+    def _look(self, owner: Any, names: tuple[str, ...]) -> None:
+        for name in names:
+            self._count((getattr(owner, name, None) or {}).values())
+
+    def _count(self, hooks: Any) -> None:
+        self._hooks += sum(not self._is_seen(hook) for hook in hooks)
+
+    def _is_seen(self, hook: Any) -> bool:
+        ours = is_watched(hook)
+        return ours and (not issubclass(type(hook), Watched) or hook._calls is self._calls)
