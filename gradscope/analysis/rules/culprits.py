@@ -8,8 +8,25 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradscope.analysis.columns import Ids
-from gradscope.trace.schema import NONE, Edge, GraphTask, Node, Saved, Tensor, Version
+from gradscope.trace.schema import (
+    NONE,
+    Edge,
+    GraphTask,
+    Node,
+    Op,
+    Phase,
+    Saved,
+    Span,
+    Tensor,
+    Version,
+)
 from gradscope.trace.trace import Trace
+
+
+VIEWS = frozenset(
+    ("t", "transpose", "view", "permute", "expand", "unsqueeze", "squeeze", "slice", "select")
+)
+"""Calls whose result shares memory with what they were given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +70,49 @@ def overwritten(trace: Trace, node: int, before: int) -> Iterator[Overwritten]:
                 row.slot, row.tensor, row.version, first.new, first.op, first.stack,
                 len(written) - 1,
             )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Stepped:
+    """A parameter that a node had saved, and the step of an optimizer that came between."""
+
+    slot: str
+    optimizer: str
+
+
+def stepped(trace: Trace, node: int, shape: tuple[int, ...], before: int) -> Stepped | None:
+    """Which parameter of this shape a node had saved, if an optimizer made a step since."""
+    nodes, spans, saved = trace.table(Node), trace.table(Span), trace.table(Saved)
+    if not nodes.has(node):
+        return None
+    between = (spans["phase"] == Phase.OPTIMIZER) & (spans["begin"] >= nodes.row(node).t)
+    between &= (spans["end"] != NONE) & (spans["end"] <= before)
+    if not between.any():
+        return None
+    names = " or ".join(sorted({trace.text(name) for name in spans["name"][between].tolist()}))
+    for position in np.flatnonzero(saved.array("node") == node).tolist():
+        row = saved.at(position)
+        if _is_parameter(trace, row.tensor, shape):
+            return Stepped(row.slot, names)
+    return None
+
+
+def _is_parameter(trace: Trace, tensor: int, shape: tuple[int, ...]) -> bool:
+    """Whether it is of this shape, and a leaf that needs a gradient or a view of one."""
+    tensors, ops = trace.table(Tensor), trace.table(Op)
+    if not tensors.has(tensor) or tensors.row(tensor).shape != shape:
+        return False
+    while tensors.has(tensor):
+        row = tensors.row(tensor)
+        if row.leaf:
+            return row.requires_grad
+        if not ops.has(row.op):
+            return False
+        call = ops.row(row.op)
+        if call.name.partition(".")[0] not in VIEWS or not call.inputs or tensor in call.inputs:
+            return False
+        tensor = call.inputs[0]
+    return False
 
 
 def release(trace: Trace, node: int, task: int) -> Release | None:

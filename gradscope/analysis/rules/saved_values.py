@@ -7,16 +7,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import groupby
 
-from gradscope.analysis.findings import Evidence, Severity
+from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.names import node_names
 from gradscope.analysis.identity.sites import Site, site_of
-from gradscope.analysis.rules.culprits import Overwritten, overwritten, release
+from gradscope.analysis.rules.culprits import Overwritten, overwritten, release, stepped
 from gradscope.analysis.rules.endings import WENT_ON, went_on
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import NONE, Error, GraphTask, Node, Op
 from gradscope.trace.trace import Trace
 
 MODIFIED = "one of the variables needed for gradient computation has been modified by an inplace"
+_SHAPE = re.compile(r"\[torch\.\w+ \[([\d, ]*)\]\]")
 _VERSIONS = re.compile(r"at version \d+; expected version \d+")
 FREED = "Trying to backward through the graph a second time"
 
@@ -74,7 +75,21 @@ def _unseen(trace: Trace, error: Error) -> Found:
     nodes = trace.table(Node)
     site = site_of(trace, nodes.row(error.node).stack) if nodes.has(error.node) else Site()
     said = _VERSIONS.search(error.message)
+    shape = _SHAPE.search(error.message)
+    sizes = tuple(map(int, re.findall(r"\d+", shape[1]))) if shape else ()
+    step = stepped(trace, error.node, sizes, error.t) if shape else None
     counts = f": it is {said[0].replace('; ', ', and ')}" if said else ""
+    if step is not None:
+        return Found(
+            message=f"{step.optimizer} wrote to the parameter that {_node(trace, error.node)} had "
+            f"saved as '{step.slot}', which backward needed as it was{counts}",
+            site=site,
+            evidence=_evidence(error),
+            why=f"{step.optimizer} ran between that line and the backward called"
+            f"{_at(_called(trace, error.task))}, and writes to parameters in place",
+            fix="call that backward before the step, or compute the forward pass again after it",
+            certainty=Certainty.INFERRED,
+        )
     return Found(
         message=f"Something wrote to what {_node(trace, error.node)} had saved, which backward "
         f"needed as it was{counts}",

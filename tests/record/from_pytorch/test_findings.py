@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 import gradscope
-from gradscope.analysis.findings import Finding
+from gradscope.analysis.findings import Certainty, Finding
 from gradscope.analysis.report import inspect
 from gradscope.trace.schema import Error, GraphTask, Skipped
 from gradscope.trace.schema.tables import Order
@@ -49,6 +49,25 @@ def test_a_write_to_what_a_node_had_saved_is_found_at_the_line_that_wrote() -> N
         "backward needed as it was: saved at version 0, now 1"
     )
     assert "faulty.py:4" in finding.why
+
+
+def test_a_step_of_an_optimizer_between_forward_and_backward_is_named() -> None:
+    """Two backwards through one discriminator, and its step between them: PyTorch names no step."""
+    (finding,) = found("""
+        judge = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1))
+        optimizer = torch.optim.SGD(judge.parameters(), lr=0.1)
+        fake = torch.ones(2, 4, requires_grad=True) * 2
+        judged, wrong = judge(fake.detach()).sum(), judge(fake).sum()
+        judged.backward()
+        optimizer.step()
+        wrong.backward()
+    """)
+
+    assert (finding.rule, finding.site.place) == ("GS302", "faulty.py:4")
+    assert finding.message.startswith("SGD.step wrote to the parameter that AddmmBackward0")
+    assert "saved as 'mat2'" in finding.message
+    assert "between that line and the backward called at faulty.py:7" in finding.why
+    assert finding.certainty is Certainty.INFERRED
 
 
 def test_a_write_to_an_input_that_was_saved_is_found_too() -> None:
