@@ -22,7 +22,6 @@ from gradscope.trace.schema import (
 )
 from gradscope.trace.trace import Trace
 
-
 VIEWS = frozenset(
     ("t", "transpose", "view", "permute", "expand", "unsqueeze", "squeeze", "slice", "select")
 )
