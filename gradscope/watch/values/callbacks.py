@@ -6,6 +6,7 @@ goes to the next node, which takes it; or is added to what is kept there: `add` 
 by the engine between runs, are given both, and return the sum. Inside the run of a leaf's node they
 return what `.grad` is then. Of other calls it is their results (`needs_outputs`) that are looked
 at, if they may have made a node. A call that raised has none.
+Results of whole numbers (indices, masks, workspaces of kernels) are left alone: no node makes them.
 
 # Note [Looked at once]
 What a call inside another has just returned, or is passed on from node to node, holds what it held;
@@ -65,12 +66,15 @@ put: Any = None  # of ring.py, as the three below
 put_same: Any = None
 is_good: Any = None
 window_of: Any = None
+is_whole: Any = None
 
 
 def put_value(place: int, index: int, key: int, t: int, value: int) -> int:
     """A row of one of PyTorch's values, if it is a tensor. Its stamp, or 0."""
     tensor = load(value)
     if load(value + 8) & LOW_HALF != A_TENSOR or tensor == 0:
+        return 0
+    if place == RESULT and is_whole(tensor):
         return 0
     return put(place, index, key, t, 0, 0, 0, tensor)  # type: ignore[no-any-return]
 
@@ -200,6 +204,8 @@ def put_first(value: int, row: int, here: int) -> int:
     if load(value + 8) & LOW_HALF != A_TENSOR or tensor == 0:
         store(KNOWN + here, 0)
         return 0
+    if is_whole(tensor):
+        row = 0
     window = window_now(tensor) if known != 0 or row != 0 else 0
     same = known != 0 and (tensor != known or load(FRESH + here)) and window != 0
     if same and window == load(WINDOW + here) and is_good(former):
@@ -223,11 +229,12 @@ class Around(NamedTuple):
 @cache
 def around() -> Around:
     """The callbacks, for this build of PyTorch. They raise NotObservable if it is not as known."""
-    global thread, put, put_same, is_good, window_of
+    global thread, put, put_same, is_good, window_of, is_whole
     library, _ = calls._ready()
     thread, made = library.thread, ring.functions()
     put, put_same = made.external(ring.put), made.external(ring.put_same)
     is_good, window_of = made.external(ring.is_good), made.external(measure.window_of)
+    is_whole = made.external(measure.is_whole)
     _state[0] = _inputs_at()
     _state[1] = sequence_offset() + BEHIND_SEQUENCE
     _state[3:5] = lists(int(_state[1]))

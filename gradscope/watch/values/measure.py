@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradscope.machine_code.language import Address, External, increase, load, store
-from gradscope.machine_code.statistics import CHUNK, LANES, SIZES, elements
+from gradscope.machine_code.statistics import CHUNK, KINDS, LANES, SIZES, elements
 from gradscope.watch.values.layout import INLINE, found, no_tensor
 from gradscope.watch.values.rows import BAD, COUNT, HIGH, IN_UNITS, LOW, MEASURED, NAN
 
@@ -39,6 +39,7 @@ PLACES, BAD_SLOTS = (
 PLUS_INFINITY, MINUS_INFINITY = 0x7FF0000000000000, -0x10000000000000
 SLOT_MASK, CHUNK_OF, LANES_OF, INLINED = SLOTS - 1, CHUNK, LANES, INLINE
 SCRATCH = 8 * MEASURED
+FRACTIONS = KINDS.index("int64")  # kinds of whole numbers come behind the others
 
 _c = ctypes.CDLL(None)
 malloc = External(_c, "malloc", 1)
@@ -169,6 +170,12 @@ def window_of(tensor: int) -> int:
     data = load(load(tensor + load(PLACES + STORAGE)) + load(PLACES + IN_STORAGE))
     first = load(tensor + load(PLACES + OFFSET)) * load(PLACES + ITEM + 8 * kind)
     return ((data + first) * 16 + kind) ^ (count * 1000003)
+
+
+def is_whole(tensor: int) -> int:
+    """Whether its elements are whole numbers, or truths: no gradient belongs to such a tensor."""
+    number = (load(tensor + load(PLACES + DTYPE)) >> load(PLACES + SHIFT)) & 255
+    return load(PLACES + KIND + 8 * number) > FRACTIONS
 
 
 def measure(tensor: int, row: int) -> int:

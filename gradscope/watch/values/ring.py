@@ -25,6 +25,7 @@ from gradscope.watch.native.words import (
 from gradscope.watch.values.measure import (
     SLOTS,
     bad_places,
+    is_whole,
     measure,
     ready,
     slots_used,
@@ -206,4 +207,6 @@ class Ring:
 def functions() -> Callables:
     """What Python calls, and what callbacks do."""
     ready()
-    return Callables({look: FAST, look_at_walked: FAST}, put, put_same, is_good, window_of)
+    return Callables(
+        {look: FAST, look_at_walked: FAST}, put, put_same, is_good, window_of, is_whole
+    )

@@ -144,6 +144,23 @@ def test_a_hook_that_divides_by_zero_is_found_by_its_name() -> None:
     assert place == "faulty.py:3"
 
 
+def test_results_of_whole_numbers_are_not_looked_at() -> None:
+    import torch
+
+    from gradscope.record.from_pytorch.engine import PyTorch
+
+    x = torch.ones(100, requires_grad=True)
+    with Recording(MemoryWriter(), Options(level="values"), PyTorch()) as recording:
+        ring = recording.session.source.values.ring  # type: ignore[union-attr]
+        before = ring._reader.waiting()
+        _ = x > 0, x.argmax(), x.bool()
+        after_whole = ring._reader.waiting()
+        _ = x * 2
+        after_product = ring._reader.waiting()
+
+    assert (after_whole - before, after_product - after_whole) == (0, 1)
+
+
 def test_a_sum_of_infinities_is_found_where_the_gradients_meet() -> None:
     said = births("""
         x = torch.zeros(2, requires_grad=True)
