@@ -12,6 +12,7 @@ import numpy as np
 from gradscope.analysis.identity.leaves import leaf
 from gradscope.analysis.identity.names import NodeNames, node_names
 from gradscope.analysis.identity.sites import Site, site_of
+from gradscope.analysis.modules import module_names
 from gradscope.analysis.nonfinite.births import Birth
 from gradscope.trace.schema import NONE, GraphTask, HookBegin, Node, Op, Phase, Place, Tensor
 from gradscope.trace.trace import Trace
@@ -44,7 +45,8 @@ class Places:
                 return self._of_op(birth)
             case Place.NODE_OUTPUT:
                 function = _name_of_node(self.trace, birth.node)
-                return PlaceInWords(f"in the backward of {node}", function, made)
+                inside = self._inside(Node, birth.node)
+                return PlaceInWords(f"in the backward of {node}{inside}", function, made)
             case Place.BUFFER:
                 words = f"in the sum of the gradients that arrive at input {birth.index} of {node}"
                 return PlaceInWords(words, "", made)
@@ -108,9 +110,17 @@ class Places:
         if op.phase == Phase.BACKWARD:
             return PlaceInWords(f"in the call {name} during a backward", name, site)
         if op.phase != Phase.OPTIMIZER:
-            return PlaceInWords(f"in the forward call {name}", name, site)
+            inside = self._inside(Op, birth.op)
+            return PlaceInWords(f"in the forward call {name}{inside}", name, site)
         words = f"in the optimizer's call {name} on {self._leaf(birth)}"
         return PlaceInWords(words, "optimizer" if name.rstrip("_") in STEPS else name, site)
+
+    def _inside(self, kind: type[Node | Op], id: int) -> str:
+        """In which module a call was made, where it is one of several that share their lines."""
+        table = self.trace.table(kind)
+        module = int(table["module"][table.index(id)]) if table.has(id) else NONE
+        name = self._modules.get(module, "")
+        return f" in module {name}" if name else ""
 
     def _leaf(self, birth: Birth) -> str:
         found = leaf(self.trace, birth.tensor)
@@ -121,6 +131,10 @@ class Places:
         if self.trace.table(Op).has(birth.op):
             return _site_of(self.trace, Op, birth.op)
         return site_of(self.trace, self._first_uses.get(birth.tensor, (NONE, NONE))[1])
+
+    @cached_property
+    def _modules(self) -> dict[int, str]:
+        return module_names(self.trace)
 
     @cached_property
     def _names(self) -> NodeNames:

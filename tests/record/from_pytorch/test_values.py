@@ -187,6 +187,21 @@ def test_an_operand_that_nobody_kept_makes_a_birth_uncertain() -> None:
     assert finding.why.startswith("an operand was not seen, and may have held it")
 
 
+def test_one_of_two_blocks_that_share_their_lines_is_named() -> None:
+    message = found(
+        """
+        class Block(torch.nn.Module):
+            def forward(self, x):
+                return (x - 1).log()
+        model = torch.nn.Sequential(torch.nn.Identity(), Block(), Block())
+        model(torch.full((2,), 3.0, requires_grad=True)).sum().backward()
+    """,
+        "values",
+    )[0].message
+
+    assert message.startswith("NaN born in the forward call log in module 2 (faulty.py:3)")
+
+
 def test_a_nan_that_comes_out_of_a_list_is_not_born_again() -> None:
     found = births("""
         x = torch.tensor([0.0, 1.0, 2.0, 3.0], requires_grad=True)
