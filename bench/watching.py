@@ -26,8 +26,9 @@ LIMITS = {
     "transformer, 6 layers of 256, T=128": {"engine": 1.03, "values": 1.12},
 }
 START_UP = 0.3
-ROUND = 0.15
-"""Seconds that the steps of a round take unwatched, about."""
+ROUND, FEWEST = 0.5, 6
+"""Seconds that the steps of a round take unwatched, about; and so many steps it has at least: what
+comes once in a recording is not a step's."""
 
 Watch = Callable[[], AbstractContextManager[Callable[[], None]]]
 """Watches what runs inside; what it hands over is called after the last step of a round."""
@@ -113,7 +114,7 @@ def watched(name: str) -> None:
     torch.set_num_threads(1)
     step = WATCHED[name](torch)
     times = [_seconds(step, 1) for _ in range(5)]
-    steps = max(2, int(ROUND / median(times)))
+    steps = max(FEWEST, int(ROUND / median(times)))
     ours: dict[str, Watch] = {
         level: lambda level=level: recorded(level)  # type: ignore[misc]
         for level in ("graph", "engine", "values")

@@ -229,7 +229,7 @@ class Around(NamedTuple):
 @cache
 def around() -> Around:
     """The callbacks, for this build of PyTorch. They raise NotObservable if it is not as known."""
-    global thread, put, put_same, is_good, window_of, is_whole
+    global thread, put, put_same, is_good, window_of, is_whole  # noqa: PLW0603 -- compiled code names them
     library, _ = calls._ready()
     thread, made = library.thread, ring.functions()
     put, put_same = made.external(ring.put), made.external(ring.put_same)
