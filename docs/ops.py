@@ -34,7 +34,6 @@ all of them. To look at one operation, with its writes in place, `out=` and refu
 WHY = {
     "matrix_exp": "of halves, PyTorch reads its table of doubles as if they were halves (of zeros, "
     "in a batch, it makes -21072); one float32, where PyTorch's has two digits right, ours six",
-    "nn.functional.linear_cross_entropy": "PyTorch's chunked way is an operator of its own",
 }
 """Why some samples give something else."""
 

@@ -46,6 +46,12 @@ FUNCTIONS = (
     "F.triplet_margin_with_distance_loss(x, y, x * y, swap=True)",
     "F.linear_cross_entropy(x, y, torch.tensor([0, 2, 1]), linear_bias=factors[:3])",
     "nn.LinearCrossEntropyLoss(4, 3)(x, torch.tensor([0, 2, 1]))",
+    ("F.linear_cross_entropy(x, y, torch.tensor([0, 2, 1]), linear_bias=factors[:3], "
+    "options=nn.LinearCrossEntropyOptions(batch_chunk_size=2))"),
+    ("F.linear_cross_entropy(x, y, torch.tensor([0, 2, 1]), weight=factors[:3].detach().exp(), "
+    "ignore_index=2, reduction='none', options=nn.LinearCrossEntropyOptions(batch_chunk_size=2))"),
+    ("nn.LinearCrossEntropyLoss(4, 3, reduction='sum', options=nn.LinearCrossEntropyOptions())("
+    "x[0], torch.tensor(2))"),
     "nn.AdaptiveLogSoftmaxWithLoss(4, 9, [2, 5])(x, torch.tensor([0, 7, 3])).loss",
     "nn.AdaptiveLogSoftmaxWithLoss(4, 9, [2, 5]).log_prob(x)",
 )  # fmt: skip
@@ -101,6 +107,14 @@ nn.AdaptiveLogSoftmaxWithLoss(4, 9, [5, 2])
 nn.AdaptiveLogSoftmaxWithLoss(4, 9, [2, 5])(torch.ones(1, 4), torch.tensor([9]))
 nn.AdaptiveLogSoftmaxWithLoss(4, 9, [2, 5]).predict(torch.ones(2, 4))
 nn.LinearCrossEntropyLoss(4, 3)
+nn.LinearCrossEntropyOptions(acc_policy='x')
+nn.LinearCrossEntropyOptions(chunking_method='aspect_ratio:0')
+nn.LinearCrossEntropyOptions(batch_chunk_size=0)
+nn.LinearCrossEntropyOptions(acc_dtype=torch.int64)
+nn.LinearCrossEntropyOptions()._adjust(100, 8, 1000, torch.bfloat16, torch.device('cpu'))
+nn.LinearCrossEntropyOptions()._adjust(100, 8, 30, torch.float32, torch.device('cpu'))
+nn.LinearCrossEntropyOptions(batch_chunk_size=300)._adjust(100, 8, 30, torch.float32)
+nn.LinearCrossEntropyOptions(3, 3, 'aspect_ratio')._adjust(100, 8, 1000, torch.float32)
 torch.cdist(torch.ones(3), torch.ones(3, 3))
 torch.cdist(torch.ones(3, 3), torch.ones(3, 2))
 torch.cdist(torch.ones(3, 3), torch.ones(3, 3), -1.)
@@ -149,6 +163,24 @@ def test_sums_in_half_precision_are_rounded_where_pytorchs_are(torch: Any, name:
 @as_pytorch_answered({"nn/more_questions": QUESTIONS.split("\n")}, tolerance=100)
 def test_they_answer_as_pytorchs(torch: Any, code: str) -> Any:
     return answer(torch, code)
+
+
+def test_pieces_of_a_batch_are_for_one_backward_unless_asked_for_more(torch: Any) -> None:
+    x = torch.ones(3, 4, requires_grad=True)
+
+    def loss(*, again: bool = False, label_smoothing: float = 0.0) -> Any:
+        return torch.nn.functional.linear_cross_entropy(
+            x, torch.eye(4), torch.tensor([0, 1, 1]), label_smoothing=label_smoothing,
+            options=torch.nn.LinearCrossEntropyOptions(again, 2),
+        )  # fmt: skip
+
+    once, twice = loss(), loss(again=True)
+    for each in (once, twice, twice):
+        each.backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="chunked backward called twice"):
+        once.backward()
+    with pytest.warns(UserWarning, match="``options`` ignored; chunked path needs reduction in"):
+        loss(label_smoothing=0.1)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,9 @@ accumulator: Callable[[Any], Any]
 call_with_tangents: Callable[..., Any]
 """Runs a call while a dual level is open (autograd/forward/jvp.py)."""
 
+cross_entropy_in_pieces: Callable[..., Any]
+"""That of a linear layer, a few rows at a time (nn/modules/linear_cross_entropy.py)."""
+
 given_to_modes: Callable[..., Any]
 """Offers to dispatch modes what is no row of a table (dispatch/modes/protocol.py)."""
 

@@ -1,5 +1,6 @@
 """The modules there are, one file per kind."""
 
+from gradscope.runtime.nn.modules import linear_cross_entropy as linear_cross_entropy
 from gradscope.runtime.nn.modules.activation import (
     CELU,
     ELU,
@@ -90,6 +91,7 @@ from gradscope.runtime.nn.modules.linear import (
     Linear,
     Unflatten,
 )
+from gradscope.runtime.nn.modules.linear_cross_entropy_options import LinearCrossEntropyOptions
 from gradscope.runtime.nn.modules.loss import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -293,6 +295,7 @@ __all__ = [
     "LeakyReLU",
     "Linear",
     "LinearCrossEntropyLoss",
+    "LinearCrossEntropyOptions",
     "LocalResponseNorm",
     "LogSigmoid",
     "LogSoftmax",

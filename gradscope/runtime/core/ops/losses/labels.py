@@ -17,11 +17,13 @@ from gradscope.runtime.core.calls.declare import (
     tensors,
     w,
 )
+from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.errors.dtypes import other_dtype
 from gradscope.runtime.core.ops import FUNCTIONS, nn_function
 from gradscope.runtime.core.ops.in_formulas import no_derivative
 from gradscope.runtime.core.ops.losses.losses import share
 from gradscope.runtime.core.rows.reduction import reduced, reduction_number
+from gradscope.runtime.core.state import upward
 
 
 def _target_mask(target):
@@ -163,17 +165,27 @@ def linear_cross_entropy(
 ):
     """The cross entropy of what a linear layer makes of its input.
 
-    `options` say how PyTorch works through the batch in chunks to save memory; the value is the
-    same, and here the whole batch is computed at once.
+    `options` ask for it a few rows at a time.
     """
     classes, outer = _check_linear(input, linear_weight, linear_bias)
     shape = (*input.shape[:-1], classes, *outer)
     if tuple(target.shape) == shape and ignore_index is not None:
         raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
+    ignore_index = -100 if ignore_index is None else ignore_index
+    known = target.dtype is dtypes.int64 and reduction in {"mean", "sum", "none"}
+    if options is not None and known and label_smoothing == 0.0 and not outer:
+        return upward.cross_entropy_in_pieces(
+            input, linear_weight, target, linear_bias=linear_bias, weight=weight,
+            reduction=reduction, ignore_index=ignore_index, options=options,
+        )  # fmt: skip
     if options is not None:
+        bias = None if linear_bias is None else tuple(linear_bias.shape)
         warnings.warn(
-            "gradscope computes linear_cross_entropy of the whole batch at once: options change "
-            "nothing",
+            "linear_cross_entropy: ``options`` ignored; chunked path needs reduction in "
+            "{'mean','sum','none'}, label_smoothing == 0, target.dtype == int64, out_features == "
+            f"(). Got reduction={reduction!r}, label_smoothing={label_smoothing}, "
+            f"target.dtype={target.dtype}, out_features={outer}, tracing=False, "
+            f"linear_bias.shape={bias}.",
             stacklevel=2,
         )
     if outer:
@@ -186,7 +198,7 @@ def linear_cross_entropy(
         target,
         weight=weight,
         reduction=reduction,
-        ignore_index=-100 if ignore_index is None else ignore_index,
+        ignore_index=ignore_index,
         label_smoothing=label_smoothing,
     )
 

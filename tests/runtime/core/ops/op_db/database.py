@@ -7,6 +7,7 @@ module as its `torch`.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable, Iterator
 from functools import cache, partial
@@ -191,6 +192,9 @@ def _carried(value: Any, tensor: Callable[[Any], Any], module: Any) -> Any:
         return {key: _carried(item, tensor, module) for key, item in value.items()}
     if isinstance(value, FunctionType) and module is runtime:
         return rebound(value)
+    if type(value).__name__ == "LinearCrossEntropyOptions":
+        options = _carried(dataclasses.asdict(value), tensor, module)
+        return module.nn.LinearCrossEntropyOptions(**options)
     if isinstance(value, torch.nn.Module):  # a distance, made without options
         return getattr(module.nn, type(value).__name__)()
     return value
