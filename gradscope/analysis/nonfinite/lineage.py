@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradscope.analysis.nonfinite.inner import inner_ops
+from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import (
     NONE,
     Accumulate,
@@ -38,6 +39,9 @@ class Finiteness:
 
 
 FINE = Finiteness(nan=False, inf=False)
+
+WHOLE = ("int", "uint", "bool")
+"""Indices and masks: no edge of a node stands for such an operand."""
 
 Slot = tuple[int, int, int]  # graph task, node, index
 FRESH = (Accumulation.STOLEN, Accumulation.CLONED)
@@ -224,7 +228,9 @@ def _unknown_operands(trace: Trace) -> dict[int, int]:
         return {}
     edges, tensors = trace.table(Edge), trace.table(Tensor)
     nowhere = Counter(edges["node"][edges["next"] == NONE].tolist())
-    made = dict(zip(tensors["id"].tolist(), tensors["requires_grad"].tolist(), strict=True))
+    whole = [n for n in distinct(tensors["dtype"]).tolist() if trace.text(n).startswith(WHOLE)]
+    ends = tensors["requires_grad"].astype(bool) | np.isin(tensors["dtype"], whole)
+    made = dict(zip(tensors["id"].tolist(), ends.tolist(), strict=True))
     found = {}
     for op, node, inputs in zip(
         *(trace.table(Op)[name].tolist() for name in ("id", "node")),

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.nonfinite.births import Birth, births
 from gradscope.analysis.nonfinite.places import PlaceInWords, Places
 from gradscope.analysis.nonfinite.remedies import remedy
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import NONE, Place
+from gradscope.trace.schema import NONE, GraphTask, Op, Place, Value
 from gradscope.trace.trace import Trace
 
 
 @rule("GS201", "non-finite-birth", Severity.ERROR, needs="values", reads=("value",))
 def non_finite_birth(trace: Trace) -> Iterator[Found]:
     """A NaN or an Inf was born: every operand was finite, and the result is not.
+
+    An Inf that may have come from outside, as a mask of −Inf does, is told of only if a NaN, or a
+    gradient or a loss that is not finite, came after it.
 
     Births are looked for in forward calls, in the backward of nodes, in the sums of gradients
     that arrive at one node, in hooks, in what is added to `.grad`, and in what came from outside.
@@ -28,9 +33,27 @@ def non_finite_birth(trace: Trace) -> Iterator[Found]:
         x = torch.zeros(3, requires_grad=True)
         (x + 1e-12).sqrt().sum().backward()
     """
-    places = Places(trace)
-    for birth, times in places.grouped(births(trace).births):
+    places, harm = Places(trace), _last_harm(trace)
+    found = [birth for birth in births(trace).births if not (_is_given(birth) and birth.t > harm)]
+    for birth, times in places.grouped(found):
         yield _found(birth, places.described(birth), times)
+
+
+def _is_given(birth: Birth) -> bool:
+    """Whether it is an Inf that the program may have come with, as with a mask of −Inf."""
+    seen_first = birth.place is Place.OP_OUTPUT and birth.unchecked > 0
+    return birth.kind == "Inf" and (birth.place is Place.LEAF or seen_first)
+
+
+def _last_harm(trace: Trace) -> int:
+    """When last there was a NaN, or a gradient or a loss that is not finite; NONE: never."""
+    values, ops = trace.table(Value), trace.table(Op)
+    roots = trace.table(GraphTask).ragged("roots").values
+    losses = ops["id"][np.isin(ops["node"], roots) & (ops["node"] != NONE)]
+    forward = np.isin(values["place"], (Place.LEAF, Place.OP_OUTPUT))
+    infinite = values["posinf"] + values["neginf"] > 0
+    matters = ~forward | (np.isin(values["op"], losses) & (values["op"] != NONE))
+    return int(values["t"][(values["nan"] > 0) | (infinite & matters)].max(initial=NONE))
 
 
 def _found(birth: Birth, place: PlaceInWords, times: int) -> Found:

@@ -176,7 +176,7 @@ def test_an_operand_that_nobody_kept_makes_a_birth_uncertain() -> None:
         """
         w = torch.ones(2, requires_grad=True)
         offset = torch.tensor([1.0, float("inf")])
-        (w + offset).clamp(max=1).sum().backward()
+        (w + offset).sum().backward()
     """,
         "values",
     )[0]
@@ -272,6 +272,40 @@ def test_a_gradient_that_is_none_is_nothing_that_could_not_be_read() -> None:
     _, trace = recorded(program, "values")
 
     assert "unseen" not in trace.meta
+
+
+def test_masks_of_minus_infinity_are_no_findings_in_a_healthy_program() -> None:
+    assert not found(
+        """
+        nn, never = torch.nn, float("-inf")
+        mask = nn.Transformer.generate_square_subsequent_mask(4)
+        layer = nn.TransformerEncoderLayer(8, 2, 8, batch_first=True)
+        attention = nn.MultiheadAttention(8, 2)
+        pad = torch.tensor([[False, False, True, True], [False, False, False, True]])
+        for _ in range(2):
+            x = layer(torch.randn(2, 4, 8), src_mask=mask, is_causal=True)
+            y, weights = attention(*[x.transpose(0, 1)] * 3, key_padding_mask=pad)
+            z = F.scaled_dot_product_attention(x, x, x, attn_mask=mask)
+            scores = (x @ z.mT + mask).softmax(-1)
+            best = torch.full((4,), never).index_put((torch.arange(2),), y.sum((0, 2)))
+            loss = scores.var() + weights.var() + best.logsumexp(0)
+            loss.backward()
+        """,
+        "values",
+    )
+
+
+def test_a_mask_of_minus_infinity_is_found_where_harm_came_of_it() -> None:
+    said = births("""
+        x = torch.ones(2, 2, requires_grad=True)
+        mask = torch.tensor([[0.0, float("-inf")], [float("-inf"), float("-inf")]])
+        (x + mask).softmax(1).sum().backward()
+    """)
+
+    assert said[:2] == [
+        ("Inf first seen in the forward call add", "faulty.py:3"),
+        ("NaN born out of Inf in the forward call _softmax", "faulty.py:3"),
+    ]
 
 
 def test_without_machine_code_no_numbers_are_looked_at_and_the_rule_says_so() -> None:
