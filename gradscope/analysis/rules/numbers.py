@@ -10,6 +10,7 @@ from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.nonfinite.births import Birth, births
 from gradscope.analysis.nonfinite.places import PlaceInWords, Places
 from gradscope.analysis.nonfinite.remedies import remedy
+from gradscope.analysis.nonfinite.scaling import Scaling
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import NONE, GraphTask, Op, Place, Value
 from gradscope.trace.trace import Trace
@@ -21,6 +22,8 @@ def non_finite_birth(trace: Trace) -> Iterator[Found]:
 
     An Inf that may have come from outside, as a mask of −Inf does, is told of only if a NaN, or a
     gradient or a loss that is not finite, came after it.
+
+    Gradients that a GradScaler threw away until it had found its scale are none either.
 
     Births are looked for in forward calls, in the backward of nodes, in the sums of gradients
     that arrive at one node, in hooks, in what is added to `.grad`, and in what came from outside.
@@ -34,7 +37,13 @@ def non_finite_birth(trace: Trace) -> Iterator[Found]:
         (x + 1e-12).sqrt().sum().backward()
     """
     places, harm = Places(trace), _last_harm(trace)
-    found = [birth for birth in births(trace).births if not (_is_given(birth) and birth.t > harm)]
+    scaling = Scaling(trace)
+    found = [
+        birth
+        for birth in births(trace).births
+        if not (_is_given(birth) and birth.t > harm)
+        and not (birth.task != NONE and scaling.threw_away(birth.t))
+    ]
     for birth, times in places.grouped(found):
         yield _found(birth, places.described(birth), times)
 

@@ -308,6 +308,28 @@ def test_a_mask_of_minus_infinity_is_found_where_harm_came_of_it() -> None:
     ]
 
 
+@pytest.mark.parametrize(("steps", "healthy"), [(6, True), (2, False)])
+def test_what_a_scaler_threw_away_is_no_finding_once_it_has_found_its_scale(
+    steps: int, healthy: bool
+) -> None:
+    findings = found(
+        f"""
+        w = torch.ones(2, requires_grad=True)
+        optimizer = torch.optim.SGD([w], lr=0.1)
+        scaler = torch.amp.GradScaler("cpu", init_scale=2.0**18)
+        for _ in range({steps}):
+            optimizer.zero_grad()
+            scaler.scale((w.half() * 2).float().sum()).backward()
+            scaler.step(optimizer)
+            scaler.update()
+        """,
+        "values",
+    )
+
+    assert (not findings) == healthy
+    assert {each.rule for each in findings} <= {"GS201"}
+
+
 def test_without_machine_code_no_numbers_are_looked_at_and_the_rule_says_so() -> None:
     import torch
 
