@@ -7,7 +7,7 @@ from tests.runtime.core.ops.written import cases, faults
 SQUARE, START = (9, 9), (9, 2)
 A = "A = x @ x.mT + torch.eye(9, dtype=x.dtype)\n"
 SQUARES = "\nE, U * U"
-FEW = "tol=1e-13, niter=60"  # single precision never comes as near
+FEW = "tol=1e-11, niter=60"  # nearer, what is left of an error is chance, and NaN its tangent
 
 cases(
     "lobpcg",
