@@ -33,7 +33,7 @@ class Paused:
         """Since it was last set to False: a stretch with a backward is a step."""
         self._accumulators: WeakSet[Any] = WeakSet()
 
-    def made(self, node: Any) -> None:
+    def accumulator(self, node: Any) -> None:
         """A leaf that is known has another node now."""
         if not self._ended and node.variable.record_nr > self._paused.base:
             self._accumulators.add(node)
@@ -44,7 +44,7 @@ class Paused:
         It is told of nodes already, and not of calls yet: Note [Coming and going] in core/probe.py.
         """
         for node in list(self._accumulators):
-            self._paused.made(node)
+            self._paused.accumulator(node)
 
     def clock(self) -> int:
         return 0

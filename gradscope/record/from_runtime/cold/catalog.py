@@ -12,7 +12,7 @@ from gradscope.record.from_runtime.cold.history import hooked, odd, present_edge
 from gradscope.record.from_runtime.cold.interned import Shapes, Texts
 from gradscope.record.from_runtime.cold.operators import why
 from gradscope.record.from_runtime.cold.tasks import TaskRows
-from gradscope.record.from_runtime.error_lines.recent import Made, Recent, Write, remember_write
+from gradscope.record.from_runtime.error_lines.recent import Maker, Recent, Write, remember_write
 from gradscope.record.from_runtime.hot.threads import DeviceNumbers
 from gradscope.record.notes.contexts import Contexts
 from gradscope.record.notes.local_names import local_name
@@ -257,7 +257,7 @@ class Catalog(TaskRows):
         What a custom function returns was mostly made by calls inside it, and keeps its number.
         """
         base, number = self.base, self.next_number()
-        self.recent.full_call(number, Made(op.name, site, _state().grad_enabled))
+        self.recent.full_call(number, Maker(op.name, site, _state().grad_enabled))
         if node is not None:
             node.record_nr = number
         sources = [t for t in inputs if isinstance(t, Tensor)]
@@ -307,7 +307,7 @@ class Catalog(TaskRows):
         """
         told = node is not None and node.record_nr > self.base
         number = node.record_nr & ~1 if told else self.next_number()
-        self.recent.full_call(number, Made(op.name, site, _state().grad_enabled))
+        self.recent.full_call(number, Maker(op.name, site, _state().grad_enabled))
         if node is not None and not told:
             node.record_nr = number
         if target.record_nr <= self.base:

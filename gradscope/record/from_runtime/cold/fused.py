@@ -10,7 +10,7 @@ import numpy as np
 
 from gradscope.record.from_runtime.cold.history import version_of
 from gradscope.record.from_runtime.cold.operators import why
-from gradscope.record.from_runtime.error_lines.recent import Made, Write, remember_write
+from gradscope.record.from_runtime.error_lines.recent import Maker, Write, remember_write
 from gradscope.record.notes.local_names import names_in
 from gradscope.record.notes.log import take_all
 
@@ -33,7 +33,7 @@ class FusedWrites:
         """One call, that wrote to each tensor as often as it is named. Returns its number, too."""
         base, end = catalog.base, perf_counter_ns()
         number = catalog.next_number()
-        catalog.recent.full_call(number, Made(op.name, site, grad_enabled))
+        catalog.recent.full_call(number, Maker(op.name, site, grad_enabled))
         times = Counter(map(id, written))
         targets = list({id(each): each for each in written}.values())
         _describe(catalog, (*targets, *inputs), len(targets), frame)

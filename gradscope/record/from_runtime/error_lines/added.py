@@ -17,7 +17,7 @@ from gradscope.trace.schema import NONE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gradscope.record.from_runtime.error_lines.recent import Made
+    from gradscope.record.from_runtime.error_lines.recent import Maker
     from gradscope.record.notes.sites import Sites
     from gradscope.runtime.core.errors.declare import Case
 
@@ -69,8 +69,8 @@ class Answers:
         if name:
             yield f"The tensor is the leaf `{name}`."
 
-    def _made(self, seen: int) -> Made | None:
-        return None if seen <= self._base else self._recent.made(seen & ~1)
+    def _made(self, seen: int) -> Maker | None:
+        return None if seen <= self._base else self._recent.maker(seen & ~1)
 
     # -- who wrote ----------------------------------------------------------------------------
 
@@ -141,7 +141,7 @@ class Answers:
         return "" if site == NONE else f" at {self._sites.in_words(site)}"
 
 
-def _name(made: Made) -> str:
+def _name(made: Maker) -> str:
     """The operation's name, without its overload."""
     if isinstance(made.op, str):
         return made.op.partition(".")[0]

@@ -31,7 +31,7 @@ NO_GRAD = -2
 """In place of the sequence number of a call's node: grad mode was off."""
 
 
-class Made(NamedTuple):
+class Maker(NamedTuple):
     """The call that made something: which operation, where, and whether it recorded history."""
 
     op: int | str  # the number of an operation, or its name
@@ -140,7 +140,7 @@ class Recent:
         self._outputs: _Bounded = _Bounded()  # tensor → the call that made it
         self._tasks: _Bounded = _Bounded()  # graph task → where backward was called
 
-    def full_call(self, number: int, made: Made) -> None:
+    def full_call(self, number: int, made: Maker) -> None:
         self._full.keep(number, made)
 
     def output(self, tensor: int, call: int) -> None:
@@ -151,17 +151,17 @@ class Recent:
 
     # -- what is asked ------------------------------------------------------------------------
 
-    def made(self, number: int) -> Made | None:
+    def maker(self, number: int) -> Maker | None:
         """The call that made the tensor, or the node, of this number."""
         call = self._outputs.get(number, number)
         if call in self._full:
-            made: Made = self._full[call]
+            made: Maker = self._full[call]
             return made
         found = self.calls.last(call)
         if found is None:
             return None
         _, op, site, sequence = found
-        return Made(op, site, sequence != NO_GRAD)
+        return Maker(op, site, sequence != NO_GRAD)
 
     def released_by(self, node: int) -> int | None:
         """The graph task that released what this node had saved."""

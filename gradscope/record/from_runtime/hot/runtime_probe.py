@@ -180,7 +180,7 @@ class RuntimeProbe(ThreadNotes):
         if made._storage is not None or state.special or any(map(odd, inputs)):
             catalog.irregular(op, node, number, inputs, made)
         if self.look is not None:
-            self.look.made(op, node, number, made, state)
+            self.look.result(op, node, number, made, state)
 
     noted: Any = call
 
@@ -234,7 +234,7 @@ class RuntimeProbe(ThreadNotes):
             log.rest()
         return sum(map(len, self.logs))
 
-    def made(self, node: Any) -> None:
+    def accumulator(self, node: Any) -> None:
         self.catalog.accumulator(node)
 
     # -- backward -------------------------------------------------------------------------------

@@ -84,7 +84,7 @@ class Look:
 
     # -- what is shown ----------------------------------------------------------------------------
 
-    def made(self, op: Any, node: Any, number: int, made: Any, state: Any) -> None:
+    def result(self, op: Any, node: Any, number: int, made: Any, state: Any) -> None:
         """The result of a call."""
         call = number & ~1
         if self._whole:

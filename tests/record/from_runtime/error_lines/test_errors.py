@@ -296,7 +296,7 @@ def test_what_is_kept_of_the_past_is_bounded(monkeypatch: pytest.MonkeyPatch) ->
 def test_nothing_is_known_at_first() -> None:
     recent = Recent()
 
-    assert (recent.made(4), recent.released_by(4), recent.called_at(4)) == (None, None, -1)
+    assert (recent.maker(4), recent.released_by(4), recent.called_at(4)) == (None, None, -1)
 
 
 class Raising:

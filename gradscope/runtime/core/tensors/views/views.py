@@ -93,7 +93,7 @@ def _new_accumulator(tensor: Tensor, meta: AutogradMeta) -> Node:
             node = upward.accumulator(tensor)
             meta.hold_accumulator(node)
             if probe.here is not None:
-                probe.here.made(node)
+                probe.here.accumulator(node)
         return node
 
 

@@ -163,7 +163,7 @@ def test_whichever_callback_raises_the_trace_keeps_its_rules() -> None:
 # Interrupted while a watcher is told ---------------------------------------------------------
 
 TOLD = (
-    *("noted", "call", "op", "wrote", "made"),
+    *("noted", "call", "op", "wrote", "accumulator"),
     *("ran", "sent", "popped", "begin", "end", "failed", "skipped", "task_begin", "task_end"),
     *("hook_begin", "hook_end", "capture", "accumulate", "callback"),
 )
