@@ -92,11 +92,15 @@ class Engine:
 
     def run_backward(self, tensors: Sequence[Any], *given: Any, **more: Any) -> Any:
         """Run it, told before and after. Whatever goes wrong with the telling, it runs."""
-        own, guarded = self.own.run_backward, self._faults.guarded
-        task = guarded("a backward began", self._begin, tensors, given, more)
-        failed: BaseException | None = None
+        task, failed = None, None
         try:
-            handed = self._caller(sys._getframe(1))(own, tensors, *given, **more)
+            since = self._listener.attends()
+            if since:
+                task = self._begin(tensors, _asked(*given, **more), sys._getframe(1), since)
+        except Exception as error:  # noqa: BLE001  Note [A fault of ours] in listener.py
+            self._faults.noted("a backward began", error)
+        try:
+            handed = self._caller(sys._getframe(1))(self.own.run_backward, tensors, *given, **more)
         except BaseException as error:
             failed = error
             leave_no_frame(error)  # of the two that are ours: this one,
@@ -106,11 +110,15 @@ class Engine:
             raise
         else:
             if handed and self._values and task is not None:
-                guarded("a backward returned", self._listener.handed_over, task, handed)
+                told = self._listener.handed_over
+                self._faults.guarded("a backward returned", told, task, handed)
             return handed
         finally:
             if task is not None:
-                guarded("a backward ended", self._end, task, failed)
+                try:
+                    self._end(task, failed)
+                except Exception as error:  # noqa: BLE001  likewise
+                    self._faults.noted("a backward ended", error)
             failed = None  # its frames name it: a circle would keep the graph alive
 
     def _caller(self, frame: FrameType) -> Callable[..., Any]:
@@ -126,19 +134,17 @@ class Engine:
         with unseen():
             self._listener.backward_ends(task, failed, ran)
 
-    def _begin(self, tensors: Sequence[Any], given: Any, more: Any) -> Any:
-        if not self._listener.attends():
-            return None
-        if not self._anomaly_asked_for():
-            _hide_the_warning()
-        else:
+    def _begin(self, tensors: Sequence[Any], asked: Any, frame: FrameType, since: int) -> Any:
+        if self._anomaly_asked_for():
             _show_the_warning()
+        elif not warnings.filters or warnings.filters[0] is not _HIDDEN:
+            _hide_the_warning()
         with unseen():
-            return self._looked_at(tensors, given, more, sys._getframe(3))
+            return self._looked_at(tensors, asked, frame, since)
 
-    def _looked_at(self, tensors: Sequence[Any], given: Any, more: Any, frame: FrameType) -> Any:
-        grads, keep, create, inputs, gathers = _asked(*given, **more)
-        if not all(getattr(each, "requires_grad", True) for each in inputs or ()):
+    def _looked_at(self, tensors: Sequence[Any], given: Any, frame: FrameType, since: int) -> Any:
+        grads, keep, create, inputs, gathers = given
+        if inputs and not all(getattr(each, "requires_grad", True) for each in inputs):
             return None  # PyTorch is about to refuse it
         try:
             roots, above = self._graph.roots(tensors)
@@ -161,7 +167,7 @@ class Engine:
         found = self._graph.found()
         if found:
             self._listener.found(found)
-        task = self._listener.backward_begins(asked, frame)
+        task = self._listener.backward_begins(asked, frame, since)
         if self._values:
             self._listener.seeded(task, asked, grads or ())
         if task is not None and self._runs is not None:
@@ -190,10 +196,9 @@ def _hide_the_warning() -> None:
     Nobody is told that filters have changed: each warning that is shown once would be shown again.
     """
     filters = warnings.filters
-    if not filters or filters[0] is not _HIDDEN:
-        if _HIDDEN in filters:
-            filters.remove(_HIDDEN)  # type: ignore[attr-defined]
-        filters.insert(0, _HIDDEN)  # type: ignore[attr-defined]
+    if _HIDDEN in filters:
+        filters.remove(_HIDDEN)  # type: ignore[attr-defined]
+    filters.insert(0, _HIDDEN)  # type: ignore[attr-defined]
 
 
 def _show_the_warning() -> None:

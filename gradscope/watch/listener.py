@@ -215,11 +215,14 @@ class Listener(Protocol):
         """What nodes have saved that a native walk has met and Python has to say; when it began."""
         ...
 
-    def attends(self) -> bool:
-        """A backward is about to begin; whether it is to be looked at."""
+    def attends(self) -> int:
+        """A backward is about to begin: 0 if it is not to be looked at, else what time it is."""
         ...
 
-    def backward_begins(self, asked: Backward, frame: FrameType | None) -> Any: ...
+    def backward_begins(self, asked: Backward, frame: FrameType | None, since: int) -> Any:
+        """It begins, and has been looked at since then."""
+        ...
+
     def backward_ends(
         self, task: Any, error: BaseException | None, stretch: Stretch | None
     ) -> None: ...

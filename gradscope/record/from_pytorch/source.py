@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import count
-from threading import local
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
@@ -52,12 +51,6 @@ class Paused:
     saw_backward = False
 
 
-class _Began(local):
-    """When this thread last began to look at a backward."""
-
-    at = 0
-
-
 class PyTorchSource:
     """Takes the notes of one session. Numbers are the ids that rows have."""
 
@@ -79,7 +72,6 @@ class PyTorchSource:
         self.watcher: Watcher | None = None
         self._waiting = WhenImported(self._imported)
         self._paused: Paused | None = None
-        self._began = _Began()
 
     # -- when it watches ------------------------------------------------------------------------
 
@@ -219,15 +211,14 @@ class PyTorchSource:
         """Nodes that a backward reaches for the first time."""
         self.graphs.found(nodes)
 
-    def attends(self) -> bool:
-        """Whether a backward that begins now is wanted."""
+    def attends(self) -> int:
+        """When a look at a backward begins, if it is wanted; else 0."""
         if self._paused is not None:
             self._paused.saw_backward = True
-            return False
-        self._began.at = perf_counter_ns()
-        return True
+            return 0
+        return perf_counter_ns()
 
-    def backward_begins(self, asked: Backward, frame: FrameType | None) -> Task:
+    def backward_begins(self, asked: Backward, frame: FrameType | None, since: int) -> Task:
         """A graph task starts on this thread."""
         state = self.local.state
         root = asked.roots[0][0]
@@ -235,8 +226,8 @@ class PyTorchSource:
             root = self._node_numbers()
         task = self.tasks.begin(asked, root, self.session.sites.of(frame), state.task)
         state.task = task
-        self.session.contexts.changed()
-        task.own = perf_counter_ns() - self._began.at
+        self.session.contexts.changed(state)
+        task.own = perf_counter_ns() - since
         return task
 
     def backward_ends(
@@ -244,8 +235,9 @@ class PyTorchSource:
     ) -> None:
         """It ended, or the exception went through it."""
         began = perf_counter_ns()
-        self.local.state.task = task.parent
-        self.session.contexts.changed()
+        state = self.local.state
+        state.task = task.parent
+        self.session.contexts.changed(state)
         if len(task.asked.roots) > 1:
             hooked = self.watcher is not None and self.watcher.why_hooks
             if stretch is not None and hooked:
