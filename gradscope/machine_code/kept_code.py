@@ -9,57 +9,47 @@ a file that is not whole is made again.
 
 from __future__ import annotations
 
+import platform
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
 from hashlib import sha256
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import llvmlite
-from llvmlite import binding
-
 from gradscope.machine_code.cache_folder import cache_folder
+from gradscope.machine_code.loaded import Loaded, NotLoadable
 
 SUFFIX, DIGEST = ".machine-code", 32
 MOST_KEPT = 64
 """So many files stay; the oldest go."""
 
+CPU_INFO = Path("/proc/cpuinfo")
+TELLING = ("vendor_id", "cpu family", "model", "stepping", "flags", "CPU ", "Features")
+"""How the lines begin that say what a processor can do."""
+
 
 def engine(about: str, text: Callable[[], str], symbols: Mapping[str, int], *, opt: int) -> Any:
     """Who has the code of a module in memory. `text`, of LLVM's, is asked for if none is kept."""
-    for name, address in symbols.items():
-        binding.add_symbol(name, address)
-    target = _target()
-    features = binding.get_host_cpu_features().flatten()
-    machine = target.create_target_machine(
-        cpu=binding.get_host_cpu_name(), features=features, opt=opt, codemodel="large"
-    )
-    key = f"{about}\n{opt} {_maker()} {binding.get_host_cpu_name()} {features}"
+    key = f"{about}\n{opt} {_maker()} {_processor()}"
     folder = cache_folder()
     path = None if folder is None else folder / f"{sha256(key.encode()).hexdigest()[:40]}{SUFFIX}"
-    kept = None if path is None else _read(path)
-    if kept is not None:
-        made = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
-        made.add_object_file(binding.ObjectFileRef.from_data(kept))
-    else:
-        module = binding.parse_assembly(text())
-        builder = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(opt))
-        builder.getModulePassManager().run(module, builder)
-        made = binding.create_mcjit_compiler(module, machine)
+    code = None if path is None else _read(path)
+    if code is None:
+        from gradscope.machine_code.llvm import compiled  # noqa: PLC0415 -- Note [Without LLVM]
+
+        code = compiled(text(), opt)
         if path is not None:
-            made.set_object_cache(lambda _, code: _write(path, code))
-    made.finalize_object()
-    return made
+            _write(path, code)
+    try:
+        return Loaded(code, symbols)
+    except NotLoadable:
+        from gradscope.machine_code.llvm import loaded  # noqa: PLC0415 -- likewise
 
-
-@cache
-def _target() -> Any:
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
-    return binding.Target.from_default_triple()
+        return loaded(code, symbols)
 
 
 @cache
@@ -67,7 +57,24 @@ def _maker() -> str:
     """Who compiles: Python, whose objects code looks into, LLVM, and the files beside this."""
     sources = sorted(Path(__file__).parent.glob("*.py"))
     own = sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
-    return f"{sys.version} {llvmlite.__version__} {binding.llvm_version_info} {own}"
+    return f"{sys.version} {version('llvmlite')} {own}"
+
+
+@cache
+def _processor() -> str:
+    """What the processor can do: code is compiled for it."""
+    lines = []
+    with suppress(OSError), CPU_INFO.open() as file:
+        for line in file:
+            if not line.strip():
+                break  # the others are alike
+            if line.startswith(TELLING):
+                lines.append(line)
+    if lines:
+        return "".join(lines)
+    from gradscope.machine_code.llvm import processor  # noqa: PLC0415 -- likewise
+
+    return f"{platform.machine()} {processor()}"
 
 
 def _read(path: Path) -> bytes | None:

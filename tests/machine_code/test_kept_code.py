@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from gradscope.machine_code import build, kept_code
+from gradscope.machine_code import build, kept_code, llvm, loaded
 from gradscope.machine_code.callables import ONE, Callables
 from gradscope.machine_code.interpreter import as_int, from_int
 from gradscope.machine_code.language import Address, load
+from tests.shared.forked_starts import as_tests_start
 
 _here = np.zeros(1, np.int64)
 HERE = Address(_here.ctypes.data, "a_word_of_a_test")
@@ -103,3 +107,42 @@ def test_not_too_many_files_are_kept(folder: Path, monkeypatch: pytest.MonkeyPat
         of(1)
 
     assert len(list(folder.iterdir())) == 2
+
+
+def test_what_is_kept_is_loaded_without_llvm(folder: Path) -> None:
+    """It takes 50 MB of the watched program's memory."""
+    script = (
+        "import sys; from gradscope.machine_code.statistics import elements; elements(); "
+        "print('llvmlite' in sys.modules)"
+    )
+    environment = {**as_tests_start(os.environ), "NUMBA_CACHE_DIR": str(folder)}
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE, check=True
+        ).stdout
+        for _ in range(2)
+    ]
+
+    assert said == [b"True\n", b"False\n"]
+
+
+def test_llvm_loads_what_nobody_else_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_elf(*_: Any) -> None:
+        raise loaded.NotLoadable("on purpose")
+
+    monkeypatch.setattr(loaded, "_sections", no_elf)
+
+    assert [of(7), of(8)] == [1021, 1024]
+
+
+def test_a_file_that_names_what_is_not_there_is_not_loaded() -> None:
+    code = llvm.compiled(
+        "declare i64 @nowhere_at_all()\n"
+        "define i64 @asks() {\n %x = call i64 @nowhere_at_all()\n ret i64 %x\n}\n",
+        0,
+    )
+
+    with pytest.raises(loaded.NotLoadable, match="nowhere_at_all"):
+        loaded.Loaded(code, {})
+    answer = loaded.Loaded(code, {"nowhere_at_all": 1})
+    assert answer.get_function_address("asks") > 0
