@@ -45,6 +45,7 @@ class Modules:
         self._next: Any = None
         self._spans: list[tuple[Any, str, Any, Any]] = []  # class, name, its own, ours
         self._handles: list[Any] = []
+        self._paused = False
 
     def start(self) -> None:
         self.resume()
@@ -55,6 +56,7 @@ class Modules:
 
     def resume(self) -> None:
         """Tell of forwards and waits."""
+        self._paused = False
         self._own_call, self._own_next = Module.__call__, _BaseDataLoaderIter.__next__
         self._call, self._next = self._watched_call(), self._watched_next()
         Module.__call__ = self._call
@@ -66,7 +68,8 @@ class Modules:
             setattr(home, name, ours)
 
     def pause(self) -> None:
-        """Tell only of steps. What is under way is told when it ends."""
+        """Tell only of steps, when they end. What else is under way is told when it ends."""
+        self._paused = True
         if Module.__call__ is self._call:
             Module.__call__ = self._own_call
         if _BaseDataLoaderIter.__next__ is self._next:
@@ -139,9 +142,12 @@ class Modules:
         return called
 
     def _step_begins(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        if self._paused:
+            return
         name = f"{type(optimizer).__name__}.step"
         self._faults.guarded("a step began", self._listener.phase_begins, "optimizer", name)
 
     def _step_ends(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
-        self._faults.guarded("a step ended", self._listener.stepped, optimizer)
+        if not self._paused:
+            self._faults.guarded("a step ended", self._listener.stepped, optimizer)
         self._faults.guarded("a step ended", self._listener.phase_ends)

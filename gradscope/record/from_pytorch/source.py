@@ -306,7 +306,7 @@ class PyTorchSource:
         """What an optimizer has made of leaves and their gradients."""
         if self.watcher is not None:
             self.watcher.before.optimizer(optimizer)
-        if self.values.on and self._paused is None:
+        if self.values.on:
             leaves = [leaf for group in optimizer.param_groups for leaf in group["params"]]
             self.values.stepped(leaves, self.tensors.number_of)
 
@@ -322,8 +322,7 @@ class PyTorchSource:
 
     def phase_begins(self, phase: str, name: str) -> None:
         """A step of an optimizer begins."""
-        if self._paused is None:
-            self.session.contexts.enter_phase(phase, name)
+        self.session.contexts.enter_phase(phase, name)
 
     def phase_ends(self) -> None:
         """It ended."""
