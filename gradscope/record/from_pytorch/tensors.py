@@ -80,15 +80,16 @@ class Tensors:
     def describe(self, number: int, tensor: Any, op: int) -> None:
         """The row of a tensor that is at hand."""
         text, size = self.dtype(tensor.dtype)
-        shape = tuple(tensor.shape)
+        shape, count = in_numbers(tensor.shape), tensor.numel()
         try:
-            strides: tuple[int, ...] = tuple(tensor.stride())
+            strides = in_numbers(tensor.stride())
             storage = self._storage(tensor)
         except (RuntimeError, NotImplementedError):  # sparse, nested, fake: no memory of this kind
             strides, storage = (), schema.NONE
         self._rows.append((
             number, shape, strides, text, self.device(tensor.device), storage,
-            tensor.numel() * size, tensor._version if not tensor.is_inference() else 0,
+            count * size if type(count) is int else 0,
+            tensor._version if not tensor.is_inference() else 0,
             tensor.is_leaf, tensor.requires_grad, op,
         ))  # fmt: skip
 
@@ -96,7 +97,8 @@ class Tensors:
         """The same for tensors that are the same window on the same memory."""
         text, _ = self.dtype(tensor.dtype)
         try:
-            place, shape, strides = tensor.data_ptr(), tuple(tensor.shape), tuple(tensor.stride())
+            place, shape = tensor.data_ptr(), in_numbers(tensor.shape)
+            strides = in_numbers(tensor.stride())
         except (RuntimeError, NotImplementedError):
             return self.walk, id(tensor)
         return self.walk, place, shape, strides, text
@@ -258,6 +260,12 @@ def _completed(number: Any, strides: Ragged, storage: Any, version: Any) -> Comp
     columns = (np.asarray(each, np.int64) for each in (number, storage, version))
     number, storage, version = columns
     return Completed(number, strides, storage, version)
+
+
+def in_numbers(sizes: Any) -> tuple[int, ...]:
+    """Sizes or strides; those of a nested tensor are no numbers, and left out."""
+    found = tuple(sizes)
+    return found if all(type(each) is int for each in found) else ()
 
 
 class _Forget:

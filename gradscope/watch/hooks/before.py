@@ -22,7 +22,7 @@ OF_MODULES = (
 OF_OPTIMIZERS = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
 OF_LEAVES = ("_backward_hooks", "_post_accumulate_grad_hooks")
 DISTRIBUTED = "DistributedDataParallel"
-FORMER = "hooks that were registered before the recording began"
+FORMER = "hooks that were there before the recording began, or came with a copy"
 OF_CPP = "hooks written in C++, by which DistributedDataParallel averages gradients"
 
 

@@ -25,12 +25,13 @@ from gradscope.trace.schema import (
     Saved,
     Span,
     Step,
+    Tensor,
 )
 from gradscope.trace.schema.tables import Order
 from gradscope.trace.shortcomings import notes_of
 from gradscope.trace.trace import Trace
 from gradscope.trace.writer import MemoryWriter
-from tests.record.from_pytorch.watching import watched
+from tests.record.from_pytorch.watching import recorded, watched
 
 pytestmark = pytest.mark.torch
 
@@ -337,6 +338,23 @@ def test_anomaly_mode_is_the_programs_own() -> None:
 
     assert seen == unwatched == (False, (True, True), True, False)
     assert not torch.is_anomaly_enabled()
+
+
+def test_a_leaf_whose_sizes_are_no_numbers_is_described_without_them() -> None:
+    """A nested tensor: one of its sizes is a list. Its row could not be written."""
+    import torch
+
+    parts = [torch.ones(2, 4), torch.ones(3, 4)]
+
+    def program() -> Any:
+        nested = torch.nested.nested_tensor(parts, requires_grad=True, layout=torch.jagged)
+        (nested * 2).values().sum().backward()
+        return nested.grad.values().sum().item()
+
+    for level in ("graph", "values"):
+        result, trace = recorded(program, level)
+        assert result == 40
+        assert [row.shape for row in trace.rows(Tensor) if row.leaf and row.requires_grad] == [()]
 
 
 def test_nothing_is_kept_alive_that_the_program_lets_go() -> None:
