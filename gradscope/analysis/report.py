@@ -52,7 +52,9 @@ def inspect(trace: Trace, *, rules: Sequence[str] = (), ignore: Sequence[str] = 
         findings=_worst_first(trace, able),
         checked=tuple(rule.id for rule in able),
         unchecked=tuple(
-            Unchecked(rule.id, rule.slug, rule.needs, rule.lacks(trace))
+            Unchecked(
+                rule.id, rule.slug, rule.needs, () if rule.is_above(trace) else rule.lacks(trace)
+            )
             for rule in chosen
             if rule not in able
         ),

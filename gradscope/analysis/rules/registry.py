@@ -52,10 +52,12 @@ class Rule:
 
     def can_check(self, trace: Trace) -> bool:
         """Whether the trace holds what lets this rule tell."""
+        return not self.is_above(trace) and not self.lacks(trace)
+
+    def is_above(self, trace: Trace) -> bool:
+        """Whether a higher level would let this rule tell."""
         level = trace.meta.get("level")
-        if level in LEVELS and LEVELS.index(level) < LEVELS.index(self.needs):
-            return False
-        return not self.lacks(trace)
+        return level in LEVELS and LEVELS.index(level) < LEVELS.index(self.needs)
 
     def lacks(self, trace: Trace) -> tuple[str, ...]:
         """What this rule reads and nobody could see in what was recorded, as `meta.absent` says."""

@@ -50,12 +50,15 @@ def recorded(path: Path, shown: Path) -> list[str]:
 
 
 def _held(trace: Trace) -> str:
-    found = inspect(trace).findings
+    report = inspect(trace)
+    found = report.findings
     nodes = plural(len(trace.table(Node)), "node")
     events = plural(trace.event_count, "event")
     kinds = Counter(f"{each.rule} {each.slug}" for each in found)
     shown = ", ".join(name + f" ×{times}" * (times > 1) for name, times in kinds.items())
-    return f"{nodes}, {events}, {plural(len(found), 'finding')}" + f" ({shown})" * bool(kinds)
+    held = f"{nodes}, {events}, {plural(len(found), 'finding')}" + f" ({shown})" * bool(kinds)
+    above = [f"{each.slug} (--level {each.needs})" for each in report.unchecked if not each.lacks]
+    return held + f"; not checked: {', '.join(above)}" * bool(above and len(trace.table(Node)))
 
 
 def _said_of(trace: Trace) -> Iterator[str]:

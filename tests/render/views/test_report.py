@@ -44,6 +44,15 @@ def test_nothing_found_is_said_with_what_could_not_be_looked_for() -> None:
     assert "not checked: GS201 non-finite-birth: record with --level values\n" in text
 
 
+def test_a_level_that_was_too_low_is_the_reason_even_where_what_is_read_is_absent() -> None:
+    trace = mean_of_squares()
+    trace.meta["absent"] = ["value"]
+
+    (unchecked,) = inspect(trace).unchecked
+
+    assert (unchecked.needs, unchecked.lacks) == ("values", ())
+
+
 @given(names)
 def test_whatever_a_program_names_the_report_for_programs_is_json(name: str) -> None:
     document = json.loads(report_json(inspect(named(name)), ()))
