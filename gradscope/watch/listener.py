@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gradscope.errors import GradscopeError
+
 if TYPE_CHECKING:
     from types import FrameType
 
@@ -278,6 +280,15 @@ class Faults:
     def noted(self, where: str, error: BaseException) -> None:
         text = f"{where}: {type(error).__name__}: {error}"
         self.texts[text] = self.texts.get(text, 0) + 1
+
+    def handing_on(self, function: Callable[..., object], *given: Any) -> None:
+        """The same of what hands notes to the writer; that it cannot write is no fault of ours."""
+        try:
+            function(*given)
+        except GradscopeError:
+            raise
+        except Exception as error:  # noqa: BLE001  see the note above
+            self.noted("notes were handed on", error)
 
     def guarded(
         self, where: str, function: Callable[..., Result], *given: Any, **more: Any

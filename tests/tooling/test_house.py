@@ -69,6 +69,7 @@ CATCHES_EVERYTHING = frozenset(
         "record/at_start.py",
         "watch/creation.py",
         "watch/called/results.py",
+        "watch/engine.py",
         "watch/listener.py",
         "watch/modules.py",
         "watch/runs.py",

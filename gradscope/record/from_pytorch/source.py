@@ -353,15 +353,19 @@ class PyTorchSource:
     def flush(self) -> None:
         """Hand all notes so far to the writer."""
         since = self.tasks.under_way_since  # one that ends from here on is told the next time
-        self.tasks.flush()
-        self.graphs.flush()
-        self.calls.forget(since)
-        self.values.flush(self.calls, since)
+        handing_on = self.faults.handing_on
+        handing_on(self.tasks.flush)
+        handing_on(self.graphs.flush)
+        handing_on(self.calls.forget, since)
+        handing_on(self.values.flush, self.calls, since)
         if self.calls.whole:
-            self.graphs.put_calls(self.calls.alone(over=not UnderWay.now), self.moves)
-            self.moves.forget(self.calls.since())
-        self.modules.flush(list)
-        self.tensors.flush()
+            handing_on(self._put_calls)
+        handing_on(self.modules.flush, list)
+        handing_on(self.tensors.flush)
+
+    def _put_calls(self) -> None:
+        self.graphs.put_calls(self.calls.alone(over=not UnderWay.now), self.moves)
+        self.moves.forget(self.calls.since())
 
     def events(self) -> int:
         """How many events were noted so far."""

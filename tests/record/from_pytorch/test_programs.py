@@ -434,6 +434,27 @@ def shrink(grad: Any) -> Any:
     return grad / 2
 
 
+def test_notes_that_cannot_be_handed_on_are_a_fault_that_is_said_and_the_rest_is_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The exit code of a traced script was gradscope's then."""
+    import torch
+
+    from gradscope.record.from_pytorch import tensors
+
+    def breaks(*_: Any) -> None:
+        raise ValueError("on purpose")
+
+    monkeypatch.setattr(tensors.Tensors, "flush", breaks)
+    with gradscope.record(level="engine", on="torch") as recording:
+        torch.ones(2, requires_grad=True).exp().sum().backward()
+    trace = recording.trace()
+
+    (text,) = trace.meta["unseen"]
+    assert text == "a fault of gradscope's, notes were handed on: ValueError: on purpose"
+    assert sorted(row.name for row in trace.rows(Node))[1:] == ["ExpBackward0", "SumBackward0"]
+
+
 def test_a_fault_of_ours_does_not_reach_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
