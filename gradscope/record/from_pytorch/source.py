@@ -41,7 +41,7 @@ UNKNOWN = "results of calls that no backward came to for long"
 LOST = "numbers in tensors, of which more came at once than are kept"
 UNREAD = "numbers in tensors that are not plain ones on the CPU"
 UNNAMED = "calls that made nodes: their names follow from those of the nodes"
-FORMER = "nodes made while nobody watched: what hooks they have is not known"
+FORMER = "nodes from before the recording began: what hooks they have is not known"
 COMPILED = "what runs inside regions of torch.compile: each is one node, CompiledFunctionBackward"
 
 
@@ -72,13 +72,15 @@ class PyTorchSource:
         self.watcher: Watcher | None = None
         self._waiting = WhenImported(self._imported)
         self._paused: Paused | None = None
+        self._was_there = False  # PyTorch, before this recording
 
     # -- when it watches ------------------------------------------------------------------------
 
     def start(self) -> None:
         """Watch from here on, or from when the program has imported PyTorch."""
         UnderWay.now = True
-        if is_imported():
+        self._was_there = is_imported()
+        if self._was_there:
             self._imported()
         else:
             self._waiting.start()
@@ -380,7 +382,7 @@ class PyTorchSource:
             LOST: self.values.lost,
             UNREAD: self.values.unread,
             COMPILED: int(self.graphs.compiled),
-            FORMER: self.graphs.made_before,
+            FORMER: self.graphs.made_before * self._was_there,  # hooks are watched in pauses, too
         }
         unnamed = {text: many for text, many in missed.items() if many}
         faults = {f"a fault of gradscope's, {t}": n for t, n in self.faults.texts.items()}

@@ -178,8 +178,9 @@ import torch
 
 w = torch.ones(3, requires_grad=True)
 optimizer = torch.optim.SGD([w])
+carried = w.exp()
 for _ in range(5):
-    (w * 2).sum().backward()
+    (w.detach() * carried).sum().backward(retain_graph=True)
     optimizer.step()
 """
     )
@@ -188,6 +189,7 @@ for _ in range(5):
 
     assert ran == Ran(0, "", "")
     assert len(house.recorded().table(GraphTask)) == 1
+    assert "unseen" not in house.recorded().meta  # hooks would have been seen in the pause, too
 
 
 def test_record_watches_the_pytorch_that_a_program_has_imported(house: House) -> None:
