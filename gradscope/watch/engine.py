@@ -11,9 +11,10 @@ from __future__ import annotations
 import re
 import sys
 import warnings
+from contextlib import suppress
 from functools import partial
 from types import FrameType, FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch.autograd.variable import Variable
@@ -92,11 +93,13 @@ class Engine:
 
     def run_backward(self, tensors: Sequence[Any], *given: Any, **more: Any) -> Any:
         """Run it, told before and after. Whatever goes wrong with the telling, it runs."""
-        task, failed = None, None
+        task, failed, creates = None, None, False
         try:
             since = self._listener.attends()
             if since:
-                task = self._begin(tensors, _asked(*given, **more), sys._getframe(1), since)
+                asked = _asked(*given, **more)
+                creates = bool(asked.create)
+                task = self._begin(tensors, asked, sys._getframe(1), since)
         except Exception as error:  # noqa: BLE001  Note [A fault of ours] in listener.py
             self._faults.noted("a backward began", error)
         try:
@@ -112,6 +115,8 @@ class Engine:
             if handed and self._values and task is not None:
                 told = self._listener.handed_over
                 self._faults.guarded("a backward returned", told, task, handed)
+            if creates and task is not None:
+                self._faults.guarded("a graph was made in a backward", self._made_inside, handed)
             return handed
         finally:
             if task is not None:
@@ -120,6 +125,10 @@ class Engine:
                 except Exception as error:  # noqa: BLE001  likewise
                     self._faults.noted("a backward ended", error)
             failed = None  # its frames name it: a circle would keep the graph alive
+
+    def _made_inside(self, handed: Any) -> None:
+        with suppress(TooDeep), unseen():
+            self._graph.made_inside(handed or ())
 
     def _caller(self, frame: FrameType) -> Callable[..., Any]:
         """What calls it for this frame; a line that is not PyTorch's may be shown the warning."""
@@ -134,7 +143,7 @@ class Engine:
         with unseen():
             self._listener.backward_ends(task, failed, ran)
 
-    def _begin(self, tensors: Sequence[Any], asked: Any, frame: FrameType, since: int) -> Any:
+    def _begin(self, tensors: Sequence[Any], asked: Asked, frame: FrameType, since: int) -> Any:
         if self._anomaly_asked_for():
             _show_the_warning()
         elif not warnings.filters or warnings.filters[0] is not _HIDDEN:
@@ -142,7 +151,7 @@ class Engine:
         with unseen():
             return self._looked_at(tensors, asked, frame, since)
 
-    def _looked_at(self, tensors: Sequence[Any], given: Any, frame: FrameType, since: int) -> Any:
+    def _looked_at(self, tensors: Sequence[Any], given: Asked, frame: FrameType, since: int) -> Any:
         grads, keep, create, inputs, gathers = given
         if inputs and not all(getattr(each, "requires_grad", True) for each in inputs):
             return None  # PyTorch is about to refuse it
@@ -179,6 +188,16 @@ SAID_AFTERWARDS = "The differentiated Tensor at index"
 """How PyTorch begins to say, of a backward that is over, that nothing was found for an input."""
 
 
+class Asked(NamedTuple):
+    """What PyTorch's engine is given besides tensors."""
+
+    grads: Any
+    keep: Any
+    create: Any
+    inputs: Any
+    gathers: Any
+
+
 def _asked(
     grad_tensors: Any = None,
     keep_graph: Any = False,  # noqa: FBT002 -- as PyTorch's engine has it
@@ -186,8 +205,8 @@ def _asked(
     inputs: Any = None,
     allow_unreachable: Any = False,  # noqa: ARG001, FBT002
     accumulate_grad: Any = False,  # noqa: FBT002
-) -> tuple[Any, Any, Any, Any, Any]:
-    return grad_tensors, keep_graph, create_graph, inputs, accumulate_grad
+) -> Asked:
+    return Asked(grad_tensors, keep_graph, create_graph, inputs, accumulate_grad)
 
 
 def _hide_the_warning() -> None:

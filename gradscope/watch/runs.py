@@ -127,7 +127,8 @@ def _divide(rows: Ints, places: Ints, stretches: list[Stretch]) -> None:
 def _whose(places: Ints, stretches: list[Stretch]) -> Ints:
     """Which of these backwards, that are sorted then, each of the places is in; -1: in none."""
     bounds = np.array([(each.since, each.last) for each in stretches], np.int64)
-    order = np.lexsort((-bounds[:, 1], bounds[:, 0]))  # those inside others after them
+    # Those inside others after them, though no run came before or behind: they ended earlier.
+    order = np.lexsort((-np.arange(len(bounds)), -bounds[:, 1], bounds[:, 0]))
     stretches[:] = [stretches[place] for place in order.tolist()]
     whose = np.full(len(places), -1)
     first, behind = np.searchsorted(places, bounds[order]).T

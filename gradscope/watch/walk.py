@@ -111,6 +111,20 @@ class Graph:
                 numbers.append((self.number_of_leaf(each) or self._stand_in(each), 0))
         return tuple(numbers)
 
+    def made_inside(self, handed: Iterable[Any]) -> None:
+        """Find what a backward has made that had a graph made of itself.
+
+        In anomaly mode nodes that are made in a run keep the node that ran: it would live as long
+        as the gradient does. `handed`: the gradients it returned; others are those of leaves.
+        """
+        leaves = [
+            leaf for known in list(self._leaves.values()) if (leaf := known.ref()) is not None
+        ]
+        for grad in [*handed, *[leaf.grad for leaf in leaves]]:
+            node = None if grad is None else grad.grad_fn
+            if node is not None and not self._is_known(node):
+                self._walk([node])
+
     def _stand_in(self, leaf: Any) -> int:
         """The number of what would gather the gradient of a leaf that is nowhere reached.
 

@@ -125,7 +125,10 @@ class OfTensors:
         with unseen():
             index = len(getattr(tensor, _LISTS[kind], None) or ())
             nr = tensor.output_nr if kind == TENSOR else 0
-            node = self._node_of(tensor)
+            try:
+                node = self._node_of(tensor)
+            except RuntimeError:  # asking for the history of such a view is refused
+                return None
             return OfTensor(hook, kind, self._calls, site, node, index, nr)
 
     def _node_of(self, tensor: Any) -> Callable[[], int]:
