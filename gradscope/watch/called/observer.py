@@ -111,9 +111,10 @@ def call_ends(function: int, row: int) -> int:
     if row != 0:
         if load(row + 56) == pthread_self() and load(row + 24) == 0:
             clock_gettime(MONOTONIC, row + 24)
-        here = INSIDE + 8 * (thread() & LAST_THREAD)
-        if text_of(function) == EVALUATE and load(here) > 0:
-            increase(here, -1)
+        if text_of(function) == EVALUATE:
+            here = INSIDE + 8 * (thread() & LAST_THREAD)
+            if load(here) > 0:
+                increase(here, -1)
     return row
 
 
