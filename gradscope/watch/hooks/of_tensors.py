@@ -133,8 +133,13 @@ class OfTensors:
 
     def _node_of(self, tensor: Any) -> Callable[[], int]:
         """How to find, later, the node on which the hook is: a leaf's may not be there yet."""
-        if tensor.grad_fn is not None:
-            number = self._graph.number_of(tensor.grad_fn)
-            return lambda: number
-        leaf, graph = weakref.ref(tensor), self._graph
-        return lambda: 0 if (found := leaf()) is None else graph.number_of_leaf(found)
+        tensor_then, graph = weakref.ref(tensor), self._graph
+        made = None if tensor.grad_fn is None else graph.made_of(tensor.grad_fn)
+
+        def number() -> int:
+            if made is not None and made.topological >= 0:  # the backward has come to it
+                return made.number
+            found = tensor_then()  # a leaf, or made one later
+            return 0 if found is None else graph.number_of_leaf(found)
+
+        return number

@@ -48,6 +48,16 @@ A_GRADIENT_MADE_IN_THE_RUN_OF_A_LEAF = Program(
     watched=True,
 )
 
+A_HOOK_ON_WHAT_WAS_MADE_A_LEAF = Program(
+    leaves=(MATRIX,),
+    instructions=(
+        *[("call", "add", 0, 0)] * 6, ("hook", "looks", 0), ("change", "detach_", 0),
+        ("change", "require", 0),
+    ),
+    runs=(SUM,),
+    watched=False,
+)  # fmt: skip
+
 
 @pytest.mark.filterwarnings("ignore")
 @searching(40)
@@ -55,6 +65,7 @@ A_GRADIENT_MADE_IN_THE_RUN_OF_A_LEAF = Program(
 @example(A_BACKWARD_BEFORE_THE_FIRST_RUN_OF_ANOTHER)
 @example(A_HOOK_ON_A_VIEW_THAT_HAS_NO_HISTORY_ANY_MORE)
 @example(A_GRADIENT_MADE_IN_THE_RUN_OF_A_LEAF)
+@example(A_HOOK_ON_WHAT_WAS_MADE_A_LEAF)
 def test_a_watched_program_does_what_it_does_unwatched(program: Program) -> None:
     """Values, gradients, graphs, hook calls, errors; and the trace keeps every rule."""
     import torch
