@@ -88,7 +88,7 @@ def test_a_function_whose_code_is_to_come_has_the_parameters_it_will_have() -> N
     for name, row in REGISTRY.items():
         unbuilt = row.road.__globals__["unbuilt_fast"]
         made = unbuilt.function({**row.road.__globals__})
-        assert parameters(made) == row.plan.taken, name
+        assert parameters(made) == row.plan.arguments, name
 
 
 def _by_place(a: int, /, b: int = 2) -> None: ...
