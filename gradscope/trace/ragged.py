@@ -92,6 +92,11 @@ def concatenate(parts: Sequence[Data]) -> Data:
     return Ragged.of_lengths(lengths, np.concatenate([part.values for part in ragged]))
 
 
+def within(lengths: Integers) -> Integers:
+    """For the values of cells of these lengths: the place that each has in its cell."""
+    return np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+
+
 def take(data: Data, positions: Integers) -> Data:
     """The cells at these positions, in this order."""
     return data.take(positions) if isinstance(data, Ragged) else data[positions]

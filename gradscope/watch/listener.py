@@ -131,17 +131,16 @@ NO_RUNS = np.zeros((len(Ran._fields), 0), np.int64)
 class Stretch:
     """A backward of one thread, and later what ran in it and in no other.
 
-    `many`: so many runs, about. `failed`: the last of them raised.
+    `many`: so many runs, about.
     """
 
-    __slots__ = ("_read", "columns", "failed", "inside", "last", "many", "part", "since", "thread")
+    __slots__ = ("_read", "columns", "inside", "last", "many", "part", "since", "thread")
 
     def __init__(self, read: Callable[[], None], since: int = 0, thread: int = 0) -> None:
         self._read = read
         self.since = self.last = since  # places of its first row, and behind its last
         self.inside: tuple[tuple[int, int], ...] = ()  # those of others that began and ended in it
         self.thread = thread
-        self.failed = False
         self.many = 0
         self.columns: Ints | None = None  # of several backwards; None: not all was seen
         self.part = slice(0, 0)  # what is of this one
@@ -166,6 +165,12 @@ class Stretch:
             self.part = slice(0, self.columns.shape[1])
 
 
+def ranges(first: Ints, many: Ints) -> Ints:
+    """So many places from each of these on, one after the other."""
+    begin = np.repeat(first - (np.cumsum(many) - many), many)
+    return begin + np.arange(len(begin))
+
+
 def together(stretches: Sequence[Stretch]) -> tuple[Ran, Ints]:
     """What ran in all these, of which all was seen, and how much of it in each."""
     parts = [NO_RUNS]
@@ -176,8 +181,7 @@ def together(stretches: Sequence[Stretch]) -> tuple[Ran, Ints]:
             own = [one.part, *[each.part for each in others]]
             first = np.array([part.start for part in own])
             many = np.array([part.stop for part in own]) - first
-            begin = np.repeat(first - np.append(0, np.cumsum(many)[:-1]), many)
-            parts.append(columns[:, begin + np.arange(len(begin))])
+            parts.append(columns[:, ranges(first, many)])
     many = np.array([each.part.stop - each.part.start for each in stretches], np.int64)
     return Ran(*np.concatenate(parts, axis=1)), many
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gradscope.watch import observer as at
 from gradscope.watch.hooks.watched import Own
-from gradscope.watch.listener import Stretch
+from gradscope.watch.listener import Stretch, ranges
 from gradscope.watch.walk import LEAF
 
 if TYPE_CHECKING:
@@ -80,10 +80,10 @@ class NativeRuns:
             self._under_way += 1
             local.stretches.append(Stretch(self._reads, place(), local.thread))
 
-    def ends(self, *, failed: bool) -> Stretch:
+    def ends(self, *, failed: bool) -> Stretch:  # noqa: ARG002 -- only hooks miss the end of a run
         stretches = self._local.stretches
         stretch = stretches.pop()
-        stretch.last, stretch.failed = self._observer.place(), failed
+        stretch.last = self._observer.place()
         stretch.many = stretch.last - stretch.since
         if stretches:
             stretches[-1].inside += ((stretch.since, stretch.last),)
@@ -134,8 +134,7 @@ def _whose(places: Ints, stretches: list[Stretch]) -> Ints:
     first, behind = np.searchsorted(places, bounds[order]).T
     if (first[1:] >= behind[:-1]).all() and not any(each.inside for each in stretches):
         many = behind - first
-        begin = np.repeat(first - (np.cumsum(many) - many), many)
-        whose[begin + np.arange(len(begin))] = np.repeat(np.arange(len(many)), many)
+        whose[ranges(first, many)] = np.repeat(np.arange(len(many)), many)
         return whose
     for number, stretch in enumerate(stretches):
         whose[first[number] : behind[number]] = number
@@ -200,7 +199,7 @@ class HookedRuns:
             rows[-1] = rows[-1][0], perf_counter_ns(), *rows[-1][2:]
         table = np.array(rows, np.int64).reshape(-1, 4).T
         stretch = Stretch(_nothing)
-        stretch.many, stretch.failed = len(rows), failed
+        stretch.many = len(rows)
         stretch.columns = np.concatenate([table[:3], np.zeros((1, len(rows)), np.int64)])
         stretch.part = slice(0, len(rows))
         return stretch

@@ -223,7 +223,7 @@ class Tasks:
         numbers = np.array([nr for each in inputs for _, nr in each], np.int64)
         write(short.Asked, {
             "task": ids, "root": _column(tasks, "root"),
-            "failed": [int(stretch.failed) for stretch in stretches],
+            "failed": _column(tasks, "failed"),
             "inputs": _nodes(inputs, otherwise=NONE),
             "input_nrs": Ragged.of_lengths(np.array([*map(len, inputs)], np.int64), numbers),
         })  # fmt: skip

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradscope.record.notes.log import take_all
-from gradscope.trace.ragged import Ragged
+from gradscope.trace.ragged import Ragged, within
 from gradscope.trace.schema import NONE, Place
 from gradscope.trace.shorthand.tables import OPERAND, Look
 from gradscope.watch.values import rows as ring_
@@ -63,16 +63,14 @@ class Values:
     def made(self, rows: Ints, ops: Ints, outputs: Ragged, tasks: Ints, steps: Ints) -> None:
         """It is known what the calls with these rows have made."""
         of = outputs.owners
-        place = np.arange(len(of)) - outputs.offsets[of]
-        key = _both(rows[of], place)
+        key = _both(rows[of], within(outputs.lengths))
         self._made.append(np.stack([key, ops[of], outputs.values, tasks[of], steps[of]]))
 
     def ran(self, tasks: Ints, steps: Ints, many: Ints, ran: Ran) -> None:
         """These are the runs of tasks, so many of each."""
         if self.on:
-            place = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
             about = (np.repeat(each, many) for each in (tasks, steps))
-            self._ran.append(np.stack([ran.numbers, *about, place]))
+            self._ran.append(np.stack([ran.numbers, *about, within(many)]))
 
     def look(
         self,

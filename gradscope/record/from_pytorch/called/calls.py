@@ -14,6 +14,7 @@ import numpy as np
 
 from gradscope.record.notes.log import take_all
 from gradscope.record.notes.nesting import OPEN, Ints, Nesting
+from gradscope.trace.ragged import within
 from gradscope.trace.schema import NONE
 from gradscope.trace.schema.events import Accumulation
 from gradscope.trace.shorthand.tables import ADDED, ADDED_IN_PLACE, SEEN
@@ -227,7 +228,7 @@ class Calls:
     def _on_thread(self, calls: _Table, ids: Ints, many: Ints, ran: Ran) -> list[Ints]:
         assert self.observer is not None
         task, begin, end = np.repeat(ids, many), ran.begin, ran.end
-        place = np.arange(len(task)) - np.repeat(np.cumsum(many) - many, many)
+        place = within(many)
         leaf = ran.sequence == -1
         kinds = self.observer.gradients
         wanted = calls.where(np.isin(calls.word, list(kinds)) & (calls.text == 0))

@@ -14,7 +14,7 @@ from gradscope.record.from_pytorch.called.ops import COLUMNS
 from gradscope.record.from_pytorch.native.saved import Saved
 from gradscope.record.notes.log import take_all
 from gradscope.trace import schema
-from gradscope.trace.ragged import Ragged, take
+from gradscope.trace.ragged import Ragged, take, within
 from gradscope.trace.schema import NONE
 from gradscope.watch.native.words import EDGE_COLUMNS, NODE_COLUMNS
 
@@ -85,7 +85,7 @@ class Walked:
         step = np.where(node["context"] == 0, NONE, self._session.contexts.steps_at(t))
         owner = np.repeat(np.arange(len(many)), many)
         inputs = Ragged.of_lengths(many, owner)
-        place = np.arange(len(owner)) - inputs.offsets[owner]
+        place = within(many)
         others = node["rest"][owner] + 2 * (place - 1)
         inputs.values = np.where(place == 0, node["first"][owner], others)
         names = self._names[node["kind"]]
