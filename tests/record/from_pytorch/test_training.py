@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -51,14 +52,26 @@ def test_it_trains_and_goes_on_from_its_checkpoint_as_unwatched(shapes: House) -
         assert {"shapes/model.py", "shapes/train.py"} <= files
 
 
+def in_spite_of_gloo(run: Callable[[], Ran]) -> Ran:
+    """Run again what gloo aborted: its threads at times outlive the interpreter, watched or not
+    (pytorch/pytorch#190489), since DistributedDataParallel keeps the group it was given."""
+    for _ in range(2):
+        ran = run()
+        if "terminate called without an active exception" not in ran.err:
+            return ran
+    return run()
+
+
 def test_two_ranks_train_as_unwatched(shapes: House) -> None:
     """DistributedDataParallel over gloo, with no_sync, and reductions of its own."""
     torchrun = ("-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d")
     torchrun = (*torchrun, "--rdzv-endpoint", "localhost:0")  # at a port that is free
     arguments = ("--epochs", "1", "--samples", "48", "--out")
 
-    unwatched = shapes.python(*torchrun, "-m", "shapes", *arguments, "unwatched")
-    ran = watched(shapes, *arguments, "watched", before=torchrun)
+    unwatched = in_spite_of_gloo(
+        lambda: shapes.python(*torchrun, "-m", "shapes", *arguments, "unwatched")
+    )
+    ran = in_spite_of_gloo(lambda: watched(shapes, *arguments, "watched", before=torchrun))
 
     assert unwatched.code == 0, unwatched.err
     sums = [
