@@ -25,7 +25,11 @@ OF_ENGINES = {
         "gradscope.record.from_runtime.engine",
         "gradscope.record.from_runtime.script.staged",
     ),
+    "torch": ("torch", "torch._dynamo", "gradscope.record.from_pytorch.source"),
 }
+"""What a run of each would import. PyTorch is for scripts that do not ask what importing it does;
+its first optimizer imports the rest.
+"""
 
 
 def serve(connection: socket.socket) -> list[str]:
@@ -71,12 +75,22 @@ def begin(asked: tuple[list[str], str, dict[str, str]], streams: list[int]) -> l
 
 def run(program: str, arguments: list[str], code: object) -> None:
     """Run the program's own few lines as `__main__`."""
-    main = sys.modules["__main__"].__dict__
+    main = sys.modules["__main__"].__dict__  # with our names, of which none is left
+    # To take down an interpreter that holds all of PyTorch takes longer than a small script.
+    end = os._exit if "torch._dynamo" in sys.modules else None
+    flush = sys.stdout.flush, sys.stderr.flush
     sys.argv = [program, *arguments]
     for name in [name for name in main if not name.startswith("__")]:
         del main[name]
     main["__file__"] = program
-    exec(code, main)
+    try:
+        exec(code, main)
+    except SystemExit as left:
+        if end is None:
+            raise
+        for each in flush:
+            each()
+        end(left.code)
 
 
 def prepare(program: str) -> tuple[object, socket.socket]:

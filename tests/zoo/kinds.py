@@ -1,0 +1,71 @@
+"""What can be wrong in a case of the zoo, and by which words it counts as named."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A way in which a script is wrong."""
+
+    slugs: tuple[str, ...] = ()  # rules of `inspect` that say it; none: no rule does yet
+    words: tuple[str, ...] = ()  # parts of an exception's text that say it
+
+
+KINDS = {
+    # numbers
+    "non-finite": Kind(("non-finite-birth",)),
+    # what nodes saved
+    "written-in-place": Kind(("modified-in-place",), ("a leaf Variable that requires grad",)),
+    "written-unseen": Kind(),
+    "second-backward": Kind(("freed-graph",), ("backward through the graph a second time",)),
+    # who trains what
+    "graph-cut": Kind((), ("does not require grad and does not have a grad_fn",)),
+    "unregistered": Kind(),
+    "not-in-optimizer": Kind(),
+    "frozen": Kind(),
+    "replaced": Kind(),
+    "not-a-leaf": Kind((), (".grad attribute of a Tensor that is not a leaf",)),
+    "nothing-to-step": Kind(),
+    # the order of the loop
+    "gradients-add-up": Kind(),
+    "cleared-too-early": Kind(),
+    "stepped-too-early": Kind(),
+    "clipped-at-the-wrong-time": Kind(),
+    "scheduled-at-the-wrong-time": Kind(),
+    "not-unscaled": Kind(),
+    "mode-left": Kind(),
+    "not-divided": Kind(),
+    "batches-lost": Kind(),
+    # graphs across backwards, memory
+    "history-kept": Kind(),
+    "graph-grows": Kind(),
+    "graph-retained": Kind(),
+    "saved-needlessly": Kind(),
+    # structure
+    "double-softmax": Kind(),
+    "double-sigmoid": Kind(),
+    "wrong-dim": Kind(),
+    "wrong-loss-input": Kind(),
+    "broadcast": Kind(),
+    "dtype-creep": Kind(),
+    "mixed-up-elements": Kind(),
+    "unused": Kind(),
+    # signal
+    "vanishing": Kind(),
+    "exploding": Kind(),
+    "dead": Kind(),
+    "saturated": Kind(),
+    "update-ratio": Kind(),
+    "symmetric": Kind(),
+    # state
+    "batch-of-one": Kind((), ("Expected more than 1 value per channel",)),
+    "recompute-differs": Kind(),
+    "hooked-again": Kind(),
+    "tied-twice": Kind(),
+    "reseeded": Kind(),
+    "nothing-loaded": Kind(),
+    # custom functions
+    "wrong-backward": Kind(),
+}
