@@ -13,6 +13,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from engine_errors import engine_errors_page
+from report_format import report_page
 
 from gradscope import errors
 from gradscope.trace import schema
@@ -74,6 +75,7 @@ def pages() -> dict[str, str]:
         "trace-format.md": trace_page(),
         "errors.md": errors_page(),
         "engine-errors.md": engine_errors_page(),
+        "report-format.md": report_page(),
     }
 
 

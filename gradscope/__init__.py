@@ -4,7 +4,7 @@
         loss.backward()
 
     trace = gradscope.load("trace.json")
-    gradscope.inspect(trace).findings
+    gradscope.inspect(trace).findings  # or of a file: gradscope.inspect("trace.json")
     gradscope.render(trace, "graph.svg")
 
 Nothing is imported before it is used: a trace opens on a machine with neither Numba nor PyTorch.
@@ -18,16 +18,32 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gradscope.analysis.report import inspect
+    from gradscope.analysis.findings import Finding, Severity
+    from gradscope.analysis.report import Report, inspect
     from gradscope.record.recorder import mark, record, span, step
     from gradscope.render.pictures import render
     from gradscope.trace.load_save import load
 
-__all__ = ["__version__", "inspect", "load", "mark", "record", "render", "span", "step"]
+__all__ = [
+    "Finding",
+    "Report",
+    "Severity",
+    "__version__",
+    "inspect",
+    "load",
+    "mark",
+    "record",
+    "render",
+    "span",
+    "step",
+]
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Finding": "gradscope.analysis.findings",
+    "Report": "gradscope.analysis.report",
+    "Severity": "gradscope.analysis.findings",
     "inspect": "gradscope.analysis.report",
     "load": "gradscope.trace.load_save",
     "mark": "gradscope.record.recorder",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
 from gradscope.analysis.identity.sites import Site
@@ -36,12 +36,13 @@ class Evidence:
 class Finding:
     """One thing that is wrong, in one sentence, with its reason and its remedy."""
 
-    rule: str
-    slug: str
+    rule: str  # GS201
+    slug: str  # non-finite-birth
     severity: Severity
-    message: str
-    site: Site
-    evidence: tuple[Evidence, ...]
+    message: str  # one sentence: what, and where
+    site: Site  # the line to look at
+    evidence: tuple[Evidence, ...]  # rows of the trace that show it
     why: str
-    fix: str
+    fix: str  # what to write instead
     certainty: Certainty = Certainty.CERTAIN
+    id: str = field(default="", compare=False)  # the same while the program around it changes

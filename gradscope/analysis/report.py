@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from os import PathLike
 
 from gradscope.analysis.findings import Finding, Severity
+from gradscope.analysis.identity.known import known_ids
 from gradscope.analysis.modules import ModuleFacts, modules
 from gradscope.analysis.rules import all_rules
 from gradscope.analysis.rules.registry import Rule, choose
 from gradscope.analysis.summary import Summary, summary
 from gradscope.analysis.timing.durations import Timing, timing_by_node_name, timing_by_op
 from gradscope.analysis.timing.phases import Part
+from gradscope.trace.load_save import load
 from gradscope.trace.trace import Trace
 
 
@@ -21,15 +24,22 @@ class Unchecked:
 
     rule: str
     slug: str
-    needs: str
-    lacks: tuple[str, ...] = ()
+    needs: str  # the level at which it could tell
+    lacks: tuple[str, ...] = ()  # what it reads and nobody could see; else the level was too low
+
+    @property
+    def reason(self) -> str:
+        """Why it cannot tell, and what to do."""
+        if self.lacks:
+            return f"this recording could not see {', '.join(self.lacks)}"
+        return f"record with --level {self.needs}"
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
     """The answer of `gradscope inspect`."""
 
-    findings: tuple[Finding, ...]  # worst first
+    findings: tuple[Finding, ...]  # worst first, without those that were known
     checked: tuple[str, ...]  # the ids of the rules that looked
     unchecked: tuple[Unchecked, ...]
     summary: Summary
@@ -38,18 +48,32 @@ class Report:
     backward_ops: tuple[Timing, ...]  # in hooks, custom functions, under create_graph
     optimizer_ops: tuple[Timing, ...]
     modules: tuple[ModuleFacts, ...]
+    known: tuple[Finding, ...] = ()  # found, and in the file of known findings
+    gone: int = 0  # how many of that file were not found
 
     def at_least(self, severity: Severity) -> tuple[Finding, ...]:
         """The findings of this severity or worse."""
         return tuple(finding for finding in self.findings if finding.severity >= severity)
 
 
-def inspect(trace: Trace, *, rules: Sequence[str] = (), ignore: Sequence[str] = ()) -> Report:
-    """Look a trace over with all rules, or with those chosen by id or slug."""
+def inspect(
+    trace: Trace | str | PathLike[str],
+    *,
+    rules: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    known: str | PathLike[str] | None = None,
+) -> Report:
+    """Look a trace, or the file of one, over with all rules or with those chosen by id or slug.
+
+    `known` is a file of findings that are known already; only others are among the `findings`.
+    """
+    trace = trace if isinstance(trace, Trace) else load(trace)
+    before = frozenset[str]() if known is None else known_ids(known)
     chosen = choose(all_rules(), rules, ignore)
     able = [rule for rule in chosen if rule.can_check(trace)]
+    found = _worst_first(trace, able)
     return Report(
-        findings=_worst_first(trace, able),
+        findings=tuple(each for each in found if each.id not in before),
         checked=tuple(rule.id for rule in able),
         unchecked=tuple(
             Unchecked(
@@ -64,6 +88,8 @@ def inspect(trace: Trace, *, rules: Sequence[str] = (), ignore: Sequence[str] = 
         backward_ops=timing_by_op(trace, Part.BACKWARD),
         optimizer_ops=timing_by_op(trace, Part.OPTIMIZER),
         modules=modules(trace),
+        known=tuple(each for each in found if each.id in before),
+        gone=len(before - {each.id for each in found}),
     )
 
 

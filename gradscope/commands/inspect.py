@@ -1,6 +1,6 @@
 """`gradscope inspect`: what is wrong in a trace, where the time went, and all about one thing."""
 
-from enum import StrEnum
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,30 +8,48 @@ import typer
 
 from gradscope.commands.arguments import Everything, Plain, Rank, Width
 from gradscope.commands.output import load, terminal, write_bytes
-from gradscope.errors import ExitCode, UsageError
+from gradscope.errors import ExitCode, UnknownNameError, UsageError
 
 if TYPE_CHECKING:
+    from gradscope.analysis.findings import Severity
+    from gradscope.analysis.report import Report
+    from gradscope.analysis.rules.registry import Rule
     from gradscope.render.terminal.terminal import Terminal
     from gradscope.trace.trace import Trace
 
 
-class FailOn(StrEnum):
-    """The least severe finding that makes `inspect` exit with 1."""
-
-    NOTE = "note"
-    WARNING = "warning"
-    ERROR = "error"
-    NEVER = "never"
+TEXT, JSON, SARIF, GITHUB = FORMATS = ("text", "json", "sarif", "github")
+NEVER = "never"
+ReportFormat = Annotated[
+    str,
+    typer.Option("-f", "--format", help="text, json, sarif; github: annotations of a workflow."),
+]
+FailOn = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="What makes the exit code 1: error, warning (and worse; the default), note, never, "
+        "or a rule. May be given several times.",
+        metavar="WHAT",
+    ),
+]
+Known = Annotated[
+    Path | None,
+    typer.Option(help="A file of findings that are known: only others count.", metavar="FILE"),
+]
+WriteKnown = Annotated[
+    bool, typer.Option("--write-known", help="Write all that is found to the file of --known.")
+]
 
 
 def inspect(
     trace: Annotated[Path | None, typer.Argument(metavar="TRACE", help="A trace file.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="The report for programs.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
     rule: Annotated[list[str] | None, typer.Option(help="Only this rule.", metavar="RULE")] = None,
     ignore: Annotated[list[str] | None, typer.Option(help="Not this rule.", metavar="RULE")] = None,
-    fail_on: Annotated[
-        FailOn, typer.Option(help="The least severe finding that makes the exit code 1.")
-    ] = FailOn.WARNING,
+    format: ReportFormat = TEXT,
+    fail_on: FailOn = None,
+    known: Known = None,
+    write_known: WriteKnown = False,
     node: Annotated[
         str | None,
         typer.Option(help="All that is known of a node: its id or name.", metavar="NODE"),
@@ -55,8 +73,6 @@ def inspect(
 ) -> None:
     """Say what is wrong in a trace, and where the time went."""
     from gradscope.analysis import report as analysis
-    from gradscope.analysis.findings import Severity
-    from gradscope.render.views.report import report_json, report_lines
 
     out = terminal(plain=plain, width=width)
     if explain is not None:
@@ -64,19 +80,99 @@ def inspect(
         return
     if trace is None:
         raise UsageError("inspect needs a trace: gradscope inspect TRACE")
+    shape = _shape(format, json=json)
+    fails = _what_fails(fail_on or ["warning"])
+    if write_known and known is None:
+        raise UsageError("--write-known needs to know where: --known findings.json")
     loaded = load(trace, rank)
     shown_rows = 0 if everything else rows
     asked = {"node": node, "tensor": tensor, "op": op}
     if any(each is not None for each in asked.values()):
-        _all_about(loaded, asked, out, None if json else shown_rows)
+        if shape in {SARIF, GITHUB}:
+            raise UsageError(f"--format {shape} is of findings; of one thing there is --json")
+        _all_about(loaded, asked, out, None if shape == JSON else shown_rows)
         return
-    report = analysis.inspect(loaded, rules=rule or (), ignore=ignore or ())
-    if json:
-        write_bytes(f"{report_json(report, loaded.notes)}\n".encode())
-    else:
-        out.show(report_lines(report, out.width, out.charset, shown_rows))
-    if fail_on is not FailOn.NEVER and report.at_least(Severity[fail_on.name]):
+    if known is not None and write_known:
+        _write_known(known, analysis.inspect(loaded, rules=rule or (), ignore=ignore or ()))
+    report = analysis.inspect(loaded, rules=rule or (), ignore=ignore or (), known=known)
+    _show(report, loaded, shape, out, shown_rows, baseline=known is not None)
+    if _fails(report, fails):
         raise typer.Exit(ExitCode.FOUND)
+
+
+def _shape(format: str, *, json: bool) -> str:
+    if format not in FORMATS:
+        raise UsageError(f"there is no format {format!r}; choose {', '.join(FORMATS)}")
+    if json and format not in {TEXT, JSON}:
+        raise UsageError(f"--json and --format {format} are two formats; choose one")
+    return JSON if json else format
+
+
+def _show(
+    report: "Report", trace: "Trace", shape: str, out: "Terminal", rows: int, *, baseline: bool
+) -> None:
+    from gradscope.render.reports import About
+    from gradscope.render.reports.github import annotation_lines
+    from gradscope.render.reports.json import report_json
+    from gradscope.render.reports.sarif import report_sarif
+    from gradscope.render.views.report import report_lines
+
+    folder, root = str(trace.meta.get("cwd", "")), os.environ.get("GITHUB_WORKSPACE", "")
+    about = About(trace.notes, folder, root, baseline)
+    if shape == TEXT:
+        out.show(report_lines(report, out.width, out.charset, rows))
+        return
+    if shape == GITHUB:
+        lines = [*annotation_lines(report, about)]
+    else:
+        lines = [report_json(report, trace.notes) if shape == JSON else report_sarif(report, about)]
+    write_bytes("".join(f"{each}\n" for each in lines).encode())
+
+
+def _write_known(path: Path, report: "Report") -> None:
+    from gradscope.analysis.identity.known import known_text
+
+    try:
+        path.write_text(known_text(report.findings), encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise UsageError(f"cannot write the known findings to {path}: {error.strerror}") from None
+
+
+def _what_fails(names: list[str]) -> "list[Severity | Rule]":
+    """What `--fail-on` names; nothing for `never`."""
+    from gradscope.analysis.findings import Severity
+    from gradscope.analysis.rules import all_rules
+    from gradscope.analysis.rules.registry import require
+
+    severities = {each.name.lower(): each for each in Severity}
+    try:
+        return [
+            severities[name] if name in severities else require(all_rules(), name)
+            for name in names
+            if name != NEVER
+        ]
+    except UnknownNameError as error:
+        raise UsageError(
+            f"--fail-on takes error, warning, note, never or a rule: {error}"
+        ) from None
+
+
+def _fails(report: "Report", whats: "list[Severity | Rule]") -> bool:
+    """Whether something was found that counts. A rule that was named and could not look is told."""
+    from gradscope.analysis.findings import Severity
+
+    unchecked = {each.rule: each for each in report.unchecked}
+    failed = False
+    for what in whats:
+        if isinstance(what, Severity):
+            failed = failed or bool(report.at_least(what))
+        elif what.id in unchecked:
+            raise UsageError(
+                f"--fail-on {what.slug}: it could not look: {unchecked[what.id].reason}"
+            )
+        else:
+            failed = failed or any(each.rule == what.id for each in report.findings)
+    return failed
 
 
 def _all_about(

@@ -19,7 +19,7 @@ from gradscope.commands.app import app
 from gradscope.render import graphviz_program
 from gradscope.trace.by_hand import trace_of
 from gradscope.trace.load_save import save
-from gradscope.trace.schema import GraphTask, Node, NodeBegin, Push
+from gradscope.trace.schema import Error, Frame, GraphTask, Node, NodeBegin, Push, Stack
 from tests.render.hostile import NAMES, named
 from tests.shared.example_traces import mean_of_squares, nan_in_backward, two_layers
 
@@ -360,6 +360,10 @@ def test_inspect_exits_with_zero_when_it_finds_nothing(run: Line) -> None:
         (["--ignore", "GS201"], 0),
         (["--rule", "exception"], 0),
         (["--rule", "non-finite-birth"], 1),
+        (["--fail-on", "GS201"], 1),
+        (["--fail-on", "exception"], 0),
+        (["--fail-on", "never", "--fail-on", "non-finite-birth"], 1),
+        (["--fail-on", "nothing"], 2),
     ],
 )
 def test_what_counts_as_failure_can_be_chosen(run: Line, arguments: list[str], code: int) -> None:
@@ -371,6 +375,56 @@ def test_inspect_speaks_json(run: Line) -> None:
 
     assert ran.code == 1
     assert [finding["severity"] for finding in json.loads(ran.out)["findings"]] == ["error"] * 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--json", "-f", "sarif"], "--json and --format sarif are two formats; choose one"),
+        (["-f", "sarif", "--node", "0"], "--format sarif is of findings"),
+        (["-f", "gif"], "there is no format 'gif'; choose text, json, sarif, github"),
+        (["--write-known"], "--write-known needs to know where: --known findings.json"),
+        (["--fail-on", "GS201"], "GS201: it could not look: record with --level values"),
+    ],
+)
+def test_inspect_says_what_it_cannot_do(run: Line, arguments: list[str], message: str) -> None:
+    ran = run("inspect", "mean.json", *arguments)
+
+    assert ran.code == 2
+    assert message.replace("GS201", "non-finite-birth") in ran.err
+
+
+def test_findings_that_are_known_count_no_more(run: Line) -> None:
+    known = ("--known", "known.json")
+
+    before = run("inspect", "nan.json", *known)
+    written = run("inspect", "nan.json", *known, "--write-known")
+    after = run("inspect", "nan.json", *known)
+    other = run("inspect", "train.json", *known)
+
+    assert (before.code, written.code, after.code) == (2, 0, 0)
+    assert "2 known findings left out" in after.out
+    assert "2 known findings were not found; --write-known forgets" in other.out
+
+
+def test_annotations_name_files_from_the_root_of_the_workspace(
+    run: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = Frame(0, "train.py", 5, "<module>", "loss.backward()")
+    raised = Error(type="ValueError", message="100% bad:\nno", task=0)
+    rows = (line, Stack(0, 0), GraphTask(0, stack=0), raised)
+    save(trace_of(*rows, meta={"cwd": "/ci/repo/jobs"}), "job.json")
+    monkeypatch.setenv("GITHUB_WORKSPACE", "/ci/repo")
+
+    ran = run("inspect", "job.json", "--format", "github")
+    sarif = json.loads(run("inspect", "job.json", "--format", "sarif").out)
+
+    assert ran.code == 1
+    assert ran.out.startswith("::error file=jobs/train.py,line=5,title=GS301 exception::")
+    assert "100%25 bad:" in ran.out
+    (result,) = sarif["runs"][0]["results"]
+    (location,) = result["locations"]
+    assert location["physicalLocation"]["artifactLocation"]["uri"] == "jobs/train.py"
 
 
 def test_inspect_shows_all_there_is_about_one_thing(run: Line) -> None:

@@ -12,9 +12,10 @@ from gradscope.analysis.graph.selection import Selection
 from gradscope.analysis.report import inspect
 from gradscope.errors import GradscopeError
 from gradscope.render.formats import format_called
+from gradscope.render.reports.json import report_json
 from gradscope.render.terminal.cells import PLAIN
 from gradscope.render.theme import LIGHT
-from gradscope.render.views.report import report_json, report_lines
+from gradscope.render.views.report import report_lines
 from gradscope.render.views.tables import facts_lines, table_lines
 from gradscope.render.views.timeline import event_lines, timeline_lines
 from gradscope.scene.choices import ColorBy

@@ -22,6 +22,7 @@ PAPERS = [
     "bench/README.md",
     "docs/index.md",
     "docs/engine.md",
+    "docs/ci.md",
 ]
 PROJECT = tomllib.loads((HOUSE / "pyproject.toml").read_text(encoding="utf-8"))
 

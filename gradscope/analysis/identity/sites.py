@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePath, PurePosixPath, PureWindowsPath
 
 from gradscope.trace.schema import NONE
@@ -13,8 +13,10 @@ from gradscope.trace.trace import Trace
 class Site:
     """A source line: "train.py:41" and its text."""
 
-    place: str = ""
-    text: str = ""
+    place: str = ""  # "train.py:41"; "" when the trace does not know
+    text: str = ""  # of that line
+    file: str = field(default="", compare=False)  # as recorded: from the folder it was run in
+    line: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
         return self.place
@@ -24,7 +26,9 @@ def site_of(trace: Trace, stack: int) -> Site:
     """The innermost line of a stack; an empty Site when the trace does not know."""
     if stack == NONE:
         return Site()
-    return Site(site(trace, stack), trace.source(stack).strip())
+    file, _, line = trace.site(stack).rpartition(":")
+    number = int(line) if line.isdecimal() else 0
+    return Site(site(trace, stack), trace.source(stack).strip(), file, number)
 
 
 def site(trace: Trace, stack: int) -> str:

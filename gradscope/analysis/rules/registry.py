@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from gradscope.analysis.findings import Certainty, Evidence, Finding, Severity
+from gradscope.analysis.identity.fingerprints import Fingerprints
 from gradscope.analysis.identity.sites import Site
 from gradscope.errors import UnknownNameError
 from gradscope.trace.trace import Trace
@@ -69,6 +70,7 @@ class Rule:
 
     def findings(self, trace: Trace) -> Iterator[Finding]:
         """Everything this rule has to say about a trace."""
+        ids = Fingerprints(trace, self.id)
         for found in self.function(trace):
             severity = self.severity if found.severity is None else found.severity
             yield Finding(
@@ -81,6 +83,7 @@ class Rule:
                 why=found.why,
                 fix=found.fix,
                 certainty=found.certainty,
+                id=ids.next(found.site, found.evidence, found.message),
             )
 
 

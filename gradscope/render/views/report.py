@@ -1,26 +1,22 @@
-"""The report of `inspect`: for a person, worst first; and for programs, as JSON."""
+"""The report of `inspect` for a person, worst first. For programs: `render/reports`."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict
-from typing import Any
 
 from rich.text import Text
 
 from gradscope.analysis.findings import Certainty, Finding, Severity
+from gradscope.analysis.identity.fingerprints import shortened
 from gradscope.analysis.report import Report
 from gradscope.analysis.rules.registry import Rule
 from gradscope.render.terminal.cells import Charset, line, wrapped
 from gradscope.render.terminal.styles import ACCENT, BOLD, GOOD, SEVERITY_STYLES, SOFT, WARN
-from gradscope.render.text import visible_json
 from gradscope.render.views.tables import table_lines
 from gradscope.scene.readable import count, plural
 from gradscope.scene.report import headline, report_tables
 
-JSON_VERSION = 1
 INDENT = "    "
 
 
@@ -30,16 +26,16 @@ def report_lines(report: Report, width: int, charset: Charset, rows: int) -> Ite
         for part in wrapped(charset, text, width):
             yield line((part, BOLD if number == 0 else SOFT))
     yield line("")
+    ids = shortened([each.id for each in (*report.findings, *report.known)])
     for finding in report.findings[:rows] if rows else report.findings:
-        yield from _finding(finding, width, charset)
+        yield from _finding(finding, ids[finding.id], width, charset)
         yield line("")
     for part in wrapped(charset, _verdict(report, rows), width):
         yield line((part, BOLD if report.findings else GOOD))
+    for text in _of_known(report):
+        yield line((text, SOFT))
     for unchecked in report.unchecked:
-        why = f"record with --level {unchecked.needs}"
-        if unchecked.lacks:
-            why = f"this recording could not see {', '.join(unchecked.lacks)}"
-        text = f"not checked: {unchecked.rule} {unchecked.slug}: {why}"
+        text = f"not checked: {unchecked.rule} {unchecked.slug}: {unchecked.reason}"
         for part in wrapped(charset, text, width):
             yield line((part, WARN))
     for table in report_tables(report, rows or 1_000_000):
@@ -47,10 +43,19 @@ def report_lines(report: Report, width: int, charset: Charset, rows: int) -> Ite
         yield from table_lines(table, width, charset)
 
 
-def _finding(finding: Finding, width: int, charset: Charset) -> Iterator[Text]:
+def _of_known(report: Report) -> Iterator[str]:
+    """What the file of known findings had to do with it."""
+    if report.known:
+        yield f"{plural(len(report.known), 'known finding')} left out"
+    if report.gone:
+        were = "was" if report.gone == 1 else "were"
+        yield f"{plural(report.gone, 'known finding')} {were} not found; --write-known forgets"
+
+
+def _finding(finding: Finding, id: str, width: int, charset: Charset) -> Iterator[Text]:
     word = finding.severity.name.lower()
     head = f"{word} {finding.rule} "
-    first, *more = wrapped(charset, finding.message, width - len(head))
+    first, *more = wrapped(charset, f"{finding.message} #{id}", width - len(head))
     yield line((word, SEVERITY_STYLES[finding.severity]), f" {finding.rule} ", (first, BOLD))
     for part in more:
         yield line(" " * len(head), (part, BOLD))
@@ -85,28 +90,6 @@ def _verdict(report: Report, rows: int) -> str:
     left = len(report.findings) - rows if rows else 0
     hidden = f", {count(left)} of them not shown: --rows N for more" if left > 0 else ""
     return f"{', '.join(parts)} found by {rules}{hidden}"
-
-
-def report_json(report: Report, notes: tuple[str, ...]) -> str:
-    """The report for programs. Fields are added to it, never renamed."""
-    document: dict[str, Any] = {
-        "version": JSON_VERSION,
-        "findings": [_finding_json(finding) for finding in report.findings],
-        "checked": report.checked,
-        "unchecked": [asdict(unchecked) for unchecked in report.unchecked],
-        "notes": notes,
-        "summary": asdict(report.summary),
-        "nodes": [asdict(timing) for timing in report.nodes],
-        "ops": [asdict(timing) for timing in report.ops],
-        "backward_ops": [asdict(timing) for timing in report.backward_ops],
-        "optimizer_ops": [asdict(timing) for timing in report.optimizer_ops],
-        "modules": [asdict(module) for module in report.modules],
-    }
-    return visible_json(json.dumps(document, ensure_ascii=False, indent=2))
-
-
-def _finding_json(finding: Finding) -> dict[str, Any]:
-    return asdict(finding) | {"severity": finding.severity.name.lower()}
 
 
 def rule_lines(rule: Rule, width: int, charset: Charset) -> Iterator[Text]:

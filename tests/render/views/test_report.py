@@ -8,8 +8,9 @@ from hypothesis import given
 from gradscope.analysis.report import inspect
 from gradscope.analysis.rules import all_rules
 from gradscope.analysis.rules.registry import require
+from gradscope.render.reports.json import report_json
 from gradscope.render.terminal.cells import UNICODE
-from gradscope.render.views.report import report_json, report_lines, rule_lines
+from gradscope.render.views.report import report_lines, rule_lines
 from gradscope.render.views.tables import facts_lines, table_lines
 from gradscope.scene.tables import info_facts, info_tables
 from gradscope.trace.by_hand import trace_of

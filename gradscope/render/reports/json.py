@@ -1,0 +1,38 @@
+"""The report as JSON. docs/report-format.md says what is in it; VERSION, when that changes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from gradscope.analysis.findings import Finding
+from gradscope.analysis.report import Report
+from gradscope.render.text import visible_json
+
+VERSION = 1
+
+
+def report_json(report: Report, notes: tuple[str, ...]) -> str:
+    """The report for programs. Fields are added to it, never renamed."""
+    document: dict[str, Any] = {
+        "version": VERSION,
+        "findings": [_finding(finding) for finding in report.findings],
+        "known": [_finding(finding) for finding in report.known],
+        "gone": report.gone,
+        "checked": report.checked,
+        "unchecked": [asdict(unchecked) for unchecked in report.unchecked],
+        "notes": notes,
+        "summary": asdict(report.summary),
+        "nodes": [asdict(timing) for timing in report.nodes],
+        "ops": [asdict(timing) for timing in report.ops],
+        "backward_ops": [asdict(timing) for timing in report.backward_ops],
+        "optimizer_ops": [asdict(timing) for timing in report.optimizer_ops],
+        "modules": [asdict(module) for module in report.modules],
+    }
+    return visible_json(json.dumps(document, ensure_ascii=False, indent=2))
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    fields = asdict(finding) | {"severity": finding.severity.name.lower()}
+    return {"id": fields.pop("id"), **fields}
