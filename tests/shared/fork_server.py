@@ -25,10 +25,17 @@ OF_ENGINES = {
         "gradscope.record.from_runtime.engine",
         "gradscope.record.from_runtime.script.staged",
     ),
-    "torch": ("torch", "torch._dynamo", "gradscope.record.from_pytorch.source"),
+    "all of gradscope": (
+        "gradscope.record.from_runtime.engine",
+        "gradscope.record.from_runtime.script.staged",
+        "gradscope.runtime.nn",
+        "gradscope.runtime.optim",
+        "gradscope.runtime.utils.checkpoint",
+    ),
+    "all of torch": ("torch", "torch._dynamo", "gradscope.record.from_pytorch.source"),
 }
-"""What a run of each would import. PyTorch is for scripts that do not ask what importing it does;
-its first optimizer imports the rest.
+"""What a run of each would import. All of an engine is for scripts that do not ask what importing
+it does; what an optimizer of PyTorch's first imports belongs to it.
 """
 
 

@@ -42,6 +42,7 @@ KINDS = {
     "history-kept": Kind(),
     "graph-grows": Kind(),
     "graph-retained": Kind(),
+    "graph-unused": Kind(),
     "saved-needlessly": Kind(),
     # structure
     "double-softmax": Kind(),

@@ -45,7 +45,7 @@ def told(script: Path, *, on: str, level: str) -> Told:
 
 def run(engine: str, arguments: list[str], folder: Path, said: Path) -> int:
     """Run gradscope to its end; what it writes goes into files. Its exit status."""
-    forking = server(engine)
+    forking = server(f"all of {engine}")
     assert forking is not None, "the zoo needs fork"
     with (
         Path(os.devnull).open() as none,

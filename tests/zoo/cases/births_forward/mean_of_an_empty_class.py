@@ -30,4 +30,4 @@ for step in range(3):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-    print(step, float(loss))
+    print(step, loss.item())

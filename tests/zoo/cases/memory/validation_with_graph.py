@@ -8,7 +8,7 @@ torch.manual_seed(0)
 def evaluate(model, batches, criterion):
     model.eval()
     # ADD with torch.no_grad():
-    total = sum(criterion(model(x), y) for x, y in batches) / len(batches)  # BUG history-kept
+    total = sum(criterion(model(x), y) for x, y in batches) / len(batches)  # BUG graph-unused
     # FIX     total = sum(criterion(model(x), y) for x, y in batches) / len(batches)
     model.train()
     return total
