@@ -200,7 +200,8 @@ def _block(looks: Columns, rows: Sequence[Row], make: type[Block]) -> Block | No
         data[name] = looks[name][look]
     for name in ("min", "max", "mean", "rms"):
         bits = looks[name]
-        single = bits.astype(np.int32).view(np.float32).astype(np.float64)
+        with np.errstate(invalid="ignore"):  # half of a double may be a NaN that signals
+            single = bits.astype(np.int32).view(np.float32).astype(np.float64)
         data[name] = np.where(looks["wide"] != 0, bits.view(np.float64), single)[look]
     finite = data["count"] - data["nan"] - data["posinf"] - data["neginf"]
     with np.errstate(over="ignore"):  # of finite numbers it may be infinite

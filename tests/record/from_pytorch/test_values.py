@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 
@@ -58,6 +59,24 @@ def test_results_gradients_leaves_and_seeds_are_looked_at() -> None:
     names = {row.id: row.name for row in trace.rows(Op)}
     (product,) = [row for row in trace.rows(Value) if names.get(row.op) == "mul"]
     assert (product.min, product.max, product.zero) == (y.min().item(), y.max().item(), 1)
+
+
+def test_a_double_is_read_whose_half_is_no_number() -> None:
+    """Half of its bits, read as a number of single precision, is a signalling NaN."""
+    import torch
+
+    number = torch.tensor([0x3FF000007FA00000]).view(torch.float64)
+
+    def program() -> Any:
+        x = torch.ones(1, dtype=torch.float64, requires_grad=True)
+        (x * number).sum().backward()
+        return x.grad
+
+    with np.errstate(invalid="raise"):
+        grad, trace = watched(program, "values")
+
+    (gathered,) = [row for row in trace.rows(Value) if row.place == Place.GRAD]
+    assert gathered.min == gathered.max == grad.item() == number.item()
     (call,) = [row for row in trace.rows(Op) if row.name == "mul"]
     assert len(call.inputs) == 2  # w, and x, which the node keeps
     assert "value" in trace.meta["observed"]
