@@ -114,7 +114,7 @@ class Recording:
             return
         self.session = None
         self._let_go()
-        session.source.stop()
+        session.stop()
         _set_current(self._before)
         if error is not None:
             self._finding(session, error)
@@ -143,7 +143,7 @@ class Recording:
         for key, value in facts.items():
             self._put(key, value)
         self._put("own_time", session.own_time.facts(session.start))
-        unseen = session.source.unseen()
+        unseen = session.unseen()
         if unseen:
             self._put("unseen", dict(unseen))
         unfinished = session.source.unfinished()
@@ -170,7 +170,7 @@ class Recording:
         """Watch no longer, and write nothing: this is a child, and the trace its parent's."""
         session, self.session = self.session, None
         if session is not None:
-            session.source.abandon()
+            session.abandon()
         _set_current(None)
 
     def __enter__(self) -> Recording:  # noqa: PYI034 -- Self is what start() returns
@@ -225,7 +225,7 @@ class Recording:
         if wanted and self._has_room(session):
             if self._pausing is not None:
                 self._pausing = None
-                session.source.resume()
+                session.resume()
         else:
             self._pause(session, "dropped" if wanted else "unwanted")
 
@@ -248,7 +248,7 @@ class Recording:
         self._leaving = why
         if self._pausing is None:
             session.flush()
-            self._pausing = session.source.pause()
+            self._pausing = session.pause()
 
     def _meta(self, start: int) -> None:
         rank = this_process()

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradscope.errors import RecordingError
+from gradscope.record.acts.watching import WatchedActs
 from gradscope.record.notes.contexts import Contexts
 from gradscope.record.notes.numbers import Numbers
+from gradscope.record.notes.one_at_a_time import Alone
 from gradscope.record.notes.own_time import WRITING, OwnTime
 from gradscope.record.notes.sites import Sites
-from gradscope.record.one_at_a_time import Alone
 from gradscope.record.process.ranks import this_process
 from gradscope.record.source import Ended
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gradscope.record.notes.log import Ints
-    from gradscope.record.source import Engine, Source
+    from gradscope.record.source import Engine, Pause, Source
     from gradscope.trace.writer import Writer
 
 MANY = 1 << 16
@@ -53,11 +54,12 @@ class Session:
         self.contexts = Contexts(writer, start, self.base, engine, rank=this_process().number)
         self.alone = Alone()
         self.own_time = OwnTime()
+        self.acts = WatchedActs(self)
         self.task_ended: Callable[[], None] = self.flush_if_due
         self.closed: Callable[[], None] = _nothing  # called when nothing is read any more
         self._flushed = start
         self._calm = SOON
-        self._closed = False
+        self._closing = self._closed = False
         self.source: Source = engine.watch(self)
 
     def flush_if_worth_it(self, waiting: int = 0) -> None:
@@ -86,12 +88,37 @@ class Session:
                 return False
             with self.own_time.working(WRITING):
                 # What names others goes first: threads may note both, and a name needs its row.
+                self.acts.flush(last=self._closing)
                 self.source.flush()
                 self.contexts.flush()
                 self.sites.flush()
                 self.writer.commit()
             self._flushed = time.perf_counter_ns()
             return True
+
+    def pause(self) -> Pause:
+        """Leave out what comes now."""
+        self.acts.pause()
+        return self.source.pause()
+
+    def resume(self) -> None:
+        """Watch again."""
+        self.source.resume()
+        self.acts.resume()
+
+    def stop(self) -> None:
+        """Watch no longer."""
+        self.source.stop()
+        self.acts.stop()
+
+    def abandon(self) -> None:
+        """Let go, in a child."""
+        self.source.abandon()
+        self.acts.stop()
+
+    def unseen(self) -> dict[str, int]:
+        """What could not be seen, in words, and how many times."""
+        return {**self.source.unseen(), **self.acts.acts.unseen}
 
     def ids(self, numbers: Any) -> Ints:
         """Numbers as the trace has them: halved, from 0; NONE for `base`."""
@@ -107,6 +134,7 @@ class Session:
     def close(self) -> None:
         """Write what is left; nothing can be written after it."""
         self.contexts.finish()
+        self._closing = True
         try:
             self.flush()
         finally:
@@ -119,6 +147,7 @@ class Session:
         self.closed()
         self.closed = self.task_ended = _nothing
         self.contexts.on_step = None
+        self.acts.over()
         self.source = Ended(self.source)
 
 

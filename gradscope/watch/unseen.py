@@ -8,6 +8,7 @@ traceback of an error that went through us, where we have no part in it.
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, ExitStack
+from typing import Any
 
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
@@ -27,3 +28,13 @@ def leave_no_frame(error: BaseException) -> None:
     """Take the frame that has caught this, to raise it again at once, out of its traceback."""
     if error.__traceback__ is not None:
         error.__traceback__ = error.__traceback__.tb_next
+
+
+def stands_for(own: Any, ours: Any) -> None:
+    """A function stands in for one of PyTorch's, which compilers of scripts know by its id()."""
+    table = torch.jit._builtins._get_builtin_table()
+    known = table.get(id(own))
+    if known is None:
+        table.pop(id(ours), None)
+    else:
+        table[id(ours)] = known

@@ -67,6 +67,7 @@ CATCHES_EVERYTHING = frozenset(
         "runtime/core/autograd/engine/workers.py",  # what a node raised on another thread
         "runtime/utils/data/_utils/worker.py",  # a dataset, in another process
         # A fault of ours, which must not reach the program that is watched.
+        "record/acts/notes.py",
         "record/at_start.py",
         "watch/creation.py",
         "watch/called/results.py",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import count
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from gradscope.record.acts.notes import Look
 from gradscope.record.from_pytorch.called.calls import Calls
 from gradscope.record.from_pytorch.called.moves import Moves
 from gradscope.record.from_pytorch.claims import claims
@@ -95,7 +97,7 @@ class PyTorchSource:
                 self.faults.guarded("watching was given up", watcher.stop)
 
     def _begin(self) -> bool:
-        from gradscope.watch.unseen import unseen
+        from gradscope.watch.unseen import stands_for, unseen
         from gradscope.watch.watcher import Watcher
 
         self.tensors.unseen = unseen
@@ -112,7 +114,8 @@ class PyTorchSource:
                 session, graph, self.tensors, self.graphs.named, saved=saved
             )
             graph.look = self.values.walked if self.values.on else None
-        self.modules.met = self.watcher.before.module
+        acts = session.acts
+        self.modules.met = [self.watcher.before.module, acts.met]
         self.calls.observer = self.watcher.calls
         self.calls.whole = session.level == "full"
         if self.calls.whole:
@@ -123,6 +126,8 @@ class PyTorchSource:
             "key": [intern(key) for key in facts],
             "value": [intern(orjson.dumps(names).decode()) for names in facts.values()],
         })  # fmt: skip
+        look = Look(self.tensor, self.modules.known, list, unseen, stands_for)
+        acts.start(sys.modules["torch"], look)
         self.watcher.start()
         if self._paused is not None:  # it was before PyTorch was imported
             self.watcher.pause()
@@ -306,6 +311,7 @@ class PyTorchSource:
 
     def stepped(self, optimizer: Any) -> None:
         """What an optimizer has made of leaves and their gradients."""
+        self.session.acts.stepped(optimizer)
         if self.watcher is not None:
             self.watcher.before.optimizer(optimizer)
         if self.values.on:

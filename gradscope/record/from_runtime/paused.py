@@ -55,6 +55,9 @@ class Paused:
     def phase_end(self) -> None:
         self._paused.phase_end()
 
+    def stepped(self, optimizer: Any) -> None:
+        """Nobody is told."""
+
     def task_begin(self, *args: Any, **more: Any) -> None:
         self.saw_backward = True
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradscope.record.acts.notes import Look
 from gradscope.record.from_runtime.cold.catalog import Catalog
 from gradscope.record.from_runtime.cold.operators import Operators
 from gradscope.record.from_runtime.cold.rows import Rows
@@ -83,6 +86,12 @@ class RuntimeSource:
 
     def start(self) -> None:
         """Watch from here on."""
+        session = self.session
+        torch = sys.modules["gradscope.runtime"]
+        number, module = self.catalog.number_of_early, self.modules.known
+        session.acts.start(torch, Look(number, module, session.ids, nullcontext, _nothing_more))
+        self.probe.stepped = session.acts.stepped
+        self.modules.met = [session.acts.met]
         start_watching(self.probe)
         if self.session.level == "full":
             watch_paths(self, on=True)
@@ -239,3 +248,7 @@ class RuntimeSource:
             })  # fmt: skip
         self._records += runs.shape[1] + moves.shape[1]
         self._events += 4 * runs.shape[1] + 3 * moves.shape[1] + singles.shape[1]
+
+
+def _nothing_more(own: Any, ours: Any | None) -> None:
+    """Nobody keeps a list of the runtime's functions."""

@@ -110,10 +110,7 @@ class Contexts:
         else:
             phase = Phase.FORWARD if task is None else Phase.BACKWARD
         module, step = (place.modules or _NOWHERE)[-1], self._named_step
-        number_of_task = NONE
-        if task is not None and task.record_nr > self._base:
-            number_of_task = task.record_nr - self._base - 2 >> 1
-        key = (place.id, module, number_of_task, step, int(phase))
+        key = (place.id, module, self.task_of(state), step, int(phase))
         number = self._numbers.get(key)
         if number is None:
             number = self._add(key)
@@ -123,6 +120,18 @@ class Contexts:
                 if place.step != step:
                     place.step, place.forwards = step, {}
                 place.forwards[module] = number
+        return number
+
+    def state(self) -> ThreadState:
+        """What the engine knows of the calling thread."""
+        return self._local.state
+
+    def task_of(self, state: ThreadState) -> int:
+        """The graph task that a thread runs."""
+        task = state.task
+        if task is None or task.record_nr <= self._base:
+            return NONE
+        number: int = task.record_nr - self._base - 2 >> 1
         return number
 
     def steps_at(self, t: Any) -> Any:

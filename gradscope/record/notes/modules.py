@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 from weakref import ref
@@ -28,8 +28,8 @@ class Modules:
         self._rows: list[dict[str, Any]] = []
         self._names: list[tuple[int, int]] = []
         self._named_before: set[int] = set()
-        self.met: Callable[[Any], None] | None = None
-        """Is told of each module once."""
+        self.met: Sequence[Callable[[Any], None]] = ()
+        """Are told of each module once."""
 
     def id(self, module: Any, parent: int) -> int:
         """The id of a module that runs inside `parent`."""
@@ -39,6 +39,10 @@ class Modules:
                 self._family(module, parent)
             found = self._known[id(module)]
         return found
+
+    def known(self, module: Any) -> int | None:
+        """Its id, if it has been met."""
+        return self._known.get(id(module))
 
     def _add(self, module: Any) -> int:
         """Give it its id, until it is gone: then its id() may be another's."""
@@ -60,8 +64,8 @@ class Modules:
             if id(module) in self._known:
                 continue
             number = self._add(module)
-            if self.met is not None:
-                self.met(module)
+            for told in self.met:
+                told(module)
             self._rows.append({
                 "id": number, "path": self._writer.intern(path),
                 "type": self._writer.intern(type(module).__qualname__), "parent": above,

@@ -49,6 +49,9 @@ class Sites:
         self._writer = writer
         self._machinery = (*MACHINERY, *machinery)
         self._folder = working_directory()  # the program may go elsewhere, or remove it
+        self._is_machinery: dict[int, bool] = {}  # by id(): to hash code takes long
+        self.engines: set[int] = set()  # of these the engine's
+        self._several: dict[tuple[int, ...], int] = {}
         self._ours: set[int] = set()  # addresses in gradscope's own code
         self._table: Table | None = None
         self._codes: list[CodeType] = []  # kept alive: their ids are keys
@@ -87,6 +90,39 @@ class Sites:
                 self._tell_table(address, OURS)
             frame = frame.f_back
         return NONE
+
+    def is_machinery(self, code: CodeType) -> bool:
+        """`is_ours`, remembered."""
+        key = id(code)
+        found = self._is_machinery.get(key)
+        if found is None:
+            self._codes.append(code)
+            found = self._is_machinery[key] = self.is_ours(code)
+            if found and not code.co_filename.startswith(PACKAGE):
+                self.engines.add(key)
+        return found
+
+    def of_several(self, frame: FrameType | None, most: int) -> int:
+        """The stack of so many of the user's frames, from this one outwards."""
+        frames: list[FrameType] = []
+        key: list[int] = []
+        known = self._is_machinery
+        while frame is not None and len(frames) < most:
+            code = frame.f_code
+            if not known.get(id(code)) and not self.is_machinery(code):
+                frames.append(frame)
+                key.append(id(code) + frame.f_lasti)
+                if code.co_name == "<module>" and frame.f_globals.get("__name__") == "__main__":
+                    break  # what called the script is no part of it
+            frame = frame.f_back
+        addresses = tuple(key)
+        found = self._several.get(addresses)
+        if found is None:
+            found = NONE
+            for each in reversed(frames):
+                found = self._link(self._frame(each), found)
+            self._several[addresses] = found
+        return found
 
     def compile(self, functions: Callables) -> Table:
         """`of` as a C function, which asks this one about what it does not know."""

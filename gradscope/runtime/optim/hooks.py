@@ -59,6 +59,8 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                     )
                 args, kwargs = replaced
             result = step(self, *args, **kwargs)
+            if here is not None:
+                here.stepped(self)
             hooks = list(chain(_own(self, KINDS[1]), _after_every.values()))
             for index, after in enumerate(hooks):
                 _heard(AFTER, index, after, self, args, kwargs)

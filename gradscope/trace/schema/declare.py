@@ -58,6 +58,7 @@ NodeIds = Annotated[tuple[int, ...], Ref("node")]
 SavedId = Annotated[int, Ref("saved")]
 TaskId = Annotated[int, Ref("graph_task")]
 SpanId = Annotated[int, Ref("span")]
+ActId = Annotated[int, Ref("act")]
 Ints = tuple[int, ...]
 
 

@@ -56,7 +56,8 @@ class Catalog(TaskRows):
         self.views: list[tuple[int, int]] = []  # the number of a result, and of its storage
         self.origins: list[tuple[int, int, int, int]] = []  # tensor, since, node, output
         self.on_tensor: Any = None  # told of tensors that no noted call made
-        self._named: set[int] = set()
+        self._nameless: set[int] = set()
+        self.named: list[tuple[int, int]] = []  # later than they were described
         self.recent = Recent()
         self.fused = FusedWrites()
 
@@ -117,8 +118,6 @@ class Catalog(TaskRows):
             number, *shape, storage, array.nbytes, version_of(tensor), leaf, requires_grad,
             self.texts[name], op, place,
         ))  # fmt: skip
-        if name:
-            self._named.add(number)
 
     def storage_of(self, tensor: Any, number: int) -> int:
         """The storage of a tensor that has this number: that of the first tensor seen on it."""
@@ -144,6 +143,14 @@ class Catalog(TaskRows):
         if seen <= self.base:
             seen = self.tensor(tensor)
         return int(seen & ~1)
+
+    def number_of_early(self, tensor: Any) -> int:
+        """The same before it is anybody's variable; its name is looked for when it is used."""
+        if tensor.record_nr <= self.base:
+            number = self.tensor(tensor, name="") & ~1
+            self._nameless.add(number)
+            return number
+        return self.number_of(tensor)
 
     def id_of(self, tensor: Any) -> int:
         """A tensor's id in the trace."""
@@ -190,6 +197,11 @@ class Catalog(TaskRows):
     def accumulator(self, node: Any) -> None:
         """A leaf got the node that gathers its gradient; no other thread knows the node yet."""
         leaf = self.number_of(node.variable)
+        if leaf in self._nameless:
+            self._nameless.remove(leaf)
+            name = local_name(node.variable, sys._getframe(1))
+            if name:
+                self.named.append((leaf, self.texts[name]))
         if node.record_nr <= self.base:  # the leaf was known, else it has told of the node
             state = _state()
             node.record_nr = number = self.next_number()

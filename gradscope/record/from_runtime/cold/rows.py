@@ -67,6 +67,10 @@ class Rows:
             columns["id"], columns["storage"] = ids(columns["id"]), ids(columns["storage"])
             columns["op"] = ids(columns["op"])
             block(schema.Tensor, columns)
+        named = take_all(catalog.named)
+        if named:
+            number, name = zip(*named, strict=True)
+            block(schema.Tensor, {"id": ids(number), "name": name}, amend=True)
         storages = take_all(catalog.storages)
         if storages:
             number, size, born, place = zip(*storages, strict=True)

@@ -89,6 +89,7 @@ class RuntimeProbe(ThreadNotes):
         self.logs = (self.calls_one, self.calls_two, self.runs, self.moves, self.events)
         self.event = self.events.note
         self.look: Any = None
+        self.stepped: Callable[[Any], None] = _nothing  # an optimizer has written its parameters
         self.module_id: Any = None  # the id of a module that runs inside another
         self.answers: Answers | None = None  # what can be said of an error
         self.on_rest: Any = None  # called when there is something to clear away

@@ -1,0 +1,229 @@
+"""Acts as rows on their way into the writer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from itertools import count
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import finalize, ref
+
+import numpy as np
+import orjson
+
+from gradscope.record.notes.log import Log
+from gradscope.trace.ragged import Ragged
+from gradscope.trace.schema import NONE, Act
+from gradscope.trace.schema.acts import Deed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import FrameType
+
+    from gradscope.record.session import Session
+
+WATCHERS = str(Path(__file__).parents[2] / "watch")
+"""Where functions of ours are that call what they stand for."""
+
+FRAMES = 3
+"""So many of the program's own lines are kept of each act."""
+
+MOST_ALIKE = 1000
+"""So many acts of a kind are kept of one line, where a program may do them for each number."""
+
+COUNTED = frozenset((Deed.CUT, Deed.WARNING, Deed.GRAD_OFF))
+"""Of which the rest is counted."""
+
+UNKNOWN = NONE - 1
+
+
+class Look(NamedTuple):
+    """How an engine's tensors and modules are looked at."""
+
+    tensor: Callable[[Any], int]
+    """The number of a leaf."""
+    module: Callable[[Any], int | None]
+    """The id of a module, if it has one."""
+    ids: Callable[[Any], Any]
+    """Ids of tensors, of their numbers."""
+    unseen: Callable[[], AbstractContextManager[object]]
+    """Inside, looks at tensors are seen by no mode of the program's."""
+    stands_for: Callable[[Any, Any], object]
+    """Is told that a function stands in for one of the engine's; None: no longer does."""
+
+
+def _none(_: Any) -> int:
+    return NONE
+
+
+NOBODY = Look(_none, _none, list, nullcontext, lambda *_: None)
+
+NAMES = (
+    "id", "kind", "of", "tensors", "module", "inside", "facts", "stack", "thread", "task", "step",
+    "t",
+)  # fmt: skip
+
+
+class Acts:
+    """Takes notes of acts. A fault of ours is counted, and does not reach the program."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.on = False
+        self.look = NOBODY
+        self._ids = count()
+        self._lock = Lock()
+        self._log = Log(len(NAMES))
+        self._places: dict[tuple[int, ...], int] = {(): 0}
+        self._lists: list[tuple[int, ...]] = [()]
+        self._texts: dict[tuple[Any, ...], int] = {}
+        self._kinds = {kind: session.writer.intern(kind.value) for kind in Deed}
+        self._optimizers: dict[int, tuple[ref[Any], int]] = {}
+        self._unmet: dict[int, int] = {}  # places of modules without an id, by id()
+        self._ids_of_met: list[int] = []
+        self._waiting = np.zeros((len(NAMES), 0), np.int64)
+        self._alike: dict[tuple[str, int], int] = {}
+        self.unseen: dict[str, int] = {}
+
+    def caller(self, frame: FrameType) -> FrameType | None:
+        """The frame of the program that called, as this one shows it; None: the engine did."""
+        is_machinery = self.session.sites.is_machinery
+        code = frame.f_code
+        if is_machinery(code):
+            above = frame.f_back
+            if not code.co_filename.startswith(WATCHERS) or above is None:
+                return None
+            return None if is_machinery(above.f_code) else above
+        return frame
+
+    def note(
+        self,
+        kind: Deed,
+        frame: FrameType | None,
+        tensors: Sequence[Any] | int = (),
+        module: Any = None,
+        of: int = NONE,
+        stack: int = NONE,
+        **facts: Any,
+    ) -> int:
+        """An act that is done on this frame, or was on this stack; its id.
+
+        `tensors`: or the place of a list of them, from `listed`.
+        """
+        session = self.session
+        if frame is not None:
+            stack = session.sites.of_several(frame, FRAMES)
+        if kind in COUNTED and self._is_too_many(kind, stack):
+            return NONE
+        contexts = session.contexts
+        state = contexts.state()
+        place = contexts.place(state)
+        number = next(self._ids)
+        self._log.note(
+            number, self._kinds[kind], of,
+            tensors if isinstance(tensors, int) else self.listed(tensors),
+            NONE if module is None else self._id_of(module),
+            place.modules[-1] if place.modules else NONE, self._facts(kind, facts), stack, place.id,
+            contexts.task_of(state), contexts.step, contexts.now(),
+        )  # fmt: skip
+        return number
+
+    def _is_too_many(self, kind: Deed, stack: int) -> bool:
+        many = self._alike[kind, stack] = self._alike.get((kind, stack), 0) + 1
+        if many > MOST_ALIKE:
+            text = f"acts ({kind.value}), of which {MOST_ALIKE} were noted of the same line before"
+            self.unseen[text] = self.unseen.get(text, 0) + 1
+        return many > MOST_ALIKE
+
+    def listed(self, tensors: Sequence[Any]) -> int:
+        """The place of a list of tensors; of a thousand parameters there is one for many acts."""
+        number = self.look.tensor
+        numbers = tuple([found for each in tensors if (found := number(each)) != NONE])
+        place = self._places.get(numbers)
+        if place is None:
+            with self._lock:
+                place = self._places.setdefault(numbers, len(self._lists))
+                if place == len(self._lists):
+                    self._lists.append(numbers)
+        return place
+
+    def _id_of(self, module: Any) -> int:
+        """Its id; below NONE: that of one which has none yet, see `flush`."""
+        number = self.look.module(module)
+        if number is not None:
+            return number
+        place = self._unmet.get(id(module))
+        if place is None:
+            self._ids_of_met.append(UNKNOWN)
+            place = self._unmet[id(module)] = len(self._ids_of_met) - 1
+            finalize(module, self._unmet.pop, id(module), None).atexit = False
+        return UNKNOWN - place
+
+    def met(self, module: Any) -> None:
+        """A module has its id now."""
+        place = self._unmet.get(id(module))
+        number = self.look.module(module)
+        if place is not None and number is not None:
+            self._ids_of_met[place] = number
+
+    def _facts(self, kind: Deed, facts: dict[str, Any]) -> int:
+        key = (kind, *facts.values())
+        try:
+            found = self._texts.get(key)
+        except TypeError:  # lists in it: it comes seldom
+            return self._text(facts)
+        if found is None:
+            if len(self._texts) > MOST_ALIKE:  # what changes from act to act is not asked for again
+                self._texts.clear()
+            found = self._texts[key] = self._text(facts)
+        return found
+
+    def _text(self, facts: dict[str, Any]) -> int:
+        return self.session.writer.intern(
+            orjson.dumps(facts, default=str).decode() if facts else ""
+        )
+
+    def built(self, optimizer: Any, frame: FrameType | None, **facts: Any) -> int:
+        """An optimizer was built, or is met for the first time; the id of that act."""
+        tensors = [each for group in optimizer.param_groups for each in group["params"]]
+        number = self.note(Deed.OPTIMIZER, frame, tensors, **facts)
+        optimizers, key = self._optimizers, id(optimizer)
+        optimizers[key] = ref(optimizer, lambda _: optimizers.pop(key, None)), number
+        return number
+
+    def of(self, optimizer: Any) -> int:
+        """The act that made this optimizer; NONE: nobody saw that."""
+        found = self._optimizers.get(id(optimizer))
+        return NONE if found is None else found[1]
+
+    def guarded(self, what: Callable[..., object], *given: Any) -> None:
+        """Do it, and count it if it cannot be done."""
+        try:
+            with self.look.unseen():
+                what(*given)
+        except Exception as error:  # noqa: BLE001  Note [A fault of ours] in watch/listener.py
+            text = f"a fault of gradscope's, an act was noted: {type(error).__name__}: {error}"
+            self.unseen[text] = self.unseen.get(text, 0) + 1
+
+    def flush(self, *, last: bool = False) -> None:
+        """Hand new acts to the writer.
+
+        A module has its id, and its path, when the outermost one is first called. Till then, or to
+        the `last` time, what was done to it waits.
+        """
+        table = np.concatenate([self._waiting, self._log.take()], axis=1)
+        modules = table[NAMES.index("module")]
+        for place in np.flatnonzero(modules < NONE).tolist():
+            number = self._ids_of_met[UNKNOWN - modules[place]]
+            modules[place] = NONE if last and number == UNKNOWN else max(number, modules[place])
+        waits = modules < NONE
+        self._waiting, table = table[:, waits], table[:, ~waits]
+        if not table.shape[1]:
+            return
+        columns: dict[str, Any] = dict(zip(NAMES, table, strict=True))
+        ragged = Ragged.of([self._lists[place] for place in columns["tensors"].tolist()])
+        numbers = np.asarray(self.look.ids(ragged.values), np.int64)
+        columns["tensors"] = Ragged(ragged.offsets, numbers)
+        self.session.put(Act, columns)

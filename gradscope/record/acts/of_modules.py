@@ -1,0 +1,188 @@
+"""What is done to modules: their mode, what is assigned to them, loaded into and hooked on them."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from gradscope.record.acts.notes import FRAMES
+from gradscope.record.acts.stand_ins import StandIn, StandIns, Tell, as_if_not_there
+from gradscope.trace.schema import NONE
+from gradscope.trace.schema.acts import Deed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
+    from gradscope.record.acts.notes import Acts
+
+HOOKS = (
+    "register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook",
+    "register_full_backward_pre_hook", "register_backward_hook",
+)  # fmt: skip
+HOOKS_OF_TENSORS = ("register_hook", "register_post_accumulate_grad_hook")
+LISTS = {
+    "register_forward_hook": "_forward_hooks",
+    "register_forward_pre_hook": "_forward_pre_hooks",
+    "register_full_backward_hook": "_backward_hooks",
+    "register_full_backward_pre_hook": "_backward_pre_hooks",
+    "register_backward_hook": "_backward_hooks",
+    "register_hook": "_backward_hooks",
+    "register_post_accumulate_grad_hook": "_post_accumulate_grad_hooks",
+}
+"""Where those that are registered are kept."""
+
+
+class OfModules:
+    """Stands in for what programs call on modules, and for assignments to them."""
+
+    def __init__(self, torch: Any, acts: Acts, stand_ins: StandIns) -> None:
+        self._torch = torch
+        self._acts = acts
+        self._stand_ins = stand_ins
+        self._containers: WeakKeyDictionary[Any, dict[str, int]] = WeakKeyDictionary()
+        self._own_names = frozenset(vars(torch.nn.Module()))
+
+    def start(self) -> None:
+        module = self._torch.nn.Module
+        self._stand_ins.put(self._methods(module))
+        self._stand_ins.replace(module, "__setattr__", self._assigning(module.__setattr__))
+
+    def _methods(self, module: Any) -> Iterator[StandIn]:
+        yield StandIn(module, "train", _trained)
+        yield StandIn(module, "eval", _trained)
+        yield StandIn(module, "zero_grad", _zeroed)
+        yield StandIn(module, "requires_grad_", _asked)
+        yield StandIn(module, "load_state_dict", _loaded)
+        yield from (StandIn(module, name, _hooked_by(name), before=True) for name in HOOKS)
+        tensor = self._torch.Tensor
+        for name in HOOKS_OF_TENSORS:
+            yield StandIn(tensor, name, _hooked_by(name), before=True)
+
+    def _assigning(self, own: Any) -> Any:
+        acts, getframe, kinds = self._acts, sys._getframe, self._kinds()
+
+        def __setattr__(self_: Any, name: str, value: Any) -> None:  # noqa: N807
+            if acts.on and isinstance(value, kinds):
+                frame = acts.caller(getframe(1))
+                if frame is not None:
+                    acts.guarded(self._assigned, self_, name, value, frame)
+            own(self_, name, value)
+
+        return as_if_not_there(__setattr__, "__setattr__")
+
+    def _kinds(self) -> tuple[type, ...]:
+        return self._torch.Tensor, self._torch.nn.Module, list, tuple, dict
+
+    def _assigned(self, module: Any, name: str, value: Any, frame: FrameType) -> None:
+        """A parameter, module or tensor that asks for gradients, or what may hold some."""
+        parameter, tensor = self._torch.nn.Parameter, self._torch.Tensor
+        if isinstance(value, list | tuple | dict):
+            stack = self._acts.session.sites.of_several(frame, FRAMES)
+            self._containers.setdefault(module, {})[name] = stack  # it may be filled later
+            return
+        there = vars(module)
+        before = there.get("_parameters", {}).get(name), there.get("_modules", {}).get(name)
+        replaced = any(each is not None and each is not value for each in before)
+        if isinstance(value, tensor) and not isinstance(value, parameter):
+            if value.requires_grad and name not in there.get("_buffers", {}):
+                leaf = [value] if value.is_leaf else []
+                facts: dict[str, Any] = {
+                    "name": name,
+                    "what": "tensor",
+                    "within": type(module).__name__,
+                }
+                self._acts.note(Deed.ASSIGNED, frame, leaf, **facts, leaf=value.is_leaf)
+        elif replaced or isinstance(value, parameter):
+            what = "parameter" if isinstance(value, parameter) else "module"
+            facts = {"name": name, "what": what, "within": type(module).__name__}
+            tensors = self._parameters([value])
+            self._acts.note(Deed.ASSIGNED, frame, tensors, **facts, replaced=replaced)
+
+    def met(self, module: Any) -> None:
+        """A module is called for the first time: what it holds that PyTorch does not know of."""
+        if not self._acts.on:
+            return
+        stacks = self._containers.get(module, {})
+        for name, value in list(vars(module).items()):
+            if isinstance(value, list | tuple | dict) and name not in self._own_names:
+                found = self._unregistered(module, self._held(value))
+                if found:
+                    self._acts.note(
+                        Deed.ASSIGNED, None, self._parameters(found), module, name=name,
+                        what=f"{type(value).__name__} of {_types(found)}",
+                        within=type(module).__name__, stack=stacks.get(name, NONE),
+                    )  # fmt: skip
+
+    def _unregistered(self, module: Any, found: list[Any]) -> list[Any]:
+        """Those of them whose parameters are not among the module's own."""
+        own = {id(each) for each in module.parameters()}
+        return [
+            each for each in found if any(id(one) not in own for one in self._parameters([each]))
+        ]
+
+    def _held(self, container: Any) -> list[Any]:
+        """What it holds that has parameters, or is one."""
+        values = list(container.values() if isinstance(container, dict) else container)
+        return [each for each in values[:64] if self._asks(each)]
+
+    def _asks(self, value: Any) -> bool:
+        if isinstance(value, self._torch.nn.Module):
+            return True
+        return isinstance(value, self._torch.Tensor) and value.is_leaf and value.requires_grad
+
+    def _parameters(self, values: list[Any]) -> list[Any]:
+        found: dict[int, Any] = {}
+        for each in values:
+            several = each.parameters() if isinstance(each, self._torch.nn.Module) else [each]
+            found.update((id(one), one) for one in several)
+        return list(found.values())
+
+
+def _types(values: list[Any]) -> str:
+    return ", ".join(sorted({type(each).__name__ for each in values}))
+
+
+def _trained(acts: Acts, frame: FrameType, result: Any, _given: Any, _more: Any) -> None:
+    acts.note(Deed.TRAIN, frame, module=result, to=bool(result.training))
+
+
+def _zeroed(
+    acts: Acts, frame: FrameType, _result: Any, given: tuple[Any, ...], more: dict[str, Any]
+) -> None:
+    to_none = more.get("set_to_none", given[1] if len(given) > 1 else True)
+    module = given[0]
+    acts.note(Deed.ZERO_GRAD, frame, list(module.parameters()), module, set_to_none=bool(to_none))
+
+
+def _asked(acts: Acts, frame: FrameType, result: Any, given: tuple[Any, ...], more: Any) -> None:
+    to = more.get("requires_grad", given[1] if len(given) > 1 else True)
+    acts.note(Deed.REQUIRES_GRAD, frame, list(result.parameters()), result, to=bool(to))
+
+
+def _loaded(
+    acts: Acts, frame: FrameType, result: Any, given: tuple[Any, ...], more: dict[str, Any]
+) -> None:
+    names = given[1] if len(given) > 1 else more.get("state_dict", {})
+    strict = more.get("strict", given[2] if len(given) > 2 else True)
+    missing, unexpected = list(result.missing_keys), list(result.unexpected_keys)
+    acts.note(
+        Deed.LOADED, frame, module=given[0], strict=bool(strict), missing=missing[:8],
+        unexpected=unexpected[:8], many=len(names) - len(unexpected),
+    )  # fmt: skip
+
+
+def _hooked_by(name: str) -> Tell:
+    def tell(
+        acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], more: dict[str, Any]
+    ) -> None:
+        attended, hook = given[0], given[1] if len(given) > 1 else more.get("hook")
+        is_tensor = name in HOOKS_OF_TENSORS
+        tensors = [attended] if is_tensor and attended.is_leaf else []
+        many = len(getattr(attended, LISTS[name], None) or ())
+        said = getattr(hook, "__qualname__", type(hook).__name__)
+        module = None if is_tensor else attended
+        acts.note(Deed.HOOK, frame, tensors, module, by=name, hook=said, many=many)
+
+    return tell

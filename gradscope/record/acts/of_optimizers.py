@@ -1,0 +1,149 @@
+"""What is done with optimizers, schedules and scalers."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from gradscope.record.acts.of_tensors import leaves_of
+from gradscope.record.acts.stand_ins import StandIn, as_if_not_there
+from gradscope.trace.schema import NONE
+from gradscope.trace.schema.acts import Deed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import FrameType
+
+    from gradscope.record.acts.notes import Acts
+    from gradscope.record.acts.stand_ins import StandIns
+
+TOLD_OF_GROUPS = ("lr", "weight_decay", "momentum")
+
+
+class OfOptimizers:
+    """Stands in for what programs call on them, and is told when one has stepped."""
+
+    def __init__(
+        self, torch: Any, acts: Acts, stand_ins: StandIns, stepped: Callable[[Any], None]
+    ) -> None:
+        self._torch = torch
+        self._acts = acts
+        self._stand_ins = stand_ins
+        self._stepped = stepped
+        self._steps = 0
+
+    def start(self) -> None:
+        optim = self._torch.optim
+        self._stand_ins.put(self._methods(optim.Optimizer, optim.lr_scheduler))
+
+    def _methods(self, optimizer: Any, schedules: Any) -> Iterator[StandIn]:
+        yield StandIn(optimizer, "__init__", _built, inside=True)
+        yield StandIn(optimizer, "add_param_group", _group_added)
+        yield StandIn(optimizer, "zero_grad", self._zeroed)
+        yield StandIn(schedules.LRScheduler, "__init__", self._schedule_built, inside=True)
+        for each in list(vars(schedules).values()):
+            if isinstance(each, type) and "step" in vars(each) and not issubclass(each, optimizer):
+                yield StandIn(each, "step", self._schedule_stepped)
+        scaler = self._torch.amp.GradScaler
+        yield StandIn(scaler, "scale", _scaled)
+        yield StandIn(scaler, "unscale_", self._unscaled)
+        self._stand_ins.replace(scaler, "step", self._scaled_step(scaler.step))
+
+    def _of(self, optimizer: Any) -> int:
+        """The act that made an optimizer; one that was there before is told of now."""
+        number = self._acts.of(optimizer)
+        if number == NONE:
+            groups = _groups(optimizer.param_groups)
+            facts = {"type": type(optimizer).__name__, "groups": groups, "before": True}
+            number = self._acts.built(optimizer, None, **facts)
+        return number
+
+    def step(self, optimizer: Any) -> None:
+        """One has stepped."""
+        self._steps += 1
+        self._stepped(optimizer)
+        lr = tuple([_number(group.get("lr")) for group in optimizer.param_groups])
+        leaves = leaves_of(optimizer)
+        none = [leaf for leaf in leaves if leaf.grad is None]
+        self._acts.note(
+            Deed.STEP, sys._getframe(1), none, of=self._of(optimizer), lr=lr, none=len(none),
+            many=len(leaves),
+        )  # fmt: skip
+
+    def _zeroed(
+        self, acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], more: dict[str, Any]
+    ) -> None:
+        to_none = more.get("set_to_none", given[1] if len(given) > 1 else True)
+        acts.note(Deed.ZERO_GRAD, frame, of=self._of(given[0]), set_to_none=bool(to_none))
+
+    def _schedule_built(
+        self, acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any
+    ) -> None:
+        schedule = given[0]
+        acts.note(
+            Deed.SCHEDULE, frame, of=self._of(schedule.optimizer), type=type(schedule).__name__
+        )
+
+    def _schedule_stepped(
+        self, acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any
+    ) -> None:
+        schedule = given[0]
+        groups = schedule.optimizer.param_groups
+        lr = tuple([_number(group.get("lr")) for group in groups])
+        name = type(schedule).__name__
+        acts.note(Deed.SCHEDULE_STEP, frame, of=self._of(schedule.optimizer), lr=lr, type=name)
+
+    def _unscaled(
+        self, acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any
+    ) -> None:
+        acts.note(Deed.UNSCALE, frame, of=self._of(given[1]))
+
+    def _scaled_step(self, own: Any) -> Any:
+        acts = self._acts
+
+        def step(self_: Any, optimizer: Any, *given: Any, **more: Any) -> Any:
+            before, frame = self._steps, sys._getframe(1)
+            result = own(self_, optimizer, *given, **more)
+            if acts.on and self_.is_enabled():
+                skipped = self._steps == before
+                acts.guarded(
+                    lambda: acts.note(
+                        Deed.SCALED_STEP, frame, of=self._of(optimizer), skipped=skipped
+                    )
+                )
+            return result
+
+        step.__doc__, step.__qualname__ = own.__doc__, own.__qualname__
+        return as_if_not_there(step, "step")
+
+
+def _scaled(acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any) -> None:
+    if given[0].is_enabled():
+        acts.note(Deed.SCALE, frame)
+
+
+def _built(acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any) -> None:
+    optimizer = given[0]
+    facts = {"type": type(optimizer).__name__, "groups": _groups(optimizer.param_groups)}
+    acts.built(optimizer, frame, **facts)
+
+
+def _group_added(acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any) -> None:
+    group = given[0].param_groups[-1]
+    (said,) = _groups([group])
+    acts.note(Deed.PARAM_GROUP, frame, group["params"], of=acts.of(given[0]), group=said)
+
+
+def _groups(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        {
+            **{name: _number(group[name]) for name in TOLD_OF_GROUPS if name in group},
+            "many": len(group["params"]),
+        }
+        for group in groups
+    ]
+
+
+def _number(value: Any) -> float | None:
+    """A setting as a number; a tensor's is not asked for, which could make the program wait."""
+    return float(value) if isinstance(value, int | float) else None

@@ -1,0 +1,140 @@
+"""What programs do beside tensors, modules and optimizers: clip, checkpoint, seed, warn, copy."""
+
+from __future__ import annotations
+
+import copy
+import sys
+import warnings
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+from gradscope.record.acts.stand_ins import StandIn, Tell, as_if_not_there
+from gradscope.trace.schema.acts import Deed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
+    from gradscope.record.acts.notes import Acts
+    from gradscope.record.acts.stand_ins import StandIns
+
+CLIPS = {
+    "clip_grad_norm_": ("parameters", "max_norm"),
+    "clip_grad_value_": ("parameters", "clip_value"),
+}
+"""Functions, and what they are asked."""
+
+LONGEST = 400
+"""Of a warning's text."""
+
+
+class OfPrograms:
+    """Stands in for functions by which they do it."""
+
+    def __init__(self, torch: Any, acts: Acts, stand_ins: StandIns) -> None:
+        self._torch = torch
+        self._acts = acts
+        self._stand_ins = stand_ins
+
+    def start(self) -> None:
+        self._stand_ins.put(self._functions())
+        for name in CLIPS:
+            clip = self._clipping(name, getattr(self._torch.nn.utils, name))
+            self._stand_ins.replace(self._torch.nn.utils, name, clip)
+        own = warnings._showwarnmsg_impl  # type: ignore[attr-defined]
+        self._stand_ins.replace(warnings, "_showwarnmsg_impl", self._warning(own))
+
+    def _functions(self) -> Iterator[StandIn]:
+        torch = self._torch
+        for name in ("no_grad", "inference_mode", "set_grad_enabled"):
+            where = "__init__" if name == "set_grad_enabled" else "__enter__"
+            yield StandIn(getattr(torch, name), where, _off_by(torch, name))
+        yield StandIn(torch.utils.checkpoint, "checkpoint", _checkpointed, before=True)
+        yield StandIn(torch, "manual_seed", _seeded)
+        yield StandIn(copy, "deepcopy", self._copied)
+
+    def _copied(
+        self, acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _m: Any
+    ) -> None:
+        torch = self._torch
+        if given and isinstance(given[0], (torch.nn.Module, torch.optim.Optimizer)):
+            acts.note(Deed.COPIED, frame, what=type(given[0]).__name__)
+
+    def _clipping(self, name: str, own: Any) -> Any:
+        acts, is_compiling = self._acts, self._torch.compiler.is_compiling
+        arguments = CLIPS[name]
+
+        @wraps(own)
+        def clip(*given: Any, **more: Any) -> Any:
+            if not acts.on or is_compiling():
+                return own(*given, **more)
+            frame, asked = sys._getframe(1), {**dict(zip(arguments, given, strict=False)), **more}
+            leaves, most = (asked.get(each) for each in arguments)
+            module = _module_of(leaves)
+            norm = own(*given, **more)
+            acts.guarded(_note_clip, acts, frame, name, module, leaves, most, norm)
+            return norm
+
+        return as_if_not_there(clip, name)
+
+    def _warning(self, own: Any) -> Any:
+        acts = self._acts
+
+        def show(message: Any) -> Any:
+            if acts.on:
+                acts.guarded(_warned, acts, _below_warnings(sys._getframe(1)), message)
+            return own(message)
+
+        return show
+
+
+def _below_warnings(frame: FrameType | None) -> FrameType | None:
+    while frame is not None and frame.f_code.co_filename == warnings.__file__:
+        frame = frame.f_back
+    return frame
+
+
+def _warned(acts: Acts, frame: FrameType | None, message: Any) -> None:
+    text = str(message.message)[:LONGEST]
+    acts.note(Deed.WARNING, frame, category=message.category.__name__, text=text)
+
+
+def _module_of(leaves: Any) -> Any:
+    """The module whose parameters a generator gives; it has not begun."""
+    frame = getattr(leaves, "gi_frame", None)
+    found = None if frame is None else frame.f_locals.get("self")
+    return found if hasattr(found, "_parameters") else None
+
+
+def _note_clip(
+    acts: Acts, frame: FrameType, by: str, module: Any, leaves: Any, most: Any, norm: Any
+) -> None:
+    facts: dict[str, Any] = {"max": float(most) if isinstance(most, int | float) else None}
+    if norm is not None and norm.device.type == "cpu":
+        facts["norm"] = float(norm.detach())
+    if module is not None:
+        leaves = list(module.parameters())
+    elif hasattr(leaves, "requires_grad"):
+        leaves = [leaves]
+    told = leaves if isinstance(leaves, list | tuple) else []  # a generator has given all it had
+    acts.note(Deed.CLIP, frame, told, module, by=by, **facts)
+
+
+def _off_by(torch: Any, name: str) -> Tell:
+    def tell(acts: Acts, frame: FrameType, _: Any, _given: Any, _more: Any) -> None:
+        if not torch.is_grad_enabled():
+            acts.note(Deed.GRAD_OFF, frame, by=name)
+
+    return tell
+
+
+def _checkpointed(
+    acts: Acts, frame: FrameType, _: Any, _given: tuple[Any, ...], more: dict[str, Any]
+) -> None:
+    keeps = bool(more.get("preserve_rng_state", True))
+    acts.note(Deed.CHECKPOINT, frame, reentrant=more.get("use_reentrant"), keeps_random=keeps)
+
+
+def _seeded(acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], more: Any) -> None:
+    seed = given[0] if given else more.get("seed")
+    acts.note(Deed.SEED, frame, seed=seed if isinstance(seed, int) else None)

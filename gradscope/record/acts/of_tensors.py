@@ -1,0 +1,149 @@
+"""What is done to single tensors: frozen, cleared, cut out of history."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+from gradscope.record.acts.stand_ins import StandIn, StandIns, Tell
+from gradscope.trace.schema.acts import Deed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import FrameType
+
+    from gradscope.record.acts.notes import Acts
+
+CUTS = ("detach", "detach_", "item", "tolist", "numpy")
+"""What comes back of them has no history."""
+
+WRITES = ("zero_", "fill_")
+"""By which programs clear gradients."""
+
+FAR = 2000
+"""So many nodes are looked at for the leaves that a cut takes from a backward."""
+
+
+class OfTensors:
+    """Stands in for what programs call on tensors, and assign to them."""
+
+    def __init__(self, torch: Any, acts: Acts, stand_ins: StandIns) -> None:
+        self._torch = torch
+        self._acts = acts
+        self._stand_ins = stand_ins
+        self._stepped: Callable[[], Any] = _nobody
+        self._gradients: dict[int, ref[Any]] | None = None  # of the leaves of what has stepped
+        self._seen_cuts: dict[int, tuple[int, dict[str, bool]]] = {}  # by line: what was found then
+
+    def start(self) -> None:
+        tensor, put_property = self._torch.Tensor, self._stand_ins.put_property
+        self._stand_ins.put(self._methods(tensor))
+        put_property(tensor, "requires_grad", on_set=self._requires_grad_set)
+        put_property(tensor, "grad", on_set=self._grad_set)
+        put_property(tensor, "data", on_set=self._data_set, on_get=self._data_read)
+
+    def _methods(self, tensor: Any) -> Iterator[StandIn]:
+        yield StandIn(tensor, "requires_grad_", self._requires_grad)
+        yield from (StandIn(tensor, name, self._cut_by(name), before=True) for name in CUTS)
+        yield from (StandIn(tensor, name, self._wrote_by(name)) for name in WRITES)
+
+    # -- what asks for gradients ----------------------------------------------------------------
+
+    def _requires_grad(
+        self, acts: Acts, frame: FrameType, result: Any, given: tuple[Any, ...], _: Any
+    ) -> None:
+        acts.note(Deed.REQUIRES_GRAD, frame, _leaves([result]), to=result.requires_grad)
+
+    def _requires_grad_set(self, tensor: Any, value: Any, frame: FrameType) -> None:
+        if tensor.is_leaf:
+            self._acts.note(Deed.REQUIRES_GRAD, frame, [tensor], to=bool(value))
+
+    # -- gradients ------------------------------------------------------------------------------
+
+    def stepped(self, optimizer: Any) -> None:
+        """Its leaves have been written; what is written into their gradients now is told."""
+        self._stepped = ref(optimizer)
+        self._gradients = None
+
+    def _leaf_of(self, gradient: Any) -> Any:
+        """The leaf of an optimizer that has just stepped whose gradient this is."""
+        if self._gradients is None:
+            optimizer = self._stepped()
+            leaves = () if optimizer is None else leaves_of(optimizer)
+            self._gradients = {id(leaf.grad): ref(leaf) for leaf in leaves}
+        found = self._gradients.get(id(gradient))
+        leaf = None if found is None else found()
+        return leaf if leaf is not None and leaf.grad is gradient else None
+
+    def _grad_set(self, tensor: Any, value: Any, frame: FrameType) -> None:
+        if tensor.is_leaf:
+            self._acts.note(
+                Deed.GRAD_SET, frame, [tensor], to="None" if value is None else "tensor"
+            )
+
+    def _wrote_by(self, name: str) -> Tell:
+        def tell(
+            acts: Acts, frame: FrameType, _result: Any, given: tuple[Any, ...], _: Any
+        ) -> None:
+            leaf = self._leaf_of(given[0])
+            if leaf is not None:
+                acts.note(Deed.GRAD_ZEROED, frame, [leaf], by=name)
+
+        return tell
+
+    # -- history --------------------------------------------------------------------------------
+
+    def _data_set(self, tensor: Any, _value: Any, frame: FrameType) -> None:
+        self._acts.note(Deed.DATA_SET, frame, _leaves([tensor]))
+
+    def _data_read(self, tensor: Any, frame: FrameType) -> None:
+        if tensor.requires_grad and not tensor.is_leaf:
+            self._cut(frame, "data", [tensor])
+
+    def _cut_by(self, name: str) -> Tell:
+        def tell(
+            _acts: Acts, frame: FrameType, _result: Any, given: tuple[Any, ...], _: Any
+        ) -> None:
+            if given[0].requires_grad:
+                self._cut(frame, name.strip("_"), [given[0]])
+
+        return tell
+
+    def _cut(self, frame: FrameType, by: str, tensors: list[Any]) -> None:
+        address = id(frame.f_code) + frame.f_lasti
+        seen = self._seen_cuts.get(address)
+        if seen is None:
+            leaves, whole = behind(tensors)
+            seen = self._acts.listed(leaves), {} if whole else {"more": True}
+            self._seen_cuts[address] = seen
+        self._acts.note(Deed.CUT, frame, seen[0], by=by, **seen[1])
+
+
+def leaves_of(optimizer: Any) -> list[Any]:
+    """What an optimizer steps."""
+    return [leaf for group in optimizer.param_groups for leaf in group["params"]]
+
+
+def _nobody() -> None:
+    """No optimizer has stepped."""
+
+
+def _leaves(tensors: list[Any]) -> list[Any]:
+    return [each for each in tensors if each.is_leaf]
+
+
+def behind(tensors: list[Any]) -> tuple[list[Any], bool]:
+    """The leaves that these tensors were computed of, and whether these are all."""
+    leaves: list[Any] = [each for each in tensors if each.is_leaf]
+    waiting = [each.grad_fn for each in tensors if not each.is_leaf]
+    seen = set(waiting)
+    while waiting and len(seen) < FAR:
+        node = waiting.pop()
+        leaf = getattr(node, "variable", None)
+        if leaf is not None:
+            leaves.append(leaf)
+        for following, _ in node.next_functions:
+            if following is not None and following not in seen:
+                seen.add(following)
+                waiting.append(following)
+    return leaves, not waiting

@@ -1,0 +1,146 @@
+"""Functions of ours in the place of an engine's, which do what those do and tell of it.
+
+# Note [A frame that is not there]
+A warning names the line that called the function which warns, or who called that. Python leaves out
+its own frames there, which it knows by their file; ours have the name of that file. What warns of
+itself in C names the innermost frame, so what does (`torch.tensor`, `float`) has no stand-in. And
+our engine asks frames for the name of what was called.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from gradscope.record.acts.notes import Acts
+
+Tell = Callable[["Acts", "FrameType", Any, tuple[Any, ...], dict[str, Any]], object]
+"""Notes an act: on which frame it was done, what came back, and what was given."""
+
+_ABSENT = object()
+
+
+class StandIn(NamedTuple):
+    """One function of an engine's, and what tells of its calls."""
+
+    home: Any  # a class or module
+    name: str
+    tell: Tell
+    before: bool = False  # tell of it before it is done
+    inside: bool = False  # the engine's own calls of it count, too
+
+
+class StandIns:
+    """Those that are there now."""
+
+    def __init__(self, acts: Acts, is_compiling: Callable[[], bool]) -> None:
+        self._acts = acts
+        self._is_compiling = is_compiling
+        self._there: list[tuple[Any, str, Any, Any]] = []  # home, name, what was there, ours
+
+    def put(self, all_: Iterable[StandIn]) -> None:
+        """Put them in place of those functions."""
+        for each in all_:
+            own = getattr(each.home, each.name, None)
+            if own is not None:
+                self.replace(each.home, each.name, self._told(own, each))
+
+    def replace(self, home: Any, name: str, ours: Any) -> None:
+        """Put one thing there, until `take_back`."""
+        own = vars(home).get(name, _ABSENT)
+        self._acts.look.stands_for(own, ours)
+        self._there.append((home, name, own, ours))
+        setattr(home, name, ours)
+
+    def take_back(self) -> None:
+        """All is as it was, but what others have replaced since."""
+        for home, name, own, ours in reversed(self._there):
+            self._acts.look.stands_for(None, ours)
+            if vars(home).get(name) is not ours:
+                continue
+            if own is _ABSENT:
+                delattr(home, name)
+            else:
+                setattr(home, name, own)
+        self._there.clear()
+
+    def _told(self, own: Any, stand_in: StandIn) -> Any:
+        acts, is_compiling, getframe = self._acts, self._is_compiling, sys._getframe
+        tell, inside, before = stand_in.tell, stand_in.inside, stand_in.before
+
+        @wraps(own)
+        def call(*given: Any, **more: Any) -> Any:
+            if not acts.on or is_compiling():
+                return own(*given, **more)
+            calls = getframe(1)
+            frame = calls if inside else acts.caller(calls)
+            if frame is None:
+                return own(*given, **more)
+            if before:
+                acts.guarded(tell, acts, frame, None, given, more)
+                return own(*given, **more)
+            try:
+                result = own(*given, **more)
+            except BaseException as error:
+                leave_no_frame(error)
+                raise
+            acts.guarded(tell, acts, frame, result, given, more)
+            return result
+
+        return as_if_not_there(call, stand_in.name)
+
+    def put_property(
+        self,
+        home: Any,
+        name: str,
+        *,
+        on_set: Callable[[Any, Any, FrameType], object],
+        on_get: Callable[[Any, FrameType], object] | None = None,
+    ) -> None:
+        """The same of a property's setter, and its getter, if that is asked for."""
+        own = next(vars(each)[name] for each in home.__mro__ if name in vars(each))
+        acts, getframe, get, put = self._acts, sys._getframe, own.__get__, own.__set__
+        engines = acts.session.sites.engines
+
+        def fget(self_: Any) -> Any:
+            frame = acts.caller(getframe(1)) if acts.on else None
+            if on_get is not None and frame is not None:
+                acts.guarded(on_get, self_, frame)
+            return get(self_)
+
+        def fset(self_: Any, value: Any) -> None:
+            calls = getframe(1)
+            if acts.on and id(calls.f_code) not in engines:
+                frame = acts.caller(calls)
+                if frame is not None:
+                    acts.guarded(on_set, self_, value, frame)
+            put(self_, value)
+
+        def fdel(self_: Any) -> None:
+            frame = acts.caller(getframe(1)) if acts.on else None
+            if frame is not None:
+                acts.guarded(on_set, self_, None, frame)
+            own.__delete__(self_)
+
+        fget, fset, fdel = (as_if_not_there(each, name) for each in (fget, fset, fdel))
+        read = get if on_get is None else fget  # a getter that is C costs what it did
+        self.replace(home, name, property(read, fset, fdel, own.__doc__))
+
+
+def as_if_not_there(function: Any, name: str) -> Any:
+    """The same function: Note [A frame that is not there]."""
+    function.__code__ = function.__code__.replace(
+        co_name=name, co_filename="<frozen importlib._bootstrap>"
+    )
+    return function
+
+
+def leave_no_frame(error: BaseException) -> None:
+    """Take the frame that has caught this, to raise it again at once, out of its traceback."""
+    if error.__traceback__ is not None:
+        error.__traceback__ = error.__traceback__.tb_next

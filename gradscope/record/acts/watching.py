@@ -1,0 +1,74 @@
+"""The whole of it: watches what a program does with an engine that it has imported."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gradscope.record.acts.notes import NOBODY, Acts
+from gradscope.record.acts.of_modules import OfModules
+from gradscope.record.acts.of_optimizers import OfOptimizers
+from gradscope.record.acts.of_programs import OfPrograms
+from gradscope.record.acts.of_tensors import OfTensors
+from gradscope.record.acts.stand_ins import StandIns
+
+if TYPE_CHECKING:
+    from gradscope.record.acts.notes import Look
+    from gradscope.record.session import Session
+
+
+class WatchedActs:
+    """Acts of the program, from `start` to `stop`; of level `graph` there are none."""
+
+    def __init__(self, session: Session) -> None:
+        self.acts = Acts(session)
+        self._wanted = session.level != "graph"
+        self._stand_ins: StandIns | None = None
+        self._modules: OfModules | None = None
+        self._optimizers: OfOptimizers | None = None
+
+    def start(self, torch: Any, look: Look) -> None:
+        """Stand in for functions of this `torch`, or its like."""
+        if not self._wanted:
+            return
+        acts = self.acts
+        acts.look = look
+        self._stand_ins = stand_ins = StandIns(acts, torch.compiler.is_compiling)
+        tensors, programs = OfTensors(torch, acts, stand_ins), OfPrograms(torch, acts, stand_ins)
+        self._modules = OfModules(torch, acts, stand_ins)
+        self._optimizers = OfOptimizers(torch, acts, stand_ins, tensors.stepped)
+        for each in (tensors, self._modules, self._optimizers, programs):
+            acts.guarded(each.start)
+        acts.on = True
+
+    def met(self, module: Any) -> None:
+        """A module is called for the first time."""
+        if self._modules is not None:
+            self.acts.met(module)
+            self.acts.guarded(self._modules.met, module)
+
+    def stepped(self, optimizer: Any) -> None:
+        """An optimizer has written its parameters."""
+        if self._optimizers is not None and self.acts.on:
+            self.acts.guarded(self._optimizers.step, optimizer)
+
+    def pause(self) -> None:
+        self.acts.on = False
+
+    def resume(self) -> None:
+        self.acts.on = self._stand_ins is not None
+
+    def stop(self) -> None:
+        """Watch no longer; all is as it was."""
+        self.acts.on = False
+        if self._stand_ins is not None:
+            self._stand_ins.take_back()
+
+    def flush(self, *, last: bool) -> None:
+        """Hand all notes so far to the writer."""
+        self.acts.flush(last=last)
+
+    def over(self) -> None:
+        """Hold nobody who holds this."""
+        self.acts.look = NOBODY
+        self._stand_ins = self._modules = self._optimizers = None
+        del self.acts.session

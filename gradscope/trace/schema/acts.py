@@ -1,0 +1,70 @@
+"""What a program did that is no operation, and what each kind of it says."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from gradscope.trace.schema.declare import (
+    NONE,
+    ActId,
+    ModuleId,
+    Ns,
+    Row,
+    StackId,
+    StepId,
+    TaskId,
+    TensorIds,
+    Text,
+    ThreadId,
+    table,
+)
+
+
+class Deed(StrEnum):
+    """What an act is.
+
+    Beside each: what its `facts` say, and what `tensors` are, if not those it was done to.
+    """
+
+    REQUIRES_GRAD = "requires_grad"  # to
+    GRAD_SET = "grad_set"  # to: "None", "tensor"
+    GRAD_ZEROED = "grad_zeroed"  # by: the operation that wrote into a gradient
+    DATA_SET = "data_set"
+    CUT = "cut"  # by: what lost history; tensors: leaves it came from; more: there are others
+    GRAD_OFF = "grad_off"  # by: no_grad, inference_mode, set_grad_enabled
+    HOOK = "hook"  # by: the method; hook: the function's name; many: so many were there before
+    TRAIN = "train"  # to: the mode
+    ASSIGNED = "assigned"  # name, what; replaced: whether another parameter or module was there
+    LOADED = "loaded"  # strict, missing, unexpected, many: how many names were loaded
+    OPTIMIZER = "optimizer"  # type, groups: lr, weight_decay, momentum, many; before: it was there
+    PARAM_GROUP = "param_group"  # group: as for OPTIMIZER
+    STEP = "step"  # lr: of each group; none: so many parameters without .grad; many
+    ZERO_GRAD = "zero_grad"  # of an optimizer or module: set_to_none
+    SCHEDULE = "schedule"  # type; of: its optimizer
+    SCHEDULE_STEP = "schedule_step"  # lr: afterwards
+    CLIP = "clip"  # by, max; norm: what was found, where it could be read
+    SCALE = "scale"
+    UNSCALE = "unscale"
+    SCALED_STEP = "scaled_step"  # skipped
+    CHECKPOINT = "checkpoint"  # reentrant, keeps_random
+    SEED = "seed"  # seed
+    COPIED = "copied"  # what: the type of what was copied
+    WARNING = "warning"  # category, text
+
+
+@table("act")
+class Act(Row):
+    """Something the program did that is no operation: it froze, cleared, clipped, cut, stepped."""
+
+    id: int
+    kind: Text = ""  # Deed
+    of: ActId = NONE  # the act that made the optimizer it was done to, or by
+    tensors: TensorIds = ()  # leaves it was done to
+    module: ModuleId = NONE  # that it was done to
+    inside: ModuleId = NONE  # whose forward was running
+    facts: Text = ""  # JSON; see Deed
+    stack: StackId = NONE  # up to three of the program's own lines
+    thread: ThreadId = NONE
+    task: TaskId = NONE  # the backward it was done in
+    step: StepId = NONE
+    t: Ns = 0

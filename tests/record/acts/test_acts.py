@@ -1,0 +1,184 @@
+"""What a script does that is no operation is told alike on both engines, with its lines."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from gradscope.trace.schema import NONE, Act, Frame, Module, Stack, Tensor
+from gradscope.trace.trace import Trace
+from tests.record.running import House
+
+SCRIPT = """\
+import copy
+import warnings
+import torch
+from torch import nn
+from torch.nn.utils import clip_grad_norm_
+
+torch.manual_seed(0)
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = []
+        for _ in range(2):
+            self.layers.append(nn.Linear(4, 4, bias=False))
+        self.head = nn.Linear(4, 1)
+        self.scale = torch.ones(4, requires_grad=True)
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(x.detach())
+
+def freeze(module):
+    for parameter in module.parameters():
+        parameter.requires_grad = False
+
+net = Net()
+freeze(net.head)
+net.eval()
+net.requires_grad_(True)
+spare = copy.deepcopy(net)
+net.load_state_dict(spare.state_dict())
+optimizer = torch.optim.Adam(net.parameters(), lr=0.1, weight_decay=0.5)
+schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1, gamma=0.5)
+net.head.register_forward_hook(print_nothing := lambda module, given, made: None)
+for step in range(2):
+    optimizer.zero_grad()
+    loss = net(torch.ones(8, 4)).pow(2).mean()
+    loss.backward()
+    clip_grad_norm_(net.parameters(), 1e6)
+    optimizer.step()
+    schedule.step()
+    total = loss.item()
+    net.head.weight.grad.zero_()
+    net.head.bias.grad = None
+again = torch.tensor(net.head.weight)
+net.head = nn.Linear(4, 1)
+warnings.warn("on purpose")
+with torch.no_grad():
+    net(torch.ones(8, 4))
+"""
+
+EXPECTED = """\
+seed {"seed":0} [7]
+assigned of (4,) {"name":"scale","what":"tensor","within":"Net","leaf":true} [16, 27]
+requires_grad of head.weight {"to":false} [25, 28]
+requires_grad of head.bias {"to":false} [25, 28]
+train to Net {"to":false} [29]
+requires_grad of head.weight, head.bias to Net {"to":true} [30]
+copied {"what":"Net"} [31]
+loaded to Net {"strict":true,"missing":[],"unexpected":[],"many":2} [32]
+optimizer of head.weight, head.bias {"type":"Adam","groups":[{"lr":0.1,"weight_decay":0.5,\
+"many":2}]} [33]
+schedule with Adam {"type":"StepLR"} [34]
+hook to Linear {"by":"register_forward_hook","hook":"<lambda>","many":0} [35]
+zero_grad with Adam {"set_to_none":true} [37]
+assigned of weight, weight to Net {"name":"layers","what":"list of Linear","within":"Net"} [12, 27]
+cut of weight, weight inside {"by":"detach"} [21, 38]
+clip of head.weight, head.bias to Net {"by":"clip_grad_norm_","max":1e6,"norm":N} [40]
+step with Adam {"lr":[0.1],"none":0,"many":2} [41]
+schedule_step with Adam {"lr":[0.05],"type":"StepLR"} [42]
+cut of head.weight, head.bias {"by":"item"} [43]
+grad_zeroed of head.weight {"by":"zero_"} [44]
+grad_set of head.bias {"to":"None"} [45]
+zero_grad with Adam {"set_to_none":true} [37]
+cut of weight, weight inside {"by":"detach"} [21, 38]
+clip of head.weight, head.bias to Net {"by":"clip_grad_norm_","max":1e6,"norm":N} [40]
+step with Adam {"lr":[0.05],"none":0,"many":2} [41]
+schedule_step with Adam {"lr":[0.025],"type":"StepLR"} [42]
+cut of head.weight, head.bias {"by":"item"} [43]
+grad_zeroed of head.weight {"by":"zero_"} [44]
+grad_set of head.bias {"to":"None"} [45]
+warning {"category":"UserWarning","text":"To copy construct from a tensor, it is recommended to \
+use sourceTensor.detach().clone() or sourceTensor.detach().clone().requires_grad_(True), rather \
+than torch.tensor(sourceTensor)."} [46]
+assigned of weight, bias {"name":"head","what":"module","within":"Net","replaced":true} [47]
+warning {"category":"UserWarning","text":"on purpose"} [48]
+grad_off {"by":"no_grad"} [49]
+"""
+
+
+def told(trace: Trace) -> str:
+    """Each act in a line: its kind, what it was done to, its facts, its lines."""
+    tensors = {row.id: row.name or f"{row.shape}" for row in trace.rows(Tensor)}
+    modules = {row.id: row.type for row in trace.rows(Module)}
+    optimizers = {row.id: json.loads(row.facts)["type"] for row in acts(trace, "optimizer")}
+    found = []
+    for act in sorted(trace.rows(Act), key=lambda act: act.t):
+        parts = [act.kind]
+        if act.tensors:
+            parts += ["of", ", ".join(sorted(tensors[each] for each in act.tensors)[::-1])]
+        parts += ["to", modules.get(act.module, "")] * (act.module != NONE)
+        parts += ["inside"] * (act.inside != NONE)
+        parts += ["with", optimizers.get(act.of, "")] * (act.of != NONE)
+        facts = re.sub(r'"norm":[0-9.]+', '"norm":N', act.facts).replace("1000000.0", "1e6")
+        found.append(" ".join([*parts, *([facts] * bool(facts)), str(lines(trace, act.stack))]))
+    return "".join(f"{line}\n" for line in found)
+
+
+def acts(trace: Trace, kind: str) -> list[Act]:
+    return [act for act in trace.rows(Act) if act.kind == kind]
+
+
+def lines(trace: Trace, stack: int) -> list[int]:
+    """The program's lines, from the innermost on."""
+    stacks = {row.id: row for row in trace.rows(Stack)}
+    frames = {row.id: row for row in trace.rows(Frame)}
+    found = []
+    while stack != NONE:
+        found.append(frames[stacks[stack].frame].line)
+        stack = stacks[stack].parent
+    return found
+
+
+@pytest.mark.parametrize("engine", ["gradscope", pytest.param("torch", marks=pytest.mark.torch)])
+def test_what_a_script_does_is_told_and_what_it_says_is_as_unwatched(
+    house: House, engine: str
+) -> None:
+    house.write(SCRIPT)
+
+    ran = house.trace("--on", engine, "script.py")
+
+    assert house.violations() == []
+    assert told(house.recorded()) == EXPECTED
+    assert "unseen" not in house.recorded().meta or engine == "torch"
+    shown = [line for line in ran.err.splitlines() if not line.startswith(" ")]
+    assert [line.split(": ")[0].rpartition("/")[2] for line in shown] == [
+        "script.py:46", "script.py:48",
+    ]  # fmt: skip
+    if engine == "torch":
+        unwatched = house.python("script.py")
+        assert (ran.out, ran.err, ran.code) == (unwatched.out, unwatched.err, unwatched.code)
+
+
+LIKE_BEFORE = """import copy, warnings
+import torch
+before = {
+    (home, name): vars(home).get(name)
+    for home in (torch, torch.Tensor, torch.nn.Module, torch.optim.Optimizer, torch.nn.utils,
+                 torch.amp.GradScaler, torch.optim.lr_scheduler.LRScheduler, torch.no_grad,
+                 torch.utils.checkpoint, warnings, copy)
+    for name in vars(home)
+}
+import gradscope
+with gradscope.record(level="values"):
+    w = torch.ones(3, requires_grad=True)
+    optimizer = torch.optim.SGD([w], lr=0.1)
+    (w * 2).sum().backward()
+    during = sum(vars(home).get(name) is not there for (home, name), there in before.items())
+    optimizer.step()
+print(during > 30, [name for (home, name), there in before.items()
+                    if vars(home).get(name) is not there])
+"""
+
+
+@pytest.mark.torch
+def test_afterwards_everything_is_as_it_was(house: House) -> None:
+    house.write(LIKE_BEFORE)
+
+    assert house.python("script.py").out == "True []\n"
