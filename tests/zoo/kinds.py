@@ -21,11 +21,17 @@ KINDS = {
     "written-unseen": Kind(),
     "second-backward": Kind(("freed-graph",), ("backward through the graph a second time",)),
     # who trains what
-    "graph-cut": Kind((), ("does not require grad and does not have a grad_fn",)),
+    "graph-cut": Kind(
+        (),
+        (
+            "does not require grad and does not have a grad_fn",
+            "Inference tensors cannot be saved for backward",
+        ),
+    ),
     "unregistered": Kind(),
     "not-in-optimizer": Kind(),
     "frozen": Kind(),
-    "replaced": Kind(),
+    "replaced": Kind((), ("does not require grad and does not have a grad_fn",)),
     "not-a-leaf": Kind((), (".grad attribute of a Tensor that is not a leaf",)),
     "nothing-to-step": Kind(),
     # the order of the loop

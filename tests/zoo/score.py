@@ -154,7 +154,7 @@ def healthy(folders: Iterable[Path], into: Path, *, on: str, level: str) -> Iter
 
 def scripts_of(folder: Path) -> Iterable[tuple[str, str]]:
     """The scripts of a folder; of a file of functions that take `torch`, one for each function."""
-    for path in sorted(folder.rglob("*.py")):
+    for path in sorted(folder.rglob("*.py")) if folder.is_dir() else [folder]:
         text = path.read_text(encoding="utf-8")
         functions = [each for each in ast.parse(text).body if isinstance(each, ast.FunctionDef)]
         names = [each.name for each in functions if [a.arg for a in each.args.args] == ["torch"]]
