@@ -161,7 +161,7 @@ def scripts_of(folder: Path) -> Iterable[tuple[str, str]]:
         if path.is_relative_to(CASES):
             case = case_of(path)
             yield case.name, case.fixed
-        elif "\nimport torch\n" in text:
+        elif "import torch" in text.splitlines():
             yield path.stem, text
         for name in names:
             yield name, f"{text}\n\nimport torch\n\n{name}(torch)\n"
