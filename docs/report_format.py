@@ -11,7 +11,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from gradscope.analysis.findings import Evidence, Finding
 from gradscope.analysis.identity.sites import Site
-from gradscope.analysis.modules import ModuleFacts
+from gradscope.analysis.program.modules import ModuleFacts
 from gradscope.analysis.report import Report, Unchecked
 from gradscope.analysis.summary import Summary
 from gradscope.analysis.timing.durations import Timing

@@ -8,7 +8,7 @@ from os import PathLike
 
 from gradscope.analysis.findings import Finding, Severity
 from gradscope.analysis.identity.known import known_ids
-from gradscope.analysis.modules import ModuleFacts, modules
+from gradscope.analysis.program.modules import ModuleFacts, modules
 from gradscope.analysis.rules import all_rules
 from gradscope.analysis.rules.registry import Rule, choose
 from gradscope.analysis.summary import Summary, summary

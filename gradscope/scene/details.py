@@ -9,7 +9,7 @@ from typing import TypeVar
 from gradscope.analysis.findings import Evidence
 from gradscope.analysis.identity.backwards import backward_numbers, backwards
 from gradscope.analysis.identity.names import find_nodes, node_names
-from gradscope.analysis.mentions import events_about, mentions
+from gradscope.analysis.program.mentions import events_about, mentions
 from gradscope.analysis.report import inspect
 from gradscope.analysis.timing.schedule import Execution, schedule
 from gradscope.analysis.timing.spans import marks, spans_at

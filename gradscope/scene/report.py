@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from gradscope.analysis.modules import ModuleFacts
+from gradscope.analysis.program.modules import ModuleFacts
 from gradscope.analysis.report import Report
 from gradscope.analysis.timing.durations import Timing
 from gradscope.scene.readable import byte_count, count, duration, plural

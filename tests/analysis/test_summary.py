@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from gradscope.analysis.identity.leaves import Leaf
 from gradscope.analysis.memory import Peak, saved_peak
-from gradscope.analysis.modules import ModuleFacts, module_names, modules, parts_of
+from gradscope.analysis.program.modules import ModuleFacts, module_names, modules, parts_of
 from gradscope.analysis.summary import Summary, leaves, summary
 from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import GraphTask, Module, Node, NodeBegin, NodeEnd, Op, Saved, Tensor

@@ -15,7 +15,7 @@ from gradscope.analysis.identity.leaves import Leaf, leaf_of
 from gradscope.analysis.identity.names import NodeNames, node_names
 from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.analysis.identity.steps import step_numbers
-from gradscope.analysis.modules import module_names
+from gradscope.analysis.program.modules import module_names
 from gradscope.analysis.timing.durations import Runs, node_runs
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, Edge, GraphTask, Node, Saved, Tensor

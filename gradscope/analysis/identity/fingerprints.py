@@ -15,7 +15,7 @@ from hashlib import sha256
 
 from gradscope.analysis.findings import Evidence
 from gradscope.analysis.identity.sites import Site
-from gradscope.analysis.modules import module_names
+from gradscope.analysis.program.modules import module_names
 from gradscope.trace.schema import Module, Node, Op, Tensor
 from gradscope.trace.trace import Trace
 

@@ -11,7 +11,7 @@ import numpy as np
 from gradscope.analysis.columns import Ids, counts, ranks
 from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD, leaf_of
 from gradscope.analysis.identity.sites import site
-from gradscope.analysis.modules import module_names
+from gradscope.analysis.program.modules import module_names
 from gradscope.errors import UnknownNameError
 from gradscope.trace.schema import NONE, Module, Node
 from gradscope.trace.trace import Trace

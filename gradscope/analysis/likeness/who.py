@@ -21,7 +21,7 @@ from gradscope.analysis.identity.backwards import backwards
 from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD, leaf_of
 from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.analysis.identity.steps import step_numbers
-from gradscope.analysis.modules import module_names
+from gradscope.analysis.program.modules import module_names
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, Dependency, Device, Edge, GraphTask, Node, Push, Tensor
 from gradscope.trace.trace import Trace

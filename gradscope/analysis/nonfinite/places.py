@@ -12,8 +12,8 @@ import numpy as np
 from gradscope.analysis.identity.leaves import leaf
 from gradscope.analysis.identity.names import NodeNames, node_names
 from gradscope.analysis.identity.sites import Site, site_of
-from gradscope.analysis.modules import module_names
 from gradscope.analysis.nonfinite.births import Birth
+from gradscope.analysis.program.modules import module_names
 from gradscope.trace.schema import NONE, GraphTask, HookBegin, Node, Op, Phase, Place, Tensor
 from gradscope.trace.trace import Trace
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from gradscope.analysis.graph.graph import Graph, GraphNode, graph
 from gradscope.analysis.graph.selection import select
-from gradscope.analysis.modules import module_names
+from gradscope.analysis.program.modules import module_names
 from gradscope.errors import EmptyTraceError
 from gradscope.scene.choices import GroupBy
 from gradscope.scene.graph.arrows import arrows, edges_not_shown

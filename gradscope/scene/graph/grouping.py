@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from gradscope.analysis.graph.graph import GraphNode
-from gradscope.analysis.modules import parts_of
+from gradscope.analysis.program.modules import parts_of
 from gradscope.scene.graph.picture import Group
 from gradscope.trace.schema import NONE
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from gradscope.analysis.mentions import Mention, events_about, mentions
+from gradscope.analysis.program.mentions import Mention, events_about, mentions
 from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import Decrement, Edge, GraphTask, Node, Op, Push, Saved, Value
 from gradscope.trace.schema.declare import EVENTS, TABLES, columns

@@ -1,0 +1,1 @@
+"""What the program is made of and what it did: its modules, and its acts."""

@@ -1,0 +1,140 @@
+"""What the program did that is no operation, in the order in which it did it."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gradscope.analysis.identity.sites import Site, site_of
+from gradscope.trace.schema import NONE, Act, Deed, Module, Stack
+from gradscope.trace.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """One act; `facts` are those that `Deed` names for its kind."""
+
+    id: int
+    kind: Deed
+    t: int
+    of: int
+    tensors: tuple[int, ...]
+    module: int
+    inside: int
+    facts: Mapping[str, Any]
+    stack: int
+    step: int
+    task: int
+    thread: int
+
+
+class Acts:
+    """All acts of a trace."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+
+    @cached_property
+    def all(self) -> tuple[Done, ...]:
+        """All, by time."""
+        kinds = {kind.value: kind for kind in Deed}
+        facts: dict[str, Mapping[str, Any]] = {"": {}}
+        found = []
+        table = self.trace.table(Act)
+        for row in table.take(np.lexsort((table["id"], table["t"]))):
+            if row.facts not in facts:
+                facts[row.facts] = _read(row.facts)
+            if row.kind in kinds:  # of a later version there may be more
+                found.append(Done(
+                    row.id, kinds[row.kind], row.t, row.of, row.tensors, row.module, row.inside,
+                    facts[row.facts], row.stack, row.step, row.task, row.thread,
+                ))  # fmt: skip
+        return tuple(found)
+
+    @cached_property
+    def _by_kind(self) -> Mapping[Deed, list[Done]]:
+        found: dict[Deed, list[Done]] = defaultdict(list)
+        for act in self.all:
+            found[act.kind].append(act)
+        return found
+
+    def of(self, *kinds: Deed) -> list[Done]:
+        """Those of some kinds, by time."""
+        if len(kinds) == 1:
+            return self._by_kind.get(kinds[0], [])
+        return [act for act in self.all if act.kind in kinds]
+
+    @cached_property
+    def by_id(self) -> Mapping[int, Done]:
+        return {act.id: act for act in self.all}
+
+    def site(self, act: Done) -> Site:
+        """The innermost line of the program's on which it was done."""
+        return site_of(self.trace, act.stack)
+
+    def sites(self, act: Done) -> tuple[Site, ...]:
+        """The lines from there outwards, as many as were kept."""
+        return tuple(lines(self.trace, act.stack))
+
+
+def lines(trace: Trace, stack: int) -> Iterator[Site]:
+    """The lines of a stack, from the innermost outwards."""
+    stacks = trace.table(Stack)
+    while stack != NONE and stacks.has(stack):
+        yield site_of(trace, stack)
+        stack = stacks.row(stack).parent
+
+
+@dataclass(frozen=True, slots=True)
+class Optimizer:
+    """An optimizer, as it was built and added to."""
+
+    built: Done
+    type: str
+    tensors: tuple[int, ...]
+    steps: tuple[Done, ...]
+    cleared: tuple[Done, ...]  # its own zero_grad
+
+
+def optimizers(acts: Acts) -> tuple[Optimizer, ...]:
+    """All that were built, or met."""
+    added: dict[int, list[int]] = defaultdict(list)
+    steps: dict[int, list[Done]] = defaultdict(list)
+    cleared: dict[int, list[Done]] = defaultdict(list)
+    for act in acts.of(Deed.PARAM_GROUP):
+        added[act.of] += act.tensors
+    for act in acts.of(Deed.STEP):
+        steps[act.of].append(act)
+    for act in acts.of(Deed.ZERO_GRAD):
+        if act.of != NONE:
+            cleared[act.of].append(act)
+    return tuple(
+        Optimizer(
+            act, str(act.facts.get("type", "optimizer")), (*act.tensors, *added[act.id]),
+            tuple(steps[act.id]), tuple(cleared[act.id]),
+        )
+        for act in acts.of(Deed.OPTIMIZER)
+    )  # fmt: skip
+
+
+def parameters(trace: Trace) -> dict[int, int]:
+    """Parameters of modules by their tensor ids: the module that has each, the first met."""
+    found: dict[int, int] = {}
+    for module in trace.rows(Module):
+        for tensor in module.parameters:
+            found.setdefault(tensor, module.id)
+    return found
+
+
+def _read(text: str) -> Mapping[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
