@@ -23,6 +23,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 from gradscope.watch.unseen import leave_no_frame
 
 if TYPE_CHECKING:
+    from gradscope.watch.called.writes import Writes
     from gradscope.watch.listener import Faults, Listener
 
 
@@ -46,6 +47,7 @@ class Modules:
         self._spans: list[tuple[Any, str, Any, Any]] = []  # class, name, its own, ours
         self._handles: list[Any] = []
         self._paused = False
+        self.writes: Writes | None = None  # those of a step are told as the step
 
     def start(self) -> None:
         self.resume()
@@ -144,10 +146,14 @@ class Modules:
     def _step_begins(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
         if self._paused:
             return
+        if self.writes is not None:
+            self.writes.leave_out()
         name = f"{type(optimizer).__name__}.step"
         self._faults.guarded("a step began", self._listener.phase_begins, "optimizer", name)
 
     def _step_ends(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
         if not self._paused:
             self._faults.guarded("a step ended", self._listener.stepped, optimizer)
+        if self.writes is not None:
+            self.writes.leave_out(over=True)
         self._faults.guarded("a step ended", self._listener.phase_ends)

@@ -236,13 +236,17 @@ def sequence_offset() -> int:
     return int(_state[2])
 
 
-def looks_at(scope: int, program: Callable[[], None], *, given: bool = False) -> list[list[int]]:
+def looks_at(
+    scope: int, program: Callable[[], None], *, given: bool = False, results: bool = False
+) -> list[list[int]]:
     """The words of each RecordFunction of this scope that a program makes, on a thread apart."""
     library, code = _ready()[0], _kept[-1]
 
     def look() -> list[list[int]]:
         _state[1] = 0
-        handle = library.observe(code.address(_look), code.address(_nothing), scope, given=given)
+        handle = library.observe(
+            code.address(_look), code.address(_nothing), scope, given=given, results=results
+        )
         try:
             program()
         finally:

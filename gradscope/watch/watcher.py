@@ -30,6 +30,9 @@ WHOLE_STACKS = "whole stacks are read from Python, and so are graphs then"
 """As it was asked for, nothing is left out by it."""
 
 
+OVERRUN = "writes in place, of which more came at once than are kept"
+
+
 class Watcher:
     """Watches PyTorch for a listener, at a level of detail."""
 
@@ -64,6 +67,8 @@ class Watcher:
         )
         self.modules = Modules(listener, self.faults)
         hooks = Calls(listener, self.faults)
+        self.writes = None if self.calls is None else self.calls.writes
+        hooks.writes = self.modules.writes = self.writes
         self.before = Before(hooks)
         self.hooks = hooks, OfTensors(hooks, self.graph), OfModules(hooks), OfSavedValues(hooks)
         self.collectives = Collectives(listener, self.faults)
@@ -107,10 +112,14 @@ class Watcher:
         if self.why_no_calls:
             names = "calls, so their names follow from those of nodes"
             texts.append(f"{names}: {self.why_no_calls}")
+        elif self.calls is not None and self.calls.why_no_writes:
+            texts.append(f"writes in place that make no node: {self.calls.why_no_writes}")
         if self.why_no_values:
             texts.append(f"numbers: {self.why_no_values}")
         parts = self.engine, self.graph, self.before
         left_out = {text: many for part in parts for text, many in part.left_out.items()}
+        if self.writes is not None and self.writes.lost:
+            left_out[OVERRUN] = self.writes.lost
         return {**left_out, **dict.fromkeys(texts, 1)}
 
     def start(self) -> None:

@@ -95,11 +95,17 @@ def _unseen(trace: Trace, error: Error) -> Found:
         f"needed as it was{counts}",
         site=site,
         evidence=_evidence(error),
-        why="writes under no_grad(), and those whose results no backward came to, are not seen in "
-        f"this recording; it was needed by the backward called{_at(_called(trace, error.task))}",
+        why=f"{_not_seen(trace)} in this recording; it was needed by the backward called"
+        f"{_at(_called(trace, error.task))}",
         fix="look for a write in place (x.add_(…), x += …, x[…] = …) between that line and the "
         "backward, and let it write to a clone()",
     )
+
+
+def _not_seen(trace: Trace) -> str:
+    if "version.OPTIMIZER" in trace.meta.get("absent", ()):
+        return "writes by what is no call of PyTorch's, and those of optimizers, are not seen"
+    return "writes under no_grad(), and those whose results no backward came to, are not seen"
 
 
 @rule("GS303", "freed-graph", Severity.ERROR, needs="engine", reads=("saved_released",))

@@ -41,9 +41,12 @@ ENGINE = {
 CALLS = {
     "observed": ["accumulate.how", "buffer_added.in_place", "op", "op.end", "op.name"],
     "inferred": ["saved.version", "version"],
-    "absent": [],
+    "absent": ["version.OPTIMIZER"],
 }
-"""Where calls are seen as they happen: what is here is neither inferred nor absent then."""
+"""Where calls are seen as they happen: what is here is neither inferred nor absent then.
+
+Which tensor a write is to follows from its memory; an optimizer's are told as its step.
+"""
 
 VALUES = {
     "observed": ["value"],

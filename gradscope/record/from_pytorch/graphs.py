@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradscope.record.from_pytorch.called.in_place import MEMORY, InPlace
 from gradscope.record.from_pytorch.called.ops import Ops, of_rows
 from gradscope.record.from_pytorch.called.writes import Writes
 from gradscope.record.from_pytorch.tensors import put
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from gradscope.record.session import Session
     from gradscope.watch.listener import Found, Kept, Made, SavedValue
 
-SAVED = ("node", "slot", "tensor", "version", "t", "hooked")
+SAVED = ("node", "slot", "tensor", "version", "t", "hooked", *MEMORY)
 _NODE = re.compile(r"(Backward\d*|\d+)$")
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
@@ -62,6 +63,8 @@ class Graphs:
         self._tensors = tensors
         self._calls = calls
         self._writes = Writes(tensors)
+        self.in_place = InPlace(session, calls, self._next, tensors.is_unseen)
+        tensors.met = self.in_place.met
         self._values = values
         self._kept: list[Ints] = []  # what calls were given that no node made: node, slot, tensor
         self.unnamed = 0  # calls whose names follow from their nodes'
@@ -74,6 +77,9 @@ class Graphs:
         self._edges: list[tuple[int, int, int, int]] = []
         self._ops: list[tuple[Any, ...]] = []
         self._saved: list[tuple[Any, ...]] = []
+
+    def _next(self) -> int:
+        return self.next_number()
 
     def found(self, nodes: Sequence[Found]) -> None:
         """Describe them: first all outputs, since any may be kept by any."""
@@ -140,14 +146,22 @@ class Graphs:
     def _keep(self, node: Kept) -> None:
         made = node.made
         for value in node.saved:
-            tensor, version = NONE, 0
+            tensor, version, where = NONE, 0, (0, 0, 0, NONE)
             if value.tensor is not None:
                 tensor = self._tensor(node, value)
                 version = 0 if value.tensor.is_inference() else value.tensor._version
+                where = self._where(value.tensor)
             self._saved.append((
                 made.number, self._intern(value.slot), tensor, version,
-                max(made.t - self._session.start, 0), int(value.tensor is None),
+                max(made.t - self._session.start, 0), int(value.tensor is None), *where,
+                int(own_result(value.slot) is not None),
             ))  # fmt: skip
+
+    def _where(self, tensor: Any) -> tuple[int, int, int, int]:
+        """What MEMORY says of a tensor that a node keeps."""
+        data, counter = self.in_place.memory_of(tensor)
+        storage = self._tensors.storage_of(tensor) if data else NONE
+        return data, counter, self._tensors.walk, storage
 
     def root(self, task: Task, sequence: int) -> None:
         """The node that PyTorch makes above several roots; nobody sees more of it than its run."""
@@ -175,7 +189,13 @@ class Graphs:
         )
         self.unnamed += missed
         if writes or self._writes:
-            self._writes.settle(writes, (ops.inputs, ops.outputs), saved, self._put_writes)
+            self._writes.settle(
+                writes,
+                (ops.inputs, ops.outputs),
+                saved,
+                self._put_writes,
+                self.in_place.versions,
+            )
         if values.on and len(ops.rows):
             number, task, step = (ops.column(name)[ops.last] for name in ("id", "task", "step"))
             values.made(ops.rows, number, ops.outputs.take(ops.last), task, step)
@@ -217,12 +237,13 @@ class Graphs:
         """Rows of calls that have made no node, as far as they were seen."""
         contexts, write = self._session.contexts, self._session.writer.block
         threads = {ident: thread for thread, ident in contexts.idents().items()}
-        for names, (begin, end, idents) in parts:
+        for names, (begin, end, idents, words) in parts:
             begun = begin - self._session.start
             thread = np.array([threads.get(ident, NONE) for ident in idents.tolist()], np.int64)
             _, module, task, _, phase = moves.at(thread, begin).T.copy()
+            ids = self.in_place.ops(begin, idents, words)
             write(schema.Op, {
-                "id": [self.next_number() for _ in names],
+                "id": [each if each != NONE else self.next_number() for each in ids.tolist()],
                 "name": [self._intern(name) for name in names],
                 "begin": begun, "end": end - self._session.start, "thread": thread,
                 "step": contexts.steps_at(begun), "module": module, "task": task, "phase": phase,
@@ -240,6 +261,7 @@ class Graphs:
                  "stack", "thread", "step", "t")  # fmt: skip
         if len(ops):
             self._seen(ops, saved)
+        self.in_place.settle(ops, saved)
         if self.walked is not None:
             self.walked.write()
         merged = self._tensors.merged

@@ -62,6 +62,12 @@ class Tensors:
         self._device_rows: list[tuple[int, int]] = []
         self.unseen: Callable[[], AbstractContextManager[object]] = nullcontext
         self._dtypes: dict[Any, tuple[int, int]] = {}
+        self.met: Callable[[Any, int, int], object] = _nobody_asks
+        """Told of each leaf that is given a number: that, and its storage's."""
+
+    def is_unseen(self) -> AbstractContextManager[object]:
+        """As long as it lasts, modes of the program do not see what is asked of tensors."""
+        return self.unseen()
 
     def number_of(self, tensor: Any) -> int:
         """The number of a leaf, or of a tensor without history."""
@@ -71,19 +77,19 @@ class Tensors:
         number = self.next_number()
         try:
             with self.unseen():
-                self.describe(number, tensor, schema.NONE)
+                self.met(tensor, number, self.describe(number, tensor, schema.NONE))
         except RuntimeError:  # a parameter that has no shape yet
             return schema.NONE
         self._known[id(tensor)] = weakref.ref(tensor, _Forget(self._known, id(tensor))), number
         return number
 
-    def describe(self, number: int, tensor: Any, op: int) -> None:
-        """The row of a tensor that is at hand."""
+    def describe(self, number: int, tensor: Any, op: int) -> int:
+        """The row of a tensor that is at hand; the number of its storage."""
         text, size = self.dtype(tensor.dtype)
         shape, count = in_numbers(tensor.shape), tensor.numel()
         try:
             strides = in_numbers(tensor.stride())
-            storage = self._storage(tensor)
+            storage = self.storage_of(tensor)
         except (RuntimeError, NotImplementedError):  # sparse, nested, fake: no memory of this kind
             strides, storage = (), schema.NONE
         self._rows.append((
@@ -92,6 +98,7 @@ class Tensors:
             tensor._version if not tensor.is_inference() else 0,
             tensor.is_leaf, tensor.requires_grad, op,
         ))  # fmt: skip
+        return storage
 
     def key(self, tensor: Any) -> Any:
         """The same for tensors that are the same window on the same memory."""
@@ -108,7 +115,7 @@ class Tensors:
         if number not in self._complete:
             self._complete.add(number)
             try:
-                row = (number, tuple(tensor.stride()), self._storage(tensor), tensor._version)
+                row = (number, tuple(tensor.stride()), self.storage_of(tensor), tensor._version)
             except (RuntimeError, NotImplementedError):
                 return
             self._completions.append(row)
@@ -187,7 +194,8 @@ class Tensors:
             number, tuple(shape), (), text, where, schema.NONE, size, 0, False, True, op,
         ))  # fmt: skip
 
-    def _storage(self, tensor: Any) -> int:
+    def storage_of(self, tensor: Any) -> int:
+        """The number of the memory that a tensor looks at."""
         memory = tensor.untyped_storage()
         device = self.device(tensor.device)
         address, size = memory.data_ptr(), memory.nbytes()
@@ -254,6 +262,10 @@ class Tensors:
             )
             made = Completed(*map(concatenate, zip(made, others, strict=True)))  # type: ignore[arg-type]
         return made
+
+
+def _nobody_asks(leaf: Any, number: int, storage: int) -> None:
+    """What is told of leaves where nobody asks."""
 
 
 def _completed(number: Any, strides: Ragged, storage: Any, version: Any) -> Completed:

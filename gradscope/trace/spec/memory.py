@@ -86,18 +86,23 @@ def saved_values_are_released_once(facts: Facts) -> Iterator[Fault]:
 
 @rule
 def versions_rise_by_one(facts: Facts) -> Iterator[Fault]:
-    """A write makes a storage's version one higher; `.data` starts a counter at zero."""
+    """A write makes a storage's version one higher; `.data` starts a counter at zero.
+
+    Between two writes there may be others, where not all are seen.
+    """
     writes = facts.trace.table(Version)
+    all_seen = not facts.dropped and writes.name not in facts.trace.meta.get("inferred", ())
     counters: dict[int, set[int]] = {}
-    cells = (writes.array(name).tolist() for name in ("storage", "old", "new"))
+    order = np.argsort(writes.array("t"), kind="stable")
+    cells = (writes.array(name)[order].tolist() for name in ("storage", "old", "new"))
     for storage, old, new in zip(*cells, strict=True):
-        if old == new == NONE:  # not known
+        if old == new == NONE or storage == NONE:  # not known
             continue
         known = counters.get(storage)
         if new != old + 1:
             message = f"a write takes storage {storage} from version {old} to {new}"
             yield Fault(message, writes.name, id=storage)
-        elif known and old not in known and old != 0 and not facts.dropped:
+        elif known and old not in known and old != 0 and (all_seen or old < min(known)):
             message = f"storage {storage} is written at version {old} and was at {max(known)}"
             yield Fault(message, writes.name, id=storage)
         counters[storage] = {*(known or ()), new} - {old}

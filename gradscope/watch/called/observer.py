@@ -9,16 +9,16 @@ when, and the address of the call's schema; names are read later.
 
 from __future__ import annotations
 
-import ctypes
 import sys
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from gradscope.machine_code.language import Address, Compiled, External, increase, load, store
+from gradscope.machine_code.language import Address, Compiled, increase, load, store
 from gradscope.machine_code.ring import Reader
+from gradscope.watch.called import writes
 from gradscope.watch.called.rows import (
     END,
     EVALUATE,
@@ -31,6 +31,15 @@ from gradscope.watch.called.rows import (
     Read,
     name_at,
 )
+from gradscope.watch.called.writes import (
+    IS_ON as WATCHES_WRITES,
+    Writes,
+    is_writing,
+    pthread_self,
+    write_begins,
+    write_ends,
+)
+from gradscope.watch.native.layout import NotFound
 from gradscope.watch.observer import (
     LET_GO,
     MONOTONIC,
@@ -42,10 +51,15 @@ from gradscope.watch.observer import (
     ready,
     sequence_offset,
 )
+from gradscope.watch.values.layout import NotReadable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 FUNCTION = 0  # at::RecordScope
 CAPACITY = 1 << 17
-THREADS = 1 << 10
+THREADS = writes.THREADS
+BEHIND_SEQUENCE = 80  # the sequence number, inputs, and inputs by name lie between it and results
 BILLION = 1_000_000_000
 
 _rows = np.zeros((CAPACITY, 8), np.int64)
@@ -54,8 +68,6 @@ ROWS, MASK = Address(_rows.ctypes.data, "calls"), CAPACITY - 1
 COUNT = Address(_state.ctypes.data, "state_of_calls")
 OFFSET, SCHEMA, VARIANT, ALL, A, B, C, D, E, INSIDE = (COUNT + 8 * n for n in range(1, 11))
 NO_SCHEMA, LAST_THREAD = 0, THREADS - 1
-_c = ctypes.CDLL(None)
-pthread_self = External(_c, "pthread_self", 0)
 thread: Any = None  # at::RecordFunction::currentThreadId
 
 
@@ -99,6 +111,8 @@ def call_begins(function: int) -> int:
     may_make_a_node = load(function + load(OFFSET)) >= 0 or load(ALL)
     if word == 0:
         word = load(function + load(SCHEMA))
+        if load(WATCHES_WRITES) and is_writing(word):
+            write_begins(function, load(INSIDE + 8 * (thread() & LAST_THREAD)))
         if may_make_a_node == 0 and is_gradient(word) == 0:
             return 0
     elif may_make_a_node == 0:
@@ -108,6 +122,10 @@ def call_begins(function: int) -> int:
 
 def call_ends(function: int, row: int) -> int:
     """It ended, whether by itself or by an exception. Another row may be in the place of its."""
+    if load(WATCHES_WRITES) and load(function + load(VARIANT)) & 255 != NO_SCHEMA:
+        word = load(function + load(SCHEMA))
+        if is_writing(word):
+            write_ends(function, word)
     if row != 0:
         if load(row + 56) == pthread_self() and load(row + 24) == 0:
             clock_gettime(MONOTONIC, row + 24)
@@ -140,12 +158,18 @@ class CallObserver:
         """Which of GRADIENTS the schema at an address is."""
         self._handle = 0
         self._reader = Reader(_rows, _state, STAMP)
+        self.why_no_writes = _why_no_writes[0]
+        self.writes: Writes | None = None
+        if not self.why_no_writes:
+            self.writes = Writes(self._library, _state[10:], whole=all_calls)
 
     def start(self) -> None:
         """Let calls be put down from here on."""
         if not self._handle:
             _state[4] = self._all
             _state[10:] = 0
+            if self.writes is not None:
+                self.writes.start()
             looks = self._looks
             self._handle = self._library.observe(
                 *self._around, FUNCTION, given=looks, results=looks
@@ -156,6 +180,8 @@ class CallObserver:
         if self._handle:
             self._library.remove(self._handle)
             self._handle = 0
+        if self.writes is not None:
+            self.writes.stop()
 
     def waiting(self) -> int:
         """How many rows are there to be read; CAPACITY at most are kept."""
@@ -183,9 +209,12 @@ def _ready() -> tuple[Library, Compiled]:
     offset = sequence_offset()
     _state[1:4] = offset, offset - 40, offset - 8
     _calibrate()
+    _why_no_writes[0] = _calibrate_writes(library)
     code = Compiled([_call_begins, call_ends])
     _kept.append(code)
     _check(library, code)
+    if not _why_no_writes[0]:
+        _why_no_writes[0] = writes.why_not(lambda program: _around_calls(library, code, program))
     return library, code
 
 
@@ -211,6 +240,19 @@ def _calibrate() -> None:
     _state[5:10] = [found[name] for name in wanted]
 
 
+_why_no_writes = ["it was not tried"]
+
+
+def _calibrate_writes(library: Library) -> str:
+    """Why writes that make no node cannot be seen; "": they can."""
+    writes.thread = library.thread
+    try:
+        writes.configure(sequence_offset() + BEHIND_SEQUENCE, *_state[2:4].tolist())
+    except (NotObservable, NotFound, NotReadable, OSError) as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
 def _known(looks: list[list[int]]) -> dict[tuple[str, str], int]:
     """The schemas of calls by their names; all others must be texts."""
     schema, variant = (int(_state[place]) // 8 for place in (2, 3))
@@ -222,16 +264,25 @@ def _check(library: Library, code: Compiled) -> None:
     """Whether the engine's own functions are recognised, too."""
 
     def program() -> None:
-        handle = library.observe(code.address(_call_begins), code.address(call_ends), FUNCTION)
-        try:
-            with torch.enable_grad():
-                torch.ones(1, requires_grad=True).neg().backward()
-        finally:
-            library.remove(handle)
+        with torch.enable_grad():
+            torch.ones(1, requires_grad=True).neg().backward()
 
     before = int(_state[0])
-    looks_at(SCOPES - 1, program)
+    _around_calls(library, code, program)
     rows = _rows[np.arange(before, int(_state[0])) & MASK]
     told = rows[(rows[:, WORD] == EVALUATE)]
     if len(told) != 2 or not (told[:, END] > 0).all():
         raise NotObservable("the engine's functions do not say their names where expected")
+
+
+def _around_calls(library: Library, code: Compiled, program: Callable[[], None]) -> None:
+    """Run a program on a thread apart, its calls observed."""
+
+    def observed() -> None:
+        handle = library.observe(code.address(_call_begins), code.address(call_ends), FUNCTION)
+        try:
+            program()
+        finally:
+            library.remove(handle)
+
+    looks_at(SCOPES - 1, observed)

@@ -21,6 +21,9 @@ TEXT, NO_TEXT = -0x8000000000000000, 0x7FFFFFFFFFFFFFFF
 EVALUATE = int.from_bytes(b"autograd", "little") + TEXT
 """How the text of `autograd::engine::evaluate_function` begins: the engine attends to a node."""
 
+NO_LINE = 0
+"""In place of a place: none was looked for, or there is none."""
+
 GRADIENTS = ("add", "add_", "detach", "clone", "new_empty_strided")
 ADD, ADD_IN_PLACE, DETACH, CLONE, NEW_EMPTY = range(len(GRADIENTS))
 """What PyTorch calls to add gradients and to take them over, besides what nodes call."""

@@ -19,6 +19,7 @@ from gradscope.watch.unseen import leave_no_frame
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gradscope.watch.called.writes import Writes
     from gradscope.watch.listener import Faults, Listener
 
 
@@ -32,6 +33,7 @@ class Calls:
     def __init__(self, listener: Listener, faults: Faults) -> None:
         self.listener = listener
         self.faults = faults
+        self.writes: Writes | None = None  # if it is seen what hooks write to
         self._on = False
 
     def start(self) -> None:
@@ -54,6 +56,8 @@ class Calls:
         """A hook is called; what `ends` is to be given."""
         if not self._on:
             return None
+        if self.writes is not None:
+            self.writes.hook_begins()
         return self.faults.guarded(
             "a hook was called",
             lambda: self.listener.hook_begins(kind, node(), index(), hook, site, attended),
@@ -61,6 +65,8 @@ class Calls:
 
     def ends(self, token: Any, *, replaced: bool) -> None:
         """It returned."""
+        if self.writes is not None:
+            self.writes.hook_ends()
         if token is not None:
             self.faults.guarded(
                 "a hook returned", lambda: self.listener.hook_ends(token, replaced=replaced)

@@ -134,6 +134,7 @@ def put_tensor(graph: int, row: int, tensor: int) -> int:
         word = load(counter + load(graph + AT_VERSION))
         version = (word >> load(graph + PART_OF_VERSION)) & LOW_HALF
     store(row + 88, version)
+    store(row + 128, counter)
     word = load(tensor + load(graph + AT_DTYPE))
     store(row + 96, (word >> load(graph + PART_OF_DTYPE)) & QUARTER)
     return 1
@@ -160,6 +161,7 @@ def put_saved(graph: int, node: int, made: int, slots: int, layouts: int) -> int
         tensor, what = load(kept + load(graph + AT_TENSOR)), load(kept + load(graph + AT_HOOKS))
         if what != 0 or (tensor != 0 and tensor != load(graph + UNDEFINED)):
             store(row + 120, 0)
+            store(row + 128, 0)
             if what != 0:
                 store(row + 16, PACKED)
             else:

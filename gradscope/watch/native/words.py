@@ -38,7 +38,7 @@ NODE_COLUMNS = (
 EDGE_COLUMNS = ("node", "index", "target", "nr", "source")
 SAVED_COLUMNS = (
     "node", "slot", "what", "tensor", "own", "layout", "t", "walk", "data", "bytes", "offset",
-    "version", "dtype", "dims", "nr", "operand",
+    "version", "dtype", "dims", "nr", "operand", "counter",
 )  # fmt: skip
 """Behind them INLINE sizes and as many strides.
 

@@ -30,7 +30,7 @@ from torch.autograd.variable import Variable
 from gradscope.machine_code.language import Address, Compiled, increase, load, store
 from gradscope.watch import observer as runs
 from gradscope.watch.called import observer as calls
-from gradscope.watch.called.observer import call_begins, call_ends
+from gradscope.watch.called.observer import BEHIND_SEQUENCE, call_begins, call_ends
 from gradscope.watch.called.rows import value_at
 from gradscope.watch.observer import (
     BACKWARD_FUNCTION,
@@ -44,8 +44,6 @@ from gradscope.watch.values import measure, ring
 from gradscope.watch.values.lists import A_TENSOR, VALUE, lists
 from gradscope.watch.values.ring import HOOKS
 from gradscope.watch.values.rows import HEAD, LOW, OPERAND, PLACE, RESULT, SUMMED, TAKEN
-
-BEHIND_SEQUENCE = 80  # the sequence number, inputs, and inputs by name lie between it and results
 
 _state = np.zeros(8 + 6 * calls.THREADS, np.int64)
 STATE = Address(_state.ctypes.data, "state_of_values")

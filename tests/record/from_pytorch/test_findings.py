@@ -83,8 +83,8 @@ def test_a_write_to_an_input_that_was_saved_is_found_too() -> None:
     assert "'self' of MmBackward0" in finding.message
 
 
-def test_a_write_that_no_backward_came_to_is_said_to_be_one_that_was_not_seen() -> None:
-    for write in ("with torch.no_grad(): y.mul_(2)", "z = y.mul_(2)"):
+def test_a_write_that_no_backward_came_to_is_found_at_its_line() -> None:
+    for write in ("with torch.no_grad(): y.mul_(2)", "z = y.mul_(2)", "y.detach()[0] = 2"):
         (finding,) = found(f"""
         x = torch.ones(3, requires_grad=True)
         y = x.sigmoid()
@@ -93,9 +93,21 @@ def test_a_write_that_no_backward_came_to_is_said_to_be_one_that_was_not_seen() 
         loss.backward()
         """)
 
-        assert (finding.rule, finding.site.place) == ("GS302", "faulty.py:2")
-        assert finding.message.endswith("it is at version 1, and expected version 0")
-        assert "are not seen in this recording" in finding.why
+        assert (finding.rule, finding.site.place) == ("GS302", "faulty.py:4")
+        assert finding.message.endswith("saved at version 0, now 1")
+
+
+def test_a_write_by_what_is_no_call_is_said_to_be_one_that_was_not_seen() -> None:
+    (finding,) = found("""
+        x = torch.ones(3, requires_grad=True)
+        y = x.sigmoid()
+        torch.autograd.graph.increment_version(y)
+        y.sum().backward()
+    """)
+
+    assert (finding.rule, finding.site.place) == ("GS302", "faulty.py:2")
+    assert finding.message.endswith("it is at version 1, and expected version 0")
+    assert "are not seen" in finding.why
 
 
 def test_a_graph_that_was_let_go_of_is_found_at_the_line_that_leads_into_it() -> None:

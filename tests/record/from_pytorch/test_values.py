@@ -146,7 +146,7 @@ def test_a_nan_in_the_data_is_found_to_come_from_outside() -> None:
     """)
 
     assert message.startswith("NaN born outside: leaf ")
-    assert place == "faulty.py:4"
+    assert place == "faulty.py:2"
 
 
 def test_a_hook_that_divides_by_zero_is_found_by_its_name() -> None:

@@ -1,4 +1,4 @@
-"""Writes in place, as far as nodes tell of them: to which tensor, at which version."""
+"""Writes in place, with and without a node: to which tensor, at which version, on which line."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gradscope.analysis.identity.sites import site_of
 from gradscope.trace.schema import NONE, Node, Op, Saved, Tensor, Version
 from gradscope.trace.trace import Trace
 from tests.record.from_pytorch.test_calls import flush
@@ -80,7 +81,7 @@ def test_what_was_written_to_is_the_same_tensor_in_a_later_backward() -> None:
     assert all(set(row.inputs) <= tensors for row in trace.rows(Op))
 
 
-def test_versions_are_not_said_where_a_write_that_made_no_node_was_among_them() -> None:
+def test_a_write_that_made_no_node_counts_among_those_that_did() -> None:
     import torch
 
     def program() -> None:
@@ -93,8 +94,115 @@ def test_versions_are_not_said_where_a_write_that_made_no_node_was_among_them() 
 
     _, trace = watched(program)
 
-    assert writes(trace) == [("add_", NONE, NONE)]
-    assert {"version", "saved.version"} <= set(trace.meta["inferred"])
+    assert sorted(writes(trace)) == [("add_", 1, 2), ("mul_", 0, 1)]
+    assert len({row.tensor for row in trace.rows(Version)}) == 1
+    assert {row.version for row in trace.rows(Saved) if row.slot == "self"} == {2}
+    assert "version" in trace.meta["inferred"]
+
+
+def test_an_update_by_hand_is_told_with_its_line_and_the_parameter_it_wrote_to() -> None:
+    import torch
+
+    w = torch.ones(3, requires_grad=True)
+
+    def program() -> None:
+        for _ in range(2):
+            (w * w).sum().backward()
+            with torch.no_grad():
+                w.sub_(0.1 * w.grad)
+                w[0] = 3.0
+            w.data.copy_(torch.zeros(3))
+            w.detach().clamp_(0, 1)
+            torch.mul(torch.ones(3), 2, out=w.data)
+
+    _, trace = watched(program)
+
+    once = ("sub_", "copy_", "copy_", "clamp_", "mul")
+    assert [name for name, _, _ in writes(trace)] == [*once, *once]
+    counts = [(old, new) for _, old, new in writes(trace)]
+    apart = (0, 1)  # `.data` has a count of its own
+    assert counts == [(0, 1), (1, 2), apart, (2, 3), apart, (3, 4), (4, 5), apart, (5, 6), apart]
+    (leaf,) = (row for row in trace.rows(Tensor) if row.leaf and row.requires_grad)
+    assert {(row.tensor, row.storage) for row in trace.rows(Version)} == {(leaf.id, leaf.storage)}
+    lines = [site_of(trace, row.stack).text for row in trace.rows(Version)]
+    assert lines[:2] == ["w.sub_(0.1 * w.grad)", "w[0] = 3.0"]
+    calls = [trace.table(Op).row(row.op) for row in trace.rows(Version)]
+    assert all(row.inputs == row.outputs == (leaf.id,) for row in calls)
+    assert all(row.begin <= row.end and row.thread != NONE for row in calls)
+
+
+def test_what_a_node_keeps_was_kept_at_the_version_it_had_before_a_later_write() -> None:
+    import torch
+
+    def program() -> None:
+        x = torch.ones(3, requires_grad=True)
+        y = (x * 1).add_(1)
+        z = y.sin()
+        with torch.no_grad():
+            y.zero_()
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            z.sum().backward()
+
+    _, trace = watched(program)
+
+    assert writes(trace) == [("add_", 0, 1), ("zero_", 1, 2)]
+    assert [row.version for row in trace.rows(Saved) if row.slot == "self"] == [1]
+
+
+def test_a_parameter_that_a_hook_updates_in_a_backward_was_written_by_the_hook() -> None:
+    import torch
+
+    w = torch.ones(3, requires_grad=True)
+
+    def update(leaf: Any) -> None:
+        with torch.no_grad():
+            leaf -= leaf.grad
+
+    def program() -> None:
+        w.register_post_accumulate_grad_hook(update)
+        (w * 2).sum().backward()
+        (w * 3).sum().backward()
+
+    _, trace = watched(program)
+
+    assert writes(trace) == [("sub_", 0, 1), ("sub_", 1, 2)]
+    assert {site_of(trace, row.stack).text for row in trace.rows(Version)} == {"leaf -= leaf.grad"}
+
+
+def test_steps_of_an_optimizer_are_told_as_a_whole() -> None:
+    import torch
+
+    w = torch.ones(3, requires_grad=True)
+    optimizer = torch.optim.Adam([w])
+
+    def program() -> None:
+        for _ in range(2):
+            (w * w).sum().backward()
+            optimizer.step()
+            with torch.no_grad():
+                w.mul_(0.5)
+
+    _, trace = watched(program)
+
+    assert [name for name, _, _ in writes(trace)] == ["mul_", "mul_"]
+    assert "version.OPTIMIZER" in trace.meta["absent"]
+
+
+def test_writes_of_several_tensors_at_once_are_those_of_each() -> None:
+    import torch
+
+    v, w = torch.ones(3, requires_grad=True), torch.ones(2, requires_grad=True)
+
+    def program() -> None:
+        ((v * v).sum() + (w * w).sum()).backward()
+        with torch.no_grad():
+            torch._foreach_mul_([v, w], 0.5)
+
+    _, trace = watched(program, "full")
+
+    assert writes(trace) == [("mul_", 0, 1), ("mul_", 0, 1)]
+    assert len({row.tensor for row in trace.rows(Version)}) == 2
+    assert {row.node for row in trace.rows(Op) if row.name == "mul_"} == {NONE}
 
 
 def test_what_starts_without_history_is_a_tensor_of_its_own_once_it_is_written() -> None:

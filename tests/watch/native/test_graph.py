@@ -7,13 +7,14 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 
 from gradscope.record.from_pytorch.engine import PyTorch
 from gradscope.record.recording import Options, Recording
 from gradscope.trace.ragged import Ragged
-from gradscope.trace.schema import Edge, GraphTask, Node, Op, Saved, Tensor
+from gradscope.trace.schema import NONE, Edge, GraphTask, Node, Op, Saved, Tensor
 from gradscope.trace.schema.declare import columns
 from gradscope.trace.shortcomings import notes_of
 from gradscope.trace.spec import check
@@ -62,9 +63,13 @@ def rows(trace: Trace) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
     for row in (Node, Edge, Tensor, Saved, Op):
         table = trace.table(row)
+        told = np.arange(len(table))
+        if row is Op:
+            told = np.flatnonzero(table["node"] != NONE)  # writes without one are seen natively
         for column in columns(row):
             if column.name not in TIMES and not (row is Op and column.name == "name"):
                 cells = table[column.name]
+                cells = cells.take(told) if isinstance(cells, Ragged) else cells[told]
                 if column.interned:
                     found[f"{row.TABLE}.{column.name}"] = list(trace.texts(cells))
                 else:

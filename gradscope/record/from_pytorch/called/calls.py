@@ -23,6 +23,7 @@ from gradscope.watch.listener import Ran
 
 if TYPE_CHECKING:
     from gradscope.watch.called.observer import CallObserver
+    from gradscope.watch.called.writes import Writes
 
 MOST_KEPT = 1 << 15
 """So many calls may wait for a backward to reach the nodes they made."""
@@ -72,6 +73,11 @@ class Calls:
         self.sums: list[Ints] = []
         """Calls that added gradients, in columns: their rows, task, run, and the how-manieth after
         that run; NONE: in the run of a leaf's node."""
+
+    @property
+    def writes(self) -> Writes | None:
+        """Who sees writes in place, if they are seen."""
+        return None if self.observer is None else self.observer.writes
 
     def drain(self) -> None:
         """Take what is new out of the observer's ring."""
@@ -184,7 +190,7 @@ class Calls:
                 self._alone.append(kept.where(alone))
 
     def alone(self, *, over: bool) -> list[tuple[list[str], Ints]]:
-        """Calls that have made no node: names; begins, ends and threads in columns.
+        """Calls that have made no node: names; begins, ends, threads and words in columns.
 
         `over`: nothing follows, so all there are are told.
         """
@@ -195,7 +201,7 @@ class Calls:
         return [
             (
                 [self.name(word) for word in table.word.tolist()],
-                np.stack([table.begin, table.end, table.thread]),
+                np.stack([table.begin, table.end, table.thread, table.word]),
             )
             for table in take_all(self._alone)
         ]

@@ -43,6 +43,8 @@ class Ops:
         self.rows = np.zeros(0, np.int64)
         """Of these: their rows."""
 
+        self._made = np.zeros((2, 0), np.int64)  # when each node was made, and on which thread
+
     def __len__(self) -> int:
         return len(self.outputs)
 
@@ -80,8 +82,9 @@ class Ops:
             return 0, []
         known = np.zeros(max(idents, default=0) + 2, np.int64)
         known[list(idents)] = list(idents.values())
-        made = self.column("begin") + start
-        at = calls.of(known[self.column("thread")], self.column("sequence"), made)
+        made, thread = self.column("begin") + start, known[self.column("thread")]
+        self._made = np.stack([made, thread])
+        at = calls.of(thread, self.column("sequence"), made)
         places = np.flatnonzero(at >= 0)
         at_places = at[places]
         words, which = np.unique(calls.words(at_places), return_inverse=True)
@@ -95,14 +98,24 @@ class Ops:
         self.column("end")[self.last] = np.where(end == OPEN, NONE, end - start)
         writing = np.array([writes_to_first(name) for name in names], bool)[which]
         writers = places[writing & (self.column("first")[places] != NONE)]
-        return calls.had_one(made[at < 0]), self._writes(writers, made - start)
+        return calls.had_one(made[at < 0]), self._writes(writers, start)
 
-    def _writes(self, places: Ints, t: Ints) -> list[Write]:
-        end = self.column("end")[places]
-        at = np.where(end == NONE, t[places], end)
+    def made_in(self, begin: Ints, end: Ints, thread: Ints) -> Any:
+        """Whether any of these nodes was made in these stretches of time of a thread's."""
+        t, threads = self._made
+        found = np.zeros(len(begin), np.bool_)
+        for each in np.unique(thread).tolist():
+            own, asked = np.sort(t[threads == each]), thread == each
+            first = np.searchsorted(own, begin[asked])
+            found[asked] = np.append(own, np.iinfo(np.int64).max)[first] <= end[asked]
+        return found
+
+    def _writes(self, places: Ints, start: int) -> list[Write]:
+        end, (made, idents) = self.column("end")[places], self._made[:, places]
+        at = np.where(end == NONE, made - start, end)
         names = ("id", "first", "stack", "thread")
-        columns = [*(self.column(name)[places].tolist() for name in names), at.tolist()]
-        return [Write(*row) for row in zip(*columns, strict=True)]
+        columns = [*(self.column(name)[places] for name in names), at, made, idents]
+        return [Write(*row) for row in zip(*(each.tolist() for each in columns), strict=True)]
 
     def write(self, write: Any) -> None:
         """Hand all to the writer."""

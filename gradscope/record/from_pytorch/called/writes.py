@@ -1,9 +1,10 @@
 """Writes in place, as far as nodes tell of them.
 
 The call's name ends in `_`, its first input is what it wrote to, and its result the same tensor.
-Writes that make no node (under `no_grad`, to what needs no gradient) are not among them, nor those
-whose nodes no backward reaches. How often a tensor was written to is seen where a node keeps it;
-the version before and after each write follows only where that is the number of known writes.
+Writes that make no node are not among them, nor those whose nodes no backward reaches: for these
+see in_place.py. The versions before and after are what was seen. Where that is not known, they
+follow from how often the tensor was written to by the time a node kept it, if so many writes are
+known.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ class Write(NamedTuple):
     site: int
     thread: int
     t: int
+    made: int  # when its node was, and on which of the system's threads
+    ident: int
 
 
 def writes_to_first(name: str) -> bool:
@@ -63,8 +66,13 @@ class Writes:
         named: Iterable[Ragged],
         saved: dict[str, Ints],
         put: Callable[[list[tuple[int, ...]]], None],
+        versions: Callable[[Ints, Ints], Ints],
     ) -> None:
-        """`named`: columns of ids of tensors; `saved`: columns of what nodes keep."""
+        """`named`: columns of ids of tensors; `saved`: columns of what nodes keep.
+
+        `versions`: those after writes of threads at some time.
+        """
+        observed = self._observed(writes, versions)
         for write in sorted(writes):
             target = self._same.get(write.first, write.first)
             self._same[write.number] = target
@@ -78,16 +86,33 @@ class Writes:
             if target in seen
         }
         self._settle_saved(saved, known)
-        put([
-            (seen.get(target, (NONE, 0))[0], target, nr if known.get(target) else NONE,
-             nr + 1 if known.get(target) else NONE, write.number, write.site, write.thread, write.t)
+        follows = {
+            write.number: nr + 1 if known.get(target) else NONE
             for target, own in self._of.items()
             for nr, write in enumerate(own)
+        } | observed
+        put([
+            (seen.get(target, (NONE, 0))[0], target,
+             follows[write.number] - 1 if follows[write.number] != NONE else NONE,
+             follows[write.number], write.number, write.site, write.thread, write.t)
+            for target, own in self._of.items()
+            for write in own
         ])  # fmt: skip
         self._of.clear()
         if len(self._same) > MOST_KNOWN:
             for old in list(self._same)[: MOST_KNOWN // 2]:
                 del self._same[old]
+
+    def _observed(
+        self, writes: Sequence[Write], versions: Callable[[Ints, Ints], Ints]
+    ) -> dict[int, int]:
+        """The versions after these writes, as far as they were seen, by number."""
+        about = np.array([(write.number, write.ident, write.made) for write in writes], np.int64)
+        number, thread, made = about.reshape(-1, 3).T
+        after = versions(thread, made)
+        return {
+            nr: new for nr, new in zip(number.tolist(), after.tolist(), strict=True) if new != NONE
+        }
 
     def _settle_saved(self, saved: dict[str, Ints], known: dict[int, bool]) -> None:
         """What nodes keep of what was written to: which tensor it is, and at which version."""

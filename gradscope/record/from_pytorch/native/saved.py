@@ -91,6 +91,8 @@ class Saved:
         return {
             "node": each["node"], "slot": self._slots[each["slot"]], "tensor": tensor,
             "version": version, "t": t, "hooked": packed.astype(np.int64),
+            "data": np.where(packed, 0, each["data"]), "counter": each["counter"],
+            "walk": each["walk"], "storage": storage, "own": (each["own"] >= 0).astype(np.int64),
         }  # fmt: skip
 
     def _storages(self, memory: Ints) -> Ints:

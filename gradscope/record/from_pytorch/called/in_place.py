@@ -1,0 +1,313 @@
+"""Writes in place that were seen as they happened: which tensor each wrote to.
+
+What PyTorch counts writes by (a counter, which views of one tensor share) says which tensor it is:
+a leaf, whose counter stays the same while it lives; or what a node keeps, if the writes before a
+walk are the ones that its count then speaks of, one after the other. Where a tensor is written to
+through another counter (`.data`), the memory says so, as long as the leaf or the node holds it.
+Other tensors are nobody's here, and writes to them are dropped.
+"""
+
+from __future__ import annotations
+
+import weakref
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradscope.record.notes.log import Ints, take_all
+from gradscope.record.notes.places import stack_of
+from gradscope.trace import schema
+from gradscope.trace.ragged import Ragged
+from gradscope.trace.schema import NONE
+from gradscope.watch.called import write_rows as row
+from gradscope.watch.called.rows import NO_LINE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from gradscope.record.from_pytorch.called.calls import Calls
+    from gradscope.record.from_pytorch.called.ops import Ops
+    from gradscope.record.session import Session
+    from gradscope.watch.called.writes import Memory, Writes
+
+MOST_KEPT = 1 << 12
+"""So many writes may wait for a backward to come to who keeps what they wrote to."""
+
+ALIVE = np.iinfo(np.int64).max
+TARGET, STORAGE_ID, OP, TOLD = range(len(row.COLUMNS), len(row.COLUMNS) + 4)
+"""Behind what was seen of a write: the tensor, its storage, the number of the call, and whether it
+was told with the node that it made."""
+
+MEMORY = ("data", "counter", "walk", "storage", "own")
+"""What is known besides of what nodes keep: where it lies, what counts writes to it, when a walk
+met it, its storage's number, and whether it is a result of the node's own."""
+
+
+class Leaf:
+    """A leaf, and what it was when it was met."""
+
+    __slots__ = ("about", "died", "tensor")
+
+    def __init__(self, tensor: Any, number: int, storage_id: int, memory: Memory) -> None:
+        now = perf_counter_ns()
+        self.about = (number, storage_id, memory.counter, memory.storage, tensor._version, now)
+        self.died = ALIVE
+        self.tensor = weakref.ref(tensor, self._dies)
+
+    def _dies(self, _gone: Any) -> None:
+        self.died = perf_counter_ns()
+
+
+class InPlace:
+    """Takes what the observer has put down, whenever notes are flushed."""
+
+    def __init__(
+        self,
+        session: Session,
+        calls: Calls,
+        next_number: Callable[[], int],
+        unseen: Callable[[], AbstractContextManager[object]],
+    ) -> None:
+        self._session = session
+        self._next_number = next_number
+        self._unseen = unseen  # as long as it lasts, modes of the program see nothing
+        self._calls = calls
+        self._unread: list[Ints] = []
+        self._kept = np.zeros((0, TOLD + 1), np.int64)
+        self._places: dict[int, int] = {NO_LINE: NONE}  # the stack that each is
+        self._leaves: list[Leaf] = []
+        self._told = self._kept  # at level `full`: what was written, and its calls come yet
+
+    @property
+    def _observer(self) -> Writes | None:
+        return self._calls.writes
+
+    def met(self, leaf: Any, number: int, storage_id: int) -> None:
+        """A leaf has been given this number."""
+        if self._observer is not None and not leaf.is_inference():
+            memory = self._observer.memory_of(leaf)
+            self._leaves.append(Leaf(leaf, number, storage_id, memory))
+
+    def memory_of(self, tensor: Any) -> tuple[int, int]:
+        """Where a tensor lies, and what counts writes to it, if that is known."""
+        if self._observer is None or tensor.is_inference():
+            return 0, 0
+        memory = self._observer.memory_of(tensor)
+        return memory.data, memory.counter
+
+    def drain_if_many(self) -> None:
+        """Take writes while there is ample room for what comes until the next occasion."""
+        if self._observer is not None and self._observer.waiting() > row.CAPACITY // 2:
+            self._drain()
+
+    def _drain(self) -> None:
+        assert self._observer is not None
+        rows = self._observer.read()
+        if len(rows):
+            known = np.full((len(rows), 4), NONE)
+            if self._calls.whole:
+                known[:, OP - TARGET] = [self._next_number() for _ in rows]
+            self._unread.append(np.concatenate([rows, known], axis=1))
+        for place in self._observer.places():
+            stack, users = stack_of(self._session.sites, place.frames)
+            self._places[place.number] = stack
+            if users is not None:
+                self._observer.is_users(*users)
+
+    def ops(self, begin: Ints, thread: Ints, word: Ints) -> Ints:
+        """The numbers that calls have who were seen to write; NONE: they were not."""
+        if self._observer is None:
+            return np.full(len(begin), NONE)
+        self._read()
+        seen = np.concatenate([self._told, self._kept])
+        if not len(seen):
+            return np.full(len(begin), NONE)
+        found = _latest(seen[:, row.THREAD], seen[:, row.BEGIN], thread, begin)
+        own = (found >= 0) & (begin <= seen[found, row.END]) & (word == seen[found, row.WORD])
+        first = np.zeros(len(begin), np.bool_)  # calls of the same name may be inside
+        first[np.flatnonzero(own)[np.unique(found[own], return_index=True)[1]]] = True
+        numbers = np.where(own & first, seen[found, OP], NONE)
+        self._told = self._told[~np.isin(self._told[:, OP], numbers)]
+        return numbers
+
+    # -- rows -----------------------------------------------------------------------------------
+
+    def settle(self, ops: Ops, saved: dict[str, Any]) -> None:
+        """Hand on writes to what is known by now, and say in `saved` what was kept at which."""
+        memory = {name: saved.pop(name) for name in MEMORY if saved}
+        if self._observer is None:
+            return
+        self._read()
+        seen = self._kept
+        self._find_leaves(seen)
+        if saved and len(seen):
+            kept = _Kept(saved, memory, self._session.start)
+            kept.find(seen)
+            kept.correct(seen)
+        known = seen[:, TARGET] != NONE
+        if self._calls.whole:
+            self._told = np.concatenate([self._told, seen[known]])
+        self._write(seen[known & (seen[:, TOLD] == NONE) & ~_made_a_node(ops, seen)])
+        self._kept = seen[~known][-MOST_KEPT:]
+
+    def _read(self) -> None:
+        self._drain()
+        self._kept = np.concatenate([self._kept, *take_all(self._unread)])
+
+    def versions(self, thread: Ints, t: Ints) -> Ints:
+        """What was counted after the writes that these threads were in then; NONE: not known."""
+        if self._observer is None:
+            return np.full(len(t), NONE)
+        self._read()
+        seen = self._kept
+        found = _latest(seen[:, row.THREAD], seen[:, row.BEGIN], thread, t)
+        end, version = (np.append(seen[:, column], NONE) for column in (row.END, row.VERSION))
+        inside = end[found] >= t
+        seen[found[inside], TOLD] = 1
+        return np.where(inside, version[found], NONE)
+
+    def _find_leaves(self, seen: Ints) -> None:
+        """Writes to leaves, from when they were met; and before that, if their count says so."""
+        leaves = self._leaves[:]
+        if not leaves:
+            return
+        about = np.array([(*leaf.about, leaf.died) for leaf in leaves], np.int64)
+        number, storage_id, counter, storage, _, met, died = about.T
+        for column, keys in ((row.COUNTER, counter), (row.STORAGE, storage)):
+            order = np.argsort(keys, kind="stable")
+            at = np.minimum(np.searchsorted(keys[order], seen[:, column]), len(keys) - 1)
+            which = order[at]
+            same = (seen[:, TARGET] == NONE) & (keys[which] == seen[:, column])
+            same &= (seen[:, column] != 0) & (seen[:, row.END] <= died[which])
+            since = same & (seen[:, row.BEGIN] >= met[which])
+            if column == row.STORAGE:
+                since &= self._still_there(leaves, which, since)
+            else:
+                self._find_earlier(seen, about, which, same & ~since)
+            seen[since, TARGET], seen[since, STORAGE_ID] = (
+                number[which[since]],
+                storage_id[which[since]],
+            )
+        self._leaves[: len(leaves)] = [leaf for leaf in leaves if leaf.died == ALIVE]
+
+    def _find_earlier(self, seen: Ints, about: Ints, which: Ints, chosen: Any) -> None:
+        for place in np.unique(which[chosen]).tolist():
+            number, storage_id, _, _, version, met, _ = about[place].tolist()
+            before = np.flatnonzero(chosen & (which == place))
+            run = _run(seen, before[seen[before, row.END] <= met], version)
+            seen[run, TARGET], seen[run, STORAGE_ID] = number, storage_id
+
+    def _still_there(self, leaves: list[Leaf], which: Ints, asked: Any) -> Any:
+        """Whether these leaves are in the memory that they were in, or are gone."""
+        assert self._observer is not None
+        there = np.zeros(len(leaves), np.bool_)
+        for place in np.unique(which[asked]).tolist():
+            tensor = leaves[place].tensor()
+            storage = leaves[place].about[3]
+            with self._unseen():
+                there[place] = tensor is None or self._observer.memory_of(tensor).storage == storage
+        return there[which]
+
+    def _write(self, seen: Ints) -> None:
+        """The rows of writes and of their calls."""
+        if not len(seen):
+            return
+        session, write = self._session, self._session.writer.block
+        idents = {ident: thread for thread, ident in session.contexts.idents().items()}
+        thread = np.array([idents.get(each, NONE) for each in seen[:, row.THREAD].tolist()])
+        stack = np.array([self._places.get(each, NONE) for each in seen[:, row.LINE].tolist()])
+        begin, end = seen[:, row.BEGIN] - session.start, seen[:, row.END] - session.start
+        op, one = seen[:, OP], np.ones(len(seen), np.int64)
+        if not self._calls.whole:
+            op = np.array([self._next_number() for _ in op], np.int64)
+            names = [self._calls.name(word) for word in seen[:, row.WORD].tolist()]
+            tensors = Ragged.of_lengths(one, seen[:, TARGET])
+            write(schema.Op, {
+                "id": op, "name": [session.writer.intern(name) for name in names],
+                "begin": begin, "end": end, "inputs": tensors, "outputs": tensors,
+                "stack": stack, "thread": thread, "step": session.contexts.steps_at(begin),
+            })  # fmt: skip
+        write(schema.Version, {
+            "storage": seen[:, STORAGE_ID], "tensor": seen[:, TARGET],
+            "old": seen[:, row.VERSION] - 1, "new": seen[:, row.VERSION], "op": op, "stack": stack,
+            "thread": thread, "t": end,
+        })  # fmt: skip
+
+
+class _Kept:
+    """What nodes keep, where that lies, and what counts writes to it."""
+
+    def __init__(self, saved: dict[str, Any], memory: dict[str, Ints], start: int) -> None:
+        self._saved = saved
+        self._data, self._counter, self._walk, self._storage_id, self._own = memory.values()
+        self._t = saved["t"] + start
+
+    def find(self, seen: Ints) -> None:
+        """Which of it each write wrote to."""
+        version = self._saved["version"]
+        for counter in np.intersect1d(self._counter, seen[:, row.COUNTER]).tolist():
+            if counter:
+                mine = np.flatnonzero(self._counter == counter)
+                last = int(mine[np.argmax(self._walk[mine])])
+                own = np.flatnonzero(seen[:, row.COUNTER] == counter)
+                own = own[seen[own, row.END] <= self._walk[last]]
+                self._put(seen, _run(seen, own, int(version[last])), last)
+        # A node holds its memory from when it was made, so that it is nobody else's until the walk.
+        rest = np.flatnonzero((seen[:, TARGET] == NONE) & (seen[:, row.DATA] != 0))
+        holder = _latest(self._data, self._t, seen[rest, row.DATA], seen[rest, row.BEGIN])
+        held = (holder >= 0) & (seen[rest, row.END] <= np.append(self._walk, 0)[holder])
+        self._put(seen, rest[held], holder[held])
+
+    def _put(self, seen: Ints, writes: Ints, kept: Any) -> None:
+        if not len(writes) or seen[writes[0], TARGET] != NONE:
+            return  # a leaf
+        seen[writes, TARGET] = self._saved["tensor"][kept]
+        seen[writes, STORAGE_ID] = self._storage_id[kept]
+
+    def correct(self, seen: Ints) -> None:
+        """At which version it was kept: the walk saw which it had by then.
+
+        What a node keeps of its own result is counted apart from that result.
+        """
+        own = self._own != 0
+        keys = ((~own, self._counter, row.COUNTER), (own, self._data, row.DATA))
+        for chosen, kept, column in keys:
+            places = np.flatnonzero(chosen & (kept != 0))
+            after = _latest(
+                seen[:, column], -seen[:, row.BEGIN], kept[places], -self._t[places]
+            )  # the first from then on
+            known = (after >= 0) & (seen[after, row.END] <= self._walk[places])
+            self._saved["version"][places[known]] = seen[after[known], row.VERSION] - 1
+
+
+def _made_a_node(ops: Ops, seen: Ints) -> Any:
+    """Such writes are told with their nodes (writes.py)."""
+    return ops.made_in(seen[:, row.BEGIN], seen[:, row.END], seen[:, row.THREAD])
+
+
+def _latest(keys: Ints, t: Ints, asked: Ints, at: Ints) -> Ints:
+    """For each that is asked for, the last with the same key until its time, or -1."""
+    if not len(keys) or not len(asked):
+        return np.full(len(asked), -1)
+    many = len(keys)
+    both, times = np.concatenate([keys, asked]), np.concatenate([t, at])
+    order = np.lexsort((np.arange(len(both)), times, both))
+    place = np.maximum.accumulate(np.where(order < many, np.arange(len(order)), -1))
+    found = np.full(len(both), -1)
+    found[order] = np.where(place >= 0, order[place], -1)
+    found = found[many:]
+    return np.where((found >= 0) & (keys[found] == asked), found, -1)
+
+
+def _run(seen: Ints, chosen: Ints, version: int) -> Ints:
+    """Of writes by one counter those that made it this version, one after the other."""
+    chosen = chosen[np.argsort(seen[chosen, row.END], kind="stable")]
+    found = []
+    for place in reversed(chosen.tolist()):
+        if seen[place, row.VERSION] != version:
+            break
+        found.append(place)
+        version -= 1
+    return np.array(found, np.int64)

@@ -1,0 +1,298 @@
+"""Writes in place, seen from inside PyTorch: what was written to, how often by then, and where.
+
+# Note [What a write returns]
+A call whose name ends in `_`, or that is given `out=`, returns the tensor that it wrote to. Results
+are not told to callbacks unless one of them wants all of them, which would cost every call. So for
+such a call ours says that they are wanted where PyTorch keeps that of this one call: a byte of its
+`RecordFunction`, which is looked for at the start. Of calls one inside another that write the
+outermost is told; calls that write to several (`_foreach_add_`) write by calls for one. What is not
+counted by PyTorch is left out: calls write so to what they are about to return.
+
+Left out are an optimizer's steps, which are told as a whole, and what a backward does by itself:
+only its hooks may write there. See `Places` for the lines.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+
+from gradscope.machine_code.language import Address, External, increase, load, store
+from gradscope.machine_code.ring import Reader
+from gradscope.watch.called import places
+from gradscope.watch.called.places import place_here
+from gradscope.watch.called.rows import Ints, name_at
+from gradscope.watch.called.write_rows import (
+    CAPACITY,
+    COLUMNS,
+    DATA,
+    LINE,
+    STAMP,
+    VERSION,
+    WORD,
+)
+from gradscope.watch.native.saved_layout import saved_layout
+from gradscope.watch.observer import (
+    MONOTONIC,
+    Library,
+    NotObservable,
+    clock_gettime,
+    looks_at,
+    sequence_offset,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+THREADS = 1 << 10
+_rows = np.zeros((CAPACITY, len(COLUMNS)), np.int64)
+_state = np.zeros(20 + 5 * THREADS, np.int64)
+ROWS, MASK, ROW = Address(_rows.ctypes.data, "writes"), CAPACITY - 1, 8 * len(COLUMNS)
+COUNT = Address(_state.ctypes.data, "state_of_writes")
+(IS_ON, WANTED, WANTED_BIT, RESULTS, AT_SEQUENCE, SCHEMA, VARIANT, AT_STORAGE, AT_DATA, AT_COUNTER,
+ AT_VERSION, PART_OF_VERSION) = (
+    COUNT + 8 * n for n in range(1, 13)
+)  # fmt: skip
+WRITING, BEGUN, ALLOWED, SCRATCH = (COUNT + 8 * (20 + n * THREADS) for n in range(4))
+LAST_THREAD, LOW_HALF, A_TENSOR, BILLION = THREADS - 1, 0xFFFFFFFF, 1, 1_000_000_000
+UNDERSCORE, OUT = ord("_"), int.from_bytes(b"out", "little")
+FOREACH, BEHIND_PREFIX = int.from_bytes(b"_foreach", "little"), len("aten::")
+FUNCTION = 0  # at::RecordScope
+NOBODY = 1 << 40
+_python = ctypes.CDLL(None)
+pthread_self = External(_python, "pthread_self", 0)
+thread: Any = None  # at::RecordFunction::currentThreadId
+
+
+def is_writing(schema: int) -> int:
+    """Whether a schema's name ends in `_`, or its overload's in `out`; not of several at once."""
+    text, many = load(schema), load(schema + 8)
+    if (load(text + many - 8) >> 56) & 255 == UNDERSCORE:
+        return load(text + BEHIND_PREFIX) != FOREACH
+    text, many = load(schema + 32), load(schema + 40)
+    return many >= 3 and (load(text + many - 8) >> 40) & 0xFFFFFF == OUT
+
+
+def write_begins(function: int, inside: int) -> int:
+    """A call that writes begins, inside so many runs of the engine's."""
+    here = 8 * (thread() & LAST_THREAD)
+    if increase(WRITING + here, 1) == 0:
+        store(BEGUN + here, now(here) if inside == load(ALLOWED + here) else 0)
+    if load(BEGUN + here) != 0:
+        wanted = function + load(WANTED)
+        if load(wanted) & load(WANTED_BIT) == 0:
+            store(wanted, load(wanted) ^ load(WANTED_BIT))
+    return 0
+
+
+def write_ends(function: int, schema: int) -> int:
+    """It ended, whether by itself or by an exception, of which there is no result."""
+    here = 8 * (thread() & LAST_THREAD)
+    if load(WRITING + here) > 0:
+        increase(WRITING + here, -1)
+    value = load(function + load(RESULTS))
+    if load(WRITING + here) > 0 or load(BEGUN + here) == 0:
+        return 0
+    if value == load(function + load(RESULTS) + 8) or load(value + 8) & LOW_HALF != A_TENSOR:
+        return 0
+    tensor = load(value)
+    return 0 if tensor == 0 else put_write(function, schema, tensor, here)
+
+
+def put_write(function: int, schema: int, tensor: int, here: int) -> int:
+    """The row of a write. Its stamp comes last: who reads sees that it is whole."""
+    storage, counter = load(tensor + load(AT_STORAGE)), load(tensor + load(AT_COUNTER))
+    data = 0
+    if counter == 0:
+        return 0
+    version = (load(counter + load(AT_VERSION)) >> load(PART_OF_VERSION)) & LOW_HALF
+    if version == 0:
+        return 0
+    if storage != 0:
+        data = load(storage + load(AT_DATA))
+    line = place_here()
+    count = increase(COUNT, 1)
+    row = ROWS + (count & MASK) * ROW
+    store(row, 0)
+    store(row + 8, load(BEGUN + here))
+    store(row + 16, now(here))
+    store(row + 24, schema)
+    store(row + 32, load(function + load(AT_SEQUENCE)))
+    store(row + 40, pthread_self())
+    store(row + 48, storage)
+    store(row + 56, data)
+    store(row + 64, counter)
+    store(row + 72, version)
+    store(row + 80, line)
+    store(row, count + 1)
+    return row
+
+
+def now(here: int) -> int:
+    """What time it is; each thread asks in a place of its own."""
+    clock_gettime(MONOTONIC, SCRATCH + 2 * here)
+    return load(SCRATCH + 2 * here) * BILLION + load(SCRATCH + 2 * here + 8)
+
+
+class Memory(NamedTuple):
+    """What counts writes to a tensor, its storage, and where its numbers are; 0: nothing does."""
+
+    counter: int
+    storage: int
+    data: int
+
+
+class Writes:
+    """Rows of writes, from when their callbacks are there; `read` gives what is new."""
+
+    def __init__(self, library: Library, inside: Ints, *, whole: bool) -> None:
+        self._thread_here = library.thread_here
+        self._inside = inside  # how many runs of the engine's each thread is in
+        self._whole = whole  # whether all callers are wanted, or the program's next
+        self._reader = Reader(_rows, _state, STAMP)
+        self.lost = 0  # rows of which more came at once than are kept
+        self._local = threading.local()
+        self._hooks: dict[int, list[int]] = {}  # by thread: what was allowed before each
+
+    def start(self) -> None:
+        """From here on; what has begun by now is not told."""
+        places.begin(whole=self._whole)
+        _state[20:] = 0
+        _state[1] = 1
+
+    def stop(self) -> None:
+        """No longer."""
+        _state[1] = 0
+
+    def waiting(self) -> int:
+        """How many rows are there to be read; CAPACITY at most are kept."""
+        return self._reader.waiting()
+
+    def read(self) -> Ints:
+        """What was written since the last reading."""
+        rows, lost = self._reader.read()
+        self.lost += lost
+        return rows
+
+    def places(self) -> list[places.Place]:
+        """What places are new since the last time."""
+        return places.taken()
+
+    def is_users(self, code: Any, offset: int) -> None:
+        """This place is the program's: who calls it need not be known."""
+        places.is_users(code, offset)
+
+    def memory_of(self, tensor: Any) -> Memory:
+        """Where a tensor lies."""
+        at = tensor._cdata
+        counter, storage = (_word(at + int(_state[place])) for place in (10, 8))
+        return Memory(counter, storage, _word(storage + int(_state[9])) if storage else 0)
+
+    def leave_out(self, *, over: bool = False) -> None:
+        """An optimizer makes a step on this thread: it is told as a whole; until that is over."""
+        here = self._here()
+        if _allowed[here] != NOBODY and not over:
+            self._local.before, _allowed[here] = int(_allowed[here]), NOBODY
+        elif _allowed[here] == NOBODY and over:
+            _allowed[here] = self._local.before
+
+    def hook_begins(self) -> None:
+        """A hook of the program's is called, inside a backward or not: it may write."""
+        here = self._here()
+        self._hooks.setdefault(here, []).append(int(_allowed[here]))
+        _allowed[here] = self._inside[here]
+
+    def hook_ends(self) -> None:
+        """It returned."""
+        here = self._here()
+        before = self._hooks.get(here)
+        if before:
+            _allowed[here] = before.pop()
+
+    def _here(self) -> int:
+        """The place of the calling thread."""
+        here: int | None = getattr(self._local, "here", None)
+        if here is None:
+            here = self._local.here = int(self._thread_here()) & LAST_THREAD
+        return here
+
+
+def _word(address: int) -> int:
+    return int(ctypes.c_int64.from_address(address).value)
+
+
+_allowed = _state[20 + 2 * THREADS : 20 + 3 * THREADS]
+
+
+def configure(results: int, schema: int, variant: int) -> None:
+    """Find out where things are. `results`: how far into a RecordFunction they are."""
+    found = saved_layout()
+    word, bit = _wanted()
+    plain = found.plain
+    _state[2:13] = (
+        word, bit, results, sequence_offset(), schema, variant, 8 * plain.storage, 8 * plain.data,
+        found.counter, found.version.word, found.version.shift,
+    )  # fmt: skip
+
+
+def _wanted() -> tuple[int, int]:
+    """Where a RecordFunction says that results are wanted: how far into it, and which bit."""
+
+    def program() -> None:
+        torch.ones(2).add_(1)
+
+    seen = [
+        np.array(looks_at(FUNCTION, program, given=given, results=results), np.int64)
+        for results in (False, True)
+        for given in (False, True)
+    ]
+    many = min(map(len, seen))
+    bytes_ = np.stack([each[:many].view(np.uint8) for each in seen])
+    wanted = np.array([0, 0, 1, 1], np.uint8).reshape(4, 1, 1)
+    places_ = np.flatnonzero((bytes_ == wanted).all((0, 1)))
+    if not many or len(places_) != 1:
+        raise NotObservable(f"what is wanted of a call is said at {len(places_)} places")
+    word, byte = divmod(int(places_[0]), 8)
+    return 8 * word, 1 << 8 * byte
+
+
+def why_not(observed: Callable[[Callable[[], None]], None]) -> str:
+    """Why writes are not seen as they are in a program that is known, if they are not."""
+    tensor, other = torch.zeros(3), torch.zeros(4)[1:]
+    data = [each.untyped_storage().data_ptr() for each in (tensor, other, tensor)]
+
+    def program() -> None:
+        with torch.no_grad():
+            tensor.add_(1)
+            torch.mul(tensor, tensor, out=other)
+            tensor.add(1)
+            tensor[1:].zero_()
+            torch._foreach_mul_([other], 2)
+
+    reader = Reader(_rows, _state, STAMP)
+    places.begin(whole=False)
+    _state[20:] = 0
+    _state[1] = 1
+    try:
+        observed(program)
+    finally:
+        _state[1] = 0
+    rows, _ = reader.read()
+    found = places.taken()
+    try:
+        said = [name_at(schema)[0] for schema in rows[:, WORD].tolist()]
+    except (OSError, ValueError) as error:
+        return f"names of calls that write are not where they were expected: {error}"
+    here = {place.number for place in found if place.frames[0][0] is program.__code__}
+    if (
+        said != ["aten::add_", "aten::mul", "aten::zero_", "aten::mul_"]
+        or rows[:, DATA].tolist() != [*data, data[1]]
+        or rows[:, VERSION].tolist() != [1, 1, 2, 2]
+        or not set(rows[:, LINE].tolist()) <= here
+    ):
+        return f"writes of a known program are seen otherwise: {said} {rows[:, VERSION].tolist()}"
+    return ""
