@@ -26,10 +26,7 @@ def report_lines(report: Report, width: int, charset: Charset, rows: int) -> Ite
         for part in wrapped(charset, text, width):
             yield line((part, BOLD if number == 0 else SOFT))
     yield line("")
-    ids = shortened([each.id for each in (*report.findings, *report.known)])
-    for finding in report.findings[:rows] if rows else report.findings:
-        yield from _finding(finding, ids[finding.id], width, charset)
-        yield line("")
+    yield from findings_lines(report, width, charset, rows)
     for part in wrapped(charset, _verdict(report, rows), width):
         yield line((part, BOLD if report.findings else GOOD))
     for text in _of_known(report):
@@ -41,6 +38,14 @@ def report_lines(report: Report, width: int, charset: Charset, rows: int) -> Ite
     for table in report_tables(report, rows or 1_000_000):
         yield line("")
         yield from table_lines(table, width, charset)
+
+
+def findings_lines(report: Report, width: int, charset: Charset, rows: int) -> Iterator[Text]:
+    """So many of the findings, worst first; 0: all. An empty line after each."""
+    ids = shortened([each.id for each in (*report.findings, *report.known)])
+    for finding in report.findings[:rows] if rows else report.findings:
+        yield from _finding(finding, ids[finding.id], width, charset)
+        yield line("")
 
 
 def _of_known(report: Report) -> Iterator[str]:

@@ -1,0 +1,45 @@
+"""Which parameters of the modules that were called a backward brought a gradient to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gradscope.analysis.identity.leaves import leaf_of
+from gradscope.trace.arrays import distinct
+from gradscope.trace.schema import Accumulate, Capture, Module, Node, Tensor
+from gradscope.trace.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """Those that need a gradient, by name; those that no backward reached."""
+
+    all: tuple[str, ...]
+    unreached: tuple[str, ...]
+
+
+def parameters(trace: Trace) -> Parameters:
+    """The parameters of all modules that were called, and of those inside them."""
+    tensors = trace.table(Tensor)
+    owned = distinct(trace.table(Module).ragged("parameters").values).tolist()
+    rows = [tensors.row(id) for id in owned if tensors.has(id)]
+    wanted = [row for row in rows if row.requires_grad]
+    reached = _reached(trace)
+    return Parameters(
+        all=tuple(row.name or f"tensor {row.id}" for row in wanted),
+        unreached=tuple(row.name or f"tensor {row.id}" for row in wanted if row.id not in reached),
+    )
+
+
+def _reached(trace: Trace) -> set[int]:
+    """Tensors whose `.grad` a gradient arrived in, or whose gradient `autograd.grad` returned."""
+    found = set(trace.table(Accumulate)["tensor"].tolist())
+    nodes = trace.table(Node)
+    captured = nodes.positions(distinct(trace.table(Capture)["node"]))
+    for node in nodes.take(captured[captured >= 0].astype(np.int64)):
+        leaf = leaf_of(trace, node)
+        if leaf is not None:
+            found.add(leaf.tensor)
+    return found

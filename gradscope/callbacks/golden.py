@@ -1,0 +1,97 @@
+"""The graph of a test, compared with one that was kept: in the words of `gradscope diff`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from rich.text import Text
+
+from gradscope.analysis.likeness import Comparison, compare
+from gradscope.analysis.likeness.differences import Kind, Section
+from gradscope.errors import EmptyTraceError
+from gradscope.render.terminal.cells import UNICODE
+from gradscope.render.views.differences import differences_lines
+from gradscope.scene.differences import differences_scene
+from gradscope.trace.assemble import Block, assemble
+from gradscope.trace.load_save import load, save
+from gradscope.trace.ragged import take
+from gradscope.trace.schema import Meta, String, Value
+from gradscope.trace.trace import Trace
+
+WIDTH = 100
+OF_THE_GRAPH = (Kind.STRUCTURE, Kind.NAMES, Kind.SAVED, Kind.EXECUTION, Kind.ACCUMULATION)
+PLACES_ONLY = frozenset({"nodes are made by another line", "nodes are made in another step"})
+"""Differences between names that leave the graph as it is."""
+FACTS = frozenset({"level", "producer", "producer_version", "observed", "inferred", "absent"})
+"""What of a trace's `meta` is kept: neither when nor where it was recorded."""
+UPDATE = "--gradscope-update"
+
+
+@dataclass(frozen=True, slots=True)
+class Golden:
+    """The file of the trace to compare with; `update`: it is to be written anew."""
+
+    path: Path
+    update: bool = False
+
+
+def another_graph(trace: Trace, golden: Golden) -> Iterator[str]:
+    """How the graph differs from the one that was kept, unless that is to be replaced."""
+    there = golden.path.exists()
+    if not there and not golden.update:
+        yield f"same_graph: there is no {golden.path}; pytest {UPDATE} writes it"
+        return
+    try:
+        before = load(golden.path) if there else trace
+        comparison = _of_graph(compare(before, trace))
+    except EmptyTraceError as error:
+        yield f"same_graph: {error}"
+        return
+    if there and comparison.first is None:
+        return
+    if golden.update:
+        golden.path.parent.mkdir(parents=True, exist_ok=True)
+        save(_kept(trace), golden.path)
+        return
+    scene = differences_scene(comparison, (before, trace), (golden.path.name, "this run"))
+    text = plain(differences_lines(scene, WIDTH, UNICODE))
+    yield f"same_graph: not the graph in {golden.path}; pytest {UPDATE} keeps it\n{text}"
+
+
+def plain(lines: Iterable[Text]) -> str:
+    """Lines of a view, for a test's report."""
+    return "\n".join(each.plain.rstrip() for each in lines).strip()
+
+
+def _of_graph(comparison: Comparison) -> Comparison:
+    """What of it is of the graph: neither lines, steps, other events nor values."""
+    sections = []
+    for each in comparison.sections:
+        if each.kind is Kind.NAMES and {what for what, _ in each.counts} <= PLACES_ONLY:
+            sections.append(Section(each.kind, None, (), each.of))
+        elif each.kind in OF_THE_GRAPH:
+            sections.append(each)
+    return Comparison(tuple(sections), (), comparison.moved)
+
+
+def _kept(trace: Trace) -> Trace:
+    """Without values, and without what says when and where it was recorded."""
+    meta = list(trace.rows(Meta))
+    kept = [place for place, row in enumerate(meta) if row.key in FACTS]
+    left_out = {row.value for row in meta if row.key not in FACTS}
+    blocks = []
+    for name, table in trace.tables.items():
+        rows = np.arange(len(table), dtype=np.int64)
+        if name == Meta.TABLE:
+            rows = np.array(kept, np.int64)
+        elif name == Value.TABLE:
+            rows = rows[:0]
+        data = {column: take(cells, rows) for column, cells in table.data.items()}
+        if name == String.TABLE:
+            texts = ["" if text in left_out else text for text in table.texts("text")]
+            data["text"] = np.array(texts, dtype=object)
+        blocks.append(Block(name, len(rows), data))
+    return Trace(assemble(blocks).tables, version=trace.version)
