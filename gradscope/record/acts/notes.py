@@ -98,6 +98,10 @@ class Acts:
             return None if is_machinery(above.f_code) else above
         return frame
 
+    def is_inside(self) -> bool:
+        """Whether the forward of a module is running."""
+        return bool(self.session.contexts.place().modules)
+
     def note(
         self,
         kind: Deed,

@@ -43,13 +43,24 @@ class OfModules:
         self._stand_ins = stand_ins
         self._containers: WeakKeyDictionary[Any, dict[str, int]] = WeakKeyDictionary()
         self._own_names = frozenset(vars(torch.nn.Module()))
+        self._is_grad_enabled = torch.is_grad_enabled
+        self._ran: tuple[set[int], ...] = (set(), set(), set(), set())
 
     def start(self) -> None:
         module = self._torch.nn.Module
         self._stand_ins.put(self._methods(module))
         self._stand_ins.replace(module, "__setattr__", self._assigning(module.__setattr__))
 
+    def called(self, module: Any, number: int) -> None:
+        """A module of this id is called; how it is, is told when that is new."""
+        how = 2 * self._is_grad_enabled() + bool(module.training)
+        if number not in self._ran[how]:
+            self._ran[how].add(number)
+            facts = {"grad": how >= 2, "training": bool(how & 1)}
+            self._acts.note(Deed.RAN, sys._getframe(1), module=module, **facts)
+
     def _methods(self, module: Any) -> Iterator[StandIn]:
+        yield StandIn(module, "__init__", _made, before=True, inside=True)
         yield StandIn(module, "train", _trained)
         yield StandIn(module, "eval", _trained)
         yield StandIn(module, "zero_grad", _zeroed)
@@ -65,7 +76,10 @@ class OfModules:
 
         def __setattr__(self_: Any, name: str, value: Any) -> None:  # noqa: N807
             if acts.on and isinstance(value, kinds):
-                frame = acts.caller(getframe(1))
+                calls = getframe(1)
+                if calls.f_code.co_name == "__setitem__" and calls.f_back is not None:
+                    calls = calls.f_back  # of a container's item
+                frame = acts.caller(calls)
                 if frame is not None:
                     acts.guarded(self._assigned, self_, name, value, frame)
             own(self_, name, value)
@@ -142,6 +156,11 @@ class OfModules:
 
 def _types(values: list[Any]) -> str:
     return ", ".join(sorted({type(each).__name__ for each in values}))
+
+
+def _made(acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any) -> None:
+    if acts.is_inside():
+        acts.note(Deed.MADE, frame, module=given[0], type=type(given[0]).__name__)
 
 
 def _trained(acts: Acts, frame: FrameType, result: Any, _given: Any, _more: Any) -> None:

@@ -20,6 +20,9 @@ CUTS = ("detach", "detach_", "item", "tolist", "numpy")
 WRITES = ("zero_", "fill_")
 """By which programs clear gradients."""
 
+LOOKED_AT = 8
+"""So many cuts of a line are looked at: it may stand in a loop over several tensors."""
+
 FAR = 2000
 """So many nodes are looked at for the leaves that a cut takes from a backward."""
 
@@ -33,7 +36,8 @@ class OfTensors:
         self._stand_ins = stand_ins
         self._stepped: Callable[[], Any] = _nobody
         self._gradients: dict[int, ref[Any]] | None = None  # of the leaves of what has stepped
-        self._seen_cuts: dict[int, tuple[int, dict[str, bool]]] = {}  # by line: what was found then
+        self._seen_cuts: dict[int, tuple[int, tuple[int, dict[str, bool]]]] = {}
+        """By line: how often, and what was found the last time it was looked at."""
 
     def start(self) -> None:
         tensor, put_property = self._torch.Tensor, self._stand_ins.put_property
@@ -111,11 +115,11 @@ class OfTensors:
 
     def _cut(self, frame: FrameType, by: str, tensors: list[Any]) -> None:
         address = id(frame.f_code) + frame.f_lasti
-        seen = self._seen_cuts.get(address)
-        if seen is None:
+        times, seen = self._seen_cuts.get(address, (0, (0, {})))
+        if times < LOOKED_AT:
             leaves, whole = behind(tensors)
             seen = self._acts.listed(leaves), {} if whole else {"more": True}
-            self._seen_cuts[address] = seen
+        self._seen_cuts[address] = times + 1, seen
         self._acts.note(Deed.CUT, frame, seen[0], by=by, **seen[1])
 
 

@@ -46,6 +46,11 @@ class WatchedActs:
             self.acts.met(module)
             self.acts.guarded(self._modules.met, module)
 
+    def called(self, module: Any, number: int) -> None:
+        """A module of this id is called."""
+        if self._modules is not None and self.acts.on:
+            self._modules.called(module, number)
+
     def stepped(self, optimizer: Any) -> None:
         """An optimizer has written its parameters."""
         if self._optimizers is not None and self.acts.on:

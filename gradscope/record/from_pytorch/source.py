@@ -114,8 +114,7 @@ class PyTorchSource:
                 session, graph, self.tensors, self.graphs.named, saved=saved
             )
             graph.look = self.values.walked if self.values.on else None
-        acts = session.acts
-        self.modules.met = [self.watcher.before.module, acts.met]
+        self.modules.met = [self.watcher.before.module, session.acts.met]
         self.calls.observer = self.watcher.calls
         self.calls.whole = session.level == "full"
         if self.calls.whole:
@@ -127,7 +126,7 @@ class PyTorchSource:
             "value": [intern(orjson.dumps(names).decode()) for names in facts.values()],
         })  # fmt: skip
         look = Look(self.tensor, self.modules.known, list, unseen, stands_for)
-        acts.start(sys.modules["torch"], look)
+        session.acts.start(sys.modules["torch"], look)
         self.watcher.start()
         if self._paused is not None:  # it was before PyTorch was imported
             self.watcher.pause()
@@ -322,7 +321,9 @@ class PyTorchSource:
         """The forward of a module begins."""
         contexts, state = self.session.contexts, self.local.state
         around = contexts.place(state).modules
-        contexts.enter(state, self.modules.id(module, around[-1] if around else NONE))
+        number = self.modules.id(module, around[-1] if around else NONE)
+        self.session.acts.called(module, number)
+        contexts.enter(state, number)
 
     def module_ends(self) -> None:
         """It ended."""

@@ -90,7 +90,7 @@ class RuntimeSource:
         torch = sys.modules["gradscope.runtime"]
         number, module = self.catalog.number_of_early, self.modules.known
         session.acts.start(torch, Look(number, module, session.ids, nullcontext, _nothing_more))
-        self.probe.stepped = session.acts.stepped
+        self.probe.stepped, self.probe.called = session.acts.stepped, session.acts.called
         self.modules.met = [session.acts.met]
         start_watching(self.probe)
         if self.session.level == "full":

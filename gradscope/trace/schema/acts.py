@@ -34,6 +34,8 @@ class Deed(StrEnum):
     GRAD_OFF = "grad_off"  # by: no_grad, inference_mode, set_grad_enabled
     HOOK = "hook"  # by: the method; hook: the function's name; many: so many were there before
     TRAIN = "train"  # to: the mode
+    RAN = "ran"  # a module, for the first time so: grad, training: whether these modes were on
+    MADE = "made"  # a module, inside the forward of another: type
     ASSIGNED = "assigned"  # name, what; replaced: whether another parameter or module was there
     LOADED = "loaded"  # strict, missing, unexpected, many: how many names were loaded
     OPTIMIZER = "optimizer"  # type, groups: lr, weight_decay, momentum, many; before: it was there

@@ -89,6 +89,7 @@ class RuntimeProbe(ThreadNotes):
         self.logs = (self.calls_one, self.calls_two, self.runs, self.moves, self.events)
         self.event = self.events.note
         self.look: Any = None
+        self.called: Callable[[Any, int], None] = _nothing  # a module
         self.stepped: Callable[[Any], None] = _nothing  # an optimizer has written its parameters
         self.module_id: Any = None  # the id of a module that runs inside another
         self.answers: Answers | None = None  # what can be said of an error
@@ -367,7 +368,9 @@ class RuntimeProbe(ThreadNotes):
     # -- around ---------------------------------------------------------------------------------
 
     def module_begin(self, module: Any) -> None:
-        self.contexts.enter_module(self.module_id(module, self.contexts.module()))
+        number = self.module_id(module, self.contexts.module())
+        self.called(module, number)
+        self.contexts.enter_module(number)
 
     def module_end(self, module: Any) -> None:
         self.contexts.leave_module()
