@@ -34,13 +34,11 @@ _UNLESS = (tracebacks.__dict__, "should_preserve_node_meta")
 class Creation:
     """Stands in for what makes tracebacks, and for the switches of anomaly mode."""
 
-    def __init__(
-        self, listener: Listener, faults: Faults, *, native: bool, why_not: str = ""
-    ) -> None:
+    def __init__(self, listener: Listener, faults: Faults, *, native: bool) -> None:
         self._listener = listener
         self._faults = faults
         self._ours = self._format_stack
-        self.why_in_python = why_not or "it was not wanted"
+        self.why_in_python = "it was not wanted"
         if native:
             try:
                 self._ours = listener.made_natively(self._format_stack, _UNLESS)

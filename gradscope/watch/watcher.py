@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 LOOKS = ("values", "full")
 """Levels at which numbers are looked at."""
 
-WHOLE_STACKS = "whole stacks are read from Python, and so are graphs then"
-"""As it was asked for, nothing is left out by it."""
-
 
 OVERRUN = "writes in place, of which more came at once than are kept"
 
@@ -51,10 +48,7 @@ class Watcher:
                 self.calls, self.why_no_calls = calls(
                     around and around.calls, whole=level == "full"
                 )
-        why_not = WHOLE_STACKS if native and level == "full" else ""
-        self.creation = Creation(
-            listener, self.faults, native=native and not why_not, why_not=why_not
-        )
+        self.creation = Creation(listener, self.faults, native=native)
         self.why_walked = self.creation.why_in_python or self.why_hooks
         self.graph = self._graph(listener, saved=level != "graph")
         self.engine = Engine(
@@ -106,7 +100,7 @@ class Watcher:
             ("graphs", self.why_walked),
             ("runs", self.why_hooks),
         ):
-            if why and why != WHOLE_STACKS:
+            if why:
                 whys.setdefault(why, []).append(what)
         texts = [f"by machine code ({', '.join(what)}): {why}" for why, what in whys.items()]
         if self.why_no_calls:

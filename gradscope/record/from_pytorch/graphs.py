@@ -237,7 +237,7 @@ class Graphs:
         """Rows of calls that have made no node, as far as they were seen."""
         contexts, write = self._session.contexts, self._session.writer.block
         threads = {ident: thread for thread, ident in contexts.idents().items()}
-        for names, (begin, end, idents, words) in parts:
+        for names, (begin, end, idents, words, places) in parts:
             begun = begin - self._session.start
             thread = np.array([threads.get(ident, NONE) for ident in idents.tolist()], np.int64)
             _, module, task, _, phase = moves.at(thread, begin).T.copy()
@@ -247,6 +247,7 @@ class Graphs:
                 "name": [self._intern(name) for name in names],
                 "begin": begun, "end": end - self._session.start, "thread": thread,
                 "step": contexts.steps_at(begun), "module": module, "task": task, "phase": phase,
+                "stack": self.in_place.stacks(places),
             })  # fmt: skip
 
     def flush(self) -> None:

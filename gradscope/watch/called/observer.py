@@ -18,11 +18,13 @@ import torch
 
 from gradscope.machine_code.language import Address, Compiled, increase, load, store
 from gradscope.machine_code.ring import Reader
-from gradscope.watch.called import writes
+from gradscope.watch.called import places, writes
+from gradscope.watch.called.places import place_here
 from gradscope.watch.called.rows import (
     END,
     EVALUATE,
     GRADIENTS,
+    NO_LINE,
     NO_TEXT,
     STAMP,
     TEXT,
@@ -32,7 +34,9 @@ from gradscope.watch.called.rows import (
     name_at,
 )
 from gradscope.watch.called.writes import (
+    ALLOWED,
     IS_ON as WATCHES_WRITES,
+    NOBODY,
     Writes,
     is_writing,
     pthread_self,
@@ -63,9 +67,12 @@ BEHIND_SEQUENCE = 80  # the sequence number, inputs, and inputs by name lie betw
 BILLION = 1_000_000_000
 
 _rows = np.zeros((CAPACITY, 8), np.int64)
-_state = np.zeros(10 + THREADS, np.int64)
+_state = np.zeros(10 + 3 * THREADS, np.int64)
+_lines = np.zeros(CAPACITY, np.int64)  # of the rows, at level `full`: places (places.py)
 ROWS, MASK = Address(_rows.ctypes.data, "calls"), CAPACITY - 1
 COUNT = Address(_state.ctypes.data, "state_of_calls")
+NESTED, LINE = (COUNT + 8 * (10 + n * THREADS) for n in (1, 2))
+LINES = Address(_lines.ctypes.data, "lines_of_calls")
 OFFSET, SCHEMA, VARIANT, ALL, A, B, C, D, E, INSIDE = (COUNT + 8 * n for n in range(1, 11))
 NO_SCHEMA, LAST_THREAD = 0, THREADS - 1
 thread: Any = None  # at::RecordFunction::currentThreadId
@@ -84,8 +91,24 @@ def _put_down(function: int, word: int) -> int:
     store(row + 40, word)
     store(row + 48, load(function + load(OFFSET)))
     store(row + 56, pthread_self())
+    if load(ALL):
+        store(LINES + (count & MASK) * 8, line_here())
     store(row + 8, count + 1)
     return row
+
+
+def line_here() -> int:
+    """The place that calls; inside a call, that is where the outermost is called from.
+
+    What a backward calls by itself is called from no line.
+    """
+    here = 8 * (thread() & LAST_THREAD)
+    if increase(NESTED + here, 1) == 0:
+        by_the_program = (
+            load(INSIDE + here) == load(ALLOWED + here) or load(ALLOWED + here) == NOBODY
+        )
+        store(LINE + here, place_here() if by_the_program else NO_LINE)
+    return load(LINE + here)
 
 
 def text_of(function: int) -> int:
@@ -133,6 +156,9 @@ def call_ends(function: int, row: int) -> int:
             here = INSIDE + 8 * (thread() & LAST_THREAD)
             if load(here) > 0:
                 increase(here, -1)
+        here = NESTED + 8 * (thread() & LAST_THREAD)
+        if load(here) > 0:
+            increase(here, -1)
     return row
 
 
@@ -161,13 +187,14 @@ class CallObserver:
         self.why_no_writes = _why_no_writes[0]
         self.writes: Writes | None = None
         if not self.why_no_writes:
-            self.writes = Writes(self._library, _state[10:], whole=all_calls)
+            self.writes = Writes(self._library, _state[10 : 10 + THREADS])
 
     def start(self) -> None:
         """Let calls be put down from here on."""
         if not self._handle:
             _state[4] = self._all
             _state[10:] = 0
+            places.begin(whole=self._all)
             if self.writes is not None:
                 self.writes.start()
             looks = self._looks
@@ -191,11 +218,16 @@ class CallObserver:
         """What calls have begun since the last reading."""
         return Read(*self._reader.read())
 
-    def ended(self, rows: Ints) -> tuple[Ints, int]:
-        """Rows of calls that were under way, as they are now; and how many are no longer kept."""
+    def lines(self, rows: Ints) -> Ints:
+        """The places (places.py) that calls came from, if all are observed: just read."""
+        found: Ints = _lines[(rows[:, STAMP] - 1) & MASK]
+        return found
+
+    def ended(self, rows: Ints) -> tuple[Ints, Any]:
+        """Rows of calls that were under way, as they are now; and which are still kept."""
         now = self._reader.again(rows[:, STAMP])
         kept = now[:, STAMP] == rows[:, STAMP]
-        return now[kept], int(np.count_nonzero(~kept))
+        return now[kept], kept
 
 
 @cache

@@ -19,8 +19,8 @@ from gradscope.machine_code.interpreter import PYTHON, caller_of, code_of, drop,
 from gradscope.machine_code.language import Address, External, increase, load, store
 from gradscope.watch.called.rows import NO_LINE
 
-MOST_FRAMES, MOST_NEW = 64, 256
-KEYS, PLACE = 1 << 13, 8 * (2 + 2 * MOST_FRAMES)
+MOST_FRAMES, MOST_NEW = 64, 1 << 12
+KEYS, PLACE = 1 << 15, 8 * (2 + 2 * MOST_FRAMES)
 
 _new = np.zeros((MOST_NEW, 2 + 2 * MOST_FRAMES), np.int64)
 _frames = np.zeros(2 * MOST_FRAMES, np.int64)
@@ -106,7 +106,8 @@ class Place(NamedTuple):
 def begin(*, whole: bool) -> None:
     """A recording begins, for which no place is known."""
     taken()
-    _users[:] = _known[:] = 0
+    if _state[1:3].any():
+        _users[:] = _known[:] = 0
     _state[:] = 0, 0, 0, whole
 
 

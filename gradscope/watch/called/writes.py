@@ -149,10 +149,9 @@ class Memory(NamedTuple):
 class Writes:
     """Rows of writes, from when their callbacks are there; `read` gives what is new."""
 
-    def __init__(self, library: Library, inside: Ints, *, whole: bool) -> None:
+    def __init__(self, library: Library, inside: Ints) -> None:
         self._thread_here = library.thread_here
         self._inside = inside  # how many runs of the engine's each thread is in
-        self._whole = whole  # whether all callers are wanted, or the program's next
         self._reader = Reader(_rows, _state, STAMP)
         self.lost = 0  # rows of which more came at once than are kept
         self._local = threading.local()
@@ -160,7 +159,6 @@ class Writes:
 
     def start(self) -> None:
         """From here on; what has begun by now is not told."""
-        places.begin(whole=self._whole)
         _state[20:] = 0
         _state[1] = 1
 

@@ -47,6 +47,12 @@ def test_every_call_is_told_those_that_make_no_node_too() -> None:
     assert {"ones", "neg_", "detach", "cumsum"} <= names
     assert {"mul", "sum"} <= {row.name for row in trace.rows(Op) if row.node != NONE}
     assert all(row.begin <= row.end and row.thread != NONE for row in alone)
+    lines = {row.name: site_of(trace, row.stack).text for row in alone if row.stack != NONE}
+    assert lines["neg_"] == "x.grad.neg_()"
+    assert lines["cumsum"] == lines["detach"] == "assert x.detach().cumsum(0).tolist() == [1, 2, 3]"
+    (called,) = (row.stack for row in alone if row.name == "neg_")
+    assert functions(trace, called)[0] == "program"
+    assert len(functions(trace, called)) > 2
     assert "incomplete" not in " ".join(trace.notes)
 
 
@@ -98,3 +104,19 @@ def test_a_call_that_makes_no_node_is_told_with_its_phase_backward_and_module() 
     assert not [name for name, phase, _ in told if name == "mm" and phase is not Phase.BACKWARD]
     assert [name for name, phase, _ in told if phase is Phase.OPTIMIZER]
     assert [each if each == NONE else modules[each] for each in inside] == ["1", NONE]
+
+
+def test_graphs_of_any_depth_are_found() -> None:
+    import torch
+
+    def deep() -> None:
+        x = torch.ones(1, requires_grad=True)
+        y = x * 2
+        for _ in range(12_000):
+            y = y + 1
+        y.backward()
+
+    _, trace = watched(deep, "full")
+
+    assert len(trace.table(Node)) == 12_002
+    assert trace.notes == ()

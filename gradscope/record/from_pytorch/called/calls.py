@@ -31,6 +31,9 @@ MOST_KEPT = 1 << 15
 MANY = 1 << 13
 """So many rows are worth reading, even though nobody asks for them yet."""
 
+LINE = observed.THREAD + 1
+"""Behind what was seen of a call: the place that it came from, at level `full`."""
+
 HOW = np.zeros(len(observed.GRADIENTS), np.int64)
 """How a gradient is taken over that begins with such a call."""
 
@@ -48,7 +51,7 @@ class _Table:
     def __init__(self, columns: Ints) -> None:
         self.columns = columns
         self.begin, self.end, self.sequence, self.thread = columns[:4]
-        self.word, self.text, self.matched, self.row = columns[4:]
+        self.word, self.text, self.matched, self.row, self.line = columns[4:]
 
     def where(self, chosen: Any) -> _Table:
         return _Table(self.columns[:, chosen])
@@ -61,8 +64,8 @@ class Calls:
         self.observer: CallObserver | None = None
         self._reading = Lock()
         self._unread: list[Ints] = []
-        self._begun = np.zeros((0, 8), np.int64)  # rows of calls that have not ended
-        self._kept = _Table(np.zeros((8, 0), np.int64))
+        self._begun = np.zeros((0, 9), np.int64)  # rows of calls that have not ended
+        self._kept = _Table(np.zeros((9, 0), np.int64))
         self._lost_until = 0  # calls that began before were not read
         self._dropped_until = 0  # and those were let go of, unless a backward asks for them
         self.lost = 0
@@ -85,7 +88,10 @@ class Calls:
             with self._reading:
                 rows, lost = self.observer.read()
                 if len(rows):
-                    self._unread.append(rows)
+                    lines = (
+                        self.observer.lines(rows) if self.whole else np.zeros(len(rows), np.int64)
+                    )
+                    self._unread.append(np.concatenate([rows, lines[:, None]], axis=1))
                     if lost:
                         self.lost += lost
                         self._lost_until = int(rows[0, observed.BEGIN])
@@ -108,11 +114,11 @@ class Calls:
         self._begun = rows[~ended]
         end = rows[:, observed.END] * 1_000_000_000 + rows[:, observed.NANOSECONDS]
         word = rows[:, observed.WORD]
-        new = np.empty((8, len(rows)), np.int64)
+        new = np.empty((9, len(rows)), np.int64)
         new[0], new[1] = rows[:, observed.BEGIN], np.where(ended, end, OPEN)
         new[2], new[3] = rows[:, observed.SEQUENCE], rows[:, observed.THREAD]
         new[4], new[5] = word, word < 0
-        new[6], new[7] = 0, rows[:, observed.STAMP]
+        new[6], new[7], new[8] = 0, rows[:, observed.STAMP], rows[:, LINE]
         kept = self._kept.columns[:, self._kept.end != OPEN]
         both = np.concatenate([kept, new], axis=1)
         self._kept = _Table(both[:, np.argsort(both[0], kind="stable")])
@@ -122,7 +128,9 @@ class Calls:
         """Rows of calls that had not ended when they were read; how many are no longer there."""
         if self.observer is None or not len(self._begun):
             return self._begun, 0
-        return self.observer.ended(self._begun)
+        now, kept = self.observer.ended(self._begun)
+        both = np.concatenate([now, self._begun[kept][:, LINE:]], axis=1)
+        return both, int(np.count_nonzero(~kept))
 
     def of(self, thread: Ints, sequence: Ints, t: Ints) -> Ints:
         """The places of calls that made these nodes (their threads, numbers, times), or -1."""
@@ -190,7 +198,7 @@ class Calls:
                 self._alone.append(kept.where(alone))
 
     def alone(self, *, over: bool) -> list[tuple[list[str], Ints]]:
-        """Calls that have made no node: names; begins, ends, threads and words in columns.
+        """Calls that have made no node: names; begins, ends, threads, words, places in columns.
 
         `over`: nothing follows, so all there are are told.
         """
@@ -201,7 +209,7 @@ class Calls:
         return [
             (
                 [self.name(word) for word in table.word.tolist()],
-                np.stack([table.begin, table.end, table.thread, table.word]),
+                np.stack([table.begin, table.end, table.thread, table.word, table.line]),
             )
             for table in take_all(self._alone)
         ]

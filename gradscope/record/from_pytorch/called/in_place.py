@@ -132,6 +132,10 @@ class InPlace:
         self._told = self._told[~np.isin(self._told[:, OP], numbers)]
         return numbers
 
+    def stacks(self, places: Ints) -> Ints:
+        """The stacks that these places are, as far as is known."""
+        return np.array([self._places.get(each, NONE) for each in places.tolist()], np.int64)
+
     # -- rows -----------------------------------------------------------------------------------
 
     def settle(self, ops: Ops, saved: dict[str, Any]) -> None:
@@ -217,7 +221,7 @@ class InPlace:
         session, write = self._session, self._session.writer.block
         idents = {ident: thread for thread, ident in session.contexts.idents().items()}
         thread = np.array([idents.get(each, NONE) for each in seen[:, row.THREAD].tolist()])
-        stack = np.array([self._places.get(each, NONE) for each in seen[:, row.LINE].tolist()])
+        stack = self.stacks(seen[:, row.LINE])
         begin, end = seen[:, row.BEGIN] - session.start, seen[:, row.END] - session.start
         op, one = seen[:, OP], np.ones(len(seen), np.int64)
         if not self._calls.whole:
