@@ -32,7 +32,11 @@ KINDS = {
     "not-in-optimizer": Kind(),
     "frozen": Kind(),
     "replaced": Kind((), ("does not require grad and does not have a grad_fn",)),
-    "not-a-leaf": Kind((), (".grad attribute of a Tensor that is not a leaf",)),
+    "not-a-leaf": Kind(
+        (),
+        (".grad attribute of a Tensor that is not a leaf", "can't optimize a non-leaf Tensor"),
+    ),
+    "zeroed": Kind(),
     "nothing-to-step": Kind(),
     # the order of the loop
     "gradients-add-up": Kind(),
@@ -58,6 +62,7 @@ KINDS = {
     "broadcast": Kind(),
     "dtype-creep": Kind(),
     "mixed-up-elements": Kind(),
+    "not-a-scalar": Kind((), ("grad can be implicitly created only for scalar outputs",)),
     "unused": Kind(),
     # signal
     "vanishing": Kind(),
