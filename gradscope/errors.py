@@ -21,6 +21,7 @@ class ExitCode(IntEnum):
     FOUND = 1, "something was found: a rule that is broken, a finding asked for, a difference"
     MISUSED = 2, "it was asked for something that is not there, or cannot be done"
     UNREADABLE = 3, "the trace cannot be read"
+    STOPPED = 4, "`gradscope trace --stop-on` ended the script, since that was found"
     BROKEN = 70, "a fault of gradscope's own, which is said with its place; please report it"
     INTERRUPTED = 130, "interrupted by Ctrl-C"
     PIPE_CLOSED = 141, "whoever read the output went away, as in `gradscope info t.json | head -1`"

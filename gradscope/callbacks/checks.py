@@ -98,7 +98,7 @@ def size_of(text: str | int) -> int:
 
 def findings_text(report: Report) -> str:
     """The findings as `gradscope inspect` words them."""
-    return plain(findings_lines(report, WIDTH, UNICODE, 0))
+    return plain(findings_lines(report.findings, WIDTH, UNICODE))
 
 
 def _found(trace: Trace, checks: Checks) -> Iterator[str]:

@@ -3,28 +3,47 @@
 import gc
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gradscope.commands.output import safe
+from gradscope.errors import ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gradscope.commands.stop_on import Waited
+
+Output = Annotated[
+    Path, typer.Option("-o", "--output", help="The trace to write, over an older one.")
+]
+On = Annotated[
+    str, typer.Option(help="What to record: torch, gradscope; auto: PyTorch if installed.")
+]
+Native = Annotated[
+    bool, typer.Option("--native/--no-native", help="PyTorch: watch it by machine code, too.")
+]
+StopOn = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="End the script where this is found: nan, inf, rule:SLUG. nan and inf are looked for "
+        "at level values.",
+        metavar="WHAT",
+    ),
+]
 
 
 def trace(
     script: Annotated[
         list[str], typer.Argument(metavar="SCRIPT [ARGS]...", help="The script, and its arguments.")
     ],
-    output: Annotated[
-        Path, typer.Option("-o", "--output", help="The trace to write, over an older one.")
-    ] = Path("trace.json"),
+    output: Output = Path("trace.json"),
     module: Annotated[
         bool, typer.Option("-m", "--module", help="SCRIPT is the name of a module.")
     ] = False,
     level: Annotated[str, typer.Option(help="graph, engine, values or full.")] = "engine",
-    on: Annotated[
-        str,
-        typer.Option(help="What to record: torch, gradscope; auto: PyTorch if installed."),
-    ] = "auto",
+    on: On = "auto",
     steps: Annotated[str | None, typer.Option(help="Only these steps.", metavar="A:B")] = None,
     ranks: Annotated[
         str | None, typer.Option(help="Under torchrun, only these ranks.", metavar="R,…")
@@ -33,10 +52,8 @@ def trace(
         int | None, typer.Option(help="Leave out steps after so many events.", min=1)
     ] = None,
     max_bytes: Annotated[int | None, typer.Option(help="The largest trace.", min=1)] = None,
-    native: Annotated[
-        bool,
-        typer.Option("--native/--no-native", help="PyTorch: watch it by machine code, too."),
-    ] = True,
+    native: Native = True,
+    stop_on: StopOn = None,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Only the script speaks.")] = False,
 ) -> None:
     """Run a script and record its trace."""
@@ -46,20 +63,25 @@ def trace(
         gc.freeze()  # what is there before the script need not be looked through again and again
         gc.enable()  # what the script leaves behind is collected, as it would be under python
     name, *arguments = script
+    say = _unsaid if quiet else _say
+    waited = _waited(stop_on, level, say)
     options = TraceOptions(
         script=name,
         arguments=tuple(arguments),
         module=module,
         output=output,
-        level=level,
+        level=level if waited is None else waited.level(level),
         on=on,
         steps=steps,
         ranks=ranks,
         max_events=max_events,
         max_bytes=max_bytes,
         native=native,
+        stop_on=None if waited is None else waited.stop_on(),
     )
-    outcome = run_script(options, say=_unsaid if quiet else _say)
+    outcome = run_script(options, say=say)
+    if waited is not None and outcome.stopped:
+        _stopped(waited, outcome.code)
     if outcome.trouble:
         _say(outcome.trouble)
     if outcome.trace is not None and not quiet:
@@ -70,6 +92,26 @@ def trace(
         for line in (*lines, *filter(None, [outcome.elsewhere]), following):
             _say(line)
     raise typer.Exit(outcome.code)
+
+
+def _waited(names: list[str] | None, level: str, say: "Callable[[str], None]") -> "Waited | None":
+    """What --stop-on waits for; the level that this needs is said, where it is another."""
+    if not names:
+        return None
+    from gradscope.commands.stop_on import Waited
+
+    waited = Waited(names)
+    needed = waited.level(level)
+    if needed != level:
+        say(f"--stop-on {waited.words} looks at level {needed}, which is recorded")
+    return waited
+
+
+def _stopped(waited: "Waited", code: int) -> None:
+    """What the script was ended for, and that it was."""
+    went_on = "" if code == ExitCode.STOPPED else f"; the script went on, and ended with {code}"
+    _say(f"found by --stop-on {waited.words}{went_on}")
+    sys.stderr.writelines(f"{line}\n" for line in waited.lines())
 
 
 def _say(text: str) -> None:

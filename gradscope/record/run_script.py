@@ -12,23 +12,33 @@ from collections.abc import Callable, Collection
 from concurrent.futures import Executor
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
-from gradscope.errors import GradscopeError, RecordingError, UsageError
+from gradscope.errors import ExitCode, GradscopeError, RecordingError, UsageError
 from gradscope.record.engines import AUTO, choice, named
-from gradscope.record.notes.sites import working_directory
+from gradscope.record.notes.sites import is_ours, working_directory
 from gradscope.record.process.ranks import this_process, wanted
+from gradscope.record.process.stopping import (
+    CountingWriter,
+    StopOn,
+    Watchman,
+    raised_at_next_line,
+    spare_signal,
+    tell_main_thread,
+)
 from gradscope.record.recording import Options, Recording
 from gradscope.record.script import tracebacks
 from gradscope.record.script.exits import Exits
 from gradscope.record.script.program import Program, from_module, from_script, stage
 from gradscope.record.script.restore_process import as_before
-from gradscope.record.script.signals import Signals, handled
+from gradscope.record.script.signals import Signals, Stopped, handled
 from gradscope.record.trace_file import trace_file
 from gradscope.trace.shortcomings import ran_elsewhere
 from gradscope.trace.text import quoted
+from gradscope.trace.writer import FileWriter
 
 INTERRUPTED = 130
 
@@ -48,6 +58,7 @@ class TraceOptions:
     max_events: int | None = None
     max_bytes: int | None = None
     native: bool = True
+    stop_on: StopOn | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +79,7 @@ class Outcome:
     trace: Path | None = None  # None: it could not begin, or this is a child it forked
     trouble: str = ""  # why the trace may be incomplete
     elsewhere: str = ""  # what ran in other processes, and is not in it
+    stopped: bool = False  # what --stop-on waits for was found
 
 
 def run_script(options: TraceOptions, say: Callable[[str], None] = lambda _: None) -> Outcome:
@@ -103,12 +115,13 @@ def run_script(options: TraceOptions, say: Callable[[str], None] = lambda _: Non
         if ranks is not None and rank.number not in ranks:
             return Outcome(_run(program, main.__dict__, exits).code)
         source = program.attributes.get("__file__")
-        writer = trace_file(rank.file(options.output), source, options.max_bytes)
+        kind = FileWriter if options.stop_on is None else CountingWriter
+        writer = trace_file(rank.file(options.output), source, options.max_bytes, kind)
         recording = Recording(writer, settings, engine)
         chosen = choice(options.on)
         if chosen and rank.number == min(ranks or {0}):
             say(chosen)
-        return _recorded(program, main, recording, writer.path, exits)
+        return _recorded(program, main, recording, writer, exits, options.stop_on)
 
 
 def _program(options: TraceOptions) -> Program | BaseException:
@@ -147,10 +160,17 @@ def steps_named(text: str | None) -> tuple[int, int] | None:
 
 
 def _recorded(
-    program: Program, main: ModuleType, recording: Recording, path: Path, exits: Exits
+    program: Program,
+    main: ModuleType,
+    recording: Recording,
+    writer: FileWriter,
+    exits: Exits,
+    stop_on: StopOn | None,
 ) -> Outcome:
     process = os.getpid()
     trouble = ""
+    stopper = None if stop_on is None else spare_signal()
+    watchman: Watchman | None = None
 
     def finish(ending: Ending) -> None:
         facts = {"exit": ending.words, "exit_code": ending.code}
@@ -162,10 +182,15 @@ def _recorded(
         finish(Ending(128 + number, f"terminated by {number.name}"))
 
     signals = Signals(__file__, recording.engine.in_scripts, terminated)
-    with handled(signals):
+    with handled(signals, stopper):
         recording.start()
+        if isinstance(writer, CountingWriter) and stop_on and stopper and recording.session:
+            watchman = Watchman(stop_on, recording, writer, partial(_stop, recording, stopper))
+            watchman.watch(recording.session)
         ending = _run(program, main.__dict__, exits)
         signals.finishing = True
+        if watchman is not None and watchman.off_duty() and ending.code == 0:
+            ending = Ending(int(ExitCode.STOPPED), "ok; then --stop-on found what it waits for")
         try:
             finish(ending)
         except RecordingError as error:
@@ -173,7 +198,21 @@ def _recorded(
     if os.getpid() != process:
         return Outcome(ending.code, None, trouble)
     elsewhere = ran_elsewhere({"children": recording.children.groups()})
-    return Outcome(ending.code, path, trouble, elsewhere)
+    stopped = watchman is not None and watchman.found
+    return Outcome(ending.code, writer.path, trouble, elsewhere, stopped)
+
+
+def _stop(recording: Recording, stopper: signal.Signals) -> None:
+    """End the script: what --stop-on waits for is there."""
+    machinery = recording.engine.machinery
+
+    def is_scripts(code: CodeType) -> bool:
+        return not (
+            is_ours(code) or tracebacks.is_below(code) or code.co_filename.startswith(machinery)
+        )
+
+    if not raised_at_next_line(Stopped, is_scripts):
+        tell_main_thread(stopper)
 
 
 def _run(program: Program, namespace: dict[str, Any], exits: Exits) -> Ending:
@@ -202,6 +241,8 @@ def _executed(program: Program, namespace: dict[str, Any]) -> BaseException | No
 
 def _shown(error: BaseException) -> Ending:
     """How this exception ends a script; said on the standard error, as Python does."""
+    if isinstance(error, Stopped):
+        return Ending(int(ExitCode.STOPPED), "stopped by --stop-on")
     if isinstance(error, SystemExit):
         return _exited(error.code)
     place = tracebacks.raised_at(error)

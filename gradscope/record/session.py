@@ -57,6 +57,7 @@ class Session:
         self.acts = WatchedActs(self)
         self.task_ended: Callable[[], None] = self.flush_if_due
         self.closed: Callable[[], None] = _nothing  # called when nothing is read any more
+        self.not_finite: Callable[[], int] = _none  # of the tensors looked at, so far: asked often
         self._flushed = start
         self._calm = SOON
         self._closing = self._closed = False
@@ -146,9 +147,15 @@ class Session:
         """Hold nobody who holds this: what is over goes at once, with all that was noted."""
         self.closed()
         self.closed = self.task_ended = _nothing
+        self.not_finite = _none
         self.contexts.on_step = None
         self.acts.over()
         self.source = Ended(self.source)
+
+
+def _none() -> int:
+    """How many there are where nobody counts."""
+    return 0
 
 
 def _nothing() -> None:

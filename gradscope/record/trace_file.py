@@ -11,7 +11,12 @@ from gradscope.trace.text import quoted_path
 from gradscope.trace.writer import FileWriter
 
 
-def trace_file(output: Path, source: str | None, max_bytes: int | None = None) -> FileWriter:
+def trace_file(
+    output: Path,
+    source: str | None,
+    max_bytes: int | None = None,
+    kind: type[FileWriter] = FileWriter,
+) -> FileWriter:
     """The file `output`, of the program whose text is at `source`."""
     path = Path(os.path.abspath(output))  # noqa: PTH100
     shown = quoted_path(output)
@@ -25,4 +30,4 @@ def trace_file(output: Path, source: str | None, max_bytes: int | None = None) -
     except (OSError, UnreadableTraceError) as error:
         reason = getattr(error, "strerror", None) or error
         raise RecordingError(f"cannot write {shown}: {reason}") from None
-    return FileWriter(path, max_bytes=max_bytes)
+    return kind(path, max_bytes)

@@ -457,9 +457,12 @@ def test_a_wrong_id_is_answered_with_what_there_is(
     assert message in ran.err
 
 
+NO_COMMANDS = {"__init__", "app", "arguments", "output", "stop_on"}
+
+
 def test_every_command_has_a_file_of_its_own(run: Line) -> None:
     folder = Path(str(commands.__path__[0]))
-    files = {file.stem for file in folder.glob("*.py")} - {"__init__", "app", "arguments", "output"}
+    files = {file.stem for file in folder.glob("*.py")} - NO_COMMANDS
 
     assert {command.callback.__module__ for command in app.registered_commands} == {
         f"gradscope.commands.{name}" for name in files

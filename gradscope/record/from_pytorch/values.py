@@ -39,6 +39,7 @@ class Values:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        session.not_finite = self.not_finite
         self.ring: Ring | None = None
         self._parts: list[Ints] = []
         self._made: list[Ints] = []
@@ -54,6 +55,10 @@ class Values:
     def on(self) -> bool:
         """Whether numbers are looked at."""
         return self.ring is not None
+
+    def not_finite(self) -> int:
+        """How many tensors that were looked at are not finite."""
+        return 0 if self.ring is None else self.ring.not_finite
 
     @property
     def unread(self) -> int:

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, ClassVar
 
+from gradscope.errors import ExitCode
 from gradscope.record.notes.sites import PACKAGE
 from gradscope.record.script.tracebacks import is_below
 from gradscope.record.source import InScripts
@@ -34,6 +35,13 @@ _RECORDER = tuple(os.path.join(PACKAGE, room, "") for room in ("record", "trace"
 
 
 Handler = Callable[[int, "FrameType | None"], None]
+
+
+class Stopped(SystemExit):
+    """Something was found for which the script was to end; its `finally` and `atexit` still run."""
+
+    def __init__(self) -> None:
+        super().__init__(int(ExitCode.STOPPED))
 
 
 class _Waiting:
@@ -120,6 +128,14 @@ class Signals:
         finally:
             os._exit(128 + number)
 
+    def stop(self, number: int, frame: FrameType | None) -> None:
+        """What --stop-on waits for is there: end the script as `sys.exit` does."""
+        if os.getpid() == self._process and (
+            self.finishing or self._later(number, frame, self.stop)
+        ):
+            return
+        raise Stopped
+
     def _later(self, number: int, frame: FrameType | None, handler: Handler) -> bool:
         """Whether this is no good moment, or no signal but one that was sent again in vain.
 
@@ -161,8 +177,8 @@ def convenient(frame: FrameType | None, bottom: str, engine: InScripts, waited: 
 
 
 @contextmanager
-def handled(signals: Signals) -> Iterator[None]:
-    """Inside, the signals nobody else handles are handled here."""
+def handled(signals: Signals, stopper: signal.Signals | None = None) -> Iterator[None]:
+    """Inside, the signals nobody else handles are handled here; `stopper` tells of --stop-on."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -172,6 +188,8 @@ def handled(signals: Signals) -> Iterator[None]:
     for number in TERMINATING:
         if signal.getsignal(number) == signal.SIG_DFL:
             before[number] = signal.signal(number, signals.terminate)
+    if stopper is not None:
+        before[stopper] = signal.signal(stopper, signals.stop)
     _Handled.before = before
     _Handled.watch_forks()
     try:

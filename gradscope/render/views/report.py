@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
@@ -26,7 +26,8 @@ def report_lines(report: Report, width: int, charset: Charset, rows: int) -> Ite
         for part in wrapped(charset, text, width):
             yield line((part, BOLD if number == 0 else SOFT))
     yield line("")
-    yield from findings_lines(report, width, charset, rows)
+    shown = report.findings[:rows] if rows else report.findings
+    yield from findings_lines(shown, width, charset, (*report.findings, *report.known))
     for part in wrapped(charset, _verdict(report, rows), width):
         yield line((part, BOLD if report.findings else GOOD))
     for text in _of_known(report):
@@ -40,10 +41,12 @@ def report_lines(report: Report, width: int, charset: Charset, rows: int) -> Ite
         yield from table_lines(table, width, charset)
 
 
-def findings_lines(report: Report, width: int, charset: Charset, rows: int) -> Iterator[Text]:
-    """So many of the findings, worst first; 0: all. An empty line after each."""
-    ids = shortened([each.id for each in (*report.findings, *report.known)])
-    for finding in report.findings[:rows] if rows else report.findings:
+def findings_lines(
+    shown: Sequence[Finding], width: int, charset: Charset, others: Sequence[Finding] = ()
+) -> Iterator[Text]:
+    """Findings, each with an empty line after it; their ids are told from those of others, too."""
+    ids = shortened([each.id for each in (*shown, *others)])
+    for finding in shown:
         yield from _finding(finding, ids[finding.id], width, charset)
         yield line("")
 

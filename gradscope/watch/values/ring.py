@@ -167,9 +167,14 @@ class Ring:
         self._reader = Reader(_rows, _state, STAMP)
         self._unread = int(_state[1])
         self.words = np.zeros(1, np.int64)
-        self._slots = slots_used()
+        self._slots = self._first_slot = slots_used()
         self.look: Callable[..., Any] = functions().over(look, self)
         self.look_at_walked: Callable[..., int] = functions().over(look_at_walked, self)
+
+    @property
+    def not_finite(self) -> int:
+        """How many tensors were not finite: each takes a slot for its places."""
+        return slots_used() - self._first_slot
 
     @property
     def unread(self) -> int:

@@ -77,10 +77,15 @@ class Look:
         self._written = 0
         self._findings: list[tuple[Any, ...]] = []
         self._missing = {"nan", "inf"}  # what has not been found yet
+        self._not_finite = 0  # tensors with one of them
+        session.not_finite = self.not_finite
         self._handing = _Handing()
         self._returned: dict[Any, list[int]] = {}
         self._sent: set[Any] = set()  # nodes whose outputs were looked at before their hooks
         self._grads: dict[int, int] = {}  # leaf → the tensor its .grad was
+
+    def not_finite(self) -> int:
+        return self._not_finite
 
     # -- what is shown ----------------------------------------------------------------------------
 
@@ -296,8 +301,10 @@ class Look:
         step = session.contexts.step
         task = max(task, self._base)  # one that began before the recording is unknown
         self._note(place, op, node, index, tensor, task, step, now, row[0], data)
-        if row[1] and self._missing:
-            self._found(place, op, node, now, row[0])
+        if row[1]:
+            self._not_finite += 1
+            if self._missing:
+                self._found(place, op, node, now, row[0])
 
     def _found(self, place: Place, op: int, node: int, now: int, row: int) -> None:
         """The first NaN or Inf of the recording."""

@@ -1,0 +1,85 @@
+"""What `gradscope trace --stop-on` waits for, and what it says when that was found."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gradscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gradscope.analysis.findings import Finding
+    from gradscope.analysis.rules.registry import Rule
+    from gradscope.record.process.stopping import StopOn
+    from gradscope.trace.trace import Trace
+
+RULE = "rule:"
+BIRTH = "non-finite-birth"
+
+
+class Waited:
+    """What is waited for; `findings` are there when it was found."""
+
+    def __init__(self, names: list[str]) -> None:
+        from gradscope.analysis.rules import all_rules
+        from gradscope.analysis.rules.registry import require
+        from gradscope.record.process.stopping import KINDS
+
+        wrong = [name for name in names if name not in KINDS and not name.startswith(RULE)]
+        if wrong:
+            raise UsageError(f"--stop-on takes nan, inf or rule:SLUG, not {wrong[0]!r}")
+        self.words = " or ".join(names)
+        self.kinds = frozenset(name for name in names if name in KINDS)
+        self._birth = require(all_rules(), BIRTH)
+        named = [name.removeprefix(RULE) for name in names if name not in KINDS]
+        self._rules = [require(all_rules(), name) for name in named]
+        self.findings: tuple[Finding, ...] = ()
+
+    def level(self, asked: str) -> str:
+        """The level that was asked for, or the one above it that this needs."""
+        from gradscope.analysis.rules.registry import LEVELS
+
+        needs = [rule.needs for rule in self._looking()]
+        return asked if asked not in LEVELS else max([asked, *needs], key=LEVELS.index)
+
+    def stop_on(self) -> "StopOn":
+        from gradscope.record.process.stopping import StopOn
+
+        return StopOn(self.words, frozenset() if self._rules else self.kinds, self._judge)
+
+    def lines(self) -> list[str]:
+        """What was found, as `inspect` says it."""
+        from gradscope.render.terminal.cells import UNICODE
+        from gradscope.render.views.report import findings_lines
+
+        return [each.plain.rstrip() for each in findings_lines(self.findings, 100, UNICODE)]
+
+    def _looking(self) -> "list[Rule]":
+        return [*self._rules, *[self._birth] * bool(self.kinds)]
+
+    def _judge(self, path: Path) -> bool:
+        from gradscope.trace.load_save import load
+
+        trace = load(path)
+        self.findings = tuple(self._found(trace))
+        return bool(self.findings)
+
+    def _found(self, trace: "Trace") -> "Iterator[Finding]":
+        """What of it is no note. With a birth that is waited for come those that led to it."""
+        from gradscope.analysis.findings import Severity
+
+        for rule in self._looking():
+            every = rule.findings(trace) if rule.can_check(trace) else ()
+            found = [each for each in every if each.severity >= Severity.WARNING]
+            if rule in self._rules or any(self._is_of_kind(trace, each) for each in found):
+                yield from found
+
+    def _is_of_kind(self, trace: "Trace", found: "Finding") -> bool:
+        from gradscope.record.process.stopping import KINDS
+        from gradscope.trace.schema import Value
+
+        rows = [each.id for each in found.evidence if each.table == Value.TABLE]
+        values = [trace.table(Value).row(id) for id in rows if trace.table(Value).has(id)]
+        return any(
+            getattr(row, name) for row in values for kind in self.kinds for name in KINDS[kind]
+        )

@@ -1,0 +1,217 @@
+"""`--stop-on`: where a script ends, what it still does, and what is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gradscope.record.process.stopping import StopOn, Watchman
+from tests.record.running import House, Ran
+
+ENGINES = pytest.mark.parametrize(
+    "engine", ["gradscope", pytest.param("torch", marks=pytest.mark.torch)]
+)
+TRAINING = """
+import atexit, sys, torch
+atexit.register(print, "at exit")
+net = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+try:
+    for step in range(100):
+        optimizer.zero_grad()
+        x = torch.ones(8, 4) * (step != 3)
+        loss = (net(x) - net.bias).norm(dim=1).sqrt().mean()
+        loss.backward()
+        done = step
+        optimizer.step()
+finally:
+    print("finally", done)
+"""
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path)
+
+
+def run(house: House, *arguments: str, engine: str = "gradscope") -> Ran:
+    return house.gradscope("trace", "--on", engine, *arguments, "script.py")
+
+
+@ENGINES
+def test_a_script_ends_at_the_first_birth_with_its_line(house: House, engine: str) -> None:
+    house.write(TRAINING)
+
+    ran = run(house, "--stop-on", "nan", engine=engine)
+
+    assert (ran.code, ran.out) == (4, "finally 2\nat exit\n")
+    first, second, third, *more = ran.err.splitlines()
+    assert first == "gradscope: --stop-on nan looks at level values, which is recorded"
+    assert second == "gradscope: found by --stop-on nan"
+    assert third.startswith("error GS201 Inf born in the backward of SqrtBackward0")
+    assert "    script.py:10: loss = (net(x) - net.bias).norm(dim=1).sqrt().mean()" in more
+    assert "error GS201 NaN born out of Inf in the backward of LinalgVectorNorm" in ran.err
+    assert "Traceback" not in ran.err
+    assert house.recorded().meta["exit"] == "stopped by --stop-on"
+    assert house.violations() == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["--stop-on", "inf"], 4),
+        (["--stop-on", "rule:non-finite-birth", "-q"], 4),
+        (["--stop-on", "rule:exception", "--stop-on", "nan", "--level", "full"], 4),
+        (["--stop-on", "rule:exception"], 0),
+    ],
+)
+def test_what_a_script_is_ended_for_can_be_chosen(
+    house: House, arguments: list[str], code: int
+) -> None:
+    house.write(TRAINING)
+
+    ran = run(house, *arguments)
+
+    assert ran.code == code
+    assert ("found by --stop-on" in ran.err) == (code == 4)
+
+
+def test_infs_of_masks_end_no_script(house: House) -> None:
+    house.write("""
+import torch
+scores = torch.ones(3, requires_grad=True)
+for _ in range(50):
+    masked = scores.masked_fill(torch.tensor([True, False, False]), float("-inf"))
+    (masked + torch.tensor([0, float("-inf"), 0])).softmax(0).pow(2).sum().backward()
+print("done")
+""")
+
+    ran = run(house, "--stop-on", "nan", "--stop-on", "inf")
+
+    assert (ran.code, ran.out) == (0, "done\n")
+
+
+def test_a_script_without_a_backward_ends_too(house: House) -> None:
+    house.write("""
+import time, torch
+x = torch.zeros(3)
+(x / x).sum()
+for _ in range(100):
+    time.sleep(0.1)
+print("not reached")
+""")
+
+    ran = run(house, "--stop-on", "nan", "-q")
+
+    assert (ran.code, ran.out) == (4, "")
+    assert "NaN born in the forward call div (script.py:4)" in ran.err
+
+
+def test_what_comes_last_is_found_when_the_script_has_ended(house: House) -> None:
+    house.write("import torch\nx = torch.zeros(3)\n(x / x).sum()\nprint('done')")
+
+    ran = run(house, "--stop-on", "nan", "-q")
+
+    assert (ran.code, ran.out) == (4, "done\n")
+    assert "script.py:3: (x / x).sum()" in ran.err
+
+
+@pytest.mark.parametrize("traced", ["", "sys.settrace(lambda *_: None)"])
+def test_a_script_that_catches_it_goes_on_and_that_is_said(house: House, traced: str) -> None:
+    """With a trace function of its own it is ended by a signal."""
+    house.write(f"""
+import sys, time, torch
+x = torch.zeros(3, requires_grad=True)
+{traced}
+try:
+    for _ in range(200):
+        x.sqrt().sum().backward()
+        time.sleep(0.01)
+except BaseException as error:
+    print(type(error).__mro__[1].__name__)
+sys.exit(7)
+""")
+
+    ran = run(house, "--stop-on", "inf", "-q")
+
+    assert (ran.code, ran.out) == (7, "SystemExit\n")
+    assert "found by --stop-on inf; the script went on, and ended with 7" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        ("zero", "--stop-on takes nan, inf or rule:SLUG, not 'zero'"),
+        ("rule:zero", "there is no rule 'zero'; the rules are GS101"),
+    ],
+)
+def test_what_cannot_be_waited_for_is_refused(house: House, what: str, message: str) -> None:
+    house.write("print('not run')")
+
+    ran = run(house, "--stop-on", what)
+
+    assert (ran.code, ran.out) == (2, "")
+    assert message in ran.err
+
+
+class Fake:
+    """A recording and its session, in which so many tensors were not finite."""
+
+    def __init__(self) -> None:
+        self.bad = 0
+        self.flushes = 0
+        self.task_ended: Any = lambda: None
+        self.own_time = SimpleNamespace(working=lambda _: self)
+        self.not_finite = lambda: self.bad
+        self.writer: Any = SimpleNamespace(seen={"nan"}, path=Path("t.json"))
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def flush(self) -> bool:
+        self.flushes += 1
+        return True
+
+    def seal(self, ending: object) -> bool:
+        return True
+
+    def unseal(self) -> None:
+        pass
+
+
+def test_nothing_is_written_out_before_something_was_not_finite() -> None:
+    fake, stopped = Fake(), []
+    on = StopOn("nan", frozenset({"nan"}), lambda path: True)
+    watchman = Watchman(on, fake, fake.writer, lambda: stopped.append(fake.bad))
+    watchman.watch(fake)
+
+    for fake.bad in (0, 0, 5, 6):
+        fake.task_ended()
+
+    assert not watchman.off_duty()
+    assert (fake.flushes, stopped, watchman.found) == (1, [5], True)
+
+
+def test_a_fault_of_ours_is_said_once_and_ends_the_looking(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    fake = Fake()
+    on = StopOn("nan", frozenset(), lambda path: 1 // 0 > 0)
+    watchman = Watchman(on, fake, fake.writer, lambda: None)
+    watchman.watch(fake)
+
+    fake.task_ended()
+    fake.task_ended()
+    watchman.off_duty()
+
+    assert fake.flushes == 1
+    assert capsys.readouterr().err == (
+        "gradscope: --stop-on looks no more, by a fault: "
+        "ZeroDivisionError('integer division or modulo by zero')\n"
+    )
