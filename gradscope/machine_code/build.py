@@ -193,8 +193,11 @@ class _Body:
             return WORD(0)
         if called is increase:
             place = self.code.inttoptr(given[0], WORD.as_pointer())
-            return self.code.atomic_rmw("add", place, given[1], "monotonic")
-        made = self.code.call(self.compiled.function(called), given)
+            return self.code.atomic_rmw("add", place, given[1], "acq_rel")
+        last = isinstance(called, External) and called.last
+        made = self.code.call(
+            self.compiled.function(called), given, tail="musttail" if last else False
+        )
         if made.type == WORD:
             return made
         return self.code.sext(made, WORD) if made.type == HALF else WORD(0)

@@ -20,13 +20,25 @@ Function = Callable[..., int]
 
 
 class External:
-    """A C function over words. `half`: it returns a C int; `nothing`: it returns nothing."""
+    """A C function over words. `half`: it returns a C int; `nothing`: it returns nothing.
+
+    `last`: it may throw an exception of C++. What calls it takes as many words, and is left before
+    it begins: it can only be what is returned.
+    """
 
     def __init__(
-        self, library: Any, name: str, arguments: int, *, half: bool = False, nothing: bool = False
+        self,
+        library: Any,
+        name: str,
+        arguments: int,
+        *,
+        half: bool = False,
+        nothing: bool = False,
+        last: bool = False,
     ) -> None:
         self.name = name
         self.arguments = arguments
+        self.last = last
         self.returns = "half" if half else "nothing" if nothing else "word"
         self.address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
 
@@ -105,7 +117,7 @@ def _described(functions: Sequence[Function]) -> tuple[str, dict[str, int]]:
             elif isinstance(value, External):
                 symbols[value.name], said = (
                     value.address,
-                    (value.name, value.arguments, value.returns),
+                    (value.name, value.arguments, value.returns, value.last),
                 )
             elif callable(value):
                 said = "function"

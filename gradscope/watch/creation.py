@@ -3,7 +3,8 @@
 # Note [Anomaly mode]
 While anomaly mode is on, the constructor of each node looks up `torch.fx.traceback.format_stack`,
 calls it, and keeps the answer in `node.metadata["traceback_"]`. Our function stands there instead,
-on the thread and frame that make the node, and its number leads back from the node. NaN is not
+on the thread and frame that make the node, and its number leads back from the node. Natively not
+even that is called, but what the constructor calls before it (watch/native/creation.py). NaN is not
 looked for. A program that asks for anomaly mode itself is answered as if it alone had switched it:
 the switches are ours while we watch, and its tracebacks are made for it again.
 """
@@ -22,29 +23,23 @@ from gradscope.watch.listener import Made, MadeWithTraceback
 
 if TYPE_CHECKING:
     from gradscope.watch.listener import Faults, Listener
+    from gradscope.watch.native.creation import Maker
 
 KEY, PARENT = "traceback_", "parent_"
 _ON = (True,)
 _SWITCHES = ("set_anomaly_enabled", "is_anomaly_enabled", "is_anomaly_check_nan_enabled")
 _OURS = f'  File "{Path(__file__).absolute().parents[1]}{os.sep}'
 _RUNS_SCRIPTS = f"{_OURS}{os.path.join('record', 'run_script.py')}"  # noqa: PTH118
-_UNLESS = (tracebacks.__dict__, "should_preserve_node_meta")
 
 
 class Creation:
     """Stands in for what makes tracebacks, and for the switches of anomaly mode."""
 
-    def __init__(self, listener: Listener, faults: Faults, *, native: bool) -> None:
+    def __init__(self, listener: Listener, faults: Faults, maker: Maker | None) -> None:
         self._listener = listener
         self._faults = faults
-        self._ours = self._format_stack
-        self.why_in_python = "it was not wanted"
-        if native:
-            try:
-                self._ours = listener.made_natively(self._format_stack, _UNLESS)
-                self.why_in_python = ""
-            except Exception as error:  # noqa: BLE001 -- whatever this build is: Python serves
-                self.why_in_python = f"{type(error).__name__}: {error}"
+        self._maker = maker
+        self._ours = self._format_stack if maker is None else self._lines
         self._own_stack: Any = None
         self._own: dict[str, Any] = {}
         self.asked_for = False  # by the program
@@ -58,17 +53,24 @@ class Creation:
         for name in _SWITCHES:
             self._put(name, getattr(self, name))
         self._stand_in()
+        if self._maker is not None:
+            self._maker.start()
         self._own["set_anomaly_enabled"](*_ON, self.asked_for and self._checks_nan)
 
     def stop(self) -> None:
-        if tracebacks.format_stack in {self._ours, self._format_stack}:
+        if tracebacks.format_stack == self._ours:
             tracebacks.format_stack = self._own_stack
         for name, function in self._own.items():
             self._put(name, function)
         self._own["set_anomaly_enabled"](self.asked_for, self._checks_nan)
+        if self._maker is not None:
+            self._maker.stop()
 
     def _stand_in(self) -> None:
-        tracebacks.format_stack = self._format_stack if self.asked_for else self._ours
+        wanted = self.asked_for or self._maker is None
+        tracebacks.format_stack = self._ours if wanted else self._own_stack
+        if self._maker is not None:
+            self._maker.asked_for(self.asked_for)
 
     def _put(self, name: str, function: Any) -> None:
         for home in (torch, torch._C):
@@ -99,11 +101,12 @@ class Creation:
             self._faults.noted("a node was made", error)
             return []
 
-    def _with_traceback(self) -> Any:
+    def _lines(self) -> Any:
         lines = self._own_stack()
-        if not tracebacks.should_preserve_node_meta:
-            lines = _of_the_program(lines)
-        made = MadeWithTraceback(lines)
+        return lines if tracebacks.should_preserve_node_meta else _of_the_program(lines)
+
+    def _with_traceback(self) -> Any:
+        made = MadeWithTraceback(self._lines())
         try:
             made.made = self._listener.made(sys._getframe(2))
         except Exception as error:  # noqa: BLE001  likewise

@@ -21,6 +21,8 @@ from gradscope.errors import GradscopeError
 if TYPE_CHECKING:
     from types import FrameType
 
+    from gradscope.watch.native.creation import Maker, Making
+
 Ints = NDArray[np.int64]
 Result = TypeVar("Result")
 
@@ -59,12 +61,29 @@ class MadeWithTraceback(list[str]):
         self.made = made
 
 
+class Known(Protocol):
+    """What a node keeps of its making: a `Made`, or a record of numbers (watch/native/records)."""
+
+    @property
+    def number(self) -> int: ...
+    @property
+    def t(self) -> int: ...
+    @property
+    def topological(self) -> int: ...
+    @property
+    def many(self) -> int: ...
+    @property
+    def first(self) -> int: ...
+    @property
+    def rest(self) -> Sequence[int]: ...
+
+
 class SavedValue(NamedTuple):
     """One value that a node keeps for its backward."""
 
     slot: str
     tensor: Any  # while this is handed over; None: a hook packed it, and what it was is not known
-    made_by: Made | None  # by the node that has it as an output
+    made_by: Known | None  # by the node that has it as an output
     output_nr: int
 
 
@@ -81,7 +100,7 @@ def own_result(slot: str) -> int | None:
 class Kept(NamedTuple):
     """What a node keeps for its backward."""
 
-    made: Made
+    made: Known
     saved: Sequence[SavedValue]
     shape: Callable[[int], tuple[int, ...]]  # of what it takes as one of its inputs
 
@@ -93,7 +112,7 @@ class Found(NamedTuple):
     name: str
     sequence_nr: int
     topological_nr: int
-    edges: Sequence[tuple[Made | None, int]]  # (node, input nr) for each gradient it returns
+    edges: Sequence[tuple[Known | None, int]]  # (node, input nr) for each gradient it returns
     inputs: Sequence[tuple[Any, Any, Any]]  # shape, dtype, device of each gradient it takes
     saved: Sequence[SavedValue]
     leaf: Any  # of an AccumulateGrad
@@ -194,17 +213,12 @@ class Listener(Protocol):
         """What all that it has made name as theirs; nodes may have been made for others."""
         ...
 
-    def made_natively(
-        self, otherwise: Callable[[], Any], unless: tuple[dict[str, Any], str]
-    ) -> Callable[[], Any]:
-        """`made` for the frame that calls it, as a C function, which may leave it to `otherwise`.
-
-        It does while the flag of this name is not False. It raises if there is no such function.
-        """
+    def making(self) -> Making:
+        """What native code has to know of threads and lines to do without `made`."""
         ...
 
-    def counter(self) -> Ints:
-        """A word that is the next number for what is no node; add 2 to it. It may raise, too."""
+    def made_by(self, maker: Maker) -> None:
+        """It does without from here on: lines are told to that, which gives out numbers."""
         ...
 
     def made(self, frame: FrameType | None) -> Made:

@@ -15,7 +15,7 @@ import torch
 from torch.autograd.graph import GradientEdge
 
 from gradscope.watch.creation import KEY, PARENT, made_of, marked
-from gradscope.watch.listener import Found, Made, SavedValue
+from gradscope.watch.listener import Found, Known, SavedValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -87,14 +87,9 @@ class Graph:
             edges = [_edge_of(each) or (_leafs_node(each), 0) for each in ends]
         except RuntimeError:  # asking for the history of such a view is refused
             raise NotDifferentiable from None
-        self._walk([node for node, _ in edges])
-        above, roots = 0, []
-        for node, nr in edges:
-            made = self.made_of(node)
-            if made is not None:
-                above = max(above, 1 + made.topological)
-            roots.append((0 if made is None else made.number, nr))
-        return tuple(roots), above
+        met = self._walk([node for node, _ in edges])
+        above = 1 + max((longest for longest, _ in met), default=-1)
+        return tuple((number, nr) for (_, number), (_, nr) in zip(met, edges, strict=True)), above
 
     def wanted(self, ends: Iterable[Any]) -> tuple[tuple[int, int], ...]:
         """The edges whose gradients are asked for."""
@@ -105,8 +100,8 @@ class Graph:
             except RuntimeError:  # as above
                 raise NotDifferentiable from None
             if edge is not None:
-                self._walk([edge[0]])
-                numbers.append((self.number_of(edge[0]), edge[1]))
+                ((_, number),) = self._walk([edge[0]])
+                numbers.append((number, edge[1]))
             else:
                 numbers.append((self.number_of_leaf(each) or self._stand_in(each), 0))
         return tuple(numbers)
@@ -156,21 +151,19 @@ class Graph:
         found, self._waiting = self._waiting, []
         return found
 
-    def made_of(self, node: Any) -> Made | None:
+    def made_of(self, node: Any) -> Known | None:
         """What a node keeps of its making, for this recording."""
         return made_of(node.metadata, self._recording)
-
-    def number_of(self, node: Any) -> int:
-        """The number of a node, or 0."""
-        made = self.made_of(node)
-        return 0 if made is None else made.number
 
     def _is_known(self, node: Any) -> bool:
         made = self.made_of(node)
         return made is not None and made.topological >= 0
 
-    def _walk(self, roots: list[Any]) -> None:
-        """Depth first, what a node leads to before itself."""
+    def _walk(self, roots: list[Any]) -> list[tuple[int, int]]:
+        """Depth first, what a node leads to before itself.
+
+        Of each root: how long the longest path from it is, and its number.
+        """
         pending: list[tuple[Any, Any]] = [(node, None) for node in reversed(roots)]
         depth = 0
         while pending:
@@ -195,6 +188,8 @@ class Graph:
                 pending += unknown
             else:
                 self._look(node, edges)
+        met = [made for root in roots if (made := self.made_of(root)) is not None]
+        return [(made.topological, made.number) for made in met]
 
     def _look(self, node: Any, edges: Any) -> None:
         """Take down one node, unless that was done meanwhile by another way to it."""

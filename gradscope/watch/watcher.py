@@ -19,6 +19,7 @@ from gradscope.watch.walk import Graph
 if TYPE_CHECKING:
     from gradscope.watch.called.observer import CallObserver
     from gradscope.watch.listener import Faults, Listener
+    from gradscope.watch.native.creation import Maker
     from gradscope.watch.values.callbacks import Around
     from gradscope.watch.values.ring import Ring
 
@@ -48,9 +49,9 @@ class Watcher:
                 self.calls, self.why_no_calls = calls(
                     around and around.calls, whole=level == "full"
                 )
-        self.creation = Creation(listener, self.faults, native=native)
-        self.why_walked = self.creation.why_in_python or self.why_hooks
-        self.graph = self._graph(listener, saved=level != "graph")
+        self.why_walked = self.why_hooks or ("" if native else "it was not wanted")
+        self.graph, maker = self._graph(listener, saved=level != "graph")
+        self.creation = Creation(listener, self.faults, maker)
         self.engine = Engine(
             listener,
             self.graph,
@@ -79,24 +80,29 @@ class Watcher:
             return None
         return found
 
-    def _graph(self, listener: Listener, *, saved: bool) -> Graph:
-        """Who finds nodes; hooks on them have to be registered from Python."""
+    def _graph(self, listener: Listener, *, saved: bool) -> tuple[Graph, Maker | None]:
+        """Who finds nodes, and what marks them; hooks on them have to be registered from Python."""
         if not self.why_walked:
             try:
-                from gradscope.watch.native.graph import NativeGraph  # noqa: PLC0415 -- it compiles
+                from gradscope.watch.native.creation import Maker  # noqa: PLC0415 -- it compiles
+                from gradscope.watch.native.graph import NativeGraph  # noqa: PLC0415 -- likewise
 
-                return NativeGraph(listener, saved=saved)
+                maker = Maker(listener.making())
+                graph = NativeGraph(listener, maker, saved=saved)
             except Exception as error:  # noqa: BLE001 -- whatever this build is: Python serves
                 self.why_walked = f"{type(error).__name__}: {error}"
+            else:
+                listener.made_by(maker)
+                return graph, maker
         hooks = self.runs if self.why_hooks else None
-        return Graph(listener, None if hooks is None else hooks.attend, saved=saved)
+        return Graph(listener, None if hooks is None else hooks.attend, saved=saved), None
 
     @property
     def left_out(self) -> dict[str, int]:
         """What was not looked at, or not as it could be, in words, and how often."""
         whys: dict[str, list[str]] = {}
         for what, why in (
-            ("nodes made", self.creation.why_in_python),
+            ("nodes made", self.why_walked),
             ("graphs", self.why_walked),
             ("runs", self.why_hooks),
         ):

@@ -6,7 +6,10 @@ import ctypes
 
 from hypothesis import given, strategies as st
 
-from gradscope.machine_code.language import Compiled
+from gradscope.machine_code.build import Module
+from gradscope.machine_code.language import Compiled, External
+
+labs = External(ctypes.CDLL(None), "labs", 1, last=True)
 
 
 def sums(n: int, step: int) -> int:
@@ -25,12 +28,25 @@ def twice(x: int) -> int:
     return 2 * x
 
 
+def handed_on(x: int) -> int:
+    """What it calls last may throw exceptions of C++: it is left before."""
+    return labs(2 * x)  # type: ignore[no-any-return]
+
+
+def test_what_is_called_last_is_jumped_to() -> None:
+    text = Module([handed_on]).text()
+
+    assert text.count("musttail call i64") == 1
+    assert COMPILED_HANDED_ON(-4) == 8
+
+
 @given(st.integers(0, 50), st.integers(-1000, 1000))
 def test_the_language_means_what_python_means(n: int, step: int) -> None:
     assert COMPILED_SUMS(n, step) == sums(n, step)
 
 
-LANGUAGE = Compiled([sums])
+LANGUAGE = Compiled([sums, handed_on])
+COMPILED_HANDED_ON = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(LANGUAGE.address(handed_on))
 COMPILED_SUMS = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(
     LANGUAGE.address(sums)
 )

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gradscope.record.from_pytorch.tensors import Tensors
     from gradscope.record.from_pytorch.values import Values
     from gradscope.record.session import Session
-    from gradscope.watch.listener import Found, Kept, Made, SavedValue
+    from gradscope.watch.listener import Found, Kept, Known, SavedValue
 
 SAVED = ("node", "slot", "tensor", "version", "t", "hooked", *MEMORY)
 _NODE = re.compile(r"(Backward\d*|\d+)$")
@@ -42,7 +42,7 @@ def call_of(node: str) -> str:
     return _WORD.sub("_", short).lower() if short != node else node
 
 
-def _output(made: Made, nr: int) -> int:
+def _output(made: Known, nr: int) -> int:
     """The tensor whose gradient this input of a node takes."""
     return made.rest[nr - 1] if nr else made.first
 

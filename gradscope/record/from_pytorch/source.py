@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from gradscope.machine_code.callables import offset
 from gradscope.record.acts.notes import Look
 from gradscope.record.from_pytorch.called.calls import Calls
 from gradscope.record.from_pytorch.called.moves import Moves
@@ -16,9 +17,11 @@ from gradscope.record.from_pytorch.claims import claims
 from gradscope.record.from_pytorch.graphs import Graphs
 from gradscope.record.from_pytorch.tasks import Task, Tasks
 from gradscope.record.from_pytorch.tensors import Tensors
+from gradscope.record.from_pytorch.threads import State
 from gradscope.record.from_pytorch.under_way import UnderWay
 from gradscope.record.from_pytorch.values import Values
 from gradscope.record.from_pytorch.when_imported import WhenImported, is_imported
+from gradscope.record.notes.c_functions import OURS
 from gradscope.record.notes.modules import Modules
 from gradscope.record.notes.own_time import GRAPHS, STARTING
 from gradscope.trace import schema
@@ -30,12 +33,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import FrameType
 
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from gradscope.record.from_pytorch.native.creation import Maker
     from gradscope.record.session import Session
     from gradscope.watch.listener import Backward, Found, Kept, Stretch
+    from gradscope.watch.native.creation import Maker, Making
     from gradscope.watch.watcher import Watcher
 
 
@@ -167,36 +167,31 @@ class PyTorchSource:
         number, now = self._node_numbers(), perf_counter_ns()
         if frame is None:
             return Made(self.recording, number, 0, NONE, now)
+        _, context, site = self._place(frame)
+        return Made(self.recording, number, context, site, now)
+
+    def making(self) -> Making:
+        """What native code has to know of threads and lines."""
+        from gradscope.watch.native.creation import Making
+
+        return Making(offset(State, "context"), OURS, self._asked)
+
+    def _asked(self, frame: FrameType) -> tuple[object, int, int] | None:
+        return self.faults.guarded("a node was made", self._place, frame)
+
+    def _place(self, frame: FrameType) -> tuple[object, int, int]:
+        """The calling thread, its place, and the line of this frame."""
         state = self.local.state
-        if self._maker is not None:
-            self._maker.here(state)
         context = state.context or self.session.contexts.of(state)
-        return Made(self.recording, number, context, self.session.sites.of(frame), now)
+        return state, context, self.session.sites.of(frame)
 
-    def made_natively(
-        self, otherwise: Callable[[], Any], unless: tuple[dict[str, Any], str]
-    ) -> Callable[[], Any]:
-        """The same for the frame that calls, as a C function."""
-        from gradscope.record.from_pytorch.native.creation import Maker
-
-        first = self._node_numbers(), next(self.numbers)
-        contexts, local, guarded = self.session.contexts, self.local, self.faults.guarded
-        self._maker = Maker(
-            self.session.sites,
-            self.recording,
-            first,
-            otherwise,
-            lambda: guarded("a thread's place was asked for", contexts.of, local.state),
-            unless,
-        )
-        self._node_numbers = self._maker.number
-        self.tensors.next_number = self.graphs.next_number = self._maker.others.next
-        return self._maker.made
-
-    def counter(self) -> NDArray[np.int64]:
-        """Where the next number stands of what is no node."""
-        assert self._maker is not None
-        return self._maker.others.words
+    def made_by(self, maker: Maker) -> None:
+        """It makes what nodes keep, and gives out numbers."""
+        self._maker = maker
+        maker.nodes.words[0], maker.others.words[0] = self._node_numbers(), next(self.numbers)
+        self.session.sites.tell(maker.add)
+        self._node_numbers = maker.nodes.next
+        self.tensors.next_number = self.graphs.next_number = maker.others.next
 
     def site(self, frame: FrameType | None) -> int:
         """The line of the program that this frame is on, or was called from."""

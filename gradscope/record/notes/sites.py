@@ -18,6 +18,8 @@ from gradscope.trace.text import visible
 from gradscope.trace.writer import Writer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gradscope.machine_code.callables import Callables
     from gradscope.record.notes.c_functions.parts import Table
 
@@ -53,7 +55,7 @@ class Sites:
         self.engines: set[int] = set()  # of these the engine's
         self._several: dict[tuple[int, ...], int] = {}
         self._ours: set[int] = set()  # addresses in gradscope's own code
-        self._table: Table | None = None
+        self._told: Callable[[int, int], None] = _nobody
         self._codes: list[CodeType] = []  # kept alive: their ids are keys
         self._lock = RLock()
         self._frames: dict[tuple[str, int, str], int] = {}
@@ -84,10 +86,10 @@ class Sites:
                     stack = self._stack(frame)
                     if not self.whole:
                         self.known[address] = stack
-                        self._tell_table(address, stack)
+                        self._told(address, stack)
                     return stack
                 self._ours.add(address)
-                self._tell_table(address, OURS)
+                self._told(address, OURS)
             frame = frame.f_back
         return NONE
 
@@ -124,22 +126,26 @@ class Sites:
             self._several[addresses] = found
         return found
 
+    def tell(self, add: Callable[[int, int], None]) -> None:
+        """Tell of all that is known: an address, and its line or OURS; now, and as it comes."""
+        for address, value in self._all_known().items():
+            add(address, value)
+        self._told = add
+
+    def _all_known(self) -> dict[int, int]:
+        return {**self.known, **dict.fromkeys(self._ours, OURS)}
+
     def compile(self, functions: Callables) -> Table:
         """`of` as a C function, which asks this one about what it does not know."""
         from gradscope.record.notes.c_functions.parts import Table
 
-        known = {**self.known, **dict.fromkeys(self._ours, OURS)}
-        self._table = Table(functions, known, self.of)
-        return self._table
-
-    def _tell_table(self, address: int, stack: int) -> None:
-        table = self._table
-        if table is not None:
-            table.add(address, stack)
+        table = Table(functions, self._all_known(), self.of)
+        self._told = table.add
+        return table
 
     def finish(self) -> None:
-        """Let go of the table, which asks this."""
-        self._table = None
+        """Let go of who is told, and asks this."""
+        self._told = _nobody
 
     def _stack(self, frame: FrameType) -> int:
         if not self.whole:
@@ -211,6 +217,10 @@ class Sites:
         if stacks:
             links = ("id", "frame", "parent")
             self._writer.block(Stack, dict(zip(links, zip(*stacks, strict=True), strict=True)))
+
+
+def _nobody(address: int, line: int) -> None:
+    """Is told."""
 
 
 def shown(file: str, folder: str) -> str:

@@ -7,6 +7,7 @@ an object of Python's but those whose saved values are looked at.
 from __future__ import annotations
 
 import ctypes
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from pathlib import Path
 from time import perf_counter_ns
@@ -18,15 +19,16 @@ from numpy.typing import NDArray
 
 from gradscope.machine_code.callables import ONE, Callables
 from gradscope.machine_code.language import External
-from gradscope.watch.creation import KEY, PARENT, marked
-from gradscope.watch.listener import Kept, Made, MadeWithTraceback, own_result
+from gradscope.watch.listener import Kept, own_result
 from gradscope.watch.native import known, walk, words as places
+from gradscope.watch.native.creation import Maker, own_function
 from gradscope.watch.native.layout import IN_WRAPPER, Layout, NotFound, in_custom, layout
+from gradscope.watch.native.records import RECORDING, TABLE, Record
 from gradscope.watch.native.saved_layout import SavedLayout, pointer, saved_layout
 from gradscope.watch.walk import DEEPEST, LEAF, Graph, described
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from gradscope.watch.listener import Listener
     from gradscope.watch.walk import Leaf
@@ -36,6 +38,7 @@ ROOM = 1 << 12
 """Rows of nodes that an array has room for, at least."""
 
 MOST_BYTES = 1 << 14  # of a node
+WORD = 8
 
 LIBRARIES = {
     "torch_python": {
@@ -77,10 +80,11 @@ class _Arrays:
 
 
 class NativeGraph(Graph):
-    """Finds nodes by a C function. What that cannot begin with is found from Python, as ever."""
+    """Finds nodes by a C function, in the records that they keep."""
 
-    def __init__(self, listener: Listener, *, saved: bool) -> None:
-        functions, self._layout = _ready()
+    def __init__(self, listener: Listener, maker: Maker, *, saved: bool) -> None:
+        functions, self._layout = _ready(maker.frees)
+        self._maker = maker
         super().__init__(listener, None, saved=saved)
         self.names: list[str] = []  # of nodes, by the number of their kind
         self.layouts: list[tuple[tuple[int, ...], Any, Any]] = []
@@ -96,12 +100,10 @@ class NativeGraph(Graph):
         self._arrays = {int(first.words[0]): first}  # by address
         self._kinds = np.zeros(2 * places.MOST_KINDS, np.int64)
         self._known_layouts = np.zeros(places.LAYOUT // 8 * places.MOST_LAYOUTS, np.int64)
-        self._asked = (self._new, self._kind, self._leaf, self._layout_of, self._is_full)
-        self._counter = listener.counter()
+        self._asked = (self._kind, self._leaf, self._layout_of, self._is_full)
         self.look: Callable[[int, int, int], None] | None = None
         """Is given the address of the words, and from which rows of nodes and of what they keep."""
         self._looked_at = 0, 0
-        self._in_custom = 0  # where the address of a custom function's node is; 0: not looked for
         self.words = self._words(self._layout)
         self.words[: places.ROWS] = first.words
         self._walk_from = functions.over(walk.walk, self)
@@ -109,17 +111,20 @@ class NativeGraph(Graph):
 
     def _words(self, found: Layout) -> Ints:
         words = np.zeros(places.WORDS, np.int64)
-        for ask, function in zip(range(places.NEW, places.FULL + 8, 8), self._asked, strict=True):
+        for ask, function in zip(
+            range(places.ASK_KIND, places.FULL + 8, 8), self._asked, strict=True
+        ):
             words[ask // 8] = id(function)
         filled = {
-            places.KEY: id(KEY), places.PARENT: id(PARENT), places.CLASS: id(Made),
-            places.WITH_TRACEBACK: id(MadeWithTraceback), places.RECORDING: id(self._recording),
-            places.NUMBERS: self._counter.ctypes.data, places.LEAVES: id(self._leaves),
-            places.KEEPING: id(self._saving), places.DEEPEST: DEEPEST,
+            places.RECORDS: self._maker.records, places.CURRENT_RECORDING: self._maker.recording,
+            places.COUNTER: self._maker.nodes.words.ctypes.data,
+            places.NUMBERS: self._maker.others.words.ctypes.data,
+            places.LEAVES: id(self._leaves), places.KEEPING: id(self._saving),
+            places.DEEPEST: DEEPEST,
             places.KINDS: self._kinds.ctypes.data, places.NOTHING: id(None),
             places.LAYOUTS: self._known_layouts.ctypes.data,
             places.AT_SEQUENCE: found.sequence, places.AT_EDGES: found.edges,
-            places.AT_METADATA: found.metadata, places.AT_DICT: found.dict,
+            places.AT_METADATA: found.metadata,
             places.AT_INPUTS: found.inputs, places.INPUT_BYTES: found.input_bytes,
             places.AT_SHAPE: found.shape, places.AT_VARIABLE: found.variable,
             places.SLOTS: self._sets_of_slots.ctypes.data,
@@ -150,27 +155,26 @@ class NativeGraph(Graph):
 
     # -- walking ----------------------------------------------------------------------------------
 
-    def _walk(self, roots: list[Any]) -> None:
+    def _walk(self, roots: list[Any]) -> list[tuple[int, int]]:
         self.words[places.WALK // 8] = perf_counter_ns()
-        for root in roots:
-            try:
-                address = self._address(root)
-            except NotFound:
-                super()._walk([root])
-            else:
-                self._walk_from(address)
+        met = [divmod(self._walk_from(_address(root)), places.ABOVE) for root in roots]
         if self.look is not None:
             self.look(self.words.ctypes.data, *self._looked_at)
             used = self.words[[places.NODES_USED // 8, places.SAVED_USED // 8]].tolist()
             self._looked_at = used[0], used[1]
         if self._saving:
             self._look_at_saved()
+        return met
 
-    def _address(self, node: Any) -> int:
-        place = IN_WRAPPER
-        if isinstance(node, torch._C._FunctionBase):
-            self._in_custom = place = self._in_custom or in_custom(node)
-        return ctypes.c_int64.from_address(id(node) + place).value
+    def made_of(self, node: Any) -> Record | None:
+        address = _word(_address(node) + self._layout.metadata)
+        if not address or _word(address + TABLE) != self._maker.records:
+            return None
+        is_ours = _word(address + RECORDING) == self._maker.recording
+        return Record(address) if is_ours else None
+
+    def made_inside(self, handed: Iterable[Any]) -> None:
+        """Nodes keep none in whose run they were made."""
 
     def _look_at_saved(self) -> None:
         nodes = self._saving[:]
@@ -184,10 +188,6 @@ class NativeGraph(Graph):
             self._listener.kept(kept, int(self.words[places.WALK // 8]))
 
     # -- what the walk asks -----------------------------------------------------------------------
-
-    def _new(self, kept: Any) -> Any:
-        """What a node is to keep that was made while nobody watched."""
-        return marked(kept, self._listener.made(None))
 
     def _kind(self, node: Any) -> int:
         name = node.name()
@@ -279,10 +279,41 @@ def _nothing(address: int) -> None:
     """What is called when nobody watches any more."""
 
 
+def _address(node: Any) -> int:
+    """Where the node is that an object of Python's stands for."""
+    place = _in_custom() if isinstance(node, torch._C._FunctionBase) else IN_WRAPPER
+    return _word(id(node) + place)
+
+
+def _word(address: int) -> int:
+    return ctypes.c_int64.from_address(address).value
+
+
 @cache
-def _ready() -> tuple[Callables, Layout]:
+def _in_custom() -> int:
+    """How far into the object of a function of the program's the address of its node is."""
+
+    class Known(torch.autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:  # noqa: ARG004 -- as PyTorch has it
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:  # noqa: ARG004 -- likewise
+            return grad
+
+    def look() -> int:
+        with torch.enable_grad():
+            return in_custom(Known.apply(torch.ones(1, requires_grad=True)).grad_fn)
+
+    with ThreadPoolExecutor(1) as apart:  # numbers of nodes count up in each thread by itself
+        return apart.submit(look).result()
+
+
+@cache
+def _ready(frees: int) -> tuple[Callables, Layout]:
     """The walk, for graphs as they are here. It raises NotFound if they are otherwise."""
-    if ctypes.sizeof(ctypes.c_void_p) != places.TYPE:
+    if ctypes.sizeof(ctypes.c_void_p) != WORD:
         raise NotFound("addresses are not of 64 bits")
     found = layout()
     folder = Path(torch.__file__).parent / "lib"
@@ -296,6 +327,8 @@ def _ready() -> tuple[Callables, Layout]:
                 setattr(known, function, External(handle, symbol, 1))
             except AttributeError as error:
                 raise NotFound(str(error)) from None
+    known.own_frees = own_function("own_frees", frees, 1)
+    _in_custom()
     return Callables({walk.walk: ONE, walk.exchange: ONE}), found
 
 

@@ -5,28 +5,39 @@ from __future__ import annotations
 from typing import Any
 
 from gradscope.machine_code.interpreter import (
-    PYTHON,
+    MONOTONIC,
     as_int,
     call_one,
+    clock_gettime,
     drop,
     from_int,
     item,
     vectorcall,
 )
-from gradscope.machine_code.language import External, increase, load, store
+from gradscope.machine_code.language import increase, load, store
 from gradscope.watch.native.layout import INLINE
+from gradscope.watch.native.records import (
+    CONTEXT,
+    DICT,
+    NUMBER,
+    RECORDING,
+    SITE,
+    TABLE,
+    TIME,
+    TOPOLOGICAL,
+    taken,
+)
 from gradscope.watch.native.words import (
     ASK_KIND,
     ASK_LAYOUT,
     ASK_LEAF,
-    AT_DICT,
     AT_INPUTS,
     AT_METADATA,
     AT_SHAPE,
-    CLASS,
+    COUNTER,
+    CURRENT_RECORDING,
     INPUT_BYTES,
     IS_CUSTOM,
-    KEY,
     KINDS,
     KINDS_USED,
     LAYOUT,
@@ -36,19 +47,13 @@ from gradscope.watch.native.words import (
     LOW_HALF,
     MOST_KINDS,
     MOST_LAYOUTS,
-    NEW,
-    NOTHING,
-    OF_RECORDING,
-    OF_TRACEBACK,
-    RECORDING,
-    TOPOLOGICAL,
-    TYPE,
-    WITH_TRACEBACK,
+    RECORDS,
 )
 
-put_item = External(PYTHON, "PyDict_SetItem", 3, half=True)
+BILLION = 1_000_000_000
 to_python: Any = None  # torch::autograd::functionToPyObject, of where the address of a node is
 metadata_of: Any = None  # torch::autograd::Node::metadata
+own_frees: Any = None  # what nodes keep that was made by PyTorch itself
 
 
 def python_object(cell: int) -> int:
@@ -57,36 +62,42 @@ def python_object(cell: int) -> int:
 
 
 def made_of(graph: int, node: int) -> int:
-    """What a node keeps of its making (borrowed), or 0."""
-    metadata = load(node + load(graph + AT_METADATA))
-    if metadata == 0:
+    """The record of a node, or 0."""
+    record = load(node + load(graph + AT_METADATA))
+    if record == 0:
         return 0
-    kept = item(load(metadata + load(graph + AT_DICT)), load(graph + KEY))
-    if kept == 0:
+    if load(record + TABLE) != load(graph + RECORDS):
         return 0
-    if load(kept + TYPE) == load(graph + WITH_TRACEBACK):
-        kept = load(kept + OF_TRACEBACK)
-    is_made = load(kept + TYPE) == load(graph + CLASS)
-    if is_made and load(kept + OF_RECORDING) == load(graph + RECORDING):
-        return kept
-    return 0
+    return record if load(record + RECORDING) == load(graph + CURRENT_RECORDING) else 0
 
 
 def made_anew(graph: int, node: int) -> int:
-    """The same (borrowed), made now: nobody watched then. 0: an error."""
-    entries = load(metadata_of(node) + load(graph + AT_DICT))
-    kept = item(entries, load(graph + KEY))
-    made = call_one(load(graph + NEW), load(graph + NOTHING) if kept == 0 else kept)
-    if made == 0:
-        return 0
-    failed = put_item(entries, load(graph + KEY), made)
-    drop(made)
-    return 0 if failed else made_of(graph, node)
+    """The same, made now: nobody watched then. 0: an error."""
+    record = load(node + load(graph + AT_METADATA))
+    if record == 0:
+        record = metadata_of(node)
+    if load(record + TABLE) != load(graph + RECORDS):
+        former, record = record, taken()
+        if record == 0:
+            return 0
+        metadata = load(record + DICT)  # what the program has kept there stays
+        store(record + DICT, load(former + DICT))
+        store(former + DICT, metadata)
+        store(node + load(graph + AT_METADATA), record)
+        own_frees(former)
+    clock_gettime(MONOTONIC, record + TIME)
+    store(record + TIME, load(record + TIME) * BILLION + load(record + TIME + 8))
+    store(record + TOPOLOGICAL, -1)
+    store(record + CONTEXT, 0)
+    store(record + SITE, -1)
+    store(record + RECORDING, load(graph + CURRENT_RECORDING))
+    store(record + NUMBER, increase(load(graph + COUNTER), 2))
+    return record
 
 
-def looked_at(made: int) -> int:
+def looked_at(record: int) -> int:
     """Whether a node has been looked at."""
-    return as_int(load(made + TOPOLOGICAL)) >= 0
+    return load(record + TOPOLOGICAL) >= 0
 
 
 def asked(ask: int, cell: int) -> int:

@@ -55,17 +55,17 @@ class _Memory:
 
     def __init__(self) -> None:
         try:
-            self._file = os.open(_OWN_MEMORY, os.O_RDONLY)
+            self.file = os.open(_OWN_MEMORY, os.O_RDONLY)
         except OSError as error:
             raise NotFound(f"memory cannot be read: {error}") from None
 
     def close(self) -> None:
-        os.close(self._file)
+        os.close(self.file)
 
     def words(self, address: int, count: int) -> tuple[int, ...]:
         """So many words there; none if it is no address."""
         try:
-            found = os.pread(self._file, 8 * count, address)
+            found = os.pread(self.file, 8 * count, address)
         except (OSError, OverflowError):
             return ()
         return struct.unpack(f"<{count}Q", found) if len(found) == 8 * count else ()

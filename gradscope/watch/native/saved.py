@@ -7,10 +7,11 @@ read while the interpreter's lock is held, before the backward that the walk is 
 
 from __future__ import annotations
 
-from gradscope.machine_code.interpreter import as_int, drop, from_int, item, part_of
+from gradscope.machine_code.interpreter import as_int, drop, from_int, item
 from gradscope.machine_code.language import increase, load, store
 from gradscope.watch.native.known import looked_at, made_of
 from gradscope.watch.native.layout import INLINE
+from gradscope.watch.native.records import FIRST, MANY, NUMBER, REST, TIME
 from gradscope.watch.native.words import (
     A_LEAF,
     AT_BYTES,
@@ -28,14 +29,11 @@ from gradscope.watch.native.words import (
     AT_STORAGE,
     AT_TENSOR,
     AT_VERSION,
-    FIRST,
     LATER,
     LEAF_TENSOR,
     LEAVES,
     LOW_HALF,
-    MANY,
     NO_TENSOR,
-    NUMBER,
     PACKED,
     PART_OF_DTYPE,
     PART_OF_NEEDS,
@@ -44,13 +42,11 @@ from gradscope.watch.native.words import (
     PENDING,
     PLAIN,
     PLAIN_VALUE,
-    REST,
     SAVED,
     SAVED_COLUMNS,
     SAVED_ROW,
     SAVED_USED,
     SLOT,
-    TIME,
     UNDEFINED,
     WALK,
 )
@@ -62,11 +58,9 @@ NOT_PLAIN = -2
 
 def source_of(made: int, nr: int) -> int:
     """The tensor whose gradient this input of a node takes."""
-    if nr >= as_int(load(made + MANY)):
+    if nr >= load(made + MANY):
         return NO_TENSOR
-    if nr == 0:
-        return as_int(load(made + FIRST))
-    return as_int(part_of(load(made + REST), nr - 1))
+    return load(made + FIRST) if nr == 0 else load(made + REST) + 2 * (nr - 1)
 
 
 def tensor_of(graph: int, row: int, tensor: int) -> int:
@@ -171,9 +165,9 @@ def put_saved(graph: int, node: int, made: int, slots: int, layouts: int) -> int
                 put_own(made, row, load(slot + 16), layouts)
                 none_made_it = load(row + 16) == PLAIN_VALUE and load(row + 24) == NO_TENSOR
                 store(row + 120, tensor if none_made_it and load(slot + 16) < 0 else 0)
-            store(row, as_int(load(made + NUMBER)))
+            store(row, load(made + NUMBER))
             store(row + 8, load(slot + 8))
-            store(row + 48, as_int(load(made + TIME)))
+            store(row + 48, load(made + TIME))
             store(row + 56, load(graph + WALK))
             increase(graph + SAVED_USED, 1)
             row += SAVED_ROW

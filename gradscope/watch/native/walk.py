@@ -15,7 +15,6 @@ from gradscope.machine_code.interpreter import (
     call_nothing,
     drop,
     from_int,
-    item,
     keep,
 )
 from gradscope.machine_code.language import External, increase, load, store
@@ -28,21 +27,28 @@ from gradscope.watch.native.known import (
     made_of,
     python_object,
 )
+from gradscope.watch.native.records import (
+    CONTEXT,
+    FIRST,
+    MANY,
+    NUMBER,
+    REST,
+    SITE,
+    TIME,
+    TOPOLOGICAL,
+)
 from gradscope.watch.native.saved import put_saved, settle, source_of
 from gradscope.watch.native.words import (
-    AT_DICT,
+    ABOVE,
     AT_EDGES,
     AT_INPUTS,
-    AT_METADATA,
     AT_SEQUENCE,
     AT_VARIABLE,
-    CONTEXT,
     DEEPEST,
     EDGE_ROW,
     EDGES,
     EDGES_ROOM,
     EDGES_USED,
-    FIRST,
     FULL,
     HAS_SAVED,
     INPUTS,
@@ -54,7 +60,6 @@ from gradscope.watch.native.words import (
     LEAF_NODE,
     LEAF_TENSOR,
     LOW_HALF,
-    MANY,
     MOST_SLOTS,
     NEED_EDGES,
     NEED_INPUTS,
@@ -64,20 +69,14 @@ from gradscope.watch.native.words import (
     NODES_ROOM,
     NODES_USED,
     NOTHING,
-    NUMBER,
     NUMBERS,
-    PARENT,
-    REST,
     ROWS,
     SAVED_ROOM,
     SAVED_USED,
     SCRATCH,
     SET_OF_SLOTS,
-    SITE,
     SLOTS,
-    TIME,
     TOO_DEEP,
-    TOPOLOGICAL,
     UPPER_HALF,
 )
 
@@ -85,11 +84,7 @@ _c = ctypes.CDLL(None)
 malloc = External(_c, "malloc", 1)
 realloc = External(_c, "realloc", 2)
 free = External(_c, "free", 1, nothing=True)
-drop_item = External(PYTHON, "PyDict_DelItem", 2, half=True)
-items = External(PYTHON, "PyDict_Size", 1)
 append = External(PYTHON, "PyList_Append", 2, half=True)
-new_tuple = External(PYTHON, "PyTuple_New", 1)
-put_part = External(PYTHON, "PyTuple_SetItem", 3, half=True)
 
 
 def put(place: int, value: int) -> int:
@@ -111,8 +106,8 @@ def write_edges(graph: int, node: int, number: int) -> int:
         if following != 0:
             made = made_of(graph, following)
             if made != 0:
-                target, source = as_int(load(made + NUMBER)), source_of(made, nr)
-                path = as_int(load(made + TOPOLOGICAL)) + 1
+                target, source = load(made + NUMBER), source_of(made, nr)
+                path = load(made + TOPOLOGICAL) + 1
                 above = path if path > above else above  # noqa: FURB136 -- there is no max
         store(row, number)
         store(row + 8, index)
@@ -126,7 +121,7 @@ def write_edges(graph: int, node: int, number: int) -> int:
     return above
 
 
-def write_inputs(graph: int, made: int, many: int, layouts: int) -> int:
+def write_inputs(graph: int, many: int, layouts: int) -> int:
     """The layouts of a node's inputs, and numbers for all but the first. The second's number."""
     place = load(graph + INPUTS) + 8 * load(graph + INPUTS_USED)
     i = 0
@@ -137,26 +132,20 @@ def write_inputs(graph: int, made: int, many: int, layouts: int) -> int:
     numbers = load(graph + NUMBERS)
     rest = load(numbers)
     if many > 1:
-        others = new_tuple(many - 1)
-        i = 0
-        while i < many - 1:
-            put_part(others, i, from_int(rest + 2 * i))
-            i += 1
         store(numbers, rest + 2 * (many - 1))
-        store(made + REST, others)
     return rest
 
 
 def write_node(graph: int, node: int, made: int, kind: int, leaf: int, layouts: int) -> int:
     """All rows of a node. How long the longest path from it is."""
-    number = as_int(load(made + NUMBER))
+    number = load(made + NUMBER)
     first, rest, many = number, 0, 1
     if leaf != 0:
         first = as_int(load(leaf + LEAF_TENSOR))
         put(leaf + LEAF_NODE, number)
     else:
         many = load(node + load(graph + AT_INPUTS) + 8) & LOW_HALF
-        rest = write_inputs(graph, made, many, layouts)
+        rest = write_inputs(graph, many, layouts)
     before = load(graph + EDGES_USED)
     above = write_edges(graph, node, number)
     row = load(graph + NODES) + NODE_ROW * load(graph + NODES_USED)
@@ -164,18 +153,19 @@ def write_node(graph: int, node: int, made: int, kind: int, leaf: int, layouts: 
     store(row + 8, (kind & LOW_HALF) // KIND)
     store(row + 16, load(node + load(graph + AT_SEQUENCE)))
     store(row + 24, above)
-    store(row + 32, as_int(load(made + CONTEXT)))
-    store(row + 40, as_int(load(made + SITE)))
-    store(row + 48, as_int(load(made + TIME)))
+    store(row + 32, load(made + CONTEXT))
+    store(row + 40, load(made + SITE))
+    store(row + 48, load(made + TIME))
     store(row + 56, load(node + load(graph + AT_VARIABLE)) if leaf != 0 else 0)
     store(row + 64, first)
     store(row + 72, rest)
     store(row + 80, many)
     store(row + 88, load(graph + EDGES_USED) - before)
     increase(graph + NODES_USED, 1)
-    put(made + FIRST, first)
-    put(made + MANY, many)
-    put(made + TOPOLOGICAL, above)
+    store(made + FIRST, first)
+    store(made + REST, rest)
+    store(made + MANY, many)
+    store(made + TOPOLOGICAL, above)
     return above
 
 
@@ -221,9 +211,6 @@ def look(graph: int, cell: int, made: int, scratch: int) -> int:
         store(graph + NEED_INPUTS, many)
     if looked_at(made):  # meanwhile, by another thread
         return 1
-    entries = load(load(node + load(graph + AT_METADATA)) + load(graph + AT_DICT))
-    if items(entries) > 1 and item(entries, load(graph + PARENT)) != 0:
-        drop_item(entries, load(graph + PARENT))  # see `_look` in watch/walk.py
     above = write_node(graph, node, made, kind, leaf, layouts)
     if kind & HAS_SAVED:
         slots = load(graph + SLOTS) + SET_OF_SLOTS * (kind >> UPPER_HALF)
@@ -260,7 +247,7 @@ def push_unknown(graph: int, node: int, place: int) -> int:
 
 
 def walk(self: int, root: int) -> int:
-    """Look at all that a node leads to and is not known, and then at itself. What was made of it.
+    """Look at all that a node leads to and is not known, and then at itself. Say which it is.
 
     A stack has two words for each node: its address, and whether what it leads to has been looked
     at. Above it is room for what a single look needs.
@@ -304,8 +291,7 @@ def walk(self: int, root: int) -> int:
     free(stack)
     settle(graph)
     made = made_of(graph, as_int(root))
-    keep(made)
-    return made
+    return from_int(ABOVE * load(made + TOPOLOGICAL) + load(made + NUMBER))
 
 
 def exchange(self: int, given: int) -> int:

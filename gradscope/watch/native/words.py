@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from gradscope.machine_code.callables import offset
-from gradscope.watch.listener import Made, MadeWithTraceback
 from gradscope.watch.native.layout import INLINE
 from gradscope.watch.walk import Leaf
 
@@ -14,22 +13,22 @@ EDGES, EDGES_USED, EDGES_ROOM = range(24, 48, 8)
 INPUTS, INPUTS_USED, INPUTS_ROOM = range(48, 72, 8)
 SAVED, SAVED_USED, SAVED_ROOM = range(72, 96, 8)
 ROWS = 12
-NEW, ASK_KIND, ASK_LEAF, ASK_LAYOUT, FULL = range(96, 136, 8)
-KEY, PARENT, CLASS, WITH_TRACEBACK, RECORDING = range(136, 176, 8)
-NUMBERS, LEAVES, KEEPING, DEEPEST, TOO_DEEP = range(176, 216, 8)
-KINDS, KINDS_USED, LAYOUTS, LAYOUTS_USED = range(216, 248, 8)
-NEED_EDGES, NEED_INPUTS, NOTHING = range(248, 272, 8)
-AT_SEQUENCE, AT_EDGES, AT_METADATA, AT_DICT, AT_INPUTS = range(272, 312, 8)
-INPUT_BYTES, AT_SHAPE, AT_VARIABLE = range(312, 336, 8)
-SLOTS, WALK = range(336, 352, 8)
+ASK_KIND, ASK_LEAF, ASK_LAYOUT, FULL = range(96, 128, 8)
+RECORDS, CURRENT_RECORDING, COUNTER, NUMBERS = range(128, 160, 8)
+LEAVES, KEEPING, DEEPEST, TOO_DEEP = range(160, 192, 8)
+KINDS, KINDS_USED, LAYOUTS, LAYOUTS_USED = range(192, 224, 8)
+NEED_EDGES, NEED_INPUTS, NOTHING = range(224, 248, 8)
+AT_SEQUENCE, AT_EDGES, AT_METADATA, AT_INPUTS = range(248, 280, 8)
+INPUT_BYTES, AT_SHAPE, AT_VARIABLE = range(280, 304, 8)
+SLOTS, WALK = range(304, 320, 8)
 # Where things are in what nodes keep; PART_OF_…: how many bits a number is in its word.
-AT_TENSOR, AT_HOOKS, UNDEFINED, AT_HISTORY, AT_NODE = range(352, 392, 8)
-AT_NEEDS, PART_OF_NEEDS, AT_OUTPUT, PART_OF_OUTPUT = range(392, 424, 8)
-AT_COUNTER, AT_VERSION, PART_OF_VERSION = range(424, 448, 8)
-AT_KEYS, PLAIN, AT_STORAGE, AT_DATA, AT_BYTES = range(448, 488, 8)
-AT_OFFSET, AT_SIZES, AT_DTYPE, PART_OF_DTYPE = range(488, 520, 8)
-PENDING = 520
-WORDS = 66
+AT_TENSOR, AT_HOOKS, UNDEFINED, AT_HISTORY, AT_NODE = range(320, 360, 8)
+AT_NEEDS, PART_OF_NEEDS, AT_OUTPUT, PART_OF_OUTPUT = range(360, 392, 8)
+AT_COUNTER, AT_VERSION, PART_OF_VERSION = range(392, 416, 8)
+AT_KEYS, PLAIN, AT_STORAGE, AT_DATA, AT_BYTES = range(416, 456, 8)
+AT_OFFSET, AT_SIZES, AT_DTYPE, PART_OF_DTYPE = range(456, 488, 8)
+PENDING = 488
+WORDS = 62
 
 NODE_COLUMNS = (
     "number", "kind", "sequence", "topological", "context", "site", "t", "leaf", "first", "rest",
@@ -46,8 +45,8 @@ SAVED_COLUMNS = (
 """
 
 PLAIN_VALUE, PACKED, A_LEAF, LATER = range(4)
-"""What a row is of. LATER: of an output (`nr`) of a node (in place of its tensor: `Made`) that the
-walk has not looked at yet; a walk leaves none behind.
+"""What a row is of. LATER: of an output (`nr`) of a node (in place of its tensor: its record) that
+the walk has not looked at yet; a walk leaves none behind.
 """
 
 NODE_ROW, EDGE_ROW = 8 * len(NODE_COLUMNS), 8 * len(EDGE_COLUMNS)
@@ -70,11 +69,8 @@ MOST_KINDS, MOST_LAYOUTS = 1 << 10, 1 << 11  # half as many are kept
 LAYOUT = 64  # bytes: its number plus one, dtype and device, how many numbers, and the numbers
 SCRATCH = 3 * 8
 
-OF_RECORDING, NUMBER, CONTEXT, SITE, TIME, TOPOLOGICAL, FIRST, REST, MANY = (
-    offset(Made, name)
-    for name in "recording number context site t topological first rest many".split(" ")  # noqa: SIM905
-)
-OF_TRACEBACK = offset(MadeWithTraceback, "made")
 LEAF_NODE, LEAF_TENSOR = offset(Leaf, "node"), offset(Leaf, "tensor")
-TYPE = 8  # of an object of Python's
+ABOVE = 1 << 40
+"""What a walk says of a node: its number, and so many times how long the longest path from it is.
+"""
 LOW_HALF = 0xFFFFFFFF

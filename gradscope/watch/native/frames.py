@@ -1,0 +1,156 @@
+"""Where the interpreter keeps what each thread runs: looked for in frames that are known.
+
+See Note [Where things are] in layout.py. A thread's frames change by nobody's doing but its own: so
+it may look at them itself, whether or not it has the interpreter's lock.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from os import pread
+from struct import unpack
+from types import FrameType
+from typing import NamedTuple, TypeVar
+
+from gradscope.watch.native.layout import NotFound, _Memory
+
+OF_FRAME, OF_THREAD, OF_HOLDER, OF_OBJECT = 16, 64, 4, 8  # words that are looked at
+DEEPEST = 5
+LONGEST_HEAD = 1 << 10
+Words = tuple[int, ...]
+Place = TypeVar("Place")
+
+
+@dataclass(frozen=True, slots=True)
+class FrameLayout:
+    """Bytes from the beginning of a thread's state, of a frame, or of what its words point to."""
+
+    holder: int  # of a thread's state: what holds the frame that runs
+    current: int  # of what holds it; less than 0: that is the frame itself
+    previous: int  # of a frame: its caller; 0: there is none
+    code: int  # of a frame
+    instruction: int  # of a frame: its address
+    head: int  # how far behind its code the first instruction is
+    skipped: int  # the code of frames that are of no function; 0: there are none
+
+
+class _Frame(NamedTuple):
+    """What Python says of a frame, and what is there."""
+
+    place: int
+    code: int
+    offset: int  # of its instruction
+    words: Words
+    behind: dict[int, Words]  # what words of it point to
+
+
+class _Look(NamedTuple):
+    """What a thread runs: the innermost frame and its callers; and what its state points to."""
+
+    frames: list[_Frame]
+    held: list[Words]  # each word, and what is behind it
+
+
+@cache
+def frame_layout() -> FrameLayout:
+    """Where things are in this interpreter. It raises NotFound if that is not certain."""
+    memory = _Memory()
+    try:
+        with ThreadPoolExecutor(1) as apart:
+            looks = apart.submit(_looks, memory).result()
+    finally:
+        memory.close()
+    frames = [frame for look in looks for frame in look.frames]
+    places, words = range(OF_FRAME), [frame.words for frame in frames]
+    code = _only("codes", (
+        at for at in places if all(w[at] == f.code for f, w in zip(frames, words, strict=True))
+    ))  # fmt: skip
+    instruction, head = _only("instructions", {
+        (at, heads.pop())
+        for at in places
+        for heads in [{w[at] - f.code - f.offset for f, w in zip(frames, words, strict=True)}]
+        if len(heads) == 1 and 0 < max(heads) < LONGEST_HEAD
+    })  # fmt: skip
+    previous, skipped = _only("callers", (
+        (at, code_between) for at in places
+        for code_between in [_between(looks, at, code)] if code_between is not None
+    ))  # fmt: skip
+    holder, current = _only("threads' frames", (
+        (at, place) for at in range(OF_THREAD) for place in range(1 + OF_HOLDER)
+        if all(look.held[at][place:][:1] == (look.frames[0].place,) for look in looks)
+    ))  # fmt: skip
+    return FrameLayout(
+        8 * holder, 8 * (current - 1), 8 * previous, 8 * code, 8 * instruction, head, skipped
+    )
+
+
+def _looks(memory: _Memory) -> list[_Look]:
+    """In functions that call each other directly, and by C functions."""
+    looks: list[_Look] = []
+    file = memory.file
+    state = ctypes.pythonapi.PyGILState_GetThisThreadState
+    state.restype, state.argtypes = ctypes.c_uint64, []
+    own = sys._getframe()
+    of_object = _only("frames", (
+        at for at, word in enumerate(memory.words(id(own), OF_OBJECT))
+        if at > 1 and word != id(own.f_back) and id(own.f_code) in memory.words(word, OF_FRAME)
+    ))  # fmt: skip
+
+    def frame_of(frame: FrameType) -> _Frame:
+        place = memory.words(id(frame), OF_OBJECT)[of_object]
+        words = memory.words(place, OF_FRAME)
+        behind = {word: memory.words(word, OF_FRAME) for word in words}
+        return _Frame(place, id(frame.f_code), frame.f_lasti, words, behind)
+
+    def look() -> None:
+        frames: list[_Frame] = []
+        here: FrameType | None = sys._getframe()
+        while here is not None and len(frames) < DEEPEST:
+            frames.append(frame_of(here))
+            here = here.f_back
+        held = []
+        for word in memory.words(state(), OF_THREAD):
+            try:  # by no function of Python's: it would have a frame
+                behind = pread(file, 8 * OF_HOLDER, word)
+            except (OSError, OverflowError):
+                behind = b""
+            held.append((word, *unpack(f"<{len(behind) // 8}Q", behind)))
+        looks.append(_Look(frames, held))
+
+    def directly() -> None:
+        look()
+
+    def by_c(function: Callable[[], None]) -> None:
+        sorted([1], key=lambda _: function())  # type: ignore[arg-type,return-value]
+
+    for function in (look, directly):
+        function()
+        by_c(function)
+        by_c(lambda function=function: by_c(function))  # type: ignore[misc]
+    return looks
+
+
+def _between(looks: list[_Look], at: int, code: int) -> int | None:
+    """The code of frames between those that Python shows, or 0; None: callers are not there."""
+    found = {0}
+    for look in looks:
+        for frame, caller in zip(look.frames, look.frames[1:], strict=False):
+            there = frame.words[at]
+            if there != caller.place:
+                between = frame.behind[there]
+                if not between or between[at] != caller.place:
+                    return None
+                found.add(between[code])
+    return max(found) if len(found) <= 2 else None
+
+
+def _only(what: str, places: Iterable[Place]) -> Place:
+    found = list(places)
+    if len(found) != 1:
+        raise NotFound(f"{what} are at {len(found)} places")
+    return found[0]

@@ -1,0 +1,116 @@
+"""The functions that PyTorch's engine has, and what nodes keep in anomaly mode.
+
+Objects of C++ begin with the address of a table of functions, and before these two words say of
+which class it is (as in the Itanium ABI). Which function is which follows from the tables of the
+base classes: their functions have names. What is made by the one that makes such things has to look
+as it does in a known node.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from gradscope.watch.native.layout import NotFound, _Memory, layout
+from gradscope.watch.native.records import DICT, PARENT, TEXT
+
+HEADER = 2  # words before the first function
+MAKES = 4
+ENDS, FREES, STORES, PRINTS, PARENTS = range(5)
+ENGINE, METADATA = "_ZN5torch8autograd6Engine", "_ZN5torch8autograd15AnomalyMetadata"
+ENGINES = {0: "D1Ev", 1: "D0Ev", 2: "7execute", 3: "23execute_with_graph_task",
+           6: "19thread_on_exception", 7: "11thread_init", 8: "11thread_main"}  # fmt: skip
+METADATAS = {ENDS: "D1Ev", FREES: "D0Ev", STORES: "11store_stack", PRINTS: "11print_stack",
+             PARENTS: "13assign_parent"}  # fmt: skip
+
+
+class Tables(NamedTuple):
+    """The engine's functions, and those of what nodes keep, behind two words of their class."""
+
+    place: Any  # the word of the engine that names its table
+    engine: tuple[int, ...]
+    metadata: tuple[int, ...]
+
+
+@cache
+def tables() -> Tables:
+    """They raise NotFound if it is not certain which function is which."""
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        raise NotFound("how functions are called is known on Linux and x86-64 only")
+    library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
+    memory = _Memory()
+    try:
+        for name, known in ((ENGINE, ENGINES), (METADATA, METADATAS)):
+            _check(memory, library, name, known)
+        engine = getattr(library, f"{ENGINE}18get_default_engineEv")
+        engine.restype, engine.argtypes = ctypes.c_int64, []
+        place = ctypes.c_int64.from_address(engine())
+        of_engine = _functions(memory, place.value, max(ENGINES))
+        with ThreadPoolExecutor(1) as apart:  # numbers of nodes count up in each thread by itself
+            found = apart.submit(_of_metadata, memory, engine(), of_engine).result()
+        return Tables(place, of_engine, found)
+    except AttributeError as error:
+        raise NotFound(str(error)) from None
+    finally:
+        memory.close()
+
+
+def _functions(memory: _Memory, table: int, last: int) -> tuple[int, ...]:
+    found = memory.words(table - 8 * HEADER, HEADER + last + 1)
+    if not found or found[0]:
+        raise NotFound("there is no table of functions")
+    return found
+
+
+def _check(memory: _Memory, library: Any, base: str, known: dict[int, str]) -> None:
+    """Whether the functions of a base class are these."""
+    mangled = base.replace("_ZN", "_ZTVN") + "E"
+    at = ctypes.cast(getattr(library, mangled), ctypes.c_void_p).value or 0
+    functions = _functions(memory, at + 8 * HEADER, max(known))[HEADER:]
+    look = ctypes.CDLL(None).dladdr
+    look.argtypes = [ctypes.c_uint64, ctypes.c_void_p]
+    for place, name in known.items():
+        symbol = _Symbol()
+        look(functions[place], ctypes.byref(symbol))
+        text = (symbol.name or b"").decode()
+        same = {text, text.replace("D2Ev", "D1Ev"), text.replace("D1Ev", "D2Ev")}
+        if symbol.address != functions[place] or not any(
+            each.startswith(base + name) for each in same
+        ):
+            raise NotFound(f"function {place} of {base} is {text or 'unknown'}")
+
+
+class _Symbol(ctypes.Structure):
+    """Dl_info."""
+
+    _fields_ = (
+        ("file", ctypes.c_char_p), ("base", ctypes.c_uint64),
+        ("name", ctypes.c_char_p), ("address", ctypes.c_uint64),
+    )  # fmt: skip
+
+
+def _of_metadata(memory: _Memory, engine: int, of_engine: tuple[int, ...]) -> tuple[int, ...]:
+    """The functions of what is made there, which has to look as what a node keeps."""
+    made = ctypes.c_uint64()
+    function = ctypes.PYFUNCTYPE(ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64)
+    function(of_engine[HEADER + MAKES])(ctypes.addressof(made), engine)
+    with torch.enable_grad():
+        node: Any = torch.ones(1, requires_grad=True).neg().grad_fn
+    metadata = node.metadata
+    address = memory.words(id(node) + 16, 1)[0]
+    kept = memory.words(memory.words(address + layout().metadata, 1)[0], DICT // 8 + 1)
+    words = memory.words(made.value, DICT // 8 + 1)
+    if not kept or not words or kept[DICT // 8] != id(metadata) or kept[0] != words[0]:
+        raise NotFound("what nodes keep is not where it was expected")
+    if words[TEXT // 8] != made.value + TEXT + 16 or words[TEXT // 8 + 1] or words[PARENT // 8]:
+        raise NotFound("what nodes keep does not look as it was expected")
+    functions = _functions(memory, words[0], max(METADATAS))
+    ctypes.PYFUNCTYPE(None, ctypes.c_uint64)(functions[HEADER + FREES])(made.value)
+    return functions
