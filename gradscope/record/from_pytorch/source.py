@@ -192,6 +192,7 @@ class PyTorchSource:
         self.session.sites.tell(maker.add)
         self._node_numbers = maker.nodes.next
         self.tensors.next_number = self.graphs.next_number = maker.others.next
+        self.tensors.numbers = maker.others.take
 
     def site(self, frame: FrameType | None) -> int:
         """The line of the program that this frame is on, or was called from."""

@@ -47,6 +47,7 @@ class Tensors:
         self._writer = writer
         self._now = now
         self.next_number = next_number
+        self.numbers: Callable[[int], Ints] = _one_by_one(next_number)  # so many new ones
         self._known: dict[int, tuple[weakref.ref[Any], int]] = {}  # by id()
         self._rows: list[tuple[Any, ...]] = []
         self._complete: set[int] = set()
@@ -134,10 +135,6 @@ class Tensors:
             strides = strides.take(places)
             outputs = Completed(number[places], strides, storage[places], version[places])
         self._columns.append(outputs)
-
-    def numbers(self, many: int) -> Ints:
-        """So many new ones."""
-        return np.array([self.next_number() for _ in range(many)], np.int64)
 
     def found(self, row: Any, columns: dict[str, Any]) -> None:
         """Rows of tensors or storages, in columns."""
@@ -266,6 +263,10 @@ class Tensors:
 
 def _nobody_asks(leaf: Any, number: int, storage: int) -> None:
     """What is told of leaves where nobody asks."""
+
+
+def _one_by_one(next_number: Callable[[], int]) -> Callable[[int], Ints]:
+    return lambda many: np.fromiter((next_number() for _ in range(many)), np.int64, many)
 
 
 def _completed(number: Any, strides: Ragged, storage: Any, version: Any) -> Completed:

@@ -172,6 +172,11 @@ def number(self: int, nothing: int) -> int:  # noqa: ARG001 -- how Python calls 
     return from_int(increase(as_int(self), 2))
 
 
+def numbers(self: int, many: int) -> int:
+    """The first of so many."""
+    return from_int(increase(as_int(self), 2 * as_int(many)))
+
+
 def here(self: int, state: int) -> int:
     """The calling thread's state is this, if nobody else's is in its place."""
     number = number_of_thread(thread_here())
@@ -202,6 +207,11 @@ class Numbers:
     def next(self) -> Callable[[], int]:
         """The next one."""
         return _ready().functions.over(number, self)  # type: ignore[no-any-return]
+
+    def take(self, many: int) -> Ints:
+        """So many at once."""
+        first = _ready().functions.over(numbers, self)(many)
+        return np.arange(first, first + 2 * many, 2)
 
 
 class Maker:
@@ -302,8 +312,8 @@ def _ready() -> _Ready:
     table = both.ctypes.data + 8 * HEADER
     stays(Records(table, code.address(raise_again)))
     return _Ready(
-        Callables({here: ONE, number: NONE}), found.place, table + 8 * len(of_records), table,
-        found.metadata[HEADER + FREES],
+        Callables({here: ONE, number: NONE, numbers: ONE}), found.place,
+        table + 8 * len(of_records), table, found.metadata[HEADER + FREES],
     )  # fmt: skip
 
 

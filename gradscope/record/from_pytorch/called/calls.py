@@ -11,6 +11,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gradscope.record.notes.log import take_all
 from gradscope.record.notes.nesting import OPEN, Ints, Nesting
@@ -53,8 +54,8 @@ class _Table:
         self.begin, self.end, self.sequence, self.thread = columns[:4]
         self.word, self.text, self.matched, self.row, self.line = columns[4:]
 
-    def where(self, chosen: Any) -> _Table:
-        return _Table(self.columns[:, chosen])
+    def where(self, chosen: NDArray[np.bool_]) -> _Table:
+        return self if chosen.all() else _Table(self.columns[:, chosen])
 
 
 class Calls:
@@ -113,15 +114,15 @@ class Calls:
         ended = (rows[:, observed.END] != 0) & (rows[:, observed.NANOSECONDS] != 0)
         self._begun = rows[~ended]
         end = rows[:, observed.END] * 1_000_000_000 + rows[:, observed.NANOSECONDS]
-        word = rows[:, observed.WORD]
-        new = np.empty((9, len(rows)), np.int64)
+        kept = self._kept.where(self._kept.end != OPEN).columns
+        both = np.empty((9, kept.shape[1] + len(rows)), np.int64)
+        both[:, : kept.shape[1]], new = kept, both[:, kept.shape[1] :]
         new[0], new[1] = rows[:, observed.BEGIN], np.where(ended, end, OPEN)
         new[2], new[3] = rows[:, observed.SEQUENCE], rows[:, observed.THREAD]
-        new[4], new[5] = word, word < 0
+        new[4], new[5] = rows[:, observed.WORD], rows[:, observed.WORD] < 0
         new[6], new[7], new[8] = 0, rows[:, observed.STAMP], rows[:, LINE]
-        kept = self._kept.columns[:, self._kept.end != OPEN]
-        both = np.concatenate([kept, new], axis=1)
-        self._kept = _Table(both[:, np.argsort(both[0], kind="stable")])
+        is_sorted = bool((both[0, 1:] >= both[0, :-1]).all())
+        self._kept = _Table(both if is_sorted else both[:, np.argsort(both[0], kind="stable")])
         self._names.clear()  # a schema that is gone may have left its place to another
 
     def _under_way_then(self) -> tuple[Ints, int]:
@@ -235,7 +236,7 @@ class Calls:
             for thread in np.unique(threads[seen]).tolist():
                 own = seen & (threads == thread)
                 calls = self._kept.where(self._kept.thread == thread)
-                runs = Ran(*columns[:, np.repeat(own, many)])
+                runs = Ran(*(columns if own.all() else columns[:, np.repeat(own, many)]))
                 made += self._on_thread(calls, tasks[own], many[own], runs)
         return np.concatenate(made, axis=1)
 

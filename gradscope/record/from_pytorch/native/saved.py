@@ -59,7 +59,8 @@ class Saved:
     def rows(self, seen: Ints) -> dict[str, Ints]:
         """What nodes keep: node, slot, tensor, version, time, and whether it is packed."""
         self._learn()
-        each = dict(zip(SAVED_COLUMNS, seen.T.copy(), strict=False))
+        named = seen[:, : len(SAVED_COLUMNS)].T.copy()
+        each = dict(zip(SAVED_COLUMNS, named, strict=True))
         what, tensor = each["what"], each["tensor"]
         packed, plain = what == PACKED, what == PLAIN_VALUE
         tensor[packed] = NONE
