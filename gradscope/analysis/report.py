@@ -55,6 +55,11 @@ class Report:
         """The findings of this severity or worse."""
         return tuple(finding for finding in self.findings if finding.severity >= severity)
 
+    @property
+    def notes(self) -> tuple[Finding, ...]:
+        """What is worth knowing and says nothing against the program: it counts apart."""
+        return tuple(finding for finding in self.findings if finding.severity is Severity.NOTE)
+
 
 def inspect(
     trace: Trace | str | PathLike[str],

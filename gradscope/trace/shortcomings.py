@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 LOADER = "data loader worker"
+UNSEEN = "could not be seen: "
 
 
 def notes_of(trace: Trace) -> Iterator[str]:
@@ -33,7 +34,7 @@ def notes_of(trace: Trace) -> Iterator[str]:
         shown = ", ".join(f"{name} {rows}" for name, rows in dropped.items())
         yield f"dropped: {sum(dropped.values())} rows were not recorded ({shown})"
     for what, times in _unseen(trace.meta):
-        yield f"not seen: {visible(what)}" + f" ({times} times)" * (times > 1)
+        yield f"{UNSEEN}{visible(what)}" + f" ({times} times)" * (times > 1)
     if trace.version > (VERSION, MINOR):
         yield (
             "written by a newer gradscope (version "

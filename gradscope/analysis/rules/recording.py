@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gradscope.analysis.findings import Severity
 from gradscope.analysis.identity.sites import Site
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.shortcomings import ran_elsewhere
+from gradscope.trace.shortcomings import UNSEEN, ran_elsewhere
 from gradscope.trace.trace import Trace
 
 WHY_CUT = "the program was killed, or its disk was full, before the recording was closed"
@@ -38,15 +38,15 @@ def incomplete_trace(trace: Trace) -> Iterator[Found]:
     for note in trace.notes:
         cut = trace.truncated and note.startswith("truncated:")
         dropped = note.startswith("dropped:")
-        unseen = note.startswith("not seen:")
+        unseen = note.startswith(UNSEEN)
         why, fix = WHY_ODD, FIX_ODD
         if cut or dropped:
             why, fix = (WHY_CUT, FIX_CUT) if cut else (WHY_DROPPED, FIX_DROPPED)
         elif unseen:
             why, fix = WHY_UNSEEN, FIX_UNSEEN
-        what = "trace is not whole:" if cut or dropped else "recorder has" if unseen else "file is"
+        what = "The trace is not whole:" if cut or dropped else "The file is"
         yield Found(
-            message=f"The {what} {note}",
+            message=f"{note[0].upper()}{note[1:]}" if unseen else f"{what} {note}",
             site=Site(),
             evidence=(),
             why=why,

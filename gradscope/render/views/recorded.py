@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from gradscope.analysis.findings import Severity
 from gradscope.analysis.report import inspect
 from gradscope.errors import UnreadableTraceError
 from gradscope.scene.readable import byte_count, duration, plural
@@ -51,12 +52,13 @@ def recorded(path: Path, shown: Path) -> list[str]:
 
 def _held(trace: Trace) -> str:
     report = inspect(trace)
-    found = report.findings
+    found, notes = report.at_least(Severity.WARNING), report.notes
     nodes = plural(len(trace.table(Node)), "node")
     events = plural(trace.event_count, "event")
     kinds = Counter(f"{each.rule} {each.slug}" for each in found)
     shown = ", ".join(name + f" ×{times}" * (times > 1) for name, times in kinds.items())
     held = f"{nodes}, {events}, {plural(len(found), 'finding')}" + f" ({shown})" * bool(kinds)
+    held += f", {plural(len(notes), 'note')}" * bool(notes)
     above = [f"{each.slug} (--level {each.needs})" for each in report.unchecked if not each.lacks]
     return held + f"; not checked: {', '.join(above)}" * bool(above and len(trace.table(Node)))
 

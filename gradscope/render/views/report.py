@@ -29,7 +29,7 @@ def report_lines(report: Report, width: int, charset: Charset, rows: int) -> Ite
     shown = report.findings[:rows] if rows else report.findings
     yield from findings_lines(shown, width, charset, (*report.findings, *report.known))
     for part in wrapped(charset, _verdict(report, rows), width):
-        yield line((part, BOLD if report.findings else GOOD))
+        yield line((part, BOLD if report.at_least(Severity.WARNING) else GOOD))
     for text in _of_known(report):
         yield line((text, SOFT))
     for unchecked in report.unchecked:
@@ -93,11 +93,12 @@ def _verdict(report: Report, rows: int) -> str:
     parts = [
         plural(counts[severity], severity.name.lower())
         for severity in sorted(Severity, reverse=True)
-        if counts[severity]
+        if counts[severity] and severity is not Severity.NOTE
     ]
     left = len(report.findings) - rows if rows else 0
     hidden = f", {count(left)} of them not shown: --rows N for more" if left > 0 else ""
-    return f"{', '.join(parts)} found by {rules}{hidden}"
+    notes = f", {plural(len(report.notes), 'note')}" * bool(report.notes)
+    return f"{', '.join(parts) or 'nothing'} found by {rules}{notes}{hidden}"
 
 
 def rule_lines(rule: Rule, width: int, charset: Charset) -> Iterator[Text]:

@@ -388,8 +388,9 @@ def test_a_deep_chain_is_left_alone_where_it_would_be_walked_from_python_and_tha
     with recording:
         assert program() == 1.0
 
-    assert "not seen: a backward, since paths in its graph have more than 10,000 nodes" in list(
-        notes_of(recording.trace())
+    assert (
+        "could not be seen: a backward, since paths in its graph have more than 10,000 nodes"
+        in list(notes_of(recording.trace()))
     )
 
 
@@ -469,6 +470,5 @@ def test_a_fault_of_ours_does_not_reach_the_program(monkeypatch: pytest.MonkeyPa
     monkeypatch.undo()
 
     assert all(map(torch.equal, seen, training(torch)))
-    assert list(notes_of(recording.trace())) == [
-        "not seen: a fault of gradscope's, a backward began: ValueError: on purpose (3 times)"
-    ]
+    fault = "a fault of gradscope's, a backward began: ValueError: on purpose (3 times)"
+    assert list(notes_of(recording.trace())) == [f"could not be seen: {fault}"]

@@ -6,13 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from gradscope.analysis.report import inspect
+from gradscope.render.terminal.cells import UNICODE
 from gradscope.render.views import recorded as view
+from gradscope.render.views.report import report_lines
 from gradscope.trace.by_hand import trace_of
-from gradscope.trace.load_save import save
+from gradscope.trace.load_save import load, save
 from gradscope.trace.schema import Finding, Node
 
 OWN_TIME = {"graphs": 20_000_000, "starting": 30_000_000, "recorded": 500_000_000}
-HELD = "t t.json: 1 node, 0 events, 4 findings (GS301 exception ×2, GS101 incomplete-trace ×2)"
+HELD = "t t.json: 1 node, 0 events, 3 findings (GS301 exception ×2, GS101 incomplete-trace), 1 note"
 COST = (
     "gradscope itself took 50.0 ms of 500 ms (10%: graphs 20.0 ms, starting 30.0 ms); "
     "not measured: notes of nodes, calls, modules and hooks as they come"
@@ -46,9 +49,22 @@ def test_what_it_cost_what_it_lacks_and_the_next_command_follow_what_is_in_it(
         COST,
         LACKS,
         "dropped: 2 steps were not recorded, or not to the end",
-        "not seen: a backward (3 times)",
+        "could not be seen: a backward (3 times)",
         NEXT,
     ]
+
+
+def test_what_could_not_be_seen_is_no_finding_here_and_in_the_report(tmp_path: Path) -> None:
+    unseen = {"a backward": 1, "a vmap": 2}
+
+    held, *_ = lines(tmp_path, Node(0, "ExpBackward0"), unseen=unseen)
+    report = inspect(load(tmp_path / "trace.json"))
+    said = [str(each) for each in report_lines(report, 100, UNICODE, 0)]
+
+    assert held.endswith("1 node, 0 events, 0 findings, 2 notes")
+    rules = len(report.checked)
+    assert f"nothing found by {rules} rules, 2 notes" in said
+    assert any("Could not be seen: a vmap (2 times)" in each for each in said)
 
 
 def test_a_trace_that_says_nothing_of_its_cost_is_not_given_one(tmp_path: Path) -> None:
