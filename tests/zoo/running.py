@@ -30,21 +30,23 @@ class Told:
         return tuple(each for each in self.findings if each.severity > Severity.NOTE)
 
 
-def told(script: Path, *, on: str, level: str) -> Told:
-    """Record a script, in its folder, and look the trace over."""
-    folder, trace = script.parent, script.with_suffix(".json")
-    trace.unlink(missing_ok=True)
-    asked = ["trace", "-q", "--on", on, "--level", level, "-o", trace.name, script.name]
-    said = script.with_suffix(".err")
-    code = run(on, asked, folder, said)
-    if not trace.exists():
-        raise AssertionError(f"{script.name} left no trace: {said.read_text()}")
+def told(folder: Path, name: str, text: str, *, on: str, level: str) -> Told:
+    """Record a script, in a folder of its own, and look the trace over."""
+    folder.mkdir(parents=True, exist_ok=True)
+    script = folder / f"{name}.py"
+    trace, said = script.with_suffix(".json"), script.with_suffix(".err")
+    if not (trace.exists() and script.read_text(encoding="utf-8") == text):
+        script.write_text(text, encoding="utf-8")
+        asked = ["trace", "-q", "--on", on, "--level", level, "-o", trace.name, script.name]
+        run(on, asked, folder, said)
+        assert trace.exists(), f"{name} left no trace: {said.read_text(encoding='utf-8')}"
+    loaded = load(trace)
     text, raised_lines = raised(said.read_text(encoding="utf-8"), script.name)
-    return Told(code, inspect(load(trace)).findings, text, raised_lines)
+    return Told(int(loaded.meta["exit_code"]), inspect(loaded).findings, text, raised_lines)
 
 
-def run(engine: str, arguments: list[str], folder: Path, said: Path) -> int:
-    """Run gradscope to its end; what it writes goes into files. Its exit status."""
+def run(engine: str, arguments: list[str], folder: Path, said: Path) -> None:
+    """Run gradscope to its end; what it writes goes into files."""
     forking = server(f"all of {engine}")
     assert forking is not None, "the zoo needs fork"
     with (
@@ -55,9 +57,8 @@ def run(engine: str, arguments: list[str], folder: Path, said: Path) -> int:
         streams = none.fileno(), out.fileno(), err.fileno()
         environment = as_tests_start(os.environ)
         _, ending = forking.fork(arguments, str(folder), environment, streams)
-    status = next_number(ending)
+    next_number(ending)
     os.close(ending)
-    return os.waitstatus_to_exitcode(status)
 
 
 def raised(said: str, script: str) -> tuple[str, frozenset[int]]:

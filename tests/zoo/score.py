@@ -67,11 +67,9 @@ def in_words(finding: Finding) -> str:
 
 def verdict(case: Case, folder: Path, *, on: str, level: str = LEVEL) -> Verdict:
     """Record both scripts of a case, and compare what is said with the answer."""
-    script = folder / f"{case.name}.py"
-    script.write_text(case.buggy, encoding="utf-8")
-    buggy = told(script, on=on, level=level)
-    script.write_text(case.fixed, encoding="utf-8")
-    return Verdict(case, named(case, buggy), buggy, told(script, on=on, level=level))
+    buggy = told(folder / "buggy", case.name, case.buggy, on=on, level=level)
+    fixed = told(folder / "fixed", case.name, case.fixed, on=on, level=level)
+    return Verdict(case, named(case, buggy), buggy, fixed)
 
 
 def named(case: Case, said: Told) -> Named:
@@ -141,10 +139,7 @@ def healthy(folders: Iterable[Path], into: Path, *, on: str, level: str) -> Iter
     programs = [(name, text) for name, text in every if name not in WITH_A_BUG]
     alarms = 0
     for number, (name, text) in enumerate(programs):
-        script = into / f"{number}" / f"{name}.py"
-        script.parent.mkdir()
-        script.write_text(text, encoding="utf-8")
-        said = told(script, on=on, level=level)
+        said = told(into / f"{number}", name, text, on=on, level=level)
         alarms += bool(said.serious)
         yield from (f"FALSE ALARM on {name}: {in_words(each)}" for each in said.serious)
         if said.code:
@@ -179,13 +174,18 @@ def main() -> None:
     parser.add_argument("--level", default=LEVEL)
     parser.add_argument("--healthy", metavar="FOLDER", type=Path, nargs="+")
     parser.add_argument("--note", action="store_true", help="keep which are not named (a review!)")
-    parser.add_argument("--keep", metavar="FOLDER", type=Path, help="keep the traces there")
+    parser.add_argument(
+        "--keep",
+        metavar="FOLDER",
+        type=Path,
+        help="keep the traces there; look over those that are there already",
+    )
     asked = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as passing:
-        folder = (asked.keep or Path(passing)).absolute()
-        folder.mkdir(exist_ok=True)
+        kept = asked.keep and asked.keep / f"{asked.on}-{asked.level}"
+        folder = (kept or Path(passing)).absolute()
         if asked.healthy:
             for line in healthy(asked.healthy, folder, on=asked.on, level=asked.level):
                 print(line)
