@@ -8,6 +8,7 @@
     gradscope.render(trace, "graph.svg")
 
 Nothing is imported before it is used: a trace opens on a machine with neither Numba nor PyTorch.
+(To pytest, which would like to be first to import what brings a plugin: PYTEST_DONT_REWRITE.)
 """
 
 from __future__ import annotations

@@ -171,6 +171,31 @@ def test_the_graph_of_a_test_is_kept_when_that_is_asked_for(tmp_path: Path) -> N
     assert "structure: a node that only the second has" in section(differs, "test_graph")
 
 
+def test_a_pytest_that_is_recorded_says_nothing_of_the_plugin(tmp_path: Path) -> None:
+    """It would warn of a package with a plugin that was imported before."""
+    installed = tmp_path / "gradscope_again-0.1.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Name: gradscope-again\nVersion: 0.1\n", encoding="utf-8")
+    (installed / "RECORD").write_text("gradscope/__init__.py,,\n", encoding="utf-8")
+    (installed / "entry_points.txt").write_text("[pytest11]\nagain = json\n", encoding="utf-8")
+    (tmp_path / "test_program.py").write_text("def test_it(): pass", encoding="utf-8")
+    program = "import gradscope, sys, pytest; sys.exit(pytest.main(['-p', 'no:cacheprovider']))"
+    path = os.pathsep.join([str(tmp_path), str(Path(gradscope.__file__).parents[1]), *sys.path])
+
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert ran.returncode == 0
+    assert "again" in ran.stdout
+    assert "warning" not in ran.stdout
+
+
 def test_nothing_is_imported_where_nothing_is_marked(tmp_path: Path) -> None:
     (tmp_path / "test_program.py").write_text(
         "import sys\ndef test_it():\n"

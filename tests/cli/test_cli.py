@@ -403,6 +403,7 @@ def test_findings_that_are_known_count_no_more(run: Line) -> None:
     other = run("inspect", "train.json", *known)
 
     assert (before.code, written.code, after.code) == (2, 0, 0)
+    assert "nothing new found by " in after.out
     assert "2 known findings left out" in after.out
     assert "2 known findings were not found; --write-known forgets" in other.out
 

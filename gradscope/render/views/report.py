@@ -87,8 +87,9 @@ def _labelled(name: str, text: str, width: int, charset: Charset) -> Iterator[Te
 
 def _verdict(report: Report, rows: int) -> str:
     rules = plural(len(report.checked), "rule")
+    new = " new" * bool(report.known)
     if not report.findings:
-        return f"nothing found by {rules}"
+        return f"nothing{new} found by {rules}"
     counts = Counter(finding.severity for finding in report.findings)
     parts = [
         plural(counts[severity], severity.name.lower())
@@ -98,7 +99,7 @@ def _verdict(report: Report, rows: int) -> str:
     left = len(report.findings) - rows if rows else 0
     hidden = f", {count(left)} of them not shown: --rows N for more" if left > 0 else ""
     notes = f", {plural(len(report.notes), 'note')}" * bool(report.notes)
-    return f"{', '.join(parts) or 'nothing'} found by {rules}{notes}{hidden}"
+    return f"{', '.join(parts) or 'nothing'}{new} found by {rules}{notes}{hidden}"
 
 
 def rule_lines(rule: Rule, width: int, charset: Charset) -> Iterator[Text]:
