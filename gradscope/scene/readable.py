@@ -44,8 +44,9 @@ def ordinal(number: int) -> str:
 
 
 def shape(sizes: tuple[int, ...]) -> str:
-    """As in "[2, 3]"; a scalar is "scalar"."""
-    return f"[{', '.join(map(str, sizes))}]" if sizes else "scalar"
+    """As in "[2, 3]"; a scalar is "scalar", and "?" a size that is no number."""
+    shown = ["?" if size < 0 else str(size) for size in sizes]
+    return f"[{', '.join(shown)}]" if sizes else "scalar"
 
 
 def number(value: float) -> str:

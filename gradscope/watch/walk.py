@@ -271,14 +271,21 @@ class Graph:
 
 
 def described(given: Any) -> tuple[tuple[int, ...], Any, Any]:
-    """Shape, dtype and device of what a node takes; a shape that is not in numbers is left out."""
+    """Shape, dtype and device of what a node takes."""
     try:
-        shape = tuple(given.shape)
-    except RuntimeError:  # nested
-        shape = ()
-    if any(type(size) is not int for size in shape):
-        shape = ()
+        shape = in_numbers(given.shape)
+    except RuntimeError:  # nested: not even how many sizes it has is told
+        shape = (NO_NUMBER,)
     return shape, given.dtype, given.device
+
+
+NO_NUMBER = -1
+"""A size that is none: what a nested tensor holds has as many sizes as parts."""
+
+
+def in_numbers(sizes: Any) -> tuple[int, ...]:
+    """Sizes, as far as they are numbers."""
+    return tuple(size if type(size) is int else NO_NUMBER for size in sizes)
 
 
 def _edge_of(end: Any) -> tuple[Any, int] | None:

@@ -12,6 +12,7 @@ import numpy as np
 from gradscope.record.notes.log import Ints, take_all
 from gradscope.trace import schema
 from gradscope.trace.ragged import Ragged, concatenate
+from gradscope.trace.schema import NONE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -87,9 +88,9 @@ class Tensors:
     def describe(self, number: int, tensor: Any, op: int) -> int:
         """The row of a tensor that is at hand; the number of its storage."""
         text, size = self.dtype(tensor.dtype)
-        shape, count = in_numbers(tensor.shape), tensor.numel()
+        shape, count = shape_of(tensor), tensor.numel()
         try:
-            strides = in_numbers(tensor.stride())
+            strides = strides_of(tensor)
             storage = self.storage_of(tensor)
         except (RuntimeError, NotImplementedError):  # sparse, nested, fake: no memory of this kind
             strides, storage = (), schema.NONE
@@ -105,8 +106,7 @@ class Tensors:
         """The same for tensors that are the same window on the same memory."""
         text, _ = self.dtype(tensor.dtype)
         try:
-            place, shape = tensor.data_ptr(), in_numbers(tensor.shape)
-            strides = in_numbers(tensor.stride())
+            place, shape, strides = tensor.data_ptr(), shape_of(tensor), strides_of(tensor)
         except (RuntimeError, NotImplementedError):
             return self.walk, id(tensor)
         return self.walk, place, shape, strides, text
@@ -182,7 +182,8 @@ class Tensors:
     def in_memory(self, shape: Any, dtype: Any, device: Any) -> tuple[int, int, int]:
         """The numbers of a dtype and a device, and how many bytes an array of this shape takes."""
         text, size = self.dtype(dtype)
-        return text, self.device(device), prod(shape) * size
+        count = prod(shape) if NONE not in shape else 0
+        return text, self.device(device), count * size
 
     def output(self, number: int, shape: Any, dtype: Any, device: Any, op: int) -> None:
         """The row of what a node's call made, as far as the node knows."""
@@ -275,9 +276,20 @@ def _completed(number: Any, strides: Ragged, storage: Any, version: Any) -> Comp
     return Completed(number, strides, storage, version)
 
 
-def in_numbers(sizes: Any) -> tuple[int, ...]:
-    """Sizes or strides; those of a nested tensor are no numbers, and left out."""
-    found = tuple(sizes)
+def shape_of(tensor: Any) -> tuple[int, ...]:
+    """Its sizes; NONE: one is no number, since the tensor is nested."""
+    try:
+        sizes = tuple(tensor.shape)
+    except RuntimeError:
+        if not tensor.is_nested:  # nested in the old way
+            raise
+        return (NONE,) * int(tensor.dim())
+    return tuple(size if type(size) is int else NONE for size in sizes)
+
+
+def strides_of(tensor: Any) -> tuple[int, ...]:
+    """Its strides; those of a nested tensor are no numbers, and left out."""
+    found = tuple(tensor.stride())
     return found if all(type(each) is int for each in found) else ()
 
 

@@ -201,7 +201,7 @@ class Tensor(Row):
     """A tensor as it was first seen."""
 
     id: int
-    shape: Ints = ()
+    shape: Ints = ()  # NONE: a size that is no number, of a nested tensor
     strides: Ints = ()  # in elements, as PyTorch counts
     dtype: Text = ""
     device: DeviceId = NONE

@@ -15,6 +15,7 @@ import pytest
 import gradscope
 from gradscope.record.from_pytorch.engine import PyTorch
 from gradscope.record.recording import Options, Recording
+from gradscope.scene.readable import shape
 from gradscope.trace.schema import (
     NONE,
     GraphTask,
@@ -340,7 +341,8 @@ def test_anomaly_mode_is_the_programs_own() -> None:
     assert not torch.is_anomaly_enabled()
 
 
-def test_a_leaf_whose_sizes_are_no_numbers_is_described_without_them() -> None:
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_a_leaf_whose_sizes_are_no_numbers_is_described_by_those_that_are() -> None:
     """A nested tensor: one of its sizes is a list. Its row could not be written."""
     import torch
 
@@ -349,12 +351,16 @@ def test_a_leaf_whose_sizes_are_no_numbers_is_described_without_them() -> None:
     def program() -> Any:
         nested = torch.nested.nested_tensor(parts, requires_grad=True, layout=torch.jagged)
         (nested * 2).values().sum().backward()
+        strided = torch.nested.nested_tensor(parts, requires_grad=True)
+        (strided * 2).to_padded_tensor(0.0).sum().backward()
         return nested.grad.values().sum().item()
 
     for level in ("graph", "values"):
         result, trace = recorded(program, level)
         assert result == 40
-        assert [row.shape for row in trace.rows(Tensor) if row.leaf and row.requires_grad] == [()]
+        leaves = [row for row in trace.rows(Tensor) if row.leaf and row.requires_grad]
+        assert [row.shape for row in leaves] == [(2, NONE, 4), (NONE, NONE, NONE)]
+        assert [shape(row.shape) for row in leaves] == ["[2, ?, 4]", "[?, ?, ?]"]
 
 
 def test_nothing_is_kept_alive_that_the_program_lets_go() -> None:
