@@ -12,4 +12,6 @@ differs in.
 Where a line is missing, the culprit is the line at which that shows. `case.py` makes the two
 scripts of a file: neither keeps a mark, and the buggy one keeps its line numbers. `score.py`
 records both, asks `inspect`, and says what it named: `python -m tests.zoo.score --help`.
+
+`sound/` holds scripts that look like a bug and are none: what a rule may not say anything against.
 """

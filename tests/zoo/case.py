@@ -54,7 +54,7 @@ def _text(lines: list[str]) -> str:
 
 
 def families() -> list[str]:
-    return sorted(path.name for path in CASES.iterdir() if path.is_dir() and path.name[0] != "_")
+    return sorted(path.name for path in CASES.glob("[a-z]*/"))
 
 
 def cases(family: str = "*") -> list[Case]:

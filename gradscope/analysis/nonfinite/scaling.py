@@ -4,26 +4,35 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradscope.trace.schema import NONE, Phase, Span
+from gradscope.analysis.program.acts import Acts
+from gradscope.trace.schema import NONE, Deed
 from gradscope.trace.trace import Trace
-
-STEP = "GradScaler.step"
 
 
 class Scaling:
-    """Which of its steps were skipped, and made up for by a later one."""
+    """Which of its steps were skipped, and made up for by a later one.
+
+    One at the end may be skipped for itself: a scale that has become larger is tried.
+    """
 
     def __init__(self, trace: Trace) -> None:
-        spans = trace.table(Span)
-        steps = np.flatnonzero([trace.text(name) == STEP for name in spans["name"].tolist()])
-        optimizing = spans["parent"][spans["phase"] == Phase.OPTIMIZER]
-        order = steps[np.argsort(spans["begin"][steps], kind="stable")]
-        made = np.isin(spans["id"][order], optimizing[optimizing != NONE])
-        self._begins = spans["begin"][order]
-        last = int(np.flatnonzero(made)[-1]) if made.any() else -1
-        self._forgiven = ~made & (np.arange(len(order)) < last)
+        acts = Acts(trace)
+        steps = acts.of(Deed.SCALED_STEP)
+        self._unscaled = [act.t for act in acts.of(Deed.UNSCALE)]
+        skipped = np.array([bool(step.facts.get("skipped")) for step in steps], bool)
+        self._ends = [step.t for step in steps]
+        last = int(np.flatnonzero(~skipped)[-1]) if not skipped.all() else -1
+        if last == len(steps) - 2:
+            last += 1
+        self._forgiven = skipped & (np.arange(len(steps)) <= last) & ~skipped.all()
 
-    def threw_away(self, t: int) -> bool:
-        """Whether the gradients of this moment were not used, and later ones were."""
-        following = int(np.searchsorted(self._begins, t))
-        return following < len(self._begins) and bool(self._forgiven[following])
+    def threw_away(self, t: int, *, in_backward: bool) -> bool:
+        """Whether the gradients of this moment were not used, and later ones were.
+
+        Outside of a backward they are worked with, as to clip them, once they are unscaled.
+        """
+        following = int(np.searchsorted(self._ends, t))
+        if following == len(self._ends) or not self._forgiven[following]:
+            return False
+        earlier = self._ends[following - 1] if following else NONE
+        return in_backward or any(earlier < unscaled <= t for unscaled in self._unscaled)

@@ -42,7 +42,7 @@ def non_finite_birth(trace: Trace) -> Iterator[Found]:
         birth
         for birth in births(trace).births
         if not (_is_given(birth) and birth.t > harm)
-        and not (birth.task != NONE and scaling.threw_away(birth.t))
+        and not scaling.threw_away(birth.t, in_backward=birth.task != NONE)
     ]
     for birth, times in places.grouped(found):
         yield _found(birth, places.described(birth), times)
