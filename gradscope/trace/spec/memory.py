@@ -88,7 +88,7 @@ def saved_values_are_released_once(facts: Facts) -> Iterator[Fault]:
 def versions_rise_by_one(facts: Facts) -> Iterator[Fault]:
     """A write makes a storage's version one higher; `.data` starts a counter at zero.
 
-    Between two writes there may be others, where not all are seen.
+    Between two writes there may be others, by other counters, too, where not all are seen.
     """
     writes = facts.trace.table(Version)
     all_seen = not facts.dropped and writes.name not in facts.trace.meta.get("inferred", ())
@@ -102,7 +102,7 @@ def versions_rise_by_one(facts: Facts) -> Iterator[Fault]:
         if new != old + 1:
             message = f"a write takes storage {storage} from version {old} to {new}"
             yield Fault(message, writes.name, id=storage)
-        elif known and old not in known and old != 0 and (all_seen or old < min(known)):
+        elif all_seen and known and old not in known and old != 0:
             message = f"storage {storage} is written at version {old} and was at {max(known)}"
             yield Fault(message, writes.name, id=storage)
         counters[storage] = {*(known or ()), new} - {old}
