@@ -176,10 +176,10 @@ class PyTorchSource:
 
         return Making(offset(State, "context"), OURS, self._asked)
 
-    def _asked(self, frame: FrameType) -> tuple[object, int, int] | None:
+    def _asked(self, frame: FrameType | None) -> tuple[object, int, int] | None:
         return self.faults.guarded("a node was made", self._place, frame)
 
-    def _place(self, frame: FrameType) -> tuple[object, int, int]:
+    def _place(self, frame: FrameType | None) -> tuple[object, int, int]:
         """The calling thread, its place, and the line of this frame."""
         state = self.local.state
         context = state.context or self.session.contexts.of(state)

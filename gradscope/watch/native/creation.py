@@ -193,7 +193,7 @@ class Making(NamedTuple):
 
     place: int  # how far into a thread's state the number is of the place where it is; 0: ask
     ours: int  # the line of what is none of the program's
-    asks: Callable[[FrameType], tuple[object, int, int] | None]
+    asks: Callable[[FrameType | None], tuple[object, int, int] | None]
     """The calling thread's state; its place, and the line of this frame. None: a fault of ours."""
 
 
@@ -265,7 +265,7 @@ class Maker:
         _state[1] = asked_for
 
     def _asked(self) -> int:
-        found = self._making.asks(sys._getframe(1))
+        found = self._making.asks(sys._getframe().f_back)  # None: a thread of PyTorch's own
         if found is None:
             return 0
         state, place, line = found

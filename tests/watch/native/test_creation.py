@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
+from gradscope.machine_code.language import Compiled
 from gradscope.record.from_pytorch.engine import PyTorch
 from gradscope.record.recording import Options, Recording
 from gradscope.trace.schema import Node
@@ -111,6 +113,26 @@ def test_threads_make_and_free_nodes_at_once() -> None:
     numbers = trace.table(Node)["id"].tolist()
     assert len(set(numbers)) == len(numbers) == 32 * (3 * 66 + 1)
     assert check(trace) == []
+
+
+def test_a_node_that_a_thread_of_pytorchs_own_makes_has_no_line() -> None:
+    """There runs nothing of Python's, and nothing may be raised."""
+    import torch  # noqa: F401 -- what is watched
+
+    from gradscope.watch.native.records import answered
+
+    code = Compiled([answered])
+    c, thread, said = ctypes.CDLL(None), ctypes.c_uint64(), ctypes.c_int64()
+    with recording() as watched:
+        maker = source_of(watched)._maker
+        begin, asks = ctypes.c_void_p(code.address(answered)), ctypes.c_void_p(id(maker._asks))
+        assert c.pthread_create(ctypes.byref(thread), None, begin, asks) == 0
+        assert c.pthread_join(thread, ctypes.byref(said)) == 0
+        assert source_of(watched).faults.texts == {}
+
+    place, line = divmod(said.value, 1 << 32)
+    assert place > 0
+    assert line == 0
 
 
 def test_the_anomaly_mode_of_a_program_stores_lines_and_parents() -> None:
