@@ -193,10 +193,11 @@ def test_a_node_that_inputs_names_may_accumulate() -> None:
 
 
 def test_where_not_all_writes_are_seen_versions_may_leave_some_out() -> None:
-    rows = [Storage(0), Version(0, old=2, new=3, t=1), Version(0, old=1, new=2, t=2)]
+    rows = [Version(5, old=2, new=3, t=1), Version(5, old=1, new=2, t=2)]
 
-    assert broken(trace_of(*rows)) == {"versions-rise-by-one"}
-    assert not broken(trace_of(*rows, meta={"inferred": ["version"]}))
+    assert "versions-rise-by-one" in broken(trace_of(*rows))
+    seen_in_part = trace_of(*rows, meta={"inferred": ["version"]})
+    assert "versions-rise-by-one" not in broken(seen_in_part)
 
 
 def test_detached_data_counts_its_own_versions() -> None:
