@@ -50,6 +50,7 @@ from gradscope.watch.native.records import (
     Records,
     answered,
     destroyed,
+    failed,
     raise_again,
     stays,
     taken,
@@ -235,7 +236,12 @@ class Maker:
             self.nodes.words.ctypes.data, id(self._asks), self.recording, making.place,
         )  # fmt: skip
         self._here = ready.functions.over(here, self)
-        self._former = 0
+        self._former, self._failed = 0, failed()
+
+    @property
+    def failed(self) -> int:
+        """How many times nobody could say where a node was made."""
+        return failed() - self._failed
 
     def add(self, address: int, line: int) -> None:
         """Remember the line of an instruction: its code's address, and its offset."""

@@ -142,9 +142,13 @@ class NativeGraph(Graph):
     @property
     def left_out(self) -> dict[str, int]:
         """What was not looked at, in words, and how often."""
-        many = int(self.words[places.TOO_DEEP // 8])
-        text = f"what a node with paths of more than {DEEPEST:,} nodes has saved"
-        return {text: many} if many else {}
+        many = {
+            f"what a node with paths of more than {DEEPEST:,} nodes has saved": int(
+                self.words[places.TOO_DEEP // 8]
+            ),
+            "where nodes were made, when nothing of Python's could be called": self._maker.failed,
+        }
+        return {text: times for text, times in many.items() if times}
 
     def rows(self) -> Rows:
         """All rows since the last time."""

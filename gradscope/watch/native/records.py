@@ -43,14 +43,16 @@ def stays(thing: Any) -> Any:
     return thing
 
 
-_state: NDArray[np.int64] = stays(np.zeros(8, np.int64))
+_state: NDArray[np.int64] = stays(np.zeros(9, np.int64))
 LOCK = Address(_state.ctypes.data, "records")
-UNUSED, MORE, ERROR, RAISES = (LOCK + 8 * place for place in (1, 2, 3, 6))
+UNUSED, MORE, ERROR, RAISES, EXCEPTION, FAILED = (LOCK + 8 * place for place in (1, 2, 3, 6, 7, 8))
+_state[7] = id(Exception)
 
 ensured = External(PYTHON, "PyGILState_Ensure", 0, half=True)
 released = External(PYTHON, "PyGILState_Release", 1, nothing=True)
 fetch = External(PYTHON, "PyErr_Fetch", 3, nothing=True)
 restore = External(PYTHON, "PyErr_Restore", 3, nothing=True)
+is_raised = External(PYTHON, "PyErr_ExceptionMatches", 1, half=True)
 clear = External(PYTHON, "PyErr_Clear", 0, nothing=True)
 pending = External(PYTHON, "Py_AddPendingCall", 2, half=True)
 is_there = External(PYTHON, "Py_IsInitialized", 0, half=True)
@@ -60,15 +62,19 @@ others_first = External(ctypes.CDLL(None), "sched_yield", 0, half=True)
 
 
 def answered(function: int) -> int:
-    """The number that a function of Python's says; 0: it raised, which goes on in the program."""
+    """The number that a function of Python's says; 0: it raised.
+
+    What is no fault of ours (Ctrl-C) goes on in the program.
+    """
     gil = ensured()
     answer = call_nothing(function)
     number = 0
     if answer != 0:
         number = as_int(answer)
         drop(answer)
-    elif load(ERROR) != 0:
+    elif is_raised(load(EXCEPTION)) or load(ERROR) != 0:
         clear()
+        increase(FAILED, 1)
     else:
         fetch(ERROR, ERROR + 8, ERROR + 16)
         pending(load(RAISES), 0)
@@ -144,6 +150,11 @@ def destroyed(record: int) -> int:
             return record
     given_back(record, record)
     return record
+
+
+def failed() -> int:
+    """How often Python could say nothing, so far."""
+    return int(_state[8])
 
 
 class Records:

@@ -90,6 +90,25 @@ def test_what_is_raised_while_python_is_asked_is_raised_in_the_program(
     assert len(watched.trace().table(Node)["id"]) == 3
 
 
+def test_a_fault_of_ours_is_not_raised_in_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    x = torch.ones(2, requires_grad=True)
+    with recording() as watched:
+        source = source_of(watched)
+
+        def too_deep(*_: Any) -> Any:
+            monkeypatch.undo()
+            raise RecursionError
+
+        monkeypatch.setattr(source.faults, "guarded", too_deep)
+        x.exp().sum().backward()
+        said = source.unseen()
+
+    assert len(watched.trace().table(Node)["id"]) == 3
+    assert said["where nodes were made, when nothing of Python's could be called"] == 1
+
+
 def test_threads_make_and_free_nodes_at_once() -> None:
     import torch
 
