@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.nonfinite.births import Birth, births
@@ -12,7 +15,7 @@ from gradscope.analysis.nonfinite.places import PlaceInWords, Places
 from gradscope.analysis.nonfinite.remedies import remedy
 from gradscope.analysis.nonfinite.scaling import Scaling
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import NONE, GraphTask, Op, Place, Value
+from gradscope.trace.schema import NONE, GraphTask, Op, Place, Tensor, Value
 from gradscope.trace.trace import Trace
 
 
@@ -23,7 +26,9 @@ def non_finite_birth(trace: Trace) -> Iterator[Found]:
     An Inf that may have come from outside, as a mask of −Inf does, is told of only if a NaN, or a
     gradient or a loss that is not finite, came after it.
 
-    Gradients that a GradScaler threw away until it had found its scale are none either.
+    Gradients that a GradScaler threw away until it had found its scale are none either. What
+    reached no loss, no gradient and no parameter that needs one is a note: it was masked away, or
+    is in a metric.
 
     Births are looked for in forward calls, in the backward of nodes, in the sums of gradients
     that arrive at one node, in hooks, in what is added to `.grad`, and in what came from outside.
@@ -44,8 +49,13 @@ def non_finite_birth(trace: Trace) -> Iterator[Found]:
         if not (_is_given(birth) and birth.t > harm)
         and not scaling.threw_away(birth.t, in_backward=birth.task != NONE)
     ]
+    last = _last_reached(trace)
     for birth, times in places.grouped(found):
-        yield _found(birth, places.described(birth), times)
+        told = _found(birth, places.described(birth), times)
+        if birth.t > last:
+            message = f"{told.message}; it reached no gradient"
+            told = replace(told, message=message, severity=Severity.NOTE)
+        yield told
 
 
 def _is_given(birth: Birth) -> bool:
@@ -56,13 +66,39 @@ def _is_given(birth: Birth) -> bool:
 
 def _last_harm(trace: Trace) -> int:
     """When last there was a NaN, or a gradient or a loss that is not finite; NONE: never."""
+    values = trace.table(Value)
+    infinite = values["posinf"] + values["neginf"] > 0
+    harm = (values["nan"] > 0) | (infinite & _matters(trace))
+    return int(values["t"][harm].max(initial=NONE))
+
+
+def _last_reached(trace: Trace) -> int:
+    """When last a loss, a gradient or a parameter was not finite.
+
+    Where there is no backward, the end of time: nothing is known of what the numbers are for.
+    """
+    values = trace.table(Value)
+    if not len(trace.table(GraphTask)):
+        return sys.maxsize
+    wrong = values["nan"] + values["posinf"] + values["neginf"] > 0
+    return int(values["t"][wrong & (_matters(trace) | _of_parameters(trace))].max(initial=NONE))
+
+
+def _matters(trace: Trace) -> NDArray[np.bool_]:
+    """Which values are of backwards, or of what one began at."""
     values, ops = trace.table(Value), trace.table(Op)
     roots = trace.table(GraphTask).ragged("roots").values
     losses = ops["id"][np.isin(ops["node"], roots) & (ops["node"] != NONE)]
     forward = np.isin(values["place"], (Place.LEAF, Place.OP_OUTPUT))
-    infinite = values["posinf"] + values["neginf"] > 0
-    matters = ~forward | (np.isin(values["op"], losses) & (values["op"] != NONE))
-    return int(values["t"][(values["nan"] > 0) | (infinite & matters)].max(initial=NONE))
+    matters: NDArray[np.bool_] = ~forward | (np.isin(values["op"], losses) & (values["op"] != NONE))
+    return matters
+
+
+def _of_parameters(trace: Trace) -> NDArray[np.bool_]:
+    """Which values are of leaves that need a gradient."""
+    values, tensors = trace.table(Value), trace.table(Tensor)
+    parameters = tensors["id"][(tensors["leaf"] != 0) & (tensors["requires_grad"] != 0)]
+    return np.isin(values["tensor"], parameters)
 
 
 def _found(birth: Birth, place: PlaceInWords, times: int) -> Found:
