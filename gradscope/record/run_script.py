@@ -184,7 +184,7 @@ def _recorded(
     signals = Signals(__file__, recording.engine.in_scripts, terminated)
     with handled(signals, stopper):
         recording.start()
-        if isinstance(writer, CountingWriter) and stop_on and stopper and recording.session:
+        if isinstance(writer, CountingWriter) and stop_on and recording.session:
             watchman = Watchman(stop_on, recording, writer, partial(_stop, recording, stopper))
             watchman.watch(recording.session)
         ending = _run(program, main.__dict__, exits)
@@ -202,8 +202,8 @@ def _recorded(
     return Outcome(ending.code, writer.path, trouble, elsewhere, stopped)
 
 
-def _stop(recording: Recording, stopper: signal.Signals) -> None:
-    """End the script: what --stop-on waits for is there."""
+def _stop(recording: Recording, stopper: signal.Signals | None) -> None:
+    """End the script, if there is a way to: what --stop-on waits for is there."""
     machinery = recording.engine.machinery
 
     def is_scripts(code: CodeType) -> bool:
@@ -211,7 +211,7 @@ def _stop(recording: Recording, stopper: signal.Signals) -> None:
             is_ours(code) or tracebacks.is_below(code) or code.co_filename.startswith(machinery)
         )
 
-    if not raised_at_next_line(Stopped, is_scripts):
+    if not raised_at_next_line(Stopped, is_scripts) and stopper is not None:
         tell_main_thread(stopper)
 
 

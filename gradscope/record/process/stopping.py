@@ -2,10 +2,10 @@
 
 # Note [When one looks]
 When a backward has ended one asks whether a tensor was seen that is not finite, which costs
-nothing; if so, what was noted is written out, and the whole trace looked through. That is followed
-by a rest of ten times as long, so that it takes at most a tenth of the time in programs with
-harmless Infs, as masks have, and with `rule:`, where nothing tells whether it is worth a look.
-Every quarter of a second, and when the script has ended, one looks as well.
+nothing; if so, what was noted is written out, and the whole trace looked through. In programs with
+harmless Infs, as masks have, and with `rule:`, where nothing tells whether it is worth a look, that
+may take a tenth of the time, and AT_FIRST besides; when that is used up, looks come later. Every
+quarter of a second, and when the script has ended, one looks as well.
 
 # Note [How it ends]
 As by `sys.exit`, at the script's next line: there a trace function raises, as a debugger's would
@@ -36,7 +36,9 @@ if TYPE_CHECKING:
     from gradscope.trace.file.prepare import Values
     from gradscope.trace.schema.declare import Row
 
-REST = 10
+SHARE, AT_FIRST = 0.1, 0.5
+"""Of the time, and seconds: what looking may take."""
+
 KINDS: Mapping[str, tuple[str, ...]] = {"nan": ("nan",), "inf": ("posinf", "neginf")}
 """What may be waited for, and the columns that count it."""
 
@@ -103,7 +105,9 @@ class Watchman:
         self._writer = writer
         self._stop = stop
         self._looking = threading.Lock()
-        self._next = 0.0
+        self._began = perf_counter()
+        self._spent = 0.0
+        self._per_byte = 0.0  # of the trace: what the last look took
         self._not_finite = 0
         self._session: Session | None = None
         self._pulse = Pulse(self.look)
@@ -123,7 +127,7 @@ class Watchman:
     def off_duty(self) -> bool:
         """Look no longer, after a last look; whether only that one found it."""
         self._pulse.stop()
-        before, self._stop, self._next = self.found, _nothing, 0.0
+        before, self._stop, self._spent = self.found, _nothing, 0.0
         self.look()
         self._session = None
         return self.found and not before
@@ -146,7 +150,10 @@ class Watchman:
     def _is_there(self, session: Session) -> bool:
         began, kinds = perf_counter(), self._stop_on.kinds
         not_finite = session.not_finite()
-        if began < self._next or (kinds and not_finite == self._not_finite):
+        if kinds and not_finite == self._not_finite:
+            return False
+        foreseen = self._spent + self._per_byte * _size(self._writer.path)
+        if foreseen > AT_FIRST + SHARE * (began - self._began):
             return False
         try:
             if not session.flush():
@@ -154,8 +161,9 @@ class Watchman:
             self._not_finite = not_finite
             return self._is_in_trace(session)
         finally:
-            now = perf_counter()
-            self._next = now + REST * (now - began)
+            took = perf_counter() - began
+            self._spent += took
+            self._per_byte = took / max(_size(self._writer.path), 1)
 
     def _is_in_trace(self, session: Session) -> bool:
         kinds, seen = self._stop_on.kinds, self._writer.seen
@@ -169,6 +177,13 @@ class Watchman:
                 return self._stop_on.judge(self._writer.path)
             finally:
                 self._recording.unseal()
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:  # somebody has taken it away
+        return 0
 
 
 def raised_at_next_line(error: type[BaseException], is_scripts: Callable[[CodeType], bool]) -> bool:

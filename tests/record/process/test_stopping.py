@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gradscope.record.process import stopping
 from gradscope.record.process.stopping import StopOn, Watchman
 from tests.record.running import House, Ran
 
@@ -196,6 +197,30 @@ def test_nothing_is_written_out_before_something_was_not_finite() -> None:
 
     assert not watchman.off_duty()
     assert (fake.flushes, stopped, watchman.found) == (1, [5], True)
+
+
+def test_looks_that_find_nothing_take_a_share_of_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake, now = Fake(), [0.0]
+    fake.writer.path = tmp_path / "t.json"
+    fake.writer.path.write_bytes(bytes(10))
+    monkeypatch.setattr(stopping, "perf_counter", lambda: now[0])
+
+    def judge(path: Path) -> bool:
+        now[0] += 0.3
+        return False
+
+    watchman = Watchman(StopOn("rule", frozenset(), judge), fake, fake.writer, lambda: None)
+    watchman.watch(fake)
+    for _ in range(100):
+        now[0] += 0.1
+        fake.task_ended()
+
+    looks = fake.flushes
+    assert 0.3 * looks <= 0.5 + 0.1 * now[0]
+    assert looks > 4
+    watchman.off_duty()
 
 
 def test_a_fault_of_ours_is_said_once_and_ends_the_looking(

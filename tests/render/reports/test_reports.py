@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -9,14 +10,24 @@ import pytest
 from hypothesis import given
 
 from gradscope import __version__
+from gradscope.analysis.findings import Finding
 from gradscope.analysis.identity.known import known_text
 from gradscope.analysis.identity.sites import Site
-from gradscope.analysis.report import inspect
+from gradscope.analysis.report import Report, inspect
 from gradscope.render.reports import About
 from gradscope.render.reports.github import annotation_lines
+from gradscope.render.reports.json import report_json
 from gradscope.render.reports.sarif import report_sarif
 from tests.render.hostile import named, names
 from tests.shared.example_traces import mean_of_squares, nan_in_backward
+
+
+def test_the_document_has_what_its_page_says() -> None:
+    document = json.loads(report_json(inspect(nan_in_backward()), ()))
+
+    assert document.keys() == {"version", "notes", *(each.name for each in fields(Report))}
+    for finding in document["findings"]:
+        assert finding.keys() == {each.name for each in fields(Finding)}
 
 
 def test_sarif_is_as_it_was_reviewed(golden: Callable[[str, str], None], tmp_path: Path) -> None:
