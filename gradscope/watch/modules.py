@@ -48,6 +48,7 @@ class Modules:
         self._handles: list[Any] = []
         self._paused = False
         self.writes: Writes | None = None  # those of a step are told as the step
+        self._stepping = 0  # how many steps are left out of them
 
     def start(self) -> None:
         self.resume()
@@ -147,6 +148,7 @@ class Modules:
         if self._paused:
             return
         if self.writes is not None:
+            self._stepping += 1
             self.writes.leave_out()
         name = f"{type(optimizer).__name__}.step"
         self._faults.guarded("a step began", self._listener.phase_begins, "optimizer", name)
@@ -154,6 +156,7 @@ class Modules:
     def _step_ends(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
         if not self._paused:
             self._faults.guarded("a step ended", self._listener.stepped, optimizer)
-        if self.writes is not None:
+        if self._stepping and self.writes is not None:
+            self._stepping -= 1
             self.writes.leave_out(over=True)
         self._faults.guarded("a step ended", self._listener.phase_ends)

@@ -33,6 +33,8 @@ MANY_KNOWN, WHOLE, LAST_KEY, MIXING = MANY + 16, MANY + 24, KEYS - 1, 0x9E3779B9
 lock = External(PYTHON, "PyGILState_Ensure", 0, half=True)
 unlock = External(PYTHON, "PyGILState_Release", 1, nothing=True)
 state_here = External(PYTHON, "PyGILState_GetThisThreadState", 0)
+stop_collecting = External(PYTHON, "PyGC_Disable", 0, half=True)
+collect_again = External(PYTHON, "PyGC_Enable", 0, half=True)
 frame_here = External(PYTHON, "PyEval_GetFrame", 0)
 
 
@@ -51,7 +53,10 @@ def place_here() -> int:
     if state_here() == 0:
         return NO_LINE
     held = lock()
+    collects = stop_collecting()  # which an allocation may begin
     place = place_of(frame_here())
+    if collects:
+        collect_again()
     unlock(held)
     return place
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -186,6 +188,34 @@ def test_steps_of_an_optimizer_are_told_as_a_whole() -> None:
 
     assert [name for name, _, _ in writes(trace)] == ["mul_", "mul_"]
     assert "version.OPTIMIZER" in trace.meta["absent"]
+
+
+def test_several_threads_write_at_once_each_on_its_line() -> None:
+    import torch
+
+    leaves = [torch.ones(3, requires_grad=True) for _ in range(3)]
+
+    def by_add(leaf: Any) -> None:
+        leaf.data.add_(1)
+
+    def by_mul(leaf: Any) -> None:
+        leaf.data.mul_(2)
+
+    def by_neg(leaf: Any) -> None:
+        leaf.data.neg_()
+
+    def program() -> None:
+        sum((leaf * leaf).sum() for leaf in leaves).backward()
+        with ThreadPoolExecutor(3) as threads:
+            for _ in range(100):
+                threads.map(lambda each: each[0](each[1]), zip((by_add, by_mul, by_neg), leaves))
+
+    _, trace = watched(program)
+
+    lines = Counter(site_of(trace, row.stack).text for row in trace.rows(Version))
+    assert lines == {f"leaf.data.{write}": 100 for write in ("add_(1)", "mul_(2)", "neg_()")}
+    wrote = {(row.tensor, site_of(trace, row.stack).text) for row in trace.rows(Version)}
+    assert len(wrote) == 3
 
 
 def test_writes_of_several_tensors_at_once_are_those_of_each() -> None:
