@@ -14,7 +14,17 @@ from gradscope.analysis.identity.names import NodeNames, node_names
 from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.analysis.nonfinite.births import Birth
 from gradscope.analysis.program.modules import module_names
-from gradscope.trace.schema import NONE, GraphTask, HookBegin, Node, Op, Phase, Place, Tensor
+from gradscope.trace.schema import (
+    NONE,
+    GraphTask,
+    HookBegin,
+    Node,
+    Op,
+    Phase,
+    Place,
+    Tensor,
+    Value,
+)
 from gradscope.trace.trace import Trace
 
 STEPS = frozenset(("add", "addcdiv", "addcmul", "lerp", "mul", "sub"))
@@ -160,8 +170,25 @@ def _of_hook(trace: Trace, birth: Birth, node: str) -> PlaceInWords:
     if not len(places):
         return PlaceInWords(f"in a hook of {node}", "", _site_of(trace, Node, birth.node))
     call = table.at(int(places[table["seq"][places].argmax()]))
-    site = site_of(trace, call.stack)
-    return PlaceInWords(f"in the hook {call.name or '(unnamed)'} on {node}", "", site)
+    hook = f"the hook {call.name or '(unnamed)'} on {node}"
+    inside = _first_wrong(trace, birth, call.t)
+    if inside is not None:
+        name = inside.name.partition(".")[0]
+        return PlaceInWords(f"in the call {name} of {hook}", name, site_of(trace, inside.stack))
+    return PlaceInWords(f"in {hook}", "", site_of(trace, call.stack))
+
+
+def _first_wrong(trace: Trace, birth: Birth, since: int) -> Op | None:
+    """The first call of a hook whose result was not finite, where such are looked at."""
+    values, ops = trace.table(Value), trace.table(Op)
+    wrong = values["nan"] + values["posinf"] + values["neginf"] > 0
+    wrong &= (values["place"] == Place.OP_OUTPUT) & (values["task"] == birth.task)
+    wrong &= (values["t"] >= since) & (values["t"] <= birth.t)
+    places = wrong.nonzero()[0]
+    if not len(places):
+        return None
+    op = int(values["op"][places[values["t"][places].argmin()]])
+    return ops.row(op) if ops.has(op) and ops.row(op).stack != NONE else None
 
 
 def _name_of_node(trace: Trace, node: int) -> str:
