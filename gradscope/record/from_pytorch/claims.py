@@ -36,7 +36,12 @@ ENGINE = {
         "reentrant_enter.pool", "saved_unpacked", "wait", "wake",
     ],
 }  # fmt: skip
-"""Runs of nodes and hooks are seen; counts, queue and buffers are replayed from the graph."""
+"""Runs of nodes and hooks are seen; counts, queue and buffers are replayed from the graph.
+
+`saved_unpacked` is absent: PyTorch tells nobody when a node reads what it keeps. It does not follow
+from a run, either: a custom function reads what its code asks for, if it does, and a node that
+raises has read only some; to tell of the others alone would let silence look like a fact.
+"""
 
 CALLS = {
     "observed": ["accumulate.how", "buffer_added.in_place", "op", "op.end", "op.name"],
