@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -349,7 +350,7 @@ def test_inspect_exits_with_zero_when_it_finds_nothing(run: Line) -> None:
     ran = run("inspect", "mean.json")
 
     assert ran.code == 0
-    assert "nothing found by 5 rules" in ran.out
+    assert re.search(r"nothing found by \d+ rules", ran.out)
 
 
 @pytest.mark.parametrize(

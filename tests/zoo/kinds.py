@@ -22,22 +22,24 @@ KINDS = {
     "second-backward": Kind(("freed-graph",), ("backward through the graph a second time",)),
     # who trains what
     "graph-cut": Kind(
-        (),
+        ("graph-cut", "zero-slope", "leaf-as-loss"),
         (
             "does not require grad and does not have a grad_fn",
             "Inference tensors cannot be saved for backward",
         ),
     ),
-    "unregistered": Kind(),
-    "not-in-optimizer": Kind(),
-    "frozen": Kind(),
-    "replaced": Kind((), ("does not require grad and does not have a grad_fn",)),
+    "unregistered": Kind(("unregistered-parameter",)),
+    "not-in-optimizer": Kind(("not-in-optimizer", "nothing-to-step")),
+    "frozen": Kind(("frozen",)),
+    "replaced": Kind(
+        ("replaced-parameter",), ("does not require grad and does not have a grad_fn",)
+    ),
     "not-a-leaf": Kind(
-        (),
+        ("not-a-leaf",),
         (".grad attribute of a Tensor that is not a leaf", "can't optimize a non-leaf Tensor"),
     ),
     "zeroed": Kind(),
-    "nothing-to-step": Kind(),
+    "nothing-to-step": Kind(("nothing-to-step",)),
     # the order of the loop
     "gradients-add-up": Kind(),
     "cleared-too-early": Kind(),

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from gradscope.analysis.rules import engine, numbers, recording, saved_values
+from gradscope.analysis.rules import (
+    engine,
+    no_slope,
+    numbers,
+    ownership,
+    recording,
+    saved_values,
+    training,
+)
 from gradscope.analysis.rules.registry import Rule, registered
 
 __all__ = ["all_rules"]
 
-TOPICS = (recording, numbers, engine, saved_values)
+TOPICS = (recording, numbers, engine, saved_values, training, ownership, no_slope)
 """The modules that declare rules; a new one is added here."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import sys
 import warnings
 from functools import wraps
@@ -48,7 +49,7 @@ class OfPrograms:
         torch = self._torch
         for name in ("no_grad", "inference_mode", "set_grad_enabled"):
             where = "__init__" if name == "set_grad_enabled" else "__enter__"
-            yield StandIn(getattr(torch, name), where, _off_by(torch, name))
+            yield StandIn(getattr(torch, name), where, _off_by(torch, name), inside=True)
         yield StandIn(torch.utils.checkpoint, "checkpoint", _checkpointed, before=True)
         yield StandIn(torch, "manual_seed", _seeded)
         yield StandIn(copy, "deepcopy", self._copied)
@@ -121,9 +122,16 @@ def _note_clip(
 
 
 def _off_by(torch: Any, name: str) -> Tell:
+    """A sample of a distribution is drawn under no_grad, which is an act of who draws it."""
+
     def tell(acts: Acts, frame: FrameType, _: Any, _given: Any, _more: Any) -> None:
-        if not torch.is_grad_enabled():
-            acts.note(Deed.GRAD_OFF, frame, by=name)
+        if torch.is_grad_enabled():
+            return
+        own = acts.caller(frame)
+        if own is not None:
+            acts.note(Deed.GRAD_OFF, own, by=name)
+        elif f"{os.sep}distributions{os.sep}" in frame.f_code.co_filename:
+            acts.note(Deed.GRAD_OFF, frame, by=frame.f_code.co_name)
 
     return tell
 

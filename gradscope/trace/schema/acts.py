@@ -31,7 +31,7 @@ class Deed(StrEnum):
     GRAD_ZEROED = "grad_zeroed"  # by: the operation that wrote into a gradient
     DATA_SET = "data_set"
     CUT = "cut"  # by: what lost history; tensors: leaves it came from; more: there are others
-    GRAD_OFF = "grad_off"  # by: no_grad, inference_mode, set_grad_enabled
+    GRAD_OFF = "grad_off"  # by: no_grad, inference_mode, set_grad_enabled; sample
     HOOK = "hook"  # by: the method; hook: the function's name; many: so many were there before
     TRAIN = "train"  # to: the mode
     RAN = "ran"  # a module, for the first time so: grad, training: whether these modes were on

@@ -5,12 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import gradscope
 import gradscope.runtime as torch
+from gradscope.analysis.findings import Severity
 from gradscope.analysis.report import inspect
 from gradscope.analysis.rules import all_rules
 from gradscope.analysis.rules.registry import Rule
@@ -42,17 +45,20 @@ def snippets(rule: Rule) -> tuple[str, str]:
     return textwrap.dedent(bad).strip(), textwrap.dedent(good).strip()
 
 
-def recorded(snippet: str, folder: Path) -> Trace:
+def recorded(snippet: str, folder: Path, torch: Any = torch) -> Trace:
     """What a command, or a program, leaves behind."""
     if snippet.startswith("gradscope "):
         (folder / "train.py").write_text(TRAINING, encoding="utf-8")
         command = [sys.executable, "-m", *snippet.split()]
         subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=120)
         return load(folder / "trace.json")
-    recording = gradscope.record(level="full")
+    pytorch = torch.__name__ == "torch"
+    options = {"on": "torch", "level": "values"} if pytorch else {"level": "full"}
+    recording = gradscope.record(**options)
     try:
-        with recording:
-            exec(compile(snippet, "snippet.py", "exec"), {"torch": torch})
+        with warnings.catch_warnings(), recording:
+            warnings.simplefilter("always")
+            exec(compile(snippet, "snippet.py", "exec"), {"torch": torch, "__name__": "snippet"})
     except (RuntimeError, TypeError):
         pass  # as the rule says
     return recording.trace()
@@ -74,3 +80,17 @@ def test_nothing_is_found_in_the_good_snippet_of_a_rule(rule: Rule, tmp_path: Pa
 
     assert [found.message for found in report.findings] == []
     assert report.summary.ops > 0
+
+
+@pytest.mark.torch
+@EVERY_RULE
+def test_on_pytorch_the_same_is_found_and_not_found(rule: Rule, tmp_path: Path) -> None:
+    import torch as pytorch
+
+    bad, good = snippets(rule)
+    if not bad.startswith("gradscope "):
+        found = inspect(recorded(bad, tmp_path, pytorch)).findings
+        assert {each.rule for each in found if each.severity > Severity.NOTE} <= {rule.id}
+        assert rule.id in {each.rule for each in found}
+        left = inspect(recorded(good, tmp_path, pytorch)).findings
+        assert [each.message for each in left if each.severity > Severity.NOTE] == []

@@ -1,0 +1,156 @@
+"""Rules about backwards that bring nothing: through steps, or to a leaf and no further."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+
+import numpy as np
+
+from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD
+from gradscope.analysis.identity.sites import site_of
+from gradscope.analysis.program.training import Training
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.analysis.rules.rewriting import at
+from gradscope.trace.schema import NONE, Deed, Edge, GraphTask, Node
+from gradscope.trace.trace import Table, Trace
+
+FLAT = ("Round", "Floor", "Ceil", "Trunc", "Sign", "Sgn", "Heaviside", "FloorDivide")
+"""How names of nodes begin whose derivative is zero wherever it is defined."""
+
+
+@rule("GS408", "zero-slope", Severity.WARNING, needs="engine")
+def zero_slope(trace: Trace) -> Iterator[Found]:
+    """Parameters get nothing but zeros: all ways to them lead through a rounding.
+
+    `round`, `floor`, `ceil`, `trunc` and `sign` are steps: their derivative is zero.
+
+    Bad:
+        layer = torch.nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+        torch.round(layer(torch.ones(3, 2))).sum().backward()
+        optimizer.step()
+
+    Good:
+        layer = torch.nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+        out = layer(torch.ones(3, 2))
+        (out + (torch.round(out) - out).detach()).sum().backward()
+        optimizer.step()
+    """
+    nodes = trace.table(Node)
+    flat = _flat(trace)
+    if not flat:
+        return
+    training = Training(trace)
+    following = _following(trace)
+    roots = {root for task in trace.rows(GraphTask) for root in task.roots}
+    sloped = _reach(roots, following, flat)
+    by_line: dict[str, list[tuple[int, set[int]]]] = defaultdict(list)
+    for node in sorted(flat & _reach(roots, following, frozenset())):
+        behind = _reach({node}, following, frozenset()) - sloped
+        lost = _leaves(nodes, behind) & training.held
+        if lost:
+            by_line[site_of(trace, nodes.row(node).stack).place].append((node, lost))
+    for several in by_line.values():
+        node = several[0][0]
+        row, lost = nodes.row(node), set().union(*(each for _, each in several))
+        site = site_of(trace, row.stack)
+        yield Found(
+            message=f"{training.named(lost)} get{'' if len(lost) > 1 else 's'} a gradient of "
+            f"zeros: every way there leads through {row.name}{at(site)}",
+            site=site,
+            evidence=(Evidence("node", node), *(Evidence("tensor", each) for each in [*lost][:3])),
+            why="it is a step function: its derivative is zero wherever it has one",
+            fix="let the gradient pass by (straight-through): `x + (torch.round(x) - x).detach()`",
+            certainty=Certainty.INFERRED,
+        )
+
+
+def _leaves(nodes: Table[Node], some: Collection[int]) -> set[int]:
+    """The leaves whose gradients these nodes gather."""
+    rows = [nodes.row(each) for each in some if nodes.has(each)]
+    return {row.inputs[0] for row in rows if row.name == ACCUMULATE_GRAD and row.inputs}
+
+
+def _flat(trace: Trace) -> frozenset[int]:
+    nodes = trace.table(Node)
+    names = np.unique(nodes["name"])
+    texts = dict(zip(names.tolist(), trace.texts(names), strict=True))
+    wanted = [
+        number
+        for number, text in texts.items()
+        if any(text.startswith(f"{each}Backward") for each in FLAT)
+    ]
+    return frozenset(nodes["id"][np.isin(nodes["name"], wanted)].tolist())
+
+
+def _following(trace: Trace) -> Mapping[int, list[int]]:
+    edges = trace.table(Edge)
+    found: dict[int, list[int]] = defaultdict(list)
+    for node, after in zip(edges["node"].tolist(), edges["next"].tolist(), strict=True):
+        if after != NONE:
+            found[node].append(after)
+    return found
+
+
+def _reach(
+    roots: Collection[int], following: Mapping[int, list[int]], not_past: Collection[int]
+) -> set[int]:
+    """What backwards from there come to, if they stop at some nodes."""
+    seen = set(roots)
+    waiting = list(roots)
+    while waiting:
+        node = waiting.pop()
+        for after in following.get(node, ()) if node not in not_past else ():
+            if after not in seen:
+                seen.add(after)
+                waiting.append(after)
+    return seen
+
+
+@rule("GS409", "leaf-as-loss", Severity.WARNING, needs="engine")
+def leaf_as_loss(trace: Trace) -> Iterator[Found]:
+    """A backward began at a leaf, and so ended there: `requires_grad_()` gives no history.
+
+    Bad:
+        model = torch.nn.Linear(2, 3)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        loss = model(torch.ones(4, 2)).argmax(1).float().mean().requires_grad_()
+        loss.backward()
+        optimizer.step()
+
+    Good:
+        model = torch.nn.Linear(2, 3)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        loss = model(torch.ones(4, 2)).softmax(1).mean()
+        loss.backward()
+        optimizer.step()
+    """
+    training = Training(trace)
+    nodes = trace.table(Node)
+    by_line: dict[str, list[GraphTask]] = defaultdict(list)
+    for task in trace.rows(GraphTask) if training.optimizers else ():
+        rows = [nodes.row(root) for root in task.roots if nodes.has(root)]
+        if rows and all(row.name == ACCUMULATE_GRAD for row in rows):
+            leaves = {row.inputs[0] for row in rows if row.inputs}
+            if leaves and not leaves & training.held:
+                by_line[site_of(trace, task.stack).place].append(task)
+    for tasks in by_line.values():
+        called = site_of(trace, tasks[0].stack)
+        leaf = nodes.row(tasks[0].roots[0]).inputs[0]
+        asked = [act for act in training.acts.of(Deed.REQUIRES_GRAD) if leaf in act.tensors]
+        site = training.acts.site(asked[0]) if asked else called
+        said = f": requires_grad was set on it{at(site)}, where it had no history" if asked else ""
+        yield Found(
+            message=f"The backward{at(called)} began at a leaf and came to no parameter{said}",
+            site=site,
+            evidence=(
+                Evidence("graph_task", tasks[0].id),
+                *(Evidence("act", act.id) for act in asked[:1]),
+            ),
+            why=f"{len(tasks)} backward{'s' if len(tasks) > 1 else ''} like this; what was "
+            "computed before (argmax, comparisons, item(), no_grad) has no derivative",
+            fix="take `requires_grad_()` away, and mend what loses the history before it",
+        )

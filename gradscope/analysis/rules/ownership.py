@@ -1,0 +1,315 @@
+"""Rules about which parameters modules and optimizers know of."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.program.acts import Done, Optimizer
+from gradscope.analysis.program.training import Training
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.analysis.rules.rewriting import at, rewritten
+from gradscope.trace.schema import NONE, Deed, Module
+from gradscope.trace.trace import Trace
+
+NOT_A_LEAF = "The .grad attribute of a Tensor that is not a leaf"
+"""How PyTorch's warning begins."""
+
+HOLDERS = {"list": "List", "tuple": "List", "dict": "Dict"}
+
+
+@rule("GS403", "unregistered-parameter", Severity.WARNING, needs="engine")
+def unregistered_parameter(trace: Trace) -> Iterator[Found]:
+    """A module computes with parameters that it does not know of, and no optimizer holds them.
+
+    A plain list or dict hides modules and parameters from `parameters()`; so does a tensor that is
+    no `nn.Parameter`. A layer that is made in `forward` is a new one, with new weights, each time.
+
+    Bad:
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = [torch.nn.Linear(2, 2)]
+                self.head = torch.nn.Linear(2, 1)
+
+            def forward(self, x):
+                return self.head(self.layers[0](x))
+
+        net = Net()
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        net(torch.ones(3, 2)).sum().backward()
+        optimizer.step()
+
+    Good:
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = torch.nn.ModuleList([torch.nn.Linear(2, 2)])
+                self.head = torch.nn.Linear(2, 1)
+
+            def forward(self, x):
+                return self.head(self.layers[0](x))
+
+        net = Net()
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        net(torch.ones(3, 2)).sum().backward()
+        optimizer.step()
+    """
+    training = Training(trace)
+    if training.optimizers:
+        yield from _hidden(training)
+        yield from _made_in_forward(training)
+
+
+def _hidden(training: Training) -> Iterator[Found]:
+    for act in training.acts.of(Deed.ASSIGNED):
+        what, name = str(act.facts.get("what")), str(act.facts.get("name"))
+        kind = what.partition(" ")[0]
+        lost = set(act.tensors) & training.reached - training.held
+        if not lost or (kind not in HOLDERS and what != "tensor"):
+            continue
+        site, within = training.acts.site(act), act.facts.get("within", "a module")
+        holder = f"{'Parameter' if 'Parameter' in what or 'Tensor' in what else 'Module'}"
+        holder = f"{holder}{HOLDERS.get(kind, '')}" if what != "tensor" else "Parameter"
+        better = rewritten(site.text, holder)
+        in_what = f"in a plain {what}" if kind in HOLDERS else "a tensor and no nn.Parameter"
+        yield Found(
+            message=f"`{name}` of {within} is {in_what}{at(site)}: its {len(lost)} parameter"
+            f"{'s' if len(lost) > 1 else ''} are not registered, and no optimizer holds them",
+            site=site,
+            evidence=(
+                Evidence("act", act.id),
+                *(Evidence("tensor", each) for each in sorted(lost)[:3]),
+            ),
+            why="backwards brought gradients to them, and no step ever used these; "
+            f"`parameters()` and `state_dict()` of {within} do not give them either",
+            fix=f"write `{better}`" if better else f"keep them in a torch.nn.{holder}",
+        )
+
+
+def _made_in_forward(training: Training) -> Iterator[Found]:
+    modules = training.trace.table(Module)
+    by_line: dict[str, list[Done]] = defaultdict(list)
+    for act in training.acts.of(Deed.MADE):
+        if modules.has(act.module):
+            lost = set(modules.row(act.module).parameters) & training.reached - training.held
+            if lost:
+                by_line[training.acts.site(act).place].append(act)
+    for acts in by_line.values():
+        act = acts[0]
+        site = training.acts.site(act)
+        yield Found(
+            message=f"A {act.facts.get('type')} is made in forward{at(site)}, "
+            f"{len(acts)} time{'s' if len(acts) > 1 else ''}: its parameters are new each time, "
+            "not registered, and no optimizer holds them",
+            site=site,
+            evidence=tuple(Evidence("act", each.id) for each in acts[:3]),
+            why="gradients came to them and were dropped with them",
+            fix="make it once, in `__init__`, as an attribute of the module",
+        )
+
+
+@rule("GS404", "not-in-optimizer", Severity.NOTE, needs="engine")
+def not_in_optimizer(trace: Trace) -> Iterator[Found]:
+    """Gradients come to parameters of a model that no optimizer holds: they never change.
+
+    It is a warning where an optimizer holds other parameters of the same model.
+
+    Bad:
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD([model.weight], lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            model(torch.ones(3, 2)).sum().backward()
+            optimizer.step()
+
+    Good:
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            model(torch.ones(3, 2)).sum().backward()
+            optimizer.step()
+    """
+    training = Training(trace)
+    known = set(training.parameters) - _unregistered(training) - _put_in_later(training)
+    lost = (known & training.reached) - training.held
+    stepping = [each for each in training.optimizers if set(each.tensors) & training.reached]
+    if not lost or not stepping:
+        return
+    optimizer = stepping[0]
+    site = training.acts.site(optimizer.built)
+    models = {training.root_of(each) for each in training.held & set(training.parameters)}
+    same = {training.root_of(each) for each in lost} & models
+    yield Found(
+        message=f"No optimizer holds {training.named(lost)}: {optimizer.type}, built{at(site)}, "
+        f"has {len(optimizer.tensors)} other tensors",
+        site=site,
+        evidence=(Evidence("act", optimizer.built.id), *_tensors(lost)),
+        why="backwards brought gradients to them in the steps recorded, and no step used these",
+        fix="give all of `model.parameters()` to the optimizer; if they are to stay as they are, "
+        "`requires_grad_(False)` saves computing their gradients",
+        severity=Severity.WARNING if same else None,
+    )
+
+
+def _unregistered(training: Training) -> set[int]:
+    found: set[int] = set()
+    for act in training.acts.of(Deed.ASSIGNED):
+        if str(act.facts.get("what")).partition(" ")[0] in HOLDERS:
+            found.update(act.tensors)
+    modules = training.trace.table(Module)
+    for act in training.acts.of(Deed.MADE):
+        if modules.has(act.module):
+            found.update(modules.row(act.module).parameters)
+    return found
+
+
+@rule("GS405", "replaced-parameter", Severity.WARNING, needs="engine")
+def replaced_parameter(trace: Trace) -> Iterator[Found]:
+    """A parameter or module was replaced after the optimizer was built, which steps the old one.
+
+    Bad:
+        model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 5))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        model[1] = torch.nn.Linear(2, 1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            model(torch.ones(3, 2)).sum().backward()
+            optimizer.step()
+
+    Good:
+        model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 5))
+        model[1] = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            model(torch.ones(3, 2)).sum().backward()
+            optimizer.step()
+    """
+    training = Training(trace)
+    if not training.optimizers:
+        return
+    by_line: dict[str, list[Done]] = defaultdict(list)
+    for act in _replacements(training):
+        by_line[training.acts.site(act).place].append(act)
+    for acts in by_line.values():
+        act, optimizer = acts[0], training.optimizers[0]
+        site, built = training.acts.site(act), training.acts.site(optimizer.built)
+        what = act.facts.get("what", "parameter")
+        lost = set().union(*(each.tensors for each in acts)) & training.reached - training.held
+        times = f", {len(acts)} times" if len(acts) > 1 else ""
+        yield Found(
+            message=f"{what.capitalize()} `{act.facts.get('name')}` was replaced{at(site)}{times}, "
+            f"after {optimizer.type} was built{at(built)}, which goes on with the old one",
+            site=site,
+            evidence=(
+                Evidence("act", act.id),
+                Evidence("act", optimizer.built.id),
+                *_tensors(lost),
+            ),
+            why=f"gradients came to the new one ({training.named(lost)}), which none holds",
+            fix="replace it before the optimizer is built"
+            if what == "module"
+            else "write into it: `with torch.no_grad(): parameter.copy_(values)`",
+        )
+
+
+def _replacements(training: Training) -> Iterator[Done]:
+    first = min(each.built.t for each in training.optimizers)
+    for act in training.acts.of(Deed.ASSIGNED):
+        new = set(act.tensors)
+        if act.facts.get("replaced") and act.t > first and new & training.reached - training.held:
+            yield act
+
+
+def _put_in_later(training: Training) -> set[int]:
+    if not training.optimizers:
+        return set()
+    return {tensor for act in _replacements(training) for tensor in act.tensors}
+
+
+@rule("GS406", "nothing-to-step", Severity.WARNING, needs="engine")
+def nothing_to_step(trace: Trace) -> Iterator[Found]:
+    """An optimizer steps, and no gradient ever comes to what it holds: it is of another model.
+
+    Bad:
+        teacher, student = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(teacher.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            student(torch.ones(3, 2)).sum().backward()
+            optimizer.step()
+
+    Good:
+        teacher, student = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(student.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            student(torch.ones(3, 2)).sum().backward()
+            optimizer.step()
+    """
+    training = Training(trace)
+    elsewhere = training.reached - training.held - training.roots
+    for optimizer in training.optimizers:
+        tensors = set(optimizer.tensors)
+        can = tensors & training.thawed - training.frozen
+        if can and elsewhere and not tensors & training.reached and _empty(optimizer):
+            yield _of_nothing(training, optimizer, elsewhere)
+
+
+def _empty(optimizer: Optimizer) -> bool:
+    return all(step.facts.get("none") == step.facts.get("many") for step in optimizer.steps)
+
+
+def _of_nothing(training: Training, optimizer: Optimizer, elsewhere: frozenset[int]) -> Found:
+    built = training.acts.site(optimizer.built)
+    step = optimizer.steps[0]
+    stepped = training.acts.site(step)
+    many = len(optimizer.steps)
+    return Found(
+        message=f"{optimizer.type}.step(){at(stepped)} does nothing: none of the "
+        f"{len(optimizer.tensors)} parameters it was built with{at(built)} gets a gradient",
+        site=built,
+        evidence=(Evidence("act", optimizer.built.id), Evidence("act", step.id)),
+        why=f"in all {many} step{'s' if many > 1 else ''} every .grad was None; the backwards came "
+        f"to {training.named(elsewhere)}, which no optimizer holds",
+        fix="build the optimizer with the parameters of the model that is trained, after every "
+        "copy and replacement of it",
+        certainty=Certainty.CERTAIN,
+    )
+
+
+@rule("GS407", "not-a-leaf", Severity.WARNING, needs="engine")
+def not_a_leaf(trace: Trace) -> Iterator[Found]:
+    """`.grad` of a tensor was read that was computed from others: backwards fill those of leaves.
+
+    Bad:
+        x = torch.ones(3, requires_grad=True) * 0.5
+        x.sum().backward()
+        x.grad
+
+    Good:
+        x = (torch.ones(3) * 0.5).requires_grad_()
+        x.sum().backward()
+        x.grad
+    """
+    training = Training(trace)
+    for act in training.acts.of(Deed.WARNING):
+        if str(act.facts.get("text")).startswith(
+            "The .grad attribute of a Tensor that is not a leaf"
+        ):
+            site = training.acts.site(act)
+            yield Found(
+                message=f".grad was read{at(site)} of a tensor that is not a leaf: it is None",
+                site=site,
+                evidence=(Evidence("act", act.id),),
+                why="the tensor was computed from another one, to which the gradient went",
+                fix="make it a leaf: `(…).detach().requires_grad_()`, or call `retain_grad()` on "
+                "it before the backward",
+            )
+
+
+def _tensors(several: set[int]) -> tuple[Evidence, ...]:
+    return tuple(Evidence("tensor", each) for each in sorted(several)[:3] if each != NONE)

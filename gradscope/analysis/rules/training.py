@@ -1,0 +1,245 @@
+"""Rules about who trains what."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.identity.sites import Site
+from gradscope.analysis.program.acts import Done, Optimizer
+from gradscope.analysis.program.training import Training
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.analysis.rules.rewriting import at
+from gradscope.trace.schema import NONE, Deed
+from gradscope.trace.trace import Trace
+
+REMOVED = {"detach": ".detach()", "data": ".data", "item": ".item()"}
+"""What is taken out of a line to keep history."""
+
+
+@rule("GS401", "graph-cut", Severity.WARNING, needs="engine")
+def graph_cut(trace: Trace) -> Iterator[Found]:
+    """Parameters that an optimizer holds get no gradient, since the graph was cut behind them.
+
+    `detach()`, `.data`, `item()`, `tolist()`, `numpy()` and `no_grad()` make tensors without
+    history: what was computed before them learns nothing. Named is the line that cut.
+
+    Bad:
+        first, second = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            hidden = first(torch.ones(3, 2)).detach()
+            second(hidden).sum().backward()
+            optimizer.step()
+
+    Good:
+        first, second = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            hidden = first(torch.ones(3, 2))
+            second(hidden).sum().backward()
+            optimizer.step()
+    """
+    training = Training(trace)
+    missing = _never_reached(training)
+    if not missing:
+        return
+    by_cut: dict[tuple[str, str], list[tuple[Done, set[int]]]] = defaultdict(list)
+    explained: set[int] = set()
+    for act, lost in _cuts(training, missing):
+        site = training.acts.site(act)
+        by_cut[site.place, str(act.facts.get("by"))].append((act, lost))
+        explained |= lost
+    for acts in by_cut.values():
+        lost = set().union(*(each for _, each in acts))
+        yield _of_cut(training, [act for act, _ in acts], lost)
+    for found, lost in (*_without_grad(training, missing - explained),):
+        explained |= lost
+        yield found
+    yield from _sampled(training, missing - explained)
+
+
+def _never_reached(training: Training) -> set[int]:
+    """What optimizers hold, could learn, and got no gradient, though others of the program did."""
+    held = {tensor for each in training.optimizers for tensor in each.tensors}
+    can = held & training.thawed - training.frozen
+    return can - training.reached if training.reached else set()
+
+
+def _cuts(training: Training, missing: set[int]) -> Iterator[tuple[Done, set[int]]]:
+    """The cuts that explain these best: behind which there is little else."""
+    best: dict[int, list[tuple[float, Done]]] = defaultdict(list)
+    for act in training.acts.of(Deed.CUT):
+        lost = missing.intersection(act.tensors)
+        if lost and act.task == NONE:
+            share = len(lost) / len(act.tensors)
+            for tensor in lost:
+                best[tensor].append((share, act))
+    chosen: dict[int, tuple[Done, set[int]]] = {}
+    for tensor, found in best.items():
+        most = max(share for share, _ in found)
+        for share, act in found:
+            if share == most:
+                chosen.setdefault(act.id, (act, set()))[1].add(tensor)
+    yield from chosen.values()
+
+
+def _of_cut(training: Training, acts: list[Done], lost: set[int]) -> Found:
+    act, by = acts[0], str(acts[0].facts.get("by"))
+    site = training.acts.site(act)
+    called = {"data": ".data", "detach": "detach()"}.get(by, f"{by}()")
+    times = f", {len(acts)} times" if len(acts) > 1 else ""
+    return Found(
+        message=f"{training.named(lost)} {_get(lost)} no gradient: {called} cut the graph behind "
+        f"{'them' if len(lost) > 1 else 'it'}{at(site)}{times}",
+        site=site,
+        evidence=tuple(Evidence("act", each.id) for each in acts[:3]),
+        why=f"the optimizer holds {'them' if len(lost) > 1 else 'it'}, the cut tensor was computed "
+        f"from {'them' if len(lost) > 1 else 'it'}, and none of {training.backwards} backwards "
+        "came there",
+        fix=_uncut(site, by),
+        certainty=Certainty.INFERRED,
+    )
+
+
+def _uncut(site: Site, by: str) -> str:
+    part = REMOVED.get(by, "")
+    if part and part in site.text:
+        return f"if they are to learn, write `{site.text.replace(part, '')}`"
+    if by in ("tolist", "numpy"):
+        return "if they are to learn, stay with tensors: `torch.stack`, `torch.where`, indexing"
+    return "if they are to learn, keep the tensor with its history"
+
+
+def _without_grad(training: Training, missing: set[int]) -> Iterator[tuple[Found, set[int]]]:
+    """Of modules that only ran where gradients were switched off."""
+    ran: dict[int, set[bool]] = defaultdict(set)
+    where: dict[int, Done] = {}
+    for act in training.acts.of(Deed.RAN):
+        ran[act.module].add(bool(act.facts.get("grad")))
+        where.setdefault(act.module, act)
+    lost: dict[str, tuple[Done, set[int]]] = {}
+    for tensor in missing:
+        module = training.parameters.get(tensor, NONE)
+        if ran.get(module) == {False}:
+            act = where[module]
+            place = training.acts.site(act).place
+            lost.setdefault(place, (act, set()))[1].add(tensor)
+    for act, tensors in lost.values():
+        site = training.acts.site(act)
+        off = [each for each in training.acts.of(Deed.GRAD_OFF) if each.t <= act.t]
+        said = f"; gradients were switched off{at(training.acts.site(off[-1]))}" if off else ""
+        found = Found(
+            message=f"{training.named(tensors)} {_get(tensors)} no gradient: what they are in only "
+            f"ran under no_grad(){at(site)}",
+            site=site,
+            evidence=(Evidence("act", act.id), *(Evidence("act", each.id) for each in off[-1:])),
+            why=f"without gradients nothing is recorded that a backward could come back by{said}",
+            fix="call it outside of `torch.no_grad()` while training",
+            certainty=Certainty.INFERRED,
+        )
+        yield found, tensors
+
+
+SAMPLES = ("sample", "sample_n")
+
+
+def _sampled(training: Training, missing: set[int]) -> Iterator[Found]:
+    """Samples of distributions have no history; `rsample` has one."""
+    told: set[str] = set()
+    for act in training.acts.of(Deed.GRAD_OFF):
+        by, site = act.facts.get("by"), training.acts.site(act)
+        if missing and by in SAMPLES and site.place not in told:
+            told.add(site.place)
+            yield Found(
+                message=f"{training.named(missing)} {_get(missing)} no gradient: {by}(){at(site)} "
+                "cuts the graph",
+                site=site,
+                evidence=(Evidence("act", act.id), *_some(missing)),
+                why="a sample is drawn under no_grad(), so that nothing leads back to the "
+                "parameters of its distribution",
+                fix=f"write `{site.text.replace(f'.{by}(', '.rsample(')}`, where the distribution "
+                "has it; else weigh `log_prob` of the sample (as in REINFORCE)",
+                certainty=Certainty.SUSPECTED,
+            )
+
+
+def _some(tensors: set[int]) -> tuple[Evidence, ...]:
+    return tuple(Evidence("tensor", each) for each in sorted(tensors)[:3])
+
+
+@rule("GS402", "frozen", Severity.NOTE, needs="engine")
+def frozen(trace: Trace) -> Iterator[Found]:
+    """An optimizer holds parameters that ask for no gradient, and so never change.
+
+    Often that is meant. It is a warning where all that it holds is frozen, or where the program
+    freezes again what is frozen already while it trains.
+
+    Bad:
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        x = torch.ones(3, 2, requires_grad=True)
+        for _ in range(2):
+            model.requires_grad_(False)
+            model(x).sum().backward()
+            optimizer.step()
+
+    Good:
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        x = torch.ones(3, 2, requires_grad=True)
+        for _ in range(2):
+            model(x).sum().backward()
+            optimizer.step()
+    """
+    training = Training(trace)
+    for optimizer in training.optimizers:
+        still = set(optimizer.tensors) & training.frozen - training.reached
+        acts = [
+            act
+            for act in training.acts.of(Deed.REQUIRES_GRAD)
+            if still.intersection(act.tensors) and not act.facts.get("to")
+        ]
+        if not acts:
+            continue
+        by_line: dict[str, list[Done]] = defaultdict(list)
+        for act in acts:
+            by_line[training.acts.site(act).place].append(act)
+        for several in by_line.values():
+            yield _of_frozen(training, optimizer, still, several)
+
+
+def _of_frozen(
+    training: Training, optimizer: Optimizer, still: set[int], acts: list[Done]
+) -> Found:
+    tensors = still.intersection(*[set().union(*(act.tensors for act in acts))])
+    first_step = optimizer.steps[0].t
+    all_ = still >= set(optimizer.tensors)
+    again = any(act.t > first_step for act in acts)
+    sites = training.acts.sites(acts[0])
+    site = sites[0] if sites else Site()
+    outer = f", called{at(sites[1])}" if len(sites) > 1 else ""
+    return Found(
+        message=f"{training.named(tensors)} of {optimizer.type} never change{_s(tensors)}: "
+        f"requires_grad was set to False{at(site)}{outer}",
+        site=site,
+        evidence=tuple(Evidence("act", act.id) for act in (*acts[:2], optimizer.built)),
+        why=f"it was set {'once' if len(acts) == 1 else f'{len(acts)} times'}"
+        f"{', also after the first step' if again else ''}, and never back to True; "
+        f"{optimizer.type} was built{at(training.acts.site(optimizer.built))}",
+        fix="if they are to learn, set requires_grad to True before the forward; else leave them "
+        "out of the optimizer",
+        certainty=Certainty.SUSPECTED,
+        severity=Severity.WARNING if all_ or again else None,
+    )
+
+
+def _get(tensors: set[int]) -> str:
+    return "get" if len(tensors) > 1 else "gets"
+
+
+def _s(tensors: set[int]) -> str:
+    return "" if len(tensors) > 1 else "s"
