@@ -18,11 +18,12 @@ from gradscope.trace.shortcomings import notes_of
 from gradscope.trace.table import CHUNK, Strings, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 __all__ = ["Order", "Ragged", "Table", "Trace"]
 
 R = TypeVar("R", bound=Row)
+Made = TypeVar("Made")
 
 
 class Order(NamedTuple):
@@ -56,6 +57,7 @@ class Trace:
         self.lost = lost
         """How many bytes of the file, after its last whole line, could not be read."""
         self._remarks = remarks
+        self._made: dict[Any, Any] = {}
         string = self.table(String)
         self._strings = Strings(string["id"], string["text"])
         self.event_kinds: tuple[type[Event], ...] = tuple(EVENTS.values())
@@ -63,6 +65,13 @@ class Trace:
     def __repr__(self) -> str:
         rows = ", ".join(f"{len(table)} {name}" for name, table in self.tables.items() if table)
         return f"<Trace: {rows}>"
+
+    def once(self, make: Callable[[Trace], Made]) -> Made:
+        """What a function makes of this trace, made once: several that look at it share it."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        found: Made = self._made[make]
+        return found
 
     # Tables ----------------------------------------------------------------------------------
 

@@ -43,7 +43,7 @@ def zero_slope(trace: Trace) -> Iterator[Found]:
     flat = _flat(trace)
     if not flat:
         return
-    training = Training(trace)
+    training = trace.once(Training)
     following = _following(trace)
     roots = {root for task in trace.rows(GraphTask) for root in task.roots}
     sloped = _reach(roots, following, flat)
@@ -128,7 +128,7 @@ def leaf_as_loss(trace: Trace) -> Iterator[Found]:
         loss.backward()
         optimizer.step()
     """
-    training = Training(trace)
+    training = trace.once(Training)
     nodes = trace.table(Node)
     by_line: dict[str, list[GraphTask]] = defaultdict(list)
     for task in trace.rows(GraphTask) if training.optimizers else ():

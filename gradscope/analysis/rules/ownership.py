@@ -56,7 +56,7 @@ def unregistered_parameter(trace: Trace) -> Iterator[Found]:
         net(torch.ones(3, 2)).sum().backward()
         optimizer.step()
     """
-    training = Training(trace)
+    training = trace.once(Training)
     if training.optimizers:
         yield from _hidden(training)
         yield from _made_in_forward(training)
@@ -132,7 +132,7 @@ def not_in_optimizer(trace: Trace) -> Iterator[Found]:
             model(torch.ones(3, 2)).sum().backward()
             optimizer.step()
     """
-    training = Training(trace)
+    training = trace.once(Training)
     known = set(training.parameters) - _unregistered(training) - _put_in_later(training)
     lost = (known & training.reached) - training.held
     stepping = [each for each in training.optimizers if set(each.tensors) & training.reached]
@@ -188,7 +188,7 @@ def replaced_parameter(trace: Trace) -> Iterator[Found]:
             model(torch.ones(3, 2)).sum().backward()
             optimizer.step()
     """
-    training = Training(trace)
+    training = trace.once(Training)
     if not training.optimizers:
         return
     by_line: dict[str, list[Done]] = defaultdict(list)
@@ -250,7 +250,7 @@ def nothing_to_step(trace: Trace) -> Iterator[Found]:
             student(torch.ones(3, 2)).sum().backward()
             optimizer.step()
     """
-    training = Training(trace)
+    training = trace.once(Training)
     elsewhere = training.reached - training.held - training.roots
     for optimizer in training.optimizers:
         tensors = set(optimizer.tensors)
@@ -295,7 +295,7 @@ def not_a_leaf(trace: Trace) -> Iterator[Found]:
         x.sum().backward()
         x.grad
     """
-    training = Training(trace)
+    training = trace.once(Training)
     for act in training.acts.of(Deed.WARNING):
         if str(act.facts.get("text")).startswith(
             "The .grad attribute of a Tensor that is not a leaf"

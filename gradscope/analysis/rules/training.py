@@ -43,7 +43,7 @@ def graph_cut(trace: Trace) -> Iterator[Found]:
             second(hidden).sum().backward()
             optimizer.step()
     """
-    training = Training(trace)
+    training = trace.once(Training)
     missing = _never_reached(training)
     if not missing:
         return
@@ -195,7 +195,7 @@ def frozen(trace: Trace) -> Iterator[Found]:
             model(x).sum().backward()
             optimizer.step()
     """
-    training = Training(trace)
+    training = trace.once(Training)
     for optimizer in training.optimizers:
         still = set(optimizer.tensors) & training.frozen - training.reached
         acts = [

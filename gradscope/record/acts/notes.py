@@ -34,7 +34,7 @@ MOST_ALIKE = 1000
 """So many acts of a kind are kept of one line, where a program may do them for each number."""
 
 COUNTED = frozenset((Deed.CUT, Deed.WARNING, Deed.GRAD_OFF))
-"""Of which the rest is counted."""
+"""Of which that is so."""
 
 UNKNOWN = NONE - 1
 
@@ -136,9 +136,6 @@ class Acts:
 
     def _is_too_many(self, kind: Deed, stack: int) -> bool:
         many = self._alike[kind, stack] = self._alike.get((kind, stack), 0) + 1
-        if many > MOST_ALIKE:
-            text = f"acts ({kind.value}), of which {MOST_ALIKE} were noted of the same line before"
-            self.unseen[text] = self.unseen.get(text, 0) + 1
         return many > MOST_ALIKE
 
     def listed(self, tensors: Sequence[Any]) -> int:

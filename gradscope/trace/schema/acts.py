@@ -23,7 +23,8 @@ from gradscope.trace.schema.declare import (
 class Deed(StrEnum):
     """What an act is.
 
-    Beside each: what its `facts` say, and what `tensors` are, if not those it was done to.
+    Beside each: what its `facts` say, and what `tensors` are, if not those it was done to. Of
+    `cut`, `grad_off` and `warning` the first 1,000 of each line are told.
     """
 
     REQUIRES_GRAD = "requires_grad"  # to
