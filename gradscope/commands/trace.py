@@ -24,6 +24,14 @@ On = Annotated[
 Native = Annotated[
     bool, typer.Option("--native/--no-native", help="PyTorch: watch it by machine code, too.")
 ]
+ChecksFunctions = Annotated[
+    bool,
+    typer.Option(
+        "--check-functions/--no-check-functions",
+        help="From level values on: when the script has ended, run forwards of custom Functions "
+        "again, and compare their derivatives with what backward returned.",
+    ),
+]
 StopOn = Annotated[
     list[str] | None,
     typer.Option(
@@ -53,6 +61,7 @@ def trace(
     ] = None,
     max_bytes: Annotated[int | None, typer.Option(help="The largest trace.", min=1)] = None,
     native: Native = True,
+    check_functions: ChecksFunctions = True,
     stop_on: StopOn = None,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Only the script speaks.")] = False,
 ) -> None:
@@ -77,6 +86,7 @@ def trace(
         max_events=max_events,
         max_bytes=max_bytes,
         native=native,
+        check_functions=check_functions,
         stop_on=None if waited is None else waited.stop_on(),
     )
     outcome = run_script(options, say=say)

@@ -43,7 +43,9 @@ class Options:
 
     `steps` are the first and last step to keep; others are run unwatched and counted. When
     `max_events` or `max_bytes` is reached, recording pauses at the next step and counts what it
-    leaves out. Not `native`: nothing of the engine's own memory is read (of PyTorch's).
+    leaves out. Not `native`: nothing of the engine's own memory is read (of PyTorch's). At levels
+    `values` and `full` the backwards of custom Functions are compared with what their forwards say,
+    which run once more on copies when the recording ends; not `check_functions`: they are not.
     """
 
     level: str = "engine"
@@ -51,6 +53,7 @@ class Options:
     max_bytes: int | None = None
     steps: tuple[int, int] | None = None
     native: bool = True
+    check_functions: bool = True
     script: str = ""
     arguments: tuple[str, ...] = ()
     extra: dict[str, Any] = field(default_factory=dict)
@@ -88,6 +91,7 @@ class Recording:
         self.session = Session(
             self.writer, start, self.engine, level=self.options.level, native=self.options.native
         )
+        self.session.acts.checks_functions &= self.options.check_functions
         self.session.contexts.on_step = self._on_step
         self.session.task_ended = self._on_task_end
         self.writer.commit()  # whatever becomes of the program, what it was is known
@@ -114,6 +118,8 @@ class Recording:
             return
         self.session = None
         self._let_go()
+        if str((ending or {}).get("exit", "")).startswith("terminated"):
+            session.acts.checks_functions = False  # there is no time for it
         session.stop()
         _set_current(self._before)
         if error is not None:

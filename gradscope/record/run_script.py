@@ -58,6 +58,7 @@ class TraceOptions:
     max_events: int | None = None
     max_bytes: int | None = None
     native: bool = True
+    check_functions: bool = True
     stop_on: StopOn | None = None
 
 
@@ -141,6 +142,7 @@ def _settings(options: TraceOptions) -> Options:
         max_bytes=options.max_bytes,
         steps=steps_named(options.steps),
         native=options.native,
+        check_functions=options.check_functions,
         script=options.script,
         arguments=options.arguments,
     )

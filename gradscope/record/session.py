@@ -111,6 +111,7 @@ class Session:
         """Watch no longer."""
         self.source.stop()
         self.acts.stop()
+        self.acts.compare_functions()
 
     def abandon(self) -> None:
         """Let go, in a child."""

@@ -71,6 +71,7 @@ CATCHES_EVERYTHING = frozenset(
         "runtime/utils/data/_utils/worker.py",  # a dataset, in another process
         # A fault of ours, which must not reach the program that is watched.
         "record/acts/notes.py",
+        "record/acts/rerun.py",  # a forward of the program's, run again when all is over
         "record/at_start.py",
         "record/process/stopping.py",
         "watch/creation.py",

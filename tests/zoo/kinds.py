@@ -81,5 +81,5 @@ KINDS = {
     "reseeded": Kind(),
     "nothing-loaded": Kind(),
     # custom functions
-    "wrong-backward": Kind(),
+    "wrong-backward": Kind(("wrong-backward",)),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gradscope.analysis.rules import (
     engine,
+    functions,
     no_slope,
     numbers,
     ownership,
@@ -15,7 +16,7 @@ from gradscope.analysis.rules.registry import Rule, registered
 
 __all__ = ["all_rules"]
 
-TOPICS = (recording, numbers, engine, saved_values, training, ownership, no_slope)
+TOPICS = (recording, numbers, engine, saved_values, training, ownership, no_slope, functions)
 """The modules that declare rules; a new one is added here."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gradscope.record.acts.notes import NOBODY, Acts
+from gradscope.record.acts.of_functions import OfFunctions
 from gradscope.record.acts.of_modules import OfModules
 from gradscope.record.acts.of_optimizers import OfOptimizers
 from gradscope.record.acts.of_programs import OfPrograms
@@ -25,6 +26,8 @@ class WatchedActs:
         self._stand_ins: StandIns | None = None
         self._modules: OfModules | None = None
         self._optimizers: OfOptimizers | None = None
+        self._functions: OfFunctions | None = None
+        self.checks_functions = session.level in ("values", "full")
 
     def start(self, torch: Any, look: Look) -> None:
         """Stand in for functions of this `torch`, or its like."""
@@ -38,6 +41,9 @@ class WatchedActs:
         self._optimizers = OfOptimizers(torch, acts, stand_ins, tensors.stepped)
         for each in (tensors, self._modules, self._optimizers, programs):
             acts.guarded(each.start)
+        if self.checks_functions:
+            self._functions = OfFunctions(torch, acts, stand_ins)
+            acts.guarded(self._functions.start)
         acts.on = True
 
     def met(self, module: Any) -> None:
@@ -68,6 +74,11 @@ class WatchedActs:
         if self._stand_ins is not None:
             self._stand_ins.take_back()
 
+    def compare_functions(self) -> None:
+        """Nobody watches any longer: see Note [Forwards run again] in `of_functions.py`."""
+        if self._functions is not None and self.checks_functions:
+            self.acts.guarded(self._functions.compare)
+
     def flush(self, *, last: bool) -> None:
         """Hand all notes so far to the writer."""
         self.acts.flush(last=last)
@@ -75,5 +86,5 @@ class WatchedActs:
     def over(self) -> None:
         """Hold nobody who holds this."""
         self.acts.look = NOBODY
-        self._stand_ins = self._modules = self._optimizers = None
+        self._stand_ins = self._modules = self._optimizers = self._functions = None
         del self.acts.session

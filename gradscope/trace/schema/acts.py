@@ -53,6 +53,8 @@ class Deed(StrEnum):
     SEED = "seed"  # seed
     COPIED = "copied"  # what: the type of what was copied
     WARNING = "warning"  # category, text
+    FUNCTION = "function"  # type, calls, input; found: agrees, deviates (times, off, returned),
+    # straight-through, not checked (why); stack: lines of its backward, the last is the call's
 
 
 @table("act")

@@ -1,0 +1,185 @@
+"""What the backwards of custom Functions returned, beside what their forwards say.
+
+# Note [Forwards run again]
+Of the first calls of each class it is kept what they were given and returned. When the recording is
+over, the forward runs once more on copies, with history, and the gradients that the engine derives
+of that are compared with those that the program's backward returned. Nothing that the program has
+is touched: what it prints is left out, random numbers go on as they would have. If the forward
+gives other results then (it reads something that has changed), nothing is said.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+from gradscope.record.acts.kept_arrays import NotKept, keep
+from gradscope.record.acts.rerun import compared
+from gradscope.record.acts.source_lines import lines_of_gradient
+from gradscope.record.acts.stand_ins import as_if_not_there
+from gradscope.trace.schema.acts import Deed
+
+if TYPE_CHECKING:
+    from gradscope.record.acts.notes import Acts
+    from gradscope.record.acts.stand_ins import StandIns
+
+CALLS = 3
+"""So many calls of each class are compared."""
+
+CLASSES = 100
+
+
+@dataclass(eq=False)
+class Call:
+    """One call of a Function, as its forward and backward were given and returned what."""
+
+    function: Any
+    given: list[Any]
+    needs: list[bool]
+    stack: int
+    random: Any
+    outputs: list[Any] = field(default_factory=list)
+    gradients: list[Any] | None = None
+    returned: list[Any] | None = None
+
+
+class Said(NamedTuple):
+    """What came of a comparison, worst last."""
+
+    rank: int
+    call: Call
+    facts: dict[str, Any]
+
+
+class OfFunctions:
+    """Stands in for `Function.apply`, and for the backwards of classes that are called by it."""
+
+    def __init__(self, torch: Any, acts: Acts, stand_ins: StandIns) -> None:
+        self._torch = torch
+        self._acts = acts
+        self._stand_ins = stand_ins
+        self._calls: dict[Any, list[Call]] = {}
+        self._under_way: WeakKeyDictionary[Any, Call] = WeakKeyDictionary()
+        self._tensors = (torch.Tensor, torch.nn.Parameter)
+
+    def start(self) -> None:
+        function = self._torch.autograd.Function
+        own = vars(function)["apply"].__func__
+        self._stand_ins.replace(function, "apply", classmethod(self._applying(own)))
+
+    def _applying(self, own: Any) -> Any:
+        acts, is_compiling = self._acts, self._torch.compiler.is_compiling
+
+        def apply(cls: Any, *given: Any, **more: Any) -> Any:
+            if not acts.on or more or is_compiling() or len(self._calls.get(cls, ())) >= CALLS:
+                return own(cls, *given, **more)
+            frame, begun = sys._getframe(1), []
+            acts.guarded(lambda: begun.append(self._begun(cls, given, frame)))
+            result = own(cls, *given)
+            if begun and begun[0] is not None:
+                acts.guarded(self._made, begun[0], result)
+            return result
+
+        apply.__doc__, apply.__qualname__ = own.__doc__, own.__qualname__
+        return as_if_not_there(apply, "apply")
+
+    def _begun(self, cls: Any, given: tuple[Any, ...], frame: Any) -> Call | None:
+        torch, base = self._torch, self._torch.autograd.Function
+        tensors = [each for each in given if isinstance(each, torch.Tensor)]
+        needs = [isinstance(each, torch.Tensor) and each.requires_grad for each in given]
+        if not any(needs) or not torch.is_grad_enabled() or len(self._calls) >= CLASSES:
+            return None
+        if cls.backward is base.backward or any(type(t) not in self._tensors for t in tensors):
+            return None
+        backward = inspect.unwrap(cls.backward)
+        if self._acts.session.sites.is_machinery(backward.__code__) or cls.boxed_grads_call:
+            return None
+        if cls.__module__.partition(".")[0] == "torch":
+            return None
+        try:
+            kept = [keep(each) if isinstance(each, torch.Tensor) else each for each in given]
+        except NotKept:
+            return None
+        stack = self._acts.session.sites.of_several(self._acts.caller(frame) or frame, 1)
+        with torch.no_grad():
+            random = torch.get_rng_state()
+        return Call(cls, kept, needs, stack, random)
+
+    def _made(self, call: Call, result: Any) -> None:
+        torch, function = self._torch, call.function
+        outputs = result if isinstance(result, tuple) else (result,)
+        nodes = {each.grad_fn for each in outputs if getattr(each, "requires_grad", False)}
+        (node,) = nodes - {None}
+        if getattr(node, "_forward_cls", None) is not function:
+            return  # an output is a view, or was written to in place
+        try:
+            call.outputs = [keep(e) if isinstance(e, torch.Tensor) else None for e in outputs]
+        except NotKept:
+            return
+        calls = self._calls.setdefault(function, [])
+        if not calls:
+            self._stand_ins.replace(function, "backward", self._backward_of(function))
+        calls.append(call)
+        self._under_way[node] = call
+
+    def _backward_of(self, function: Any) -> Any:
+        own, acts, under_way = function.backward, self._acts, self._under_way
+
+        def backward(ctx: Any, *gradients: Any) -> Any:
+            call = under_way.pop(ctx, None) if acts.on else None
+            if call is not None:
+                acts.guarded(self._arrived, call, gradients)
+            returned = own(ctx, *gradients)
+            if call is not None:
+                acts.guarded(self._returned, call, returned)
+            return returned
+
+        backward.__doc__, backward.__qualname__ = own.__doc__, own.__qualname__
+        vars(backward)["__wrapped__"] = own
+        return staticmethod(as_if_not_there(backward, "backward"))
+
+    def _arrived(self, call: Call, gradients: tuple[Any, ...]) -> None:
+        try:
+            call.gradients = [None if each is None else keep(each) for each in gradients]
+        except NotKept:
+            call.gradients = None
+
+    def _returned(self, call: Call, returned: Any) -> None:
+        all_ = returned if isinstance(returned, tuple) else (returned,)
+        tensor = self._torch.Tensor
+        try:
+            call.returned = [keep(each) if isinstance(each, tensor) else None for each in all_]
+        except NotKept:
+            call.returned = None
+
+    # -- when the recording is over --------------------------------------------------------------
+
+    def compare(self) -> None:
+        """Say of each class what came of its calls: Note [Forwards run again]."""
+        called, self._calls = self._calls, {}
+        for function, calls in called.items():
+            whole = [each for each in calls if each.gradients and each.returned is not None]
+            said = [said for each in whole for said in self._compared(each)]
+            if said:
+                self._tell(function, max(said, key=lambda each: each.rank), len(whole))
+
+    def _compared(self, call: Call) -> list[Said]:
+        ranks = {"agrees": 1, "straight-through": 2, "deviates": 3}
+        found = compared(self._torch, call)
+        return [Said(ranks.get(str(each["found"]), 0), call, each) for each in found]
+
+    def _tell(self, function: Any, said: Said, calls: int) -> None:
+        sites = self._acts.session.sites
+        backward = inspect.unwrap(function.backward)
+        facts = dict(said.facts)
+        place = facts.pop("place", 0)
+        code, stack = backward.__code__, said.call.stack
+        for line in reversed(lines_of_gradient(backward, place)):
+            frame = sites.position(code.co_filename, line, code.co_qualname, backward.__globals__)
+            stack = sites._link(frame, stack)
+        self._acts.note(
+            Deed.FUNCTION, None, stack=stack, type=function.__name__, calls=calls, **facts
+        )
