@@ -109,6 +109,7 @@ class Session:
 
     def stop(self) -> None:
         """Watch no longer."""
+        self.acts.ending()
         self.source.stop()
         self.acts.stop()
         self.acts.compare_functions()

@@ -51,10 +51,10 @@ KINDS = {
     "not-divided": Kind(),
     "batches-lost": Kind(),
     # graphs across backwards, memory
-    "history-kept": Kind(),
-    "graph-grows": Kind(),
-    "graph-retained": Kind(),
-    "graph-unused": Kind(),
+    "history-kept": Kind(("graph-kept",)),
+    "graph-grows": Kind(("graph-kept", "walked-again")),
+    "graph-retained": Kind(("walked-again", "graph-on-grad", "hook-holds-its-tensor")),
+    "graph-unused": Kind(("graph-unused",)),
     "saved-needlessly": Kind(),
     # structure
     "double-softmax": Kind(),

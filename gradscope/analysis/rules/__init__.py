@@ -5,10 +5,12 @@ from __future__ import annotations
 from gradscope.analysis.rules import (
     engine,
     functions,
+    kept_graphs,
     no_slope,
     numbers,
     ownership,
     recording,
+    retained_graphs,
     saved_values,
     training,
 )
@@ -16,7 +18,18 @@ from gradscope.analysis.rules.registry import Rule, registered
 
 __all__ = ["all_rules"]
 
-TOPICS = (recording, numbers, engine, saved_values, training, ownership, no_slope, functions)
+TOPICS = (
+    recording,
+    numbers,
+    engine,
+    saved_values,
+    training,
+    ownership,
+    no_slope,
+    functions,
+    kept_graphs,
+    retained_graphs,
+)
 """The modules that declare rules; a new one is added here."""
 
 

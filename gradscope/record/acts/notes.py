@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import FrameType
 
+    from gradscope.record.acts.kept_graphs import KeptGraphs
     from gradscope.record.session import Session
 
 WATCHERS = str(Path(__file__).parents[2] / "watch")
@@ -52,13 +53,22 @@ class Look(NamedTuple):
     """Inside, looks at tensors are seen by no mode of the program's."""
     stands_for: Callable[[Any, Any], object]
     """Is told that a function stands in for one of the engine's; None: no longer does."""
+    made: Callable[[Any], int | None]
+    """When a node was made, as `mark` counts; None: not known."""
+    mark: Callable[[], int]
+    """What a node that is made from now on has at least."""
+
+
+def made_at(made_of: Callable[[Any], Any]) -> Callable[[Any], int | None]:
+    """When a node was made, by what is kept of its making."""
+    return lambda node: getattr(made_of(node), "t", None)
 
 
 def _none(_: Any) -> int:
     return NONE
 
 
-NOBODY = Look(_none, _none, list, nullcontext, lambda *_: None)
+NOBODY = Look(_none, _none, list, nullcontext, lambda *_: None, lambda _: None, int)
 
 NAMES = (
     "id", "kind", "of", "tensors", "module", "inside", "facts", "stack", "thread", "task", "step",
@@ -86,6 +96,7 @@ class Acts:
         self._waiting = np.zeros((len(NAMES), 0), np.int64)
         self._alike: dict[tuple[str, int], int] = {}
         self.unseen: dict[str, int] = {}
+        self.kept: KeptGraphs | None = None
 
     def caller(self, frame: FrameType) -> FrameType | None:
         """The frame of the program that called, as this one shows it; None: the engine did."""

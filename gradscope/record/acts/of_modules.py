@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from types import CellType, FunctionType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -164,7 +165,10 @@ def _made(acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _more: A
 
 
 def _trained(acts: Acts, frame: FrameType, result: Any, _given: Any, _more: Any) -> None:
-    acts.note(Deed.TRAIN, frame, module=result, to=bool(result.training))
+    training = bool(result.training)
+    acts.note(Deed.TRAIN, frame, module=result, to=training)
+    if acts.kept is not None:
+        acts.kept.mode_set(frame, training=training)
 
 
 def _zeroed(
@@ -192,6 +196,15 @@ def _loaded(
     )  # fmt: skip
 
 
+def _holds(hook: Any, tensor: Any) -> bool:
+    """Whether a hook keeps the tensor, whose graph keeps the hook."""
+    if tensor.is_leaf or not isinstance(hook, FunctionType):
+        return False
+    cells = [cell for cell in hook.__closure__ or () if cell != CellType()]
+    held = [*(cell.cell_contents for cell in cells), *(hook.__defaults__ or ())]
+    return any(each is tensor for each in held)
+
+
 def _hooked_by(name: str) -> Tell:
     def tell(
         acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], more: dict[str, Any]
@@ -202,6 +215,7 @@ def _hooked_by(name: str) -> Tell:
         many = len(getattr(attended, LISTS[name], None) or ())
         said = getattr(hook, "__qualname__", type(hook).__name__)
         module = None if is_tensor else attended
-        acts.note(Deed.HOOK, frame, tensors, module, by=name, hook=said, many=many)
+        holds = {"holds": True} if is_tensor and _holds(hook, attended) else {}
+        acts.note(Deed.HOOK, frame, tensors, module, by=name, hook=said, many=many, **holds)
 
     return tell

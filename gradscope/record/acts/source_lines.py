@@ -7,6 +7,9 @@ import dis
 import linecache
 from functools import lru_cache
 from types import CodeType, FunctionType
+from typing import NamedTuple
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
 MOST = 3
 """So many other lines are told."""
@@ -32,9 +35,9 @@ def lines_of_gradient(backward: FunctionType, place: int) -> list[int]:
 
     That is where it returns, and what it assigns to names which stand there.
     """
-    found = _definition(backward)
+    code = backward.__code__
+    found = _definition(code, tree_of(code.co_filename))
     if found is None:
-        code = backward.__code__
         last = [line for start, _, line in code.co_lines() if start in _returns(code)]
         return [max((line for line in last if line), default=code.co_firstlineno)]
     inside = [each for part in found.body for each in _own_statements(part)]
@@ -61,11 +64,9 @@ def _returns(code: CodeType) -> set[int]:
     return {max(start for start in starts if start <= offset) for offset in at}
 
 
-def _definition(function: FunctionType) -> ast.FunctionDef | None:
-    code = function.__code__
-    tree = tree_of(code.co_filename)
+def _definition(code: CodeType, tree: ast.AST | None) -> Definition | None:
     for each in ast.walk(tree) if tree is not None else ():
-        if isinstance(each, ast.FunctionDef) and each.name == code.co_name:
+        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) and each.name == code.co_name:
             first = min([each.lineno, *(decorator.lineno for decorator in each.decorator_list)])
             if first == code.co_firstlineno:
                 return each
@@ -104,3 +105,65 @@ def _bound(target: ast.expr) -> set[str]:
     if isinstance(target, ast.Tuple | ast.List):
         return {name for each in target.elts for name in _bound(each)}
     return {target.id} if isinstance(target, ast.Name) else set()
+
+
+ADDERS = frozenset(
+    ("append", "appendleft", "extend", "add", "insert", "setdefault", "update", "put")
+)
+
+
+class Stored(NamedTuple):
+    """A variable, or an attribute, that something was put into."""
+
+    name: str
+    attribute: bool
+    held: bool  # into what it stands for: a list
+
+    def is_named(self, expression: ast.AST) -> bool:
+        """Whether this is the name of it."""
+        if self.attribute:
+            return isinstance(expression, ast.Attribute) and expression.attr == self.name
+        return isinstance(expression, ast.Name) and expression.id == self.name
+
+
+def lines_that_store(stored: Stored, file: str, within: CodeType | None) -> list[int]:
+    """Where a variable, or an attribute, of this name is given something: likeliest first.
+
+    `within`: the function whose variable it is. A line that makes a value of the one before
+    (`total += loss`) comes before others; one that gives it a constant is left out.
+    """
+    tree: ast.AST | None = tree_of(file)
+    if tree is None:
+        return []
+    if within is not None:
+        tree = _definition(within, tree) or tree
+    ranked = sorted(
+        (rank, each.lineno)
+        for each in ast.walk(tree)
+        if isinstance(each, ast.stmt) and (rank := _stores(each, stored))
+    )
+    lines = [line for rank, line in ranked if rank == ranked[0][0]]
+    return lines[:MOST]
+
+
+def _stores(statement: ast.stmt, stored: Stored) -> int:
+    """How likely it is that this gives the name something, 1 the most; 0: it does not."""
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        function = statement.value.func
+        adds = isinstance(function, ast.Attribute) and function.attr in ADDERS
+        return int(adds and stored.is_named(function.value))  # type: ignore[attr-defined]
+    if isinstance(statement, ast.AugAssign):
+        return int(stored.is_named(statement.target))
+    if not isinstance(statement, ast.Assign):
+        return 0
+    for target in statement.targets:
+        if isinstance(target, ast.Subscript) and stored.is_named(target.value):
+            return 1
+        names = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+        if any(stored.is_named(each) for each in names):
+            if any(stored.is_named(each) for each in ast.walk(statement.value)):
+                return 1
+            if isinstance(statement.value, ast.Constant):
+                return 0
+            return 3 if stored.held else 2
+    return 0

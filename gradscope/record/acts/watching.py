@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
+from gradscope.record.acts.kept_graphs import KeptGraphs
 from gradscope.record.acts.notes import NOBODY, Acts
 from gradscope.record.acts.of_functions import OfFunctions
 from gradscope.record.acts.of_modules import OfModules
@@ -44,6 +46,7 @@ class WatchedActs:
         if self.checks_functions:
             self._functions = OfFunctions(torch, acts, stand_ins)
             acts.guarded(self._functions.start)
+        acts.kept = KeptGraphs(torch, acts)
         acts.on = True
 
     def met(self, module: Any) -> None:
@@ -61,6 +64,8 @@ class WatchedActs:
         """An optimizer has written its parameters."""
         if self._optimizers is not None and self.acts.on:
             self.acts.guarded(self._optimizers.step, optimizer)
+            if self.acts.kept is not None:
+                self.acts.guarded(self.acts.kept.step_ended, sys._getframe(1))
 
     def pause(self) -> None:
         self.acts.on = False
@@ -74,6 +79,11 @@ class WatchedActs:
         if self._stand_ins is not None:
             self._stand_ins.take_back()
 
+    def ending(self) -> None:
+        """The program is over, and what it has is still there."""
+        if self.acts.kept is not None and self.acts.on:
+            self.acts.guarded(self.acts.kept.ended)
+
     def compare_functions(self) -> None:
         """Nobody watches any longer: see Note [Forwards run again] in `of_functions.py`."""
         if self._functions is not None and self.checks_functions:
@@ -85,6 +95,6 @@ class WatchedActs:
 
     def over(self) -> None:
         """Hold nobody who holds this."""
-        self.acts.look = NOBODY
+        self.acts.look, self.acts.kept = NOBODY, None
         self._stand_ins = self._modules = self._optimizers = self._functions = None
         del self.acts.session

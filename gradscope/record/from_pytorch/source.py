@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from gradscope.machine_code.callables import offset
-from gradscope.record.acts.notes import Look
+from gradscope.record.acts.notes import Look, made_at
 from gradscope.record.from_pytorch.called.calls import Calls
 from gradscope.record.from_pytorch.called.moves import Moves
 from gradscope.record.from_pytorch.claims import claims
@@ -125,7 +125,8 @@ class PyTorchSource:
             "key": [intern(key) for key in facts],
             "value": [intern(orjson.dumps(names).decode()) for names in facts.values()],
         })  # fmt: skip
-        look = Look(self.tensor, self.modules.known, list, unseen, stands_for)
+        known, made = self.modules.known, made_at(self.watcher.graph.made_of)
+        look = Look(self.tensor, known, list, unseen, stands_for, made, perf_counter_ns)
         session.acts.start(sys.modules["torch"], look)
         self.watcher.start()
         if self._paused is not None:  # it was before PyTorch was imported

@@ -24,6 +24,8 @@ from gradscope.record.notes.modules import Modules
 from gradscope.runtime.core import probe
 from gradscope.runtime.core.dispatch.operators.built_in import watch_paths
 from gradscope.runtime.core.dtypes import dtypes
+from gradscope.runtime.core.graph.node import LAST
+from gradscope.runtime.core.state.thread import local
 from gradscope.trace import schema
 from gradscope.trace.shorthand import tables as short
 
@@ -89,7 +91,10 @@ class RuntimeSource:
         session = self.session
         torch = sys.modules["gradscope.runtime"]
         number, module = self.catalog.number_of_early, self.modules.known
-        session.acts.start(torch, Look(number, module, session.ids, nullcontext, _nothing_more))
+        session.acts.start(
+            torch,
+            Look(number, module, session.ids, nullcontext, _nothing_more, _made_at, _sequence_now),
+        )
         self.probe.stepped, self.probe.called = session.acts.stepped, session.acts.called
         self.modules.met = [session.acts.met]
         start_watching(self.probe)
@@ -248,6 +253,16 @@ class RuntimeSource:
             })  # fmt: skip
         self._records += runs.shape[1] + moves.shape[1]
         self._events += 4 * runs.shape[1] + 3 * moves.shape[1] + singles.shape[1]
+
+
+def _made_at(node: Any) -> int | None:
+    """A thread counts its nodes."""
+    return None if node.sequence_nr == LAST else int(node.sequence_nr)
+
+
+def _sequence_now() -> int:
+    """What the next node of this thread will have."""
+    return int(repr(local.state.sequence)[len("count(") : -1])
 
 
 def _nothing_more(own: Any, ours: Any | None) -> None:

@@ -33,7 +33,8 @@ class Deed(StrEnum):
     DATA_SET = "data_set"
     CUT = "cut"  # by: what lost history; tensors: leaves it came from; more: there are others
     GRAD_OFF = "grad_off"  # by: no_grad, inference_mode, set_grad_enabled; sample
-    HOOK = "hook"  # by: the method; hook: the function's name; many: so many were there before
+    HOOK = "hook"  # by: the method; hook: the function's name; many: so many were there before;
+    # holds: it keeps its own tensor
     TRAIN = "train"  # to: the mode
     RAN = "ran"  # a module, for the first time so: grad, training: whether these modes were on
     MADE = "made"  # a module, inside the forward of another: type
@@ -52,6 +53,8 @@ class Deed(StrEnum):
     CHECKPOINT = "checkpoint"  # reentrant, keeps_random
     SEED = "seed"  # seed
     COPIED = "copied"  # what: the type of what was copied
+    KEPT = "kept"  # name, attribute, container: what holds graphs; when it was looked: step, end,
+    # evaluation; many tensors, of so many steps; longest: steps behind one; stack: lines that store
     WARNING = "warning"  # category, text
     FUNCTION = "function"  # type, calls, input; found: agrees, deviates (times, off, returned),
     # straight-through, not checked (why); stack: lines of its backward, the last is the call's

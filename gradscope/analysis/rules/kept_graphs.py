@@ -1,0 +1,200 @@
+"""Rules about graphs that stay, beyond the step or the backward they were made for."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+
+import numpy as np
+
+from gradscope.analysis.columns import Ids
+from gradscope.analysis.findings import Evidence, Severity
+from gradscope.analysis.identity.sites import Site
+from gradscope.analysis.program.acts import Acts, Done
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.trace.schema import Deed, GraphTask, Node, NodeBegin
+from gradscope.trace.trace import Trace
+
+MANY = 3
+"""Steps whose graphs are kept together: two may be those of now and of just before."""
+
+
+@rule("GS601", "graph-kept", Severity.WARNING, needs="engine")
+def graph_kept(trace: Trace) -> Iterator[Found]:
+    """Graphs of former steps are still there, because something holds tensors with a history.
+
+    A loss that is put into a list, or added to a running total, holds all that it was computed of,
+    and so memory grows from step to step. What is kept for later needs `.item()` or `.detach()`.
+    Names are looked through at the ends of some steps; what only C++ code holds is not seen.
+
+    Bad:
+        w = torch.ones(3, requires_grad=True)
+        optimizer = torch.optim.SGD([w], lr=0.1)
+        losses = []
+        for _ in range(5):
+            optimizer.zero_grad()
+            loss = (w * w).sum()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss)
+
+    Good:
+        w = torch.ones(3, requires_grad=True)
+        optimizer = torch.optim.SGD([w], lr=0.1)
+        losses = []
+        for _ in range(5):
+            optimizer.zero_grad()
+            loss = (w * w).sum()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+    """
+    acts = Acts(trace)
+    looks: dict[tuple[object, ...], list[Done]] = defaultdict(list)
+    for act in acts.of(Deed.KEPT):
+        if act.facts.get("when") != "evaluation":
+            facts = act.facts
+            key = facts.get("name"), facts.get("attribute"), facts.get("container"), act.stack
+            looks[key].append(act)
+    for same in looks.values():
+        last = max(same, key=_steps)
+        if _steps(last) >= MANY and (len(same) == 1 or _steps(same[0]) < _steps(last)):
+            yield _kept(acts, last, len(same))
+
+
+def _steps(act: Done) -> int:
+    found = act.facts.get("steps")
+    return found if isinstance(found, int) else 0
+
+
+def _kept(acts: Acts, act: Done, looks: int) -> Found:
+    facts, sites = act.facts, acts.sites(act) or (Site(),)
+    what, many, steps = _holder(act), facts.get("many", 0), _steps(act)
+    grows = isinstance(facts.get("longest"), int) and facts["longest"] > 2
+    at = f", stored at {sites[0]}" if sites[0].place else ""
+    if facts.get("container"):
+        said = f"{what} holds {many} tensors with the graphs of {steps} steps{at}"
+    else:
+        said = f"{what} has a graph that reaches back over {steps} steps{at}"
+    others = f"; also stored at {', '.join(map(str, sites[1:]))}" if len(sites) > 1 else ""
+    return Found(
+        message=f"The history is kept: {said}",
+        site=sites[0],
+        evidence=(Evidence("act", act.id),),
+        why=f"looked at {looks} time{'s' * (looks > 1)} at the ends of steps; a tensor that was "
+        f"not detached holds every tensor that its backward would need{others}"
+        + ("; each step adds its graph to the one before, which takes longer and longer" * grows),
+        fix=_detached(sites[0].text) or "keep `x.item()` or `x.detach()` instead of `x`",
+    )
+
+
+def _holder(act: Done) -> str:
+    name, container = act.facts.get("name", ""), act.facts.get("container", "")
+    shown = f"`.{name}`" if act.facts.get("attribute") else f"`{name}`"
+    return f"the {container} {shown}" if container else shown
+
+
+def _detached(line: str) -> str:
+    """The program's own line, with what it keeps detached; "" where that is not clear."""
+    try:
+        (statement,) = ast.parse(line.strip()).body
+    except (SyntaxError, ValueError):
+        return ""
+    before = ast.unparse(statement)
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        call = statement.value
+        if len(call.args) != 1 or not isinstance(call.args[0], ast.Name | ast.Attribute | ast.Call):
+            return ""
+        call.args[0] = _without_history(call.args[0])
+    elif isinstance(statement, ast.AugAssign | ast.Assign):
+        statement.value = _without_history(statement.value)
+    else:
+        return ""
+    return f"write `{ast.unparse(statement)}` instead of `{before}`"
+
+
+def _without_history(value: ast.expr) -> ast.expr:
+    return ast.Call(ast.Attribute(value, "detach", ast.Load()), [], [])
+
+
+@rule("GS602", "graph-unused", Severity.WARNING, needs="engine")
+def graph_unused(trace: Trace) -> Iterator[Found]:
+    """An evaluation made graphs that no backward used.
+
+    In `model.eval()` the graph is still recorded, and keeps all that a backward would need, unless
+    the evaluation runs under `torch.no_grad()`. What an evaluation holds is looked at when training
+    goes on.
+
+    Bad:
+        model = torch.nn.Linear(3, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        def evaluate():
+            model.eval()
+            total = sum(model(torch.ones(2, 3)).mean() for _ in range(2))
+            model.train()
+            return total.item()
+        for _ in range(2):
+            optimizer.zero_grad()
+            model(torch.ones(2, 3)).sum().backward()
+            optimizer.step()
+            evaluate()
+
+    Good:
+        model = torch.nn.Linear(3, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        def evaluate():
+            model.eval()
+            with torch.no_grad():
+                total = sum(model(torch.ones(2, 3)).mean() for _ in range(2))
+            model.train()
+            return total.item()
+        for _ in range(2):
+            optimizer.zero_grad()
+            model(torch.ones(2, 3)).sum().backward()
+            optimizer.step()
+            evaluate()
+    """
+    acts = Acts(trace)
+    told: dict[int, list[Done]] = defaultdict(list)
+    began = [act.t for act in acts.of(Deed.TRAIN) if act.facts.get("to") is False]
+    ran = _times_of_nodes_that_ran(trace)
+    tasks = np.sort(trace.table(GraphTask)["begin"])
+    for act in acts.of(Deed.KEPT):
+        since = _last_before(began, act.t)
+        if act.facts.get("when") == "evaluation" and since is not None:
+            walked = np.searchsorted(ran, act.t) - np.searchsorted(ran, since)
+            backwards = np.searchsorted(tasks, act.t) - np.searchsorted(tasks, since)
+            if not walked and not backwards:
+                told[act.stack].append(act)
+    for same in told.values():
+        yield _unused(acts, same)
+
+
+def _times_of_nodes_that_ran(trace: Trace) -> Ids:
+    nodes = trace.table(Node)
+    ran = np.isin(nodes["id"], trace.table(NodeBegin)["node"])
+    found: Ids = np.sort(nodes["t"][ran])
+    return found
+
+
+def _last_before(times: list[int], t: int) -> int | None:
+    """The beginning of the evaluation that ends at t: the first `eval()` since the one before."""
+    place = int(np.searchsorted(times, t))
+    return times[place - 1] if place else None
+
+
+def _unused(acts: Acts, same: list[Done]) -> Found:
+    act, sites = same[0], acts.sites(same[0]) or (Site(),)
+    at = f" at {sites[0]}" if sites[0].place else ""
+    often = f", {len(same)} times" if len(same) > 1 else ""
+    return Found(
+        message=f"An evaluation builds a graph that no backward uses{often}: {_holder(act)} keeps "
+        f"it{at}",
+        site=sites[0],
+        evidence=tuple(Evidence("act", each.id) for each in same),
+        why="the model was in eval mode, which leaves recording on; when it went back to training "
+        f"{act.facts.get('many')} tensor(s) held a graph that was made since, and no backward came",
+        fix="put the evaluation under `with torch.no_grad():`, or `@torch.no_grad()` above its "
+        "function",
+    )

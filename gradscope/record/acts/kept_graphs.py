@@ -1,0 +1,252 @@
+"""Graphs of former steps that are still there, and what in the program holds them.
+
+# Note [Looking for graphs]
+At the ends of some steps (seldom, and never for more than a hundredth of the time) what the program
+has names for is looked through: the variables of the functions that are running, the globals of the
+script, and in them lists, dicts, modules and objects of the script's own classes. Nothing is kept.
+"""
+
+from __future__ import annotations
+
+import sys
+from bisect import bisect_right
+from collections import deque
+from dataclasses import dataclass, field
+from inspect import CO_OPTIMIZED
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gradscope.record.acts.source_lines import Stored, lines_that_store
+from gradscope.trace.schema import NONE
+from gradscope.trace.schema.acts import Deed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from types import CodeType, FrameType
+
+    from gradscope.record.acts.notes import Acts
+
+FIRST = 6
+"""So many looks there are in any case."""
+
+SHARE = 100
+"""Of the time that has passed, looks take one part in so many at most."""
+
+MOST, WIDEST, DEEPEST = 20_000, 500, 6
+"""So many things are looked at, of a list, and inside one another."""
+
+NODES = 300
+"""So many nodes of a graph are asked when they were made."""
+
+OFTEN = 20
+"""So many times it is told of one holder."""
+
+OF_MODULES = frozenset(("_parameters", "training"))
+LISTS = (list, tuple, deque, set, frozenset)
+ELSEWHERE = ("site-packages", "dist-packages", "lib/python3", "<frozen")
+"""In the paths of files that are not the program's."""
+
+
+class Name(NamedTuple):
+    """What in the program leads to something: the last name on the way there."""
+
+    text: str
+    file: str
+    within: CodeType | None  # the function whose variable it is
+    attribute: bool = False
+    container: str = ""  # the type of what the name stands for, if that holds several
+
+
+@dataclass
+class Held:
+    """The graphs that one name leads to."""
+
+    tensors: int = 0
+    steps: set[int] = field(default_factory=set)
+    longest: int = 0  # so many steps lie behind one tensor
+
+
+class KeptGraphs:
+    """Looks for them."""
+
+    def __init__(self, torch: Any, acts: Acts) -> None:
+        self._tensor, self._module = torch.Tensor, torch.nn.Module
+        self._acts = acts
+        self._ends: list[int] = []  # of steps: the engine's mark then
+        self._looks = 0
+        self._next = 2
+        self._spent = 0
+        self._began = perf_counter_ns()
+        self._told: dict[Name, int] = {}
+        self._evaluates: int | None = None  # since this mark
+
+    def step_ended(self, frame: FrameType) -> None:
+        """An optimizer has stepped."""
+        self._ends.append(self._acts.look.mark())
+        steps = len(self._ends)
+        if steps >= self._next:
+            self._next = steps + 1 if steps < 4 else steps * 3 // 2
+            passed = perf_counter_ns() - self._began
+            if self._looks < FIRST or self._spent * SHARE < passed:
+                self._look(frame, "step")
+
+    def mode_set(self, frame: FrameType, *, training: bool) -> None:
+        """A module was set to training, or to evaluation."""
+        if not training:
+            if self._evaluates is None:
+                self._evaluates = self._acts.look.mark()
+        elif self._evaluates is not None:
+            if self._looks < FIRST:
+                self._look(frame, "evaluation")
+            self._evaluates = None
+
+    def ended(self) -> None:
+        """The program is over."""
+        if len(self._ends) > 1:
+            self._look(sys._getframe(1), "end")
+
+    def _look(self, frame: FrameType, when: str) -> None:
+        began = perf_counter_ns()
+        found: dict[Name, Held] = {}
+        for name, tensor in Walk(self._tensor, self._module, self._acts).of(frame):
+            steps = self._steps_of(tensor, since=self._evaluates if when == "evaluation" else None)
+            if steps:
+                held = found.setdefault(name, Held())
+                held.tensors += 1
+                held.steps |= steps
+                held.longest = max(held.longest, len(steps))
+        for name, held in found.items():
+            if len(held.steps) > 1 or when == "evaluation":
+                self._tell(name, held, when)
+        self._looks += 1
+        self._spent += perf_counter_ns() - began
+
+    def _steps_of(self, tensor: Any, since: int | None) -> set[int]:
+        """The steps in which the nodes behind a tensor were made."""
+        made, found = self._acts.look.made, set()
+        node = tensor.grad_fn
+        if since is not None:
+            at = made(node)
+            if at is None or at < since:
+                return set()
+        waiting, seen = deque([node]), {node}
+        while waiting:
+            node = waiting.popleft()
+            at = None if hasattr(node, "variable") else made(node)  # a leaf's stays as long as it
+            if at is not None:
+                found.add(bisect_right(self._ends, at))
+            if len(seen) < NODES:
+                for following, _ in node.next_functions:
+                    if following is not None and following not in seen:
+                        seen.add(following)
+                        waiting.append(following)
+        return found
+
+    def _tell(self, name: Name, held: Held, when: str) -> None:
+        times = self._told[name] = self._told.get(name, 0) + 1
+        if times > OFTEN:
+            return
+        stack = NONE
+        sites = self._acts.session.sites
+        lines = lines_that_store(
+            Stored(name.text, name.attribute, bool(name.container)), name.file, name.within
+        )
+        for line in reversed(lines):
+            function = "<module>" if name.within is None else name.within.co_qualname
+            stack = sites._link(sites.position(name.file, line, function, None), stack)
+        self._acts.note(
+            Deed.KEPT, None, stack=stack, name=name.text, container=name.container,
+            attribute=name.attribute, when=when, many=held.tensors, steps=len(held.steps),
+            longest=held.longest,
+        )  # fmt: skip
+
+
+class Walk:
+    """One look at what the program has names for."""
+
+    def __init__(self, tensor: Any, module: type, acts: Acts) -> None:
+        self._tensor, self._module = tensor, module
+        self._is_machinery = acts.session.sites.is_machinery
+        self._seen: set[int] = set()
+        self._own: dict[type, str] = {}  # the files of the program's classes; "" of others
+
+    def of(self, frame: FrameType | None) -> Iterator[tuple[Name, Any]]:
+        """Tensors with a graph, and the names that lead to them."""
+        main = getattr(sys.modules.get("__main__"), "__dict__", {})
+        spaces = {id(main): (main, main.get("__file__"))}
+        while frame is not None:
+            code = frame.f_code
+            if not self._is_machinery(code) and not _is_elsewhere(code.co_filename):
+                space = frame.f_globals
+                if code.co_flags & CO_OPTIMIZED:
+                    spaces.setdefault(id(space), (space, space.get("__file__")))
+                    yield from self._variables(frame)
+                else:
+                    spaces[id(space)] = space, code.co_filename
+            frame = frame.f_back
+        for space, file in spaces.values():
+            if isinstance(file, str):
+                yield from self._named(space.items(), file, None)
+
+    def _variables(self, frame: FrameType) -> Iterator[tuple[Name, Any]]:
+        variables: Any = frame.f_locals
+        try:
+            yield from self._named(variables.items(), frame.f_code.co_filename, frame.f_code)
+        finally:  # it would keep what is in it, beyond what the program does
+            if type(variables) is dict and sys.getrefcount(variables) <= 3:
+                variables.clear()
+
+    def _named(
+        self, pairs: Iterable[tuple[str, Any]], file: str, within: CodeType | None
+    ) -> Iterator[tuple[Name, Any]]:
+        for text, value in list(pairs):
+            if not text.startswith("__"):
+                yield from self._inside(Name(text, file, within), value, 0)
+
+    def _inside(self, name: Name, value: Any, depth: int) -> Iterator[tuple[Name, Any]]:
+        if isinstance(value, self._tensor):
+            if id(value) not in self._seen and value.grad_fn is not None:
+                self._seen.add(id(value))
+                yield name, value
+            return
+        kind = type(value)
+        if kind in _PLAIN or depth > DEEPEST or len(self._seen) > MOST or id(value) in self._seen:
+            return
+        if isinstance(value, (*LISTS, dict)):
+            self._seen.add(id(value))
+            held = list(value.values() if isinstance(value, dict) else value)
+            if len(held) > WIDEST:
+                held = held[: WIDEST // 2] + held[-WIDEST // 2 :]
+            inner = name if name.container else name._replace(container=kind.__name__)
+            for each in held:
+                yield from self._inside(inner, each, depth + 1)
+        elif file := self._file_of(kind):
+            self._seen.add(id(value))
+            for text, each in list(getattr(value, "__dict__", {}).items()):
+                if text not in OF_MODULES:
+                    yield from self._inside(_of_object(name, text, file), each, depth + 1)
+
+    def _file_of(self, kind: type) -> str:
+        """Where a class was written, if its objects are looked into."""
+        found = self._own.get(kind)
+        if found is None:
+            module = sys.modules.get(getattr(kind, "__module__", ""), None)
+            file = getattr(module, "__file__", None) or ""
+            own = isinstance(file, str) and not _is_elsewhere(file)
+            if not own and issubclass(kind, self._module):
+                file, own = "nobody", True
+            self._own[kind] = found = file if own else ""
+        return found
+
+
+def _of_object(name: Name, text: str, file: str) -> Name:
+    if text in {"_modules", "_buffers"}:  # of a module: they stand for attributes
+        return name
+    return Name(text, file, None, attribute=True)
+
+
+def _is_elsewhere(file: str) -> bool:
+    return any(part in file for part in ELSEWHERE)
+
+
+_PLAIN = frozenset((int, float, str, bytes, bool, type(None), complex, type(sys), type(len), type))
