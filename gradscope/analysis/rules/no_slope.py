@@ -13,6 +13,7 @@ from gradscope.analysis.identity.sites import site_of
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.rewriting import at
+from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, Deed, Edge, GraphTask, Node
 from gradscope.trace.trace import Table, Trace
 
@@ -76,7 +77,7 @@ def _leaves(nodes: Table[Node], some: Collection[int]) -> set[int]:
 
 def _flat(trace: Trace) -> frozenset[int]:
     nodes = trace.table(Node)
-    names = np.unique(nodes["name"])
+    names = distinct(nodes["name"])
     texts = dict(zip(names.tolist(), trace.texts(names), strict=True))
     wanted = [
         number
