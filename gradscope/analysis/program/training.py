@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
-import numpy as np
-
 from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD, leaf
 from gradscope.analysis.program.acts import Acts, Optimizer, optimizers, parameters
+from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, Accumulate, Capture, Deed, GraphTask, Module, Node, Tensor
 from gradscope.trace.trace import Trace
 
@@ -42,11 +41,11 @@ class Training:
     def reached(self) -> frozenset[int]:
         """Leaves to which a backward has brought a gradient."""
         took = self.trace.table(Accumulate)["tensor"]
-        captured = np.unique(self.trace.table(Capture)["node"])
+        captured = distinct(self.trace.table(Capture)["node"])
         nodes = self.trace.table(Node)
         inputs = [nodes.row(int(each)).inputs for each in captured if nodes.has(int(each))]
         asked = {each[0] for each in inputs if each}
-        return frozenset(np.unique(took).tolist()) | asked
+        return frozenset(distinct(took).tolist()) | asked
 
     @cached_property
     def roots(self) -> frozenset[int]:
