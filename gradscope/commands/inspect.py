@@ -36,6 +36,13 @@ Known = Annotated[
     Path | None,
     typer.Option(help="A file of findings that are known: only others count.", metavar="FILE"),
 ]
+ANode = Annotated[
+    str | None, typer.Option(help="All that is known of a node: its id or name.", metavar="NODE")
+]
+WhyNone = Annotated[
+    str | None,
+    typer.Option(help="Why a parameter's .grad is None: its name or id.", metavar="TENSOR"),
+]
 WriteKnown = Annotated[
     bool, typer.Option("--write-known", help="Write all that is found to the file of --known.")
 ]
@@ -50,10 +57,7 @@ def inspect(
     fail_on: FailOn = None,
     known: Known = None,
     write_known: WriteKnown = False,
-    node: Annotated[
-        str | None,
-        typer.Option(help="All that is known of a node: its id or name.", metavar="NODE"),
-    ] = None,
+    node: ANode = None,
     tensor: Annotated[
         str | None,
         typer.Option(help="All that is known of a tensor: its id or name.", metavar="TENSOR"),
@@ -62,6 +66,7 @@ def inspect(
         str | None,
         typer.Option(help="All that is known of a forward call: its id or name.", metavar="OP"),
     ] = None,
+    why_none: WhyNone = None,
     explain: Annotated[
         str | None, typer.Option(help="Say what a rule looks for.", metavar="RULE")
     ] = None,
@@ -86,7 +91,7 @@ def inspect(
         raise UsageError("--write-known needs to know where: --known findings.json")
     loaded = load(trace, rank)
     shown_rows = 0 if everything else rows
-    asked = {"node": node, "tensor": tensor, "op": op}
+    asked = {"node": node, "tensor": tensor, "op": op, "why_none": why_none}
     if any(each is not None for each in asked.values()):
         if shape in {SARIF, GITHUB}:
             raise UsageError(f"--format {shape} is of findings; of one thing there is --json")
@@ -181,12 +186,14 @@ def _all_about(
     """Show all about what was asked for; as JSON without a number of rows."""
     from gradscope.render.views.details import chosen_json, chosen_lines
     from gradscope.scene.details import chosen_node, chosen_op, chosen_tensor
+    from gradscope.scene.gradient import why_none
 
     given = [(kind, wanted) for kind, wanted in asked.items() if wanted is not None]
     if len(given) > 1:
-        raise UsageError("inspect looks at one thing at a time: --node, --tensor or --op")
+        raise UsageError("inspect looks at one thing at a time: --node, --tensor, --op, --why-none")
     ((kind, wanted),) = given
-    scene = {"node": chosen_node, "tensor": chosen_tensor, "op": chosen_op}[kind](trace, wanted)
+    shown = {"node": chosen_node, "tensor": chosen_tensor, "op": chosen_op, "why_none": why_none}
+    scene = shown[kind](trace, wanted)
     if rows is None:
         write_bytes(f"{chosen_json(scene)}\n".encode())
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import TypeVar
 
 from gradscope.analysis.findings import Evidence
@@ -18,7 +19,7 @@ from gradscope.scene.cells import Cells
 from gradscope.scene.readable import count, duration, ordinal, plural
 from gradscope.trace.schema import NONE, Node, NodeBegin, Op, Storage, Tensor
 from gradscope.trace.schema.declare import Row
-from gradscope.trace.trace import Trace
+from gradscope.trace.trace import Table, Trace
 
 R = TypeVar("R", Tensor, Op)
 
@@ -65,7 +66,7 @@ def chosen_node(trace: Trace, wanted: str) -> ChosenScene:
 
 def chosen_tensor(trace: Trace, wanted: str) -> ChosenScene:
     """A tensor, by its id or a name that only it has; with the memory it lies in."""
-    row = _found(trace, Tensor, wanted)
+    row = found_row(trace, Tensor, wanted)
     ops = trace.table(Op)
     made = []
     if ops.has(row.op):
@@ -76,16 +77,18 @@ def chosen_tensor(trace: Trace, wanted: str) -> ChosenScene:
 
 def chosen_op(trace: Trace, wanted: str) -> ChosenScene:
     """A forward call, by its id or a name that only it has."""
-    row = _found(trace, Op, wanted)
+    row = found_row(trace, Op, wanted)
     began = _Moment("it began", row.thread, row.begin)
     return _scene(trace, row, Cells(trace).op(row.id), [], [began])
 
 
-def _found(trace: Trace, kind: type[R], wanted: str) -> R:
-    table, noun = trace.table(kind), kind.TABLE
+def found_row(trace: Trace, kind: type[R], wanted: str) -> R:
+    """The tensor or call of this id, or of a name that only it has."""
+    table: Table[R] = trace.table(kind)
+    noun = kind.TABLE
     if wanted.isascii() and wanted.isdigit() and len(wanted) < 19 and table.has(int(wanted)):
         return table.row(int(wanted))
-    names = zip(table["id"].tolist(), table.texts("name"), strict=True)
+    names = [*zip(table["id"].tolist(), table.texts("name"), strict=True)]
     named = [id for id, name in names if wanted in (name, name.partition(".")[0])]
     if len(named) == 1:
         return table.row(named[0])
@@ -94,6 +97,9 @@ def _found(trace: Trace, kind: type[R], wanted: str) -> R:
         raise UnknownNameError(f"{len(named)} {noun}s are called {wanted!r}; choose one: {shown}")
     ids = table["id"]
     has = f"its {noun}s are {ids.min()} to {ids.max()}" if len(ids) else f"it holds no {noun}s"
+    near = get_close_matches(wanted, sorted({name for _, name in names}), 3)
+    if near:
+        has = f"{has}; near is {', '.join(near)}"
     raise UnknownNameError(f"this trace has no {noun} {wanted!r}: {has}")
 
 

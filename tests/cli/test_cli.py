@@ -447,7 +447,7 @@ def test_inspect_shows_all_there_is_about_one_thing(run: Line) -> None:
         (["--node", "77"], "no node has the id 77: this trace's nodes are 0 to 4"),
         (["--tensor", "77"], "this trace has no tensor '77': its tensors are 0 to 4"),
         (["--op", "77"], "this trace has no op '77': its ops are 0 to 3"),
-        (["--op", "1", "--node", "1"], "one thing at a time: --node, --tensor or --op"),
+        (["--op", "1", "--node", "1"], "one thing at a time: --node, --tensor, --op, --why-none"),
     ],
 )
 def test_a_wrong_id_is_answered_with_what_there_is(

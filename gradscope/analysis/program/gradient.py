@@ -1,0 +1,173 @@
+"""Why a leaf has a gradient, or none: what brought one, what kept it away, who cleared it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gradscope.analysis.identity.sites import Site
+from gradscope.analysis.program.acts import Done
+from gradscope.analysis.program.training import Training
+from gradscope.trace.arrays import distinct
+from gradscope.trace.schema import NONE, Accumulate, Deed, GraphTask, Module, Tensor
+from gradscope.trace.trace import Trace
+
+CLEARED = (Deed.ZERO_GRAD, Deed.GRAD_SET, Deed.GRAD_ZEROED)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Something the program did to it, and where, as often as it did it there."""
+
+    what: str
+    site: Site
+    times: int = 1
+
+    def __str__(self) -> str:
+        where = f" at {self.site}" if self.site.place else ""
+        return f"{self.what}{where}{f', {self.times} times' if self.times > 1 else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Gradient:
+    """What a trace tells of a leaf's gradient."""
+
+    title: str
+    answer: str  # in a sentence
+    backwards: int
+    brought: int  # so many of them brought a gradient
+    asks: bool  # requires_grad, as it was last seen
+    asked: tuple[Line, ...]  # what set that
+    cuts: tuple[Line, ...]  # tensors computed from it that lost their history
+    ran: tuple[Line, ...]  # how its module was called
+    held: tuple[Line, ...]  # optimizers that hold it
+    cleared: tuple[Line, ...]
+
+
+def gradient_of(trace: Trace, tensor: int) -> Gradient:
+    """The story of one leaf."""
+    training = trace.once(Training)
+    told = _Story(training, tensor)
+    brought = _brought(trace, tensor)
+    story = Gradient(
+        title=training.title(tensor),
+        answer="",
+        backwards=len(trace.table(GraphTask)),
+        brought=brought,
+        asks=tensor not in training.frozen,
+        asked=told.lines(Deed.REQUIRES_GRAD),
+        cuts=told.lines(Deed.CUT),
+        ran=told.ran(),
+        held=told.held(),
+        cleared=told.lines(*CLEARED),
+    )
+    answer = _answer(trace, tensor, story)
+    values = {name: getattr(story, name) for name in Gradient.__slots__}
+    return Gradient(**{**values, "answer": answer})
+
+
+def _brought(trace: Trace, tensor: int) -> int:
+    events = trace.table(Accumulate)
+    return len(distinct(events["task"][events["tensor"] == tensor]))
+
+
+class _Story:
+    """What acts say of one tensor."""
+
+    def __init__(self, training: Training, tensor: int) -> None:
+        self._training = training
+        self._tensor = tensor
+
+    def lines(self, *kinds: Deed) -> tuple[Line, ...]:
+        """Acts of these kinds, one line for each place."""
+        return self._folded(act for act in self._training.acts.of(*kinds) if self._is_of(act))
+
+    def _is_of(self, act: Done) -> bool:
+        if self._tensor in act.tensors:
+            return True
+        of = self._training.acts.by_id.get(act.of)
+        return act.kind is Deed.ZERO_GRAD and of is not None and self._tensor in of.tensors
+
+    def ran(self) -> tuple[Line, ...]:
+        """How the module was called that has it."""
+        module = self._training.parameters.get(self._tensor, NONE)
+        return self._folded(
+            act
+            for act in self._training.acts.of(Deed.RAN)
+            if module != NONE and act.module == module
+        )
+
+    def held(self) -> tuple[Line, ...]:
+        acts = self._training.acts
+        return tuple(
+            Line(f"{each.type}, {len(each.steps)} steps, built", acts.site(each.built))
+            for each in self._training.optimizers
+            if self._tensor in each.tensors
+        )
+
+    def _folded(self, acts: Iterator[Done]) -> tuple[Line, ...]:
+        found: dict[tuple[str, str], Line] = {}
+        for act in acts:
+            site, what = self._training.acts.site(act), _in_words(act)
+            before = found.get((what, site.place))
+            found[what, site.place] = Line(what, site, 1 if before is None else before.times + 1)
+        return tuple(found.values())
+
+
+def _in_words(act: Done) -> str:
+    facts = act.facts
+    match act.kind:
+        case Deed.REQUIRES_GRAD:
+            return f"requires_grad was set to {facts.get('to')}"
+        case Deed.CUT:
+            return f"{facts.get('by')} cut what was computed from it"
+        case Deed.RAN:
+            how = "with gradients on" if facts.get("grad") else "under no_grad()"
+            return f"called first {how}, in {'train' if facts.get('training') else 'eval'} mode,"
+        case Deed.ZERO_GRAD:
+            return f"zero_grad{'' if facts.get('set_to_none') else ' (to zeros)'}"
+        case Deed.GRAD_SET:
+            return f".grad was set to {facts.get('to')}"
+    return f"{facts.get('by')} wrote into .grad"
+
+
+def _answer(trace: Trace, tensor: int, story: Gradient) -> str:
+    """The first of the reasons that holds."""
+    row = trace.table(Tensor).row(tensor)
+    name = story.title
+    if not story.backwards:
+        return f"No backward was recorded, so {name} has no gradient."
+    if not row.leaf:
+        return (
+            f"{name} is not a leaf: a backward passes its gradient on and keeps none in .grad, "
+            "unless retain_grad() was called on it."
+        )
+    if story.brought:
+        return _of_brought(story)
+    if not story.asks:
+        why = f": {story.asked[-1]}" if story.asked else ""
+        return f"{name} does not require a gradient{why}."
+    grads_on = [line for line in story.ran if "gradients on" in line.what]
+    if story.ran and not grads_on:
+        return f"What {name} is in only ran under no_grad(): {story.ran[0]}."
+    if story.cuts:
+        return f"No backward came to {name}: {story.cuts[0]}."
+    modules = trace.table(Module)
+    owner = trace.once(Training).parameters.get(tensor, NONE)
+    if modules.has(owner) and not story.ran and trace.meta.get("level") != "graph":
+        path = modules.row(owner).path or "the model"
+        return f"{path}, which has {name}, was not called in what was recorded."
+    return (
+        f"None of {story.backwards} backwards came to {name}: nothing that they began with was "
+        "computed from it, as far as was recorded."
+    )
+
+
+def _of_brought(story: Gradient) -> str:
+    brought = f"{story.brought} of {story.backwards} backwards brought {story.title} a gradient"
+    to_none = [
+        each for each in story.cleared if "set to None" in each.what or each.what == "zero_grad"
+    ]
+    if to_none:
+        return f"{brought}; until the next one, its .grad is None after {to_none[0]}."
+    return f"{brought}; nothing that was recorded made its .grad None again."

@@ -1,0 +1,80 @@
+"""Why a parameter has no gradient, in one sentence, by what the program did."""
+
+from __future__ import annotations
+
+import pytest
+
+import gradscope
+import gradscope.runtime as torch
+from gradscope.errors import UnknownNameError
+from gradscope.scene.gradient import why_none
+from gradscope.trace.trace import Trace
+
+BEGIN = """\
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = torch.nn.Linear(2, 2)
+        self.head = torch.nn.Linear(2, 1)
+        self.spare = torch.nn.Linear(2, 1)
+    def forward(self, x):
+        return self.head(FORWARD)
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+"""
+ENDS = "net(torch.ones(3, 2)).sum().backward()\n"
+UNDER_NO_GRAD = """\
+with torch.no_grad():
+    net(torch.ones(3, 2))
+torch.ones(1, requires_grad=True).backward()
+"""
+
+
+def recorded(forward: str, rest: str = ENDS) -> Trace:
+    with gradscope.record() as recording:
+        code = compile(BEGIN.replace("FORWARD", forward) + rest, "net.py", "exec")
+        exec(code, {"torch": torch, "__name__": "net"})
+    return recording.trace()
+
+
+@pytest.mark.parametrize(
+    ("forward", "rest", "asked", "answer"),
+    [
+        (
+            "self.body(x).detach()", ENDS, "body.weight",
+            "No backward came to body.weight: detach cut what was computed from it at net.py:8.",
+        ),
+        (
+            "self.body(x)", f"net.body.requires_grad_(False)\n{ENDS}", "body.weight",
+            "body.weight does not require a gradient: requires_grad was set to False at net.py:11.",
+        ),
+        (
+            "self.body(x)", UNDER_NO_GRAD, "body.weight",
+            ("What body.weight is in only ran under no_grad(): called first under no_grad(), in "
+             "train mode, at net.py:8."),
+        ),
+        (
+            "self.body(x)", ENDS, "spare.bias",
+            "spare, which has spare.bias, was not called in what was recorded.",
+        ),
+        (
+            "self.body(x)", f"{ENDS}optimizer.zero_grad()\n", "head.bias",
+            ("1 of 1 backwards brought head.bias a gradient; until the next one, its .grad is None "
+             "after zero_grad at net.py:12."),
+        ),
+        (
+            "self.body(x)", "net(torch.ones(3, 2))\n", "head.bias",
+            "No backward was recorded, so head.bias has no gradient.",
+        ),
+    ],
+)  # fmt: skip
+def test_the_reason_is_said_with_its_line(forward: str, rest: str, asked: str, answer: str) -> None:
+    scene = why_none(recorded(forward, rest), asked)
+
+    assert scene.title == answer
+    assert dict(scene.facts)["optimizers"].startswith("none holds it")  # none has stepped
+
+
+def test_a_name_that_is_nearly_right_is_answered_with_those_that_are() -> None:
+    with pytest.raises(UnknownNameError, match=r"no tensor 'head\.wieght'.*near is head\.weight"):
+        why_none(recorded("self.body(x)"), "head.wieght")
