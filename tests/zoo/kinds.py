@@ -22,7 +22,7 @@ KINDS = {
     "second-backward": Kind(("freed-graph",), ("backward through the graph a second time",)),
     # who trains what
     "graph-cut": Kind(
-        ("graph-cut", "zero-slope", "leaf-as-loss"),
+        ("graph-cut", "zero-slope", "leaf-as-loss", "gradients-left-off", "inference-tensors"),
         (
             "does not require grad and does not have a grad_fn",
             "Inference tensors cannot be saved for backward",
@@ -41,15 +41,15 @@ KINDS = {
     "zeroed": Kind(),
     "nothing-to-step": Kind(("nothing-to-step",)),
     # the order of the loop
-    "gradients-add-up": Kind(),
-    "cleared-too-early": Kind(),
-    "stepped-too-early": Kind(),
-    "clipped-at-the-wrong-time": Kind(),
-    "scheduled-at-the-wrong-time": Kind(),
-    "not-unscaled": Kind(),
-    "mode-left": Kind(),
-    "not-divided": Kind(),
-    "batches-lost": Kind(),
+    "gradients-add-up": Kind(("gradients-add-up",)),
+    "cleared-too-early": Kind(("cleared-too-early",)),
+    "stepped-too-early": Kind(("stepped-too-early",)),
+    "clipped-at-the-wrong-time": Kind(("clipped-at-the-wrong-time",)),
+    "scheduled-at-the-wrong-time": Kind(("scheduled-at-the-wrong-time",)),
+    "not-unscaled": Kind(("not-unscaled",)),
+    "mode-left": Kind(("eval-left-on", "training-mode-in-evaluation", "dropout-always-on")),
+    "not-divided": Kind(("not-divided",)),
+    "batches-lost": Kind(("batches-lost",)),
     # graphs across backwards, memory
     "history-kept": Kind(("graph-kept",)),
     "graph-grows": Kind(("graph-kept", "walked-again")),
@@ -75,11 +75,11 @@ KINDS = {
     "symmetric": Kind(),
     # state
     "batch-of-one": Kind((), ("Expected more than 1 value per channel",)),
-    "recompute-differs": Kind(),
-    "hooked-again": Kind(),
-    "tied-twice": Kind(),
-    "reseeded": Kind(),
-    "nothing-loaded": Kind(),
+    "recompute-differs": Kind(("recompute-differs",)),
+    "hooked-again": Kind(("hooked-again",)),
+    "tied-twice": Kind(("tied-twice", "block-used-twice")),
+    "reseeded": Kind(("reseeded",)),
+    "nothing-loaded": Kind(("nothing-loaded",)),
     # custom functions
     "wrong-backward": Kind(("wrong-backward",)),
 }

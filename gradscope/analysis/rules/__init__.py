@@ -5,14 +5,23 @@ from __future__ import annotations
 from gradscope.analysis.rules import (
     engine,
     functions,
-    kept_graphs,
     no_slope,
     numbers,
     ownership,
     recording,
-    retained_graphs,
     saved_values,
     training,
+)
+from gradscope.analysis.rules.graphs import kept_graphs, retained_graphs
+from gradscope.analysis.rules.loop import (
+    accumulation,
+    again,
+    clipping,
+    modes,
+    order,
+    schedules,
+    switches,
+    weights,
 )
 from gradscope.analysis.rules.registry import Rule, registered
 
@@ -29,6 +38,14 @@ TOPICS = (
     functions,
     kept_graphs,
     retained_graphs,
+    order,
+    clipping,
+    schedules,
+    accumulation,
+    modes,
+    switches,
+    again,
+    weights,
 )
 """The modules that declare rules; a new one is added here."""
 

@@ -8,6 +8,7 @@ from gradscope.analysis.findings import Evidence, Severity
 from gradscope.analysis.identity.names import node_names
 from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.analysis.rules.endings import EXCEPTION, WENT_ON, went_on
+from gradscope.analysis.rules.loop.switches import gradients_left_off, inference_tensors
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.saved_values import freed_graph, modified_in_place
 from gradscope.trace.schema import NONE, Error, Finding, GraphTask, Node
@@ -38,21 +39,23 @@ def exception(trace: Trace) -> Iterator[Found]:
     """
     told: set[str] = set()
     elsewhere = {
-        evidence.id
-        for other in (modified_in_place, freed_graph)
+        (evidence.table, evidence.id)
+        for other in (modified_in_place, freed_graph, gradients_left_off, inference_tensors)
         for found in other(trace)
         for evidence in found.evidence
-        if evidence.table == "event"
+        if evidence.table in ("event", "finding")
     }
     for error in trace.events(Error):
         # One exception passes through every backward that is nested around it.
         if error.message not in told:
             told.add(error.message)
-            if error.seq not in elsewhere:
+            if ("event", error.seq) not in elsewhere:
                 yield _of_event(trace, error)
     for row in trace.rows(Finding):
         if row.kind == EXCEPTION and not any(message in row.message for message in told):
             told.add(row.message)
+            if ("finding", row.id) in elsewhere:
+                continue
             site = site_of(trace, row.stack)
             message, facts, remedy = _told(row.message)
             yield Found(

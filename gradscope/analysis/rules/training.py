@@ -184,6 +184,7 @@ def frozen(trace: Trace) -> Iterator[Found]:
         x = torch.ones(3, 2, requires_grad=True)
         for _ in range(2):
             model.requires_grad_(False)
+            optimizer.zero_grad()
             model(x).sum().backward()
             optimizer.step()
 
@@ -192,6 +193,7 @@ def frozen(trace: Trace) -> Iterator[Found]:
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         x = torch.ones(3, 2, requires_grad=True)
         for _ in range(2):
+            optimizer.zero_grad()
             model(x).sum().backward()
             optimizer.step()
     """

@@ -205,6 +205,11 @@ class Acts:
         optimizers[key] = ref(optimizer, lambda _: optimizers.pop(key, None)), number
         return number
 
+    def optimizers(self) -> list[Any]:
+        """Those that are alive."""
+        held = [weak() for weak, _ in list(self._optimizers.values())]
+        return [each for each in held if each is not None]
+
     def of(self, optimizer: Any) -> int:
         """The act that made this optimizer; NONE: nobody saw that."""
         found = self._optimizers.get(id(optimizer))

@@ -62,6 +62,8 @@ class OfModules:
 
     def _methods(self, module: Any) -> Iterator[StandIn]:
         yield StandIn(module, "__init__", _made, before=True, inside=True)
+        for name in ("ModuleList", "Sequential"):
+            yield StandIn(getattr(self._torch.nn, name), "__init__", _filled)
         yield StandIn(module, "train", _trained)
         yield StandIn(module, "eval", _trained)
         yield StandIn(module, "zero_grad", _zeroed)
@@ -162,6 +164,18 @@ def _types(values: list[Any]) -> str:
 def _made(acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any) -> None:
     if acts.is_inside():
         acts.note(Deed.MADE, frame, module=given[0], type=type(given[0]).__name__)
+
+
+def _filled(acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any) -> None:
+    """A container was made: whether something is in it more than once."""
+    parts = list(given[0]._modules.values())
+    if len(parts) == len({id(each) for each in parts}):
+        return
+    for part in {id(each): each for each in parts}.values():
+        many = sum(each is part for each in parts)
+        if many > 1 and next(part.parameters(), None) is not None:
+            facts: dict[str, Any] = {"within": type(given[0]).__name__, "many": many}
+            acts.note(Deed.SHARED, frame, module=part, type=type(part).__name__, **facts)
 
 
 def _trained(acts: Acts, frame: FrameType, result: Any, _given: Any, _more: Any) -> None:

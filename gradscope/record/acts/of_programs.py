@@ -25,6 +25,9 @@ CLIPS = {
 }
 """Functions, and what they are asked."""
 
+DECORATED = frozenset(("decorate_context", "decorated"))
+"""Functions of the engines that run another one with gradients off, where it is decorated so."""
+
 LONGEST = 400
 """Of a warning's text."""
 
@@ -52,6 +55,8 @@ class OfPrograms:
             yield StandIn(getattr(torch, name), where, _off_by(torch, name), inside=True)
         yield StandIn(torch.utils.checkpoint, "checkpoint", _checkpointed, before=True)
         yield StandIn(torch, "manual_seed", _seeded)
+        yield StandIn(torch, "set_rng_state", _kept_by("set_rng_state"), before=True)
+        yield StandIn(torch.random, "fork_rng", _kept_by("fork_rng"), before=True)
         yield StandIn(copy, "deepcopy", self._copied)
 
     def _copied(
@@ -128,6 +133,8 @@ def _off_by(torch: Any, name: str) -> Tell:
         if torch.is_grad_enabled():
             return
         own = acts.caller(frame)
+        if own is None and frame.f_code.co_name in DECORATED and frame.f_back is not None:
+            own = acts.caller(frame.f_back)
         if own is not None:
             acts.note(Deed.GRAD_OFF, own, by=name)
         elif f"{os.sep}distributions{os.sep}" in frame.f_code.co_filename:
@@ -146,3 +153,10 @@ def _checkpointed(
 def _seeded(acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], more: Any) -> None:
     seed = given[0] if given else more.get("seed")
     acts.note(Deed.SEED, frame, seed=seed if isinstance(seed, int) else None)
+
+
+def _kept_by(name: str) -> Tell:
+    def tell(acts: Acts, frame: FrameType, _: Any, _given: Any, _more: Any) -> None:
+        acts.note(Deed.SEED, frame, seed=None, by=name)
+
+    return tell

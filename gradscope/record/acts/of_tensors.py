@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 CUTS = ("detach", "detach_", "item", "tolist", "numpy")
 """What comes back of them has no history."""
 
-WRITES = ("zero_", "fill_")
-"""By which programs clear gradients."""
+WRITES = ("zero_", "fill_", "mul_", "div_")
+"""By which programs clear gradients, or make them smaller."""
 
 LOOKED_AT = 8
 """So many cuts of a line are looked at: it may stand in a loop over several tensors."""
@@ -34,8 +34,9 @@ class OfTensors:
         self._torch = torch
         self._acts = acts
         self._stand_ins = stand_ins
-        self._stepped: Callable[[], Any] = _nobody
-        self._gradients: dict[int, ref[Any]] | None = None  # of the leaves of what has stepped
+        self._gradients: dict[int, ref[Any]] | None = None  # of leaves of optimizers, by address
+        self._sample_of: Callable[[], Any] = _nobody
+        self._sampled = -1
         self._seen_cuts: dict[int, tuple[int, tuple[int, dict[str, bool]]]] = {}
         """By line: how often, and what was found the last time it was looked at."""
 
@@ -50,6 +51,7 @@ class OfTensors:
         yield StandIn(tensor, "requires_grad_", self._requires_grad)
         yield from (StandIn(tensor, name, self._cut_by(name), before=True) for name in CUTS)
         yield from (StandIn(tensor, name, self._wrote_by(name)) for name in WRITES)
+        yield StandIn(self._torch, "_foreach_zero_", self._wrote_all)
 
     # -- what asks for gradients ----------------------------------------------------------------
 
@@ -64,20 +66,27 @@ class OfTensors:
 
     # -- gradients ------------------------------------------------------------------------------
 
-    def stepped(self, optimizer: Any) -> None:
-        """Its leaves have been written; what is written into their gradients now is told."""
-        self._stepped = ref(optimizer)
+    def stepped(self, _optimizer: Any) -> None:
+        """Leaves have been written; their gradients are to be looked at again."""
         self._gradients = None
 
     def _leaf_of(self, gradient: Any) -> Any:
-        """The leaf of an optimizer that has just stepped whose gradient this is."""
-        if self._gradients is None:
-            optimizer = self._stepped()
-            leaves = () if optimizer is None else leaves_of(optimizer)
-            self._gradients = {id(leaf.grad): ref(leaf) for leaf in leaves}
-        found = self._gradients.get(id(gradient))
+        """The leaf of an optimizer whose gradient this is, or looks at."""
+        if self._gradients is None or self._sample() != self._sampled:
+            leaves = [leaf for each in self._acts.optimizers() for leaf in leaves_of(each)]
+            with_one = [leaf for leaf in leaves if leaf.grad is not None]
+            self._gradients = {leaf.grad.data_ptr(): ref(leaf) for leaf in with_one}
+            self._sample_of = ref(leaves[-1]) if leaves else _nobody
+            self._sampled = self._sample()
+        found = self._gradients.get(gradient.data_ptr())
         leaf = None if found is None else found()
-        return leaf if leaf is not None and leaf.grad is gradient else None
+        there = None if leaf is None else leaf.grad
+        return leaf if there is not None and there.shape == gradient.shape else None
+
+    def _sample(self) -> int:
+        """Where the gradient of one leaf is: elsewhere after a backward that found it cleared."""
+        leaf = self._sample_of()
+        return -1 if leaf is None or leaf.grad is None else int(leaf.grad.data_ptr())
 
     def _grad_set(self, tensor: Any, value: Any, frame: FrameType) -> None:
         if tensor.is_leaf:
@@ -94,6 +103,13 @@ class OfTensors:
                 acts.note(Deed.GRAD_ZEROED, frame, [leaf], by=name)
 
         return tell
+
+    def _wrote_all(
+        self, acts: Acts, frame: FrameType, _result: Any, given: tuple[Any, ...], _: Any
+    ) -> None:
+        leaves = [leaf for each in given[0] if (leaf := self._leaf_of(each)) is not None]
+        if leaves:
+            acts.note(Deed.GRAD_ZEROED, frame, leaves, by="_foreach_zero_")
 
     # -- history --------------------------------------------------------------------------------
 
@@ -129,7 +145,7 @@ def leaves_of(optimizer: Any) -> list[Any]:
 
 
 def _nobody() -> None:
-    """No optimizer has stepped."""
+    """There is none yet."""
 
 
 def _leaves(tensors: list[Any]) -> list[Any]:

@@ -38,6 +38,7 @@ class Deed(StrEnum):
     TRAIN = "train"  # to: the mode
     RAN = "ran"  # a module, for the first time so: grad, training: whether these modes were on
     MADE = "made"  # a module, inside the forward of another: type
+    SHARED = "shared"  # within: a container's type, that has one module many times; type
     ASSIGNED = "assigned"  # name, what; replaced: whether another parameter or module was there
     LOADED = "loaded"  # strict, missing, unexpected, many: how many names were loaded
     OPTIMIZER = "optimizer"  # type, groups: lr, weight_decay, momentum, many; before: it was there
@@ -51,7 +52,7 @@ class Deed(StrEnum):
     UNSCALE = "unscale"
     SCALED_STEP = "scaled_step"  # skipped
     CHECKPOINT = "checkpoint"  # reentrant, keeps_random
-    SEED = "seed"  # seed
+    SEED = "seed"  # seed; by: what brings back, or keeps, the state of before
     COPIED = "copied"  # what: the type of what was copied
     KEPT = "kept"  # name, attribute, container: what holds graphs; when it was looked: step, end,
     # evaluation; many tensors, of so many steps; longest: steps behind one; stack: lines that store

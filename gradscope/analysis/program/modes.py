@@ -1,0 +1,167 @@
+"""In which mode modules ran: training or eval, with gradients or without."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from gradscope.analysis.program.acts import Acts, Done
+from gradscope.trace.schema import NONE, Deed, Frame, Module, Op, Stack
+from gradscope.trace.trace import Trace
+
+TWO_WAYS = re.compile(r"Drop|BatchNorm")
+"""Types that do something else while they train."""
+
+DROPOUT = re.compile(r"(?<![\w.])(?!self\.)(?P<name>[\w.]*dropout\w*)\(")
+
+
+@dataclass(frozen=True, slots=True)
+class CalledDropout:
+    """A line that calls dropout as a function, in the forward of a module."""
+
+    module: int
+    stack: int
+    training: str  # how the line says whether to drop: "", "True", or else
+
+
+class Modes:
+    """Which modules behave in two ways, and which way they did."""
+
+    def __init__(self, trace: Trace, acts: Acts) -> None:
+        self.trace = trace
+        self.acts = acts
+
+    @cached_property
+    def modules(self) -> Mapping[int, Module]:
+        return {module.id: module for module in self.trace.rows(Module)}
+
+    @cached_property
+    def _children(self) -> Mapping[int, list[int]]:
+        found: dict[int, list[int]] = defaultdict(list)
+        for module in self.modules.values():
+            found[module.parent].append(module.id)
+        return found
+
+    def inside(self, module: int) -> frozenset[int]:
+        """A module and all below it; of NONE, all there are."""
+        found, waiting = {module}, [module]
+        while waiting:
+            for child in self._children.get(waiting.pop(), ()):
+                if child not in found:
+                    found.add(child)
+                    waiting.append(child)
+        return frozenset(found - {NONE})
+
+    def root(self, module: int) -> int:
+        """The outermost one around it that was called as a model."""
+        seen = {module}
+        while module in self.modules and self.modules[module].path:
+            parent = self.modules[module].parent
+            if parent in seen or parent == NONE:
+                break
+            seen.add(parent)
+            module = parent
+        return module
+
+    def parameters(self, modules: frozenset[int]) -> frozenset[int]:
+        """Those of all these modules."""
+        return frozenset(
+            tensor for id in modules if id in self.modules for tensor in self.modules[id].parameters
+        )
+
+    @cached_property
+    def two_ways(self) -> frozenset[int]:
+        """Modules that do something else in training: those of such types, or with such calls."""
+        ran = set(np.unique(self.trace.table(Op)["module"]).tolist())
+        of_type = {
+            id
+            for id, module in self.modules.items()
+            if TWO_WAYS.search(module.type)
+            and ("Norm" in module.type or id in ran)  # nothing runs in Dropout(0)
+        }
+        return frozenset(of_type | {call.module for call in self.dropouts})
+
+    @cached_property
+    def ran(self) -> Mapping[tuple[int, bool, bool], Done]:
+        """By module, whether with gradients, and whether in training: when it first ran so."""
+        found: dict[tuple[int, bool, bool], Done] = {}
+        for act in self.acts.of(Deed.RAN):
+            key = act.module, bool(act.facts.get("grad")), bool(act.facts.get("training"))
+            found.setdefault(key, act)
+        return found
+
+    @cached_property
+    def dropouts(self) -> tuple[CalledDropout, ...]:
+        """Dropout that is called as a function, by module and line."""
+        ops = self.trace.table(Op)
+        suspicious = np.isin(ops["stack"], np.array(list(self._lines_with_dropout), np.int64))
+        pairs = zip(
+            ops["module"][suspicious].tolist(), ops["stack"][suspicious].tolist(), strict=True
+        )
+        found: dict[tuple[int, int], CalledDropout] = {}
+        for module, stack in pairs:
+            told = self._lines_with_dropout[stack]
+            is_its_own = module in self.modules and "Drop" not in self.modules[module].type
+            if is_its_own and (module, stack) not in found:
+                found[module, stack] = CalledDropout(module, stack, told)
+        return tuple(found.values())
+
+    @cached_property
+    def _lines_with_dropout(self) -> Mapping[int, str]:
+        """Stacks whose innermost line calls it, and how that says whether to drop."""
+        frames, stacks = self.trace.table(Frame), self.trace.table(Stack)
+        texts = {
+            text: training
+            for text in np.unique(frames["text"]).tolist()
+            if (training := _training_said(self.trace.text(text))) is not None
+        }
+        known = dict(zip(frames["id"].tolist(), frames["text"].tolist(), strict=True))
+        pairs = zip(stacks["id"].tolist(), stacks["frame"].tolist(), strict=True)
+        return {id: texts[known[frame]] for id, frame in pairs if known.get(frame) in texts}
+
+    def switches(self) -> Iterator[Done]:
+        """Each call of train() and eval()."""
+        yield from self.acts.of(Deed.TRAIN)
+
+
+def _training_said(text: str) -> str | None:
+    """What a line that calls dropout as a function gives as `training`; None: it is no such."""
+    if "dropout" not in text or not DROPOUT.search(text):
+        return None
+    for line in (text.strip(), text.strip().rstrip(":") + ": pass"):
+        try:
+            tree = ast.parse(line)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+        for call in ast.walk(tree):
+            if isinstance(call, ast.Call) and _is_dropout(call.func):
+                return _argument(call)
+    return None
+
+
+def _is_dropout(function: ast.expr) -> bool:
+    match function:
+        case ast.Name(id=name):
+            return "dropout" in name
+        case ast.Attribute(value=ast.Name(id=of), attr=name):
+            return "dropout" in name and of != "self"
+        case ast.Attribute(value=ast.Attribute(attr="functional"), attr=name):
+            return "dropout" in name
+    return False
+
+
+def _argument(call: ast.Call) -> str:
+    for keyword in call.keywords:
+        if keyword.arg == "training":
+            return ast.unparse(keyword.value)
+        if keyword.arg is None:
+            return "**"
+    if len(call.args) > 2:
+        return ast.unparse(call.args[2])
+    return ""

@@ -1,0 +1,1 @@
+"""Rules about graphs that live on: kept, retained, walked again."""

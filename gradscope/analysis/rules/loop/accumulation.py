@@ -1,0 +1,229 @@
+"""Rules about gradients of several micro-batches that are gathered for one step."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gradscope.analysis.findings import Certainty, Severity
+from gradscope.analysis.program.acts import Optimizer
+from gradscope.analysis.program.loop import Beat, Loop, Moment
+from gradscope.analysis.rules.loop.words import at, evidence, line
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.trace.schema import GraphTask, Node, Place, Value
+from gradscope.trace.trace import Trace
+
+MEANS = ("Mean", "MseLoss", "NllLoss", "L1Loss", "SmoothL1", "Huber", "BinaryCrossEntropy", "KlDiv")
+"""Nodes that losses end in, which are means over what they are given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gathering:
+    """Backwards of one line between two steps of an optimizer."""
+
+    fills: tuple[Moment, ...]
+    step: Moment | None  # None: there was none, and the gradients were cleared, or the program over
+    cleared: Moment | None
+
+
+def gatherings(loop: Loop, optimizer: Optimizer) -> list[Gathering]:
+    """What was gathered, each time."""
+    found: list[Gathering] = []
+    fills: list[Moment] = []
+    for moment in loop.moments(optimizer):
+        if moment.beat is Beat.FILLED:
+            fills.append(moment)
+        elif moment.beat in (Beat.STEPPED, Beat.SKIPPED, Beat.CLEARED) and fills:
+            stepped = moment.beat is not Beat.CLEARED
+            found.append(
+                Gathering(tuple(fills), moment if stepped else None, None if stepped else moment)
+            )
+            fills = []
+    if fills:
+        found.append(Gathering(tuple(fills), None, None))
+    return found
+
+
+def _usual(found: list[Gathering]) -> int:
+    """So many backwards of one line come before a step; 0: no such habit."""
+    several = [each for each in found if each.step is not None]
+    lines = {fill.stack for each in several for fill in each.fills}
+    if len(lines) != 1 or not several:
+        return 0
+    many, times = Counter(len(each.fills) for each in several).most_common(1)[0]
+    return many if many > 1 and times == len(several) else 0
+
+
+@rule("GS507", "batches-lost", Severity.WARNING, needs="engine", reads=("accumulate", "act"))
+def batches_lost(trace: Trace) -> Iterator[Found]:
+    """Micro-batches at the end of an epoch are gathered, but no step is made with them.
+
+    With a step after every fourth of ten micro-batches the last two train nothing: their
+    gradients are cleared, or left over.
+
+    Bad:
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            for i in range(5):
+                (model(torch.ones(3, 2)).pow(2).mean() / 2).backward()
+                if (i + 1) % 2 == 0:
+                    optimizer.step()
+                    optimizer.zero_grad()
+
+    Good:
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            for i in range(5):
+                (model(torch.ones(3, 2)).pow(2).mean() / 2).backward()
+                if (i + 1) % 2 == 0 or i + 1 == 5:
+                    optimizer.step()
+                    optimizer.zero_grad()
+    """
+    loop = Loop(trace)
+    if not loop.is_whole:
+        return
+    for optimizer in loop.optimizers:
+        found = gatherings(loop, optimizer)
+        every = _usual(found)
+        stack = found[0].fills[0].stack if found else -1
+        lost = [
+            each
+            for each in found
+            if each.step is None
+            and len(each.fills) < every
+            and {fill.stack for fill in each.fills} == {stack}
+        ]
+        if not lost or not (ended_well(trace) or any(each.cleared for each in lost)):
+            continue
+        one = next((each for each in lost if each.cleared), lost[0])
+        step = next(each.step for each in found if each.step is not None)
+        site, stepped = loop.site(one.fills[0]), loop.site(step)
+        many = sum(len(each.fills) for each in lost)
+        gone = f"cleared{at(loop.site(one.cleared))}" if one.cleared else "left over at the end"
+        yield Found(
+            message=f"{many} micro-batches are lost: the backward{at(site)} gathers gradients that "
+            f"no step{at(stepped)} uses; they are {gone}",
+            site=site,
+            evidence=evidence(*one.fills, *((one.cleared,) if one.cleared else ())),
+            why=f"{optimizer.type} steps after every {every} backwards, and {len(one.fills)} were "
+            f"left over, {len(lost)} time{'s' if len(lost) > 1 else ''}",
+            fix=f"call {line(stepped, 'optimizer.step()')} after the last micro-batch of an epoch, "
+            "too: `if (i + 1) % every == 0 or i + 1 == total:`",
+        )
+
+
+def ended_well(trace: Trace) -> bool:
+    """Whether the program came to its end."""
+    return trace.meta.get("exit") == "ok" and not trace.truncated
+
+
+@rule("GS508", "not-divided", Severity.WARNING, needs="engine", reads=("accumulate", "act"))
+def not_divided(trace: Trace) -> Iterator[Found]:
+    """Gradients of several micro-batches are added up for one step, and their losses not divided.
+
+    Each loss is a mean over its micro-batch. Added up, the gradient is as many times as large as
+    that of the whole batch, and with it the step. It is a note where the micro-batches have a loop
+    of their own, as several losses may have that are meant to be added.
+
+    Bad:
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        optimizer.zero_grad()
+        for i in range(8):
+            model(torch.ones(3, 2)).pow(2).mean().backward()
+            if (i + 1) % 4 == 0:
+                optimizer.step()
+                optimizer.zero_grad()
+
+    Good:
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        optimizer.zero_grad()
+        for i in range(8):
+            (model(torch.ones(3, 2)).pow(2).mean() / 4).backward()
+            if (i + 1) % 4 == 0:
+                optimizer.step()
+                optimizer.zero_grad()
+    """
+    loop = Loop(trace)
+    if not loop.is_whole:
+        return
+    for optimizer in loop.optimizers:
+        found = [each for each in gatherings(loop, optimizer) if each.step is not None]
+        every = _usual(found)
+        alike = len({fill.tensors for each in found for fill in each.fills}) == 1
+        if every < 2 or len(found) < 2 or not alike:
+            continue
+        fill, step = found[0].fills[0], found[0].step
+        assert step is not None
+        written = {each.t for each in loop.moments(optimizer) if each.beat is Beat.WRITTEN}
+        if any(step.fills[-1].t < t < _end(step) for t in written for step in found):
+            continue
+        if not all(_ends_in_mean(trace, one.id) for each in found[:8] for one in each.fills):
+            continue
+        site, stepped = loop.site(fill), loop.site(step)
+        nested = _has_loop_of_its_own(loop, optimizer, found)
+        yield Found(
+            message=f"losses are not divided: the backward{at(site)} is called {every} times "
+            f"before each step{at(stepped)}, and their gradients add up to {every} times the mean",
+            site=site,
+            evidence=evidence(*found[0].fills, step),
+            why=f"each loss ends in a mean over its own micro-batch; {optimizer.type} stepped "
+            f"{len(found)} times, after {every} backwards each",
+            fix=_divided(site.text, every),
+            certainty=Certainty.SUSPECTED,
+            severity=Severity.NOTE if nested else None,
+        )
+
+
+def _divided(text: str, every: int) -> str:
+    loss, call, _ = text.partition(".backward()")
+    name = loss.strip()
+    if call and name.isidentifier():
+        return f"write `({name} / {every}).backward()` instead of `{name}.backward()`"
+    return f"divide the loss by {every} before its backward"
+
+
+def _end(gathering: Gathering) -> int:
+    return -1 if gathering.step is None else gathering.step.t
+
+
+def _is_sum(trace: Trace, node: Node, task: int) -> bool:
+    """Whether the gradient of a loss is larger than that of a mean can be."""
+    values = trace.table(Value)
+    of = (values["node"] == node.id) & (values["place"] == Place.NODE_OUTPUT)
+    of &= (values["task"] == task) & (values["index"] == 0)
+    norms, counts = values["norm"][of], values["count"][of]
+    if not len(norms) or counts[0] < 2:
+        return False
+    if not node.name.startswith("Mse"):
+        return bool(norms[0] > 1.0001)
+    made = (values["op"] == node.op) & (values["place"] == Place.OP_OUTPUT)
+    loss = values["norm"][made]
+    return (
+        bool(len(loss)) and abs(norms[0] ** 2 / (4 * loss[0]) - 1) < 0.01 if loss.any() else False
+    )
+
+
+def _ends_in_mean(trace: Trace, task: int) -> bool:
+    """Whether the loss is a mean, by no number divided or multiplied."""
+    tasks, nodes = trace.table(GraphTask), trace.table(Node)
+    roots = tasks.row(task).roots
+    if len(roots) != 1 or not nodes.has(roots[0]):
+        return False
+    node = nodes.row(roots[0])
+    return node.name.startswith(MEANS) and not _is_sum(trace, node, task)
+
+
+def _has_loop_of_its_own(loop: Loop, optimizer: Optimizer, found: list[Gathering]) -> bool:
+    """Whether the line that clears for later gatherings came before the first one, too."""
+    first = found[0].fills[0].t
+    cleared = [each for each in loop.moments(optimizer) if each.beat is Beat.CLEARED]
+    before = {each.stack for each in cleared if each.t < first}
+    after = {each.stack for each in cleared if each.t > first}
+    return bool(before & after)

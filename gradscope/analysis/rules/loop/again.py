@@ -1,0 +1,167 @@
+"""Rules about what is done again and again: hooks registered, generators seeded."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+
+from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.program.acts import Done
+from gradscope.analysis.program.loop import Loop
+from gradscope.analysis.rules.loop.words import at, line
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.trace.schema import NONE, Deed, GraphTask, Module, Tensor
+from gradscope.trace.trace import Trace
+
+
+@rule("GS911", "hooked-again", Severity.WARNING, needs="engine", reads=("act",))
+def hooked_again(trace: Trace) -> Iterator[Found]:
+    """A hook is registered again while the one before is still there: in every step one more.
+
+    Bad:
+        w = torch.ones(3, requires_grad=True)
+        for _ in range(3):
+            w.register_hook(lambda grad: 0.9 * grad)
+            (w * 2).sum().backward()
+            w.grad = None
+
+    Good:
+        w = torch.ones(3, requires_grad=True)
+        for _ in range(3):
+            handle = w.register_hook(lambda grad: 0.9 * grad)
+            (w * 2).sum().backward()
+            handle.remove()
+            w.grad = None
+    """
+    loop = Loop(trace)
+    begins = sorted(trace.table(GraphTask)["begin"].tolist())
+    several: dict[tuple[int, int, tuple[int, ...]], list[Done]] = defaultdict(list)
+    for act in loop.acts.of(Deed.HOOK):
+        if act.module != NONE or act.tensors:
+            several[act.stack, act.module, act.tensors].append(act)
+    told: set[int] = set()
+    for (stack, _, _), acts in several.items():
+        again = [
+            later
+            for earlier, later in pairwise(acts)
+            if later.facts.get("many", 0) > earlier.facts.get("many", 0)
+            and bisect_right(begins, later.t) > bisect_right(begins, earlier.t)
+        ]
+        if again and len(again) == len(acts) - 1 and stack not in told:
+            told.add(stack)
+            yield _again(loop, acts)
+
+
+def _again(loop: Loop, acts: list[Done]) -> Found:
+    act, last = acts[0], acts[-1]
+    site = loop.acts.site(act)
+    sites = loop.acts.sites(act)
+    outer = f", called{at(sites[1])}," if len(sites) > 1 else ""
+    by = str(act.facts.get("by"))
+    return Found(
+        message=f"a hook is registered again and again: {by}{at(site)}{outer} was called "
+        f"{len(acts)} times for {_attended(loop.trace, act)}, and nothing was removed",
+        site=site,
+        evidence=(Evidence("act", act.id), Evidence("act", last.id)),
+        why=f"{last.facts.get('many')} hooks were there when the last was added; each runs every "
+        "time, and keeps what it refers to alive",
+        fix=f"register it once, before the loop, or keep the handle: `handle = "
+        f"{line(site, by + '(…)').strip('`').rpartition(' = ')[2]}`, and call `handle.remove()`",
+    )
+
+
+def _attended(trace: Trace, act: Done) -> str:
+    modules, tensors = trace.table(Module), trace.table(Tensor)
+    if act.module != NONE and modules.has(act.module):
+        row = modules.row(act.module)
+        return f"{row.type} ({row.path})" if row.path else row.type
+    if act.tensors and tensors.has(act.tensors[0]) and tensors.row(act.tensors[0]).name:
+        return tensors.row(act.tensors[0]).name
+    return "the same tensor"
+
+
+@rule("GS912", "reseeded", Severity.WARNING, needs="engine", reads=("act",))
+def reseeded(trace: Trace) -> Iterator[Found]:
+    """The same seed is set again while a training goes on: it draws the same numbers again.
+
+    Noise, dropout masks and the order of data are then the same in every epoch. Not meant are
+    runs that are to be compared, each with an optimizer of its own, and what `fork_rng` encloses.
+
+    Bad:
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            torch.manual_seed(0)
+            optimizer.zero_grad()
+            model(torch.rand(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+
+    Good:
+        torch.manual_seed(0)
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.rand(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+    """
+    loop = Loop(trace)
+    seeds = loop.acts.of(Deed.SEED)
+    restored = [act.t for act in seeds if act.facts.get("by")]
+    several: dict[tuple[int, int], list[Done]] = defaultdict(list)
+    for act in seeds:
+        seed = act.facts.get("seed")
+        if isinstance(seed, int) and not act.facts.get("by"):
+            several[act.stack, seed].append(act)
+    for (_, seed), acts in several.items():
+        if len(acts) < 2 or not _goes_on(loop, acts) or _is_enclosed(loop, acts, restored):
+            continue
+        site = loop.acts.site(acts[0])
+        yield Found(
+            message=f"the same seed is set again and again: manual_seed({seed}){at(site)} was "
+            f"called {len(acts)} times while one training went on",
+            site=site,
+            evidence=(Evidence("act", acts[0].id), Evidence("act", acts[-1].id)),
+            why="after each of them the same random numbers are drawn again: the same noise, "
+            "dropout masks and order of data",
+            fix=f"set it once, before the loop, or another one each time: "
+            f"`torch.manual_seed({seed} + epoch)`",
+            certainty=Certainty.SUSPECTED,
+            severity=Severity.NOTE if _is_in_evaluation(loop, acts[0]) else None,
+        )
+
+
+def _goes_on(loop: Loop, acts: list[Done]) -> bool:
+    """Whether one optimizer steps after each of at least two of them."""
+    times = [act.t for act in acts]
+    for optimizer in loop.optimizers:
+        after = {bisect_right(times, step.t) for step in optimizer.steps} - {0}
+        if len(after) > 1:
+            return True
+    return False
+
+
+def _is_enclosed(loop: Loop, acts: list[Done], restored: list[int]) -> bool:
+    """Whether the state of before is brought back, or was kept, before the next step."""
+    steps = sorted(step.t for each in loop.optimizers for step in each.steps)
+    for act in acts:
+        place = bisect_right(steps, act.t)
+        before = steps[place - 1] if place else -1
+        until = steps[place] if place < len(steps) else act.t
+        if any(before < t < until for t in restored):
+            return True
+    return False
+
+
+def _is_in_evaluation(loop: Loop, act: Done) -> bool:
+    """Whether the function that seeds switches gradients off."""
+    frames = loop.trace.frames(act.stack)[:1]
+    off = [loop.trace.frames(each.stack)[:1] for each in loop.acts.of(Deed.GRAD_OFF)]
+    return any(
+        (one.file, one.function) == (frame.file, frame.function) and frame.function != "<module>"
+        for frame in frames
+        for several in off
+        for one in several
+    )

@@ -1,0 +1,278 @@
+"""Rules about clipping: before the backward, after the step, while gradients are scaled."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator
+
+import numpy as np
+
+from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.program.acts import Done, Optimizer
+from gradscope.analysis.program.loop import Beat, Loop, Moment, by_line
+from gradscope.analysis.rules.loop.words import at, evidence, line, often
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.trace.schema import Deed, GraphTask, Node, Op, Place, Value
+from gradscope.trace.trace import Trace
+
+LEAST_SCALE = 64.0
+"""A loss that is multiplied by a power of two of this size or more is taken for scaled."""
+
+
+@rule(
+    "GS504", "clipped-at-the-wrong-time", Severity.WARNING, needs="engine",
+    reads=("accumulate", "act"),
+)  # fmt: skip
+def clipped_at_the_wrong_time(trace: Trace) -> Iterator[Found]:
+    """Gradients are clipped where none are: before the backward, or after the step.
+
+    Bad:
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            loss = model(torch.ones(3, 2)).pow(2).mean()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+            loss.backward()
+            optimizer.step()
+
+    Good:
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            loss = model(torch.ones(3, 2)).pow(2).mean()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+            optimizer.step()
+    """
+    loop = Loop(trace)
+    if not loop.is_whole:
+        return
+    clips: dict[int, list[tuple[Moment, Moment | None]]] = defaultdict(list)
+    in_time: set[int] = set()
+    for optimizer in loop.optimizers:
+        for clip, other, timely in _clips(loop.moments(optimizer)):
+            if timely:
+                in_time.add(clip.stack)
+            clips[clip.stack].append((clip, other))
+    for stack, several in clips.items():
+        known = [pair for pair in several if pair[1] is not None]
+        if stack not in in_time and len(known) > 1:
+            yield _untimely(loop, known)
+    yield from _of_nothing(loop)
+
+
+def _of_nothing(loop: Loop) -> Iterator[Found]:
+    """Clips that were given no gradients at all, each time, though a backward had brought some."""
+    several: dict[int, list[Done]] = defaultdict(list)
+    for act in loop.acts.of(Deed.CLIP):
+        several[act.stack].append(act)
+    begins = [begin for begin, _ in loop.tasks.values()]
+    for acts in several.values():
+        empty = all(not act.tensors and act.facts.get("norm") == 0 for act in acts)
+        if not empty or len(acts) < 2 or not begins or min(begins) > acts[0].t:
+            continue
+        act, site = acts[0], loop.acts.site(acts[0])
+        by = str(act.facts.get("by"))
+        yield Found(
+            message=f"{by}{at(site)} clips nothing: it was given no parameters, as of a generator "
+            "that is used up",
+            site=site,
+            evidence=(Evidence("act", act.id),),
+            why=f"the norm it found was 0 each of the {len(acts)} times; `model.parameters()` is a "
+            "generator, which gives what it has only once",
+            fix="make a list of them, once: `params = list(model.parameters())`",
+            certainty=Certainty.INFERRED,
+        )
+
+
+def _clips(moments: list[Moment]) -> Iterator[tuple[Moment, Moment | None, bool]]:
+    """Each clip, the backward or step whose wrong side it is on, and whether it is on the right."""
+    last: Moment | None = None  # of backwards, steps, and clearing
+    for place, moment in enumerate(moments):
+        if moment.beat is not Beat.CLIPPED:
+            last = last if moment.beat in (Beat.UNSCALED, Beat.WRITTEN) else moment
+        elif last is not None and last.beat is Beat.FILLED:
+            yield moment, None, True
+        elif last is not None and last.beat is Beat.STEPPED:
+            yield moment, last, not _limits(moment)
+        else:
+            following = (each for each in moments[place:] if each.beat is Beat.FILLED)
+            yield moment, next(following, None), not _limits(moment)
+
+
+def _limits(clip: Moment) -> bool:
+    """Whether it is not only asked for the norm."""
+    most = (clip.facts or {}).get("max")
+    return isinstance(most, int | float) and math.isfinite(most)
+
+
+def _untimely(loop: Loop, found: list[tuple[Moment, Moment | None]]) -> Found:
+    clip, other = found[0]
+    assert other is not None
+    site, beside = loop.site(clip), loop.site(other)
+    name = str((clip.facts or {}).get("by", "clip_grad_norm_"))
+    if other.beat is Beat.STEPPED:
+        after = [pair for pair in found if pair[1] is not None and pair[1].beat is Beat.STEPPED]
+        side, why = "after the step", "the step has used the gradients as they were"
+        fix = f"move {line(site, name)} before {line(beside, 'optimizer.step()')}"
+        found = after
+    else:
+        side, why = "before the backward", "no gradient was there yet, or that of an earlier step"
+        fix = f"move {line(site, name)} behind {line(beside, 'loss.backward()')}"
+    return Found(
+        message=f"clipped at the wrong time: {name}{at(site)} comes {side}{at(beside)}, "
+        "so that it limits nothing",
+        site=site,
+        evidence=evidence(clip, other),
+        why=f"{why}; so it was each of the {len(found)} times",
+        fix=fix,
+    )
+
+
+@rule("GS505", "not-unscaled", Severity.WARNING, needs="engine", reads=("accumulate", "act"))
+def not_unscaled(trace: Trace) -> Iterator[Found]:
+    """Gradients are clipped while they are still scaled (GradScaler, or a scale by hand).
+
+    Before `scaler.unscale_(optimizer)` they are larger by the scale, and a limit meant for the
+    true ones clips almost all of them away. A scale by hand is seen from level `values` on.
+
+    Bad:
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        scaler = torch.amp.GradScaler("cpu", init_scale=256.0)
+        for _ in range(3):
+            optimizer.zero_grad()
+            scaler.scale(model(torch.ones(3, 2)).pow(2).mean()).backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            scaler.step(optimizer)
+            scaler.update()
+
+    Good:
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        scaler = torch.amp.GradScaler("cpu", init_scale=256.0)
+        for _ in range(3):
+            optimizer.zero_grad()
+            scaler.scale(model(torch.ones(3, 2)).pow(2).mean()).backward()
+            scaler.unscale_(optimizer)
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            scaler.step(optimizer)
+            scaler.update()
+    """
+    loop = Loop(trace)
+    scales = [act.t for act in loop.acts.of(Deed.SCALE)]
+    for optimizer in loop.optimizers:
+        clips = list(_scaled_clips(loop, optimizer))
+        if scales:
+            scaled = [clip for fill, clip in clips if _was_scaled(loop, fill, scales)]
+            for several in by_line(scaled).values():
+                yield _scaled(loop, optimizer, several)
+        elif clips:
+            yield from _by_hand(loop, clips)
+
+
+def _scaled_clips(loop: Loop, optimizer: Optimizer) -> Iterator[tuple[Moment, Moment]]:
+    """Clips of gradients that nobody has unscaled since the backward that is named first."""
+    fill: Moment | None = None
+    for moment in loop.moments(optimizer):
+        if moment.beat is Beat.FILLED:
+            fill = moment
+        elif moment.beat is Beat.CLIPPED and fill is not None and _limits(moment):
+            yield fill, moment
+        elif moment.beat is not Beat.CLIPPED:
+            fill = None
+
+
+def _was_scaled(loop: Loop, fill: Moment, scales: list[int]) -> bool:
+    """Whether a scaler scaled the loss that this backward began from: the last thing before."""
+    place = bisect_left(scales, fill.t)
+    begins = sorted(begin for begin, _ in loop.tasks.values())
+    before = bisect_left(begins, fill.t)
+    earlier = begins[before - 1] if before else -1
+    return place > 0 and scales[place - 1] > earlier
+
+
+def _scaled(loop: Loop, optimizer: Optimizer, clips: list[Moment]) -> Found:
+    clip = clips[0]
+    site = loop.site(clip)
+    norm = (clip.facts or {}).get("norm")
+    found = f"; the norm it found was {norm:.4g}" if isinstance(norm, float) else ""
+    return Found(
+        message=f"gradients are clipped before they are unscaled: {_name(clip)}{at(site)} comes "
+        "after scaler.scale(loss).backward() without scaler.unscale_(optimizer) between",
+        site=site,
+        evidence=evidence(clip),
+        why=f"the limit {(clip.facts or {}).get('max')} is compared with gradients that the scaler "
+        f"has multiplied by its scale, {often(len(clips), len(optimizer.steps), 'steps')}{found}",
+        fix=f"write `scaler.unscale_(optimizer)` before {line(site, _name(clip))}",
+    )
+
+
+def _name(clip: Moment) -> str:
+    return str((clip.facts or {}).get("by", "clip_grad_norm_"))
+
+
+def _by_hand(loop: Loop, clips: list[tuple[Moment, Moment]]) -> Iterator[Found]:
+    """Of a loss that the program multiplied: the norm at the clip is that of the backward."""
+    scaled = []
+    for fill, clip in clips[:64]:
+        norm = (clip.facts or {}).get("norm")
+        scale = _scale_of(loop.trace, fill.id)
+        if scale and isinstance(norm, float) and norm > 0:
+            there = _norm_after(loop.trace, fill.id)
+            if there and abs(norm / there - 1) < 0.01:
+                scaled.append((clip, scale))
+    if not scaled or 2 * len(scaled) < len(clips):
+        return
+    clip, scale = scaled[0]
+    site = loop.site(clip)
+    yield Found(
+        message=f"gradients are clipped before they are unscaled: {_name(clip)}{at(site)} finds "
+        f"those of a loss that was multiplied by {scale:g}",
+        site=site,
+        evidence=evidence(clip),
+        why=f"the norm it found, {(clip.facts or {})['norm']:.4g}, is the one after the backward; "
+        f"the limit is {(clip.facts or {}).get('max')}, so that almost all is clipped away",
+        fix=f"divide the gradients by {scale:g} before {line(site, _name(clip))}",
+        certainty=Certainty.INFERRED,
+    )
+
+
+def _scale_of(trace: Trace, task: int) -> float:
+    """The power of two by which the last call before a backward multiplied; 0: none."""
+    tasks, nodes, ops = trace.table(GraphTask), trace.table(Node), trace.table(Op)
+    roots = tasks.row(task).roots
+    if len(roots) != 1 or not nodes.has(roots[0]):
+        return 0.0
+    op = nodes.row(roots[0]).op
+    if not ops.has(op) or not ops.row(op).name.startswith(("mul", "div")):
+        return 0.0
+    row = ops.row(op)
+    made = _rms(trace, row.outputs[:1])
+    given = _rms(trace, row.inputs[:1])
+    if not given or not made:
+        return 0.0
+    power = round(math.log2(made / given))
+    exact = abs(made / given / 2.0**power - 1) < 1e-4
+    return 2.0**power if exact and 2.0**power >= LEAST_SCALE else 0.0
+
+
+def _rms(trace: Trace, tensors: tuple[int, ...]) -> float:
+    """Of the number that a call made, as it was seen."""
+    values = trace.table(Value)
+    if not tensors:
+        return 0.0
+    made = (values["tensor"] == tensors[0]) & (values["place"] == Place.OP_OUTPUT)
+    found = values["norm"][made]
+    return float(found[0]) if len(found) and math.isfinite(found[0]) else 0.0
+
+
+def _norm_after(trace: Trace, task: int) -> float:
+    """Of all gradients together, after a backward."""
+    values = trace.table(Value)
+    of = (values["task"] == task) & (values["place"] == Place.GRAD)
+    return float(np.sqrt(np.sum(values["norm"][of] ** 2)))

@@ -1,0 +1,254 @@
+"""Rules about the order of clearing, backward and step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gradscope.analysis.findings import Certainty, Severity
+from gradscope.analysis.program.acts import Optimizer
+from gradscope.analysis.program.loop import Beat, Loop, Moment, by_line, left_over
+from gradscope.analysis.rules.loop.words import at, called_on, evidence, line, often
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.trace.trace import Trace
+
+OTHERS = (Beat.CLEARED, Beat.WRITTEN)
+"""After which gradients are not what they were."""
+
+
+@rule(
+    "GS501", "gradients-add-up", Severity.WARNING, needs="engine", reads=("accumulate.how", "act")
+)
+def gradients_add_up(trace: Trace) -> Iterator[Found]:
+    """Gradients are added to those of steps before: nobody has cleared them (zero_grad).
+
+    A backward adds to `.grad`. What an optimizer has stepped with stays there until it is cleared,
+    or counts again in the next step. Told, too, is a backward that leaves gradients in what
+    another optimizer holds, so that they are added to that one's own.
+
+    Bad:
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            model(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+
+    Good:
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+    """
+    loop = Loop(trace)
+    if not loop.is_whole:
+        return
+    told: set[int] = set()
+    for optimizer in loop.optimizers:
+        for found, stack in _never_cleared(loop, optimizer):
+            if stack not in told:
+                told.add(stack)
+                yield found
+    yield from _of_another(loop)
+
+
+def _never_cleared(loop: Loop, optimizer: Optimizer) -> Iterator[tuple[Found, int]]:
+    """Steps with gradients that an earlier step has had, too."""
+    again: list[tuple[Moment, Moment]] = []
+    chances, stale = 0, False
+    for moments in loop.rounds(optimizer):
+        if not moments or moments[-1].beat is not Beat.STEPPED:
+            stale = stale and not any(each.beat in OTHERS for each in moments)
+            continue
+        fills = [each for each in moments if each.beat is Beat.FILLED]
+        cleared = any(each.beat in OTHERS for each in moments)
+        chances += bool(fills)
+        if stale and fills and not cleared and 2 * fills[0].onto_old > fills[0].tensors:
+            again.append((fills[0], moments[-1]))
+        stale = bool(fills) or (stale and not cleared)
+    if not again:
+        return
+    fill, step = again[0]
+    site, stepped = loop.site(fill), loop.site(step)
+    name = called_on(stepped)
+    some = [each for each in loop.moments(optimizer) if each.beat is Beat.CLEARED]
+    never = "nothing clears them" if not some else f"they are cleared only{at(loop.site(some[0]))}"
+    yield (
+        Found(
+            message=f"gradients add up: the backward{at(site)} adds to those that "
+            f"{optimizer.type} has stepped with already{at(stepped)}; zero_grad is missing",
+            site=site,
+            evidence=evidence(fill, step),
+            why=f"{never}, so that a step has in it the gradients of all before; this was so "
+            f"{often(len(again), max(chances - 1, 1), 'steps after the first')}",
+            fix=f"write `{name}.zero_grad()` before {line(site, 'loss.backward()')}",
+            severity=None if 2 * len(again) >= chances - 1 else Severity.NOTE,
+        ),
+        fill.stack,
+    )
+
+
+def _of_another(loop: Loop) -> Iterator[Found]:
+    """What the backward for one optimizer leaves in the tensors of another, which adds to it."""
+    if len(loop.optimizers) < 2:
+        return
+    steps = sorted((step.t, each.built.id) for each in loop.optimizers for step in each.steps)
+    fills = {
+        each.built.id: {
+            moment.id: moment for moment in loop.moments(each) if moment.beat is Beat.FILLED
+        }
+        for each in loop.optimizers
+    }
+    for optimizer in loop.optimizers:
+        own, found, rounds = optimizer.built.id, [], 0
+        for moments in loop.rounds(optimizer):
+            if not moments or moments[-1].beat is not Beat.STEPPED:
+                continue
+            rounds += 1
+            left = left_over(moments)
+            if len(left) < 2:
+                continue
+            before, after = left[0], left[-1]
+            other = next((of for t, of in steps if before.t < t < after.t and of != own), None)
+            if other is None or after.id in fills[other] or before.id not in fills[other]:
+                continue
+            if before.first < fills[other][before.id].first:  # it is what the loss comes from
+                found.append((before, after, moments[-1]))
+        if found and 2 * len(found) >= rounds:
+            yield _mixed(loop, optimizer, found, rounds)
+
+
+def _mixed(
+    loop: Loop, optimizer: Optimizer, found: list[tuple[Moment, Moment, Moment]], rounds: int
+) -> Found:
+    before, after, step = found[0]
+    site, stepped = loop.site(after), loop.site(step)
+    return Found(
+        message=f"gradients add up: the backward{at(site)} adds to what the backward"
+        f"{at(loop.site(before))}, for another optimizer, has left in the parameters of "
+        f"{optimizer.type} that steps{at(stepped)}; zero_grad comes too early",
+        site=site,
+        evidence=evidence(before, after, step),
+        why=f"another optimizer stepped between the two backwards, and these gradients "
+        f"were not cleared there, {often(len(found), rounds, 'steps')}",
+        fix=f"write `{called_on(stepped)}.zero_grad()` right before "
+        f"{line(site, 'loss.backward()')}",
+        certainty=Certainty.SUSPECTED,
+    )
+
+
+@rule("GS502", "cleared-too-early", Severity.WARNING, needs="engine", reads=("accumulate", "act"))
+def cleared_too_early(trace: Trace) -> Iterator[Found]:
+    """Gradients are cleared after the backward and before the step, which then does nothing.
+
+    Bad:
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            model(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.zero_grad()
+            optimizer.step()
+
+    Good:
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+    """
+    loop = Loop(trace)
+    if not loop.is_whole:
+        return
+    for optimizer in loop.optimizers:
+        rounds = [each for each in loop.rounds(optimizer) if _ends_in_step(each)]
+        found = [last for each in rounds if (last := _cleared_last(each)) is not None]
+        if not found or 2 * len(found) < len(rounds) or not _has_fill(rounds[0]):
+            continue
+        for several in by_line([clear for _, clear, _ in found]).values():
+            clear = several[0]
+            fill, _, step = next(each for each in found if each[1] is clear)
+            site, stepped = loop.site(clear), loop.site(step)
+            yield Found(
+                message=f"gradients are cleared too early: {_what(loop, clear)}{at(site)} comes "
+                f"after the backward{at(loop.site(fill))} and before the step{at(stepped)}",
+                site=site,
+                evidence=evidence(fill, clear, step),
+                why=f"{optimizer.type} found no gradient, or zeros, "
+                f"{often(len(several), len(rounds), 'steps')}",
+                fix=f"move {line(site, 'optimizer.zero_grad()')} before "
+                f"{line(loop.site(fill), 'loss.backward()')}, or after "
+                f"{line(stepped, 'optimizer.step()')}",
+            )
+
+
+def _what(loop: Loop, clear: Moment) -> str:
+    return "zero_grad" if "zero_grad" in loop.site(clear).text else "what clears them"
+
+
+def _ends_in_step(moments: list[Moment]) -> bool:
+    return bool(moments) and moments[-1].beat is Beat.STEPPED
+
+
+def _has_fill(moments: list[Moment]) -> bool:
+    return any(each.beat is Beat.FILLED for each in moments)
+
+
+def _cleared_last(moments: list[Moment]) -> tuple[Moment, Moment, Moment] | None:
+    """The last backward of a round, what cleared all of it, and the step, if these came so."""
+    fill: Moment | None = None
+    clear: Moment | None = None
+    cleared = 0
+    for moment in moments:
+        if moment.beat is Beat.FILLED:
+            fill, clear, cleared = moment, None, 0
+        elif moment.beat is Beat.CLEARED and fill is not None:
+            clear, cleared = clear or moment, cleared + moment.tensors
+    if fill is None or clear is None or cleared < fill.tensors:
+        return None
+    return fill, clear, moments[-1]
+
+
+@rule("GS503", "stepped-too-early", Severity.WARNING, needs="engine", reads=("accumulate", "act"))
+def stepped_too_early(trace: Trace) -> Iterator[Found]:
+    """An optimizer steps before the backward, and what that brings is cleared before the next step.
+
+    Bad:
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            loss = model(torch.ones(3, 2)).pow(2).mean()
+            optimizer.zero_grad()
+            optimizer.step()
+            loss.backward()
+
+    Good:
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            loss = model(torch.ones(3, 2)).pow(2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    """
+    loop = Loop(trace)
+    if not loop.is_whole:
+        return
+    for optimizer in loop.optimizers:
+        rounds = [each for each in loop.rounds(optimizer) if _ends_in_step(each)]
+        if len(rounds) < 2 or _has_fill(rounds[0]) or optimizer.built.facts.get("before"):
+            continue
+        found = [last for each in rounds[1:] if (last := _cleared_last(each)) is not None]
+        if not found or 2 * len(found) < len(rounds) - 1:
+            continue
+        fill, clear, _ = found[0]
+        step = rounds[0][-1]
+        site, filled = loop.site(step), loop.site(fill)
+        yield Found(
+            message=f"{optimizer.type} steps too early: step{at(site)} comes before the backward"
+            f"{at(filled)}, whose gradients are cleared{at(loop.site(clear))} before the next step",
+            site=site,
+            evidence=evidence(step, fill, clear),
+            why=f"no gradient was there, or zeros, {often(len(found) + 1, len(rounds), 'steps')}",
+            fix=f"write {line(filled, 'loss.backward()')} before {line(site, 'optimizer.step()')}",
+        )

@@ -1,0 +1,135 @@
+"""Rules about schedules of learning rates: stepped at the wrong time, or too often."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.program.acts import Done, Optimizer
+from gradscope.analysis.program.loop import Loop
+from gradscope.analysis.rules.loop.words import at, line
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.trace.schema import Deed
+from gradscope.trace.trace import Trace
+
+DECAYING = frozenset(("ExponentialLR", "StepLR", "MultiStepLR", "MultiplicativeLR"))
+"""Schedules that go down for ever, by what is given for each of their steps."""
+
+NOTHING = 1e-3
+"""A rate this much smaller than the first trains nothing any more."""
+
+
+@rule("GS506", "scheduled-at-the-wrong-time", Severity.WARNING, needs="engine", reads=("act",))
+def scheduled_at_the_wrong_time(trace: Trace) -> Iterator[Found]:
+    """A learning rate schedule (lr_scheduler) is stepped before the optimizer, or far too often.
+
+    Before the optimizer's first step it skips the first learning rate. After every batch, a
+    schedule that was meant for epochs takes the rate to nothing, or through its curve and back.
+
+    Bad:
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.1)
+        for _ in range(9):
+            optimizer.zero_grad()
+            model(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+            schedule.step()
+
+    Good:
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.9)
+        for _ in range(9):
+            optimizer.zero_grad()
+            model(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+            schedule.step()
+    """
+    loop = Loop(trace)
+    if not loop.is_whole:
+        return
+    for optimizer in loop.optimizers:
+        of = optimizer.built.id
+        built = [act for act in loop.acts.of(Deed.SCHEDULE) if act.of == of]
+        stepped = [act for act in loop.acts.of(Deed.SCHEDULE_STEP) if act.of == of]
+        skipped = [act.t for act in loop.acts.of(Deed.SCALED_STEP) if act.of == of]
+        if len(built) != 1 or not stepped or not optimizer.steps:
+            continue  # several of one optimizer: they do not tell which is which
+        tried = min([optimizer.steps[0].t, *skipped])
+        yield from _too_early(loop, optimizer, stepped, tried)
+        yield from _too_often(loop, optimizer, stepped)
+
+
+def _too_early(
+    loop: Loop, optimizer: Optimizer, stepped: list[Done], tried: int
+) -> Iterator[Found]:
+    """Before each step, and not after each."""
+    early = [act for act in stepped if act.t < tried]
+    late = [act for act in stepped if act.t > tried and act.stack == stepped[0].stack]
+    if len(early) != 1 or not late or optimizer.built.facts.get("before"):
+        return  # several: a program that goes on where it was
+    act, step = early[0], optimizer.steps[0]
+    site, beside = loop.acts.site(act), loop.acts.site(step)
+    before = _rate(optimizer.built)
+    rates = f" its first rate, {before:g}, is never used" if before else " a rate is left out"
+    yield Found(
+        message=f"{act.facts.get('type')} is stepped at the wrong time: scheduler.step{at(site)} "
+        f"comes before the optimizer's first step{at(beside)}",
+        site=site,
+        evidence=(Evidence("act", act.id), Evidence("act", step.id)),
+        why=f"a schedule is stepped after the optimizer;{rates}",
+        fix=f"move {line(site, 'scheduler.step()')} behind {line(beside, 'optimizer.step()')}, "
+        "to the end of the epoch",
+    )
+
+
+def _too_often(loop: Loop, optimizer: Optimizer, stepped: list[Done]) -> Iterator[Found]:
+    """After each step of the optimizer, though it goes to nothing, or up again."""
+    kind = str(stepped[0].facts.get("type"))
+    steps = optimizer.steps
+    if 4 * len(stepped) < 3 * len(steps) or len(steps) < 4:
+        return
+    rates = [rate for act in steps if (rate := _rate(act))]
+    if not rates:
+        return
+    most = max(rates)
+    idle = [act for act in steps if (rate := _rate(act)) is not None and rate < NOTHING * most]
+    act = stepped[0]
+    site = loop.acts.site(act)
+    begin = f"{kind} is stepped at the wrong time: scheduler.step{at(site)} comes after every batch"
+    if kind in DECAYING and 2 * len(idle) >= len(steps):
+        yield Found(
+            message=f"{begin} and takes the learning rate to nothing",
+            site=site,
+            evidence=(Evidence("act", act.id), Evidence("act", idle[0].id)),
+            why=f"it was {rates[0]:g} in the first of {len(steps)} steps and {rates[-1]:.2g} in "
+            f"the last; {len(idle)} steps had less than a thousandth of it",
+            fix=f"move {line(site, 'scheduler.step()')} out of the loop over batches, to the "
+            "end of the epoch",
+            certainty=Certainty.INFERRED,
+        )
+    elif kind == "CosineAnnealingLR" and _turns(rates):
+        yield Found(
+            message=f"{begin} and takes the learning rate down and up again",
+            site=site,
+            evidence=(Evidence("act", act.id),),
+            why=f"CosineAnnealingLR rises again after T_max of its own steps; over {len(steps)} "
+            f"steps the rate fell to {min(rates):.2g} and ended at {rates[-1]:.2g}",
+            fix=f"move {line(site, 'scheduler.step()')} to the end of the epoch, or give T_max in "
+            "batches",
+            certainty=Certainty.SUSPECTED,
+        )
+
+
+def _turns(rates: list[float]) -> bool:
+    """Whether they rise again to more than half of the first after they were low."""
+    low = rates.index(min(rates))
+    return rates[low] < 0.1 * rates[0] and max(rates[low:]) > 0.5 * rates[0]
+
+
+def _rate(act: Done) -> float | None:
+    """The largest of the groups."""
+    rates = act.facts.get("lr") or [group.get("lr") for group in act.facts.get("groups", ())]
+    known = [rate for rate in rates if isinstance(rate, int | float)]
+    return float(max(known)) if known else None

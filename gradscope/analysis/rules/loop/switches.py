@@ -1,0 +1,187 @@
+"""Rules about switches that hold: dropout that is always on, gradients that are off for good."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.identity.sites import site_of
+from gradscope.analysis.program.acts import Acts
+from gradscope.analysis.program.modes import Modes
+from gradscope.analysis.program.modules import module_names
+from gradscope.analysis.rules.loop.words import at
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.trace.schema import Deed, Finding, GraphTask
+from gradscope.trace.trace import Trace
+
+
+@rule("GS513", "dropout-always-on", Severity.WARNING, needs="engine", reads=("act",))
+def dropout_always_on(trace: Trace) -> Iterator[Found]:
+    """Dropout that is called as a function drops in eval mode, too: it was not told the mode.
+
+    `F.dropout(x, p)` has `training=True` where nothing else is said. A line that says
+    `training=True` itself is a note.
+
+    Bad:
+        class Net(torch.nn.Linear):
+            def forward(self, x):
+                return torch.nn.functional.dropout(super().forward(x), 0.5)
+        model = Net(2, 2)
+        model(torch.ones(3, 2)).sum().backward()
+        model.eval()
+        with torch.no_grad():
+            model(torch.ones(3, 2))
+
+    Good:
+        class Net(torch.nn.Linear):
+            def forward(self, x):
+                return torch.nn.functional.dropout(super().forward(x), 0.5, self.training)
+        model = Net(2, 2)
+        model(torch.ones(3, 2)).sum().backward()
+        model.eval()
+        with torch.no_grad():
+            model(torch.ones(3, 2))
+    """
+    acts = Acts(trace)
+    modes = Modes(trace, acts)
+    names = module_names(trace)
+    told = set()
+    for call in modes.dropouts:
+        ran = modes.ran.get((call.module, False, False)) or modes.ran.get(
+            (call.module, True, False)
+        )
+        site = site_of(trace, call.stack)
+        if call.training not in ("", "True") or ran is None or site.place in told:
+            continue
+        told.add(site.place)
+        module = modes.modules[call.module]
+        where = f"{module.type} ({names[module.id]})" if names.get(module.id) else module.type
+        yield Found(
+            message=f"dropout is always on{at(site)}: it is called without training=self.training, "
+            f"and {where} ran in eval mode{at(acts.site(ran))}",
+            site=site,
+            evidence=(Evidence("act", ran.id),),
+            why="functional dropout drops unless it is told otherwise, so that what the model says "
+            "in eval mode is noisy",
+            fix=_told_the_mode(site.text),
+            certainty=Certainty.INFERRED,
+            severity=Severity.NOTE if call.training else None,
+        )
+
+
+def _told_the_mode(text: str) -> str:
+    start = text.find("dropout")
+    close = _closing(text, text.find("(", start))
+    if start < 0 or close < 0 or "training" in text:
+        return "give it `training=self.training`"
+    return f"write `{text[:close]}, training=self.training{text[close:]}`"
+
+
+def _closing(text: str, opening: int) -> int:
+    """Where the bracket that opens there is closed."""
+    depth = 0
+    for place in range(max(opening, 0), len(text)):
+        depth += (text[place] in "([{") - (text[place] in ")]}")
+        if not depth and opening >= 0:
+            return place
+    return -1
+
+
+@rule("GS514", "gradients-left-off", Severity.ERROR, needs="engine", reads=("act",))
+def gradients_left_off(trace: Trace) -> Iterator[Found]:
+    """set_grad_enabled(False) was called as a function, and training went on without gradients.
+
+    Bad:
+        model = torch.nn.Linear(2, 1)
+        torch.set_grad_enabled(False)
+        try:
+            model(torch.ones(3, 2)).sum().backward()
+        finally:
+            torch.set_grad_enabled(True)
+
+    Good:
+        model = torch.nn.Linear(2, 1)
+        with torch.set_grad_enabled(False):
+            model(torch.ones(3, 2))
+        model(torch.ones(3, 2)).sum().backward()
+    """
+    acts = Acts(trace)
+    raised = [
+        row
+        for row in trace.rows(Finding)
+        if "does not require grad and does not have a grad_fn" in row.message
+    ]
+    off = acts.of(Deed.GRAD_OFF)
+    for error in raised[:1]:
+        before = [act for act in off if act.t < error.t]
+        if not before or before[-1].facts.get("by") != "set_grad_enabled":
+            continue
+        act = before[-1]
+        on = [act for act in acts.of(Deed.RAN) if act.facts.get("grad")]
+        begins = trace.table(GraphTask)["begin"]
+        if ((begins > act.t) & (begins < error.t)).any() or any(
+            act.t < ran.t < error.t for ran in on
+        ):
+            continue
+        site = acts.site(act)
+        yield Found(
+            message=f"gradients were switched off for good: set_grad_enabled(False){at(site)} is "
+            f"never taken back, and the backward{at(site_of(trace, error.stack))} has no graph",
+            site=site,
+            evidence=(Evidence("act", act.id), Evidence("finding", error.id)),
+            why="called as a function it holds from there on; as a context manager it ends with "
+            "its block",
+            fix="write `with torch.no_grad():` around what needs no gradients",
+            certainty=Certainty.INFERRED,
+        )
+
+
+@rule("GS515", "inference-tensors", Severity.ERROR, needs="engine", reads=("act",))
+def inference_tensors(trace: Trace) -> Iterator[Found]:
+    """What was made under inference_mode was used where a graph is recorded.
+
+    Bad:
+        model = torch.nn.Linear(2, 1)
+        with torch.inference_mode():
+            features = torch.ones(3, 2) * 2
+        model(features).sum().backward()
+
+    Good:
+        model = torch.nn.Linear(2, 1)
+        with torch.no_grad():
+            features = torch.ones(3, 2) * 2
+        model(features).sum().backward()
+    """
+    acts = Acts(trace)
+    raised = [
+        row
+        for row in trace.rows(Finding)
+        if row.message.partition(":")[2]
+        .lower()
+        .lstrip()
+        .startswith(("inference tensors cannot", "inplace update to inference tensor"))
+    ]
+    for error in raised[:1]:
+        off = [
+            act
+            for act in acts.of(Deed.GRAD_OFF)
+            if act.t < error.t and act.facts.get("by") == "inference_mode"
+        ]
+        if not off:
+            continue
+        site = acts.site(off[-1])
+        yield Found(
+            message=f"a tensor that was made under inference_mode{at(site)} is used"
+            f"{at(site_of(trace, error.stack))}, where a graph is recorded",
+            site=site,
+            evidence=(Evidence("act", off[-1].id), Evidence("finding", error.id)),
+            why="such tensors can never be part of a graph; those made under no_grad can",
+            fix=_no_grad_instead(site.text),
+            certainty=Certainty.INFERRED,
+        )
+
+
+def _no_grad_instead(text: str) -> str:
+    if "inference_mode" in text:
+        return f"write `{text.replace('inference_mode', 'no_grad')}`"
+    return "write `torch.no_grad()` instead of `torch.inference_mode()` there"

@@ -1,0 +1,260 @@
+"""Rules about weights: shared by mistake, held by two optimizers, not loaded, computed twice."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+
+from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.identity.leaves import leaf
+from gradscope.analysis.program.acts import Done, Optimizer
+from gradscope.analysis.program.loop import Beat, Loop
+from gradscope.analysis.program.modes import Modes
+from gradscope.analysis.rules.loop.words import at, line
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.trace.schema import Deed
+from gradscope.trace.trace import Trace
+
+TIMES = re.compile(r"\[(?P<one>[A-Z][\w.]*\(.*\))\]\s*\*\s*(?P<many>[\w.]+)")
+"""`[Block(width)] * depth` in a line."""
+
+
+@rule("GS913", "nothing-loaded", Severity.WARNING, needs="engine", reads=("act",))
+def nothing_loaded(trace: Trace) -> Iterator[Found]:
+    """load_state_dict(strict=False) found none of the names it was given: nothing was loaded.
+
+    Bad:
+        model = torch.nn.Linear(2, 1)
+        state = {f"module.{name}": value for name, value in model.state_dict().items()}
+        model.load_state_dict(state, strict=False)
+        model(torch.ones(3, 2))
+
+    Good:
+        model = torch.nn.Linear(2, 1)
+        model.load_state_dict(model.state_dict(), strict=False)
+        model(torch.ones(3, 2))
+    """
+    loop = Loop(trace)
+    for act in loop.acts.of(Deed.LOADED):
+        missing, unexpected = act.facts.get("missing", []), act.facts.get("unexpected", [])
+        if act.facts.get("strict") or act.facts.get("many") or not missing or not unexpected:
+            continue
+        site = loop.acts.site(act)
+        prefix, of_model = _prefix(unexpected, missing)
+        fix = f"look at the names: {unexpected[0]!r} was given, {missing[0]!r} is wanted"
+        if prefix and not of_model:
+            fix = f"take {prefix!r} off the names: `{{name.removeprefix({prefix!r}): value for "
+            fix += "name, value in state.items()}`, and leave strict as it is"
+        elif prefix:
+            fix = f"put {prefix!r} before the names: `{{{prefix!r} + name: value for name, value "
+            fix += "in state.items()}`, and leave strict as it is"
+        yield Found(
+            message=f"nothing was loaded: load_state_dict(strict=False){at(site)} found no name "
+            f"that the model knows, such as {unexpected[0]!r}",
+            site=site,
+            evidence=(Evidence("act", act.id),),
+            why=f"the model has {', '.join(map(repr, missing[:2]))}, and was given "
+            f"{', '.join(map(repr, unexpected[:2]))}; strict=False says nothing of it, and the "
+            "weights stay as they were made",
+            fix=fix,
+        )
+
+
+def _prefix(given: list[str], wanted: list[str]) -> tuple[str, bool]:
+    """What names begin with beyond those of the others, and whether the wanted ones do."""
+    for longer, shorter, of_model in ((given, wanted, False), (wanted, given, True)):
+        for name in longer:
+            for short in shorter:
+                if name.endswith(f".{short}"):
+                    return name[: -len(short)], of_model
+    return "", False
+
+
+@rule("GS914", "tied-twice", Severity.WARNING, needs="engine", reads=("accumulate", "act"))
+def tied_twice(trace: Trace) -> Iterator[Found]:
+    """Two optimizers hold the same parameter, and both step with the same gradient.
+
+    Bad:
+        first = torch.nn.Linear(2, 2, bias=False)
+        second = torch.nn.Linear(2, 2, bias=False)
+        second.weight = first.weight
+        one = torch.optim.SGD(first.parameters(), lr=0.1)
+        other = torch.optim.SGD(second.parameters(), lr=0.1)
+        for _ in range(3):
+            one.zero_grad()
+            second(first(torch.ones(3, 2))).pow(2).mean().backward()
+            one.step()
+            other.step()
+
+    Good:
+        first = torch.nn.Linear(2, 2, bias=False)
+        second = torch.nn.Linear(2, 2, bias=False)
+        second.weight = first.weight
+        one = torch.optim.SGD([first.weight], lr=0.1)
+        for _ in range(3):
+            one.zero_grad()
+            second(first(torch.ones(3, 2))).pow(2).mean().backward()
+            one.step()
+    """
+    loop = Loop(trace)
+    holders: dict[int, list[Optimizer]] = defaultdict(list)
+    for optimizer in loop.optimizers:
+        for tensor in dict.fromkeys(optimizer.tensors):
+            holders[tensor].append(optimizer)
+    shared: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    known = {each.built.id: each for each in loop.optimizers}
+    for tensor, several in holders.items():
+        if len(several) > 1:
+            shared[tuple(each.built.id for each in several[:2])].append(tensor)
+    for ids, tensors in shared.items():
+        one, other = (known[id] for id in ids)
+        times = _together(loop, one, other)
+        if times:
+            yield _stepped_twice(loop, one, other, tensors, times)
+
+
+def _together(loop: Loop, one: Optimizer, other: Optimizer) -> int:
+    """How often both stepped with no backward between."""
+    fills = [each.t for each in loop.moments(one) if each.beat is Beat.FILLED]
+    beats = sorted(
+        [(step.t, 1) for step in one.steps] + [(step.t, 2) for step in other.steps]
+        + [(t, 0) for t in fills]
+    )  # fmt: skip
+    kinds = [kind for _, kind in beats]
+    return sum({a, b} == {1, 2} for a, b in pairwise(kinds))
+
+
+def _stepped_twice(
+    loop: Loop, one: Optimizer, other: Optimizer, tensors: list[int], times: int
+) -> Found:
+    first, second = loop.acts.site(one.built), loop.acts.site(other.built)
+    found = leaf(loop.trace, tensors[0])
+    name = found.title if found else "a parameter"
+    more = f" and {len(tensors) - 1} more" if len(tensors) > 1 else ""
+    return Found(
+        message=f"{name}{more} {'are' if more else 'is'} stepped twice: both the {one.type} built"
+        f"{at(first)} and the {other.type} built{at(second)} hold {'them' if more else 'it'}",
+        site=second,
+        evidence=(Evidence("act", one.built.id), Evidence("act", other.built.id)),
+        why=f"tied weights are one tensor; {times} times both optimizers stepped with the same "
+        "gradient",
+        fix=f"leave {'them' if more else 'it'} out of one: {line(second, 'the second optimizer')}",
+    )
+
+
+@rule("GS915", "block-used-twice", Severity.WARNING, needs="engine", reads=("act",))
+def block_used_twice(trace: Trace) -> Iterator[Found]:
+    """A container holds one and the same module several times, where several were wanted.
+
+    `[Block()] * 4` is one block four times. Weights that are shared on purpose look the same, so
+    it is a note where the line takes the module from somewhere else.
+
+    Bad:
+        layers = torch.nn.ModuleList([torch.nn.Linear(2, 2)] * 3)
+        x = torch.ones(3, 2)
+        for layer in layers:
+            x = layer(x)
+
+    Good:
+        layers = torch.nn.ModuleList(torch.nn.Linear(2, 2) for _ in range(3))
+        x = torch.ones(3, 2)
+        for layer in layers:
+            x = layer(x)
+    """
+    loop = Loop(trace)
+    told: set[str] = set()
+    for act in loop.acts.of(Deed.SHARED):
+        site = loop.acts.site(act)
+        if site.place in told:
+            continue
+        told.add(site.place)
+        many, kind = act.facts.get("many"), act.facts.get("type")
+        yield Found(
+            message=f"{act.facts.get('within')}{at(site)} holds one and the same {kind} {many} "
+            "times: its weights are shared",
+            site=site,
+            evidence=(Evidence("act", act.id),),
+            why=f"a list times a number repeats what is in it, and makes no copies: {many} layers "
+            "have the parameters of one",
+            fix=_several(site.text),
+            certainty=Certainty.SUSPECTED,
+            severity=Severity.NOTE if _is_meant(site.text) else None,
+        )
+
+
+def _several(text: str) -> str:
+    found = TIMES.search(text)
+    if found is None:
+        return "make each of its own: `[Block() for _ in range(n)]`, or copy.deepcopy"
+    better = f"[{found['one']} for _ in range({found['many']})]"
+    return f"write `{text.replace(found[0], better)}`"
+
+
+def _is_meant(text: str) -> bool:
+    """Whether it is taken from where it is used, too, or is called shared."""
+    return "shared" in text.lower() or bool(re.search(r"\[\s*self\.", text))
+
+
+@rule("GS916", "recompute-differs", Severity.WARNING, needs="engine", reads=("act",))
+def recompute_differs(trace: Trace) -> Iterator[Found]:
+    """A checkpoint with preserve_rng_state=False recomputes dropout with another mask.
+
+    Bad:
+        model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout(0.5))
+        x = torch.ones(3, 2, requires_grad=True)
+        y = torch.utils.checkpoint.checkpoint(
+            model, x, use_reentrant=False, preserve_rng_state=False
+        )
+        y.sum().backward()
+
+    Good:
+        model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout(0.5))
+        x = torch.ones(3, 2, requires_grad=True)
+        y = torch.utils.checkpoint.checkpoint(model, x, use_reentrant=False)
+        y.sum().backward()
+    """
+    loop = Loop(trace)
+    modes = Modes(trace, loop.acts)
+    told: set[int] = set()
+    for act in loop.acts.of(Deed.CHECKPOINT):
+        if act.facts.get("keeps_random") is not False or act.stack in told:
+            continue
+        told.add(act.stack)
+        inside = _dropouts_inside(loop, modes, act)
+        if not inside:
+            continue
+        site = loop.acts.site(act)
+        row = modes.modules[inside[0]]
+        named = f"{row.type} ({row.path})" if row.path else row.type
+        yield Found(
+            message=f"a recompute differs from the forward: checkpoint{at(site)} with "
+            f"preserve_rng_state=False runs {named} again with other random numbers",
+            site=site,
+            evidence=(Evidence("act", act.id),),
+            why="the backward then has the gradient of another forward than that of the loss: "
+            f"{len(inside)} in it drop at random",
+            fix="leave out `preserve_rng_state=False`",
+        )
+
+
+def _dropouts_inside(loop: Loop, modes: Modes, checkpoint: Done) -> list[int]:
+    """Modules that drop at random, and were called by a checkpoint."""
+    place = loop.acts.site(checkpoint).place
+    called = [
+        act for (_, _, training), act in ((key, act) for key, act in modes.ran.items()) if training
+    ]
+    below = {
+        each
+        for act in called
+        if any(site.place == place for site in loop.acts.sites(act))
+        for each in modes.inside(act.module)
+        if act.module != modes.root(act.module) or act.stack == checkpoint.stack
+    }
+    functional = {call.module for call in modes.dropouts}
+    return sorted(
+        each
+        for each in below & modes.two_ways
+        if "Drop" in modes.modules[each].type or each in functional
+    )

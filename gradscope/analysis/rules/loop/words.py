@@ -1,0 +1,42 @@
+"""How the rules about loops speak of lines, times and optimizers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from gradscope.analysis.findings import Evidence
+from gradscope.analysis.identity.sites import Site
+from gradscope.analysis.program.loop import Moment
+
+CALLED_ON = re.compile(r"(?P<name>[A-Za-z_][\w.\[\]'\"]*)\.(?:step|zero_grad)\(")
+
+
+def at(site: Site) -> str:
+    """ " at train.py:41", where it is known."""
+    return f" at {site}" if site.place else ""
+
+
+def line(site: Site, otherwise: str) -> str:
+    """The user's own line, to be quoted; or what is meant."""
+    return f"`{site.text.partition('  #')[0].strip() or otherwise}`"
+
+
+def called_on(site: Site) -> str:
+    """`opt` for the line `opt.step()`."""
+    found = CALLED_ON.search(site.text)
+    return found["name"] if found else "optimizer"
+
+
+def often(times: int, of: int, what: str) -> str:
+    """ "in each of 5 steps"."""
+    return f"in each of {of} {what}" if times >= of else f"in {times} of {of} {what}"
+
+
+def evidence(*moments: Moment) -> tuple[Evidence, ...]:
+    """Their rows, each once."""
+    return tuple(dict.fromkeys(Evidence(each.table, each.id) for each in moments))
+
+
+def first(moments: Iterable[Moment]) -> Moment | None:
+    return next(iter(moments), None)
