@@ -168,6 +168,7 @@ class Walk:
         self._tensor, self._module = tensor, module
         self._is_machinery = acts.session.sites.is_machinery
         self._seen: set[int] = set()
+        self._told: set[tuple[Name, int]] = set()
         self._own: dict[type, str] = {}  # the files of the program's classes; "" of others
 
     def of(self, frame: FrameType | None) -> Iterator[tuple[Name, Any]]:
@@ -205,8 +206,8 @@ class Walk:
 
     def _inside(self, name: Name, value: Any, depth: int) -> Iterator[tuple[Name, Any]]:
         if isinstance(value, self._tensor):
-            if id(value) not in self._seen and value.grad_fn is not None:
-                self._seen.add(id(value))
+            if (name, id(value)) not in self._told and value.grad_fn is not None:
+                self._told.add((name, id(value)))
                 yield name, value
             return
         kind = type(value)

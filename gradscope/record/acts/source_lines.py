@@ -120,7 +120,9 @@ class Stored(NamedTuple):
     held: bool  # into what it stands for: a list
 
     def is_named(self, expression: ast.AST) -> bool:
-        """Whether this is the name of it."""
+        """Whether this is the name of it, or of something in it."""
+        while isinstance(expression, ast.Subscript):
+            expression = expression.value
         if self.attribute:
             return isinstance(expression, ast.Attribute) and expression.attr == self.name
         return isinstance(expression, ast.Name) and expression.id == self.name

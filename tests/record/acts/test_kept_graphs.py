@@ -15,9 +15,10 @@ import torch
 
 class Meter:
     def __init__(self):
-        self.mean = None
+        self.mean, self.all = None, {"loss": []}
 
     def add(self, loss):
+        self.all["loss"].append(loss)
         self.mean = loss if self.mean is None else 0.9 * self.mean + 0.1 * loss
 
 model = torch.nn.Linear(3, 1)
@@ -46,17 +47,18 @@ def evaluate(x):
     return len(scores)
 
 left = train(torch.ones(5, 3), {})
-meter.mean = None
+meter.mean = None; meter.all.clear()
 recent.clear()
 gc.collect()
 print(left() is None, evaluate(torch.ones(5, 3)))
 """
 
 TOLD = {
-    ("total", "", "step"): (1, 4, [24]),
-    ("recent", "deque", "step"): (3, 3, [25]),
-    ("mean", "", "step"): (1, 4, [9]),
-    ("scores", "list", "evaluation"): (2, 1, [32]),
+    ("total", "", "step"): (1, 4, [25]),
+    ("recent", "deque", "step"): (3, 3, [26]),
+    ("all", "dict", "step"): (3, 3, [9]),
+    ("mean", "", "step"): (1, 4, [10]),
+    ("scores", "list", "evaluation"): (2, 1, [33]),
 }
 
 
