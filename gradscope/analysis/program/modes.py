@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from gradscope.analysis.program.acts import Acts, Done
+from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, Deed, Frame, Module, Op, Stack
 from gradscope.trace.trace import Trace
 
@@ -78,7 +79,7 @@ class Modes:
     @cached_property
     def two_ways(self) -> frozenset[int]:
         """Modules that do something else in training: those of such types, or with such calls."""
-        ran = set(np.unique(self.trace.table(Op)["module"]).tolist())
+        ran = set(distinct(self.trace.table(Op)["module"]).tolist())
         of_type = {
             id
             for id, module in self.modules.items()
@@ -118,7 +119,7 @@ class Modes:
         frames, stacks = self.trace.table(Frame), self.trace.table(Stack)
         texts = {
             text: training
-            for text in np.unique(frames["text"]).tolist()
+            for text in distinct(frames["text"]).tolist()
             if (training := _training_said(self.trace.text(text))) is not None
         }
         known = dict(zip(frames["id"].tolist(), frames["text"].tolist(), strict=True))
