@@ -24,6 +24,7 @@ from gradscope.analysis.rules.loop import (
     weights,
 )
 from gradscope.analysis.rules.registry import Rule, registered
+from gradscope.analysis.rules.structure import broadcasts, dtypes, losses
 
 __all__ = ["all_rules"]
 
@@ -46,6 +47,9 @@ TOPICS = (
     switches,
     again,
     weights,
+    losses,
+    broadcasts,
+    dtypes,
 )
 """The modules that declare rules; a new one is added here."""
 

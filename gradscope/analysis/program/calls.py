@@ -1,0 +1,153 @@
+"""Forward calls: what made what each was given, and which calls took what it made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+import numpy as np
+
+from gradscope.analysis.columns import Ids
+from gradscope.analysis.identity.sites import Site, site_of
+from gradscope.analysis.program.modules import module_names
+from gradscope.trace.schema import NONE, Module, Op, Phase, Tensor
+from gradscope.trace.trace import Trace
+
+SAME_NUMBERS = frozenset({
+    "view", "reshape", "_reshape_alias", "_unsafe_view", "squeeze", "unsqueeze", "flatten",
+    "unflatten", "transpose", "permute", "t", "contiguous", "clone", "alias", "_to_copy", "select",
+    "slice", "expand", "narrow", "identity", "detach", "chunk", "split", "movedim", "numpy_T",
+})  # fmt: skip
+"""Calls whose result holds numbers they were given, as they were."""
+
+MOST_OF_A_LINE = 3
+"""How many calls of one line are worth looking at: a loop repeats itself."""
+
+
+class Calls:
+    """The calls of the program's forward pass, by their positions in the table of calls."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.ops, self.tensors = trace.table(Op), trace.table(Tensor)
+        texts = {
+            id: trace.text(id).partition(".")[0] for id in np.unique(self.ops["name"]).tolist()
+        }
+        self._texts = texts
+        self.is_forward = (self.ops["phase"] != Phase.OPTIMIZER) & (self.ops["task"] == NONE)
+
+    # -- one call ---------------------------------------------------------------------------------
+
+    def name(self, at: int) -> str:
+        """Without its overload: `mul` for `mul.Tensor`."""
+        return self._texts[int(self.ops["name"][at])]
+
+    def id(self, at: int) -> int:
+        return int(self.ops["id"][at])
+
+    def inputs(self, at: int) -> list[int]:
+        found: list[int] = self.ops.ragged("inputs")[at].tolist()
+        return found
+
+    def outputs(self, at: int) -> list[int]:
+        found: list[int] = self.ops.ragged("outputs")[at].tolist()
+        return found
+
+    def stack(self, at: int) -> int:
+        return int(self.ops["stack"][at])
+
+    def site(self, at: int) -> Site:
+        return site_of(self.trace, self.stack(at))
+
+    def module(self, at: int) -> Module | None:
+        """The module whose forward made it."""
+        id, modules = int(self.ops["module"][at]), self.trace.table(Module)
+        return modules.row(id) if modules.has(id) else None
+
+    def where(self, at: int) -> str:
+        """ " of `head.2` (Softmax)", for a call that a module made."""
+        module = self.module(at)
+        if module is None or not module.type:
+            return ""
+        name = self._module_names.get(module.id, "")
+        return f" of `{name}` ({module.type})" if name else f" of a {module.type}"
+
+    @cached_property
+    def _module_names(self) -> dict[int, str]:
+        return module_names(self.trace)
+
+    # -- many -------------------------------------------------------------------------------------
+
+    def called(self, *names: str) -> Ids:
+        """Where calls of these names are, in the order of the table."""
+        wanted = [id for id, text in self._texts.items() if text in names]
+        return np.flatnonzero(np.isin(self.ops["name"], wanted) & self.is_forward)
+
+    def few_of_each_line(self, places: Ids) -> Iterator[tuple[list[int], int]]:
+        """For each line, the first calls among these, and how many there are."""
+        stacks = self.ops["stack"][places]
+        order = np.argsort(stacks, kind="stable")
+        _, first, many = np.unique(stacks[order], return_index=True, return_counts=True)
+        for at in np.argsort(order[first]).tolist():
+            chosen = order[first[at] : first[at] + min(int(many[at]), MOST_OF_A_LINE)]
+            yield places[chosen].tolist(), int(many[at])
+
+    # -- what leads where -------------------------------------------------------------------------
+
+    def maker(self, tensor: int) -> int:
+        """The call that made a tensor; NONE where none was recorded."""
+        if not self.tensors.has(tensor):
+            return NONE
+        op = int(self.tensors["op"][self.tensors.index(tensor)])
+        return self.ops.index(op) if op != NONE and self.ops.has(op) else NONE
+
+    def origin(self, tensor: int, through: Iterable[str] = SAME_NUMBERS) -> int:
+        """The call that made the numbers in a tensor: behind views and copies of them."""
+        for _ in range(64):
+            at = self.maker(tensor)
+            if at == NONE or self.name(at) not in through:
+                return at
+            inputs = self.inputs(at)
+            if not inputs or inputs[0] == tensor:
+                return at
+            tensor = inputs[0]
+        return NONE
+
+    @cached_property
+    def _users(self) -> tuple[Ids, Ids]:
+        inputs = self.ops.ragged("inputs")
+        order = np.argsort(inputs.values, kind="stable")
+        return inputs.values[order], inputs.owners[order]
+
+    def users(self, tensor: int) -> list[int]:
+        """The calls that were given a tensor."""
+        tensors, calls = self._users
+        first, last = np.searchsorted(tensors, (tensor, tensor + 1)).tolist()
+        return list(dict.fromkeys(calls[first:last].tolist()))
+
+    def following(self, at: int, through: Iterable[str] = SAME_NUMBERS) -> list[int]:
+        """The calls that took what a call made, behind views and copies of it."""
+        found: list[int] = []
+        pending, seen = [at], {at}
+        while pending and len(seen) < 256:
+            for tensor in self.outputs(pending.pop()):
+                for user in self.users(tensor):
+                    if user not in seen:
+                        seen.add(user)
+                        (pending if self.name(user) in through else found).append(user)
+        return sorted(found)
+
+    def shape(self, tensor: int) -> tuple[int, ...]:
+        """Of a tensor that is not in the trace: (-1,)."""
+        if not self.tensors.has(tensor):
+            return (-1,)
+        return tuple(self.tensors.ragged("shape")[self.tensors.index(tensor)].tolist())
+
+    def needs_grad(self, tensor: int) -> bool:
+        tensors = self.tensors
+        return tensors.has(tensor) and bool(tensors["requires_grad"][tensors.index(tensor)])
+
+    def dtype(self, tensor: int) -> str:
+        if not self.tensors.has(tensor):
+            return ""
+        return self.trace.text(int(self.tensors["dtype"][self.tensors.index(tensor)]))

@@ -1,0 +1,1 @@
+"""Rules about gradients, activations and updates: whether anything can be learned."""

@@ -1,0 +1,1 @@
+"""Rules about how the program is put together: losses, dims, shapes and dtypes."""

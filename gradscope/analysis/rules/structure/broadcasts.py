@@ -1,0 +1,141 @@
+"""Rules about shapes that fit by accident."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.analysis.rules.structure.losses import LINEAR, READS
+from gradscope.trace.schema import NONE
+from gradscope.trace.trace import Trace
+
+BINARY = ("sub", "rsub", "mul", "add", "div", "expand")
+UNARY = frozenset({
+    "abs", "pow", "neg", "square", "mul", "div", "exp", "log", "sqrt", "relu", "clamp", "clamp_min",
+    "log1p", "tanh", "sigmoid", "softplus", "log_sigmoid_forward", "smooth_l1_loss", "huber_loss",
+    "mse_loss", "l1_loss", "add", "sub", "where", "log_cosh", "cosh",
+})  # fmt: skip
+REDUCED = frozenset({"mean", "sum"})
+LOSSES = frozenset({"mse_loss", "smooth_l1_loss", "huber_loss", "l1_loss"})
+ELEMENTWISE = UNARY | SAME_NUMBERS - {"unsqueeze", "slice", "select", "expand", "t", "transpose"}
+
+
+@rule("GS704", "accidental-broadcast", Severity.WARNING, needs="engine", reads=READS)
+def accidental_broadcast(trace: Trace) -> Iterator[Found]:
+    """A column of N numbers met a row of N in a loss, and made N × N of them.
+
+    A model whose last layer has one output returns (N, 1); targets are often (N,). Their
+    difference is (N, N): every prediction is compared with every target, and the model learns the
+    mean.
+
+    Bad:
+        pred = torch.nn.Linear(3, 1)(torch.arange(12.0).reshape(4, 3))
+        ((pred - torch.arange(4.0)) ** 2).mean().backward()
+
+    Good:
+        pred = torch.nn.Linear(3, 1)(torch.arange(12.0).reshape(4, 3))
+        ((pred.squeeze(1) - torch.arange(4.0)) ** 2).mean().backward()
+    """
+    calls = Calls(trace)
+    seen = set()
+    for few, _ in calls.few_of_each_line(calls.called(*BINARY)):
+        for at in few:
+            column = _column(calls, at)
+            if column != NONE and calls.stack(at) not in seen and _is_of_a_loss(calls, at):
+                seen.add(calls.stack(at))
+                yield _found(calls, at, column)
+
+
+def _column(calls: Calls, at: int) -> int:
+    """The tensor of shape (N, 1) that became (N, N) in a call; NONE: there is none."""
+    outputs = calls.outputs(at)
+    shape = calls.shape(outputs[0]) if outputs else ()
+    if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 2:
+        return NONE
+    inputs = calls.inputs(at)
+    shapes = [calls.shape(tensor) for tensor in inputs]
+    known = len(inputs) > 1 and calls.name(at) != "expand"
+    for tensor, own in zip(inputs, shapes, strict=True):
+        if own != (shape[0], 1) or (known and (shape[0],) not in shapes):
+            continue
+        if _is_of_a_layer(calls, tensor) or (known and calls.maker(tensor) == NONE):
+            return tensor
+    return NONE
+
+
+def _is_of_a_layer(calls: Calls, tensor: int) -> bool:
+    """Whether a column is one because a layer has one output, and not since somebody wanted one."""
+    pending, seen = [tensor], {tensor}
+    while pending and len(seen) < 32:
+        at = calls.maker(pending.pop())
+        if at == NONE:
+            continue
+        if calls.name(at) in LINEAR:
+            return True
+        if calls.name(at) in ELEMENTWISE:
+            new = [each for each in calls.inputs(at) if each not in seen]
+            seen.update(new)
+            pending += new
+    return False
+
+
+def _is_of_a_loss(calls: Calls, at: int) -> bool:
+    """Whether each of the N × N numbers is taken by itself until all are summed or averaged."""
+    if calls.name(at) == "expand":
+        followers = [calls.name(each) for each in calls.following(at)]
+        loss = bool(LOSSES & set(followers)) or "l1_loss" in calls.site(at).text
+        if not (loss or "Loss" in getattr(calls.module(at), "type", "")):
+            return False
+    pending, seen = [at], {at}
+    while pending and len(seen) < 64:
+        now = pending.pop()
+        following = calls.following(now)
+        for each in following:
+            name = calls.name(each)
+            if _meets_another_square(calls, each, now):
+                return False
+            if name in LOSSES and calls.shape(calls.outputs(each)[0]) == ():
+                return True
+            if name in REDUCED:
+                if calls.shape(calls.outputs(each)[0]) == ():
+                    return True
+            elif name in UNARY and each not in seen:
+                seen.add(each)
+                pending.append(each)
+            elif name not in UNARY:
+                return False
+    return False
+
+
+def _meets_another_square(calls: Calls, at: int, before: int) -> bool:
+    """Whether a call takes something else of N × N numbers, so that these are meant to be."""
+    made = calls.outputs(before)
+    others = [
+        each
+        for each in calls.inputs(at)
+        if each not in made
+        and (maker := calls.maker(each)) != NONE
+        and calls.name(maker) != "expand"
+    ]
+    return any(calls.shape(each) == calls.shape(made[0]) for each in others) and (
+        calls.name(at) not in LOSSES
+    )
+
+
+def _found(calls: Calls, at: int, column: int) -> Found:
+    many, site = calls.shape(column)[0], calls.site(at)
+    maker = calls.maker(column)
+    made = f", made at {calls.site(maker)}," if maker != NONE else ""
+    return Found(
+        message=f"A broadcast at {site} made ({many}, {many}) of ({many}, 1) and ({many},): each "
+        f"prediction is compared with all {many} targets",
+        site=site,
+        evidence=(Evidence("op", calls.id(at)), Evidence("tensor", column)),
+        why=f"one operand{made} is a column of shape ({many}, 1), the other a row of {many}; all "
+        f"{many * many:,} results went into the loss",
+        fix="give both the same shape: `.squeeze(-1)` on the column, or `.unsqueeze(-1)` on the "
+        "other",
+        certainty=Certainty.INFERRED,
+    )

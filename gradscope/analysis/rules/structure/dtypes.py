@@ -1,0 +1,113 @@
+"""Rules about dtypes that creep in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from gradscope.analysis.findings import Evidence, Severity
+from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.analysis.rules.structure.losses import READS
+from gradscope.trace.schema import NONE
+from gradscope.trace.trace import Trace
+
+HALVES = {"float16": 2048, "bfloat16": 256}
+"""From how many ones on a running sum of ones no longer grows."""
+LONG_SUM = 32
+
+
+@rule("GS705", "dtype-creep", Severity.WARNING, needs="engine", reads=READS)
+def dtype_creep(trace: Trace) -> Iterator[Found]:
+    """Numbers became float64 without a cast, or a long sum runs in half precision.
+
+    One float64 tensor, as NumPy makes them, turns all that it meets into float64: twice the memory,
+    and slow. A sum that is kept in half precision stops growing: 2048 + 1 is 2048.
+
+    Bad:
+        w = torch.ones(3, requires_grad=True)
+        table = torch.tensor([0.1, 0.2, 0.3], dtype=torch.float64)
+        (w * 2 + table).sum().backward()
+
+    Good:
+        w = torch.ones(3, requires_grad=True)
+        table = torch.tensor([0.1, 0.2, 0.3])
+        (w * 2 + table).sum().backward()
+    """
+    calls = Calls(trace)
+    yield from _became_double(calls)
+    yield from _summed_in_half(calls)
+
+
+def _became_double(calls: Calls) -> Iterator[Found]:
+    if not len(calls.tensors):
+        return
+    doubles = [id for id in np.unique(calls.tensors["dtype"]).tolist()
+               if calls.trace.text(id) == "float64"]  # fmt: skip
+    outputs = calls.ops.ragged("outputs")
+    place = calls.tensors.positions(outputs.values)
+    double = (place != NONE) & np.isin(calls.tensors["dtype"][place], doubles)
+    places = np.unique(outputs.owners[double])
+    places = places[(calls.ops["node"][places] != NONE) & calls.is_forward[places]]
+    for few, times in calls.few_of_each_line(places):
+        for at in few:
+            small = [t for t in calls.inputs(at)
+                     if calls.dtype(t) == "float32" and calls.needs_grad(t)]  # fmt: skip
+            if (
+                small
+                and calls.name(at) not in SAME_NUMBERS
+                and calls.shape(calls.outputs(at)[0]) != ()
+                and not any(calls.dtype(t) == "float64" and calls.needs_grad(t)
+                            for t in calls.inputs(at))
+            ):  # fmt: skip
+                yield _creep(calls, at, times)
+                break
+
+
+def _creep(calls: Calls, at: int, times: int) -> Found:
+    site = calls.site(at)
+    given = [t for t in calls.inputs(at) if calls.dtype(t) == "float64"]
+    what = "another operand"
+    if given:
+        name = calls.trace.text(int(calls.tensors["name"][calls.tensors.index(given[0])]))
+        maker = calls.maker(given[0])
+        made = f", made at {calls.site(maker)}" if maker != NONE and calls.site(maker).place else ""
+        what = (f"`{name}`" if name else "another operand") + made
+    return Found(
+        message=f"float32 became float64 at {site}: {what} is float64, and all that follows is, "
+        "too",
+        site=site,
+        evidence=(Evidence("op", calls.id(at)),),
+        why=f"{calls.name(at)} was given float32 and returned float64 without a cast, "
+        f"{times:,} times; NumPy's arrays, `dtype=torch.float64` and Python's floats in arrays are "
+        "where float64 comes from",
+        fix="make the other operand float32 where it is made: `.float()`, or `dtype=torch.float32`",
+    )
+
+
+def _summed_in_half(calls: Calls) -> Iterator[Found]:
+    for few, times in calls.few_of_each_line(calls.called("add", "add_")):
+        if times < LONG_SUM:
+            continue
+        at, length, dtype = few[0], 1, calls.dtype(calls.outputs(few[0])[0])
+        if dtype not in HALVES:
+            continue
+        while length < LONG_SUM:
+            users = calls.users(calls.outputs(at)[0])
+            # a residual is also taken by what is added to it; a running sum by nobody else
+            if len(users) != 1 or calls.stack(users[0]) != calls.stack(at):
+                break
+            at, length = users[0], length + 1
+        if length >= LONG_SUM:
+            site = calls.site(few[0])
+            yield Found(
+                message=f"A running sum at {site} is kept in {dtype}: more than {length - 1} terms "
+                "were added one after the other",
+                site=site,
+                evidence=(Evidence("op", calls.id(few[0])), Evidence("op", calls.id(at))),
+                why=f"in {dtype} a sum of ones stops growing at {HALVES[dtype]:,}: what is small "
+                "against the sum is rounded away, and nothing becomes infinite",
+                fix="keep the sum in float32 and cast the result: `total = torch.zeros(…)`, "
+                "`total = total + x.float()`",
+            )

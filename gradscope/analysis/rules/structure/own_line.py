@@ -1,0 +1,76 @@
+"""The program's own line, written otherwise."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+LONGEST_LINE = 500
+Change = Callable[[ast.Call, str], str | None]
+
+
+def without_call(line: str, *names: str) -> str:
+    """`return F.softmax(out, dim=1)` as `return out`; "" where it cannot be told."""
+
+    def changed(call: ast.Call, text: str) -> str | None:
+        function = call.func
+        if not isinstance(function, ast.Attribute | ast.Name):
+            return None
+        first = call.args[0] if call.args else None
+        if isinstance(function, ast.Attribute):
+            if function.attr not in names:
+                return None
+            owner = ast.get_source_segment(text, function.value) or ""
+            is_function = owner in {"torch", "F", "nn.functional", "torch.nn.functional"}
+            return ast.get_source_segment(text, first) if is_function and first else owner or None
+        if function.id in names and first is not None:
+            return ast.get_source_segment(text, first)
+        return None
+
+    return _rewritten(line, changed)
+
+
+def renamed_call(line: str, old: str, new: str) -> str:
+    """`F.softmax(x, dim=1)` as `F.log_softmax(x, dim=1)`; "" where it cannot be told."""
+
+    def changed(call: ast.Call, text: str) -> str | None:
+        function, whole = call.func, ast.get_source_segment(text, call)
+        called = ast.get_source_segment(text, function)
+        if not whole or not called or called.rpartition(".")[2] != old:
+            return None
+        return called[: len(called) - len(old)] + new + whole[len(called) :]
+
+    return _rewritten(line, changed)
+
+
+def other_argument(line: str, called: str, name: str, value: str) -> str:
+    """`x.softmax(dim=0)` as `x.softmax(dim=-1)`; "" where it cannot be told."""
+
+    def changed(call: ast.Call, text: str) -> str | None:
+        whole = ast.get_source_segment(text, call)
+        function = ast.get_source_segment(text, call.func)
+        if not whole or not function or function.rpartition(".")[2] != called:
+            return None
+        for keyword in call.keywords:
+            before = ast.get_source_segment(text, keyword.value)
+            if keyword.arg == name and before:
+                return whole.replace(f"{name}={before}", f"{name}={value}")
+        return None
+
+    return _rewritten(line, changed)
+
+
+def _rewritten(line: str, change: Change) -> str:
+    """A line with one call in it changed, and "" if that cannot be done."""
+    text = line.strip()
+    if len(text) > LONGEST_LINE or not text.isascii():
+        return ""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        new, old = change(call, text), ast.get_source_segment(text, call)
+        if new and old and text.count(old) == 1:
+            return text.replace(old, new)
+    return ""
