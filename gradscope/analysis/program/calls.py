@@ -92,6 +92,14 @@ class Calls:
             chosen = order[first[at] : first[at] + min(int(many[at]), MOST_OF_A_LINE)]
             yield places[chosen].tolist(), int(many[at])
 
+    def each_line(self, places: Ids) -> list[list[int]]:
+        """These calls, by lines, and in a line by names."""
+        stacks, names = self.ops["stack"][places], self.ops["name"][places]
+        order = np.lexsort((places, names, stacks))
+        stacks, names = stacks[order], names[order]
+        cuts = np.flatnonzero((stacks[1:] != stacks[:-1]) | (names[1:] != names[:-1])) + 1
+        return [each.tolist() for each in np.split(places[order], cuts) if len(each)]
+
     # -- what leads where -------------------------------------------------------------------------
 
     def maker(self, tensor: int) -> int:
@@ -112,6 +120,15 @@ class Calls:
                 return at
             tensor = inputs[0]
         return NONE
+
+    def origin_leaf(self, tensor: int) -> int:
+        """What a tensor is a view or a transposed form of."""
+        for _ in range(8):
+            at = self.maker(tensor)
+            if at == NONE or self.name(at) not in SAME_NUMBERS or not self.inputs(at):
+                break
+            tensor = self.inputs(at)[0]
+        return tensor
 
     @cached_property
     def _users(self) -> tuple[Ids, Ids]:

@@ -24,7 +24,8 @@ from gradscope.analysis.rules.loop import (
     weights,
 )
 from gradscope.analysis.rules.registry import Rule, registered
-from gradscope.analysis.rules.structure import broadcasts, dtypes, losses
+from gradscope.analysis.rules.signal import activations, gradients, updates
+from gradscope.analysis.rules.structure import broadcasts, dtypes, losses, mixed_up
 
 __all__ = ["all_rules"]
 
@@ -50,6 +51,10 @@ TOPICS = (
     losses,
     broadcasts,
     dtypes,
+    mixed_up,
+    activations,
+    gradients,
+    updates,
 )
 """The modules that declare rules; a new one is added here."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gradscope.analysis.findings import Evidence, Severity
 from gradscope.analysis.identity.names import node_names
 from gradscope.analysis.identity.sites import Site, site_of
-from gradscope.analysis.rules.endings import EXCEPTION, WENT_ON, went_on
+from gradscope.analysis.program.endings import EXCEPTION, WENT_ON, went_on
 from gradscope.analysis.rules.loop.switches import gradients_left_off, inference_tensors
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.saved_values import freed_graph, modified_in_place

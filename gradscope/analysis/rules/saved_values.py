@@ -10,8 +10,8 @@ from itertools import groupby
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.names import node_names
 from gradscope.analysis.identity.sites import Site, site_of
-from gradscope.analysis.rules.culprits import Overwritten, overwritten, release, stepped
-from gradscope.analysis.rules.endings import WENT_ON, went_on
+from gradscope.analysis.program.culprits import Overwritten, overwritten, release, stepped
+from gradscope.analysis.program.endings import WENT_ON, went_on
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import NONE, Error, GraphTask, Node, Op
 from gradscope.trace.trace import Trace

@@ -43,23 +43,6 @@ def renamed_call(line: str, old: str, new: str) -> str:
     return _rewritten(line, changed)
 
 
-def other_argument(line: str, called: str, name: str, value: str) -> str:
-    """`x.softmax(dim=0)` as `x.softmax(dim=-1)`; "" where it cannot be told."""
-
-    def changed(call: ast.Call, text: str) -> str | None:
-        whole = ast.get_source_segment(text, call)
-        function = ast.get_source_segment(text, call.func)
-        if not whole or not function or function.rpartition(".")[2] != called:
-            return None
-        for keyword in call.keywords:
-            before = ast.get_source_segment(text, keyword.value)
-            if keyword.arg == name and before:
-                return whole.replace(f"{name}={before}", f"{name}={value}")
-        return None
-
-    return _rewritten(line, changed)
-
-
 def _rewritten(line: str, change: Change) -> str:
     """A line with one call in it changed, and "" if that cannot be done."""
     text = line.strip()

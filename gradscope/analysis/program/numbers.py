@@ -1,0 +1,83 @@
+"""What was in tensors, in numbers, as level `values` saw it: of results, parameters, gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from gradscope.analysis.columns import Ids
+from gradscope.trace.schema import NONE, GraphTask, Place, Tensor, Value
+from gradscope.trace.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """The gradient of a leaf, once for each step in which it was seen."""
+
+    tensor: int
+    rows: Ids  # positions in the table of values
+    rms: np.ndarray
+
+
+class Numbers:
+    """The statistics of a trace, by what they are of."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.values = trace.table(Value)
+
+    @cached_property
+    def _of_ops(self) -> tuple[Ids, Ids]:
+        first = (self.values["place"] == Place.OP_OUTPUT) & (self.values["index"] == 0)
+        places = np.flatnonzero(first)
+        ops = self.values["op"][places]
+        order = np.argsort(ops, kind="stable")
+        return ops[order], places[order]
+
+    def of_op(self, op: int) -> int:
+        """Where the statistics of a call's first result are; NONE: not seen."""
+        ops, places = self._of_ops
+        at = int(np.searchsorted(ops, op))
+        return int(places[at]) if at < len(ops) and ops[at] == op else NONE
+
+    def number(self, column: str, at: int) -> float:
+        return float(self.values[column][at])
+
+    def starts(self) -> dict[int, int]:
+        """Where the statistics of leaves that need a gradient are, as the first backward met them.
+
+        Of a leaf that a watched call made or filled, they are those of that call's result.
+        """
+        values, tensors, tasks = self.values, self.trace.table(Tensor), self.trace.table(GraphTask)
+        if not (len(tensors) and len(values) and len(tasks)):
+            return {}
+        ends = np.where(tasks["end"] == NONE, np.iinfo(np.int64).max, tasks["end"])
+        first = int(ends[np.argmin(tasks["begin"])])
+        chosen = np.flatnonzero(
+            np.isin(values["place"], (Place.LEAF, Place.OP_OUTPUT)) & (values["t"] <= first)
+        )
+        where = tensors.positions(values["tensor"][chosen])
+        wanted = (where != NONE) & tensors["leaf"][where] & tensors["requires_grad"][where]
+        chosen = chosen[wanted]
+        chosen = chosen[np.argsort(values["t"][chosen], kind="stable")]
+        return dict(zip(values["tensor"][chosen].tolist(), chosen.tolist(), strict=True))
+
+    def gradients(self) -> Iterator[Series]:
+        """What was in `.grad` when a backward had added to it, the last of each step."""
+        values, tensors = self.values, self.trace.table(Tensor)
+        chosen = np.flatnonzero((values["place"] == Place.GRAD) & (values["tensor"] != NONE))
+        if not (len(chosen) and len(tensors)):
+            return
+        chosen = chosen[tensors.positions(values["tensor"][chosen]) != NONE]
+        tensor, step = values["tensor"][chosen], values["step"][chosen]
+        order = np.lexsort((chosen, step, tensor))
+        chosen, tensor, step = chosen[order], tensor[order], step[order]
+        same = (tensor[1:] == tensor[:-1]) & (step[1:] == step[:-1])
+        keep = np.append(~same, [True])[: len(chosen)]
+        chosen, tensor = chosen[keep], tensor[keep]
+        for rows in np.split(chosen, np.flatnonzero(np.diff(tensor)) + 1):
+            if len(rows):
+                yield Series(int(values["tensor"][rows[0]]), rows, values["rms"][rows])

@@ -1,0 +1,161 @@
+"""Rules about activations that let no gradient through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
+from gradscope.analysis.program.numbers import Numbers
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.trace.schema import NONE
+from gradscope.trace.trace import Trace
+
+READS = ("op", "tensor", "op.inputs", "value")
+LAYERS = frozenset({"addmm", "mm", "bmm", "baddbmm", "linear", "matmul", "convolution"})
+ON_THE_WAY = SAME_NUMBERS | {
+    "dropout", "native_dropout", "max_pool2d_with_indices", "avg_pool2d", "mul",
+    "native_layer_norm",
+    "native_batch_norm", "batch_norm", "layer_norm", "adaptive_avg_pool2d", "mean", "add",
+}  # fmt: skip
+SLOPE = {"tanh": 0.03, "sigmoid": 0.0075}
+"""A mean slope below which an activation is called saturated: 3 % of the steepest there is."""
+ONE_HOT = 0.98
+
+
+@rule("GS803", "dead-relu", Severity.WARNING, needs="values", reads=READS)
+def dead_relu(trace: Trace) -> Iterator[Found]:
+    """A ReLU in front of a layer gave nothing but zeros, every time it was called.
+
+    Where all that comes in is negative, nothing goes on and no gradient comes back: the layers
+    before it are never trained again.
+
+    Bad:
+        w = torch.full((3, 4), -1.0, requires_grad=True)
+        v = torch.tensor([[1.0], [2.0], [3.0], [4.0]], requires_grad=True)
+        for _ in range(2):
+            (torch.relu(torch.ones(5, 3) @ w) @ v).sum().backward()
+
+    Good:
+        w = torch.tensor([[0.5, -1.0, 0.2, 0.1]] * 3, requires_grad=True)
+        v = torch.tensor([[1.0], [2.0], [3.0], [4.0]], requires_grad=True)
+        for _ in range(2):
+            (torch.relu(torch.ones(5, 3) @ w) @ v).sum().backward()
+    """
+    calls, numbers = Calls(trace), Numbers(trace)
+    for every in calls.each_line(calls.called("relu", "relu_", "threshold")):
+        by_module: dict[int, list[int]] = {}
+        for at in every:
+            by_module.setdefault(int(calls.ops["module"][at]), []).append(at)
+        for places in by_module.values():
+            seen = [(at, numbers.of_op(calls.id(at))) for at in places]
+            seen = [(at, value) for at, value in seen if value != NONE]
+            dead = all(
+                numbers.number("zero", value) == numbers.number("count", value) > 1
+                for _, value in seen
+            )
+            if len(seen) < 2 or not dead or not _is_hidden(calls, places[0]):
+                continue
+            at, site = places[0], calls.site(places[0])
+            before = _stretch(calls, numbers, at)
+            yield Found(
+                message=f"Dead ReLU{calls.where(at)} at {site}: all "
+                f"{numbers.number('count', seen[0][1]):,.0f} results are 0, in all {len(seen)} "
+                "calls",
+                site=site,
+                evidence=tuple(Evidence("op", calls.id(each)) for each, _ in seen[:3]),
+                why=f"all that comes in is negative{before}: nothing goes on, and no gradient "
+                "comes back to what is before it",
+                fix="look at the bias and the scale of the layer before it (a bias far below 0, a "
+                "learning rate that was too large), or use leaky_relu",
+            )
+
+
+@rule("GS804", "saturated-activation", Severity.WARNING, needs="values", reads=READS)
+def saturated_activation(trace: Trace) -> Iterator[Found]:
+    """A tanh, sigmoid or softmax in front of a layer is saturated from the first step on.
+
+    Where they are flat, gradients are multiplied by nearly 0: what is before them learns nothing.
+
+    Bad:
+        x = torch.tensor([[200.0, 90.0], [-150.0, 80.0]])
+        w = torch.tensor([[0.3, -0.4], [0.5, 0.6]], requires_grad=True)
+        v = torch.tensor([[0.1], [0.2]], requires_grad=True)
+        (torch.tanh(x @ w) @ v).sum().backward()
+
+    Good:
+        x = torch.tensor([[2.0, 0.9], [-1.5, 0.8]])
+        w = torch.tensor([[0.3, -0.4], [0.5, 0.6]], requires_grad=True)
+        v = torch.tensor([[0.1], [0.2]], requires_grad=True)
+        (torch.tanh(x @ w) @ v).sum().backward()
+    """
+    calls, numbers = Calls(trace), Numbers(trace)
+    for every in calls.each_line(calls.called("tanh", "sigmoid", "_softmax", "softmax")):
+        told = set()
+        for at in every:
+            key = (int(calls.ops["module"][at]), calls.name(at))
+            if key in told:
+                continue
+            told.add(key)  # the first call of each
+            said = _saturated(calls, numbers, at)
+            if said and _is_hidden(calls, at):
+                yield _found(calls, numbers, at, said)
+
+
+def _saturated(calls: Calls, numbers: Numbers, at: int) -> str:
+    """How it is saturated, in words; "": it is not."""
+    value, name = numbers.of_op(calls.id(at)), calls.name(at)
+    inputs, node = calls.inputs(at), int(calls.ops["node"][at])
+    if NONE in (value, node) or not inputs or numbers.number("count", value) < 4:
+        return ""
+    mean, rms = numbers.number("mean", value), numbers.number("rms", value)
+    maker = calls.maker(inputs[0])
+    given = NONE if maker == NONE else numbers.of_op(calls.id(maker))
+    if name in SLOPE:
+        slope = 1 - rms**2 if name == "tanh" else mean - rms**2
+        if given == NONE or slope >= SLOPE[name]:
+            return ""
+        if name == "sigmoid" and not 0.05 < mean < 0.95:
+            return ""  # gates may be meant to be shut, or open
+        return (
+            f"its mean slope is {max(slope, 0.0):.1%} of 1"
+            if name == "tanh"
+            else (f"its mean slope is {max(slope, 0.0):.2%}, of at most 25 %")
+        )
+    options = round(1 / mean) if mean > 0 else 1
+    if options < 3 or given == NONE or rms**2 * options < ONE_HOT:
+        return ""
+    lowest = numbers.number("min", given)
+    if numbers.number("neginf", given) or lowest < -1e8:
+        return ""  # masked: one may be all that is left
+    return f"one of {options} takes all: the mean of the squares' sums is {rms**2 * options:.1%}"
+
+
+def _found(calls: Calls, numbers: Numbers, at: int, said: str) -> Found:
+    site, word = calls.site(at), calls.name(at).lstrip("_")
+    return Found(
+        message=f"Saturated {word}{calls.where(at)} at {site}: {said}, from the first step on",
+        site=site,
+        evidence=(Evidence("op", calls.id(at)),),
+        why=f"what comes in is large{_stretch(calls, numbers, at)}, where {word} is flat: "
+        "gradients that pass through it become nearly 0",
+        fix="divide the scores by the square root of their width"
+        if word == "softmax"
+        else "bring its input to about -2 to 2: normalise the data, or start with smaller weights",
+        certainty=Certainty.INFERRED,
+    )
+
+
+def _stretch(calls: Calls, numbers: Numbers, at: int) -> str:
+    """ " (-299 to 224)": what a call was given."""
+    inputs = calls.inputs(at)
+    maker = calls.maker(inputs[0]) if inputs else NONE
+    value = NONE if maker == NONE else numbers.of_op(calls.id(maker))
+    if value == NONE:
+        return ""
+    return f" ({numbers.number('min', value):.3g} to {numbers.number('max', value):.3g})"
+
+
+def _is_hidden(calls: Calls, at: int) -> bool:
+    """Whether what it makes is given to a further layer."""
+    return any(calls.name(each) in LAYERS for each in calls.following(at, ON_THE_WAY))

@@ -1,0 +1,261 @@
+"""Rules about gradients that become too small or too large on their way, or all alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.identity.sites import Site, site_of
+from gradscope.analysis.program.acts import Acts
+from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
+from gradscope.analysis.program.numbers import Numbers
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.trace.schema import NONE, Deed, Tensor, Value
+from gradscope.trace.trace import Trace
+
+READS = ("op", "tensor", "op.inputs", "value")
+VANISHED = 1e-7
+"""Of the root mean square; SageMaker Debugger's `vanishing_gradient` has it for the mean."""
+AGAINST_LARGEST = 1e-5
+HUGE = 1e6
+GROWS, LOOP = 1e6, 8
+PRODUCTS = ("mm", "addmm", "bmm", "matmul", "linear", "mv", "baddbmm")
+BETWEEN = SAME_NUMBERS | {
+    "relu", "tanh", "sigmoid", "gelu", "silu", "elu", "leaky_relu", "add", "dropout", "mul",
+    "native_dropout", "softplus", "hardtanh", "selu",
+}  # fmt: skip
+
+
+@rule("GS801", "vanishing-gradient", Severity.WARNING, needs="values", reads=READS)
+def vanishing_gradient(trace: Trace) -> Iterator[Found]:
+    """Gradients vanish on their way back: the first layers get next to nothing.
+
+    Said where a weight's gradient is below 1e-7, and 100,000 times smaller than that of another, in
+    each step. The frontier is the layer from which on gradients are below a thousandth.
+
+    Bad:
+        w = [torch.tensor([[0.3, -0.2], [0.1, 0.4]], requires_grad=True) for _ in range(12)]
+        for _ in range(2):
+            h = torch.ones(1, 2)
+            for each in w:
+                h = torch.sigmoid(h @ each)
+            h.sum().backward()
+
+    Good:
+        w = [torch.tensor([[0.6, 0.3], [0.2, 0.7]], requires_grad=True) for _ in range(12)]
+        for _ in range(2):
+            h = torch.ones(1, 2)
+            for each in w:
+                h = torch.relu(h @ each) + 0.1
+            h.sum().backward()
+    """
+    numbers, calls = Numbers(trace), Calls(trace)
+    every = [each for each in numbers.gradients() if len(calls.shape(each.tensor)) >= 2]
+    every = [each for each in every if np.isfinite(each.rms).all() and each.rms.max() > 0]
+    if len(every) < 3:
+        return
+    largest = max(float(each.rms.min()) for each in every)
+    gone = [each for each in every if 0 < each.rms.max() < min(VANISHED, AGAINST_LARGEST * largest)]
+    if not gone:
+        return
+    least = min(gone, key=lambda each: float(each.rms.max()))
+    weak = [each for each in every if float(each.rms.max()) < 1e-3 * largest]
+    frontier = max(weak, key=lambda each: float(each.rms.max()))
+    at, site = _used(calls, least.tensor)
+    yield Found(
+        message=f"Vanishing gradient: the gradient of {_name(trace, least.tensor)} (used at {site})"
+        f" is {float(least.rms.max()):.1g}, that of the strongest layer {largest:.1g}; "
+        f"{len(weak)} of {len(every)} weights get less than a thousandth, from "
+        f"{_name(trace, frontier.tensor)} on",
+        site=site,
+        evidence=(
+            *(Evidence("op", calls.id(at)) for _ in range(at != NONE)),
+            Evidence("value", _value(trace, int(least.rows[0]))),
+            Evidence("value", _value(trace, int(frontier.rows[0]))),
+        ),
+        why="each layer multiplies gradients by its weights and by the slope of its activation; "
+        "a sigmoid's slope is at most 1/4",
+        fix="use relu, gelu or residual connections, normalise between layers, and start from "
+        "kaiming or xavier weights",
+        certainty=Certainty.CERTAIN,
+    )
+
+
+@rule("GS802", "exploding-gradient", Severity.WARNING, needs="values", reads=READS)
+def exploding_gradient(trace: Trace) -> Iterator[Found]:
+    """Gradients, or a state that a loop hands on, grow beyond all measure.
+
+    Said of a gradient above 1,000,000 (root mean square) that no loss scale explains, and of the
+    result of one line that grows a millionfold within a step.
+
+    Bad:
+        w = torch.full((3, 3), 1.5, requires_grad=True)
+        h = torch.ones(1, 3)
+        for _ in range(14):
+            h = h @ w
+        h.sum().backward()
+
+    Good:
+        w = torch.full((3, 3), 0.3, requires_grad=True)
+        h = torch.ones(1, 3)
+        for _ in range(14):
+            h = h @ w
+        h.sum().backward()
+    """
+    numbers, calls = Numbers(trace), Calls(trace)
+    grown = _grows(calls, numbers)
+    if grown is not None:
+        yield grown
+        return
+    if Acts(trace).of(Deed.SCALE):
+        return
+    huge = [each for each in numbers.gradients() if np.isfinite(each.rms).any()
+            and np.nanmax(each.rms) > HUGE]  # fmt: skip
+    if huge:
+        most = max(huge, key=lambda each: float(np.nanmax(each.rms)))
+        _, site = _used(calls, most.tensor)
+        yield Found(
+            message=f"Exploding gradient: that of {_name(trace, most.tensor)} (used at {site}) is "
+            f"{float(np.nanmax(most.rms)):.1g}, and {len(huge)} are above 1,000,000",
+            site=site,
+            evidence=(Evidence("value", _value(trace, int(most.rows[0]))),),
+            why="a step along such a gradient throws the parameters far away",
+            fix="clip gradients (torch.nn.utils.clip_grad_norm_), lower the scale of weights or of "
+            "the data",
+        )
+
+
+def _grows(calls: Calls, numbers: Numbers) -> Found | None:
+    """A product in a loop whose result grows a millionfold within one step."""
+    for every in calls.each_line(calls.called(*PRODUCTS)):
+        steps = calls.ops["step"][every]
+        of_step = [at for at, step in zip(every, steps.tolist(), strict=True) if step == steps[0]]
+        values = [(at, numbers.of_op(calls.id(at))) for at in of_step]
+        seen = [(at, numbers.number("rms", value)) for at, value in values if value != NONE]
+        seen = [(at, rms) for at, rms in seen if np.isfinite(rms) and rms > 0]
+        if len(seen) < LOOP:
+            continue
+        # shared weights alone: each call takes what the one before it made
+        taken = calls.inputs(seen[0][0])
+        shared = [t for t in taken if t in calls.inputs(seen[-1][0]) and calls.needs_grad(t)]
+        rms = np.array([each for _, each in seen])
+        if shared and rms[-1] > GROWS * rms[0] and (np.diff(rms) > 0).mean() > 0.9:
+            site = calls.site(seen[0][0])
+            return Found(
+                message=f"Exploding: the result of {calls.name(seen[0][0])} at {site} grows from "
+                f"{rms[0]:.1g} to {rms[-1]:.1g} in {len(seen)} rounds of a loop, and so do "
+                "gradients",
+                site=site,
+                evidence=tuple(Evidence("op", calls.id(at)) for at, _ in (seen[0], seen[-1])),
+                why="the same weights are applied in each round and stretch what they are given by "
+                f"{(rms[-1] / rms[0]) ** (1 / (len(seen) - 1)):.2g} each time",
+                fix="start from an orthogonal matrix (nn.init.orthogonal_), squash the state "
+                "(tanh), or clip gradients",
+            )
+    return None
+
+
+@rule("GS806", "symmetric-weights", Severity.WARNING, needs="values", reads=READS)
+def symmetric_weights(trace: Trace) -> Iterator[Found]:
+    """The weights of two layers in a row begin as one and the same number.
+
+    All units of a layer then compute the same, get the same gradient, and stay alike for ever; of
+    zeros nothing comes back at all.
+
+    Bad:
+        w, v = (torch.full(size, 0.1, requires_grad=True) for size in ((3, 4), (4, 1)))
+        (torch.tanh(torch.ones(2, 3) @ w) @ v).sum().backward()
+
+    Good:
+        w = torch.tensor([[0.1, -0.2, 0.3, 0.05]] * 3, requires_grad=True)
+        v = torch.full((4, 1), 0.1, requires_grad=True)
+        (torch.tanh(torch.ones(2, 3) @ w) @ v).sum().backward()
+    """
+    numbers, calls = Numbers(trace), Calls(trace)
+    alike = {id: at for id, at in numbers.starts().items() if _is_alike(calls, numbers, id, at)}
+    if len(alike) < 2:
+        return
+    for tensor, seen in alike.items():
+        for at in _products(calls, tensor)[:1]:
+            following = [each for each in calls.following(at, BETWEEN) if calls.name(each) in
+                         (*PRODUCTS, "convolution")]  # fmt: skip
+            nexts = {calls.origin_leaf(t) for each in following for t in calls.inputs(each)}
+            second = next(
+                (each for each in sorted(nexts) if each in alike and each != tensor), NONE
+            )
+            if second != NONE and calls.shape(tensor) and min(calls.shape(tensor)) > 1:
+                yield _alike(trace, calls, numbers, (tensor, seen), (second, alike[second]), at)
+                return
+
+
+def _is_alike(calls: Calls, numbers: Numbers, tensor: int, at: int) -> bool:
+    return (
+        len(calls.shape(tensor)) >= 2
+        and numbers.number("count", at) > 1
+        and numbers.number("min", at) == numbers.number("max", at)
+    )
+
+
+Seen = tuple[int, int]  # a tensor, and where its statistics are
+
+
+def _alike(
+    trace: Trace, calls: Calls, numbers: Numbers, first: Seen, second: Seen, at: int
+) -> Found:
+    set_at = _assigned(trace, calls, first[0])
+    site = set_at if set_at.place else calls.site(at)
+    value = numbers.number("min", first[1])
+    names = f"{_name(trace, first[0])} and {_name(trace, second[0])}"
+    return Found(
+        message=f"Symmetric weights: {names} begin as {value:g} everywhere ({site}), so all units "
+        "of the layer stay alike",
+        site=site,
+        evidence=(
+            Evidence("value", _value(trace, first[1])),
+            Evidence("value", _value(trace, second[1])),
+        ),
+        why="units with equal weights compute the same and get the same gradient"
+        + ("; with zeros in the next layer no gradient comes back at all" if value == 0 else ""),
+        fix="begin with random numbers: nn.init.xavier_uniform_ or kaiming_uniform_",
+    )
+
+
+def _assigned(trace: Trace, calls: Calls, tensor: int) -> Site:
+    """Where a parameter was filled last before it was used, or given its name."""
+    filled = [at for at in calls.called("fill_", "zero_", "copy_") if tensor in calls.outputs(at)]
+    if filled:
+        return calls.site(filled[-1])
+    acts = Acts(trace)
+    for act in acts.of(Deed.ASSIGNED):
+        if tensor in act.tensors and act.facts.get("what") == "parameter":
+            return acts.site(act)
+    return Site()
+
+
+def _products(calls: Calls, tensor: int) -> list[int]:
+    """The calls that multiply by a parameter, transposed or as it is."""
+    found = [at for at in calls.users(tensor) if calls.name(at) in (*PRODUCTS, "convolution")]
+    for at in calls.users(tensor)[:3]:
+        if calls.name(at) in {"t", "transpose", "permute"}:
+            found += calls.following(at)
+    return sorted(found)
+
+
+def _used(calls: Calls, tensor: int) -> tuple[int, Site]:
+    products = _products(calls, tensor) or calls.users(tensor)
+    return (
+        (products[0], calls.site(products[0])) if products else (NONE, site_of(calls.trace, NONE))
+    )
+
+
+def _name(trace: Trace, tensor: int) -> str:
+    tensors = trace.table(Tensor)
+    name: str = trace.text(int(tensors["name"][tensors.index(tensor)]))
+    shape = tuple(tensors.ragged("shape")[tensors.index(tensor)].tolist())
+    return f"`{name}`" if name else f"a parameter of shape {shape}"
+
+
+def _value(trace: Trace, at: int) -> int:
+    return int(trace.table(Value)["id"][at])

@@ -1,0 +1,150 @@
+"""Rules about how far a step moves the parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.program.acts import Acts, Done, Optimizer, optimizers
+from gradscope.analysis.program.numbers import Numbers
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.trace.schema import NONE, GraphTask, Node, Tensor
+from gradscope.trace.trace import Trace
+
+TOO_SMALL, TOO_LARGE = 1e-8, 1.0
+"""Of an update, against the parameter. SageMaker Debugger's `weight_update_ratio` has 1e-8 and 10,
+of single elements; here it is of the whole parameter, and the loss has to rise besides."""
+SMALL_RATE = 1e-5
+"""Above it, what is small is the gradient."""
+ROSE = 1.5
+NORMED = {"Adam", "AdamW", "NAdam", "RAdam", "Adamax", "RMSprop", "Lion", "Adagrad"}
+"""Their first step moves each element by the learning rate, whatever its gradient is."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Moves:
+    """An optimizer's first steps: how far they go, against what they move."""
+
+    optimizer: Optimizer
+    step: Done
+    lr: float
+    ratios: list[float]  # of each matrix that has a gradient
+
+
+@rule("GS805", "update-ratio", Severity.WARNING, needs="values", reads=("act", "value", "tensor"))
+def update_ratio(trace: Trace) -> Iterator[Found]:
+    """The learning rate is far too small, or far too large, for the parameters.
+
+    A step that changes weights by less than a hundred-millionth is lost in rounding; one that is as
+    large as the weights overwrites them, and the loss rises. About a thousandth is usual.
+
+    Bad:
+        w = torch.full((2, 2), 0.5, requires_grad=True)
+        optimizer = torch.optim.Adam([w], lr=1e-10)
+        for _ in range(2):
+            optimizer.zero_grad()
+            (w * w).sum().backward()
+            optimizer.step()
+
+    Good:
+        w = torch.full((2, 2), 0.5, requires_grad=True)
+        optimizer = torch.optim.Adam([w], lr=1e-3)
+        for _ in range(2):
+            optimizer.zero_grad()
+            (w * w).sum().backward()
+            optimizer.step()
+    """
+    acts, numbers = Acts(trace), Numbers(trace)
+    losses = _losses(trace, numbers)
+    for moves in _moves(trace, acts, numbers):
+        ratio, all_lr = float(np.median(moves.ratios)), _rates(moves.optimizer)
+        if max(all_lr, default=0.0) == 0.0 and len(all_lr) > 1:
+            yield _found(
+                acts, moves, "the learning rate is 0 in all "
+                f"{len(moves.optimizer.steps)} steps: nothing is moved", "",
+                "look at what the schedule computes: `//` and int() make 0 of a fraction",
+            )  # fmt: skip
+        elif max(moves.ratios) < TOO_SMALL and 0 < max(all_lr) <= min(moves.lr, SMALL_RATE):
+            yield _found(
+                acts, moves, f"learning rate {moves.lr:g} is far too small: a step changes weights "
+                f"by {ratio:.1g} of their size", "float32 rounds away what is less than 6e-8 of a "
+                "number; ", "raise the learning rate, by powers of ten",
+            )  # fmt: skip
+        elif ratio > TOO_LARGE and _rises(losses):
+            yield _found(
+                acts, moves, f"learning rate {moves.lr:g} is far too large: a step changes weights "
+                f"by {ratio:.2g} times their size, and the loss rises",
+                f"the loss went from {losses[0]:.3g} to {losses[-1]:.3g}; ",
+                "lower the learning rate, by powers of ten; of data whose columns differ much in "
+                "size, normalise the columns",
+            )  # fmt: skip
+
+
+def _rates(optimizer: Optimizer) -> list[float]:
+    """The highest learning rate of each step."""
+    return [max(step.facts.get("lr") or [0.0]) for step in optimizer.steps]
+
+
+def _found(acts: Acts, moves: _Moves, message: str, why: str, fix: str) -> Found:
+    built, step = acts.site(moves.optimizer.built), acts.site(moves.step)
+    of = f"{moves.optimizer.type}, built at {built}" if built.place else moves.optimizer.type
+    return Found(
+        message=f"Update ratio of {of}: {message} (step at {step})",
+        site=built if built.place else step,
+        evidence=(Evidence("act", moves.optimizer.built.id), Evidence("act", moves.step.id)),
+        why=f"{why}the learning rate, gradients and weights of the first step say so "
+        f"({len(moves.ratios)} weight matrices)",
+        fix=fix,
+        certainty=Certainty.INFERRED,
+    )
+
+
+def _moves(trace: Trace, acts: Acts, numbers: Numbers) -> Iterator[_Moves]:
+    weights = {id: numbers.number("rms", at) for id, at in numbers.starts().items()}
+    grads = {each.tensor: float(each.rms[0]) for each in numbers.gradients()}
+    tensors = trace.table(Tensor)
+    for optimizer in optimizers(acts):
+        normed = optimizer.type in NORMED
+        if not optimizer.steps or not (normed or optimizer.type == "SGD"):
+            continue
+        step = optimizer.steps[0]
+        rates = step.facts.get("lr") or []
+        groups = optimizer.built.facts.get("groups") or []
+        if len(groups) != len(rates) or not all(isinstance(rate, int | float) for rate in rates):
+            continue
+        of_tensor = np.repeat(rates, [int(group.get("many", 0)) for group in groups])
+        ratios = []
+        for tensor, rate in zip(optimizer.built.tensors, of_tensor.tolist(), strict=False):
+            if not tensors.has(tensor) or len(tensors.ragged("shape")[tensors.index(tensor)]) < 2:
+                continue
+            weight, grad = weights.get(tensor, 0.0), grads.get(tensor, 0.0)
+            if weight > 0 and grad > 0:
+                ratios.append(rate * (1.0 if normed else grad) / weight)
+        if ratios:
+            yield _Moves(optimizer, step, max(rates), ratios)
+
+
+def _losses(trace: Trace, numbers: Numbers) -> list[float]:
+    """What backwards began from, one after the other, where that was one number."""
+    tasks, nodes = trace.table(GraphTask), trace.table(Node)
+    found: list[float] = []
+    for roots in tasks.ragged("roots").tuples():
+        if len(roots) == 1 and nodes.has(roots[0]):
+            op = int(nodes["op"][nodes.index(roots[0])])
+            value = NONE if op == NONE else numbers.of_op(op)
+            if value != NONE and numbers.number("count", value) == 1:
+                found.append(numbers.number("mean", value))
+    return found
+
+
+def _rises(losses: list[float]) -> bool:
+    """Whether the loss is higher after the first steps than it was, and ends so."""
+    finite = [loss for loss in losses if np.isfinite(loss)]
+    if len(losses) < 3:
+        return False
+    if len(finite) < len(losses):
+        return True
+    return finite[0] > 0 and min(finite[1], finite[-1]) > ROSE * finite[0]

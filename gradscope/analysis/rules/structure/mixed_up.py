@@ -1,0 +1,95 @@
+"""Rules about numbers that were put into other dims than was meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import accumulate, pairwise
+from math import prod
+from operator import mul
+
+from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.analysis.rules.structure.losses import READS
+from gradscope.trace.trace import Trace
+
+VIEWS = ("view", "reshape", "_reshape_alias", "_unsafe_view")
+Shape = tuple[int, ...]
+
+
+@rule("GS706", "mixed-up-elements", Severity.WARNING, needs="engine", reads=READS)
+def mixed_up_elements(trace: Trace) -> Iterator[Found]:
+    """View or reshape was used where transpose or permute was meant.
+
+    Both give the shape that is wanted, but view leaves numbers in the order they lie in memory:
+    of (batch, words, heads · width) it makes heads that are made of parts of several words.
+
+    Bad:
+        x = torch.arange(80.0, requires_grad=True).reshape(2, 5, 8) * 1
+        x.view(2, 2, 5, 4).sum().backward()
+
+    Good:
+        x = torch.arange(80.0, requires_grad=True).reshape(2, 5, 8) * 1
+        x.view(2, 5, 2, 4).transpose(1, 2).sum().backward()
+    """
+    calls = Calls(trace)
+    for few, times in calls.few_of_each_line(calls.called(*VIEWS)):
+        for at in few:
+            inputs, outputs = calls.inputs(at), calls.outputs(at)
+            if not inputs or not outputs:
+                continue
+            before, after = calls.shape(inputs[0]), calls.shape(outputs[0])
+            moved = _moved(before, after)
+            images = moved == 0 and _is_image(calls, at, before, after)
+            if moved or images:
+                yield _found(calls, at, before, after, times)
+                break
+
+
+def _moved(before: Shape, after: Shape) -> int:
+    """The size of a dim that stays and is found behind another that it stood before; 0: none.
+
+    Only where numbers of several dims are mixed: where no splitting and merging of dims that stand
+    beside each other explains the shape.
+    """
+    if -1 in before or 0 in before or prod(before) != prod(after):
+        return 0
+    before, after = tuple(n for n in before if n > 1), tuple(n for n in after if n > 1)
+    cuts = sorted({*accumulate(before, mul), *accumulate(after, mul)})
+    if all(large % small == 0 for small, large in pairwise(cuts)):
+        return 0
+    begins = {size: prod(before[i + 1 :]) for i, size in enumerate(before)}
+    for i, size in enumerate(after):
+        inside = prod(after[i + 1 :])
+        if begins.get(size, inside) > inside and before.count(size) == after.count(size) == 1:
+            return size
+    return 0
+
+
+def _is_image(calls: Calls, at: int, before: Shape, after: Shape) -> bool:
+    """Whether (N, H, W, C) was made (N, C, H, W), and given to a convolution."""
+    if len(before) != 4 or after != (before[0], before[3], before[1], before[2]):
+        return False
+    if before[3] in before[1:3] or before[3] > 4:
+        return False
+    return any(calls.name(each) == "convolution" for each in calls.following(at, SAME_NUMBERS))
+
+
+def _found(calls: Calls, at: int, before: Shape, after: Shape, times: int) -> Found:
+    site = calls.site(at)
+    again = f", {times:,} times" if times > 1 else ""
+    if len(before) == 4 == len(after):
+        fix = "write `.permute(0, 3, 1, 2)` instead of view"
+    else:
+        fix = "split the last dim first and move dims afterwards: "
+        fix += "`x.view(batch, words, heads, width).transpose(1, 2)`"
+    return Found(
+        message=f"{calls.name(at).strip('_')} at {site} makes {after} of {before}, which mixes up "
+        f"elements{again}: a transpose or permute was meant",
+        site=site,
+        evidence=(Evidence("op", calls.id(at)),),
+        why="view and reshape leave numbers in the order in which they lie in memory, so a dim "
+        "that changes its place is filled with parts of others",
+        fix=fix,
+        certainty=Certainty.SUSPECTED,
+    )
