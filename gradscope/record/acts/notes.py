@@ -234,7 +234,8 @@ class Acts:
         modules = table[NAMES.index("module")]
         for place in np.flatnonzero(modules < NONE).tolist():
             number = self._ids_of_met[UNKNOWN - modules[place]]
-            modules[place] = NONE if last and number == UNKNOWN else max(number, modules[place])
+            if number != UNKNOWN or last:
+                modules[place] = max(number, NONE)
         waits = modules < NONE
         self._waiting, table = table[:, waits], table[:, ~waits]
         if not table.shape[1]:

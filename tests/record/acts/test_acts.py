@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+import gradscope
 from gradscope.trace.schema import NONE, Act, Frame, Module, Stack, Tensor
 from gradscope.trace.trace import Trace
 from tests.record.running import House
@@ -190,3 +191,21 @@ def test_afterwards_everything_is_as_it_was(house: House) -> None:
     house.write(LIKE_BEFORE)
 
     assert house.python("script.py").out == "True []\n"
+
+
+def test_what_waits_for_its_module_waits_for_that_one() -> None:
+    """Notes were handed on before the model ran: a hook on its second layer was on its first."""
+    import gradscope.runtime as torch
+
+    with gradscope.record() as recording:
+        model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU())
+        model.train()
+        model[1].register_forward_hook(lambda *_: None)
+        assert recording.session is not None
+        recording.session.flush()
+        model(torch.ones(1, 2))
+
+    trace = recording.trace()
+    types = {row.id: row.type for row in trace.rows(Module)}
+    assert [types[act.module] for act in acts(trace, "train")] == ["Sequential"]
+    assert [types[act.module] for act in acts(trace, "hook")] == ["ReLU"]
