@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache, wraps
+from types import FunctionType
 from typing import Any, Self
 
 from gradscope.runtime.core.dispatch.overrides.public import (
@@ -15,6 +16,7 @@ from gradscope.runtime.core.dispatch.overrides.public import (
     publics,
     put_up_gates,
 )
+from gradscope.runtime.core.state.frames import stood_for
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors.tensor import overriding as override_protocol
 from gradscope.runtime.core.tensors.tensor.overriding import (
@@ -231,7 +233,6 @@ def is_tensor_like(inp: Any) -> bool:
     return type(inp) is Tensor or hasattr(inp, "__torch_function__")
 
 
-@cache
 def get_default_nowrap_functions() -> set[Any]:
     """What subclasses get as it is, not as an instance of theirs."""
     return override_protocol.unwrapped()
@@ -246,18 +247,31 @@ IGNORED = frozenset({
 """Functions of the top module that classes cannot override, though modes may."""
 
 
-@cache
 def get_ignored_functions() -> set[Any]:
     """Functions that no class can override."""
+    import gradscope.runtime as top
+
+    found = _ignored()
+    return found | {each for each in vars(top).values() if _stands_for_one_of(each, found)}
+
+
+def _stands_for_one_of(value: Any, functions: set[Any]) -> bool:
+    return isinstance(value, FunctionType) and stood_for(value) in functions
+
+
+@cache
+def _ignored() -> set[Any]:
     import gradscope.runtime as top
 
     seen = {public.function for public in publics()}
     found = {
         value
-        for name, value in vars(top).items()
+        for name, value in ((name, stood_for(value)) for name, value in vars(top).items())
         if callable(value) and not name.startswith("_") and (value not in seen or name in IGNORED)
     }
-    hidden = {getattr(Tensor, n) for n, v in members().items() if callable(v) and v not in seen}
+    hidden = {
+        stood_for(getattr(Tensor, n)) for n, v in members().items() if callable(v) and v not in seen
+    }
     return found | hidden
 
 
@@ -275,7 +289,10 @@ def resolve_name(f: Any) -> str | None:
     """What a function is called: evaluated, the name gives it back."""
     if hasattr(f, "overloadpacket") or hasattr(f, "_qualified_op_name"):
         return str(f)
-    return _names().get(f)
+    holder = stood_for(getattr(f, "__self__", None))  # of a property's method
+    if isinstance(holder, property):
+        f = getattr(holder, f.__name__)
+    return _names().get(stood_for(f))
 
 
 @cache

@@ -10,6 +10,7 @@ import numpy as np
 from gradscope.analysis.columns import Ids
 from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.analysis.program.modules import module_names
+from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, Module, Op, Phase, Tensor
 from gradscope.trace.trace import Trace
 
@@ -30,9 +31,7 @@ class Calls:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.ops, self.tensors = trace.table(Op), trace.table(Tensor)
-        texts = {
-            id: trace.text(id).partition(".")[0] for id in np.unique(self.ops["name"]).tolist()
-        }
+        texts = {id: trace.text(id).partition(".")[0] for id in distinct(self.ops["name"]).tolist()}
         self._texts = texts
         self.is_forward = (self.ops["phase"] != Phase.OPTIMIZER) & (self.ops["task"] == NONE)
 

@@ -54,7 +54,7 @@ class OfModules:
 
     def called(self, module: Any, number: int) -> None:
         """A module of this id is called; how it is, is told when that is new."""
-        how = 2 * self._is_grad_enabled() + bool(module.training)
+        how = 2 * self._is_grad_enabled() + bool(vars(module).get("training", True))
         if number not in self._ran[how]:
             self._ran[how].add(number)
             facts = {"grad": how >= 2, "training": bool(how & 1)}

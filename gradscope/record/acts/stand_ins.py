@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 
     from gradscope.record.acts.notes import Acts
 
+
+class StandInProperty(property):
+    """A property of ours in the place of an engine's."""
+
+    stands_for: Any
+
+
 Tell = Callable[["Acts", "FrameType", Any, tuple[Any, ...], dict[str, Any]], object]
 """Notes an act: on which frame it was done, what came back, and what was given."""
 
@@ -92,6 +99,7 @@ class StandIns:
             acts.guarded(tell, acts, frame, result, given, more)
             return result
 
+        call.stands_for = own  # type: ignore[attr-defined]
         return as_if_not_there(call, stand_in.name)
 
     def put_property(
@@ -129,7 +137,9 @@ class StandIns:
 
         fget, fset, fdel = (as_if_not_there(each, name) for each in (fget, fset, fdel))
         read = get if on_get is None else fget  # a getter that is C costs what it did
-        self.replace(home, name, property(read, fset, fdel, own.__doc__))
+        ours = StandInProperty(read, fset, fdel, own.__doc__)
+        ours.stands_for = own
+        self.replace(home, name, ours)
 
 
 def as_if_not_there(function: Any, name: str) -> Any:

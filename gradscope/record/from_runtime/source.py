@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from gradscope.runtime.core.dispatch.operators.built_in import watch_paths
 from gradscope.runtime.core.dtypes import dtypes
 from gradscope.runtime.core.graph.node import LAST
 from gradscope.runtime.core.state.thread import local
+from gradscope.runtime.core.tensors.tensor.overriding import all_disabled
 from gradscope.trace import schema
 from gradscope.trace.shorthand import tables as short
 
@@ -93,7 +93,7 @@ class RuntimeSource:
         number, module = self.catalog.number_of_early, self.modules.known
         session.acts.start(
             torch,
-            Look(number, module, session.ids, nullcontext, _nothing_more, _made_at, _sequence_now),
+            Look(number, module, session.ids, all_disabled, _nothing_more, _made_at, _sequence_now),
         )
         self.probe.stepped, self.probe.called = session.acts.stepped, session.acts.called
         self.modules.met = [session.acts.met]

@@ -10,6 +10,7 @@ from gradscope.analysis.findings import Evidence, Severity
 from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.structure.losses import READS
+from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE
 from gradscope.trace.trace import Trace
 
@@ -43,12 +44,12 @@ def dtype_creep(trace: Trace) -> Iterator[Found]:
 def _became_double(calls: Calls) -> Iterator[Found]:
     if not len(calls.tensors):
         return
-    doubles = [id for id in np.unique(calls.tensors["dtype"]).tolist()
+    doubles = [id for id in distinct(calls.tensors["dtype"]).tolist()
                if calls.trace.text(id) == "float64"]  # fmt: skip
     outputs = calls.ops.ragged("outputs")
     place = calls.tensors.positions(outputs.values)
     double = (place != NONE) & np.isin(calls.tensors["dtype"][place], doubles)
-    places = np.unique(outputs.owners[double])
+    places = distinct(outputs.owners[double])
     places = places[(calls.ops["node"][places] != NONE) & calls.is_forward[places]]
     for few, times in calls.few_of_each_line(places):
         for at in few:

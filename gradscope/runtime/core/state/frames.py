@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from sys import _getframe
 from types import FrameType
+from typing import Any
 
 TRACEBACK, PARENT = "traceback_", "parent_"
 """Where anomaly mode writes into a node's metadata, under PyTorch's names."""
@@ -63,6 +64,22 @@ def is_inside(frame: FrameType) -> bool:
     if name is None:
         return frame.f_code.co_filename.startswith(WRITTEN)
     return name.startswith("gradscope.") and not name.startswith(OUTSIDE)
+
+
+STAND_INS = "gradscope.record.acts"
+"""Where functions are that stand in for others while a program is recorded."""
+
+
+def past_stand_ins(frame: FrameType | None) -> FrameType | None:
+    """The frame that called, where a stand-in was called first."""
+    while frame is not None and str(frame.f_globals.get("__name__")).startswith(STAND_INS):
+        frame = frame.f_back
+    return frame
+
+
+def stood_for(function: Any) -> Any:
+    """The function that this one stands in for while a program is recorded; else itself."""
+    return getattr(function, "stands_for", function)
 
 
 _GATE = ", through its gate>"

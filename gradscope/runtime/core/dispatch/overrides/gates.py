@@ -25,7 +25,7 @@ from typing import Any
 
 from gradscope.runtime.core.dispatch.modes.factories_for_modes import outlying
 from gradscope.runtime.core.state.forking import renewed
-from gradscope.runtime.core.state.frames import file_name, is_inside
+from gradscope.runtime.core.state.frames import file_name, is_inside, past_stand_ins
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors.tensor.overriding import ALL, SKIP, handle, overriders, skipped
 
@@ -79,8 +79,10 @@ class Gate:
         state = local.state
         if state.overrides_disabled < ALL:
             found = [] if state.overrides_disabled else overriders((*args, *kwargs.values()))
-            if (found or state.function_modes) and not is_inside(_getframe(3)):
-                return found
+            if found or state.function_modes:
+                frame = past_stand_ins(_getframe(3))
+                if frame is None or not is_inside(frame):
+                    return found
         elif state.overrides_disabled >= SKIP:
             skipped()
         return None

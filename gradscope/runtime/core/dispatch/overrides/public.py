@@ -13,6 +13,7 @@ from gradscope.runtime.core.dispatch.overrides.gates import Public
 from gradscope.runtime.core.ops import FUNCTIONS, ONE_OBJECT
 from gradscope.runtime.core.rows.operation import Operation
 from gradscope.runtime.core.state import upward
+from gradscope.runtime.core.state.frames import stood_for
 from gradscope.runtime.core.tensors.tensor.overriding import handle, overriders
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
@@ -155,7 +156,8 @@ def _collected() -> list[Public]:
 
 
 def _functions(module: Any) -> Iterator[tuple[str, FunctionType]]:
-    for name, value in list(vars(module).items()):
+    for name, there in list(vars(module).items()):
+        value = stood_for(there)
         if isinstance(value, FunctionType) and not name.startswith("_"):
             home = value.__module__ or ""
             if home == RUNTIME or home.startswith(TABLES):
@@ -195,7 +197,7 @@ def members() -> dict[str, Any]:
     """What the class of tensors declares, by name; what it inherits from `object` is not here."""
     found: dict[str, Any] = {}
     for cls in reversed(Tensor.__mro__[:-1]):
-        found.update(vars(cls))
+        found.update((name, stood_for(value)) for name, value in vars(cls).items())
     return found
 
 
@@ -206,7 +208,7 @@ def _methods() -> Iterator[Public]:
         python = name in PYTHON_METHODS
         seen_as = OPERATORS.get(name, name)
         home = "torch._tensor" if python else "torch.Tensor"
-        given = getattr(Tensor, seen_as)
+        given = stood_for(getattr(Tensor, seen_as))
         label = f"{home}.{seen_as}"
         yield Public(
             value,

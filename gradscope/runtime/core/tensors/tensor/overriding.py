@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterable
 from typing import Any, Protocol
 
+from gradscope.runtime.core.state.frames import stood_for
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors import wrapping
 
@@ -114,7 +115,8 @@ def _converted(result: Any, cls: Any) -> Any:
 def unwrapped() -> set[Any]:
     """What subclasses get as it is, not as an instance of theirs."""
     properties: Any = wrapping.Tensor
-    return {properties._base.__get__, properties.grad.__get__, properties._grad.__get__}
+    known = properties._base, properties.grad, properties._grad
+    return {each.__get__ for one in known for each in (one, stood_for(one))}
 
 
 def handle(
