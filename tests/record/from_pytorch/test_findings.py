@@ -217,9 +217,10 @@ def test_rules_about_writes_are_not_checked_where_calls_are_not_seen() -> None:
 
     with gradscope.record(on="torch", native=False) as recording:
         torch.ones(1, requires_grad=True).exp().backward()
-    (values, writes) = inspect(recording.trace()).unchecked
+    unchecked = {each.rule: each for each in inspect(recording.trace()).unchecked}
 
-    assert (values.rule, writes.rule, writes.lacks) == ("GS201", "GS302", ("version",))
+    assert "GS201" in unchecked
+    assert unchecked["GS302"].lacks == ("version",)
 
 
 def test_nothing_is_told_of_nodes_behind_one_that_raised() -> None:
