@@ -16,7 +16,7 @@ class Scaling:
     """
 
     def __init__(self, trace: Trace) -> None:
-        acts = Acts(trace)
+        acts = trace.once(Acts)
         steps = acts.of(Deed.SCALED_STEP)
         self._unscaled = [act.t for act in acts.of(Deed.UNSCALE)]
         skipped = np.array([bool(step.facts.get("skipped")) for step in steps], bool)

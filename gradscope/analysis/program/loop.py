@@ -55,7 +55,7 @@ class Loop:
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        self.acts = Acts(trace)
+        self.acts = trace.once(Acts)
 
     @property
     def is_whole(self) -> bool:

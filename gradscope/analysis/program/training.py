@@ -20,7 +20,7 @@ class Training:
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        self.acts = Acts(trace)
+        self.acts = trace.once(Acts)
 
     @cached_property
     def optimizers(self) -> tuple[Optimizer, ...]:

@@ -47,7 +47,7 @@ def wrong_backward(trace: Trace) -> Iterator[Found]:
                 return grad * 2 * x
         Square.apply(torch.ones(3, requires_grad=True) * 3).sum().backward()
     """
-    acts = Acts(trace)
+    acts = trace.once(Acts)
     for act in acts.of(Deed.FUNCTION):
         found = act.facts.get("found")
         if found == "deviates":

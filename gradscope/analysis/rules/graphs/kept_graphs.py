@@ -50,7 +50,7 @@ def graph_kept(trace: Trace) -> Iterator[Found]:
             optimizer.step()
             losses.append(loss.item())
     """
-    acts = Acts(trace)
+    acts = trace.once(Acts)
     looks: dict[tuple[object, ...], list[Done]] = defaultdict(list)
     for act in acts.of(Deed.KEPT):
         if act.facts.get("when") != "evaluation":
@@ -155,7 +155,7 @@ def graph_unused(trace: Trace) -> Iterator[Found]:
             optimizer.step()
             evaluate()
     """
-    acts = Acts(trace)
+    acts = trace.once(Acts)
     told: dict[int, list[Done]] = defaultdict(list)
     began = [act.t for act in acts.of(Deed.TRAIN) if act.facts.get("to") is False]
     ran = _times_of_nodes_that_ran(trace)

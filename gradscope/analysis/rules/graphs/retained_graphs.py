@@ -192,7 +192,7 @@ def hook_holds_its_tensor(trace: Trace) -> Iterator[Found]:
         for _ in range(4):
             watched(w * 2).sum().backward()
     """
-    acts = Acts(trace)
+    acts = trace.once(Acts)
     lines: dict[str, list[Done]] = defaultdict(list)
     for act in acts.of(Deed.HOOK):
         if act.facts.get("holds"):

@@ -42,7 +42,7 @@ def dropout_always_on(trace: Trace) -> Iterator[Found]:
         with torch.no_grad():
             model(torch.ones(3, 2))
     """
-    acts = Acts(trace)
+    acts = trace.once(Acts)
     modes = Modes(trace, acts)
     names = module_names(trace)
     told = set()
@@ -105,7 +105,7 @@ def gradients_left_off(trace: Trace) -> Iterator[Found]:
             model(torch.ones(3, 2))
         model(torch.ones(3, 2)).sum().backward()
     """
-    acts = Acts(trace)
+    acts = trace.once(Acts)
     raised = [
         row
         for row in trace.rows(Finding)
@@ -152,7 +152,7 @@ def inference_tensors(trace: Trace) -> Iterator[Found]:
             features = torch.ones(3, 2) * 2
         model(features).sum().backward()
     """
-    acts = Acts(trace)
+    acts = trace.once(Acts)
     raised = [
         row
         for row in trace.rows(Finding)

@@ -109,7 +109,7 @@ def exploding_gradient(trace: Trace) -> Iterator[Found]:
     if grown is not None:
         yield grown
         return
-    if Acts(trace).of(Deed.SCALE):
+    if trace.once(Acts).of(Deed.SCALE):
         return
     huge = [each for each in numbers.gradients() if np.isfinite(each.rms).any()
             and np.nanmax(each.rms) > HUGE]  # fmt: skip
@@ -227,7 +227,7 @@ def _assigned(trace: Trace, calls: Calls, tensor: int) -> Site:
     filled = [at for at in calls.called("fill_", "zero_", "copy_") if tensor in calls.outputs(at)]
     if filled:
         return calls.site(filled[-1])
-    acts = Acts(trace)
+    acts = trace.once(Acts)
     for act in acts.of(Deed.ASSIGNED):
         if tensor in act.tensors and act.facts.get("what") == "parameter":
             return acts.site(act)

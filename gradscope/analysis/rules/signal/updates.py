@@ -57,7 +57,7 @@ def update_ratio(trace: Trace) -> Iterator[Found]:
             (w * w).sum().backward()
             optimizer.step()
     """
-    acts, numbers = Acts(trace), Numbers(trace)
+    acts, numbers = trace.once(Acts), Numbers(trace)
     losses = _losses(trace, numbers)
     for moves in _moves(trace, acts, numbers):
         ratio, all_lr = float(np.median(moves.ratios)), _rates(moves.optimizer)
