@@ -52,7 +52,8 @@ class OfPrograms:
         torch = self._torch
         for name in ("no_grad", "inference_mode", "set_grad_enabled"):
             where = "__init__" if name == "set_grad_enabled" else "__enter__"
-            yield StandIn(getattr(torch, name), where, _off_by(torch, name), inside=True)
+            home, never = getattr(torch, name), set[int]()
+            yield StandIn(home, where, _off_by(torch, name, never), inside=True, never=never)
         yield StandIn(torch.utils.checkpoint, "checkpoint", _checkpointed, before=True)
         yield StandIn(torch, "manual_seed", _seeded)
         yield StandIn(torch, "set_rng_state", _kept_by("set_rng_state"), before=True)
@@ -126,19 +127,25 @@ def _note_clip(
     acts.note(Deed.CLIP, frame, told, module, by=by, **facts)
 
 
-def _off_by(torch: Any, name: str) -> Tell:
-    """A sample of a distribution is drawn under no_grad, which is an act of who draws it."""
+def _off_by(torch: Any, name: str, never: set[int]) -> Tell:
+    """A sample of a distribution is drawn under no_grad, which is an act of who draws it.
+
+    Code of the engine's that does it for itself, as optimizers do at each step, is asked once.
+    """
 
     def tell(acts: Acts, frame: FrameType, _: Any, _given: Any, _more: Any) -> None:
         if torch.is_grad_enabled():
             return
-        own = acts.caller(frame)
-        if own is None and frame.f_code.co_name in DECORATED and frame.f_back is not None:
+        own, code = acts.caller(frame), frame.f_code
+        decorated = code.co_name in DECORATED
+        if own is None and decorated and frame.f_back is not None:
             own = acts.caller(frame.f_back)
         if own is not None:
             acts.note(Deed.GRAD_OFF, own, by=name)
-        elif f"{os.sep}distributions{os.sep}" in frame.f_code.co_filename:
-            acts.note(Deed.GRAD_OFF, frame, by=frame.f_code.co_name)
+        elif f"{os.sep}distributions{os.sep}" in code.co_filename:
+            acts.note(Deed.GRAD_OFF, frame, by=code.co_name)
+        elif not decorated:
+            never.add(id(code))  # `caller` has kept it: no other code gets its id()
 
     return tell
 
