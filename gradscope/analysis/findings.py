@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
 from gradscope.analysis.identity.sites import Site
+
+FEW = 3
+"""So many rows are named of those that are alike."""
 
 
 class Severity(IntEnum):
@@ -30,6 +34,11 @@ class Evidence:
 
     table: str
     id: int  # of the row; of an event, its `seq`
+
+
+def few_tensors(ids: Iterable[int]) -> tuple[Evidence, ...]:
+    """The first of these tensors."""
+    return tuple(Evidence("tensor", id) for id in sorted(ids)[:FEW])
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import numpy as np
 
 from gradscope.analysis.identity.leaves import leaf_of
 from gradscope.trace.arrays import distinct
-from gradscope.trace.schema import Accumulate, Capture, Module, Node, Tensor
+from gradscope.trace.schema import NONE, Accumulate, Capture, Module, Node, Tensor
 from gradscope.trace.trace import Trace
 
 
@@ -26,20 +26,20 @@ def parameters(trace: Trace) -> Parameters:
     owned = distinct(trace.table(Module).ragged("parameters").values).tolist()
     rows = [tensors.row(id) for id in owned if tensors.has(id)]
     wanted = [row for row in rows if row.requires_grad]
-    reached = _reached(trace)
+    reached = reached_leaves(trace)
     return Parameters(
         all=tuple(row.name or f"tensor {row.id}" for row in wanted),
         unreached=tuple(row.name or f"tensor {row.id}" for row in wanted if row.id not in reached),
     )
 
 
-def _reached(trace: Trace) -> set[int]:
-    """Tensors whose `.grad` a gradient arrived in, or whose gradient `autograd.grad` returned."""
+def reached_leaves(trace: Trace) -> set[int]:
+    """Leaves whose `.grad` a gradient arrived in, or whose gradient `autograd.grad` returned."""
     found = set(trace.table(Accumulate)["tensor"].tolist())
     nodes = trace.table(Node)
     captured = nodes.positions(distinct(trace.table(Capture)["node"]))
     for node in nodes.take(captured[captured >= 0].astype(np.int64)):
         leaf = leaf_of(trace, node)
-        if leaf is not None:
+        if leaf is not None and leaf.tensor != NONE:
             found.add(leaf.tensor)
     return found

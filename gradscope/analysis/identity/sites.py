@@ -22,6 +22,11 @@ class Site:
         return self.place
 
 
+def at(site: Site) -> str:
+    """ " at train.py:41", where it is known."""
+    return f" at {site}" if site.place else ""
+
+
 def site_of(trace: Trace, stack: int) -> Site:
     """The innermost line of a stack; an empty Site when the trace does not know."""
     if stack == NONE:

@@ -34,6 +34,17 @@ class Done:
     thread: int
 
 
+@dataclass(frozen=True, slots=True)
+class Optimizer:
+    """An optimizer, as it was built and added to."""
+
+    built: Done
+    type: str
+    tensors: tuple[int, ...]
+    steps: tuple[Done, ...]
+    cleared: tuple[Done, ...]  # its own zero_grad
+
+
 class Acts:
     """All acts of a trace."""
 
@@ -74,53 +85,47 @@ class Acts:
     def by_id(self) -> Mapping[int, Done]:
         return {act.id: act for act in self.all}
 
+    @cached_property
+    def optimizers(self) -> tuple[Optimizer, ...]:
+        """All that were built, or met."""
+        added: dict[int, list[int]] = defaultdict(list)
+        steps: dict[int, list[Done]] = defaultdict(list)
+        cleared: dict[int, list[Done]] = defaultdict(list)
+        for act in self.of(Deed.PARAM_GROUP):
+            added[act.of] += act.tensors
+        for act in self.of(Deed.STEP):
+            steps[act.of].append(act)
+        for act in self.of(Deed.ZERO_GRAD):
+            if act.of != NONE:
+                cleared[act.of].append(act)
+        return tuple(
+            Optimizer(
+                act, str(act.facts.get("type", "optimizer")), (*act.tensors, *added[act.id]),
+                tuple(steps[act.id]), tuple(cleared[act.id]),
+            )
+            for act in self.of(Deed.OPTIMIZER)
+        )  # fmt: skip
+
     def site(self, act: Done) -> Site:
         """The innermost line of the program's on which it was done."""
         return site_of(self.trace, act.stack)
 
     def sites(self, act: Done) -> tuple[Site, ...]:
-        """The lines from there outwards, as many as were kept."""
-        return tuple(lines(self.trace, act.stack))
+        """The lines from there outwards, as many as were kept; one that is empty, if none was."""
+        return tuple(lines(self.trace, act.stack)) or (Site(),)
+
+
+def stacks_of(trace: Trace, stack: int) -> Iterator[int]:
+    """A stack, that of its caller, and so on outwards."""
+    stacks = trace.table(Stack)
+    while stack != NONE and stacks.has(stack):
+        yield stack
+        stack = stacks.row(stack).parent
 
 
 def lines(trace: Trace, stack: int) -> Iterator[Site]:
     """The lines of a stack, from the innermost outwards."""
-    stacks = trace.table(Stack)
-    while stack != NONE and stacks.has(stack):
-        yield site_of(trace, stack)
-        stack = stacks.row(stack).parent
-
-
-@dataclass(frozen=True, slots=True)
-class Optimizer:
-    """An optimizer, as it was built and added to."""
-
-    built: Done
-    type: str
-    tensors: tuple[int, ...]
-    steps: tuple[Done, ...]
-    cleared: tuple[Done, ...]  # its own zero_grad
-
-
-def optimizers(acts: Acts) -> tuple[Optimizer, ...]:
-    """All that were built, or met."""
-    added: dict[int, list[int]] = defaultdict(list)
-    steps: dict[int, list[Done]] = defaultdict(list)
-    cleared: dict[int, list[Done]] = defaultdict(list)
-    for act in acts.of(Deed.PARAM_GROUP):
-        added[act.of] += act.tensors
-    for act in acts.of(Deed.STEP):
-        steps[act.of].append(act)
-    for act in acts.of(Deed.ZERO_GRAD):
-        if act.of != NONE:
-            cleared[act.of].append(act)
-    return tuple(
-        Optimizer(
-            act, str(act.facts.get("type", "optimizer")), (*act.tensors, *added[act.id]),
-            tuple(steps[act.id]), tuple(cleared[act.id]),
-        )
-        for act in acts.of(Deed.OPTIMIZER)
-    )  # fmt: skip
+    return (site_of(trace, each) for each in stacks_of(trace, stack))
 
 
 def parameters(trace: Trace) -> dict[int, int]:

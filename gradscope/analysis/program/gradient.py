@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gradscope.analysis.identity.sites import Site
+from gradscope.analysis.identity.sites import Site, at
 from gradscope.analysis.program.acts import Done
 from gradscope.analysis.program.training import Training
 from gradscope.trace.arrays import distinct
@@ -24,8 +24,7 @@ class Line:
     times: int = 1
 
     def __str__(self) -> str:
-        where = f" at {self.site}" if self.site.place else ""
-        return f"{self.what}{where}{f', {self.times} times' if self.times > 1 else ''}"
+        return f"{self.what}{at(self.site)}{f', {self.times} times' if self.times > 1 else ''}"
 
 
 @dataclass(frozen=True, slots=True)

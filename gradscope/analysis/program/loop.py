@@ -13,7 +13,7 @@ import numpy as np
 
 from gradscope.analysis.columns import Ids
 from gradscope.analysis.identity.sites import Site, site_of
-from gradscope.analysis.program.acts import Acts, Done, Optimizer, lines, optimizers
+from gradscope.analysis.program.acts import Acts, Done, Optimizer, lines
 from gradscope.trace.schema import NONE, Accumulate, Accumulation, Deed, GraphTask
 from gradscope.trace.trace import Trace
 
@@ -56,6 +56,7 @@ class Loop:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.acts = trace.once(Acts)
+        self._moments: dict[int, list[Moment]] = {}  # by the act that made the optimizer
 
     @property
     def is_whole(self) -> bool:
@@ -65,7 +66,7 @@ class Loop:
     @cached_property
     def optimizers(self) -> tuple[Optimizer, ...]:
         """Those that have stepped."""
-        return tuple(each for each in optimizers(self.acts) if each.steps or each.cleared)
+        return tuple(each for each in self.acts.optimizers if each.steps or each.cleared)
 
     @cached_property
     def _outermost(self) -> dict[int, int]:
@@ -99,8 +100,12 @@ class Loop:
 
     def moments(self, optimizer: Optimizer) -> list[Moment]:
         """What befell the gradients of its tensors, by time."""
-        found = [*self._fills(optimizer), *self._acts_on(optimizer)]
-        return sorted(found, key=lambda moment: (moment.t, moment.id))
+        known = self._moments.get(optimizer.built.id)
+        if known is None:
+            found = [*self._fills(optimizer), *self._acts_on(optimizer)]
+            known = sorted(found, key=lambda moment: (moment.t, moment.id))
+            self._moments[optimizer.built.id] = known
+        return known
 
     def _fills(self, optimizer: Optimizer) -> Iterator[Moment]:
         tasks, tensors, onto_old, t = self._accumulated

@@ -34,9 +34,9 @@ class CalledDropout:
 class Modes:
     """Which modules behave in two ways, and which way they did."""
 
-    def __init__(self, trace: Trace, acts: Acts) -> None:
+    def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        self.acts = acts
+        self.acts = trace.once(Acts)
 
     @cached_property
     def modules(self) -> Mapping[int, Module]:

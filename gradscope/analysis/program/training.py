@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
+from gradscope.analysis.graph.reached import reached_leaves
 from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD, leaf
-from gradscope.analysis.program.acts import Acts, Optimizer, optimizers, parameters
-from gradscope.trace.arrays import distinct
-from gradscope.trace.schema import NONE, Accumulate, Capture, Deed, GraphTask, Module, Node, Tensor
+from gradscope.analysis.program.acts import Acts, Optimizer, parameters
+from gradscope.trace.schema import NONE, Deed, GraphTask, Module, Node, Tensor
 from gradscope.trace.trace import Trace
 
 FEW = 2
@@ -25,12 +25,12 @@ class Training:
     @cached_property
     def optimizers(self) -> tuple[Optimizer, ...]:
         """Those that have stepped, with what they hold."""
-        return tuple(each for each in optimizers(self.acts) if each.steps)
+        return tuple(each for each in self.acts.optimizers if each.steps)
 
     @cached_property
     def held(self) -> frozenset[int]:
         """All tensors that some optimizer holds, whether or not it has stepped."""
-        return frozenset(each for one in optimizers(self.acts) for each in one.tensors)
+        return frozenset(each for one in self.acts.optimizers for each in one.tensors)
 
     @cached_property
     def parameters(self) -> Mapping[int, int]:
@@ -40,12 +40,7 @@ class Training:
     @cached_property
     def reached(self) -> frozenset[int]:
         """Leaves to which a backward has brought a gradient."""
-        took = self.trace.table(Accumulate)["tensor"]
-        captured = distinct(self.trace.table(Capture)["node"])
-        nodes = self.trace.table(Node)
-        inputs = [nodes.row(int(each)).inputs for each in captured if nodes.has(int(each))]
-        asked = {each[0] for each in inputs if each}
-        return frozenset(distinct(took).tolist()) | asked
+        return frozenset(reached_leaves(self.trace))
 
     @cached_property
     def roots(self) -> frozenset[int]:
@@ -80,11 +75,6 @@ class Training:
     def backwards(self) -> int:
         """How many there were."""
         return len(self.trace.table(GraphTask))
-
-    def module_of(self, tensor: int) -> Module | None:
-        """The module that has a parameter."""
-        modules, found = self.trace.table(Module), self.parameters.get(tensor)
-        return modules.row(found) if found is not None and modules.has(found) else None
 
     def root_of(self, tensor: int) -> int:
         """The outermost module that the module of a parameter is in."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gradscope.analysis.findings import Evidence, Severity
 from gradscope.analysis.identity.names import node_names
-from gradscope.analysis.identity.sites import Site, site_of
+from gradscope.analysis.identity.sites import Site, at, site_of
 from gradscope.analysis.program.endings import EXCEPTION, WENT_ON, went_on
 from gradscope.analysis.rules.loop.switches import gradients_left_off, inference_tensors
 from gradscope.analysis.rules.registry import Found, rule
@@ -59,7 +59,7 @@ def exception(trace: Trace) -> Iterator[Found]:
             site = site_of(trace, row.stack)
             message, facts, remedy = _told(row.message)
             yield Found(
-                message=f"The program raised {message}{_at(site)}",
+                message=f"The program raised {message}{at(site)}",
                 site=site,
                 evidence=(Evidence("finding", row.id),),
                 why=facts or "the exception passed through what was being recorded",
@@ -89,7 +89,7 @@ def order_deviation(trace: Trace) -> Iterator[Found]:
                     for table, id in (("graph_task", task.id), ("node", ran), ("node", foretold))
                     if id != NONE
                 ),
-                why=f"the backward called{_at(called)} is left as it was seen: nothing is inferred "
+                why=f"the backward called{at(called)} is left as it was seen: nothing is inferred "
                 "of its counts, queue and buffers",
                 fix="if the program does not change its graph in a hook, please report this with "
                 "the trace",
@@ -116,7 +116,7 @@ def _of_event(trace: Trace, error: Error) -> Found:
     made_at = f", made at {made}," if made.place else ""
     message, facts, remedy = _told(error.message)
     caught = went_on(trace, error)
-    reached = f"it was reached by the backward called{_at(called) or ' in a place not recorded'}"
+    reached = f"it was reached by the backward called{at(called) or ' in a place not recorded'}"
     return Found(
         message=f"{where}{made_at} raised {error.type}: {message}{WENT_ON if caught else ''}",
         site=made if made.place else called,
@@ -135,10 +135,6 @@ def _of_event(trace: Trace, error: Error) -> Found:
         f"{error.node if error.node != NONE else 'NODE'}` shows the graph there",
         severity=Severity.NOTE if caught else None,
     )
-
-
-def _at(site: Site) -> str:
-    return f" at {site}" if site.place else ""
 
 
 def _told(message: str) -> tuple[str, str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
-from gradscope.analysis.identity.sites import Site
+from gradscope.analysis.identity.sites import Site, at
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import Deed
@@ -57,7 +57,7 @@ def wrong_backward(trace: Trace) -> Iterator[Found]:
 
 
 def _deviates(acts: Acts, act: Done) -> Found:
-    facts, (made, *others) = act.facts, _sites(acts, act)
+    facts, (made, *others) = act.facts, acts.sites(act)
     name, given = facts.get("type", "a Function"), facts.get("input", "an input")
     times, off = facts.get("times"), facts.get("off")
     called = others[-1] if others else Site()
@@ -72,13 +72,12 @@ def _deviates(acts: Acts, act: Done) -> Found:
     else:
         said = f"returns a wrong gradient for `{given}`"
         why = f"it is off from the derivative of its forward by {off:.0%} of the larger norm"
-    at = f" at {called}" if called.place else ""
     return Found(
         message=f"The backward of {name} {said}: {made}{returned}",
         site=made,
         evidence=(Evidence("act", act.id),),
-        why=f"{why}: the forward of the call{at} was run again with history, on copies of what it "
-        "was given, and gave the same result",
+        why=f"{why}: the forward of the call{at(called)} was run again with history, on copies of "
+        "what it was given, and gave the same result",
         fix=f"return the derivative of what `forward` computes, in the order of its inputs; "
         f"`torch.autograd.gradcheck({name}.apply, inputs)` with doubles tells whether it is right",
         certainty=Certainty.INFERRED,
@@ -86,7 +85,7 @@ def _deviates(acts: Acts, act: Done) -> Found:
 
 
 def _straight_through(acts: Acts, act: Done) -> Found:
-    made = _sites(acts, act)[0]
+    made = acts.sites(act)[0]
     name, given = act.facts.get("type", "a Function"), act.facts.get("input", "an input")
     return Found(
         message=f"The backward of {name} returns a gradient for elements of `{given}` on which its "
@@ -99,7 +98,3 @@ def _straight_through(acts: Acts, act: Done) -> Found:
         certainty=Certainty.INFERRED,
         severity=Severity.NOTE,
     )
-
-
-def _sites(acts: Acts, act: Done) -> tuple[Site, ...]:
-    return acts.sites(act) or (Site(),)

@@ -7,12 +7,11 @@ from collections.abc import Collection, Iterator, Mapping
 
 import numpy as np
 
-from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.findings import Certainty, Evidence, Severity, few_tensors
 from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD
-from gradscope.analysis.identity.sites import site_of
+from gradscope.analysis.identity.sites import at, site_of
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.analysis.rules.rewriting import at
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, Deed, Edge, GraphTask, Node
 from gradscope.trace.trace import Table, Trace
@@ -62,7 +61,7 @@ def zero_slope(trace: Trace) -> Iterator[Found]:
             message=f"{training.named(lost)} get{'' if len(lost) > 1 else 's'} a gradient of "
             f"zeros: every way there leads through {row.name}{at(site)}",
             site=site,
-            evidence=(Evidence("node", node), *(Evidence("tensor", each) for each in [*lost][:3])),
+            evidence=(Evidence("node", node), *few_tensors(lost)),
             why="it is a step function: its derivative is zero wherever it has one",
             fix="let the gradient pass by (straight-through): `x + (torch.round(x) - x).detach()`",
             certainty=Certainty.INFERRED,

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.findings import Certainty, Evidence, Severity, few_tensors
+from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Done, Optimizer
 from gradscope.analysis.program.training import Training
+from gradscope.analysis.rules.own_line import in_holder
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.analysis.rules.rewriting import at, rewritten
-from gradscope.trace.schema import NONE, Deed, Module
+from gradscope.trace.schema import Deed, Module
 from gradscope.trace.trace import Trace
 
 NOT_A_LEAF = "The .grad attribute of a Tensor that is not a leaf"
@@ -72,7 +73,7 @@ def _hidden(training: Training) -> Iterator[Found]:
         site, within = training.acts.site(act), act.facts.get("within", "a module")
         holder = f"{'Parameter' if 'Parameter' in what or 'Tensor' in what else 'Module'}"
         holder = f"{holder}{HOLDERS.get(kind, '')}" if what != "tensor" else "Parameter"
-        better = rewritten(site.text, holder)
+        better = in_holder(site.text, holder)
         in_what = f"in a plain {what}" if kind in HOLDERS else "a tensor and no nn.Parameter"
         yield Found(
             message=f"`{name}` of {within} is {in_what}{at(site)}: its {len(lost)} parameter"
@@ -80,7 +81,7 @@ def _hidden(training: Training) -> Iterator[Found]:
             site=site,
             evidence=(
                 Evidence("act", act.id),
-                *(Evidence("tensor", each) for each in sorted(lost)[:3]),
+                *few_tensors(lost),
             ),
             why="backwards brought gradients to them, and no step ever used these; "
             f"`parameters()` and `state_dict()` of {within} do not give them either",
@@ -146,7 +147,7 @@ def not_in_optimizer(trace: Trace) -> Iterator[Found]:
         message=f"No optimizer holds {training.named(lost)}: {optimizer.type}, built{at(site)}, "
         f"has {len(optimizer.tensors)} other tensors",
         site=site,
-        evidence=(Evidence("act", optimizer.built.id), *_tensors(lost)),
+        evidence=(Evidence("act", optimizer.built.id), *few_tensors(lost)),
         why="backwards brought gradients to them in the steps recorded, and no step used these",
         fix="give all of `model.parameters()` to the optimizer; if they are to stay as they are, "
         "`requires_grad_(False)` saves computing their gradients",
@@ -207,7 +208,7 @@ def replaced_parameter(trace: Trace) -> Iterator[Found]:
             evidence=(
                 Evidence("act", act.id),
                 Evidence("act", optimizer.built.id),
-                *_tensors(lost),
+                *few_tensors(lost),
             ),
             why=f"gradients came to the new one ({training.named(lost)}), which none holds",
             fix="replace it before the optimizer is built"
@@ -297,9 +298,7 @@ def not_a_leaf(trace: Trace) -> Iterator[Found]:
     """
     training = trace.once(Training)
     for act in training.acts.of(Deed.WARNING):
-        if str(act.facts.get("text")).startswith(
-            "The .grad attribute of a Tensor that is not a leaf"
-        ):
+        if str(act.facts.get("text")).startswith(NOT_A_LEAF):
             site = training.acts.site(act)
             yield Found(
                 message=f".grad was read{at(site)} of a tensor that is not a leaf: it is None",
@@ -309,7 +308,3 @@ def not_a_leaf(trace: Trace) -> Iterator[Found]:
                 fix="make it a leaf: `(…).detach().requires_grad_()`, or call `retain_grad()` on "
                 "it before the backward",
             )
-
-
-def _tensors(several: set[int]) -> tuple[Evidence, ...]:
-    return tuple(Evidence("tensor", each) for each in sorted(several)[:3] if each != NONE)

@@ -9,7 +9,7 @@ from itertools import groupby
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.names import node_names
-from gradscope.analysis.identity.sites import Site, site_of
+from gradscope.analysis.identity.sites import Site, at, site_of
 from gradscope.analysis.program.culprits import Overwritten, overwritten, release, stepped
 from gradscope.analysis.program.endings import WENT_ON, went_on
 from gradscope.analysis.rules.registry import Found, rule
@@ -59,12 +59,12 @@ def _written(trace: Trace, error: Error, values: list[Overwritten]) -> Found:
         writer = trace.text(int(ops["name"][ops.index(value.op)])).partition(".")[0]
     again = "" if not value.later else f", and {value.later} more after it"
     return Found(
-        message=f"{writer}{_at(site)} wrote to {slots} of "
+        message=f"{writer}{at(site)} wrote to {slots} of "
         f"{_node(trace, error.node)}, which backward needed as it was: saved at version "
         f"{value.saved}, now {value.written}{again}",
         site=site,
         evidence=_evidence(error, ("op", value.op), ("tensor", value.tensor)),
-        why=f"it was needed by the backward called{_at(_called(trace, error.task))}, which would "
+        why=f"it was needed by the backward called{at(_called(trace, error.task))}, which would "
         "have computed the gradient from numbers that were not there in the forward pass",
         fix="write out of place, or before the value is used, or to a clone()",
     )
@@ -86,7 +86,7 @@ def _unseen(trace: Trace, error: Error) -> Found:
             site=site,
             evidence=_evidence(error),
             why=f"{step.optimizer} ran between that line and the backward called"
-            f"{_at(_called(trace, error.task))}, and writes to parameters in place",
+            f"{at(_called(trace, error.task))}, and writes to parameters in place",
             fix="call that backward before the step, or compute the forward pass again after it",
             certainty=Certainty.INFERRED,
         )
@@ -96,7 +96,7 @@ def _unseen(trace: Trace, error: Error) -> Found:
         site=site,
         evidence=_evidence(error),
         why=f"{_not_seen(trace)} in this recording; it was needed by the backward called"
-        f"{_at(_called(trace, error.task))}",
+        f"{at(_called(trace, error.task))}",
         fix="look for a write in place (x.add_(…), x += …, x[…] = …) between that line and the "
         "backward, and let it write to a clone()",
     )
@@ -135,7 +135,7 @@ def freed_graph(trace: Trace) -> Iterator[Found]:
 
 def _released(trace: Trace, error: Error, first: int, through: int) -> Found:
     called = _called(trace, error.task)
-    again = f"the backward called{_at(called)} reached it again"
+    again = f"the backward called{at(called)} reached it again"
     if through == NONE:
         site, why = called, again
         fix = "call the first backward with retain_graph=True, or compute the forward pass again"
@@ -145,7 +145,7 @@ def _released(trace: Trace, error: Error, first: int, through: int) -> Found:
         fix = "detach() what is carried on from the earlier graph, at that line"
     return Found(
         message=f"{_node(trace, error.node)} had let go of what it had saved in the backward "
-        f"called{_at(_called(trace, first))}, and was needed again",
+        f"called{at(_called(trace, first))}, and was needed again",
         site=site,
         evidence=_evidence(error, ("graph_task", first), ("node", through)),
         why=why,
@@ -183,7 +183,3 @@ def _node(trace: Trace, node: int) -> str:
     nodes = trace.table(Node)
     made = site_of(trace, nodes.row(node).stack) if nodes.has(node) else Site()
     return f"{node_names(trace).title(node)}{f' (made at {made})' if made.place else ''}"
-
-
-def _at(site: Site) -> str:
-    return f" at {site}" if site.place else ""

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from gradscope.analysis.findings import Certainty, Evidence, Severity
-from gradscope.analysis.identity.sites import Site
+from gradscope.analysis.findings import Certainty, Evidence, Severity, few_tensors
+from gradscope.analysis.identity.sites import Site, at
 from gradscope.analysis.program.acts import Done, Optimizer
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.analysis.rules.rewriting import at
 from gradscope.trace.schema import NONE, Deed
 from gradscope.trace.trace import Trace
 
@@ -158,17 +157,13 @@ def _sampled(training: Training, missing: set[int]) -> Iterator[Found]:
                 message=f"{training.named(missing)} {_get(missing)} no gradient: {by}(){at(site)} "
                 "cuts the graph",
                 site=site,
-                evidence=(Evidence("act", act.id), *_some(missing)),
+                evidence=(Evidence("act", act.id), *few_tensors(missing)),
                 why="a sample is drawn under no_grad(), so that nothing leads back to the "
                 "parameters of its distribution",
                 fix=f"write `{site.text.replace(f'.{by}(', '.rsample(')}`, where the distribution "
                 "has it; else weigh `log_prob` of the sample (as in REINFORCE)",
                 certainty=Certainty.SUSPECTED,
             )
-
-
-def _some(tensors: set[int]) -> tuple[Evidence, ...]:
-    return tuple(Evidence("tensor", each) for each in sorted(tensors)[:3])
 
 
 @rule("GS402", "frozen", Severity.NOTE, needs="engine")
@@ -222,7 +217,7 @@ def _of_frozen(
     all_ = still >= set(optimizer.tensors)
     again = any(act.t > first_step for act in acts)
     sites = training.acts.sites(acts[0])
-    site = sites[0] if sites else Site()
+    site = sites[0]
     outer = f", called{at(sites[1])}" if len(sites) > 1 else ""
     return Found(
         message=f"{training.named(tensors)} of {optimizer.type} never change{_s(tensors)}: "

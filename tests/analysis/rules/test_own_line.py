@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gradscope.analysis.rules.structure.own_line import renamed_call, without_call
+from gradscope.analysis.rules.own_line import renamed_call, without_call
 
 
 @pytest.mark.parametrize(

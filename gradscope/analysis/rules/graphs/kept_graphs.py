@@ -10,7 +10,7 @@ import numpy as np
 
 from gradscope.analysis.columns import Ids
 from gradscope.analysis.findings import Evidence, Severity
-from gradscope.analysis.identity.sites import Site
+from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import Deed, GraphTask, Node, NodeBegin
@@ -69,14 +69,14 @@ def _steps(act: Done) -> int:
 
 
 def _kept(acts: Acts, act: Done, looks: int) -> Found:
-    facts, sites = act.facts, acts.sites(act) or (Site(),)
+    facts, sites = act.facts, acts.sites(act)
     what, many, steps = _holder(act), facts.get("many", 0), _steps(act)
     grows = isinstance(facts.get("longest"), int) and facts["longest"] > 2
-    at = f", stored at {sites[0]}" if sites[0].place else ""
+    stored = f", stored at {sites[0]}" if sites[0].place else ""
     if facts.get("container"):
-        said = f"{what} holds {many} tensors with the graphs of {steps} steps{at}"
+        said = f"{what} holds {many} tensors with the graphs of {steps} steps{stored}"
     else:
-        said = f"{what} has a graph that reaches back over {steps} steps{at}"
+        said = f"{what} has a graph that reaches back over {steps} steps{stored}"
     others = f"; also stored at {', '.join(map(str, sites[1:]))}" if len(sites) > 1 else ""
     return Found(
         message=f"The history is kept: {said}",
@@ -185,12 +185,11 @@ def _last_before(times: list[int], t: int) -> int | None:
 
 
 def _unused(acts: Acts, same: list[Done]) -> Found:
-    act, sites = same[0], acts.sites(same[0]) or (Site(),)
-    at = f" at {sites[0]}" if sites[0].place else ""
+    act, sites = same[0], acts.sites(same[0])
     often = f", {len(same)} times" if len(same) > 1 else ""
     return Found(
         message=f"An evaluation builds a graph that no backward uses{often}: {_holder(act)} keeps "
-        f"it{at}",
+        f"it{at(sites[0])}",
         site=sites[0],
         evidence=tuple(Evidence("act", each.id) for each in same),
         why="the model was in eval mode, which leaves recording on; when it went back to training "

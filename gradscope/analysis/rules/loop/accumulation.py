@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gradscope.analysis.findings import Certainty, Severity
+from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Optimizer
 from gradscope.analysis.program.loop import Beat, Loop, Moment
-from gradscope.analysis.rules.loop.words import at, evidence, line
+from gradscope.analysis.rules.loop.words import evidence, line
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import GraphTask, Node, Place, Value
 from gradscope.trace.trace import Trace
@@ -84,7 +85,7 @@ def batches_lost(trace: Trace) -> Iterator[Found]:
                     optimizer.step()
                     optimizer.zero_grad()
     """
-    loop = Loop(trace)
+    loop = trace.once(Loop)
     if not loop.is_whole:
         return
     for optimizer in loop.optimizers:
@@ -150,7 +151,7 @@ def not_divided(trace: Trace) -> Iterator[Found]:
                 optimizer.step()
                 optimizer.zero_grad()
     """
-    loop = Loop(trace)
+    loop = trace.once(Loop)
     if not loop.is_whole:
         return
     for optimizer in loop.optimizers:

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Done
 from gradscope.analysis.program.loop import Loop
-from gradscope.analysis.rules.loop.words import at, line
+from gradscope.analysis.rules.loop.words import line
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import NONE, Deed, GraphTask, Module, Tensor
 from gradscope.trace.trace import Trace
@@ -35,7 +36,7 @@ def hooked_again(trace: Trace) -> Iterator[Found]:
             handle.remove()
             w.grad = None
     """
-    loop = Loop(trace)
+    loop = trace.once(Loop)
     begins = sorted(trace.table(GraphTask)["begin"].tolist())
     several: dict[tuple[int, int, tuple[int, ...]], list[Done]] = defaultdict(list)
     for act in loop.acts.of(Deed.HOOK):
@@ -107,7 +108,7 @@ def reseeded(trace: Trace) -> Iterator[Found]:
             model(torch.rand(3, 2)).pow(2).mean().backward()
             optimizer.step()
     """
-    loop = Loop(trace)
+    loop = trace.once(Loop)
     seeds = loop.acts.of(Deed.SEED)
     restored = [act.t for act in seeds if act.facts.get("by")]
     several: dict[tuple[int, int], list[Done]] = defaultdict(list)

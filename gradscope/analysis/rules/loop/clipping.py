@@ -10,9 +10,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Done, Optimizer
 from gradscope.analysis.program.loop import Beat, Loop, Moment, by_line
-from gradscope.analysis.rules.loop.words import at, evidence, line, often
+from gradscope.analysis.rules.loop.words import evidence, line, often
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import Deed, GraphTask, Node, Op, Place, Value
 from gradscope.trace.trace import Trace
@@ -48,7 +49,7 @@ def clipped_at_the_wrong_time(trace: Trace) -> Iterator[Found]:
             torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
             optimizer.step()
     """
-    loop = Loop(trace)
+    loop = trace.once(Loop)
     if not loop.is_whole:
         return
     clips: dict[int, list[tuple[Moment, Moment | None]]] = defaultdict(list)
@@ -114,7 +115,7 @@ def _untimely(loop: Loop, found: list[tuple[Moment, Moment | None]]) -> Found:
     clip, other = found[0]
     assert other is not None
     site, beside = loop.site(clip), loop.site(other)
-    name = str((clip.facts or {}).get("by", "clip_grad_norm_"))
+    name = _name(clip)
     if other.beat is Beat.STEPPED:
         after = [pair for pair in found if pair[1] is not None and pair[1].beat is Beat.STEPPED]
         side, why = "after the step", "the step has used the gradients as they were"
@@ -163,7 +164,7 @@ def not_unscaled(trace: Trace) -> Iterator[Found]:
             scaler.step(optimizer)
             scaler.update()
     """
-    loop = Loop(trace)
+    loop = trace.once(Loop)
     scales = [act.t for act in loop.acts.of(Deed.SCALE)]
     for optimizer in loop.optimizers:
         clips = list(_scaled_clips(loop, optimizer))

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
-from gradscope.analysis.identity.sites import Site, site_of
-from gradscope.analysis.program.acts import Done
+from gradscope.analysis.identity.sites import Site, at, site_of
+from gradscope.analysis.program.acts import Done, stacks_of
 from gradscope.analysis.program.loop import Beat, Loop, left_over
 from gradscope.analysis.program.modes import Modes
 from gradscope.analysis.program.modules import module_names
-from gradscope.analysis.rules.loop.words import at, line
+from gradscope.analysis.rules.loop.words import line
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import NONE, Accumulate, Deed, GraphTask, Node, Stack
+from gradscope.trace.schema import NONE, Accumulate, Deed, GraphTask, Node
 from gradscope.trace.trace import Trace
 
 
@@ -45,8 +45,8 @@ def eval_left_on(trace: Trace) -> Iterator[Found]:
             optimizer.step()
             model.eval()
     """
-    loop = Loop(trace)
-    modes = Modes(trace, loop.acts)
+    loop = trace.once(Loop)
+    modes = trace.once(Modes)
     by_line: dict[str, list[tuple[Done, int]]] = defaultdict(list)
     for act in modes.switches():
         if not act.facts.get("to"):
@@ -175,8 +175,8 @@ def training_mode_in_evaluation(trace: Trace) -> Iterator[Found]:
             with torch.no_grad():
                 model(torch.rand(3, 2))
     """
-    loop = Loop(trace)
-    modes = Modes(trace, loop.acts)
+    loop = trace.once(Loop)
+    modes = trace.once(Modes)
     by_line: dict[str, list[int]] = defaultdict(list)
     for module in sorted(modes.two_ways):
         act = modes.ran.get((module, False, True))
@@ -246,12 +246,8 @@ def _where_grad_is_off(loop: Loop, act: Done) -> Site:
     """The line around this call in the function that switched gradients off."""
     off = [each for each in loop.acts.of(Deed.GRAD_OFF) if each.t <= act.t]
     frames = [frame for each in off[-1:] for frame in loop.trace.frames(each.stack)[:1]]
-    stack, stacks = act.stack, loop.trace.table(Stack)
-    lines = []
-    while stack != NONE and stacks.has(stack):
-        lines.append(stack)
-        stack = stacks.row(stack).parent
-    for each, frame in zip(lines, loop.trace.frames(act.stack), strict=False):
+    stacks = stacks_of(loop.trace, act.stack)
+    for each, frame in zip(stacks, loop.trace.frames(act.stack), strict=False):
         if any((frame.file, frame.function) == (one.file, one.function) for one in frames):
             return site_of(loop.trace, each)
     return Site()

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gradscope.analysis.findings import Certainty, Severity
+from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Optimizer
 from gradscope.analysis.program.loop import Beat, Loop, Moment, by_line, left_over
-from gradscope.analysis.rules.loop.words import at, called_on, evidence, line, often
+from gradscope.analysis.rules.loop.words import called_on, evidence, line, often
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.trace import Trace
 
@@ -40,7 +41,7 @@ def gradients_add_up(trace: Trace) -> Iterator[Found]:
             model(torch.ones(3, 2)).pow(2).mean().backward()
             optimizer.step()
     """
-    loop = Loop(trace)
+    loop = trace.once(Loop)
     if not loop.is_whole:
         return
     told: set[int] = set()
@@ -157,7 +158,7 @@ def cleared_too_early(trace: Trace) -> Iterator[Found]:
             model(torch.ones(3, 2)).pow(2).mean().backward()
             optimizer.step()
     """
-    loop = Loop(trace)
+    loop = trace.once(Loop)
     if not loop.is_whole:
         return
     for optimizer in loop.optimizers:
@@ -231,7 +232,7 @@ def stepped_too_early(trace: Trace) -> Iterator[Found]:
             loss.backward()
             optimizer.step()
     """
-    loop = Loop(trace)
+    loop = trace.once(Loop)
     if not loop.is_whole:
         return
     for optimizer in loop.optimizers:

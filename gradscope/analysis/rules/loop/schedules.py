@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Done, Optimizer
 from gradscope.analysis.program.loop import Loop
-from gradscope.analysis.rules.loop.words import at, line
+from gradscope.analysis.rules.loop.words import line
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import Deed
 from gradscope.trace.trace import Trace
@@ -46,7 +47,7 @@ def scheduled_at_the_wrong_time(trace: Trace) -> Iterator[Found]:
             optimizer.step()
             schedule.step()
     """
-    loop = Loop(trace)
+    loop = trace.once(Loop)
     if not loop.is_whole:
         return
     for optimizer in loop.optimizers:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
-from gradscope.analysis.identity.sites import site_of
+from gradscope.analysis.identity.sites import at, site_of
 from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.program.modes import Modes
 from gradscope.analysis.program.modules import module_names
-from gradscope.analysis.rules.loop.words import at
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import Deed, Finding, GraphTask
 from gradscope.trace.trace import Trace
@@ -43,7 +42,7 @@ def dropout_always_on(trace: Trace) -> Iterator[Found]:
             model(torch.ones(3, 2))
     """
     acts = trace.once(Acts)
-    modes = Modes(trace, acts)
+    modes = trace.once(Modes)
     names = module_names(trace)
     told = set()
     for call in modes.dropouts:

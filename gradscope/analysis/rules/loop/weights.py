@@ -9,10 +9,11 @@ from itertools import pairwise
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.leaves import leaf
+from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Done, Optimizer
 from gradscope.analysis.program.loop import Beat, Loop
 from gradscope.analysis.program.modes import Modes
-from gradscope.analysis.rules.loop.words import at, line
+from gradscope.analysis.rules.loop.words import line
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import Deed
 from gradscope.trace.trace import Trace
@@ -36,7 +37,7 @@ def nothing_loaded(trace: Trace) -> Iterator[Found]:
         model.load_state_dict(model.state_dict(), strict=False)
         model(torch.ones(3, 2))
     """
-    loop = Loop(trace)
+    loop = trace.once(Loop)
     for act in loop.acts.of(Deed.LOADED):
         missing, unexpected = act.facts.get("missing", []), act.facts.get("unexpected", [])
         if act.facts.get("strict") or act.facts.get("many") or not missing or not unexpected:
@@ -98,7 +99,7 @@ def tied_twice(trace: Trace) -> Iterator[Found]:
             second(first(torch.ones(3, 2))).pow(2).mean().backward()
             one.step()
     """
-    loop = Loop(trace)
+    loop = trace.once(Loop)
     holders: dict[int, list[Optimizer]] = defaultdict(list)
     for optimizer in loop.optimizers:
         for tensor in dict.fromkeys(optimizer.tensors):
@@ -163,7 +164,7 @@ def block_used_twice(trace: Trace) -> Iterator[Found]:
         for layer in layers:
             x = layer(x)
     """
-    loop = Loop(trace)
+    loop = trace.once(Loop)
     told: set[str] = set()
     for act in loop.acts.of(Deed.SHARED):
         site = loop.acts.site(act)
@@ -215,8 +216,8 @@ def recompute_differs(trace: Trace) -> Iterator[Found]:
         y = torch.utils.checkpoint.checkpoint(model, x, use_reentrant=False)
         y.sum().backward()
     """
-    loop = Loop(trace)
-    modes = Modes(trace, loop.acts)
+    loop = trace.once(Loop)
+    modes = trace.once(Modes)
     told: set[int] = set()
     for act in loop.acts.of(Deed.CHECKPOINT):
         if act.facts.get("keeps_random") is not False or act.stack in told:

@@ -12,11 +12,6 @@ from gradscope.analysis.program.loop import Moment
 CALLED_ON = re.compile(r"(?P<name>[A-Za-z_][\w.\[\]'\"]*)\.(?:step|zero_grad)\(")
 
 
-def at(site: Site) -> str:
-    """ " at train.py:41", where it is known."""
-    return f" at {site}" if site.place else ""
-
-
 def line(site: Site, otherwise: str) -> str:
     """The user's own line, to be quoted; or what is meant."""
     return f"`{site.text.partition('  #')[0].strip() or otherwise}`"

@@ -42,7 +42,7 @@ def dead_relu(trace: Trace) -> Iterator[Found]:
         for _ in range(2):
             (torch.relu(torch.ones(5, 3) @ w) @ v).sum().backward()
     """
-    calls, numbers = Calls(trace), Numbers(trace)
+    calls, numbers = trace.once(Calls), trace.once(Numbers)
     for every in calls.each_line(calls.called("relu", "relu_", "threshold")):
         by_module: dict[int, list[int]] = {}
         for at in every:
@@ -89,7 +89,7 @@ def saturated_activation(trace: Trace) -> Iterator[Found]:
         v = torch.tensor([[0.1], [0.2]], requires_grad=True)
         (torch.tanh(x @ w) @ v).sum().backward()
     """
-    calls, numbers = Calls(trace), Numbers(trace)
+    calls, numbers = trace.once(Calls), trace.once(Numbers)
     for every in calls.each_line(calls.called("tanh", "sigmoid", "_softmax", "softmax")):
         told = set()
         for at in every:

@@ -51,7 +51,7 @@ def vanishing_gradient(trace: Trace) -> Iterator[Found]:
                 h = torch.relu(h @ each) + 0.1
             h.sum().backward()
     """
-    numbers, calls = Numbers(trace), Calls(trace)
+    numbers, calls = trace.once(Numbers), trace.once(Calls)
     every = [each for each in numbers.gradients() if len(calls.shape(each.tensor)) >= 2]
     every = [each for each in every if np.isfinite(each.rms).all() and each.rms.max() > 0]
     if len(every) < 3:
@@ -104,7 +104,7 @@ def exploding_gradient(trace: Trace) -> Iterator[Found]:
             h = h @ w
         h.sum().backward()
     """
-    numbers, calls = Numbers(trace), Calls(trace)
+    numbers, calls = trace.once(Numbers), trace.once(Calls)
     grown = _grows(calls, numbers)
     if grown is not None:
         yield grown
@@ -173,7 +173,7 @@ def symmetric_weights(trace: Trace) -> Iterator[Found]:
         v = torch.full((4, 1), 0.1, requires_grad=True)
         (torch.tanh(torch.ones(2, 3) @ w) @ v).sum().backward()
     """
-    numbers, calls = Numbers(trace), Calls(trace)
+    numbers, calls = trace.once(Numbers), trace.once(Calls)
     alike = {id: at for id, at in numbers.starts().items() if _is_alike(calls, numbers, id, at)}
     if len(alike) < 2:
         return

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
-from gradscope.analysis.program.acts import Acts, Done, Optimizer, optimizers
+from gradscope.analysis.program.acts import Acts, Done, Optimizer
 from gradscope.analysis.program.numbers import Numbers
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import NONE, GraphTask, Node, Tensor
@@ -57,7 +57,7 @@ def update_ratio(trace: Trace) -> Iterator[Found]:
             (w * w).sum().backward()
             optimizer.step()
     """
-    acts, numbers = trace.once(Acts), Numbers(trace)
+    acts, numbers = trace.once(Acts), trace.once(Numbers)
     losses = _losses(trace, numbers)
     for moves in _moves(trace, acts, numbers):
         ratio, all_lr = float(np.median(moves.ratios)), _rates(moves.optimizer)
@@ -106,7 +106,7 @@ def _moves(trace: Trace, acts: Acts, numbers: Numbers) -> Iterator[_Moves]:
     weights = {id: numbers.number("rms", at) for id, at in numbers.starts().items()}
     grads = {each.tensor: float(each.rms[0]) for each in numbers.gradients()}
     tensors = trace.table(Tensor)
-    for optimizer in optimizers(acts):
+    for optimizer in acts.optimizers:
         normed = optimizer.type in NORMED
         if not optimizer.steps or not (normed or optimizer.type == "SGD"):
             continue

@@ -38,7 +38,7 @@ def accidental_broadcast(trace: Trace) -> Iterator[Found]:
         pred = torch.nn.Linear(3, 1)(torch.arange(12.0).reshape(4, 3))
         ((pred.squeeze(1) - torch.arange(4.0)) ** 2).mean().backward()
     """
-    calls = Calls(trace)
+    calls = trace.once(Calls)
     seen = set()
     for few, _ in calls.few_of_each_line(calls.called(*BINARY)):
         for at in few:

@@ -36,7 +36,7 @@ def dtype_creep(trace: Trace) -> Iterator[Found]:
         table = torch.tensor([0.1, 0.2, 0.3])
         (w * 2 + table).sum().backward()
     """
-    calls = Calls(trace)
+    calls = trace.once(Calls)
     yield from _became_double(calls)
     yield from _summed_in_half(calls)
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from gradscope.analysis.findings import Evidence, Severity
 from gradscope.analysis.program.calls import Calls
+from gradscope.analysis.rules.own_line import renamed_call, without_call
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.analysis.rules.structure.own_line import renamed_call, without_call
 from gradscope.trace.schema import NONE
 from gradscope.trace.trace import Trace
 
@@ -49,7 +49,7 @@ def double_softmax(trace: Trace) -> Iterator[Found]:
         w = torch.tensor([[0.5, -0.2, 0.1]], requires_grad=True)
         torch.nn.functional.cross_entropy(w, torch.tensor([0])).backward()
     """
-    calls = Calls(trace)
+    calls = trace.once(Calls)
     for given in _given(calls, "_log_softmax", "log_softmax", "_softmax", "softmax"):
         first, second = calls.name(given.maker), calls.name(given.loss)
         is_loss = _is_cross_entropy(calls, given.loss)
@@ -93,7 +93,7 @@ def double_sigmoid(trace: Trace) -> Iterator[Found]:
         loss = torch.nn.functional.binary_cross_entropy_with_logits(w, torch.ones(2))
         loss.backward()
     """
-    calls = Calls(trace)
+    calls = trace.once(Calls)
     for given in _given(calls, "binary_cross_entropy_with_logits"):
         made = calls.name(given.maker)
         if made not in (*SIGMOID, "_softmax", "softmax"):
@@ -127,7 +127,7 @@ def wrong_loss_input(trace: Trace) -> Iterator[Found]:
         log_probs = torch.log_softmax(w, dim=1)
         torch.nn.functional.nll_loss(log_probs, torch.tensor([0])).backward()
     """
-    calls = Calls(trace)
+    calls = trace.once(Calls)
     for given in _given(calls, *NLL):
         made = calls.name(given.maker)
         if made in {"_softmax", "softmax", "sigmoid"}:

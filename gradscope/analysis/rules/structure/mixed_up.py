@@ -32,7 +32,7 @@ def mixed_up_elements(trace: Trace) -> Iterator[Found]:
         x = torch.arange(80.0, requires_grad=True).reshape(2, 5, 8) * 1
         x.view(2, 5, 2, 4).transpose(1, 2).sum().backward()
     """
-    calls = Calls(trace)
+    calls = trace.once(Calls)
     for few, times in calls.few_of_each_line(calls.called(*VIEWS)):
         for at in few:
             inputs, outputs = calls.inputs(at), calls.outputs(at)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
+
+ASSIGNMENT = re.compile(r"^(?P<to>[\w.]+)\s*(?::[^=]+)?=\s*(?P<value>.+)$")
+BRACKETS = {"[": "]", "(": ")", "{": "}"}
 
 LONGEST_LINE = 500
 Change = Callable[[ast.Call, str], str | None]
@@ -57,3 +61,17 @@ def _rewritten(line: str, change: Change) -> str:
         if new and old and text.count(old) == 1:
             return text.replace(old, new)
     return ""
+
+
+def in_holder(text: str, holder: str) -> str:
+    """`self.layers = nn.ModuleList([…])` for the line `self.layers = […]`; "" if it is no such."""
+    found = ASSIGNMENT.match(text.strip().partition("  #")[0].rstrip())
+    if found is None or not is_whole(found["value"]):
+        return ""
+    nn = "torch.nn." if "torch.nn." in text or "nn." not in text else "nn."
+    return f"{found['to']} = {nn}{holder}({found['value']})"
+
+
+def is_whole(text: str) -> bool:
+    """Whether what is opened on this line is closed on it."""
+    return all(text.count(opens) == text.count(closes) for opens, closes in BRACKETS.items())
