@@ -108,3 +108,9 @@ class EmptyTraceError(GradscopeError):
     """A readable trace that holds nothing of what was asked for."""
 
     slug = "empty-trace"
+
+
+def leave_no_frame(error: BaseException) -> None:
+    """Take the frame that has caught this, to raise it again at once, out of its traceback."""
+    if error.__traceback__ is not None:
+        error.__traceback__ = error.__traceback__.tb_next

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch.autograd.variable import Variable
 
+from gradscope.errors import leave_no_frame
 from gradscope.watch.listener import Backward
-from gradscope.watch.unseen import leave_no_frame, unseen
+from gradscope.watch.unseen import unseen
 from gradscope.watch.walk import DEEPEST, NotDifferentiable, TooDeep
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from torch.optim.optimizer import (
 )
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
-from gradscope.watch.unseen import leave_no_frame
+from gradscope.errors import leave_no_frame
 
 if TYPE_CHECKING:
     from gradscope.watch.called.writes import Writes

@@ -24,12 +24,6 @@ def unseen() -> AbstractContextManager[object]:
     return both
 
 
-def leave_no_frame(error: BaseException) -> None:
-    """Take the frame that has caught this, to raise it again at once, out of its traceback."""
-    if error.__traceback__ is not None:
-        error.__traceback__ = error.__traceback__.tb_next
-
-
 def stands_for(own: Any, ours: Any) -> None:
     """A function stands in for one of PyTorch's, which compilers of scripts know by its id()."""
     table = torch.jit._builtins._get_builtin_table()

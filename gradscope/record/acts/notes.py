@@ -76,6 +76,11 @@ NAMES = (
 )  # fmt: skip
 
 
+def leaves_of(optimizer: Any) -> list[Any]:
+    """What an optimizer steps."""
+    return [leaf for group in optimizer.param_groups for leaf in group["params"]]
+
+
 class Acts:
     """Takes notes of acts. A fault of ours is counted, and does not reach the program."""
 
@@ -199,8 +204,7 @@ class Acts:
 
     def built(self, optimizer: Any, frame: FrameType | None, **facts: Any) -> int:
         """An optimizer was built, or is met for the first time; the id of that act."""
-        tensors = [each for group in optimizer.param_groups for each in group["params"]]
-        number = self.note(Deed.OPTIMIZER, frame, tensors, **facts)
+        number = self.note(Deed.OPTIMIZER, frame, leaves_of(optimizer), **facts)
         optimizers, key = self._optimizers, id(optimizer)
         optimizers[key] = ref(optimizer, lambda _: optimizers.pop(key, None)), number
         return number

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from gradscope.record.acts.notes import FRAMES
-from gradscope.record.acts.stand_ins import StandIn, StandIns, Tell, as_if_not_there
+from gradscope.record.acts.stand_ins import StandIn, StandIns, Tell, as_if_not_there, asked
 from gradscope.trace.schema import NONE
 from gradscope.trace.schema.acts import Deed
 
@@ -67,7 +67,7 @@ class OfModules:
         yield StandIn(module, "train", _trained)
         yield StandIn(module, "eval", _trained)
         yield StandIn(module, "zero_grad", _zeroed)
-        yield StandIn(module, "requires_grad_", _asked)
+        yield StandIn(module, "requires_grad_", _needs_set)
         yield StandIn(module, "load_state_dict", _loaded)
         yield from (StandIn(module, name, _hooked_by(name), before=True) for name in HOOKS)
         tensor = self._torch.Tensor
@@ -102,18 +102,15 @@ class OfModules:
         there = vars(module)
         before = there.get("_parameters", {}).get(name), there.get("_modules", {}).get(name)
         replaced = any(each is not None and each is not value for each in before)
+        facts: dict[str, Any] = {"name": name, "what": "module", "within": type(module).__name__}
         if isinstance(value, tensor) and not isinstance(value, parameter):
             if value.requires_grad and name not in there.get("_buffers", {}):
                 leaf = [value] if value.is_leaf else []
-                facts: dict[str, Any] = {
-                    "name": name,
-                    "what": "tensor",
-                    "within": type(module).__name__,
-                }
-                self._acts.note(Deed.ASSIGNED, frame, leaf, **facts, leaf=value.is_leaf)
+                facts |= {"what": "tensor", "leaf": value.is_leaf}
+                self._acts.note(Deed.ASSIGNED, frame, leaf, **facts)
         elif replaced or isinstance(value, parameter):
-            what = "parameter" if isinstance(value, parameter) else "module"
-            facts = {"name": name, "what": what, "within": type(module).__name__}
+            if isinstance(value, parameter):
+                facts["what"] = "parameter"
             tensors = self._parameters([value])
             self._acts.note(Deed.ASSIGNED, frame, tensors, **facts, replaced=replaced)
 
@@ -188,21 +185,23 @@ def _trained(acts: Acts, frame: FrameType, result: Any, _given: Any, _more: Any)
 def _zeroed(
     acts: Acts, frame: FrameType, _result: Any, given: tuple[Any, ...], more: dict[str, Any]
 ) -> None:
-    to_none = more.get("set_to_none", given[1] if len(given) > 1 else True)
+    to_none = asked(given, more, 1, "set_to_none", True)
     module = given[0]
     acts.note(Deed.ZERO_GRAD, frame, list(module.parameters()), module, set_to_none=bool(to_none))
 
 
-def _asked(acts: Acts, frame: FrameType, result: Any, given: tuple[Any, ...], more: Any) -> None:
-    to = more.get("requires_grad", given[1] if len(given) > 1 else True)
+def _needs_set(
+    acts: Acts, frame: FrameType, result: Any, given: tuple[Any, ...], more: Any
+) -> None:
+    to = asked(given, more, 1, "requires_grad", True)
     acts.note(Deed.REQUIRES_GRAD, frame, list(result.parameters()), result, to=bool(to))
 
 
 def _loaded(
     acts: Acts, frame: FrameType, result: Any, given: tuple[Any, ...], more: dict[str, Any]
 ) -> None:
-    names = given[1] if len(given) > 1 else more.get("state_dict", {})
-    strict = more.get("strict", given[2] if len(given) > 2 else True)
+    names = asked(given, more, 1, "state_dict", {})
+    strict = asked(given, more, 2, "strict", True)
     missing, unexpected = list(result.missing_keys), list(result.unexpected_keys)
     acts.note(
         Deed.LOADED, frame, module=given[0], strict=bool(strict), missing=missing[:8],
@@ -223,7 +222,7 @@ def _hooked_by(name: str) -> Tell:
     def tell(
         acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], more: dict[str, Any]
     ) -> None:
-        attended, hook = given[0], given[1] if len(given) > 1 else more.get("hook")
+        attended, hook = given[0], asked(given, more, 1, "hook")
         is_tensor = name in HOOKS_OF_TENSORS
         tensors = [attended] if is_tensor and attended.is_leaf else []
         many = len(getattr(attended, LISTS[name], None) or ())

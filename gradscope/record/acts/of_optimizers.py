@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from gradscope.record.acts.of_tensors import leaves_of
-from gradscope.record.acts.stand_ins import StandIn, as_if_not_there
+from gradscope.record.acts.notes import leaves_of
+from gradscope.record.acts.stand_ins import StandIn, asked
 from gradscope.trace.schema import NONE
 from gradscope.trace.schema.acts import Deed
 
@@ -47,7 +47,7 @@ class OfOptimizers:
         scaler = self._torch.amp.GradScaler
         yield StandIn(scaler, "scale", _scaled)
         yield StandIn(scaler, "unscale_", self._unscaled)
-        self._stand_ins.replace(scaler, "step", self._scaled_step(scaler.step))
+        yield StandIn(scaler, "step", self._scaled_step, inside=True, look=self._steps_so_far)
 
     def _of(self, optimizer: Any) -> int:
         """The act that made an optimizer; one that was there before is told of now."""
@@ -73,7 +73,7 @@ class OfOptimizers:
     def _zeroed(
         self, acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], more: dict[str, Any]
     ) -> None:
-        to_none = more.get("set_to_none", given[1] if len(given) > 1 else True)
+        to_none = asked(given, more, 1, "set_to_none", True)
         acts.note(Deed.ZERO_GRAD, frame, of=self._of(given[0]), set_to_none=bool(to_none))
 
     def _schedule_built(
@@ -94,27 +94,20 @@ class OfOptimizers:
         acts.note(Deed.SCHEDULE_STEP, frame, of=self._of(schedule.optimizer), lr=lr, type=name)
 
     def _unscaled(
-        self, acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any
+        self, acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], more: Any
     ) -> None:
-        acts.note(Deed.UNSCALE, frame, of=self._of(given[1]))
+        acts.note(Deed.UNSCALE, frame, of=self._of(asked(given, more, 1, "optimizer")))
 
-    def _scaled_step(self, own: Any) -> Any:
-        acts = self._acts
+    def _scaled_step(
+        self, acts: Acts, frame: FrameType, result: Any, given: tuple[Any, ...], more: Any
+    ) -> None:
+        steps_before, _ = result
+        if given[0].is_enabled():
+            of, skipped = self._of(asked(given, more, 1, "optimizer")), self._steps == steps_before
+            acts.note(Deed.SCALED_STEP, frame, of=of, skipped=skipped)
 
-        def step(self_: Any, optimizer: Any, *given: Any, **more: Any) -> Any:
-            before, frame = self._steps, sys._getframe(1)
-            result = own(self_, optimizer, *given, **more)
-            if acts.on and self_.is_enabled():
-                skipped = self._steps == before
-                acts.guarded(
-                    lambda: acts.note(
-                        Deed.SCALED_STEP, frame, of=self._of(optimizer), skipped=skipped
-                    )
-                )
-            return result
-
-        step.__doc__, step.__qualname__ = own.__doc__, own.__qualname__
-        return as_if_not_there(step, "step")
+    def _steps_so_far(self, _given: tuple[Any, ...], _more: dict[str, Any]) -> int:
+        return self._steps
 
 
 def _scaled(acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any) -> None:

@@ -6,10 +6,9 @@ import copy
 import os
 import sys
 import warnings
-from functools import wraps
 from typing import TYPE_CHECKING, Any
 
-from gradscope.record.acts.stand_ins import StandIn, Tell, as_if_not_there
+from gradscope.record.acts.stand_ins import StandIn, Tell, asked
 from gradscope.trace.schema.acts import Deed
 
 if TYPE_CHECKING:
@@ -19,11 +18,8 @@ if TYPE_CHECKING:
     from gradscope.record.acts.notes import Acts
     from gradscope.record.acts.stand_ins import StandIns
 
-CLIPS = {
-    "clip_grad_norm_": ("parameters", "max_norm"),
-    "clip_grad_value_": ("parameters", "clip_value"),
-}
-"""Functions, and what they are asked."""
+CLIPS = {"clip_grad_norm_": "max_norm", "clip_grad_value_": "clip_value"}
+"""Functions, and what they call the limit."""
 
 DECORATED = frozenset(("decorate_context", "decorated"))
 """Functions of the engines that run another one with gradients off, where it is decorated so."""
@@ -42,14 +38,14 @@ class OfPrograms:
 
     def start(self) -> None:
         self._stand_ins.put(self._functions())
-        for name in CLIPS:
-            clip = self._clipping(name, getattr(self._torch.nn.utils, name))
-            self._stand_ins.replace(self._torch.nn.utils, name, clip)
         own = warnings._showwarnmsg_impl  # type: ignore[attr-defined]
         self._stand_ins.replace(warnings, "_showwarnmsg_impl", self._warning(own))
 
     def _functions(self) -> Iterator[StandIn]:
         torch = self._torch
+        for name, most in CLIPS.items():
+            clipped = _clipped_by(name, most)
+            yield StandIn(torch.nn.utils, name, clipped, inside=True, look=_module_clipped)
         for name in ("no_grad", "inference_mode", "set_grad_enabled"):
             where = "__init__" if name == "set_grad_enabled" else "__enter__"
             home, never = getattr(torch, name), set[int]()
@@ -66,23 +62,6 @@ class OfPrograms:
         torch = self._torch
         if given and isinstance(given[0], (torch.nn.Module, torch.optim.Optimizer)):
             acts.note(Deed.COPIED, frame, what=type(given[0]).__name__)
-
-    def _clipping(self, name: str, own: Any) -> Any:
-        acts, is_compiling = self._acts, self._torch.compiler.is_compiling
-        arguments = CLIPS[name]
-
-        @wraps(own)
-        def clip(*given: Any, **more: Any) -> Any:
-            if not acts.on or is_compiling():
-                return own(*given, **more)
-            frame, asked = sys._getframe(1), {**dict(zip(arguments, given, strict=False)), **more}
-            leaves, most = (asked.get(each) for each in arguments)
-            module = _module_of(leaves)
-            norm = own(*given, **more)
-            acts.guarded(_note_clip, acts, frame, name, module, leaves, most, norm)
-            return norm
-
-        return as_if_not_there(clip, name)
 
     def _warning(self, own: Any) -> Any:
         acts = self._acts
@@ -106,25 +85,30 @@ def _warned(acts: Acts, frame: FrameType | None, message: Any) -> None:
     acts.note(Deed.WARNING, frame, category=message.category.__name__, text=text)
 
 
-def _module_of(leaves: Any) -> Any:
+def _module_clipped(given: tuple[Any, ...], more: dict[str, Any]) -> Any:
     """The module whose parameters a generator gives; it has not begun."""
-    frame = getattr(leaves, "gi_frame", None)
+    frame = getattr(asked(given, more, 0, "parameters"), "gi_frame", None)
     found = None if frame is None else frame.f_locals.get("self")
     return found if hasattr(found, "_parameters") else None
 
 
-def _note_clip(
-    acts: Acts, frame: FrameType, by: str, module: Any, leaves: Any, most: Any, norm: Any
-) -> None:
-    facts: dict[str, Any] = {"max": float(most) if isinstance(most, int | float) else None}
-    if norm is not None and norm.device.type == "cpu":
-        facts["norm"] = float(norm.detach())
-    if module is not None:
-        leaves = list(module.parameters())
-    elif hasattr(leaves, "requires_grad"):
-        leaves = [leaves]
-    told = leaves if isinstance(leaves, list | tuple) else []  # a generator has given all it had
-    acts.note(Deed.CLIP, frame, told, module, by=by, **facts)
+def _clipped_by(name: str, limit: str) -> Tell:
+    def tell(
+        acts: Acts, frame: FrameType, result: Any, given: tuple[Any, ...], more: dict[str, Any]
+    ) -> None:
+        module, norm = result
+        leaves, most = asked(given, more, 0, "parameters"), asked(given, more, 1, limit)
+        facts: dict[str, Any] = {"max": float(most) if isinstance(most, int | float) else None}
+        if norm is not None and norm.device.type == "cpu":
+            facts["norm"] = float(norm.detach())
+        if module is not None:
+            leaves = list(module.parameters())
+        elif hasattr(leaves, "requires_grad"):
+            leaves = [leaves]
+        told = leaves if isinstance(leaves, list | tuple) else []  # a generator has given all
+        acts.note(Deed.CLIP, frame, told, module, by=name, **facts)
+
+    return tell
 
 
 def _off_by(torch: Any, name: str, never: set[int]) -> Tell:
@@ -158,7 +142,7 @@ def _checkpointed(
 
 
 def _seeded(acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], more: Any) -> None:
-    seed = given[0] if given else more.get("seed")
+    seed = asked(given, more, 0, "seed")
     acts.note(Deed.SEED, frame, seed=seed if isinstance(seed, int) else None)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
+from gradscope.record.acts.notes import leaves_of
 from gradscope.record.acts.stand_ins import StandIn, StandIns, Tell
 from gradscope.trace.schema.acts import Deed
 
@@ -137,11 +138,6 @@ class OfTensors:
             seen = self._acts.listed(leaves), {} if whole else {"more": True}
         self._seen_cuts[address] = times + 1, seen
         self._acts.note(Deed.CUT, frame, seen[0], by=by, **seen[1])
-
-
-def leaves_of(optimizer: Any) -> list[Any]:
-    """What an optimizer steps."""
-    return [leaf for group in optimizer.param_groups for leaf in group["params"]]
 
 
 def _nobody() -> None:

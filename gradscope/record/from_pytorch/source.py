@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from gradscope.machine_code.callables import offset
-from gradscope.record.acts.notes import Look, made_at
+from gradscope.record.acts.notes import Look, leaves_of, made_at
 from gradscope.record.from_pytorch.called.calls import Calls
 from gradscope.record.from_pytorch.called.moves import Moves
 from gradscope.record.from_pytorch.claims import claims
@@ -311,8 +311,7 @@ class PyTorchSource:
         if self.watcher is not None:
             self.watcher.before.optimizer(optimizer)
         if self.values.on:
-            leaves = [leaf for group in optimizer.param_groups for leaf in group["params"]]
-            self.values.stepped(leaves, self.tensors.number_of)
+            self.values.stepped(leaves_of(optimizer), self.tensors.number_of)
 
     def module_begins(self, module: Any) -> None:
         """The forward of a module begins."""

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.autograd import Function
 
+from gradscope.errors import leave_no_frame
 from gradscope.watch.hooks.watched import Calls, Watched, is_watched, unknown
-from gradscope.watch.unseen import leave_no_frame, unseen
+from gradscope.watch.unseen import unseen
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from gradscope.watch.unseen import leave_no_frame
+from gradscope.errors import leave_no_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable
