@@ -24,11 +24,30 @@ def unseen() -> AbstractContextManager[object]:
     return both
 
 
+LISTS = ("get_ignored_functions", "get_testing_overrides", "get_overridable_functions",
+         "_get_overridable_functions", "get_tensor_methods", "_get_tensor_methods")  # fmt: skip
+"""Functions of `torch.overrides` that remember what functions there were when first asked."""
+
+
 def stands_for(own: Any, ours: Any) -> None:
-    """A function stands in for one of PyTorch's, which compilers of scripts know by its id()."""
+    """A function stands in for one of PyTorch's; None: it does no longer.
+
+    Compilers of scripts know functions by their id(), and subclasses of tensors those properties
+    that are not to become theirs.
+    """
     table = torch.jit._builtins._get_builtin_table()
     known = table.get(id(own))
     if known is None:
         table.pop(id(ours), None)
     else:
         table[id(ours)] = known
+    plain = torch.overrides.get_default_nowrap_functions()  # the first time nothing stands in yet
+    if isinstance(ours, property):
+        if own is None:
+            plain.discard(ours.__get__)
+        elif ours.stands_for.__get__ in plain:  # type: ignore[attr-defined]
+            plain.add(ours.__get__)
+    for name in LISTS:
+        forget = getattr(getattr(torch.overrides, name, None), "cache_clear", None)
+        if forget is not None:
+            forget()

@@ -209,3 +209,34 @@ def test_what_waits_for_its_module_waits_for_that_one() -> None:
     types = {row.id: row.type for row in trace.rows(Module)}
     assert [types[act.module] for act in acts(trace, "train")] == ["Sequential"]
     assert [types[act.module] for act in acts(trace, "hook")] == ["ReLU"]
+
+
+OVERRIDING = """\
+import torch, gradscope
+
+class Mine(torch.Tensor):
+    pass
+
+def said():
+    w = Mine(torch.ones(2)).requires_grad_()
+    (w * 2).sum().backward()
+    listed = torch.overrides.get_overridable_functions()[torch.Tensor]
+    return [type(w.grad).__name__, type(w.detach()).__name__, torch.Tensor.detach in listed,
+            torch.overrides.resolve_name(torch.Tensor.detach)]
+
+FIRST
+with gradscope.record(level="values"):
+    print(said())
+print(said())
+"""
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("first", ["", "print(said())"])
+def test_classes_of_tensors_get_what_they_get_unwatched(house: House, first: str) -> None:
+    """PyTorch remembers which functions there are: those there were, or those that stood in."""
+    house.write(OVERRIDING.replace("FIRST", first))
+
+    told = house.python("script.py").out.splitlines()
+    assert set(told) == {"['Tensor', 'Mine', True, 'torch.Tensor.detach']"}
+    assert len(told) == 2 + bool(first)
