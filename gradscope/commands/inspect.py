@@ -8,6 +8,7 @@ import typer
 
 from gradscope.commands.arguments import Everything, Plain, Rank, Width
 from gradscope.commands.output import load, terminal, write_bytes
+from gradscope.commands.questions import answer_to, one_asked, show_answer
 from gradscope.errors import ExitCode, UnknownNameError, UsageError
 
 if TYPE_CHECKING:
@@ -43,6 +44,14 @@ WhyNone = Annotated[
     str | None,
     typer.Option(help="Why a parameter's .grad is None: its name or id.", metavar="TENSOR"),
 ]
+GradOf = Annotated[
+    str | None,
+    typer.Option(help="How a tensor's gradient came to be: its name or id.", metavar="TENSOR"),
+]
+Rows = Annotated[
+    int | None, typer.Option(help="So many lines of each table, or section.", min=1, metavar="N")
+]
+ROWS = 8
 WriteKnown = Annotated[
     bool, typer.Option("--write-known", help="Write all that is found to the file of --known.")
 ]
@@ -67,11 +76,12 @@ def inspect(
         typer.Option(help="All that is known of a forward call: its id or name.", metavar="OP"),
     ] = None,
     why_none: WhyNone = None,
+    grad_of: GradOf = None,
     explain: Annotated[
         str | None, typer.Option(help="Say what a rule looks for.", metavar="RULE")
     ] = None,
     rank: Rank = None,
-    rows: Annotated[int, typer.Option(help="At most so many lines of each table.", min=1)] = 8,
+    rows: Rows = None,
     everything: Everything = False,
     plain: Plain = False,
     width: Width = None,
@@ -89,14 +99,17 @@ def inspect(
     fails = _what_fails(fail_on or ["warning"])
     if write_known and known is None:
         raise UsageError("--write-known needs to know where: --known findings.json")
+    asked = one_asked({
+        "node": node, "tensor": tensor, "op": op, "why_none": why_none, "grad_of": grad_of,
+    })  # fmt: skip
+    if asked is not None and shape in {SARIF, GITHUB}:
+        raise UsageError(f"--format {shape} is of findings; of one thing there is --json")
     loaded = load(trace, rank)
-    shown_rows = 0 if everything else rows
-    asked = {"node": node, "tensor": tensor, "op": op, "why_none": why_none}
-    if any(each is not None for each in asked.values()):
-        if shape in {SARIF, GITHUB}:
-            raise UsageError(f"--format {shape} is of findings; of one thing there is --json")
-        _all_about(loaded, asked, out, None if shape == JSON else shown_rows)
+    if asked is not None:
+        answer = answer_to(loaded, asked)
+        show_answer(answer, asked, out, 0 if everything else rows, as_json=shape == JSON)
         return
+    shown_rows = 0 if everything else rows or ROWS
     if known is not None and write_known:
         _write_known(known, analysis.inspect(loaded, rules=rule or (), ignore=ignore or ()))
     report = analysis.inspect(loaded, rules=rule or (), ignore=ignore or (), known=known)
@@ -178,26 +191,6 @@ def _fails(report: "Report", whats: "list[Severity | Rule]") -> bool:
         else:
             failed = failed or any(each.rule == what.id for each in report.findings)
     return failed
-
-
-def _all_about(
-    trace: "Trace", asked: "dict[str, str | None]", out: "Terminal", rows: int | None
-) -> None:
-    """Show all about what was asked for; as JSON without a number of rows."""
-    from gradscope.render.views.details import chosen_json, chosen_lines
-    from gradscope.scene.details import chosen_node, chosen_op, chosen_tensor
-    from gradscope.scene.gradient import why_none
-
-    given = [(kind, wanted) for kind, wanted in asked.items() if wanted is not None]
-    if len(given) > 1:
-        raise UsageError("inspect looks at one thing at a time: --node, --tensor, --op, --why-none")
-    ((kind, wanted),) = given
-    shown = {"node": chosen_node, "tensor": chosen_tensor, "op": chosen_op, "why_none": why_none}
-    scene = shown[kind](trace, wanted)
-    if rows is None:
-        write_bytes(f"{chosen_json(scene)}\n".encode())
-    else:
-        out.show(chosen_lines(scene, out.width, out.charset, rows))
 
 
 def _explain(name: str, out: "Terminal") -> None:

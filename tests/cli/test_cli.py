@@ -438,7 +438,7 @@ def test_inspect_shows_all_there_is_about_one_thing(run: Line) -> None:
     assert node.out.startswith("AddBackward0 (node 0)\n")
     assert "backward 0: ran 4th" in node.out
     assert op.out.startswith("add.Tensor (op 0)\n")
-    assert json.loads(tensor.out)["title"] == "x [2, 2] float32 (tensor 0)"
+    assert json.loads(tensor.out)["answer"] == "x [2, 2] float32 (tensor 0)"
 
 
 @pytest.mark.parametrize(
@@ -459,7 +459,7 @@ def test_a_wrong_id_is_answered_with_what_there_is(
     assert message in ran.err
 
 
-NO_COMMANDS = {"__init__", "app", "arguments", "output", "stop_on"}
+NO_COMMANDS = {"__init__", "app", "arguments", "output", "questions", "stop_on"}
 
 
 def test_every_command_has_a_file_of_its_own(run: Line) -> None:

@@ -7,7 +7,7 @@ import pytest
 import gradscope
 import gradscope.runtime as torch
 from gradscope.errors import UnknownNameError
-from gradscope.scene.gradient import why_none
+from gradscope.scene.answers.why_none import why_none
 from gradscope.trace.trace import Trace
 
 BEGIN = """\

@@ -35,6 +35,7 @@ class Gradient:
     answer: str  # in a sentence
     backwards: int
     brought: int  # so many of them brought a gradient
+    knows: bool  # whether what they brought was recorded
     asks: bool  # requires_grad, as it was last seen
     asked: tuple[Line, ...]  # what set that
     cuts: tuple[Line, ...]  # tensors computed from it that lost their history
@@ -53,6 +54,7 @@ def gradient_of(trace: Trace, tensor: int) -> Gradient:
         answer="",
         backwards=len(trace.table(GraphTask)),
         brought=brought,
+        knows=trace.meta.get("level") != "graph",
         asks=tensor not in training.frozen,
         asked=told.lines(Deed.REQUIRES_GRAD),
         cuts=told.lines(Deed.CUT),
@@ -143,6 +145,8 @@ def _answer(trace: Trace, tensor: int, story: Gradient) -> str:
         )
     if story.brought:
         return _of_brought(story)
+    if story.asks and not story.knows:
+        return f"At level graph it is not recorded whether a backward came to {name}."
     if not story.asks:
         why = f": {story.asked[-1]}" if story.asked else ""
         return f"{name} does not require a gradient{why}."

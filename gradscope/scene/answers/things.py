@@ -4,41 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
-from typing import TypeVar
 
+from gradscope.analysis.answers.meant import node_meant, op_meant, tensor_meant
 from gradscope.analysis.findings import Evidence
 from gradscope.analysis.identity.backwards import backward_numbers, backwards
-from gradscope.analysis.identity.names import find_nodes, node_names
 from gradscope.analysis.program.mentions import events_about, mentions
 from gradscope.analysis.report import inspect
 from gradscope.analysis.timing.schedule import Execution, schedule
 from gradscope.analysis.timing.spans import marks, spans_at
-from gradscope.errors import UnknownNameError
+from gradscope.scene.answers.answer import Answer, Section, filled
 from gradscope.scene.cells import Cells
-from gradscope.scene.readable import count, duration, ordinal, plural
+from gradscope.scene.readable import duration, ordinal, plural
 from gradscope.trace.schema import NONE, Node, NodeBegin, Op, Storage, Tensor
 from gradscope.trace.schema.declare import Row
-from gradscope.trace.trace import Table, Trace
-
-R = TypeVar("R", Tensor, Op)
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """Lines under a title."""
-
-    title: str
-    lines: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ChosenScene:
-    """Everything about one thing."""
-
-    title: str
-    facts: tuple[tuple[str, str], ...]  # its own row
-    sections: tuple[Section, ...]
+from gradscope.trace.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +29,17 @@ class _Moment:
     t: int
 
 
-def chosen_node(trace: Trace, wanted: str) -> ChosenScene:
+def chosen_node(trace: Trace, wanted: str) -> Answer:
     """A node, by its id or a name that only it has."""
-    found = find_nodes(trace, wanted)
-    if len(found) > 1:
-        names = node_names(trace)
-        shown = ", ".join(f"{names.title(node)} ({node})" for node in found[:6])
-        more = f" and {count(len(found) - 6)} more" if len(found) > 6 else ""
-        raise UnknownNameError(f"{wanted!r} is {len(found)} nodes; choose one: {shown}{more}")
-    row = trace.table(Node).row(found[0])
+    row = trace.table(Node).row(node_meant(trace, wanted))
     runs, moments = _runs(trace, row.id)
     made = [_Moment("it was made", row.thread, row.t)]
     return _scene(trace, row, Cells(trace).node(row.id), runs, [*made, *moments])
 
 
-def chosen_tensor(trace: Trace, wanted: str) -> ChosenScene:
+def chosen_tensor(trace: Trace, wanted: str) -> Answer:
     """A tensor, by its id or a name that only it has; with the memory it lies in."""
-    row = found_row(trace, Tensor, wanted)
+    row = trace.table(Tensor).row(tensor_meant(trace, wanted))
     ops = trace.table(Op)
     made = []
     if ops.has(row.op):
@@ -75,37 +48,16 @@ def chosen_tensor(trace: Trace, wanted: str) -> ChosenScene:
     return _scene(trace, row, Cells(trace).tensor(row.id), _memory(trace, row), made)
 
 
-def chosen_op(trace: Trace, wanted: str) -> ChosenScene:
+def chosen_op(trace: Trace, wanted: str) -> Answer:
     """A forward call, by its id or a name that only it has."""
-    row = found_row(trace, Op, wanted)
+    row = trace.table(Op).row(op_meant(trace, wanted))
     began = _Moment("it began", row.thread, row.begin)
     return _scene(trace, row, Cells(trace).op(row.id), [], [began])
 
 
-def found_row(trace: Trace, kind: type[R], wanted: str) -> R:
-    """The tensor or call of this id, or of a name that only it has."""
-    table: Table[R] = trace.table(kind)
-    noun = kind.TABLE
-    if wanted.isascii() and wanted.isdigit() and len(wanted) < 19 and table.has(int(wanted)):
-        return table.row(int(wanted))
-    names = [*zip(table["id"].tolist(), table.texts("name"), strict=True)]
-    named = [id for id, name in names if wanted in (name, name.partition(".")[0])]
-    if len(named) == 1:
-        return table.row(named[0])
-    if named:
-        shown = ", ".join(map(str, named[:6])) + ", …" * (len(named) > 6)
-        raise UnknownNameError(f"{len(named)} {noun}s are called {wanted!r}; choose one: {shown}")
-    ids = table["id"]
-    has = f"its {noun}s are {ids.min()} to {ids.max()}" if len(ids) else f"it holds no {noun}s"
-    near = get_close_matches(wanted, sorted({name for _, name in names}), 3)
-    if near:
-        has = f"{has}; near is {', '.join(near)}"
-    raise UnknownNameError(f"this trace has no {noun} {wanted!r}: {has}")
-
-
 def _scene(
     trace: Trace, row: Node | Tensor | Op, title: str, first: list[Section], moments: list[_Moment]
-) -> ChosenScene:
+) -> Answer:
     cells = Cells(trace)
     evidence = Evidence(row.TABLE, row.id)
     findings = [each for each in inspect(trace).findings if evidence in each.evidence]
@@ -117,9 +69,7 @@ def _scene(
         *_mentioned(trace, cells, row.TABLE, row.id),
         Section("events", tuple(_events(trace, cells, row.TABLE, row.id))),
     ]
-    return ChosenScene(
-        title, tuple(cells.words(row)), tuple(each for each in sections if each.lines)
-    )
+    return Answer(title, tuple(cells.words(row)), filled(*sections), data=row)
 
 
 # What is around it -----------------------------------------------------------------------------

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gradscope.errors import UnknownNameError
-from gradscope.scene.details import ChosenScene, chosen_node, chosen_op, chosen_tensor
+from gradscope.scene.answers.answer import Answer
+from gradscope.scene.answers.things import chosen_node, chosen_op, chosen_tensor
 from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import (
     Frame,
@@ -71,7 +72,7 @@ def a_program() -> Trace:
     )
 
 
-def sections(scene: ChosenScene) -> dict[str, tuple[str, ...]]:
+def sections(scene: Answer) -> dict[str, tuple[str, ...]]:
     return {section.title: section.lines for section in scene.sections}
 
 

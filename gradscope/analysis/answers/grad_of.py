@@ -1,0 +1,353 @@
+"""How a tensor's gradient came to be: who sent it, who changed it, who cleared and used it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gradscope.analysis.columns import member
+from gradscope.analysis.identity.backwards import backward_numbers
+from gradscope.analysis.identity.sites import Site, site_of
+from gradscope.analysis.program.acts import Acts, Done
+from gradscope.analysis.program.training import Training
+from gradscope.trace.arrays import distinct
+from gradscope.trace.schema import (
+    NONE,
+    Accumulate,
+    Accumulation,
+    BufferAdded,
+    Capture,
+    Decrement,
+    Deed,
+    Edge,
+    GraphTask,
+    HookBegin,
+    HookEnd,
+    HookKind,
+    Node,
+    Place,
+    Tensor,
+    Value,
+)
+from gradscope.trace.trace import Trace
+
+NOT_KNOWN = math.nan
+
+
+class Part(StrEnum):
+    """What can happen to a gradient."""
+
+    BEGAN = "began"  # the backward began at this tensor
+    SENT = "sent"
+    SUMMED = "summed"
+    HOOK = "hook"
+    KEPT = "kept"  # in .grad
+    RETURNED = "returned"  # by autograd.grad
+    CLEARED = "cleared"
+    WRITTEN = "written"
+    CLIPPED = "clipped"
+    UNSCALED = "unscaled"
+    STEPPED = "stepped"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """One thing that happened to it."""
+
+    part: Part
+    t: int
+    site: Site
+    backward: int = NONE  # its number
+    node: int = NONE
+    name: str = ""  # of the node, hook, optimizer, function
+    how: str = ""
+    norm: float = NOT_KNOWN  # of the gradient afterwards
+    before: float = NOT_KNOWN
+    times: int = 1
+    facts: Mapping[str, Any] | None = None
+
+    @property
+    def likeness(self) -> tuple[object, ...]:
+        """What it has in common with those of other rounds."""
+        return self.part, self.site.place, self.name, self.how, self.times
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What happened from one optimizer's step to the next, and in how many rounds just so."""
+
+    happenings: tuple[Happening, ...]
+    times: int = 1
+    backwards: tuple[int, ...] = ()  # their numbers
+    norms: tuple[float, ...] = ()  # what each round left in .grad, where that is known
+
+
+@dataclass(frozen=True, slots=True)
+class GradStory:
+    """How a tensor's gradient came to be."""
+
+    tensor: int
+    title: str
+    leaf: bool
+    nodes: tuple[int, ...]  # that take its gradient
+    backwards: int
+    brought: int  # so many of them sent it something
+    rounds: tuple[Round, ...]
+    could_send: tuple[Happening, ...] = ()  # where no engine was watched: those with an edge to it
+
+
+def grad_story(trace: Trace, tensor: int) -> GradStory:
+    """The story of one tensor's gradient."""
+    told = _Told(trace, tensor)
+    happened = sorted((*told.of_engine(), *told.of_program()), key=lambda each: each.t)
+    brought = {each.backward for each in happened if each.part in _ARRIVALS}
+    return GradStory(
+        tensor=tensor,
+        title=trace.once(Training).title(tensor),
+        leaf=told.leaf,
+        nodes=told.nodes,
+        backwards=len(trace.table(GraphTask)),
+        brought=len(brought - {NONE}),
+        rounds=_folded(_rounds(happened)),
+        could_send=tuple(told.could_send()),
+    )
+
+
+_ARRIVALS = (Part.BEGAN, Part.SENT, Part.KEPT, Part.RETURNED)
+_ENDS = (Part.STEPPED, Part.SKIPPED)
+
+
+def _rounds(happened: list[Happening]) -> list[list[Happening]]:
+    """Cut after each step; where none is made, before what clears, or before each backward."""
+    stepped = any(each.part in _ENDS for each in happened)
+    rounds: list[list[Happening]] = [[]]
+    for each in happened:
+        last = rounds[-1]
+        if not stepped and last and each.backward != last[-1].backward != NONE:
+            rounds.append([])
+        rounds[-1].append(each)
+        if each.part in _ENDS:
+            rounds.append([])
+    return [each for each in rounds if each]
+
+
+def _folded(rounds: list[list[Happening]]) -> tuple[Round, ...]:
+    """Rounds in succession in which the same happened, told once, as the first was."""
+    found: list[Round] = []
+    for happened in map(_merged, rounds):
+        numbers = tuple(dict.fromkeys(h.backward for h in happened if h.backward != NONE))
+        norms = tuple(h.norm for h in happened if h.part is Part.KEPT and not math.isnan(h.norm))
+        pattern = [each.likeness for each in happened]
+        if found and [each.likeness for each in found[-1].happenings] == pattern:
+            last = found[-1]
+            found[-1] = replace(
+                last,
+                times=last.times + 1,
+                backwards=last.backwards + numbers,
+                norms=last.norms + norms,
+            )
+        else:
+            found.append(Round(tuple(happened), 1, numbers, norms))
+    return tuple(found)
+
+
+def _merged(happened: list[Happening]) -> list[Happening]:
+    """Gradients from nodes of one name and line told together, and so their additions."""
+    found: dict[object, Happening] = {}
+    for number, each in enumerate(happened):
+        several = each.part in (Part.SENT, Part.SUMMED)
+        key = (each.likeness, each.backward) if several else number
+        before = found.get(key)
+        found[key] = (
+            each
+            if before is None
+            else replace(
+                before,
+                times=before.times + 1,
+                norm=each.norm if each.part is Part.SUMMED else NOT_KNOWN,
+            )
+        )
+    return list(found.values())
+
+
+class _Told:
+    """What a trace tells of one tensor's gradient."""
+
+    def __init__(self, trace: Trace, tensor: int) -> None:
+        self.trace = trace
+        self.tensor = tensor
+        self.leaf = bool(trace.table(Tensor).row(tensor).leaf)
+        inputs = trace.table(Node).ragged("inputs")
+        places = distinct(inputs.owners[inputs.values == tensor])
+        self._rows = {row.id: row for row in trace.table(Node).take(places)}
+        self.nodes = tuple(self._rows)
+        self._numbers = backward_numbers(trace)
+        self._acts = trace.once(Acts)
+
+    # The engine ----------------------------------------------------------------------------------
+
+    def of_engine(self) -> Iterator[Happening]:
+        """Gradients as they came, by time; what changed them, where they went."""
+        yield from self._began()
+        for node in self.nodes:
+            norms: dict[int, float] = {}  # of the gradient on its way, by task
+            kinds = (Decrement, BufferAdded, HookBegin, HookEnd, Accumulate, Capture)
+            under_way: list[HookBegin] = []
+            for event in self.trace.events(*kinds, node=node):
+                if isinstance(event, HookBegin):
+                    under_way.append(event)
+                    continue
+                if isinstance(event, HookEnd):
+                    begin = under_way.pop() if under_way else None
+                    happened = self._hook(event, begin, norms)
+                else:
+                    happened = self._arrival(event, norms)
+                if happened is not None:
+                    norms[event.task] = happened.norm
+                    yield happened
+
+    def _began(self) -> Iterator[Happening]:
+        for task in self.trace.rows(GraphTask):
+            for root in {*task.roots}.intersection(self.nodes):
+                norm = self._norms.get((Place.SEED, root, 0, task.id), NOT_KNOWN)
+                number, site = self._numbers[task.id], site_of(self.trace, task.stack)
+                yield Happening(Part.BEGAN, task.begin, site, number, root, norm=norm)
+
+    def _arrival(self, event: Any, norms: dict[int, float]) -> Happening | None:
+        """A gradient that was sent, added, kept or captured."""
+        number, node = self._numbers.get(event.task, NONE), event.node
+        site = self._called(event.task)
+        if isinstance(event, Decrement):
+            if self._edges.get((event.source, event.index)) not in self._places(node):
+                return None
+            norm = self._norm(Place.NODE_OUTPUT, event.source, event.index, event.task)
+            return self._sent(event.source, event.t, number, norm)
+        if isinstance(event, BufferAdded):
+            norm = self._norm(Place.BUFFER, node, event.input_nr, event.task)
+            how = "in place" if event.in_place else "into a new one"
+            return Happening(Part.SUMMED, event.t, site, number, node, how=how, norm=norm)
+        if isinstance(event, Capture):
+            norm = norms.get(event.task, NOT_KNOWN)
+            return Happening(Part.RETURNED, event.t, site, number, node, norm=norm)
+        kind = member(Accumulation, event.how)
+        how = "" if kind is None or not self._how_is_known else kind.name.lower().replace("_", " ")
+        norm = self._norm(Place.GRAD, node, 0, event.task)
+        return Happening(Part.KEPT, event.t, site, number, node, how=how, norm=norm)
+
+    def _hook(
+        self, end: HookEnd, begin: HookBegin | None, norms: dict[int, float]
+    ) -> Happening | None:
+        kind = member(HookKind, end.hook)
+        if kind is HookKind.POST and not self.leaf:  # it is given what the node sends on
+            return None
+        before = norms.get(end.task, NOT_KNOWN)
+        after = self._norm(Place.HOOK, end.node, 0, end.task) if end.replaced else before
+        return Happening(
+            Part.HOOK, end.t, site_of(self.trace, begin.stack if begin else NONE),
+            self._numbers.get(end.task, NONE), end.node, begin.name if begin else "",
+            "replaced it" if end.replaced else "left it", after, before,
+        )  # fmt: skip
+
+    def _norm(self, place: Place, node: int, index: int, task: int) -> float:
+        return self._norms.get((place, node, index, task), NOT_KNOWN)
+
+    @cached_property
+    def _norms(self) -> dict[tuple[int, int, int, int], float]:
+        """Norms by place, node, index and task; the last where there are several."""
+        table = self.trace.table(Value)
+        wanted = np.isin(table["node"], [*self.nodes, *(source for source, _ in self._edges)])
+        names = ("place", "node", "index", "task", "norm")
+        columns = (table[name][wanted].tolist() for name in names)
+        return {(p, n, i, t): norm for p, n, i, t, norm in zip(*columns, strict=True)}
+
+    @cached_property
+    def _edges(self) -> dict[tuple[int, int], int]:
+        """Which input of its node each edge to one of these nodes leads to, by node and index."""
+        table = self.trace.table(Edge)
+        leads = np.isin(table["next"], self.nodes)
+        columns = (table[name][leads].tolist() for name in ("node", "index", "input_nr"))
+        return {(node, index): input_nr for node, index, input_nr in zip(*columns, strict=True)}
+
+    def _places(self, node: int) -> set[int | None]:
+        """Which inputs of a node are this tensor."""
+        inputs = self._rows[node].inputs
+        return {place for place, each in enumerate(inputs) if each == self.tensor}
+
+    @cached_property
+    def _how_is_known(self) -> bool:
+        absent = self.trace.meta.get("absent")
+        return not (isinstance(absent, list) and "accumulate.how" in absent)
+
+    def _called(self, task: int) -> Site:
+        tasks = self.trace.table(GraphTask)
+        return site_of(self.trace, tasks.row(task).stack) if tasks.has(task) else Site()
+
+    def could_send(self) -> Iterator[Happening]:
+        """Nodes with an edge to it, if what was sent along edges was not recorded."""
+        if len(self.trace.table(Decrement)):
+            return
+        for (source, _), input_nr in self._edges.items():
+            if any(input_nr in self._places(node) for node in self.nodes):
+                yield self._sent(source, 0, NONE, NOT_KNOWN)
+
+    def _sent(self, source: int, t: int, backward: int, norm: float) -> Happening:
+        nodes = self.trace.table(Node)
+        name, stack = "", NONE
+        if nodes.has(source):
+            row = nodes.row(source)
+            name, stack = row.name, row.stack
+        site = site_of(self.trace, stack)
+        return Happening(Part.SENT, t, site, backward, source, name, norm=norm)
+
+    # The program -----------------------------------------------------------------------------
+
+    def of_program(self) -> Iterator[Happening]:
+        """What acts did to it, by time."""
+        holders = {
+            each.built.id: each for each in self._acts.optimizers if self.tensor in each.tensors
+        }
+        for act in self._acts.of(*_ACTS):
+            if act.kind is Deed.SCALED_STEP and not act.facts.get("skipped"):
+                continue
+            its = self.tensor in act.tensors or act.of in holders
+            if not its and not (act.kind is Deed.CLIP and not act.tensors and self.leaf):
+                continue
+            type = holders[act.of].type if act.of in holders else ""
+            yield Happening(
+                _part(act), act.t, self._acts.site(act), name=str(act.facts.get("by", type)),
+                how=_how(act), facts=act.facts,
+            )  # fmt: skip
+
+
+_ACTS = {
+    Deed.ZERO_GRAD: Part.CLEARED,
+    Deed.GRAD_SET: Part.CLEARED,
+    Deed.GRAD_ZEROED: Part.CLEARED,
+    Deed.CLIP: Part.CLIPPED,
+    Deed.UNSCALE: Part.UNSCALED,
+    Deed.STEP: Part.STEPPED,
+    Deed.SCALED_STEP: Part.SKIPPED,
+}
+
+
+def _part(act: Done) -> Part:
+    if act.kind is Deed.GRAD_SET and act.facts.get("to") != "None":
+        return Part.WRITTEN
+    if act.kind is Deed.GRAD_ZEROED and act.facts.get("by") in ("mul_", "div_"):
+        return Part.WRITTEN
+    return _ACTS[act.kind]
+
+
+def _how(act: Done) -> str:
+    if act.kind is Deed.ZERO_GRAD:
+        return "to None" if act.facts.get("set_to_none") else "to zeros"
+    if act.kind is Deed.GRAD_SET:
+        return f"to {'None' if act.facts.get('to') == 'None' else 'a tensor'}"
+    return ""

@@ -1,0 +1,125 @@
+"""Which node, tensor or call a person means: by id, by name, or by a finding that is about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+
+from gradscope.analysis.findings import Evidence, Finding
+from gradscope.analysis.identity.leaves import leaf
+from gradscope.analysis.identity.names import find_nodes, node_names
+from gradscope.analysis.report import inspect
+from gradscope.errors import UnknownNameError
+from gradscope.trace.schema import NONE, Node, Op, Tensor
+from gradscope.trace.schema.declare import TABLES, Event, columns
+from gradscope.trace.trace import Trace
+
+FINDING = "#"
+"""What an id of a finding begins with, as reports write it: #b4ce."""
+SHOWN = 6
+"""So many ids are named of things that have one name."""
+
+
+def node_meant(trace: Trace, wanted: str) -> int:
+    """A node, by its id, a name that only it has, or a finding."""
+    if wanted.startswith(FINDING):
+        return _of_finding(trace, wanted, Node.TABLE)
+    found = find_nodes(trace, wanted)
+    if len(found) > 1:
+        names = node_names(trace)
+        shown = ", ".join(f"{names.title(node)} ({node})" for node in found[:SHOWN])
+        more = f" and {len(found) - SHOWN:,} more" if len(found) > SHOWN else ""
+        raise UnknownNameError(f"{wanted!r} is {len(found)} nodes; choose one: {shown}{more}")
+    return found[0]
+
+
+def tensor_meant(trace: Trace, wanted: str) -> int:
+    """A tensor, by its id, a name that only it has, the variable it was made as, or a finding."""
+    if wanted.startswith(FINDING):
+        return _of_finding(trace, wanted, Tensor.TABLE)
+    table = trace.table(Tensor)
+    if _is_id(wanted) and table.has(int(wanted)):
+        return int(wanted)
+    names = dict(zip(table["id"].tolist(), table.texts("name"), strict=True))
+    for id in table["id"][table["leaf"]].tolist():
+        if not names[id] and (known := leaf(trace, id)):
+            names[id] = known.name
+    return _named(trace, Tensor, names, wanted)
+
+
+def op_meant(trace: Trace, wanted: str) -> int:
+    """A forward call, by its id, a name that only it has, or a finding."""
+    if wanted.startswith(FINDING):
+        return _of_finding(trace, wanted, Op.TABLE)
+    table = trace.table(Op)
+    if _is_id(wanted) and table.has(int(wanted)):
+        return int(wanted)
+    names = dict(zip(table["id"].tolist(), table.texts("name"), strict=True))
+    return _named(trace, Op, names, wanted)
+
+
+def _is_id(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 19
+
+
+def _named(trace: Trace, kind: type[Tensor | Op], names: Mapping[int, str], wanted: str) -> int:
+    noun = kind.TABLE
+    named = [id for id, name in names.items() if wanted in (name, name.partition(".")[0])]
+    if len(named) == 1:
+        return named[0]
+    if named:
+        shown = ", ".join(map(str, named[:SHOWN])) + ", …" * (len(named) > SHOWN)
+        raise UnknownNameError(f"{len(named)} {noun}s are called {wanted!r}; choose one: {shown}")
+    ids = trace.table(kind)["id"]
+    has = f"its {noun}s are {ids.min()} to {ids.max()}" if len(ids) else f"it holds no {noun}s"
+    near = near_names(wanted, names.values())
+    raise UnknownNameError(
+        f"this trace has no {noun} {wanted!r}: {has}" + f"; near is {', '.join(near)}" * bool(near)
+    )
+
+
+def near_names(wanted: str, names: Iterable[str]) -> list[str]:
+    """Names that come near to one that is not there, the nearest first."""
+    known = sorted({name for name in names if name})
+    ends = [name for name in known if wanted and name.endswith(f".{wanted}")]
+    return list(dict.fromkeys([*ends, *get_close_matches(wanted, known, 3)]))[:3]
+
+
+# Findings --------------------------------------------------------------------------------------
+
+
+def findings_meant(trace: Trace, wanted: str) -> tuple[Finding, ...]:
+    """The findings whose ids begin so."""
+    digits = wanted.removeprefix(FINDING)
+    every = inspect(trace).findings
+    found = tuple(each for each in every if digits and each.id.startswith(digits))
+    if not found:
+        known = ", ".join(f"{FINDING}{each.id[:4]} ({each.slug})" for each in every[:SHOWN])
+        has = f"its findings are {known}" if known else "nothing was found in it"
+        raise UnknownNameError(f"this trace has no finding {wanted!r}: {has}")
+    return found
+
+
+def _of_finding(trace: Trace, wanted: str, table: str) -> int:
+    """The first row of a table that a finding rests on, or that a row it rests on names."""
+    for finding in findings_meant(trace, wanted):
+        for evidence in finding.evidence:
+            for id in _rows(trace, evidence, table):
+                if trace.tables[table].has(id):
+                    return id
+    raise UnknownNameError(f"the finding {wanted} rests on no {table}")
+
+
+def _rows(trace: Trace, evidence: Evidence, table: str) -> list[int]:
+    if evidence.table == table:
+        return [evidence.id]
+    kind = TABLES.get(evidence.table)
+    if kind is None or issubclass(kind, Event) or not trace.table(kind).has(evidence.id):
+        return []
+    row = trace.table(kind).row(evidence.id)
+    found: list[int] = []
+    for column in columns(kind):
+        if column.ref == table:
+            value = getattr(row, column.name)
+            found += value if column.many else [value]
+    return [id for id in found if id != NONE]

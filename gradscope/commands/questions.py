@@ -1,0 +1,64 @@
+"""What `gradscope inspect` can be asked of one thing, and how it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gradscope.commands.output import write_bytes
+from gradscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from gradscope.render.terminal.terminal import Terminal
+    from gradscope.scene.answers.answer import Answer
+    from gradscope.trace.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One question, and of what."""
+
+    question: str  # as its option is called: "grad-of"
+    of: str = ""
+
+
+def one_asked(given: Mapping[str, str | bool | None]) -> Asked | None:
+    """The question that was asked, if one was; by the parameters of `inspect`."""
+    asked = [
+        Asked(name.replace("_", "-"), "" if value is True else str(value))
+        for name, value in given.items()
+        if value not in (None, False)
+    ]
+    if len(asked) > 1:
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise UsageError(f"inspect looks at one thing at a time: {options}")
+    return asked[0] if asked else None
+
+
+def answer_to(trace: Trace, asked: Asked) -> Answer:
+    """The answer to it."""
+    from gradscope.scene.answers.grad_of import grad_of
+    from gradscope.scene.answers.things import chosen_node, chosen_op, chosen_tensor
+    from gradscope.scene.answers.why_none import why_none
+
+    answers: dict[str, Callable[[Trace, str], Answer]] = {
+        "node": chosen_node,
+        "tensor": chosen_tensor,
+        "op": chosen_op,
+        "why-none": why_none,
+        "grad-of": grad_of,
+    }
+    return answers[asked.question](trace, asked.of)
+
+
+def show_answer(
+    answer: Answer, asked: Asked, out: Terminal, rows: int | None, *, as_json: bool
+) -> None:
+    """Show it on one screen, or so many rows of each section (0: all), or as JSON."""
+    from gradscope.render.views.answers import answer_json, answer_lines
+
+    if as_json:
+        write_bytes(f"{answer_json(answer, asked.question, asked.of)}\n".encode())
+    else:
+        out.show(answer_lines(answer, out.width, out.charset, rows))

@@ -1,0 +1,1 @@
+"""What is said of one thing that `inspect` was asked for."""

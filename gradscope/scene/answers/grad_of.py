@@ -1,0 +1,156 @@
+"""How a gradient came to be, step by step, in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from gradscope.analysis.answers.grad_of import GradStory, Happening, Part, Round, grad_story
+from gradscope.analysis.answers.meant import tensor_meant
+from gradscope.analysis.identity.names import NodeNames, node_names
+from gradscope.analysis.identity.sites import Site, at
+from gradscope.scene.answers.answer import Answer, Section
+from gradscope.scene.answers.not_recorded import inferred, not_at_level
+from gradscope.scene.readable import count, number, plural
+from gradscope.trace.trace import Trace
+
+FEW = 4
+HOW = {
+    "stolen": "taken over as .grad, as it was (stolen)",
+    "cloned": "copied into .grad (cloned)",
+    "in place": "added to the .grad that was there, in place",
+    "out of place": "added to the .grad that was there, into a new tensor",
+    "": "arrived in .grad",
+}
+
+
+def grad_of(trace: Trace, wanted: str) -> Answer:
+    """Of a tensor, by its id, a name that only it has, or a finding."""
+    story = grad_story(trace, tensor_meant(trace, wanted))
+    names = node_names(trace)
+    sections = [_section(each, names) for each in story.rounds]
+    if story.could_send:
+        sections.append(Section("nodes with an edge to it", tuple(_senders(story, names))))
+    notes = (
+        *not_at_level(trace, "engine", "who sent what, clears, clips and steps"),
+        *(inferred(trace, "decrement", "who sent what") if story.brought else ()),
+        *(not_at_level(trace, "values", "norms") if story.brought else ()),
+    )
+    return Answer(_title(story), tuple(_facts(story, names)), tuple(sections), notes, story)
+
+
+def _title(story: GradStory) -> str:
+    if not story.backwards:
+        return f"No backward was recorded, so none brought {story.title} a gradient."
+    if story.brought:
+        brought = f"{count(story.brought)} of {plural(story.backwards, 'backward')}"
+        left = _last_norm(story.rounds)
+        where = f"; the last left norm {number(left)} in .grad" if not math.isnan(left) else ""
+        return f"{brought} sent {story.title} a gradient{where}."
+    if story.could_send:
+        return f"Nodes lead to {story.title}; whether they sent it a gradient was not recorded."
+    return f"No backward sent {story.title} a gradient; --why-none says why."
+
+
+def _last_norm(rounds: tuple[Round, ...]) -> float:
+    norms = [norm for each in rounds for norm in each.norms]
+    return norms[-1] if norms else math.nan
+
+
+def _facts(story: GradStory, names: NodeNames) -> Iterable[tuple[str, str]]:
+    if story.nodes:
+        shown = ", ".join(f"{names.title(node)} (node {node})" for node in story.nodes[:FEW])
+        more = f" and {count(len(story.nodes) - FEW)} more" * (len(story.nodes) > FEW)
+        yield "arrives at", shown + more
+    if not story.leaf:
+        yield "leaf", "no: it is passed on, and kept only after retain_grad()"
+    norms = [norm for each in story.rounds for norm in each.norms]
+    if len(norms) > 1:
+        yield "norms of .grad", f"{number(min(norms))} to {number(max(norms))}"
+
+
+def _senders(story: GradStory, names: NodeNames) -> Iterable[str]:
+    return (f"{names.title(each.node)}{at(each.site)}" for each in story.could_send)
+
+
+def _section(told: Round, names: NodeNames) -> Section:
+    first = tuple(dict.fromkeys(h.backward for h in told.happenings if h.backward >= 0))
+    title = f"backward{'s' * (len(first) > 1)} {', '.join(map(str, first))}" if first else "besides"
+    if told.times > 1:
+        others = told.backwards[len(first) :]
+        alike = f"{others[0]} to {others[-1]}" if len(others) > 1 else ", ".join(map(str, others))
+        title += f"; the same in {plural(told.times - 1, 'round')} after it" + (
+            f" (backward{'s' * (len(others) > 1)} {alike})" if others else ""
+        )
+        if len(told.norms) > 1:
+            title += f", norms {number(min(told.norms))} to {number(max(told.norms))}"
+    return Section(title, tuple(_in_words(each, names) for each in told.happenings))
+
+
+def _in_words(h: Happening, names: NodeNames) -> str:
+    where, norm = at(h.site), _norm(h)
+    match h.part:
+        case Part.BEGAN:
+            return f"the backward began at it{where}{norm}"
+        case Part.SENT:
+            who = f"{count(h.times)} × {h.name}" if h.times > 1 else names.title(h.node)
+            return f"{who}{_made(h.site)} sent it{norm}"
+        case Part.SUMMED:
+            return f"added up: {plural(h.times, 'addition')} {h.how}{norm}"
+        case Part.HOOK:
+            return f"hook {h.name or '?'}{_made(h.site)} {_hooked(h)}"
+        case Part.KEPT:
+            return f"{HOW.get(h.how, HOW[''])}, in the backward{where}{norm}"
+        case Part.RETURNED:
+            return f"autograd.grad returned it{where}{norm}"
+    return _of_program(h)
+
+
+def _of_program(h: Happening) -> str:
+    where, facts = at(h.site), h.facts or {}
+    match h.part:
+        case Part.CLEARED:
+            return f"cleared: {_cleared(h)}{where}"
+        case Part.WRITTEN:
+            return f"written by {h.name or 'assignment'}{f' {h.how}' if h.how else ''}{where}"
+        case Part.CLIPPED:
+            found, most = facts.get("norm"), facts.get("max")
+            scaled = f": norm of all {number(found)}" if isinstance(found, int | float) else ""
+            limit = f", at most {number(most)}" if isinstance(most, int | float) else ""
+            return f"clipped by {h.name}{where}{scaled}{limit}"
+        case Part.UNSCALED:
+            return f"unscaled{where}"
+        case Part.SKIPPED:
+            return f"{h.name or 'optimizer'}'s step was skipped by the scaler{where}"
+    rates = facts.get("lr")
+    rate = f", lr {', '.join(map(_rate, rates[:FEW]))}" if isinstance(rates, list) else ""
+    return f"used by {h.name or 'optimizer'}'s step{where}{rate}"
+
+
+def _cleared(h: Happening) -> str:
+    facts = h.facts or {}
+    if "by" in facts:
+        return f"{h.name} wrote zeros into it"
+    if "set_to_none" in facts:
+        return f"{h.name or 'a module'}'s zero_grad set it {h.how}"
+    return f"set {h.how}"
+
+
+def _rate(value: object) -> str:
+    return number(value) if isinstance(value, int | float) else str(value)
+
+
+def _hooked(h: Happening) -> str:
+    if h.how == "left it":
+        return "was called, and left it"
+    if math.isnan(h.before) or math.isnan(h.norm):
+        return h.how
+    return f"{h.how}: norm {number(h.before)} to {number(h.norm)}"
+
+
+def _made(site: Site) -> str:
+    return f" ({site.place})" if site.place else ""
+
+
+def _norm(h: Happening) -> str:
+    return "" if math.isnan(h.norm) else f", norm {number(h.norm)}"

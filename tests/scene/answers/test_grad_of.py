@@ -1,0 +1,83 @@
+"""How a gradient came to be: the same in words on both engines, and what lower levels lack."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from gradscope.errors import UnknownNameError
+from gradscope.scene.answers.answer import Answer
+from gradscope.scene.answers.grad_of import grad_of
+from gradscope.trace.by_hand import trace_of
+from gradscope.trace.schema import Node, Tensor
+from tests.scene.answers.a_training import BOTH, a_training
+
+
+def lines_of(answer: Answer) -> list[str]:
+    """Without the folder of the script, ids and numbers after a point."""
+    text = "\n".join(line for section in answer.sections for line in section.lines)
+    return re.sub(r"[^\s(]*/(?=train\.py)|(?<=\d)\.\d+|#\d+", "", text).splitlines()
+
+
+@BOTH
+def test_every_step_of_a_gradients_way_is_told_with_its_line_and_norm(engine: str) -> None:
+    answer = grad_of(a_training(engine, "values"), "body.weight")
+
+    assert re.match(r"4 of 4 backwards sent body\.weight a gradient; the last left", answer.title)
+    assert answer.sections[0].title.startswith("backward 0; the same in 3 rounds after it")
+    assert [re.sub(r"norm .*", "norm", line) for line in lines_of(answer)] == [
+        "cleared: SGD's zero_grad set it to None at train.py:22",
+        "TBackward0 (train.py:8) sent it, norm",
+        "hook halved (train.py:13) replaced it: norm",
+        "taken over as .grad, as it was (stolen), in the backward at train.py:23, norm",
+        "clipped by clip_grad_norm_ at train.py:24: norm",
+        "used by SGD's step at train.py:25, lr 0",
+    ]
+
+
+@BOTH
+def test_several_senders_are_told_together_with_how_they_were_added(engine: str) -> None:
+    answer = grad_of(a_training(engine), "head.bias")
+
+    assert lines_of(answer)[1:3] == [
+        "2 × AddmmBackward0 (train.py:10) sent it",
+        "added up: 1 addition into a new one",
+    ]
+    assert any(note.startswith("norms: not recorded at level engine") for note in answer.notes)
+    inferred = any(note.startswith("who sent what: inferred") for note in answer.notes)
+    assert inferred == (engine == "torch")
+
+
+@BOTH
+def test_at_level_graph_those_that_could_send_are_told_and_which_level_says_more(
+    engine: str,
+) -> None:
+    answer = grad_of(a_training(engine, "graph"), "head.bias")
+
+    assert "was not recorded" in answer.title
+    assert answer.sections[-1].title == "nodes with an edge to it"
+    assert lines_of(answer)[-1] == "AddmmBackward0 at train.py:10"
+    assert any("trace again with --level engine" in note for note in answer.notes)
+
+
+def test_the_gradient_of_what_is_no_leaf_is_told_with_the_hooks_on_it() -> None:
+    trace = a_training("gradscope")
+    tanh = next(node for node in trace.rows(Node) if node.name == "TanhBackward0")
+
+    answer = grad_of(trace, str(tanh.inputs[0]))
+
+    assert ("leaf", "no: it is passed on, and kept only after retain_grad()") in answer.facts
+    assert lines_of(answer)[-1] == "hook watched (train.py:11) was called, and left it"
+
+
+def test_without_a_backward_none_brought_a_gradient() -> None:
+    answer = grad_of(trace_of(Tensor(0, name="x", leaf=True)), "x")
+
+    assert answer.title == "No backward was recorded, so none brought x a gradient."
+
+
+@pytest.mark.parametrize("wanted", ["weight", "body.wieght"])
+def test_a_name_that_is_nearly_right_is_answered_with_those_that_are(wanted: str) -> None:
+    with pytest.raises(UnknownNameError, match=r"near is body\.weight"):
+        grad_of(a_training("gradscope"), wanted)
