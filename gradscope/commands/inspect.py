@@ -1,6 +1,7 @@
 """`gradscope inspect`: what is wrong in a trace, where the time went, and all about one thing."""
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,7 +9,17 @@ import typer
 
 from gradscope.commands.arguments import Everything, Plain, Rank, Width
 from gradscope.commands.output import load, terminal, write_bytes
-from gradscope.commands.questions import answer_to, one_asked, show_answer
+from gradscope.commands.questions import (
+    ANode,
+    AnOp,
+    ATensor,
+    GradOf,
+    WhyNone,
+    WhyThen,
+    answer_to,
+    one_asked,
+    show_answer,
+)
 from gradscope.errors import ExitCode, UnknownNameError, UsageError
 
 if TYPE_CHECKING:
@@ -37,17 +48,6 @@ Known = Annotated[
     Path | None,
     typer.Option(help="A file of findings that are known: only others count.", metavar="FILE"),
 ]
-ANode = Annotated[
-    str | None, typer.Option(help="All that is known of a node: its id or name.", metavar="NODE")
-]
-WhyNone = Annotated[
-    str | None,
-    typer.Option(help="Why a parameter's .grad is None: its name or id.", metavar="TENSOR"),
-]
-GradOf = Annotated[
-    str | None,
-    typer.Option(help="How a tensor's gradient came to be: its name or id.", metavar="TENSOR"),
-]
 Rows = Annotated[
     int | None, typer.Option(help="So many lines of each table, or section.", min=1, metavar="N")
 ]
@@ -67,16 +67,11 @@ def inspect(
     known: Known = None,
     write_known: WriteKnown = False,
     node: ANode = None,
-    tensor: Annotated[
-        str | None,
-        typer.Option(help="All that is known of a tensor: its id or name.", metavar="TENSOR"),
-    ] = None,
-    op: Annotated[
-        str | None,
-        typer.Option(help="All that is known of a forward call: its id or name.", metavar="OP"),
-    ] = None,
+    tensor: ATensor = None,
+    op: AnOp = None,
     why_none: WhyNone = None,
     grad_of: GradOf = None,
+    order: WhyThen = None,
     explain: Annotated[
         str | None, typer.Option(help="Say what a rule looks for.", metavar="RULE")
     ] = None,
@@ -87,8 +82,6 @@ def inspect(
     width: Width = None,
 ) -> None:
     """Say what is wrong in a trace, and where the time went."""
-    from gradscope.analysis import report as analysis
-
     out = terminal(plain=plain, width=width)
     if explain is not None:
         _explain(explain, out)
@@ -96,11 +89,11 @@ def inspect(
     if trace is None:
         raise UsageError("inspect needs a trace: gradscope inspect TRACE")
     shape = _shape(format, json=json)
+    chosen = _Chosen(rule or [], ignore or [], known, write_known)
     fails = _what_fails(fail_on or ["warning"])
-    if write_known and known is None:
-        raise UsageError("--write-known needs to know where: --known findings.json")
     asked = one_asked({
         "node": node, "tensor": tensor, "op": op, "why_none": why_none, "grad_of": grad_of,
+        "order": order,
     })  # fmt: skip
     if asked is not None and shape in {SARIF, GITHUB}:
         raise UsageError(f"--format {shape} is of findings; of one thing there is --json")
@@ -109,13 +102,31 @@ def inspect(
         answer = answer_to(loaded, asked)
         show_answer(answer, asked, out, 0 if everything else rows, as_json=shape == JSON)
         return
-    shown_rows = 0 if everything else rows or ROWS
-    if known is not None and write_known:
-        _write_known(known, analysis.inspect(loaded, rules=rule or (), ignore=ignore or ()))
-    report = analysis.inspect(loaded, rules=rule or (), ignore=ignore or (), known=known)
-    _show(report, loaded, shape, out, shown_rows, baseline=known is not None)
+    report = chosen.report(loaded)
+    _show(report, loaded, shape, out, 0 if everything else rows or ROWS, baseline=known is not None)
     if _fails(report, fails):
         raise typer.Exit(ExitCode.FOUND)
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """Which findings are asked for."""
+
+    rules: list[str]
+    ignored: list[str]
+    known: Path | None
+    write_known: bool
+
+    def __post_init__(self) -> None:
+        if self.write_known and self.known is None:
+            raise UsageError("--write-known needs to know where: --known findings.json")
+
+    def report(self, trace: "Trace") -> "Report":
+        from gradscope.analysis.report import inspect as look_over
+
+        if self.known is not None and self.write_known:
+            _write_known(self.known, look_over(trace, rules=self.rules, ignore=self.ignored))
+        return look_over(trace, rules=self.rules, ignore=self.ignored, known=self.known)
 
 
 def _shape(format: str, *, json: bool) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from gradscope.commands.output import write_bytes
 from gradscope.errors import UsageError
@@ -13,6 +15,30 @@ if TYPE_CHECKING:
     from gradscope.render.terminal.terminal import Terminal
     from gradscope.scene.answers.answer import Answer
     from gradscope.trace.trace import Trace
+
+
+ANode = Annotated[
+    str | None, typer.Option(help="All that is known of a node: its id or name.", metavar="NODE")
+]
+ATensor = Annotated[
+    str | None,
+    typer.Option(help="All that is known of a tensor: its id or name.", metavar="TENSOR"),
+]
+AnOp = Annotated[
+    str | None,
+    typer.Option(help="All that is known of a forward call: its id or name.", metavar="OP"),
+]
+WhyNone = Annotated[
+    str | None,
+    typer.Option(help="Why a parameter's .grad is None: its name or id.", metavar="TENSOR"),
+]
+GradOf = Annotated[
+    str | None,
+    typer.Option(help="How a tensor's gradient came to be: its name or id.", metavar="TENSOR"),
+]
+WhyThen = Annotated[
+    str | None, typer.Option(help="Why a node ran when it did: its id or name.", metavar="NODE")
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +65,7 @@ def one_asked(given: Mapping[str, str | bool | None]) -> Asked | None:
 def answer_to(trace: Trace, asked: Asked) -> Answer:
     """The answer to it."""
     from gradscope.scene.answers.grad_of import grad_of
+    from gradscope.scene.answers.order import order
     from gradscope.scene.answers.things import chosen_node, chosen_op, chosen_tensor
     from gradscope.scene.answers.why_none import why_none
 
@@ -48,6 +75,7 @@ def answer_to(trace: Trace, asked: Asked) -> Answer:
         "op": chosen_op,
         "why-none": why_none,
         "grad-of": grad_of,
+        "order": order,
     }
     return answers[asked.question](trace, asked.of)
 
