@@ -13,6 +13,7 @@ from gradscope.commands.questions import (
     ANode,
     AnOp,
     ATensor,
+    EveryHook,
     GradOf,
     WhyNone,
     WhyThen,
@@ -72,6 +73,7 @@ def inspect(
     why_none: WhyNone = None,
     grad_of: GradOf = None,
     order: WhyThen = None,
+    hooks: EveryHook = False,
     explain: Annotated[
         str | None, typer.Option(help="Say what a rule looks for.", metavar="RULE")
     ] = None,
@@ -93,7 +95,7 @@ def inspect(
     fails = _what_fails(fail_on or ["warning"])
     asked = one_asked({
         "node": node, "tensor": tensor, "op": op, "why_none": why_none, "grad_of": grad_of,
-        "order": order,
+        "order": order, "hooks": hooks,
     })  # fmt: skip
     if asked is not None and shape in {SARIF, GITHUB}:
         raise UsageError(f"--format {shape} is of findings; of one thing there is --json")

@@ -39,6 +39,9 @@ GradOf = Annotated[
 WhyThen = Annotated[
     str | None, typer.Option(help="Why a node ran when it did: its id or name.", metavar="NODE")
 ]
+EveryHook = Annotated[
+    bool, typer.Option("--hooks", help="Every hook: where registered, how often called, what for.")
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,7 @@ def one_asked(given: Mapping[str, str | bool | None]) -> Asked | None:
 def answer_to(trace: Trace, asked: Asked) -> Answer:
     """The answer to it."""
     from gradscope.scene.answers.grad_of import grad_of
+    from gradscope.scene.answers.hooks import hooks
     from gradscope.scene.answers.order import order
     from gradscope.scene.answers.things import chosen_node, chosen_op, chosen_tensor
     from gradscope.scene.answers.why_none import why_none
@@ -76,6 +80,7 @@ def answer_to(trace: Trace, asked: Asked) -> Answer:
         "why-none": why_none,
         "grad-of": grad_of,
         "order": order,
+        "hooks": hooks,
     }
     return answers[asked.question](trace, asked.of)
 
