@@ -21,6 +21,7 @@ from gradscope.errors import GradscopeError
 if TYPE_CHECKING:
     from types import FrameType
 
+    from gradscope.machine_code.seldom import Seldom
     from gradscope.watch.native.creation import Maker, Making
 
 Ints = NDArray[np.int64]
@@ -205,8 +206,26 @@ def together(stretches: Sequence[Stretch]) -> tuple[Ran, Ints]:
     return Ran(*np.concatenate(parts, axis=1)), many
 
 
+class Arguments(Protocol):
+    """Who reads what calls were given besides tensors."""
+
+    @property
+    def seldom(self) -> Seldom:
+        """When to."""
+        ...
+
+    def has(self, kind: type) -> bool:
+        """Whether nodes of this class may keep any."""
+        ...
+
+    def look(self, node: Any, number: int) -> None: ...
+
+
 class Listener(Protocol):
     """What a watcher tells. Numbers are those that `made` gave."""
+
+    @property
+    def arguments(self) -> Arguments: ...
 
     @property
     def recording(self) -> object:

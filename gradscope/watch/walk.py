@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.autograd.graph import GradientEdge
 
+from gradscope.machine_code.seldom import MOST
 from gradscope.watch.creation import KEY, PARENT, made_of, marked
 from gradscope.watch.listener import Found, Known, SavedValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from gradscope.watch.listener import Listener
+    from gradscope.watch.listener import Listener, Made
 
 LEAF = 2**64 - 1
 """The sequence number of an AccumulateGrad: it runs as soon as it is ready."""
@@ -66,6 +67,7 @@ class Graph:
         self._recording = listener.recording  # of which nodes are known here
         self._attend = attend  # called with each node that is found
         self._saved = saved
+        self._arguments = listener.arguments
         self._waiting: list[Found] = []
         self._slots: dict[type, list[tuple[str, str]]] = {}
         self._leaves: dict[int, Leaf] = {}  # by address
@@ -76,7 +78,8 @@ class Graph:
     @property
     def left_out(self) -> dict[str, int]:
         """What was not looked at, in words, and how often."""
-        return {}
+        many = self._arguments.seldom.in_vain
+        return {f"arguments of calls on more than {MOST:,} lines": many} if many else {}
 
     def roots(self, ends: Iterable[Any]) -> tuple[tuple[tuple[int, int], ...], int]:
         """The edges that a backward starts from, after all they lead to has been found.
@@ -216,6 +219,7 @@ class Graph:
             self._leaf_of(leaf).node = made.number
         elif self._saved:
             saved = self._kept(node)
+            self._argue(node, made)
         if self._attend is not None:
             self._attend(node, made.number)
         self._waiting.append(
@@ -231,6 +235,14 @@ class Graph:
                 before,
             )
         )
+
+    def _argue(self, node: Any, made: Made) -> None:
+        """Read what its operation was called with besides tensors, if that is due."""
+        if self._arguments.has(type(node)):
+            shapes = node._input_metadata
+            shape = in_numbers(shapes[0].shape) if shapes and not shapes[0].is_nested_tensor else ()
+            if self._arguments.seldom.due(type(node), made.site, shape):
+                self._arguments.look(node, made.number)
 
     def _slots_of(self, kind: type) -> list[tuple[str, str]]:
         """Under which names nodes of a class show what they have saved, and the slots."""

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradscope.analysis.likeness.differences import Both, Difference, Kind, Section
-from gradscope.analysis.likeness.graphs import moved, names, saved, structure
+from gradscope.analysis.likeness.graphs import arguments, moved, names, saved, structure
 from gradscope.analysis.likeness.match import match
 from gradscope.analysis.likeness.orders import Orders, Tolerance, values
 from gradscope.analysis.likeness.parts import not_seen, parts
 from gradscope.analysis.likeness.who import Words
 from gradscope.errors import EmptyTraceError
-from gradscope.trace.schema import EVENTS, GraphTask, HookBegin, HookKind, Saved, Value
+from gradscope.trace.schema import EVENTS, GraphTask, HookBegin, HookKind, Node, Saved, Value
 from gradscope.trace.trace import Trace
 
 GRAPH = "graph"
@@ -51,6 +51,8 @@ def compare(one: Trace, other: Trace, tolerance: Tolerance | None = None) -> Com
     left_out = {kind for kind, _ in lacking}
     said = [reason for _, reason in lacking]
     sections = [structure(both), names(both)]
+    if Kind.ARGUMENTS not in left_out and both.one.nodes["arguments"].any():
+        sections.append(arguments(both))
     if Kind.SAVED not in left_out:
         sections.append(saved(both))
     if Kind.EXECUTION not in left_out:
@@ -75,6 +77,9 @@ def _lacking(one: Trace, other: Trace) -> Iterator[tuple[Kind, str]]:
     kept = [len(trace.table(Saved)) > 0 for trace in (one, other)]
     if side and not all(kept):
         yield Kind.SAVED, f"{Kind.SAVED}: {_which([not each for each in kept])} without"
+    read = [bool(np.any(trace.table(Node)["arguments"])) for trace in (one, other)]
+    if any(read) and not all(read):
+        yield Kind.ARGUMENTS, f"{Kind.ARGUMENTS}: {_which([not each for each in read])} without"
     measured = [len(trace.table(Value)) > 0 for trace in (one, other)]
     if not all(measured):
         side = _which([not each for each in measured])

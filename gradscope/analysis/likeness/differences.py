@@ -22,6 +22,7 @@ class Kind(StrEnum):
 
     STRUCTURE = "structure"
     NAMES = "names"
+    ARGUMENTS = "arguments"
     SAVED = "saved values"
     EXECUTION = "execution order"
     ACCUMULATION = "accumulation order"

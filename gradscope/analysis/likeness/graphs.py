@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gradscope.analysis.columns import Ids
 from gradscope.analysis.likeness.differences import Both, Difference, Found, Kind, Section, Side
@@ -14,6 +15,7 @@ from gradscope.analysis.likeness.who import KINDS, NODE, NOWHERE
 from gradscope.trace.arrays import without
 from gradscope.trace.schema import NONE
 
+Bools = NDArray[np.bool_]
 PLACES = 2
 """Differences are ordered by the first trace's nodes; what only the second has, comes between."""
 
@@ -83,6 +85,10 @@ MADE_IN = Column(
     "made_in", "nodes are made in another backward", "a node is made in another backward",
     " was made in backward {}", number=True,
 )  # fmt: skip
+ARGUMENTS = Column(
+    "arguments", "nodes were made with other arguments", "a node was made with other arguments",
+    " was made with {}",
+)  # fmt: skip
 NAMES = (
     Column("name", "nodes have another name", "a node has another name"),
     Column("module", "nodes are made in another module", "a node is made in another module"),
@@ -112,7 +118,10 @@ def _column(both: Both, found: Found, column: Column) -> None:
         second = side(1, int(theirs[at]), int(other[at]))
         return Difference(column.one, first, second, step=both.step(int(mine[at])))
 
-    found.add(column.all, mine[one != other] * PLACES, describe)
+    differ = one != other
+    if column is ARGUMENTS:
+        differ &= _read(both)
+    found.add(column.all, mine[differ] * PLACES, describe)
 
 
 def _edges(both: Both, found: Found) -> None:
@@ -252,6 +261,19 @@ def names(both: Both) -> Section:
         _column(both, found, column)
     mine, _ = both.nodes
     return found.section(Kind.NAMES, f"{len(mine):,} nodes")
+
+
+def arguments(both: Both) -> Section:
+    """What calls were given besides tensors, where that was read of both nodes."""
+    found = Found()
+    _column(both, found, ARGUMENTS)
+    return found.section(Kind.ARGUMENTS, f"{np.count_nonzero(_read(both)):,} nodes")
+
+
+def _read(both: Both) -> Bools:
+    mine, theirs = both.nodes
+    one, other = both.one.nodes["arguments"], both.other.nodes["arguments"]
+    return np.minimum(one[mine], other[theirs]) > 0
 
 
 def moved(both: Both) -> int:

@@ -114,6 +114,7 @@ def _nodes(who: Who) -> Columns:
         "step": who.steps(table["step"][at]),
         "made_in": who.task_numbers(table["task"][at]),
         "takes": np.array(takes, np.int64),
+        "arguments": who.arguments(table["arguments"][at]),
     }
 
 

@@ -21,6 +21,7 @@ from gradscope.analysis.identity.backwards import backwards
 from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD, leaf_of
 from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.analysis.identity.steps import step_numbers
+from gradscope.analysis.program.arguments import arguments_of, in_words
 from gradscope.analysis.program.modules import module_names
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, Dependency, Device, Edge, GraphTask, Node, Push, Tensor
@@ -174,6 +175,11 @@ class Who:
         """Words of the first lines of interned texts: what follows is one engine's own."""
         texts = self.trace.texts(distinct(ids))
         return self.words.numbers(ids, [text.partition("\n")[0] for text in texts])
+
+    def arguments(self, ids: Ids) -> Ids:
+        """Words of what calls were given besides tensors; one engine's 3.0 is another's 3."""
+        texts = self.trace.texts(distinct(ids))
+        return self.words.numbers(ids, [in_words(arguments_of(text)) for text in texts])
 
     def are(self, ids: Ids, texts: Collection[str]) -> NDArray[np.bool_]:
         """Whether interned texts are among these."""

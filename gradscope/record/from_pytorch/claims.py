@@ -14,15 +14,15 @@ GRAPH = {
     "inferred": ["node.topological_nr", "op", "op.inputs", "op.name"],
     "absent": [
         "op.end", "op.path", "op.why", "storage.freed", "value", "version",
-        "graph_task.needed", "graph_task.captured",
+        "graph_task.needed", "graph_task.captured", "node.arguments",
     ],
 }  # fmt: skip
 """From walks over the graph: calls that made no node are not there, and how long calls took."""
 
 ENGINE = {
     "observed": [
-        "callback", "error", "hook_begin", "hook_end", "node_begin", "node_end", "reentrant_enter",
-        "reentrant_leave", "saved", "task_begin", "task_end",
+        "callback", "error", "hook_begin", "hook_end", "node.arguments", "node_begin", "node_end",
+        "reentrant_enter", "reentrant_leave", "saved", "task_begin", "task_end",
     ],
     "inferred": [
         "accumulate", "buffer_added", "buffer_made", "capture", "decrement", "dependency", "pop",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradscope.record.from_pytorch.arguments import NodesArguments
 from gradscope.record.from_pytorch.called.in_place import MEMORY, InPlace
 from gradscope.record.from_pytorch.called.ops import Ops, of_rows
 from gradscope.record.from_pytorch.called.writes import Writes
@@ -73,6 +74,7 @@ class Graphs:
         self.next_number = next_number
         self._names: dict[str, tuple[int, int]] = {}
         self.walked: Walked | None = None  # if nodes are found natively
+        self.arguments = NodesArguments()
         self._nodes: list[tuple[Any, ...]] = []
         self._edges: list[tuple[int, int, int, int]] = []
         self._ops: list[tuple[Any, ...]] = []
@@ -271,6 +273,7 @@ class Graphs:
                 row[5][:] = [merged.get(each, each) for each in row[5]]
         put(write, schema.Node, names, self._nodes)
         put(write, schema.Edge, ("node", "index", "next", "input_nr"), self._edges)
+        self.arguments.write(self._session.writer)
         ops.write(write)
         if saved:
             write(short.Saved, saved)

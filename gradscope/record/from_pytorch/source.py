@@ -69,6 +69,7 @@ class PyTorchSource:
         self.moves = Moves(session.contexts)
         self.values = Values(session)
         self.graphs = Graphs(session, self.tensors, self.calls, self.values, self.numbers.__next__)
+        self.arguments = self.graphs.arguments
         self.tasks = Tasks(session, self.calls, self.values)
         self.faults = Faults()
         self.watcher: Watcher | None = None

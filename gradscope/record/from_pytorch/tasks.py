@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradscope.record.from_pytorch.called.nesting import OPEN
 from gradscope.record.notes.log import Ints, Log, take_all
-from gradscope.record.notes.nesting import OPEN
 from gradscope.record.notes.user_functions import name_of
 from gradscope.record.script.tracebacks import described
 from gradscope.trace import schema

@@ -16,7 +16,7 @@ from gradscope.trace.schema.tables import *  # noqa: F403
 VERSION = 1
 """What this gradscope writes. A reader refuses a higher one: the meaning of something changed."""
 
-MINOR = 8
+MINOR = 9
 """Counts additions (tables, columns, event kinds); an older reader keeps but does not show them."""
 
 HISTORY = {
@@ -36,4 +36,5 @@ HISTORY = {
     (1, 6): "spans of collectives",
     (1, 7): "hooks of optimizers",
     (1, 8): "acts",
+    (1, 9): "node.arguments",
 }

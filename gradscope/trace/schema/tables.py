@@ -237,7 +237,11 @@ class Op(Row):
 
 @table("node")
 class Node(Row):
-    """A backward function."""
+    """A backward function.
+
+    `arguments`: what its call was given besides tensors, as far as the node keeps it. It is read
+    of some: of nodes of one kind and shape from one line the first, second, fourth, eighth, …
+    """
 
     id: int
     name: Text = ""  # "MulBackward0"
@@ -251,6 +255,7 @@ class Node(Row):
     thread: ThreadId = NONE
     step: StepId = NONE
     t: Ns = 0
+    arguments: Text = ""  # JSON, by PyTorch's names; "": it was not read, or there are none
 
 
 @table("edge")

@@ -95,6 +95,7 @@ class NativeGraph(Graph):
         self._sets_of_slots = np.zeros(places.MOST_SETS * places.SET_OF_SLOTS // 8, np.int64)
         self._sets = 0
         self._saving: list[Any] = []  # nodes whose saved values are to be looked at
+        self._reading: list[Any] = []  # and those whose other arguments are
         self._full: list[Rows] = []
         first = _Arrays(0, 0)
         self._arrays = {int(first.words[0]): first}  # by address
@@ -120,7 +121,8 @@ class NativeGraph(Graph):
             places.COUNTER: self._maker.nodes.words.ctypes.data,
             places.NUMBERS: self._maker.others.words.ctypes.data,
             places.LEAVES: id(self._leaves), places.KEEPING: id(self._saving),
-            places.DEEPEST: DEEPEST,
+            places.DEEPEST: DEEPEST, places.READING: id(self._reading),
+            places.SELDOM: self._arguments.seldom.words.ctypes.data,
             places.KINDS: self._kinds.ctypes.data, places.NOTHING: id(None),
             places.LAYOUTS: self._known_layouts.ctypes.data,
             places.AT_SEQUENCE: found.sequence, places.AT_EDGES: found.edges,
@@ -147,6 +149,7 @@ class NativeGraph(Graph):
                 self.words[places.TOO_DEEP // 8]
             ),
             "where nodes were made, when nothing of Python's could be called": self._maker.failed,
+            **super().left_out,
         }
         return {text: times for text, times in many.items() if times}
 
@@ -168,6 +171,8 @@ class NativeGraph(Graph):
             self._looked_at = used[0], used[1]
         if self._saving:
             self._look_at_saved()
+        if self._reading:
+            self._read_arguments()
         return met
 
     def made_of(self, node: Any) -> Record | None:
@@ -191,6 +196,14 @@ class NativeGraph(Graph):
         if kept:
             self._listener.kept(kept, int(self.words[places.WALK // 8]))
 
+    def _read_arguments(self) -> None:
+        nodes = self._reading[:]
+        del self._reading[: len(nodes)]
+        for node in nodes:
+            made = self.made_of(node)
+            if made is not None:
+                self._arguments.look(node, made.number)
+
     # -- what the walk asks -----------------------------------------------------------------------
 
     def _kind(self, node: Any) -> int:
@@ -202,6 +215,8 @@ class NativeGraph(Graph):
         kind = places.KIND * number
         if node._sequence_nr() == LEAF and hasattr(node, "variable"):
             return kind + places.IS_LEAF
+        if self._saved and self._arguments.has(type(node)):
+            kind += places.HAS_ARGUMENTS
         if isinstance(node, torch._C._FunctionBase):  # its C++ class is that of all of them
             kind += places.IS_CUSTOM
         if self._saved and self._slots_of(type(node)):

@@ -18,6 +18,7 @@ from gradscope.machine_code.interpreter import (
     keep,
 )
 from gradscope.machine_code.language import External, increase, load, store
+from gradscope.machine_code.seldom import due
 from gradscope.watch.native.known import (
     kind_of,
     layout_of,
@@ -50,6 +51,7 @@ from gradscope.watch.native.words import (
     EDGES_ROOM,
     EDGES_USED,
     FULL,
+    HAS_ARGUMENTS,
     HAS_SAVED,
     INPUTS,
     INPUTS_ROOM,
@@ -70,10 +72,12 @@ from gradscope.watch.native.words import (
     NODES_USED,
     NOTHING,
     NUMBERS,
+    READING,
     ROWS,
     SAVED_ROOM,
     SAVED_USED,
     SCRATCH,
+    SELDOM,
     SET_OF_SLOTS,
     SLOTS,
     TOO_DEEP,
@@ -180,6 +184,21 @@ def has_room(graph: int) -> int:
     return load(graph + INPUTS_USED) + load(graph + NEED_INPUTS) <= load(graph + INPUTS_ROOM)
 
 
+def is_due(graph: int, kind: int, made: int, layout: int) -> int:
+    """Whether it is to be read what a node keeps that is no tensor."""
+    return due(load(graph + SELDOM), kind & LOW_HALF, load(made + SITE), layout)
+
+
+def remembered(cell: int, nodes: int) -> int:
+    """Put a node into a list of Python's; 0: an error."""
+    wrapper = python_object(cell)
+    if wrapper == 0:
+        return 0
+    failed = append(nodes, wrapper)
+    drop(wrapper)
+    return failed == 0
+
+
 def look(graph: int, cell: int, made: int, scratch: int) -> int:
     """Take down one node; 0: an error. First all that may ask Python, then what is written."""
     node = load(cell)
@@ -212,6 +231,10 @@ def look(graph: int, cell: int, made: int, scratch: int) -> int:
     if looked_at(made):  # meanwhile, by another thread
         return 1
     above = write_node(graph, node, made, kind, leaf, layouts)
+    shape = load(layouts) if many > 0 else 0
+    reads = kind & HAS_ARGUMENTS and is_due(graph, kind, made, shape)
+    if reads and remembered(cell, load(graph + READING)) == 0:
+        return 0
     if kind & HAS_SAVED:
         slots = load(graph + SLOTS) + SET_OF_SLOTS * (kind >> UPPER_HALF)
         if kind >> UPPER_HALF > 0 and put_saved(graph, node, made, slots, layouts):
@@ -219,12 +242,7 @@ def look(graph: int, cell: int, made: int, scratch: int) -> int:
         if above > load(graph + DEEPEST):
             increase(graph + TOO_DEEP, 1)
             return 1
-        wrapper = python_object(cell)
-        if wrapper == 0:
-            return 0
-        failed = append(load(graph + KEEPING), wrapper)
-        drop(wrapper)
-        return failed == 0
+        return remembered(cell, load(graph + KEEPING))
     return 1
 
 

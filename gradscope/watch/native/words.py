@@ -28,7 +28,8 @@ AT_COUNTER, AT_VERSION, PART_OF_VERSION = range(392, 416, 8)
 AT_KEYS, PLAIN, AT_STORAGE, AT_DATA, AT_BYTES = range(416, 456, 8)
 AT_OFFSET, AT_SIZES, AT_DTYPE, PART_OF_DTYPE = range(456, 488, 8)
 PENDING = 488
-WORDS = 62
+READING, SELDOM = range(496, 512, 8)
+WORDS = 64
 
 NODE_COLUMNS = (
     "number", "kind", "sequence", "topological", "context", "site", "t", "leaf", "first", "rest",
@@ -53,7 +54,7 @@ NODE_ROW, EDGE_ROW = 8 * len(NODE_COLUMNS), 8 * len(EDGE_COLUMNS)
 SAVED_ROW = 8 * (len(SAVED_COLUMNS) + 2 * INLINE)
 NO_TENSOR = -1
 
-IS_LEAF, HAS_SAVED, IS_CUSTOM, KIND = 1, 2, 4, 8
+IS_LEAF, HAS_SAVED, IS_CUSTOM, HAS_ARGUMENTS, KIND = 1, 2, 4, 8, 16
 """What a kind says of a node; and KIND times the number of its name. Above it, in the upper half:
 where its slots are, among SLOTS; 0: what it has saved is looked at from Python."""
 

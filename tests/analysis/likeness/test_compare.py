@@ -72,8 +72,10 @@ def test_two_seeds_differ_in_values_alone() -> None:
 def test_values_that_are_close_enough_are_alike() -> None:
     one, other = recorded("values", ones=True), recorded("values", ones=True, scale=1.0001)
 
-    assert set(kinds(compare(one, other))) == {Kind.VALUES}
-    assert compare(one, other, Tolerance(relative=1e-2)).first is None
+    near = compare(one, other, Tolerance(relative=1e-2))
+
+    assert kinds(compare(one, other)).keys() == {Kind.ARGUMENTS, Kind.VALUES}
+    assert kinds(near) == {Kind.ARGUMENTS: {"nodes were made with other arguments": 2}}
 
 
 def test_whether_a_sum_is_nothing_or_nearly_so_is_no_difference() -> None:
@@ -203,7 +205,11 @@ def test_what_a_level_lacks_is_not_compared_and_that_is_said() -> None:
     comparison = compare(recorded("graph"), recorded("values"))
 
     assert comparison.first is None
-    assert [each.kind for each in comparison.sections] == [Kind.STRUCTURE, Kind.NAMES]
+    assert [each.kind for each in comparison.sections] == [
+        Kind.STRUCTURE,
+        Kind.NAMES,
+        Kind.ARGUMENTS,
+    ]
     assert comparison.not_compared == (
         "execution order, accumulation and events: the first trace is at level graph",
         "saved values: the first trace is without",

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradscope.record.notes.nesting import OPEN, Nesting
+from gradscope.record.from_pytorch.called.nesting import OPEN, Nesting
 from gradscope.record.recording import current
 from gradscope.trace.schema import Accumulate, Accumulation, BufferAdded, GraphTask, Node, Op
 from gradscope.trace.schema.tables import Order

@@ -264,7 +264,7 @@ def test_both_ways_of_seeing_runs_see_the_same() -> None:
 
     numbers = iter(range(1, 100))
     listener: Any = SimpleNamespace(
-        made=lambda _: Made(None, next(numbers), 0, 0, 0), recording=None, tensor=id
+        made=lambda _: Made(None, next(numbers), 0, 0, 0), recording=None, arguments=None, tensor=id
     )
     graph = Graph(listener, hooked.attend, saved=False)
     x = torch.ones(3, requires_grad=True)

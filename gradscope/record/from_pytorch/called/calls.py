@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gradscope.record.from_pytorch.called.nesting import OPEN, Ints, Nesting
 from gradscope.record.notes.log import take_all
-from gradscope.record.notes.nesting import OPEN, Ints, Nesting
 from gradscope.trace.ragged import within
 from gradscope.trace.schema import NONE
 from gradscope.trace.schema.events import Accumulation

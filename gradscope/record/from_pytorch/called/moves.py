@@ -14,8 +14,8 @@ import numpy as np
 from gradscope.record.notes.log import take_all
 
 if TYPE_CHECKING:
+    from gradscope.record.from_pytorch.called.nesting import Ints
     from gradscope.record.notes.contexts import Contexts
-    from gradscope.record.notes.nesting import Ints
     from gradscope.record.source import ThreadState
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gradscope.record.from_pytorch.called.nesting import OPEN
 from gradscope.record.from_pytorch.called.writes import Write, writes_to_first
-from gradscope.record.notes.nesting import OPEN
 from gradscope.trace import schema
 from gradscope.trace.ragged import Ragged, concatenate
 from gradscope.trace.schema import NONE

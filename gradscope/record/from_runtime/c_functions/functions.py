@@ -12,6 +12,7 @@ from gradscope.machine_code.interpreter import (
     EQUAL,
     as_int,
     call_nothing,
+    call_one,
     clock,
     compare,
     drop,
@@ -24,6 +25,7 @@ from gradscope.machine_code.interpreter import (
     vectorcall,
 )
 from gradscope.machine_code.language import load, store
+from gradscope.machine_code.seldom import due
 from gradscope.record.notes.c_functions.functions import KINDS, UNKNOWN, found
 
 # A teller is what `noted` needs: these are the places of its words.
@@ -31,6 +33,7 @@ ONE_INPUT, TWO_INPUTS, TABLE, COUNTER, BASE, LAYOUTS, ASK, NOTHING, TRUE = range
 NODE_SEEN, SEQUENCE, TOPOLOGICAL, SEEN, EDGE, VERSIONS, VALUE = range(72, 128, 8)
 CONTEXT, GRAD_ENABLED, CLOCK, SCRATCH = range(128, 160, 8)  # SCRATCH takes two
 LAST_SHAPE, LAST_DTYPE, LAST_LAYOUT = range(168, 192, 8)
+SELDOM, READ = range(192, 208, 8)
 
 OP, NUMBER, NODE, MADE, META, STATE, BEGIN, FRAME, FIRST, SECOND = range(0, 80, 8)
 """Where the arguments of `noted` are."""
@@ -127,6 +130,9 @@ def noted(self: int, given: int, count: int) -> int:
     store(cell + column * 8, site)
     store(cell + column * 9, layout)
     store(log + 8, used + 1)
+    seldom, op = load(teller + SELDOM), as_int(load(given + NUMBER))
+    if node != nothing and due(seldom, op, site, layout):
+        return call_one(load(teller + READ), node)
     keep(nothing)
     return nothing
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterable
 from time import perf_counter_ns
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,18 @@ from numpy.typing import NDArray
 from gradscope.machine_code.callables import Callables, offset
 from gradscope.record.from_runtime.c_functions import functions as made_of
 from gradscope.record.notes.c_functions.parts import Buffer, Counter, Table
+
+if TYPE_CHECKING:
+    from gradscope.machine_code.seldom import Seldom
+
+
+class ReadsArguments(Protocol):
+    """Who reads what nodes keep besides tensors, and how seldom."""
+
+    @property
+    def seldom(self) -> Seldom: ...
+
+    def read(self, node: Any) -> None: ...
 
 
 class Teller:
@@ -30,14 +42,18 @@ class Teller:
         base: int,
         layouts: dict[Any, int],
         slots: Iterable[tuple[type, str]],
+        arguments: ReadsArguments,
         ask: Callable[..., Any],
     ) -> None:
         one, two = logs
-        self._kept = (one, two, table, counter, layouts, ask)  # the words hold their addresses
+        seldom, read = arguments.seldom, arguments.read
+        kept = (one, two, table, counter, layouts, seldom, read, ask)
+        self._kept = kept  # the words hold their addresses
         addresses = (each.words.ctypes.data for each in (one, two, table, counter))
         self.words = np.array([
             *addresses, base, id(layouts), id(ask), id(None), id(True),
             *(offset(kind, name) for kind, name in slots), id(perf_counter_ns), 0, 0, 0, 0, 0,
+            seldom.words.ctypes.data, id(read),
         ], np.int64)  # fmt: skip
         self._functions = functions
 

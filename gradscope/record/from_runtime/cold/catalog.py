@@ -7,6 +7,7 @@ from threading import RLock
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from gradscope.record.from_runtime.cold.arguments import NodesArguments
 from gradscope.record.from_runtime.cold.fused import FusedWrites
 from gradscope.record.from_runtime.cold.history import hooked, odd, present_edge, version_of
 from gradscope.record.from_runtime.cold.interned import Shapes, Texts
@@ -55,6 +56,7 @@ class Catalog(TaskRows):
         self.explicit: list[int] = []
         self.views: list[tuple[int, int]] = []  # the number of a result, and of its storage
         self.origins: list[tuple[int, int, int, int]] = []  # tensor, since, node, output
+        self.arguments = NodesArguments()
         self.on_tensor: Any = None  # told of tensors that no noted call made
         self._nameless: set[int] = set()
         self.named: list[tuple[int, int]] = []  # later than they were described
@@ -308,6 +310,8 @@ class Catalog(TaskRows):
             number, made[: len(node.input_metadata)], context, site, end - self._contexts._start,
         ))  # fmt: skip
         self._write_out(node, number, made)
+        if self.arguments.seldom.due(type(node), site, node.input_metadata[:1]):
+            self.arguments.look(node, number)
 
     def wrote(
         self, op: Any, inputs: Any, target: Any, node: Any, begin: int, end: int, site: int,

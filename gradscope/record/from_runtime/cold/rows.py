@@ -23,6 +23,7 @@ class Rows:
     def __init__(
         self, session: Session, catalog: Catalog, frees: Frees, *, graph_only: bool
     ) -> None:
+        self._writer = session.writer
         self._block, self._intern = session.writer.block, session.writer.intern
         self._ids, self._start, self._base = session.ids, session.start, session.base
         self._catalog, self._contexts = catalog, session.contexts
@@ -118,6 +119,7 @@ class Rows:
                 "module": where[:, 1], "stack": site, "thread": where[:, 0], "step": where[:, 3],
                 "t": t,
             })  # fmt: skip
+        catalog.arguments.write(self._writer, ids)
         names = ("storage", "tensor", "old", "new", "op", "stack", "context", "t")
         if written:
             single = map(np.array, zip(*written, strict=True))

@@ -78,6 +78,7 @@ class RuntimeProbe(ThreadNotes):
         self.span_begin, self.span_end = contexts.begin_span, contexts.end_span
         self.own_work_begin, self.own_work_end = contexts.begin_own_work, contexts.end_span
         self.catalog = catalog
+        self.arguments = catalog.arguments
         self.layouts = layouts
         self.frees = frees
         self.clock = perf_counter_ns
@@ -114,7 +115,7 @@ class RuntimeProbe(ThreadNotes):
         teller = Teller(
             functions, (one, two), table,
             self.numbers.compile(functions, unused=unused), self.base, self.layouts.known, SLOTS,
-            self.call,
+            self.arguments, self.call,
         )  # fmt: skip
         self.noted = teller.noted
         if self.ran is not _nothing:
@@ -175,8 +176,10 @@ class RuntimeProbe(ThreadNotes):
             node.record_nr = made.record_nr = number
             sequence, top = node.sequence_nr, node.topological_nr
         log = self.calls_one if len(taken) == 1 else self.calls_two
-        log.note(number, begin, end, context, op_number, sequence, top, *taken, site,
-                 self.layouts.of(meta))  # fmt: skip
+        layout = self.layouts.of(meta)
+        log.note(number, begin, end, context, op_number, sequence, top, *taken, site, layout)
+        if node is not None and self.arguments.seldom.due(op_number, site, layout):
+            self.arguments.look(node, number)
         if made._storage is None and made._array.nbytes >= self.frees.smallest:
             self.frees.follow(made._array, number & ~1)
         if made._storage is not None or state.special or any(map(odd, inputs)):

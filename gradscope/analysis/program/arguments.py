@@ -1,0 +1,33 @@
+"""What calls were given besides tensors, as far as nodes that were read keep it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TypeAlias
+
+Value: TypeAlias = bool | int | float | str | list["Value"]
+Given: TypeAlias = Mapping[str, Value]
+
+
+def arguments_of(text: str) -> Given:
+    """What `node.arguments` says; nothing where a file holds something else."""
+    try:
+        found = json.loads(text) if text else {}
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def in_words(given: Given) -> str:
+    """As it would stand in a call: `dim=0, keepdim=False`."""
+    return ", ".join(f"{name}={_word(value)}" for name, value in given.items())
+
+
+def _word(value: object) -> str:
+    if isinstance(value, list):
+        inside = ", ".join(map(_word, value))
+        return f"({inside},)" if len(value) == 1 else f"({inside})"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e16:
+        return str(int(value))
+    return str(value)

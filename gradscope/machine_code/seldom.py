@@ -1,0 +1,66 @@
+"""What comes again and again, looked at the first, second, fourth, eighth … time.
+
+So each is looked at early, what changes later is seen, too, and what comes a million times is
+looked at twenty times.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gradscope.machine_code.language import increase, load, store
+
+MOST = 1 << 11
+"""So many different ones are counted."""
+
+# A table's words: where its entries are; how many there are; how many more fit; what came in vain.
+# An entry: three numbers that say what it is, and how often it came.
+USED, ROOM, IN_VAIN = 8, 16, 24
+ENTRY = 4 * 8
+PLACES = 2 * MOST - 1
+
+
+def due(table: int, a: int, b: int, c: int) -> int:
+    """Whether what these three numbers say is to be looked at this time."""
+    mixed = (a * 1000003 ^ b) * 1000003 ^ c
+    place = (mixed ^ (mixed >> 17)) & PLACES
+    entry = load(table) + ENTRY * place
+    times = load(entry + 24)
+    while times != 0 and (load(entry) != a or load(entry + 8) != b or load(entry + 16) != c):
+        place = (place + 1) & PLACES
+        entry = load(table) + ENTRY * place
+        times = load(entry + 24)
+    if times == 0:
+        if load(table + USED) >= load(table + ROOM):
+            increase(table + IN_VAIN, 1)
+            return 0
+        increase(table + USED, 1)
+        store(entry, a)
+        store(entry + 8, b)
+        store(entry + 16, c)
+    store(entry + 24, times + 1)
+    return (times + 1) & times == 0
+
+
+class Seldom:
+    """Counts, for the function above and in Python."""
+
+    def __init__(self) -> None:
+        self._entries = np.zeros(4 * (PLACES + 1), np.int64)  # kept: the words hold its address
+        self.words = np.array([self._entries.ctypes.data, 0, MOST, 0], np.int64)
+        self._times: dict[tuple[object, ...], int] = {}
+        self._in_vain = 0
+
+    @property
+    def in_vain(self) -> int:
+        """How much could not be counted, and was not looked at."""
+        return self._in_vain + int(self.words[IN_VAIN // 8])
+
+    def due(self, *what: object) -> bool:
+        """Whether to look this time."""
+        times = self._times.get(what, 0)
+        if not times and len(self._times) >= MOST:
+            self._in_vain += 1
+            return False
+        self._times[what] = times + 1
+        return (times + 1) & times == 0

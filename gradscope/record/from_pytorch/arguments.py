@@ -1,0 +1,64 @@
+"""What calls of PyTorch's were given besides tensors: what Python shows of their nodes."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from gradscope.record.notes.arguments import OPERAND, Arguments, is_option
+
+SAVED, RAW, CUSTOM = "_saved_", "_raw_saved_", "saved_tensors"
+NUMBERS: dict[str, Any] = {
+    "torch.float64": ctypes.c_double, "torch.float32": ctypes.c_float,
+    "torch.int64": ctypes.c_int64, "torch.bool": ctypes.c_bool,
+}  # fmt: skip
+
+
+class NodesArguments(Arguments):
+    """Reads nodes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._names: dict[type, tuple[str, ...]] = {}
+
+    def has(self, kind: type) -> bool:
+        """Whether nodes of this class may keep any."""
+        return bool(self._names_of(kind))
+
+    def look(self, node: Any, number: int) -> None:
+        """Read what a node keeps."""
+        found = {}
+        for name in self._names_of(type(node)):
+            value = getattr(node, name)
+            if name.startswith(RAW):
+                found[OPERAND] = _number(value)
+            else:
+                found[name.removeprefix(SAVED)] = value
+        self.add(number, found)
+
+    def _names_of(self, kind: type) -> tuple[str, ...]:
+        """By which attributes: never those that unpack a tensor, which may compute it again."""
+        names = self._names.get(kind)
+        if names is None:
+            every = () if hasattr(kind, CUSTOM) else dir(kind)
+            slots = [name.removeprefix(SAVED) for name in every if name.startswith(SAVED)]
+            tensors = [slot for slot in slots if f"{RAW}{slot}" in every]
+            options = [f"{SAVED}{s}" for s in slots if s not in tensors and is_option(s)]
+            operand = [f"{RAW}{OPERAND}"] if OPERAND in tensors else []
+            names = self._names[kind] = (*options, *operand)
+        return names
+
+
+def _number(kept: Any) -> object:
+    """The number that an operand is, read where it lies: a call would be told of like any other."""
+    try:
+        tensor = None if kept.unpack_hook is not None else kept.data
+    except RuntimeError:  # released
+        return None
+    if tensor is None or tensor.requires_grad or tensor.dim() or tensor.device.type != "cpu":
+        return None
+    kind = NUMBERS.get(str(tensor.dtype))
+    if kind is None or not tensor.data_ptr():
+        return None
+    found: object = kind.from_address(tensor.data_ptr()).value
+    return found

@@ -1,0 +1,37 @@
+"""What calls of the runtime's were given besides tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradscope.record.notes.arguments import OPERAND, Arguments, is_option
+from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+
+
+class NodesArguments(Arguments):
+    """Reads nodes. Reading what they keep by the names that programs use would be told of."""
+
+    def read(self, node: Any) -> None:
+        """Read what a node keeps that has its number."""
+        self.look(node, node.record_nr)
+
+    def look(self, node: Any, number: int) -> None:
+        """Read what a node keeps."""
+        found = {}
+        for slot, value in zip(node.slots, node._saved or (), strict=False):
+            if slot == OPERAND:
+                found[slot] = _number(value)
+            elif slot and is_option(slot):
+                found[slot] = value
+        self.add(number, found)
+
+
+def _number(value: Any) -> object:
+    """The number that an operand is; as short as it may be written in its precision."""
+    array = value._array if isinstance(value, Tensor) and not value.requires_grad else value
+    if not isinstance(array, np.ndarray) or array.ndim:
+        return None
+    number = array.item()
+    return float(str(array)) if isinstance(number, float) else number

@@ -1,0 +1,89 @@
+"""What calls were given besides tensors, as far as their nodes keep it: read, and written as rows.
+
+Nodes keep what derivatives need: dims, exponents, slopes, strides, a flag. To read it takes some
+microseconds, so it is read seldom: of each kind of node, made on one line with one shape, of the
+first, the second, the fourth, … Of nodes that were not read nothing is said.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from math import isfinite
+from typing import TYPE_CHECKING
+
+from gradscope.machine_code.seldom import Seldom
+from gradscope.record.notes.log import take_all
+from gradscope.trace import schema
+
+if TYPE_CHECKING:
+    from gradscope.trace.writer import Values, Writer
+
+OPERAND = "other"
+"""Where a node keeps a tensor that may be a number the program wrote."""
+
+OF_SHAPES = ("_sizes", "_sizes_opt", "_numel", "_argsize_0", "_strides")
+"""How names end of what only says the shape of an operand."""
+
+FACTORS = ("alpha", "beta")
+"""What a sum multiplies its operands by; 1, a whole number: it was not given."""
+
+UNSIGNED, SIGN = 1 << 64, 1 << 63
+Value = bool | int | float | str | tuple["Value", ...]
+
+
+def is_option(slot: str) -> bool:
+    """Whether what a node keeps by this name, and is no tensor, says more than a shape."""
+    return not slot.endswith(OF_SHAPES)
+
+
+def plain(value: object) -> Value | None:
+    """A number, a text or several; None: it is something else.
+
+    PyTorch shows dims as if they had no sign.
+    """
+    if isinstance(value, bool | float | str):
+        return value
+    if isinstance(value, int):
+        return value if value < SIGN else value - UNSIGNED
+    if isinstance(value, tuple | list):
+        parts = [part for each in value if (part := plain(each)) is not None]
+        return tuple(parts) if len(parts) == len(value) else None
+    return None
+
+
+class Arguments:
+    """What was read, until it is written. `seldom` says when to."""
+
+    def __init__(self) -> None:
+        self.seldom = Seldom()
+        self._read: list[tuple[int, str]] = []
+
+    def add(self, number: int, options: Mapping[str, object]) -> None:
+        """A node, and what it keeps that is no tensor."""
+        found: dict[str, Value] = {}
+        for name, each in sorted(options.items()):
+            value = plain(each)
+            if value is not None and not (name in FACTORS and type(value) is int and value == 1):
+                found[name] = value
+        if found:
+            self._read.append((number, in_json(found)))
+
+    def write(self, writer: Writer, ids: Callable[[list[int]], Values] = list) -> None:
+        """Hand on what waits."""
+        read = take_all(self._read)
+        if read:
+            texts = [writer.intern(text) for _, text in read]
+            rows = {"id": ids([number for number, _ in read]), "arguments": texts}
+            writer.block(schema.Node, rows, amend=True)
+
+
+def in_json(found: Mapping[str, Value]) -> str:
+    """The text of it; JSON has no infinite numbers."""
+    return json.dumps({name: _finite(value) for name, value in found.items()})
+
+
+def _finite(value: Value) -> object:
+    if isinstance(value, tuple):
+        return [_finite(each) for each in value]
+    return str(value) if isinstance(value, float) and not isfinite(value) else value
