@@ -7,8 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradscope.analysis.columns import Ids
-from gradscope.trace.schema import NONE, Saved, Tensor
+from gradscope.analysis.program.culprits import VIEWS
+from gradscope.trace.arrays import distinct
+from gradscope.trace.schema import NONE, Op, Saved, Storage, Tensor
 from gradscope.trace.trace import Trace
+
+MOST_VIEWS = 4
+"""So many views of one another are seen through."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,18 +24,65 @@ class Peak:
     t: int
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Values that nodes saved, in the rows of the trace; equal-length columns."""
+
+    holder: Ids  # a number for each storage
+    bytes: Ids
+    begin: Ids
+    end: Ids  # released by a backward, or freed with its storage; NONE: still held
+
+
+@dataclass(frozen=True, slots=True)
+class OverTime:
+    """How many bytes were held, from each of these moments on."""
+
+    t: Ids
+    bytes: Ids
+
+    def at(self, t: int) -> int:
+        """After what happened at this moment."""
+        place = int(np.searchsorted(self.t, t, side="right")) - 1
+        return int(self.bytes[place]) if place >= 0 else 0
+
+    def before(self, t: int) -> int:
+        """Before what happened at this moment."""
+        place = int(np.searchsorted(self.t, t)) - 1
+        return int(self.bytes[place]) if place >= 0 else 0
+
+
+def held(trace: Trace) -> Held:
+    """What was held, and how long."""
+    saved, storages = trace.table(Saved), trace.table(Storage)
+    holder, released = _holders(trace), saved["released"]
+    freed = np.full(len(saved), NONE, np.int64)
+    if len(storages):
+        places = storages.positions(holder)
+        freed = np.where(places == NONE, NONE, storages["freed"][places])
+    return Held(holder, saved["bytes"], saved["t"], np.where(released != NONE, released, freed))
+
+
 def saved_peak(trace: Trace) -> Peak:
     """The moment at which saved tensors held the most memory."""
-    saved = trace.table(Saved)
-    if not len(saved):
+    over = over_time(held(trace))
+    if not len(over.t):
         return Peak(0, 0)
-    released = saved["released"] != NONE
-    holder = np.concatenate([_holders(trace), _holders(trace)[released]])
-    size = np.concatenate([saved["bytes"], saved["bytes"][released]])
-    t = np.concatenate([saved["t"], saved["released"][released]])
+    most = int(np.argmax(over.bytes))
+    return Peak(int(over.bytes[most]), int(over.t[most]))
+
+
+def over_time(all: Held) -> OverTime:
+    """The bytes held together, each storage counted once."""
+    ended = all.end != NONE
+    holder = np.concatenate([all.holder, all.holder[ended]])
+    size = np.concatenate([all.bytes, all.bytes[ended]])
+    t = np.concatenate([all.begin, all.end[ended]])
     change = np.concatenate(
-        [np.ones(len(saved), np.int64), -np.ones(int(released.sum()), np.int64)]
+        [np.ones(len(all.begin), np.int64), -np.ones(int(ended.sum()), np.int64)]
     )
+    if not len(holder):
+        return OverTime(t, size)
     order = np.lexsort((change, t, holder))  # at one moment a release comes before a save
     holder, size, t, change = holder[order], size[order], t[order], change[order]
     held = _running_count(holder, change)
@@ -39,9 +91,7 @@ def saved_peak(trace: Trace) -> Peak:
         (held == 0) & (change == -1), _last_size(holder, size, held, change), 0
     )
     in_time = np.lexsort((delta, t))
-    total = np.cumsum(delta[in_time])
-    most = int(np.argmax(total))
-    return Peak(int(total[most]), int(t[in_time][most]))
+    return OverTime(t[in_time], np.cumsum(delta[in_time]))
 
 
 def _holders(trace: Trace) -> Ids:
@@ -50,9 +100,30 @@ def _holders(trace: Trace) -> Ids:
     by_itself = -2 - np.arange(len(saved), dtype=np.int64)
     if not len(tensors):
         return by_itself
-    found = tensors.positions(saved["tensor"])
-    storage = np.where(found == -1, NONE, tensors["storage"][found])
+    found = _viewed(trace, tensors.positions(saved["tensor"]))
+    storage = np.where(found == NONE, NONE, tensors["storage"][found])
     return np.where(storage == NONE, by_itself, storage)
+
+
+def _viewed(trace: Trace, places: Ids) -> Ids:
+    """For each place of a tensor that of the one it is a view of, where that call was recorded."""
+    tensors, ops = trace.table(Tensor), trace.table(Op)
+    names = distinct(ops["name"]).tolist()
+    views = [name for name in names if trace.text(name).partition(".")[0] in VIEWS]
+    if not views:
+        return places
+    inputs = ops.ragged("inputs")
+    first = np.where(inputs.lengths > 0, inputs.offsets[:-1], 0)
+    given = inputs.values[first] if len(inputs.values) else np.full(len(ops), NONE)
+    is_view = np.isin(ops["name"], views) & (inputs.lengths > 0)
+    for _ in range(MOST_VIEWS):
+        call = np.where(places == NONE, NONE, ops.positions(tensors["op"][places]))
+        base = np.where((call != NONE) & is_view[call], tensors.positions(given[call]), NONE)
+        known = (base != NONE) & (tensors["storage"][base] != NONE) & (base != places)
+        if not known.any():
+            break
+        places = np.where(known, base, places)
+    return places
 
 
 def _running_count(holder: Ids, change: Ids) -> Ids:

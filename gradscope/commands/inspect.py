@@ -15,6 +15,7 @@ from gradscope.commands.questions import (
     ATensor,
     EveryHook,
     GradOf,
+    MemoryUse,
     WhyNone,
     WhyThen,
     answer_to,
@@ -74,6 +75,7 @@ def inspect(
     grad_of: GradOf = None,
     order: WhyThen = None,
     hooks: EveryHook = False,
+    memory: MemoryUse = False,
     explain: Annotated[
         str | None, typer.Option(help="Say what a rule looks for.", metavar="RULE")
     ] = None,
@@ -95,7 +97,7 @@ def inspect(
     fails = _what_fails(fail_on or ["warning"])
     asked = one_asked({
         "node": node, "tensor": tensor, "op": op, "why_none": why_none, "grad_of": grad_of,
-        "order": order, "hooks": hooks,
+        "order": order, "hooks": hooks, "memory": memory,
     })  # fmt: skip
     if asked is not None and shape in {SARIF, GITHUB}:
         raise UsageError(f"--format {shape} is of findings; of one thing there is --json")

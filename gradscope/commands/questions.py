@@ -42,6 +42,9 @@ WhyThen = Annotated[
 EveryHook = Annotated[
     bool, typer.Option("--hooks", help="Every hook: where registered, how often called, what for.")
 ]
+MemoryUse = Annotated[
+    bool, typer.Option("--memory", help="What saved tensors keep: the peak, and whose it is.")
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,7 @@ def answer_to(trace: Trace, asked: Asked) -> Answer:
     """The answer to it."""
     from gradscope.scene.answers.grad_of import grad_of
     from gradscope.scene.answers.hooks import hooks
+    from gradscope.scene.answers.memory_use import memory
     from gradscope.scene.answers.order import order
     from gradscope.scene.answers.things import chosen_node, chosen_op, chosen_tensor
     from gradscope.scene.answers.why_none import why_none
@@ -81,6 +85,7 @@ def answer_to(trace: Trace, asked: Asked) -> Answer:
         "grad-of": grad_of,
         "order": order,
         "hooks": hooks,
+        "memory": memory,
     }
     return answers[asked.question](trace, asked.of)
 

@@ -5,7 +5,17 @@ from gradscope.analysis.memory import Peak, saved_peak
 from gradscope.analysis.program.modules import ModuleFacts, module_names, modules, parts_of
 from gradscope.analysis.summary import Summary, leaves, summary
 from gradscope.trace.by_hand import trace_of
-from gradscope.trace.schema import GraphTask, Module, Node, NodeBegin, NodeEnd, Op, Saved, Tensor
+from gradscope.trace.schema import (
+    GraphTask,
+    Module,
+    Node,
+    NodeBegin,
+    NodeEnd,
+    Op,
+    Saved,
+    Storage,
+    Tensor,
+)
 from tests.shared.example_traces import mean_of_squares
 
 
@@ -77,6 +87,31 @@ def test_a_storage_that_two_nodes_keep_counts_once() -> None:
     )
 
     assert saved_peak(trace) == Peak(107, 15)
+
+
+def test_views_of_one_tensor_count_once_even_where_their_storage_is_not_known() -> None:
+    trace = trace_of(
+        Tensor(0, storage=5),
+        Op(3, "t", inputs=(0,)),
+        Op(4, "t.default", inputs=(0,)),
+        Tensor(1, storage=6, op=3),
+        Tensor(2, storage=7, op=4),
+        Saved(0, tensor=1, bytes=100, t=1),
+        Saved(1, tensor=2, bytes=100, t=2),
+    )
+
+    assert saved_peak(trace) == Peak(100, 1)
+
+
+def test_what_was_freed_with_its_graph_is_held_no_more() -> None:
+    trace = trace_of(
+        Storage(0, bytes=100, freed=5),
+        Tensor(0, storage=0),
+        Saved(0, tensor=0, bytes=100, t=1),
+        Saved(1, bytes=60, t=9),
+    )
+
+    assert saved_peak(trace) == Peak(100, 1)
 
 
 def test_the_peak_is_before_the_release_of_the_last_holder() -> None:

@@ -1,0 +1,210 @@
+"""What saved tensors keep in memory: at the peak, over the backwards, and what nobody let go."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from gradscope.analysis.columns import Ids
+from gradscope.analysis.identity.backwards import backward_numbers, backwards
+from gradscope.analysis.identity.sites import Site, site_of
+from gradscope.analysis.memory import Held, OverTime, held, over_time
+from gradscope.analysis.program.acts import Acts, Done
+from gradscope.analysis.program.modules import module_names
+from gradscope.trace.schema import NONE, Deed, Node, Saved, Step, Tensor
+from gradscope.trace.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one line, or one module, holds."""
+
+    name: str  # of the module; "" for a line
+    site: Site
+    bytes: int
+    storages: int
+    savers: tuple[tuple[str, str, int], ...]  # node's name, slot, how often
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What was held when a backward began, and when it had ended."""
+
+    backward: int
+    called: Site
+    step: int  # its number; NONE
+    before: int
+    most: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class LetGo:
+    """A node that ran, and what it let go of."""
+
+    node: int
+    site: Site
+    bytes: int
+    left: int  # so much was held then
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryUse:
+    """What saved tensors kept."""
+
+    saved: int  # so many values
+    peak: int
+    peak_t: int
+    peak_backward: int  # that let go of it, or most of it; NONE
+    parameters: int  # bytes of the peak that are parameters'
+    lines: tuple[Share, ...]  # at the peak, most first
+    modules: tuple[Share, ...]
+    spans: tuple[Span, ...]
+    let_go: tuple[LetGo, ...]  # in the backward of the peak
+    never: tuple[Share, ...]  # by the lines whose nodes still hold it
+    never_bytes: int
+    kept: tuple[Done, ...]  # what holds graphs of former steps
+
+
+def memory_use(trace: Trace) -> MemoryUse:
+    """Of a whole trace."""
+    all, saved = held(trace), trace.table(Saved)
+    over = over_time(all)
+    most = int(np.argmax(over.bytes)) if len(over.t) else 0
+    peak, t = (int(over.bytes[most]), int(over.t[most])) if len(over.t) else (0, 0)
+    at_peak = _first_savers(all, (all.begin <= t) & ((all.end == NONE) | (all.end > t)))
+    tasks = Counter(saved["task"][at_peak].tolist())
+    tasks.pop(NONE, None)
+    task = max(tasks, key=lambda each: (tasks[each], -each)) if tasks else NONE
+    never = _first_savers(all, all.end == NONE)
+    shares = _Shares(trace)
+    return MemoryUse(
+        saved=len(saved),
+        peak=peak,
+        peak_t=t,
+        peak_backward=backward_numbers(trace).get(task, NONE),
+        parameters=_of_parameters(trace, all, at_peak),
+        lines=shares.by_line(at_peak),
+        modules=shares.by_module(at_peak),
+        spans=tuple(_spans(trace, over)),
+        let_go=tuple(_let_go(trace, all, over, task)),
+        never=shares.by_line(never),
+        never_bytes=int(all.bytes[never].sum()),
+        kept=tuple(_last_looks(trace)),
+    )
+
+
+def _first_savers(all: Held, mask: np.ndarray) -> Ids:
+    """The row that saved each storage first, of those chosen."""
+    rows = np.flatnonzero(mask)
+    order = rows[np.lexsort((rows, all.begin[rows]))]
+    _, first = np.unique(all.holder[order], return_index=True)
+    found: Ids = np.sort(order[first])
+    return found
+
+
+def _of_parameters(trace: Trace, all: Held, rows: Ids) -> int:
+    tensors = trace.table(Tensor)
+    leaf = tensors["leaf"] & tensors["requires_grad"] & (tensors["storage"] != NONE)
+    theirs = np.isin(all.holder[rows], tensors["storage"][leaf])
+    return int(all.bytes[rows][theirs].sum())
+
+
+def _spans(trace: Trace, over: OverTime) -> Iterable[Span]:
+    numbers = backward_numbers(trace)
+    steps = trace.table(Step)
+    for task in backwards(trace):
+        if task.parent != NONE:
+            continue
+        before, end = over.at(task.begin), task.end
+        first = int(np.searchsorted(over.t, task.begin))
+        last = len(over.t) if end == NONE else int(np.searchsorted(over.t, end, side="right"))
+        yield Span(
+            backward=numbers[task.id],
+            called=site_of(trace, task.stack),
+            step=steps.row(task.step).number if steps.has(task.step) else NONE,
+            before=before,
+            most=max(before, int(over.bytes[first:last].max(initial=0))),
+            after=NONE if end == NONE else over.at(end),
+        )
+
+
+def _let_go(trace: Trace, all: Held, over: OverTime, task: int) -> Iterable[LetGo]:
+    """Each node of a backward that let go of something, in the order in which they ran."""
+    saved = trace.table(Saved)
+    rows = np.flatnonzero(saved["task"] == task) if task != NONE else np.array([], np.int64)
+    rows = rows[np.lexsort((saved["node"][rows], all.end[rows]))]
+    freed: dict[tuple[int, int], int] = {}
+    for node, t in zip(saved["node"][rows].tolist(), all.end[rows].tolist(), strict=True):
+        freed.setdefault((node, t), 0)
+    nodes, left = trace.table(Node), None
+    for node, t in freed:
+        after = over.at(t)
+        before = over.before(t) if left is None else left
+        left = after
+        if before != after:
+            stack = nodes.row(node).stack if nodes.has(node) else NONE
+            yield LetGo(node, site_of(trace, stack), before - after, after)
+
+
+def _last_looks(trace: Trace) -> Iterable[Done]:
+    """Of each holder of graphs, the last time it was looked at."""
+    last: dict[tuple[object, ...], Done] = {}
+    for act in trace.once(Acts).of(Deed.KEPT):
+        facts = act.facts
+        last[facts.get("name"), facts.get("attribute"), facts.get("container"), act.stack] = act
+    return sorted(last.values(), key=lambda act: act.t)
+
+
+class _Shares:
+    """Adds up rows of saved values by the lines and modules of their nodes."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._modules = module_names(trace)
+        self._sites: dict[int, Site] = {}
+
+    def by_line(self, rows: Ids) -> tuple[Share, ...]:
+        return self._added_up(rows, by_module=False)
+
+    def by_module(self, rows: Ids) -> tuple[Share, ...]:
+        found = self._added_up(rows, by_module=True)
+        return found if any(each.name for each in found) else ()
+
+    def _added_up(self, rows: Ids, *, by_module: bool) -> tuple[Share, ...]:
+        saved, nodes = self._trace.table(Saved), self._trace.table(Node)
+        bytes: dict[tuple[str, str], int] = defaultdict(int)
+        many: Counter[tuple[str, str]] = Counter()
+        sites: dict[tuple[str, str], Site] = {}
+        savers: dict[tuple[str, str], Counter[tuple[str, str]]] = defaultdict(Counter)
+        places = nodes.positions(saved["node"][rows])
+        columns = (nodes[name][places].tolist() for name in ("name", "stack", "module"))
+        slots = saved["slot"][rows].tolist()
+        sizes = saved["bytes"][rows].tolist()
+        known = (places != NONE).tolist()
+        for there, name, stack, module, slot, size in zip(
+            known, *columns, slots, sizes, strict=True
+        ):
+            site = self._site(stack) if there else Site()
+            named = self._modules.get(module, "") if there and by_module else ""
+            key = (named, "") if by_module else ("", site.place)
+            bytes[key] += size
+            many[key] += 1
+            sites.setdefault(key, Site() if by_module else site)
+            savers[key][(self._trace.text(name) if there else "?", self._trace.text(slot))] += 1
+        order = sorted(bytes, key=lambda key: (-bytes[key], key))
+        return tuple(
+            Share(
+                key[0], sites[key], bytes[key], many[key],
+                tuple((*saver, n) for saver, n in savers[key].most_common()),
+            )
+            for key in order
+        )  # fmt: skip
+
+    def _site(self, stack: int) -> Site:
+        if stack not in self._sites:
+            self._sites[stack] = site_of(self._trace, stack)
+        return self._sites[stack]

@@ -1,0 +1,114 @@
+"""What saved tensors keep in memory, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gradscope.analysis.answers.memory_use import MemoryUse, Share, Span, memory_use
+from gradscope.analysis.identity.names import node_names
+from gradscope.analysis.program.acts import Acts, Done
+from gradscope.scene.answers.answer import Answer, Section, filled
+from gradscope.scene.answers.not_recorded import not_at_level
+from gradscope.scene.readable import byte_count, count, duration, plural
+from gradscope.trace.schema import NONE
+from gradscope.trace.trace import Trace
+
+FEW = 3
+UNREACHED = (
+    "PyTorch's graphs are seen when a backward comes to them: what others save is not recorded"
+)
+
+
+def memory(trace: Trace, _: str = "") -> Answer:
+    """Of a whole trace."""
+    use = memory_use(trace)
+    notes = (
+        *not_at_level(trace, "engine", "what nodes saved"),
+        *((UNREACHED,) if trace.meta.get("producer") == "pytorch" and use.saved else ()),
+    )
+    if not use.saved:
+        return Answer("No saved tensor was recorded.", notes=notes, data=use)
+    at_peak, by_module = (
+        tuple(_line(each, use.peak) for each in shares) for shares in (use.lines, use.modules)
+    )
+    names = node_names(trace)
+    let_go = tuple(
+        f"{byte_count(each.bytes)} by {names.title(each.node)}"
+        f"{f' ({each.site.place})' if each.site.place else ''}; {byte_count(each.left)} left"
+        for each in sorted(use.let_go, key=lambda each: -each.bytes)
+    )
+    sections = filled(
+        Section("held at the peak, by line", at_peak),
+        Section("held at the peak, by module", by_module),
+        Section("over the backwards", tuple(_spans(use.spans))),
+        Section(f"let go in backward {use.peak_backward}, most first", let_go),
+        Section("let go by no backward", tuple(_line(each, use.never_bytes) for each in use.never)),
+        Section("names that held graphs of former steps", tuple(_kept(trace, a) for a in use.kept)),
+    )
+    return Answer(_title(use), tuple(_facts(use)), sections, notes, use)
+
+
+def _title(use: MemoryUse) -> str:
+    peak = f"Saved tensors held at most {byte_count(use.peak)} at once"
+    return f"{peak}: at {duration(use.peak_t)}{_whose(use)}."
+
+
+def _whose(use: MemoryUse) -> str:
+    for span in use.spans:
+        if span.backward == use.peak_backward:
+            place = f" at {span.called.place}" if span.called.place else ""
+            return f", for backward {span.backward}{place}"
+    return ", which no backward let go" if use.peak_backward == NONE else ""
+
+
+def _facts(use: MemoryUse) -> Iterator[tuple[str, str]]:
+    yield "saved values", count(use.saved)
+    if use.parameters:
+        yield "of the peak", f"{byte_count(use.parameters)} are parameters', which are there anyway"
+    if use.never:
+        many = sum(each.storages for each in use.never)
+        what = f"{byte_count(use.never_bytes)} in {plural(many, 'storage')}"
+        yield "let go by none", f"{what}: no backward released it, and its end was not seen"
+    else:
+        yield "let go by none", "nothing: each value was released by a backward, or freed"
+
+
+def _line(share: Share, whole: int) -> str:
+    part = f" ({share.bytes / whole:.0%})" if whole else ""
+    place = share.site.place or share.name or "besides"
+    text = f": {share.site.text}" if share.site.text else ""
+    savers = ", ".join(
+        f"{slot} of {node}" + f" ×{times}" * (times > 1) for node, slot, times in share.savers[:FEW]
+    )
+    more = f" and {plural(len(share.savers) - FEW, 'other')}" * (len(share.savers) > FEW)
+    return f"{byte_count(share.bytes)}{part} {place}{text}; {savers}{more}"
+
+
+def _spans(spans: tuple[Span, ...]) -> Iterator[str]:
+    """Backwards in succession that held the same, told once."""
+    alike: list[list[Span]] = []
+    for span in spans:
+        pattern = (span.before, span.most, span.after, span.called.place)
+        last = alike[-1][0] if alike else None
+        if last and (last.before, last.most, last.after, last.called.place) == pattern:
+            alike[-1].append(span)
+        else:
+            alike.append([span])
+    for several in alike:
+        first, last = several[0], several[-1]
+        which = f"backward {first.backward}"
+        if len(several) > 1:
+            which = f"backwards {first.backward} to {last.backward}"
+        place = f" at {first.called.place}" if first.called.place else ""
+        most = f", at most {byte_count(first.most)} in it" if first.most > first.before else ""
+        after = "it did not end" if first.after == NONE else f"{byte_count(first.after)} after it"
+        yield f"{which}{place}: {byte_count(first.before)} before{most}, {after}"
+
+
+def _kept(trace: Trace, act: Done) -> str:
+    facts, site = act.facts, trace.once(Acts).site(act)
+    name = f".{facts.get('name')}" if facts.get("attribute") else str(facts.get("name"))
+    container = f"the {facts['container']} " if facts.get("container") else ""
+    place = f", stored at {site.place}" if site.place else ""
+    many, steps = facts.get("many"), facts.get("steps")
+    return f"{container}`{name}`: {many} tensors with graphs of {steps} steps{place}; --who-holds"
