@@ -16,6 +16,7 @@ from gradscope.commands.questions import (
     EveryHook,
     GradOf,
     MemoryUse,
+    WhoHolds,
     WhyNone,
     WhyThen,
     answer_to,
@@ -73,6 +74,7 @@ def inspect(
     op: AnOp = None,
     why_none: WhyNone = None,
     grad_of: GradOf = None,
+    who_holds: WhoHolds = None,
     order: WhyThen = None,
     hooks: EveryHook = False,
     memory: MemoryUse = False,
@@ -97,7 +99,7 @@ def inspect(
     fails = _what_fails(fail_on or ["warning"])
     asked = one_asked({
         "node": node, "tensor": tensor, "op": op, "why_none": why_none, "grad_of": grad_of,
-        "order": order, "hooks": hooks, "memory": memory,
+        "who_holds": who_holds, "order": order, "hooks": hooks, "memory": memory,
     })  # fmt: skip
     if asked is not None and shape in {SARIF, GITHUB}:
         raise UsageError(f"--format {shape} is of findings; of one thing there is --json")

@@ -42,6 +42,12 @@ WhyThen = Annotated[
 EveryHook = Annotated[
     bool, typer.Option("--hooks", help="Every hook: where registered, how often called, what for.")
 ]
+WhoHolds = Annotated[
+    str | None,
+    typer.Option(
+        help="What keeps it in memory: a parameter, tensor, node, or 'step 3'.", metavar="WHAT"
+    ),
+]
 MemoryUse = Annotated[
     bool, typer.Option("--memory", help="What saved tensors keep: the peak, and whose it is.")
 ]
@@ -71,6 +77,7 @@ def one_asked(given: Mapping[str, str | bool | None]) -> Asked | None:
 def answer_to(trace: Trace, asked: Asked) -> Answer:
     """The answer to it."""
     from gradscope.scene.answers.grad_of import grad_of
+    from gradscope.scene.answers.holders import who_holds
     from gradscope.scene.answers.hooks import hooks
     from gradscope.scene.answers.memory_use import memory
     from gradscope.scene.answers.order import order
@@ -84,6 +91,7 @@ def answer_to(trace: Trace, asked: Asked) -> Answer:
         "why-none": why_none,
         "grad-of": grad_of,
         "order": order,
+        "who-holds": who_holds,
         "hooks": hooks,
         "memory": memory,
     }

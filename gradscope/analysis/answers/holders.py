@@ -1,0 +1,295 @@
+"""What keeps a tensor, a node's graph or a step's in memory, as far as that was recorded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from gradscope.analysis.answers.meant import (
+    FINDING,
+    near_names,
+    node_meant,
+    tensor_meant,
+)
+from gradscope.analysis.columns import Ids
+from gradscope.analysis.graph.selection import adjacency, reach
+from gradscope.analysis.identity.backwards import backward_numbers
+from gradscope.analysis.identity.sites import Site, site_of
+from gradscope.analysis.identity.steps import step_ids
+from gradscope.analysis.memory import held
+from gradscope.analysis.program.acts import Acts, Done
+from gradscope.analysis.program.modules import module_names
+from gradscope.analysis.program.training import Training
+from gradscope.errors import UnknownNameError
+from gradscope.trace.arrays import distinct
+from gradscope.trace.schema import NONE, Deed, Module, Node, Saved, Storage, Tensor
+from gradscope.trace.trace import Trace
+
+STEP = re.compile(r"step[ :=#]?(\d{1,18})")
+TYPED = re.compile(r"(node|tensor) (.+)")
+
+
+class Kind(StrEnum):
+    """What was asked about."""
+
+    TENSOR = "tensor"
+    NODE = "node"
+    STEP = "step"
+
+
+@dataclass(frozen=True, slots=True)
+class Saver:
+    """Nodes of one name and line that saved it, or, of a graph, something."""
+
+    name: str
+    slot: str
+    site: Site
+    values: int
+    bytes: int  # of those that are still held
+    backwards: tuple[int, ...]  # that let go, by number
+    freed: int  # so many ended with their storage
+    left: int  # so many are held, as far as was seen
+
+
+@dataclass(frozen=True, slots=True)
+class Top:
+    """A node that no other leads to: who holds what it gave holds the graph behind it."""
+
+    node: int
+    site: Site
+    tensors: tuple[int, ...]  # what it gave
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name of the program's that held graphs of former steps, when it was last looked at."""
+
+    name: str
+    container: str
+    attribute: bool
+    tensors: int
+    steps: int
+    of: int  # so many steps there had been; of an evaluation 0
+    stored: tuple[Site, ...]
+
+    @property
+    def all_steps(self) -> bool:
+        return self.steps >= self.of > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Holders:
+    """What keeps it, and what it keeps."""
+
+    kind: Kind
+    id: int  # of a step, its number
+    title: str
+    site: Site
+    bytes: int  # of a tensor's storage; of a graph, what is still saved there
+    nodes: int  # behind it, or in it
+    savers: tuple[Saver, ...]
+    tops: tuple[Top, ...]
+    names: tuple[Name, ...]
+    module: str
+    optimizers: tuple[tuple[str, Site], ...]
+    sharing: tuple[int, ...]  # other tensors of its storage
+    freed: int  # when its storage ended; NONE if that was not seen
+    recorded: bool  # whether what nodes save was
+
+    @property
+    def left(self) -> int:
+        return sum(each.left for each in self.savers)
+
+
+def holders(trace: Trace, wanted: str) -> Holders:
+    """Of a parameter, a tensor, a node, or "step 3"."""
+    kind, id = _meant(trace, wanted)
+    told = _Told(trace)
+    return {Kind.TENSOR: told.tensor, Kind.NODE: told.node, Kind.STEP: told.step}[kind](id)
+
+
+def _meant(trace: Trace, wanted: str) -> tuple[Kind, int]:
+    if match := STEP.fullmatch(wanted.strip()):
+        step_ids(trace, int(match[1]))  # it raises where there is none
+        return Kind.STEP, int(match[1])
+    if match := TYPED.fullmatch(wanted.strip()):
+        find = node_meant if match[1] == "node" else tensor_meant
+        return Kind(match[1]), find(trace, match[2])
+    problems: list[UnknownNameError] = []
+    order = (Kind.NODE, Kind.TENSOR) if wanted.startswith(FINDING) else (Kind.TENSOR, Kind.NODE)
+    for kind in order:
+        try:
+            return kind, (tensor_meant if kind is Kind.TENSOR else node_meant)(trace, wanted)
+        except UnknownNameError as error:
+            problems.append(error)
+    for problem in problems:
+        if "choose one" in str(problem) or wanted.startswith(FINDING):
+            raise problem
+    known = (*trace.table(Tensor).texts("name"), *trace.table(Node).texts("name"))
+    near = near_names(wanted, known)
+    hint = f"near is {', '.join(near)}" if near else "say a parameter, a node, or 'step 3'"
+    raise UnknownNameError(f"no parameter, tensor, node or step is called {wanted!r}: {hint}")
+
+
+class _Told:
+    """Looks through what was saved, and who leads to it."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._held = held(trace)
+        self._numbers = backward_numbers(trace)
+        self._recorded = trace.meta.get("level") != "graph"
+
+    def tensor(self, id: int) -> Holders:
+        trace, row = self._trace, self._trace.table(Tensor).row(id)
+        training, acts = trace.once(Training), trace.once(Acts)
+        saved, storages = trace.table(Saved), trace.table(Storage)
+        mine = saved["tensor"] == id
+        if row.storage != NONE:
+            mine |= self._held.holder == row.storage
+        nodes = self._made_by(row)
+        behind = self._behind(nodes)
+        tensors = trace.table(Tensor)
+        shares = tensors["id"][(tensors["storage"] == row.storage) & (tensors["id"] != id)]
+        has_storage = row.storage != NONE and storages.has(row.storage)
+        module = training.parameters.get(id, NONE)
+        return Holders(
+            kind=Kind.TENSOR,
+            id=id,
+            title=training.title(id) if row.leaf else row.name or f"tensor {id}",
+            site=self._site(nodes),
+            bytes=storages.row(row.storage).bytes if has_storage else row.bytes,
+            nodes=len(behind),
+            savers=tuple(self._savers(np.flatnonzero(mine))),
+            tops=(),
+            names=tuple(self._names(nodes)),
+            module=self._module(module),
+            optimizers=tuple(
+                (each.type, acts.site(each.built)) for each in acts.optimizers if id in each.tensors
+            ),
+            sharing=tuple(shares.tolist()) if row.storage != NONE else (),
+            freed=storages.row(row.storage).freed if has_storage else NONE,
+            recorded=self._recorded,
+        )
+
+    def node(self, id: int) -> Holders:
+        row = self._trace.table(Node).row(id)
+        behind = self._behind([id])
+        rows = np.flatnonzero(np.isin(self._trace.table(Saved)["node"], [id]))
+        site = site_of(self._trace, row.stack)
+        return self._graph(Kind.NODE, id, row.name, site, rows, [id], len(behind))
+
+    def step(self, number: int) -> Holders:
+        nodes, saved = self._trace.table(Node), self._trace.table(Saved)
+        made = nodes["id"][np.isin(nodes["step"], step_ids(self._trace, number))]
+        rows = np.flatnonzero(np.isin(saved["node"], made))
+        title = f"step {number}"
+        return self._graph(Kind.STEP, number, title, Site(), rows, made.tolist(), len(made))
+
+    def _graph(
+        self, kind: Kind, id: int, title: str, site: Site, rows: Ids, nodes: list[int], many: int
+    ) -> Holders:
+        left = rows[self._held.end[rows] == NONE]
+        _, first = np.unique(self._held.holder[left], return_index=True)
+        return Holders(
+            kind=kind,
+            id=id,
+            title=title,
+            site=site,
+            bytes=int(self._held.bytes[left[first]].sum()),
+            nodes=many,
+            savers=tuple(self._savers(rows)),
+            tops=tuple(self._tops(nodes)),
+            names=tuple(self._names(nodes)),
+            module="",
+            optimizers=(),
+            sharing=(),
+            freed=NONE,
+            recorded=self._recorded,
+        )
+
+    # What is saved -------------------------------------------------------------------------------
+
+    def _savers(self, rows: Ids) -> Iterator[Saver]:
+        """Saved values by the name and line of their nodes, those still held first."""
+        saved, nodes = self._trace.table(Saved), self._trace.table(Node)
+        found: dict[tuple[str, str, str], list[int]] = {}
+        sites: dict[tuple[str, str, str], Site] = {}
+        for place, row in zip(rows.tolist(), saved.take(rows), strict=True):
+            node = nodes.row(row.node) if nodes.has(row.node) else None
+            site = site_of(self._trace, node.stack) if node else Site()
+            key = (node.name if node else "?", row.slot, site.place)
+            found.setdefault(key, []).append(place)
+            sites[key] = site
+        told = [self._saver(key, sites[key], np.array(places)) for key, places in found.items()]
+        yield from sorted(told, key=lambda each: (-each.left, -each.bytes))
+
+    def _saver(self, key: tuple[str, str, str], site: Site, rows: Ids) -> Saver:
+        saved = self._trace.table(Saved)
+        ended = self._held.end[rows] != NONE
+        released = saved["released"][rows] != NONE
+        tasks = distinct(saved["task"][rows][released]).tolist()
+        numbers = sorted(self._numbers[task] for task in tasks if task in self._numbers)
+        _, first = np.unique(self._held.holder[rows][~ended], return_index=True)
+        bytes = int(self._held.bytes[rows][~ended][first].sum())
+        freed, left = int((ended & ~released).sum()), int((~ended).sum())
+        return Saver(key[0], key[1], site, len(rows), bytes, tuple(numbers), freed, left)
+
+    # Who leads to it -----------------------------------------------------------------------------
+
+    def _made_by(self, row: Tensor) -> list[int]:
+        """The node of the call that made a tensor, whose graph the tensor holds."""
+        nodes = self._trace.table(Node)
+        if row.op == NONE or row.leaf:
+            return []
+        found: list[int] = nodes["id"][nodes["op"] == row.op].tolist()
+        return found
+
+    def _behind(self, nodes: Iterable[int]) -> list[int]:
+        forward, _ = adjacency(self._trace)
+        return reach(nodes, forward)
+
+    def _tops(self, nodes: list[int]) -> Iterator[Top]:
+        _, backward = adjacency(self._trace)
+        table = self._trace.table(Node)
+        for node in reach(nodes, backward):
+            if not backward.of(node) and table.has(node):
+                row = table.row(node)
+                yield Top(node, site_of(self._trace, row.stack), row.inputs)
+
+    def _names(self, nodes: list[int]) -> Iterator[Name]:
+        """Names that held graphs after these nodes were made; of each the last time."""
+        acts, table = self._trace.once(Acts), self._trace.table(Node)
+        if not nodes:
+            return
+        since = min(table.row(node).t for node in nodes)
+        last: dict[tuple[object, ...], Done] = {}
+        for act in acts.of(Deed.KEPT):
+            facts = act.facts
+            if act.t >= since:
+                last[facts.get("name"), facts.get("container"), act.stack] = act
+        ends = np.sort(np.array([act.t for act in acts.of(Deed.STEP)], np.int64))
+        for act in last.values():
+            facts = act.facts
+            evaluated = facts.get("when") == "evaluation"
+            so_far = 0 if evaluated else int(np.searchsorted(ends, act.t))
+            yield Name(
+                str(facts.get("name", "")), str(facts.get("container") or ""),
+                bool(facts.get("attribute")), int(facts.get("many") or 0),
+                int(facts.get("steps") or 0), so_far,
+                tuple(site for site in acts.sites(act) if site.place),
+            )  # fmt: skip
+
+    def _module(self, id: int) -> str:
+        modules = self._trace.table(Module)
+        if not modules.has(id):
+            return ""
+        return module_names(self._trace)[id] or modules.row(id).type
+
+    def _site(self, nodes: list[int]) -> Site:
+        table = self._trace.table(Node)
+        return site_of(self._trace, table.row(nodes[0]).stack) if nodes else Site()

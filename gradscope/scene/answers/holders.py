@@ -1,0 +1,158 @@
+"""What keeps a tensor or a graph in memory, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gradscope.analysis.answers.holders import Holders, Kind, Name, Saver, holders
+from gradscope.analysis.identity.names import NodeNames, node_names
+from gradscope.analysis.identity.sites import Site, at
+from gradscope.scene.answers.answer import Answer, Section, filled
+from gradscope.scene.answers.not_recorded import not_at_level
+from gradscope.scene.readable import byte_count, count, plural
+from gradscope.trace.schema import NONE
+from gradscope.trace.trace import Trace
+
+FEW = 3
+LOOKS = (
+    "names are looked through at the ends of a few steps: what only C++ holds, or a name that came "
+    "and went between, is not seen"
+)
+
+
+def who_holds(trace: Trace, wanted: str) -> Answer:
+    """Of a parameter, a tensor, a node, or "step 3"."""
+    told = holders(trace, wanted)
+    names = node_names(trace)
+    sections = filled(
+        Section("names of the program that held graphs", tuple(map(_name, told.names))),
+        Section(_saved_title(told), tuple(map(_saver, told.savers))),
+        Section("who holds what one of these gave holds it", tuple(_tops(told, names))),
+    )
+    level = not_at_level(trace, "engine", "what nodes saved, and which names held graphs")
+    notes = (*level, *_ends(trace, told), *(() if level else (LOOKS,)))
+    return Answer(_title(told, names), tuple(_facts(told)), sections, notes, told)
+
+
+def _ends(trace: Trace, told: Holders) -> Iterator[str]:
+    """What is not known of the ends of storages."""
+    if trace.meta.get("producer") == "pytorch":
+        yield "ends of storages and nodes are not recorded on PyTorch, but when a backward let go"
+        return
+    least = trace.meta.get("follows_from")
+    if isinstance(least, int) and told.left:
+        yield f"when storages below {byte_count(least)} ended is not recorded"
+
+
+def _saved_title(told: Holders) -> str:
+    return "nodes that saved it" if told.kind is Kind.TENSOR else "what its nodes saved"
+
+
+def _title(told: Holders, names: NodeNames) -> str:
+    whom = names.title(told.id) if told.kind is Kind.NODE else told.title
+    place = at(told.site) if told.kind is not Kind.STEP else ""
+    parts = [*_owners(told), *_of_saved(told), *_of_names(told)]
+    if not told.recorded:
+        parts.append("what nodes saved was not recorded")
+    if not parts:
+        return f"{whom}{place}: nothing that was recorded holds it."
+    return f"{whom}{place}: {'; '.join(parts)}."
+
+
+def _owners(told: Holders) -> Iterator[str]:
+    owners = [f"module {told.module}"] if told.module else []
+    owners += [f"{type}{_made(site)}" for type, site in told.optimizers]
+    if owners:
+        yield f"held by {' and by '.join(owners)}"
+
+
+def _of_saved(told: Holders) -> Iterator[str]:
+    if not told.savers:
+        return
+    values = sum(each.values for each in told.savers)
+    it = "it" if told.kind is Kind.TENSOR else "what was saved"
+    if told.left:
+        some = "" if told.left == values else f"{count(told.left)} of "
+        kept = byte_count(told.bytes)
+        yield f"{some}{plural(values, 'saved value')} still held ({kept}), which no backward let go"
+        return
+    backwards = sorted({number for each in told.savers for number in each.backwards})
+    freed = sum(each.freed for each in told.savers)
+    by = _numbered(backwards) if backwards else ""
+    ends = [f"{by} let go of {it}"] if by else []
+    ends += [f"{plural(freed, 'value')} ended unused, with the graph"] if freed else []
+    yield " and ".join(ends)
+
+
+def _of_names(told: Holders) -> Iterator[str]:
+    for name in told.names[:1]:
+        if name.all_steps:
+            yield f"{_called(name)} held the graphs of all {name.steps} steps, and so this one"
+        elif name.of:
+            yield f"{_called(name)} held graphs of {name.steps} of {name.of} steps, may be this one"
+        else:
+            yield f"{_called(name)} held a graph that was made in an evaluation"
+
+
+def _facts(told: Holders) -> Iterator[tuple[str, str]]:
+    if told.kind is Kind.TENSOR:
+        shared = (
+            f", shared with {plural(len(told.sharing), 'other tensor')}" if told.sharing else ""
+        )
+        yield "storage", f"{byte_count(told.bytes)}{shared}"
+        if told.freed != NONE:
+            yield "ended", "it was freed while the program ran"
+        if told.nodes:
+            yield "holds itself", f"a graph of {plural(told.nodes, 'node')}"
+    else:
+        kind = "nodes behind it" if told.kind is Kind.NODE else "nodes"
+        yield kind, count(told.nodes)
+        if told.recorded:
+            yield "still saved", byte_count(told.bytes) if told.left else "nothing"
+
+
+def _name(name: Name) -> str:
+    stored = ", ".join(site.place for site in name.stored[:FEW])
+    text = f": {name.stored[0].text}" if name.stored and name.stored[0].text else ""
+    where = f", stored at {stored}{text}" if stored else ""
+    steps = f"{count(name.steps)} of {plural(name.of, 'step')}" if name.of else "an evaluation"
+    return f"{_called(name)}: {plural(name.tensors, 'tensor')} with graphs of {steps}{where}"
+
+
+def _called(name: Name) -> str:
+    shown = f"`.{name.name}`" if name.attribute else f"`{name.name}`"
+    return f"the {name.container} {shown}" if name.container else shown
+
+
+def _saver(saver: Saver) -> str:
+    times = f" ×{count(saver.values)}" if saver.values > 1 else ""
+    ends = []
+    if saver.left:
+        which = f"{count(saver.left)} of them" if saver.left < saver.values else ""
+        ends.append(f"{which} still held, {byte_count(saver.bytes)}".strip())
+    if saver.backwards:
+        ends.append(f"let go by {_numbered(list(saver.backwards))}")
+    if saver.freed:
+        ends.append(f"{count(saver.freed)} freed with the graph")
+    return f"{saver.name}{times}{_made(saver.site)}, as {saver.slot or '?'}: {'; '.join(ends)}"
+
+
+def _numbered(numbers: list[int]) -> str:
+    if len(numbers) == 1:
+        return f"backward {numbers[0]}"
+    if len(numbers) > FEW and numbers[-1] - numbers[0] == len(numbers) - 1:
+        return f"backwards {numbers[0]} to {numbers[-1]}"
+    shown = ", ".join(map(str, numbers[:FEW])) + ", …" * (len(numbers) > FEW)
+    return f"backwards {shown}"
+
+
+def _tops(told: Holders, names: NodeNames) -> Iterator[str]:
+    for top in told.tops:
+        tensors = ", ".join(f"tensor {tensor}" for tensor in top.tensors[:FEW])
+        text = f": {top.site.text}" if top.site.text else ""
+        gave = f" gave {tensors}" if tensors else ""
+        yield f"{names.title(top.node)}{gave}{at(top.site)}{text}"
+
+
+def _made(site: Site) -> str:
+    return f" ({site.place})" if site.place else ""

@@ -1,0 +1,77 @@
+"""What keeps a parameter, a node or a step's graph in memory, and what is not known of it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from gradscope.errors import UnknownNameError
+from gradscope.scene.answers.answer import Answer
+from gradscope.scene.answers.holders import who_holds
+from tests.scene.answers.a_training import BOTH, a_training
+from tests.scene.answers.test_memory_use import PROGRAM
+
+
+def title(answer: Answer) -> str:
+    return re.sub(r"[^\s(]*/(?=train\.py)", "", answer.title)
+
+
+@BOTH
+def test_of_a_parameter_its_module_optimizer_and_those_that_saved_it_are_told(engine: str) -> None:
+    answer = who_holds(a_training(engine), "head.weight")
+
+    assert title(answer) == (
+        "head.weight: held by module head and by SGD (train.py:17); backwards 0 to 3 let go of it."
+    )
+    assert answer.facts[0][1].startswith("64 bytes")
+
+
+@BOTH
+def test_of_a_node_it_is_told_whose_result_holds_its_graph_and_which_name(engine: str) -> None:
+    answer = who_holds(a_training(engine, program=PROGRAM), "SigmoidBackward0#4")
+    last = answer.sections[-1]
+
+    assert title(answer) == (
+        "SigmoidBackward0#4 at train.py:6: 1 saved value still held (8.00 KiB), which no backward "
+        "let go; the list `kept` held graphs of 3 of 4 steps, may be this one."
+    )
+    assert last.title == "who holds what one of these gave holds it"
+    assert last.lines[0].startswith("SumBackward0#4 gave tensor")
+    assert any("names are looked through" in note for note in answer.notes)
+
+
+@BOTH
+def test_of_a_step_it_is_told_what_is_left_of_it_and_the_list_that_held_its_graph(
+    engine: str,
+) -> None:
+    answer = who_holds(a_training(engine, program=PROGRAM), "step 1")
+
+    assert title(answer) == (
+        "step 1: backward 1 let go of what was saved; the list `kept` held graphs of 3 of 4 steps, "
+        "may be this one."
+    )
+    assert ("still saved", "nothing") in answer.facts
+    assert answer.sections[0].lines[0].endswith(": kept.append(loss)")
+
+
+@BOTH
+def test_at_level_graph_what_was_not_recorded_is_said_and_nothing_is_claimed(engine: str) -> None:
+    answer = who_holds(a_training(engine, "graph", PROGRAM), "step 1")
+
+    assert answer.title == "step 1: what nodes saved was not recorded."
+    assert answer.notes[0].endswith("trace again with --level engine")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        ("head.wieght", "near is head.weight"),
+        ("step 9", "no step 9: its steps are 0 to 3"),
+        ("TanhBackward0", "4 nodes; choose one"),
+        ("#beef", "no finding '#beef'"),
+    ],
+)
+def test_what_is_not_there_is_answered_with_what_is(wanted: str, said: str) -> None:
+    with pytest.raises(UnknownNameError, match=said):
+        who_holds(a_training("gradscope"), wanted)
