@@ -19,36 +19,54 @@ class ThemeName(StrEnum):
     DARK = "dark"
 
 
+Output = Annotated[
+    Path | None, typer.Option("-o", "--output", help="The file to write; - for the output.")
+]
+Around = Annotated[
+    str | None,
+    typer.Option(
+        help="Only what is near a node: its id, its name (MulBackward0#2), a leaf, a module, "
+        "or a source line (train.py:41).",
+        metavar="NODE",
+    ),
+]
+PathTo = Annotated[
+    str | None,
+    typer.Option(help="Only what a gradient passes on its way to this leaf.", metavar="PARAM"),
+]
+Expand = Annotated[
+    list[str] | None,
+    typer.Option(help="Open this module, or all around this line or node.", metavar="NAME"),
+]
+Fold = Annotated[
+    list[str] | None,
+    typer.Option(help="Keep this module, or the loop on this line, folded.", metavar="NAME"),
+]
+
+
 def render(
     trace: TracePath,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="The file to write; - for the output.")
-    ] = None,
+    output: Output = None,
     format: Annotated[str | None, typer.Option("-f", "--format", help=format_help())] = None,
-    around: Annotated[
-        str | None,
-        typer.Option(
-            help="Only what is near a node: its id, its name (MulBackward0#2), a leaf, a module, "
-            "or a source line (train.py:41).",
-            metavar="NODE",
-        ),
-    ] = None,
+    around: Around = None,
     hops: Annotated[int, typer.Option(help="How near, with --around.", min=0)] = 2,
     step: Step = None,
     task: Task = None,
     rank: Rank = None,
+    path_to: PathTo = None,
+    critical: Annotated[
+        bool, typer.Option("--critical", help="Only the chain of nodes that took longest.")
+    ] = False,
     color: Annotated[ColorBy, typer.Option(help="What the colours tell.")] = ColorBy.KIND,
     group: Annotated[GroupBy, typer.Option(help="What is framed together.")] = GroupBy.MODULE,
-    expand: Annotated[
-        list[str] | None,
-        typer.Option(help="Never fold this module into a box.", metavar="MODULE"),
-    ] = None,
+    expand: Expand = None,
+    fold: Fold = None,
     saved: Annotated[bool, typer.Option("--saved", help="Show what nodes keep.")] = False,
     tensors: Annotated[bool, typer.Option("--tensors", help="Show all shapes.")] = False,
     merge_leaves: Annotated[
         bool, typer.Option("--merge-leaves", help="One box for a leaf, not one for each use.")
     ] = False,
-    limit: Annotated[int, typer.Option(help="At most so many boxes.", min=1)] = 400,
+    limit: Annotated[int, typer.Option(help="Open no more than this many boxes.", min=1)] = 60,
     everything: Everything = False,
     theme: Annotated[ThemeName, typer.Option(help="The background.")] = ThemeName.LIGHT,
 ) -> None:
@@ -60,13 +78,14 @@ def render(
     from gradscope.scene.graph.options import GraphOptions
 
     options = GraphOptions(
-        selection=Selection(step=step, backward=task, around=around, hops=hops),
+        selection=Selection(step, task, around, hops, path_to, critical=critical),
         color_by=color,
         group_by=group,
         merge_leaves=merge_leaves,
         saved=saved,
         tensors=tensors,
         expand=tuple(expand or ()),
+        fold=tuple(fold or ()),
         everything=everything,
         limit=limit,
     )

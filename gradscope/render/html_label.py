@@ -10,7 +10,16 @@ from rich.cells import cell_len
 from gradscope.render.text import visible
 from gradscope.render.theme import ALARMS, GLYPHS, Colour, Theme, backward_colour, heat_colour
 from gradscope.scene.choices import ColorBy
-from gradscope.scene.graph.picture import BackwardEntry, Box, Form, GraphScene, Line, Mark, Tone
+from gradscope.scene.graph.picture import (
+    BackwardEntry,
+    Box,
+    Form,
+    GraphScene,
+    Group,
+    Line,
+    Mark,
+    Tone,
+)
 from gradscope.trace.schema import NONE
 
 TABLE = '<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="1">'
@@ -35,6 +44,13 @@ def box_label(box: Box, theme: Theme) -> str:
     rows = [_row(title)]
     rows += [_row(_mark(mark, theme)) for mark in box.marks]
     rows += [_row(_line(line, theme), _width(line)) for line in box.lines if line.text]
+    return f"<{TABLE}{''.join(rows)}</TABLE>>"
+
+
+def group_label(group: Group, theme: Theme) -> str:
+    """The label of a frame: its title, and the source line that its boxes share."""
+    rows = [_row(escaped(group.title) or UNNAMED)]
+    rows += [_row(_line(line, theme), _width(line)) for line in group.lines if line.text]
     return f"<{TABLE}{''.join(rows)}</TABLE>>"
 
 

@@ -101,6 +101,8 @@ def test_without_arguments_help_is_shown(run: Line, arguments: list[str]) -> Non
         (["render", "mean.json", "-f", "gif"], "there is no format 'gif'; choose dot, json"),
         (["render", "mean.json", "--step", "3"], "this trace has no step 3: it has no steps"),
         (["render", "mean.json", "--around", "MulBackwards0"], "did you mean MulBackward0#1 … #2"),
+        (["render", "mean.json", "--expand", "MulBackwards0"], "did you mean MulBackward0#1 … #2"),
+        (["render", "mean.json", "--path-to", "y"], "no node, leaf, module or source line"),
         (
             ["timeline", "mean.json", "--task", "5"],
             "this trace has no backward 5: its backwards are 0 to 0",
@@ -270,7 +272,8 @@ def test_what_a_picture_leaves_out_is_said(run: Line) -> None:
     assert ran.code == 0
     assert ran.err == (
         "gradscope: step 0 of 3 steps; another with --step N, every one with --all\n"
-        "gradscope: 6 nodes folded into 2 module calls; open them with --expand MODULE or --all\n"
+        "gradscope: 6 nodes folded into 2 boxes; open one with --expand NAME, more with --limit N, "
+        "every one with --all\n"
     )
 
 
@@ -289,6 +292,16 @@ def test_the_options_of_render_reach_the_picture(run: Line) -> None:
         "TBackward0",
         "layers0.linear.bias",
     }
+
+
+def test_a_way_through_the_graph_may_be_all_that_is_drawn(run: Line) -> None:
+    for arguments in (["--path-to", "layers0.linear.bias"], ["--critical", "--fold", "layers1"]):
+        run("render", "train.json", "-f", "json", "--step", "0", *arguments)
+        picture = json.loads(Path("train.graph.json").read_bytes())
+        titles = [box["title"] for box in picture["boxes"]]
+        assert titles[:3] == ["MeanBackward0", "PowBackward0", "SubBackward0"]
+        assert ("layers1 · Block" in titles) == ("--fold" in arguments)
+        assert "layers1.linear.bias" not in titles
 
 
 def test_a_picture_that_cannot_be_written_is_an_error(run: Line) -> None:

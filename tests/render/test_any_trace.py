@@ -60,6 +60,8 @@ PATIENT = searching(40, suppress_health_check=[HealthCheck.too_slow, HealthCheck
         backward=st.none() | st.integers(0, 3),
         around=st.none() | st.sampled_from(["0", "MulBackward0", "MulBackward0#1", "", "#1"]),
         hops=st.sampled_from([0, 1, 10**9]),
+        path_to=st.none() | st.sampled_from(["0", "MulBackward0"]),
+        critical=st.booleans(),
     ),
     color_by=st.sampled_from(ColorBy),
     saved=st.booleans(),

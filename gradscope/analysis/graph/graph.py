@@ -74,7 +74,6 @@ class GraphNode:
     captured: bool  # its gradient was asked for by `inputs=`
     inside: int  # the CopySlices that ran it, or NONE
     saved: tuple[SavedValue, ...]
-    hidden_edges: int  # to or from nodes that are not in this graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,22 +93,25 @@ class Graph:
 
     nodes: tuple[GraphNode, ...]
     edges: tuple[GraphEdge, ...]
-    engine_recorded: bool  # without it, a node without runs may have run
 
 
-def graph(trace: Trace, ids: Iterable[int], tasks: Collection[int] | None = None) -> Graph:
-    """The graph of the given nodes, in the given order; with the runs of the given tasks."""
+def graph(
+    trace: Trace,
+    ids: Iterable[int],
+    tasks: Collection[int] | None = None,
+    parts: Parts | None = None,
+) -> Graph:
+    """The graph of the given nodes, in the given order; with the runs of the given tasks.
+
+    `parts`: how nodes took part in these tasks, where that is known already.
+    """
     order = list(dict.fromkeys(ids))
     table = trace.table(Node)
     rows = table.take(np.array([table.index(id) for id in order], np.int64))
     metas = _metas_of(trace, order)
-    runs = node_runs(trace)
-    edges, hidden = _edges(trace, rows, metas)
-    build = _Build(
-        trace, order, metas, _runs_of(trace, runs, order, tasks), took_part(trace, tasks)
-    )
-    nodes = tuple(build.node(row, hidden.get(row.id, 0)) for row in rows)
-    return Graph(nodes, edges, len(runs.node) > 0)
+    runs = _runs_of(trace, node_runs(trace), order, tasks)
+    build = _Build(trace, order, metas, runs, parts or took_part(trace, tasks))
+    return Graph(tuple(map(build.node, rows)), _edges(trace, rows, metas))
 
 
 class _Build:
@@ -135,7 +137,7 @@ class _Build:
         self.parts = parts
         self.saved = _saved_of(trace, order, metas)
 
-    def node(self, row: Node, hidden: int) -> GraphNode:
+    def node(self, row: Node) -> GraphNode:
         return GraphNode(
             id=row.id,
             name=row.name,
@@ -153,7 +155,6 @@ class _Build:
             captured=row.id in self.parts.captured,
             inside=self.parts.inside.get(row.id, NONE),
             saved=tuple(self.saved[row.id]),
-            hidden_edges=hidden,
         )
 
 
@@ -198,23 +199,15 @@ def _saved_of(
     return found
 
 
-def _edges(
-    trace: Trace, rows: list[Node], metas: Mapping[int, Meta]
-) -> tuple[tuple[GraphEdge, ...], dict[int, int]]:
-    """The edges between the nodes; and for each node, how many lead out of this graph."""
+def _edges(trace: Trace, rows: list[Node], metas: Mapping[int, Meta]) -> tuple[GraphEdge, ...]:
+    """The edges between the nodes."""
     table = trace.table(Edge)
     inputs_of = {row.id: row.inputs for row in rows}
     order = list(inputs_of)
-    inside = np.isin(table["node"], order)
-    reaches = np.isin(table["next"], order)
-    hidden: dict[int, int] = defaultdict(int)
-    for node in table["node"][inside & ~reaches & (table["next"] != NONE)].tolist():
-        hidden[node] += 1
-    for node in table["next"][~inside & reaches].tolist():
-        hidden[node] += 1
+    inside = np.isin(table["node"], order) & np.isin(table["next"], order)
     found = []
-    for row in table.take(np.flatnonzero(inside & reaches)):
+    for row in table.take(np.flatnonzero(inside)):
         inputs = inputs_of[row.next]
         tensor = inputs[row.input_nr] if 0 <= row.input_nr < len(inputs) else NONE
         found.append(GraphEdge(row.node, row.index, row.next, row.input_nr, metas.get(tensor)))
-    return tuple(found), hidden
+    return tuple(found)

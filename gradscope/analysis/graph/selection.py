@@ -1,4 +1,4 @@
-"""Which nodes a person asked to see: of one step, of one backward, or around a node."""
+"""Which nodes a person asked to see: of one step or backward, around a node, on the way to one."""
 
 from __future__ import annotations
 
@@ -8,23 +8,27 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradscope.analysis.columns import Ids, Links, links
+from gradscope.analysis.graph.critical_path import critical_path
 from gradscope.analysis.identity.backwards import backward_numbered, backwards
 from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD
 from gradscope.analysis.identity.names import find_nodes
 from gradscope.analysis.identity.steps import step_ids
-from gradscope.errors import UnknownNameError
+from gradscope.analysis.timing.durations import own_ns
+from gradscope.errors import EmptyTraceError, UnknownNameError
 from gradscope.trace.schema import Edge, GraphTask, Node, NodeBegin
 from gradscope.trace.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What to look at. Everything, unless a step, a backward or a node is named."""
+    """What to look at. Everything, unless some of these say otherwise; together, what all allow."""
 
     step: int | None = None  # the step's number
     backward: int | None = None  # its number: which of the trace's backwards
     around: str | None = None
     hops: int = 2
+    path_to: str | None = None  # only what a gradient passes on its way to this node or leaf
+    critical: bool = False  # only the chain of nodes whose own times add up to most
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +36,7 @@ class Selected:
     """The nodes chosen, nearest to the start of the backward (or to the focus) first."""
 
     nodes: tuple[int, ...]
-    focus: tuple[int, ...]  # empty without `around`
+    focus: tuple[int, ...]  # the nodes named by `around` or `path_to`
     tasks: frozenset[int] | None  # whose runs count; None: those of all graph tasks
 
 
@@ -41,16 +45,42 @@ def select(trace: Trace, selection: Selection) -> Selected:
     scope = _scope(trace, selection)
     tasks = _tasks(trace, selection)
     forward, backward = adjacency(trace)
+    focus: tuple[int, ...] = ()
+    if selection.path_to is not None:
+        focus = _found(trace, selection.path_to, scope)
+        scope = frozenset(reach(focus, backward, scope))
+    if selection.critical:
+        order = _critical(trace, scope, tasks)
+        scope = frozenset(order)
+    else:
+        order = _in_reach_order(_roots(trace, scope), forward, scope)
     if selection.around is None:
-        return Selected(_in_reach_order(_roots(trace, scope), forward, scope), (), tasks)
-    focus = tuple(n for n in find_nodes(trace, selection.around) if n in scope)
-    if not focus:
-        raise UnknownNameError(
-            f"{selection.around!r} is not among the nodes chosen by --step or --task; leave those "
-            "out, or choose others"
-        )
+        return Selected(order, focus, tasks)
+    focus = _found(trace, selection.around, scope)
     nodes = _around(trace, focus, selection.hops, (forward, backward), scope)
     return Selected(nodes, focus, tasks)
+
+
+def _found(trace: Trace, name: str, scope: frozenset[int]) -> tuple[int, ...]:
+    found = tuple(node for node in find_nodes(trace, name) if node in scope)
+    if not found:
+        raise UnknownNameError(
+            f"{name!r} is not among the nodes chosen by --step, --task, --path-to or --critical; "
+            "leave those out, or choose others"
+        )
+    return found
+
+
+def _critical(trace: Trace, scope: frozenset[int], tasks: frozenset[int] | None) -> tuple[int, ...]:
+    nodes = np.array(sorted(scope), np.int64)
+    spent = own_ns(trace, nodes, tasks)
+    if not spent.any():
+        raise EmptyTraceError(
+            "no node of this graph was timed, so no chain of them is the longest; record it with "
+            "--level engine"
+        )
+    own = dict(zip(nodes.tolist(), spent.tolist(), strict=True))
+    return tuple(critical_path(trace, own, own))
 
 
 def adjacency(trace: Trace) -> tuple[Links, Links]:
@@ -59,13 +89,13 @@ def adjacency(trace: Trace) -> tuple[Links, Links]:
     return links(edges["node"], edges["next"]), links(edges["next"], edges["node"])
 
 
-def reach(starts: Iterable[int], onward: Links) -> list[int]:
-    """Every node that can be reached, each once, breadth first."""
+def reach(starts: Iterable[int], onward: Links, within: frozenset[int] | None = None) -> list[int]:
+    """Every node that can be reached, each once, breadth first; only over these nodes, if any."""
     order = list(dict.fromkeys(starts))
     seen = set(order)
     for node in order:  # grows while it is read
         for target in onward.of(node):
-            if target not in seen:
+            if target not in seen and (within is None or target in within):
                 seen.add(target)
                 order.append(target)
     return order

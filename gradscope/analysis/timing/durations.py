@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,6 +64,20 @@ def node_runs(trace: Trace) -> Runs:
         self_ns=self_ns,
         failed=failed,
     )
+
+
+def own_ns(trace: Trace, nodes: Ids, tasks: Collection[int] | None = None) -> Ids:
+    """For each of these nodes (ids, rising), the own time of its runs, of these graph tasks or all.
+
+    0 for one that did not run, or did not end.
+    """
+    runs = node_runs(trace)
+    timed = (runs.self_ns != NONE) & np.isin(runs.node, nodes)
+    if tasks is not None:
+        timed &= np.isin(runs.task, sorted(tasks))
+    spent = np.zeros(len(nodes), np.int64)
+    np.add.at(spent, np.searchsorted(nodes, runs.node[timed]), runs.self_ns[timed])
+    return spent
 
 
 def durations(begin: Ids, end: Ids) -> Ids:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 import graphviz
 
 from gradscope.render.formats import Drawn, Format
-from gradscope.render.html_label import box_label, caption, escaped
+from gradscope.render.html_label import box_label, caption, escaped, group_label
 from gradscope.render.text import visible
 from gradscope.render.theme import ALARMS, BIRTHS, Paint, Theme, backward_colour, heat_colour
 from gradscope.scene.choices import ColorBy
@@ -118,7 +118,7 @@ def _parents_first(children: Mapping[str, list[Group]]) -> Iterator[Group]:
 
 def _cluster(group: Group, theme: Theme) -> dict[str, str]:
     return {
-        "label": f"<{escaped(group.title)}>",
+        "label": group_label(group, theme),
         "labeljust": "l",
         "labelloc": "t",
         "fontname": FONT,

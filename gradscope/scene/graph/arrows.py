@@ -5,57 +5,80 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from gradscope.analysis.graph.graph import GraphEdge, GraphNode
+import numpy as np
+
+from gradscope.analysis.columns import Ids
+from gradscope.analysis.graph.graph import Graph, GraphEdge, GraphNode
+from gradscope.analysis.graph.took_part import Parts
 from gradscope.scene.graph.options import GraphOptions
+from gradscope.scene.graph.outline import Block
 from gradscope.scene.graph.picture import Arrow, Form
 from gradscope.scene.graph.placing import Placing
 from gradscope.scene.readable import plural, shape
 from gradscope.trace.schema import NONE
 
 
-def arrows(placing: Placing, drawn: set[str], *, several: bool) -> Iterator[Arrow]:
+def arrows(placing: Placing, facts: Graph, parts: Parts, *, several: bool) -> Iterator[Arrow]:
     """All arrows between boxes that are drawn; of several backwards, each with its own."""
-    nodes = {node.id: node for node in placing.graph.nodes}
-    outputs = Counter(edge.node for edge in placing.graph.edges)
-    between: Counter[tuple[str, str]] = Counter()
-    backwards: dict[tuple[str, str], set[int]] = {}
-    for edge in placing.graph.edges:
-        tail, head = ends(placing, edge)
-        if not tail or tail == head or not {tail, head} <= drawn:
+    yield from _flows(placing, facts, several=several)
+    yield from _folded_flows(placing, parts, several=several)
+    yield from _kept(placing, facts)
+
+
+def _flows(placing: Placing, facts: Graph, *, several: bool) -> Iterator[Arrow]:
+    """The gradients that flow from node to node, or to a leaf beside it."""
+    nodes = {node.id: node for node in facts.nodes}
+    drawn = {placing.name(box) for box in placing.folding.boxes}
+    columns = placing.columns
+    outputs = Counter(columns.id[columns.tail].tolist())
+    for edge in facts.edges:
+        use = placing.uses.get((edge.node, edge.next))
+        tail, head = f"n{edge.node}", use.box if use else f"n{edge.next}"
+        if tail == head or tail not in drawn or (not use and head not in drawn):
             continue
-        shared = _shared(nodes[edge.node], nodes[edge.next]) if several else set()
-        if tail.startswith("m:") or head.startswith("m:"):
-            between[tail, head] += 1
-            backwards.setdefault((tail, head), set()).update(shared)
-        else:
-            label = _label(placing.options, edge, nodes, outputs[edge.node])
-            yield Arrow(tail, head, label, Form.FUNCTION, tuple(sorted(shared)))
+        shared = _shared(nodes[edge.node], nodes[edge.next]) if several else ()
+        label = _label(placing.options, edge, nodes, outputs[edge.node])
+        yield Arrow(tail, head, label, Form.FUNCTION, shared)
+
+
+def _shared(tail: GraphNode, head: GraphNode) -> tuple[int, ...]:
+    """The backwards in which a gradient went from one node to the other."""
+    return tuple(sorted(set(tail.backwards) & set(head.backwards)))
+
+
+def _folded_flows(placing: Placing, parts: Parts, *, several: bool) -> Iterator[Arrow]:
+    """The gradients that flow to or from folded boxes, one arrow for each pair of boxes."""
+    columns, boxes = placing.columns, placing.folding.boxes
+    tails, heads = (placing.folding.box_of[end] for end in (columns.tail, columns.head))
+    folded = np.array([isinstance(box, Block) for box in boxes] + [False])
+    drawn = (tails >= 0) & (heads >= 0) & (tails != heads) & (folded[tails] | folded[heads])
+    between = Counter(zip(tails[drawn].tolist(), heads[drawn].tolist(), strict=True))
+    flowed: dict[tuple[int, int], set[int]] = {pair: set() for pair in between}
+    if several:
+        for edge in np.flatnonzero(drawn).tolist():
+            ends = (int(columns.id[end[edge]]) for end in (columns.tail, columns.head))
+            tail, head = (parts.backwards.get(end, ()) for end in ends)
+            flowed[int(tails[edge]), int(heads[edge])] |= set(tail) & set(head)
     for (tail, head), number in between.items():
         label = plural(number, "gradient") if number > 1 else ""
-        yield Arrow(tail, head, label, Form.FOLDED, tuple(sorted(backwards[tail, head])))
-    yield from _kept(placing, drawn)
+        yield Arrow(
+            placing.name(boxes[tail]),
+            placing.name(boxes[head]),
+            label,
+            Form.FOLDED,
+            tuple(sorted(flowed[tail, head])),
+        )
 
 
-def _shared(tail: GraphNode, head: GraphNode) -> set[int]:
-    """The backwards in which a gradient went from one node to the other."""
-    return set(tail.backwards) & set(head.backwards)
-
-
-def _kept(placing: Placing, drawn: set[str]) -> Iterator[Arrow]:
+def _kept(placing: Placing, facts: Graph) -> Iterator[Arrow]:
     """Dotted lines to what a node keeps: the node of a write, and with `saved`, its values."""
-    for node in placing.graph.nodes:
+    drawn = {placing.name(box) for box in placing.folding.boxes}
+    for node in facts.nodes:
         if node.inside != NONE and {f"n{node.inside}", f"n{node.id}"} <= drawn:
             yield Arrow(f"n{node.inside}", f"n{node.id}", "runs", Form.SAVED)
-        if placing.options.saved:
+        if placing.options.saved and node.leaf is None:
             for saved in node.saved:
-                if {f"n{node.id}", f"s{saved.id}"} <= drawn:
-                    yield Arrow(f"n{node.id}", f"s{saved.id}", "", Form.SAVED)
-
-
-def ends(placing: Placing, edge: GraphEdge) -> tuple[str, str]:
-    """The boxes that an edge leads from and to; "" for one that is not drawn."""
-    use = placing.uses.get((edge.node, edge.next))
-    return placing.box_of(edge.node), use.box if use else placing.box_of(edge.next)
+                yield Arrow(f"n{node.id}", f"s{saved.id}", "", Form.SAVED)
 
 
 def edges_not_shown(placing: Placing) -> Counter[str]:
@@ -63,21 +86,32 @@ def edges_not_shown(placing: Placing) -> Counter[str]:
 
     A leaf in a folded module is inside its box; one that is drawn at each use says so itself.
     """
-    hidden: Counter[str] = Counter()
-    leaves = {node.id for node in placing.graph.nodes if node.leaf is not None}
+    columns, folding = placing.columns, placing.folding
+    box = folding.box_of
+    tails, heads = box[columns.tail], box[columns.head]
+    to_leaf = columns.leaf[columns.head]
+    found: Counter[str] = Counter()
+    for number, edges in enumerate(
+        _count(tails[(heads < 0) & ~to_leaf], len(folding.boxes))
+        + _count(heads[tails < 0], len(folding.boxes))
+        + _weights(box[~columns.leaf], columns.hidden[~columns.leaf], len(folding.boxes))
+    ):
+        if edges:
+            found[placing.name(folding.boxes[number])] = int(edges)
     merged = {use.leaf: use.box for use in placing.uses.values() if not use.number}
-    for node in placing.graph.nodes:
-        if node.hidden_edges and node.id not in leaves:
-            hidden[placing.box_of(node.id)] += node.hidden_edges
-    for edge in placing.graph.edges:
-        tail, head = ends(placing, edge)
-        if not tail and edge.next in merged:
-            head = merged[edge.next]
-        if tail and not head and edge.next not in leaves:
-            hidden[tail] += 1
-        if head and not tail:
-            hidden[head] += 1
-    return hidden
+    for leaf in columns.id[columns.head[to_leaf & (tails < 0)]].tolist():
+        if leaf in merged:
+            found[merged[leaf]] += 1
+    return found
+
+
+def _count(boxes: Ids, number: int) -> Ids:
+    return np.bincount(boxes[boxes >= 0], minlength=number)
+
+
+def _weights(boxes: Ids, weights: Ids, number: int) -> Ids:
+    known = boxes >= 0
+    return np.bincount(boxes[known], weights[known], minlength=number).astype(np.int64)
 
 
 def _label(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from gradscope.analysis.graph.graph import Graph, GraphNode, Meta, Run, SavedValue
+from gradscope.analysis.graph.graph import GraphNode, Meta, Run, SavedValue
 from gradscope.analysis.identity.leaves import Leaf
+from gradscope.analysis.identity.names import NodeNames
 from gradscope.scene.graph.heat import Heat
 from gradscope.scene.graph.marks import Marks
 from gradscope.scene.graph.options import GraphOptions
@@ -21,13 +23,25 @@ MOST_BACKWARDS = 3
 """How many backwards a box names one by one."""
 
 
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """What is in a folded box."""
+
+    nodes: Sequence[int]  # ids
+    leaves: int
+    own_ns: int
+    backwards: Sequence[int]  # that its nodes took part in
+    each: str = ""  # what one turn of a loop has
+    lines: Sequence[Line] = ()
+
+
 class BoxMaker:
     """Makes the boxes of one picture."""
 
     def __init__(
         self,
         options: GraphOptions,
-        graph: Graph,
+        names: NodeNames,
         marks: Marks,
         heat: Heat,
         hidden: Mapping[str, int],
@@ -35,8 +49,7 @@ class BoxMaker:
         several: bool,
     ) -> None:
         self._options = options
-        self._engine_recorded = graph.engine_recorded
-        self._names = {node.id: node.unique for node in graph.nodes}
+        self._names = names
         self._heat = heat
         self._marks = marks
         self._hidden = hidden  # by box: edges that are not drawn
@@ -55,7 +68,7 @@ class BoxMaker:
             ordinal=f"#{number}" if numbered else "",
             kind=kind_of(node.name),
             lines=(*self._marks.lines(node.id), *self._source(node), *self._facts(id, node)),
-            marks=self._node_marks(node),
+            marks=self._marks.of([node.id]),
             heat=self._heat.of.get(id),
             group=group,
             tooltip=_tooltip(node),
@@ -81,7 +94,7 @@ class BoxMaker:
             ordinal="",
             kind=Kind.LEAF,
             lines=(*self._marks.lines(node.id), *kind, *extra, *self._facts(id, node, backwards)),
-            marks=self._node_marks(node),
+            marks=self._marks.of([node.id]),
             heat=self._heat.of.get(id),
             group=group,
             tooltip=_tooltip(node),
@@ -106,21 +119,19 @@ class BoxMaker:
             nodes=(node.id,),
         )
 
-    def folded(
-        self, id: str, title: str, inside: Sequence[GraphNode], leaves: int, group: str
-    ) -> Box:
-        """The box of a call of a module, with everything it made inside."""
-        spent = sum(run.self_ns for node in inside for run in node.runs if run.self_ns != NONE)
-        contents = plural(len(inside), "node")
-        if leaves:
-            contents += f", {plural(leaves, 'leaf', 'leaves')}"
-        lines = [Line(contents)]
-        if spent:
-            lines.append(Line(f"ran {duration(spent)}"))
+    def folded(self, id: str, title: str, inside: Inside, group: str) -> Box:
+        """The box of a module's call or a loop, with everything that was made in it."""
+        contents = inside.each or plural(len(inside.nodes), "node")
+        if inside.leaves:
+            contents += f", {plural(inside.leaves, 'leaf', 'leaves')}"
+        lines = [Line(contents), *inside.lines]
+        if inside.own_ns:
+            lines.append(Line(f"ran {duration(inside.own_ns)}"))
         if self._several:
-            lines += _in_backwards(sorted({each for node in inside for each in node.backwards}))
+            lines += _in_backwards(inside.backwards)
         lines += self._measured(id)
-        marks = {mark for node in inside for mark in self._node_marks(node)}
+        few = tuple(self._names.of(node) for node in inside.nodes[:12])
+        marks = self._marks.of(inside.nodes)
         return Box(
             id=id,
             form=Form.FOLDED,
@@ -128,11 +139,11 @@ class BoxMaker:
             ordinal="",
             kind=Kind.OTHER,
             lines=tuple(lines),
-            marks=tuple(mark for mark in Mark if mark in marks and mark is not Mark.NOT_RUN),
+            marks=tuple(mark for mark in marks if mark is not Mark.NOT_RUN),
             heat=self._heat.of.get(id),
             group=group,
-            tooltip=tuple(node.unique for node in inside[:12]) + ("…",) * (len(inside) > 12),
-            nodes=tuple(node.id for node in inside),
+            tooltip=few + ("…",) * (len(inside.nodes) > len(few)),
+            nodes=tuple(inside.nodes),
         )
 
     def _source(self, node: GraphNode) -> list[Line]:
@@ -148,7 +159,7 @@ class BoxMaker:
         if self._options.tensors:
             lines += [_meta_line(meta) for meta in node.inputs if meta and not node.leaf]
         if node.inside != NONE:
-            lines.append(Line(f"runs inside {self._names.get(node.inside, 'CopySlices')}"))
+            lines.append(Line(f"runs inside {self._names.of(node.inside)}"))
         if self._several:
             lines += _ran_in(node, node.backwards if backwards is None else backwards)
         elif node.runs:
@@ -161,18 +172,6 @@ class BoxMaker:
         if self._hidden.get(id):
             lines.append(Line(f"⋯ {plural(self._hidden[id], 'edge')} to nodes not shown"))
         return lines
-
-    def _node_marks(self, node: GraphNode) -> tuple[Mark, ...]:
-        marks = {*self._marks.of(node.id)}
-        if node.root:
-            marks.add(Mark.ROOT)
-        if node.captured:
-            marks.add(Mark.CAPTURED)
-        if node.inside != NONE:
-            marks.add(Mark.INSIDE)
-        if self._engine_recorded and not (node.runs or node.captured or node.inside != NONE):
-            marks.add(Mark.NOT_RUN)
-        return tuple(mark for mark in Mark if mark in marks)
 
 
 def _ran(runs: tuple[Run, ...]) -> str:

@@ -1,111 +1,220 @@
-"""Which nodes become a box, which are folded into their module's, and which are left out."""
+"""Which nodes become a box, which are folded into that of a block, and which are left out.
+
+Everything is folded at first. Then the block that matters most is opened, as long as no more boxes
+stand than a picture may have: what holds a finding before what is in focus, before what took long.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+import heapq
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from gradscope.analysis.graph.graph import Graph, GraphNode
-from gradscope.scene.graph.grouping import Calls
-from gradscope.scene.graph.options import GraphOptions
+import numpy as np
+
+from gradscope.analysis.columns import Ids
+from gradscope.analysis.graph.columns import GraphColumns
+from gradscope.scene.graph.outline import Block, Made, Outline, Part, Wanted
 from gradscope.scene.readable import count, plural
+
+MOST_IN_FOCUS = 8
+"""So many nodes in focus are shown, whatever the limit."""
+
+
+Waiting = tuple[tuple[int, ...], int, str, Block]
+"""A block that may be opened, with what says when: smaller ones first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What a person asked to see, and what is to be seen, as places in a graph's columns."""
+
+    focus: Ids
+    findings: Ids
+    expand: tuple[Ids, ...]  # what was named, each with all its nodes
+    fold: tuple[Ids, ...]
+    limit: int
+    everything: bool
+    merge_leaves: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Folding:
-    """What stands for each node that is shown: "" is a box of its own, else the call's box.
+    """The boxes that stand, in the graph's order: nodes by their place in its columns, blocks."""
 
-    Leaves are not in here: they are drawn beside the boxes that use them.
-    """
-
-    into: Mapping[int, str]
+    boxes: tuple[Part, ...]
+    box_of: Ids  # by place: which of the boxes stands for the node; NONE: none, or that of a leaf
     notes: tuple[str, ...]
 
 
-def fold(graph: Graph, calls: Calls, focus: Iterable[int], options: GraphOptions) -> Folding:
-    """Fold modules from the innermost outwards until at most `limit` boxes are left, then cut."""
-    beside = leaves_beside(graph)
-    leaf_boxes = _leaf_boxes(graph, beside, merge_leaves=options.merge_leaves)
-    nodes = [node for node in graph.nodes if node.id not in beside]
-    into = {node.id: "" for node in nodes}
-    if options.everything:
-        return Folding(into, ())
-    open_nodes = frozenset(focus)
-    deepest = max((len(chain) for chain in calls.chains.values()), default=0)
-    for depth in range(deepest, 0, -1):
-        if _box_count(into, leaf_boxes) <= options.limit:
-            break
-        into = _folded_at(nodes, calls, depth, options.expand, open_nodes)
-    kept = _first(into, leaf_boxes, options.limit)
-    return Folding(kept, tuple(_notes(graph, kept, cut=len(kept) < len(into))))
+class Folder:
+    """Opens the blocks of one outline."""
 
+    def __init__(self, columns: GraphColumns, outline: Outline, wishes: Wishes) -> None:
+        self._columns = columns
+        self._outline = outline
+        self._wishes = wishes
+        order = outline.order
+        self.spent = _before(columns.own_ns[order])
+        self._findings = _before(np.isin(order, wishes.findings))
+        self._focus = _before(np.isin(order, wishes.focus))
+        # Turns that are asked for are shown, too; not those of whole blocks.
+        asked = [each for each in wishes.expand if len(each) < MOST_IN_FOCUS]
+        looked_at = np.concatenate([wishes.findings, wishes.focus, *asked])
+        self._wanted = Wanted(self.spent, _before(np.isin(order, looked_at)))
+        self._leaves = _leaves_of(columns)
+        self._beside: Counter[int] = Counter()  # by leaf: the boxes it stands beside
+        self._opened: set[Block] = set()
+        self._stand = 0
 
-def leaves_beside(graph: Graph) -> frozenset[int]:
-    """The leaves that some node of the graph uses: they are drawn beside it."""
-    leaves = {node.id for node in graph.nodes if node.leaf is not None}
-    return frozenset(edge.next for edge in graph.edges if edge.next in leaves)
+    def fold(self) -> Folding:
+        """Open what is asked for, then what matters most; cut what still is too much."""
+        waiting: list[Waiting] = []
+        self._open(self._outline.whole)
+        too_many = self._stand > self._wishes.limit
+        for block in self._asked_for():
+            self._open(block)
+        for block in [self._outline.whole, *self._opened]:
+            self._put(waiting, block)
+        while waiting and not self._wishes.everything:
+            *_, block = heapq.heappop(waiting)
+            if self._stand + self._more(block) <= self._wishes.limit:
+                self._open(block)
+                self._put(waiting, block)
+        boxes = sorted(self._boxes(self._outline.whole), key=self._rank)
+        kept = self._cut(boxes) if too_many and not self._wishes.everything else boxes
+        box_of = np.full(len(self._columns.id), -1, np.int64)
+        for number, box in enumerate(kept):
+            box_of[self._inside(box)] = number
+        placed = tuple(box if isinstance(box, Block) else self._place(box) for box in kept)
+        return Folding(placed, box_of, tuple(self._notes(kept, box_of)))
 
+    def is_open(self, block: Block) -> bool:
+        return block in self._opened
 
-def _leaf_boxes(graph: Graph, beside: frozenset[int], *, merge_leaves: bool) -> Counter[int]:
-    """How many boxes of leaves stand beside each node."""
-    pairs = dict.fromkeys((edge.node, edge.next) for edge in graph.edges if edge.next in beside)
-    if merge_leaves:
-        return Counter({leaf: node for node, leaf in pairs}.values())
-    return Counter(node for node, _ in pairs)
+    def inside(self, block: Block) -> list[Part]:
+        """What an open block consists of."""
+        return self._outline.inside(block, self._wanted)
 
+    # Opening -------------------------------------------------------------------------------------
 
-def _box_count(into: Mapping[int, str], leaf_boxes: Counter[int]) -> int:
-    folded = {target for target in into.values() if target}
-    return len(folded) + sum(1 + leaf_boxes[node] for node, target in into.items() if not target)
+    def _asked_for(self) -> Iterator[Block]:
+        """The blocks that must be open, those around others first."""
+        named = [*self._wishes.expand, self._wishes.focus[:MOST_IN_FOCUS]]
+        for block in self._closed(self._outline.whole):
+            inside = self._inside(block)
+            if self._wishes.everything or any(np.isin(each, inside).any() for each in named):
+                yield block
 
+    def _closed(self, block: Block) -> Iterator[Block]:
+        """The blocks in an open one, and those in them when they are opened while this goes on."""
+        for part in self._outline.inside(block, self._wanted):
+            if isinstance(part, Block) and self._may_open(part):
+                yield part
+                if part in self._opened:
+                    yield from self._closed(part)
 
-def _folded_at(
-    nodes: Iterable[GraphNode],
-    calls: Calls,
-    depth: int,
-    expand: tuple[str, ...],
-    open_nodes: frozenset[int],
-) -> dict[int, str]:
-    into: dict[int, str] = {}
-    for node in nodes:
-        chain = calls.chains.get(node.id, ())
-        target = chain[depth - 1] if len(chain) >= depth and node.id not in open_nodes else ""
-        into[node.id] = "" if target and _is_open(calls.calls[target].path, expand) else target
-    return into
+    def _may_open(self, block: Block) -> bool:
+        if block.made is Made.TURNS:
+            return False
+        inside = self._inside(block)
+        return not any(np.isin(inside, each).all() for each in self._wishes.fold)
 
+    def _put(self, waiting: list[Waiting], block: Block) -> None:
+        for part in self._outline.inside(block, self._wanted):
+            if isinstance(part, Block) and part not in self._opened and self._may_open(part):
+                heapq.heappush(waiting, (self._weight(part), part.first, part.id, part))
 
-def _is_open(path: str, expand: tuple[str, ...]) -> bool:
-    """Whether the module, or one inside it or around it, was asked to stay open."""
-    return any(f"{path}.".startswith(f"{name}.") or name.startswith(f"{path}.") for name in expand)
+    def _weight(self, block: Block) -> tuple[int, ...]:
+        """What matters most comes first."""
+        ends = slice(block.first, block.end + 1, max(1, block.end - block.first))
+        sums = (np.diff(each[ends])[0] for each in (self._findings, self._focus, self.spent))
+        return (*(-int(each) for each in sums), block.first - block.end)
 
+    def _open(self, block: Block) -> None:
+        self._stand += self._more(block)
+        self._opened.add(block)
+        for part in self._outline.inside(block, self._wanted):
+            if isinstance(part, int):
+                self._beside.update(self._leaves.get(self._place(part), ()))
 
-def _first(into: Mapping[int, str], leaf_boxes: Counter[int], limit: int) -> dict[int, str]:
-    """The nodes of the first boxes, in the graph's order, up to the limit."""
-    kept: dict[int, str] = {}
-    folded: set[str] = set()
-    room = limit
-    for node, target in into.items():
-        if target not in folded:
-            room -= 1 if target else 1 + leaf_boxes[node]
+    def _more(self, block: Block) -> int:
+        """How many more boxes there are once a block is open."""
+        parts = self._outline.inside(block, self._wanted)
+        nodes = [self._place(part) for part in parts if isinstance(part, int)]
+        leaves: Collection[int] = [leaf for node in nodes for leaf in self._leaves.get(node, ())]
+        if self._wishes.merge_leaves:
+            leaves = set(leaves).difference(self._beside)
+        return len(parts) + len(leaves) - (block is not self._outline.whole)
+
+    # What stands ---------------------------------------------------------------------------------
+
+    def _boxes(self, block: Block) -> Iterator[Part]:
+        for part in self._outline.inside(block, self._wanted):
+            if isinstance(part, Block) and part in self._opened:
+                yield from self._boxes(part)
+            else:
+                yield part
+
+    def _place(self, node: int) -> int:
+        return int(self._outline.order[node])
+
+    def _inside(self, part: Part) -> Ids:
+        """The places of a part's nodes in the columns."""
+        if isinstance(part, int):
+            return self._outline.order[part : part + 1]
+        return self._outline.order[part.first : part.end]
+
+    def _rank(self, part: Part) -> int:
+        return int(self._columns.rank[self._inside(part)].min())
+
+    def _cut(self, boxes: list[Part]) -> list[Part]:
+        """As many boxes as there may be: first what is asked for, then in the graph's order."""
+        looked_at = {*self._wishes.findings.tolist(), *self._wishes.focus.tolist()}
+        kept: set[int] = set()
+        room = self._wishes.limit
+        beside: set[int] = set()
+        for number, part in sorted(
+            enumerate(boxes),
+            key=lambda each: looked_at.isdisjoint(self._inside(each[1]).tolist()),
+        ):
+            leaves = [] if isinstance(part, Block) else self._leaves.get(self._place(part), [])
+            new = set(leaves) - beside if self._wishes.merge_leaves else leaves
+            room -= 1 + len(new)
             if room < 0 and kept:
                 break
-        if target:
-            folded.add(target)
-        kept[node] = target
-    return kept
+            beside.update(new)
+            kept.add(number)
+        return [part for number, part in enumerate(boxes) if number in kept]
+
+    def _notes(self, kept: Iterable[Part], box_of: Ids) -> Iterator[str]:
+        folded = [part for part in kept if isinstance(part, Block)]
+        if folded:
+            inside = plural(sum(block.end - block.first for block in folded), "node")
+            yield (
+                f"{inside} folded into {plural(len(folded), 'box', 'boxes')}; open one with "
+                "--expand NAME, more with --limit N, every one with --all"
+            )
+        shown = box_of >= 0
+        if not shown[~self._columns.beside].all():
+            used = np.zeros(len(shown), bool)
+            used[self._columns.head[shown[self._columns.tail]]] = True
+            drawn = int(shown.sum() + (used & self._columns.beside).sum())
+            total = count(len(shown))
+            yield f"showing {count(drawn)} of {total} nodes; use --around NODE, --step N or --all"
 
 
-def _notes(graph: Graph, kept: Mapping[int, str], *, cut: bool) -> Iterable[str]:
-    inside = [target for target in kept.values() if target]
-    if inside:
-        calls = plural(len(set(inside)), "module call")
-        yield (
-            f"{plural(len(inside), 'node')} folded into {calls}; open them with --expand MODULE "
-            "or --all"
-        )
-    if cut:
-        beside = leaves_beside(graph)
-        used = {edge.next for edge in graph.edges if edge.node in kept and edge.next in beside}
-        shown, total = count(len(kept) + len(used)), count(len(graph.nodes))
-        yield f"showing {shown} of {total} nodes; use --around NODE, --step N or --all"
+def _before(numbers: np.ndarray) -> Ids:
+    """For each place, the sum of what stands before it; in the end, of all."""
+    return np.concatenate(([0], np.cumsum(numbers, dtype=np.int64)))
+
+
+def _leaves_of(columns: GraphColumns) -> dict[int, list[int]]:
+    """By place of a node, the leaves beside it."""
+    found: dict[int, list[int]] = defaultdict(list)
+    to_leaf = columns.beside[columns.head]
+    tails, heads = columns.tail[to_leaf].tolist(), columns.head[to_leaf].tolist()
+    for tail, head in dict.fromkeys(zip(tails, heads, strict=True)):
+        found[tail].append(head)
+    return found

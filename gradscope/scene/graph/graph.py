@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
-from gradscope.analysis.graph.graph import Graph, GraphNode, graph
-from gradscope.analysis.graph.selection import select
-from gradscope.analysis.program.modules import module_names
+from gradscope.analysis.columns import Ids
+from gradscope.analysis.graph.columns import GraphColumns, graph_columns
+from gradscope.analysis.graph.graph import GraphNode, graph
+from gradscope.analysis.graph.selection import Selected, select
+from gradscope.analysis.graph.took_part import Parts, took_part
+from gradscope.analysis.identity.names import find_nodes, node_names
 from gradscope.errors import EmptyTraceError
-from gradscope.scene.choices import GroupBy
 from gradscope.scene.graph.arrows import arrows, edges_not_shown
 from gradscope.scene.graph.backwards import backwards_of
-from gradscope.scene.graph.boxes import BoxMaker
-from gradscope.scene.graph.folding import fold
-from gradscope.scene.graph.grouping import call_title, groups_of, module_calls
+from gradscope.scene.graph.boxes import BoxMaker, Inside
+from gradscope.scene.graph.common_lines import shared_lines
+from gradscope.scene.graph.folding import Folder, Wishes
 from gradscope.scene.graph.heat import heat_of
-from gradscope.scene.graph.marks import marks_of
+from gradscope.scene.graph.marks import Marks, marks_of
 from gradscope.scene.graph.options import GraphOptions
+from gradscope.scene.graph.outline import Block, Made, Outline
 from gradscope.scene.graph.picture import Box, Form, GraphScene, Group, Line, Mark
-from gradscope.scene.graph.placing import Placing, Use, uses_of_leaves
+from gradscope.scene.graph.placing import Placing, Use
 from gradscope.scene.graph.scope import scope_of
+from gradscope.scene.graph.titles import Titles, each_turn
 from gradscope.scene.kinds import Kind
-from gradscope.trace.schema import Module, Node
+from gradscope.trace.schema import Node
 from gradscope.trace.trace import Trace
 
 
@@ -35,28 +39,33 @@ def graph_scene(trace: Trace, options: GraphOptions | None = None) -> GraphScene
         )
     scope = scope_of(trace, options)
     selected = select(trace, scope.selection)
-    facts = graph(trace, selected.nodes, selected.tasks)
-    calls = module_calls(facts.nodes)
-    folding = fold(facts, calls, selected.focus, options)
-    placing = Placing(options, facts, calls, folding, uses_of_leaves(facts, folding, options))
+    columns = graph_columns(trace, selected)
+    parts = took_part(trace, selected.tasks)
+    marks = marks_of(trace, selected.focus, selected.tasks, parts)
+    outline = Outline(trace, columns, loops=not options.everything)
+    folder = Folder(columns, outline, _wishes(trace, options, columns, selected, marks))
+    placing = Placing(options, columns, outline, folder, folder.fold())
     contents = placing.contents()
-    backwards = backwards_of(trace, _numbers(contents, facts))
-    heat = heat_of(trace, options.color_by, facts, contents)
-    maker = BoxMaker(
-        options,
-        facts,
-        marks_of(trace, selected.focus, selected.tasks),
-        heat,
-        edges_not_shown(placing),
-        several=backwards.several,
+    drawn_nodes = (node for nodes in contents.values() for node in nodes)
+    numbers = {each for node in drawn_nodes for each in parts.backwards.get(node, ())}
+    backwards = backwards_of(trace, numbers)
+    heat = heat_of(trace, options.color_by, columns, contents)
+    hidden = edges_not_shown(placing)
+    names = node_names(trace)
+    maker = BoxMaker(options, names, marks, heat, hidden, several=backwards.several)
+    facts = graph(trace, placing.nodes_drawn(), selected.tasks, parts)
+    titles = Titles(trace, columns, outline, folder.spent)
+    draw = _Boxes(
+        placing, maker, {node.id: node for node in facts.nodes}, titles, parts, folder.spent
     )
-    boxes = tuple(_boxes(placing, maker, trace))
+    drawn = tuple(draw.all())
+    boxes, framed = shared_lines(drawn, list(_groups(drawn, placing.open_blocks, titles)))
     return GraphScene(
         title=scope.title,
-        notes=(*scope.notes, *folding.notes, *backwards.notes),
+        notes=(*scope.notes, *placing.folding.notes, *backwards.notes),
         boxes=boxes,
-        arrows=tuple(arrows(placing, {box.id for box in boxes}, several=backwards.several)),
-        groups=_groups(placing, boxes, trace),
+        arrows=tuple(arrows(placing, facts, parts, several=backwards.several)),
+        groups=framed,
         color_by=options.color_by,
         scale=heat.scale,
         kinds=tuple(kind for kind in Kind if kind in _kinds(boxes)),
@@ -66,97 +75,114 @@ def graph_scene(trace: Trace, options: GraphOptions | None = None) -> GraphScene
     )
 
 
-def _numbers(contents: Mapping[str, Sequence[int]], facts: Graph) -> set[int]:
-    """The numbers of the backwards that the nodes drawn took part in."""
-    drawn = {node for nodes in contents.values() for node in nodes}
-    return {each for node in facts.nodes if node.id in drawn for each in node.backwards}
+def _wishes(
+    trace: Trace, options: GraphOptions, columns: GraphColumns, selected: Selected, marks: Marks
+) -> Wishes:
+    """What was asked for by name, by places. Raises UnknownNameError for what is not there."""
+
+    def places(name: str) -> Ids:
+        return columns.places(find_nodes(trace, name))
+
+    return Wishes(
+        focus=columns.places(selected.focus),
+        findings=columns.places(marks.findings),
+        expand=tuple(map(places, options.expand)),
+        fold=tuple(map(places, options.fold)),
+        limit=options.limit,
+        everything=options.everything,
+        merge_leaves=options.merge_leaves,
+    )
 
 
-# Boxes ---------------------------------------------------------------------------------------
-
-
-def _boxes(placing: Placing, maker: BoxMaker, trace: Trace) -> Iterator[Box]:
-    nodes = {node.id: node for node in placing.graph.nodes}
-    uses_of: dict[int, list[Use]] = defaultdict(list)
-    for (user, _), use in placing.uses.items():
-        uses_of[user].append(use)
-    inside: dict[str, list[GraphNode]] = defaultdict(list)
-    for id, target in placing.folding.into.items():
-        inside[target].append(nodes[id])
+def _groups(boxes: Iterable[Box], blocks: Mapping[str, Block], titles: Titles) -> Iterator[Group]:
+    """The frames that boxes stand in, with those around them, parents first."""
     done: set[str] = set()
-    for id, target in placing.folding.into.items():
-        if target and target not in done:
-            done.add(target)
-            yield _folded_box(placing, maker, target, inside[target], trace)
-        if not target:
-            for box in _box_and_neighbours(placing, maker, nodes, id, uses_of[id]):
+    for box in boxes:
+        around: list[Block] = []
+        id = box.group
+        while id and id not in done:
+            done.add(id)
+            around.append(blocks[id])
+            parent = blocks[id].parent
+            id = parent.id if parent else ""
+        for block in reversed(around):
+            yield Group(block.id, titles.title(block), block.parent.id if block.parent else "")
+
+
+class _Boxes:
+    """All boxes of a picture, in the graph's order."""
+
+    def __init__(
+        self,
+        placing: Placing,
+        maker: BoxMaker,
+        nodes: Mapping[int, GraphNode],
+        titles: Titles,
+        parts: Parts,
+        spent: Ids,
+    ) -> None:
+        self._placing = placing
+        self._maker = maker
+        self._nodes = nodes
+        self._titles = titles
+        self._parts = parts
+        self._spent = spent
+        self._uses_of: dict[int, list[Use]] = defaultdict(list)
+        for (user, _), use in placing.uses.items():
+            self._uses_of[user].append(use)
+
+    def all(self) -> Iterator[Box]:
+        done: set[str] = set()
+        for part in self._placing.folding.boxes:
+            group = self._placing.group_of(part)
+            if isinstance(part, Block):
+                yield self._folded(part, group)
+                continue
+            node = self._nodes[int(self._placing.columns.id[part])]
+            for box in self._node_and_neighbours(node, group):
                 if box.id not in done:
                     done.add(box.id)
                     yield box
 
+    def _node_and_neighbours(self, node: GraphNode, group: str) -> Iterator[Box]:
+        """A node's box, what it keeps, and the leaves beside it."""
+        yield self._maker.node(f"n{node.id}", node, group)
+        if self._placing.options.saved:
+            for saved in node.saved:
+                yield self._maker.saved(f"s{saved.id}", node, saved, group)
+        for use in self._uses_of[node.id]:
+            user = self._nodes[use.leaf]
+            if user.leaf:
+                # One box for several uses stands in no module.
+                shared = use.number == 0 and use.total > 1
+                backwards = user.backwards
+                if use.number:
+                    backwards = tuple(each for each in backwards if each in node.backwards)
+                yield self._maker.leaf(
+                    use.box, user, user.leaf, _use_lines(use), "" if shared else group, backwards
+                )
 
-def _box_and_neighbours(
-    placing: Placing,
-    maker: BoxMaker,
-    nodes: Mapping[int, GraphNode],
-    id: int,
-    uses: list[Use],
-) -> Iterator[Box]:
-    """A node's box, what it keeps, and the leaves beside it."""
-    node = nodes[id]
-    group = placing.group_of(node)
-    yield maker.node(f"n{id}", node, group)
-    if placing.options.saved:
-        for saved in node.saved:
-            yield maker.saved(f"s{saved.id}", node, saved, group)
-    for use in uses:
-        leaf = nodes[use.leaf].leaf
-        if leaf:
-            # One box for several uses stands in no module.
-            shared = use.number == 0 and use.total > 1
-            extra = _use_lines(use)
-            backwards = nodes[use.leaf].backwards
-            if use.number:
-                backwards = tuple(each for each in backwards if each in node.backwards)
-            place = "" if shared else group
-            yield maker.leaf(use.box, nodes[use.leaf], leaf, extra, place, backwards)
+    def _folded(self, block: Block, group: str) -> Box:
+        nodes = self._placing.nodes_in(block)
+        turns = block.made in (Made.LOOP, Made.TURNS)
+        loop = block.parent if block.made is Made.TURNS else block
+        inside = Inside(
+            nodes=nodes,
+            leaves=self._placing.leaves_in(block),
+            own_ns=int(self._spent[block.end] - self._spent[block.first]),
+            backwards=sorted({b for node in nodes for b in self._parts.backwards.get(node, ())}),
+            each=each_turn(loop) if turns and loop else "",
+            lines=self._titles.facts(block),
+        )
+        return self._maker.folded(
+            self._placing.name(block), self._titles.title(block), inside, group
+        )
 
 
 def _use_lines(use: Use) -> list[Line]:
     if use.number:
         return [Line(f"use {use.number} of {use.total}")]
     return [Line(f"used {use.total} times")] if use.total > 1 else []
-
-
-def _folded_box(
-    placing: Placing, maker: BoxMaker, target: str, inside: list[GraphNode], trace: Trace
-) -> Box:
-    call = placing.calls.calls[target]
-    total = sum(1 for each in placing.calls.calls.values() if each.path == call.path)
-    ids = {node.id for node in inside}
-    leaves = {node.id for node in placing.graph.nodes if node.leaf is not None}
-    used = {edge.next for edge in placing.graph.edges if edge.node in ids and edge.next in leaves}
-    group = call.parent if placing.options.group_by is GroupBy.MODULE else ""
-    title = call_title(call, total, _types(trace))
-    return maker.folded(f"m:{target}", title, inside, len(used), group)
-
-
-# The rest ------------------------------------------------------------------------------------
-
-
-def _groups(placing: Placing, boxes: tuple[Box, ...], trace: Trace) -> tuple[Group, ...]:
-    if placing.options.group_by is GroupBy.NONE:
-        return ()
-    used = dict.fromkeys(box.group for box in boxes if box.group)
-    return groups_of(placing.calls, used, _types(trace))
-
-
-def _types(trace: Trace) -> dict[str, str]:
-    """The type of each module, by its name; of several models, each is called one."""
-    names = module_names(trace)
-    return {
-        names[module.id]: module.type if module.path else "model" for module in trace.rows(Module)
-    }
 
 
 def _kinds(boxes: tuple[Box, ...]) -> set[Kind]:

@@ -10,12 +10,13 @@ from typing import TypeVar
 
 import numpy as np
 
-from gradscope.analysis.graph.graph import Graph
+from gradscope.analysis.columns import Ids
+from gradscope.analysis.graph.columns import GraphColumns
 from gradscope.errors import EmptyTraceError
 from gradscope.scene.choices import ColorBy
 from gradscope.scene.graph.picture import Scale
 from gradscope.scene.readable import duration, number
-from gradscope.trace.schema import NONE, Place, Value
+from gradscope.trace.schema import NodeBegin, Place, Value
 from gradscope.trace.trace import Trace
 
 N = TypeVar("N", int, float)
@@ -31,7 +32,7 @@ class Heat:
 
 
 def heat_of(
-    trace: Trace, color_by: ColorBy, graph: Graph, contents: Mapping[str, Sequence[int]]
+    trace: Trace, color_by: ColorBy, graph: GraphColumns, contents: Mapping[str, Sequence[int]]
 ) -> Heat:
     """What the colours of boxes say. Raises EmptyTraceError when the trace cannot tell.
 
@@ -39,18 +40,15 @@ def heat_of(
     their gradients.
     """
     if color_by is ColorBy.TIME:
-        return _time(graph, contents)
+        return _time(trace, graph, contents)
     if color_by is ColorBy.GRAD:
         return _grad(trace, graph, contents)
     return Heat()
 
 
-def _time(graph: Graph, contents: Mapping[str, Sequence[int]]) -> Heat:
-    spent = {
-        node.id: sum(run.self_ns for run in node.runs if run.self_ns != NONE)
-        for node in graph.nodes
-        if node.runs
-    }
+def _time(trace: Trace, graph: GraphColumns, contents: Mapping[str, Sequence[int]]) -> Heat:
+    ran = np.isin(graph.id, trace.table(NodeBegin)["node"])
+    spent = dict(zip(graph.id[ran].tolist(), graph.own_ns[ran].tolist(), strict=True))
     if not spent:
         raise EmptyTraceError(
             "no node of this graph was timed: its backward was not run, or was recorded at level "
@@ -64,9 +62,9 @@ def _time(graph: Graph, contents: Mapping[str, Sequence[int]]) -> Heat:
     )
 
 
-def _grad(trace: Trace, graph: Graph, contents: Mapping[str, Sequence[int]]) -> Heat:
+def _grad(trace: Trace, graph: GraphColumns, contents: Mapping[str, Sequence[int]]) -> Heat:
     """The size of the gradients that arrive, on a logarithmic scale."""
-    arrived = _sizes(trace, {node.id for node in graph.nodes})
+    arrived = _sizes(trace, graph.id)
     if not arrived:
         raise EmptyTraceError(
             "this trace holds no statistics of these nodes' gradients; record it with "
@@ -96,11 +94,11 @@ def _known(
             yield box, known
 
 
-def _sizes(trace: Trace, nodes: set[int]) -> dict[int, float]:
+def _sizes(trace: Trace, nodes: Ids) -> dict[int, float]:
     """For each node, the largest rms among the gradients it takes."""
     values = trace.table(Value)
     arriving = values["place"] == Place.NODE_INPUT
-    arriving &= np.isin(values["node"], sorted(nodes))
+    arriving &= np.isin(values["node"], nodes)
     found: dict[int, float] = defaultdict(float)
     columns = values["node"][arriving].tolist(), values["rms"][arriving].tolist()
     for node, rms in zip(*columns, strict=True):

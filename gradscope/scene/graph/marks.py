@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gradscope.analysis.graph.took_part import Parts
 from gradscope.analysis.nonfinite.births import Birth, births, nonfinite_nodes
 from gradscope.scene.graph.picture import Line, Mark, Tone
 from gradscope.trace.arrays import distinct
-from gradscope.trace.schema import NONE, HookBegin, NodeEnd, Op, Place
+from gradscope.trace.schema import NONE, GraphTask, HookBegin, NodeBegin, NodeEnd, Op, Place
 from gradscope.trace.trace import Trace
 
 BORN = {"NaN": Mark.NAN_BORN, "Inf": Mark.INF_BORN}
@@ -34,15 +35,29 @@ class Marks:
 
     marks: Mapping[int, frozenset[Mark]]
     births: Mapping[int, tuple[Line, ...]]
+    ran: frozenset[int] | None  # None: without events of the engine, nobody can say
 
-    def of(self, node: int) -> frozenset[Mark]:
-        return self.marks.get(node, frozenset())
+    def of(self, nodes: Iterable[int]) -> tuple[Mark, ...]:
+        """What is remarkable about these nodes; about one, also that it did not run."""
+        known = list(nodes)
+        marks = {mark for node in known for mark in self.marks.get(node, ())}
+        if len(known) == 1 and self.ran is not None and known[0] not in self.ran:
+            marks |= {Mark.NOT_RUN} if not marks & {Mark.CAPTURED, Mark.INSIDE} else set()
+        return tuple(mark for mark in Mark if mark in marks)
+
+    @property
+    def findings(self) -> list[int]:
+        """The nodes at which something went wrong first."""
+        wrong = {Mark.NAN_BORN, Mark.INF_BORN, Mark.FAILED}
+        return [node for node, marks in self.marks.items() if marks & wrong]
 
     def lines(self, node: int) -> tuple[Line, ...]:
         return self.births.get(node, ())
 
 
-def marks_of(trace: Trace, focus: Iterable[int], tasks: Collection[int] | None) -> Marks:
+def marks_of(
+    trace: Trace, focus: Iterable[int], tasks: Collection[int] | None, parts: Parts
+) -> Marks:
     """The marks of all nodes, as seen in these graph tasks, or in all of them."""
     found: dict[int, set[Mark]] = defaultdict(set)
     lines: dict[int, list[Line]] = defaultdict(list)
@@ -59,12 +74,20 @@ def marks_of(trace: Trace, focus: Iterable[int], tasks: Collection[int] | None) 
         found[node].add(Mark.HOOKED)
     for node in focus:
         found[node].add(Mark.FOCUS)
+    for task in trace.rows(GraphTask):
+        for node in task.roots:
+            found[node].add(Mark.ROOT)
+    for node in parts.captured:
+        found[node].add(Mark.CAPTURED)
+    for node in parts.inside:
+        found[node].add(Mark.INSIDE)
     for marks in found.values():
         if marks & {Mark.NAN_BORN, Mark.INF_BORN}:
             marks.discard(Mark.NON_FINITE)
     return Marks(
         {node: frozenset(marks) for node, marks in found.items()},
         {node: tuple(dict.fromkeys(each)) for node, each in lines.items()},
+        _who_ran(trace, tasks),
     )
 
 
@@ -76,9 +99,15 @@ def _node_of(trace: Trace, birth: Birth) -> int:
     return int(ops["node"][ops.index(birth.op)])
 
 
+def _who_ran(trace: Trace, tasks: Collection[int] | None) -> frozenset[int] | None:
+    if not len(trace.table(NodeBegin)):
+        return None
+    return frozenset(_nodes_in(trace, NodeBegin, tasks))
+
+
 def _nodes_in(
     trace: Trace,
-    kind: type[NodeEnd | HookBegin],
+    kind: type[NodeBegin | NodeEnd | HookBegin],
     tasks: Collection[int] | None,
     *,
     failed: bool = False,

@@ -18,6 +18,7 @@ class GraphOptions:
     merge_leaves: bool = False  # one box for a leaf, however many use it
     saved: bool = False  # draw what each node keeps for its backward
     tensors: bool = False  # write the shape and dtype of what each node takes
-    expand: tuple[str, ...] = ()  # modules that are never folded into a box
+    expand: tuple[str, ...] = ()  # modules, lines or nodes around which nothing is folded
+    fold: tuple[str, ...] = ()  # modules or lines that stay folded
     everything: bool = False  # fold nothing, leave out nothing
-    limit: int = 400  # boxes
+    limit: int = 60  # boxes; what `expand` and the focus ask for stands besides

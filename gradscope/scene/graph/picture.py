@@ -16,7 +16,7 @@ class Form(StrEnum):
     FUNCTION = "function"
     LEAF = "leaf"
     SAVED = "saved value"
-    FOLDED = "folded module"
+    FOLDED = "folded"
 
 
 class Mark(StrEnum):
@@ -82,11 +82,12 @@ class Arrow:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Boxes that belong together: those of one call of a module, or of one double backward."""
+    """Boxes that belong together: those of a module's call, a loop's turn, a double backward."""
 
     id: str
     title: str
     parent: str  # "" at the top
+    lines: tuple[Line, ...] = ()  # the source line that its boxes share, which they do not repeat
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gradscope.analysis.graph.graph import Graph, GraphNode
+import numpy as np
+
+from gradscope.analysis.graph.columns import GraphColumns
 from gradscope.scene.choices import GroupBy
-from gradscope.scene.graph.folding import Folding
-from gradscope.scene.graph.grouping import Calls
+from gradscope.scene.graph.folding import Folder, Folding
 from gradscope.scene.graph.options import GraphOptions
+from gradscope.scene.graph.outline import Block, Made, Outline, Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,56 +25,99 @@ class Use:
     total: int
 
 
-@dataclass(frozen=True, slots=True)
 class Placing:
     """Everything that says which box stands where."""
 
-    options: GraphOptions
-    graph: Graph
-    calls: Calls
-    folding: Folding
-    uses: Mapping[tuple[int, int], Use]  # by node and leaf; only those that are drawn
+    def __init__(
+        self,
+        options: GraphOptions,
+        columns: GraphColumns,
+        outline: Outline,
+        folder: Folder,
+        folding: Folding,
+    ) -> None:
+        self.options = options
+        self.columns = columns
+        self.outline = outline
+        self.folding = folding
+        self.uses = _uses_of_leaves(columns, folding, merged=options.merge_leaves)
+        self._groups: dict[int, Block] = {}  # by node: the innermost block that is open
+        self.open_blocks: dict[str, Block] = {}  # those around others first
+        if options.group_by is not GroupBy.NONE:
+            self._look_into(outline.whole, folder)
 
-    def box_of(self, node: int) -> str:
-        """The id of the box that stands for a node; "" when none does."""
-        target = self.folding.into.get(node)
-        if target is None:
-            return ""
-        return f"m:{target}" if target else f"n{node}"
+    def _look_into(self, block: Block, folder: Folder) -> None:
+        if block.made is not Made.WHOLE:
+            self.open_blocks[block.id] = block
+        for part in folder.inside(block):
+            if isinstance(part, int):
+                self._groups[self._id(int(self.outline.order[part]))] = block
+            elif folder.is_open(part):
+                self._look_into(part, folder)
 
-    def group_of(self, node: GraphNode) -> str:
+    def _id(self, place: int) -> int:
+        return int(self.columns.id[place])
+
+    # Boxes ---------------------------------------------------------------------------------------
+
+    def name(self, box: Part) -> str:
+        """The id of a box: of a node by its place in the columns, or of a block."""
+        return f"m:{box.id}" if isinstance(box, Block) else f"n{self._id(box)}"
+
+    def group_of(self, box: Part) -> str:
+        """The id of the frame that a box stands in."""
         if self.options.group_by is GroupBy.NONE:
             return ""
-        chain = self.calls.chains.get(node.id, ())
-        return chain[-1] if chain else self.calls.tops.get(node.id, "")
+        around = box.parent if isinstance(box, Block) else self._groups.get(self._id(box))
+        return around.id if around else ""
+
+    def nodes_in(self, block: Block) -> list[int]:
+        """The ids of a block's nodes, in the graph's order."""
+        places = self.outline.order[block.first : block.end]
+        ordered = places[np.argsort(self.columns.rank[places])]
+        found: list[int] = self.columns.id[ordered].tolist()
+        return found
+
+    def leaves_in(self, block: Block) -> int:
+        """How many leaves the nodes of a block send gradients to."""
+        places = self.outline.order[block.first : block.end]
+        heads = self.columns.head[np.isin(self.columns.tail, places)]
+        return len(set(heads[self.columns.leaf[heads]].tolist()))
+
+    def nodes_drawn(self) -> list[int]:
+        """The ids of all nodes with a box of their own, in the graph's order; leaves after."""
+        nodes = [self._id(box) for box in self.folding.boxes if not isinstance(box, Block)]
+        return list(dict.fromkeys([*nodes, *(use.leaf for use in self.uses.values())]))
 
     def contents(self) -> dict[str, list[int]]:
         """The nodes that each box stands for."""
-        found: dict[str, list[int]] = defaultdict(list)
-        for node in self.folding.into:
-            found[self.box_of(node)].append(node)
+        found = {
+            self.name(box): self.nodes_in(box) if isinstance(box, Block) else [self._id(box)]
+            for box in self.folding.boxes
+        }
         for use in self.uses.values():
-            if use.leaf not in found[use.box]:
-                found[use.box].append(use.leaf)
+            found[use.box] = [use.leaf]
         return found
 
 
-def uses_of_leaves(
-    facts: Graph, folding: Folding, options: GraphOptions
-) -> dict[tuple[int, int], Use]:
-    """The boxes of leaves, by the node they stand beside and the leaf."""
-    leaves = {node.id for node in facts.nodes if node.leaf is not None} - folding.into.keys()
-    pairs = dict.fromkeys((edge.node, edge.next) for edge in facts.edges if edge.next in leaves)
+def _uses_of_leaves(
+    columns: GraphColumns, folding: Folding, *, merged: bool
+) -> Mapping[tuple[int, int], Use]:
+    """The boxes of leaves, by the ids of the node they stand beside and of the leaf."""
+    own = np.array([not isinstance(box, Block) for box in folding.boxes] + [False])
+    to_leaf = columns.beside[columns.head]
+    tails, heads = columns.tail[to_leaf], columns.head[to_leaf]
+    pairs = list(dict.fromkeys(zip(tails.tolist(), heads.tolist(), strict=True)))
     total = Counter(leaf for _, leaf in pairs)
     seen: Counter[int] = Counter()
     uses = {}
     for node, leaf in pairs:
         seen[leaf] += 1
-        if folding.into.get(node) != "":
+        if not own[folding.box_of[node]]:
             continue
-        if options.merge_leaves or total[leaf] == 1:
-            uses[node, leaf] = Use(f"n{leaf}", leaf, 0, total[leaf])
+        ids = int(columns.id[node]), int(columns.id[leaf])
+        if merged or total[leaf] == 1:
+            uses[ids] = Use(f"n{ids[1]}", ids[1], 0, total[leaf])
         else:
-            number = seen[leaf]
-            uses[node, leaf] = Use(f"n{leaf}u{number}", leaf, number, total[leaf])
+            uses[ids] = Use(f"n{ids[1]}u{seen[leaf]}", ids[1], seen[leaf], total[leaf])
     return uses

@@ -60,10 +60,19 @@ def _title(trace: Trace, selection: Selection) -> list[str]:
     if selection.backward is not None:
         called = site_of(trace, backward_numbered(trace, selection.backward).stack)
         parts.append(f"backward {selection.backward}" + (f" at {called}" if called.place else ""))
+    if selection.path_to is not None:
+        parts.append(f"path to {_called(trace, selection.path_to)}")
+    if selection.critical:
+        parts.append("critical path")
     if selection.around is not None:
-        name = selection.around
-        if name.isdigit() and trace.table(Node).has(int(name)):
-            name = node_names(trace).title(int(name))
+        name = _called(trace, selection.around)
         hops = "1 hop" if selection.hops == 1 else f"{selection.hops} hops"
         parts.append(f"{hops} around {name}")
     return [*parts, "backward graph"] if len(parts) < 2 else parts
+
+
+def _called(trace: Trace, name: str) -> str:
+    """What a person named; of a node's id, the node's name."""
+    if name.isdigit() and trace.table(Node).has(int(name)):
+        return node_names(trace).title(int(name))
+    return name

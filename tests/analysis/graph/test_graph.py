@@ -34,7 +34,6 @@ def test_a_node_says_where_it_was_made_what_it_keeps_and_when_it_ran() -> None:
                     SavedValue(0, "self", SQUARE, 16, released=False),
                     SavedValue(1, "other", SQUARE, 16, released=False),
                 ),
-                hidden_edges=1,
             ),
             GraphNode(
                 id=0,
@@ -53,11 +52,9 @@ def test_a_node_says_where_it_was_made_what_it_keeps_and_when_it_ran() -> None:
                 captured=False,
                 inside=NONE,
                 saved=(),
-                hidden_edges=1,
             ),
         ),
         edges=(GraphEdge(2, 0, 0, 0, SQUARE), GraphEdge(2, 1, 0, 0, SQUARE)),
-        engine_recorded=True,
     )
 
 

@@ -100,7 +100,7 @@ def test_more_backwards_than_a_box_can_name_are_counted() -> None:
     nodes = 12
     trace = trace_of(
         Node(0, "Shared"),
-        *(Node(id + 1, "Loss") for id in range(nodes)),
+        *(Node(id + 1, f"Loss{id}") for id in range(nodes)),
         *(Edge(id + 1, 0, 0) for id in range(nodes)),
         *(GraphTask(id, roots=(id + 1,), begin=id) for id in range(nodes)),
         *(row for id in range(nodes) for row in ran(id, id + 1, 0)),

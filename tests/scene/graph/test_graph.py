@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gradscope.analysis.graph.selection import Selection
-from gradscope.errors import EmptyTraceError
+from gradscope.errors import EmptyTraceError, UnknownNameError
 from gradscope.scene.choices import ColorBy, GroupBy
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
@@ -26,11 +26,13 @@ from gradscope.trace.schema import (
     Edge,
     GraphTask,
     HookBegin,
+    Module,
     Node,
     NodeBegin,
     NodeEnd,
     Op,
     Place,
+    Row,
     Step,
     Tensor,
     Value,
@@ -39,6 +41,10 @@ from gradscope.trace.trace import Trace
 from tests.shared.example_traces import mean_of_squares, nan_in_backward, shared_weight, two_layers
 
 EVERYTHING = GraphOptions(everything=True)
+LINEAR = (
+    Line("train.py:12", Tone.SITE),
+    Line("return F.linear(x, self.weight, self.bias)", Tone.CODE),
+)
 
 
 def ids_of(scene: GraphScene) -> list[str]:
@@ -211,9 +217,9 @@ def test_boxes_are_grouped_by_the_calls_of_modules() -> None:
 
     assert scene.groups == (
         Group("layers1/1", "layers1 · Block", ""),
-        Group("layers1.linear/1", "layers1.linear · Linear", "layers1/1"),
+        Group("layers1.linear/1", "layers1.linear · Linear", "layers1/1", LINEAR),
         Group("layers0/1", "layers0 · Block", ""),
-        Group("layers0.linear/1", "layers0.linear · Linear", "layers0/1"),
+        Group("layers0.linear/1", "layers0.linear · Linear", "layers0/1", LINEAR),
     )
     assert groups["ReluBackward0#2"] == "layers1/1"
     assert groups["layers1.linear.weight"] == "layers1.linear/1"
@@ -227,23 +233,23 @@ def test_without_groups_nothing_is_framed() -> None:
     assert {box.group for box in scene.boxes} == {""}
 
 
-def test_too_many_boxes_fold_into_their_modules_from_the_inside_out() -> None:
+def test_blocks_are_opened_while_no_more_boxes_stand_than_there_may_be() -> None:
     scene = graph_scene(two_layers(layers=3), GraphOptions(limit=10))
     folded = [box for box in scene.boxes if box.form is Form.FOLDED]
 
-    assert scene.notes == (
-        "6 nodes folded into 3 module calls; open them with --expand MODULE or --all",
-    )
+    assert len(scene.boxes) == 8
+    (note,) = scene.notes
+    assert note.startswith("7 nodes folded into 3 boxes; open one with --expand NAME, more with ")
     assert [(box.title, box.lines[0].text) for box in folded] == [
-        ("layers2.linear · Linear", "2 nodes, 2 leaves"),
+        ("layers2 · Block", "3 nodes, 2 leaves"),
         ("layers1.linear · Linear", "2 nodes, 2 leaves"),
         ("layers0.linear · Linear", "2 nodes, 2 leaves"),
     ]
-    assert ("n14", "m:layers2.linear/1") in ends_of(scene)
-    assert ("m:layers2.linear/1", "n9") in ends_of(scene)
+    assert ("n15", "m:layers2/1") in ends_of(scene)
+    assert ("m:layers2/1", "n9") in ends_of(scene)
 
 
-def test_folding_goes_outwards_as_far_as_it_must() -> None:
+def test_where_nothing_may_be_opened_everything_stays_folded() -> None:
     scene = graph_scene(two_layers(layers=3), GraphOptions(limit=6))
 
     assert [box.title for box in scene.boxes if box.form is Form.FOLDED] == [
@@ -262,6 +268,45 @@ def test_an_expanded_module_stays_open() -> None:
     assert "layers0 · Block" in titles
 
 
+def test_a_module_that_is_to_stay_folded_stays_so() -> None:
+    options = GraphOptions(fold=("layers1",))
+
+    assert [box.title for box in graph_scene(two_layers(), options).boxes[3:]] == [
+        "layers1 · Block",
+        "ReluBackward0",
+        "AddmmBackward0",
+        "layers0.linear.bias",
+        "TBackward0",
+        "layers0.linear.weight",
+    ]
+
+
+def test_a_name_that_is_not_there_is_answered_with_those_that_are_near() -> None:
+    for options in (GraphOptions(expand=("layers7",)), GraphOptions(fold=("layers7",))):
+        with pytest.raises(UnknownNameError, match="did you mean layers1, layers0, "):
+            graph_scene(two_layers(), options)
+
+
+def test_what_failed_is_opened_first_and_then_what_took_long() -> None:
+    def opened(*more: Row) -> set[str]:
+        events = [
+            row(task=0, node=node, t=100 * node + took * (row is NodeEnd))
+            for node, took in ((1, 50), (3, 90), (5, 10))
+            for row in (NodeBegin, NodeEnd)
+        ]
+        trace = trace_of(
+            *(Module(id, name, "Block") for id, name in enumerate("abc")),
+            *(Node(id, f"N{id}", module=id // 2) for id in range(6)),
+            *(Edge(id + 1, 0, id) for id in range(5)),
+            *events,
+            *more,
+        )
+        return {box.title for box in graph_scene(trace, GraphOptions(limit=4)).boxes}
+
+    assert opened() == {"a · Block", "N2", "N3", "c · Block"}
+    assert opened(NodeEnd(task=0, node=5, failed=True)) == {"a · Block", "b · Block", "N4", "N5"}
+
+
 def test_a_node_in_focus_is_never_folded_away() -> None:
     options = GraphOptions(limit=5, selection=Selection(around="AddmmBackward0#2", hops=9))
 
@@ -269,11 +314,15 @@ def test_a_node_in_focus_is_never_folded_away() -> None:
 
 
 def test_what_does_not_fit_is_left_out_and_said() -> None:
-    scene = graph_scene(shared_weight(200), GraphOptions(limit=50))
+    chain = trace_of(
+        *(Node(id, f"N{id}") for id in range(80)), *(Edge(id, 0, id + 1) for id in range(79))
+    )
+
+    scene = graph_scene(chain, GraphOptions(limit=50))
 
     assert len(scene.boxes) == 50
-    assert scene.notes == ("showing 35 of 403 nodes; use --around NODE, --step N or --all",)
-    assert scene.boxes[0].title == "SumBackward0"
+    assert scene.notes == ("showing 50 of 80 nodes; use --around NODE, --step N or --all",)
+    assert scene.boxes[0].title == "N0"
 
 
 def test_all_leaves_nothing_out() -> None:

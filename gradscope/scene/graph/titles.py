@@ -1,0 +1,145 @@
+"""What a call, a loop or one of its turns is called, folded or framed."""
+
+from __future__ import annotations
+
+from gradscope.analysis.columns import Ids
+from gradscope.analysis.graph.columns import GraphColumns
+from gradscope.analysis.identity.names import node_names
+from gradscope.analysis.identity.sites import site_of
+from gradscope.scene.graph.outline import Block, Made, Outline, slowest_turn
+from gradscope.scene.graph.picture import Line, Tone
+from gradscope.scene.readable import count, duration, plural, shorten
+from gradscope.trace.schema import NONE, Frame
+from gradscope.trace.trace import Trace
+
+TITLE_LENGTH = 44
+
+
+class Titles:
+    """Puts the blocks of one outline into words."""
+
+    def __init__(self, trace: Trace, columns: GraphColumns, outline: Outline, spent: Ids) -> None:
+        self._trace = trace
+        self._columns = columns
+        self._outline = outline
+        self._spent = spent  # the own time of all nodes before each
+
+    def title(self, block: Block) -> str:
+        """As in "layer1.0 · BasicBlock · call 2 of 3" and "×1,000 · h = cell(x[t], h)"."""
+        match block.made:
+            case Made.BACKWARD:
+                return f"made during backward {block.number} (create_graph)"
+            case Made.LOOP:
+                return f"×{count(block.count)} · {self._turned(block)}"
+            case Made.TURN | Made.TURNS:
+                return self._turns(block)
+            case _:
+                return " · ".join([*self._call(block), *self._which(block)])
+
+    def facts(self, block: Block) -> list[Line]:
+        """What else there is to say of a folded block, besides what is in it."""
+        if block.made is not Made.LOOP:
+            return []
+        lines = []
+        if block.parts and isinstance(block.parts[0], int):
+            place = site_of(self._trace, self._stack(block.first)).place
+            lines += [Line(place, Tone.SITE)] if place else []
+        for turn in slowest_turn(block, self._spent):
+            took = duration(_turn_ns(block, turn, self._spent))
+            lines.append(Line(f"slowest: {self._turn(block, turn)}, {took}"))
+        return lines
+
+    def _call(self, block: Block) -> list[str]:
+        """Its path and type."""
+        return [part for part in (block.path, self._outline.types.get(block.path, "")) if part]
+
+    def _which(self, block: Block) -> list[str]:
+        """Which call of its module it is, and whether it is the slowest turn of a loop."""
+        loop = block.parent
+        if loop is not None and loop.made is Made.LOOP and len(loop.parts) == loop.count:
+            turn = loop.parts.index(block)
+            slowest = turn in slowest_turn(loop, self._spent)
+            return [f"{turn + 1} of {count(loop.count)}{', the slowest' * slowest}"]
+        total = self._outline.calls[block.path]
+        return [f"call {block.number} of {total}"] if total > 1 else []
+
+    def _turns(self, block: Block) -> str:
+        """As in "iteration 413 of 1,000, the slowest" and "×411 · iterations 2 … 412"."""
+        loop = block.parent
+        assert loop is not None
+        if block.made is Made.TURN:
+            slowest = block.number - 1 in slowest_turn(loop, self._spent)
+            number = f"{count(block.number)} of {count(loop.count)}"
+            return f"iteration {number}{', the slowest' * slowest}"
+        last = self._turn(loop, block.number + block.count - 2)
+        first = self._turn(loop, block.number - 1)
+        if first.startswith("iteration "):
+            first, last = f"iterations {first[10:]}", last[10:]
+        return f"×{count(block.count)} · {first} … {last}"
+
+    def _turn(self, loop: Block, turn: int) -> str:
+        part = loop.parts[turn * loop.period]
+        if loop.period == 1 and isinstance(part, Block) and self._paths(loop) > 1:
+            return part.path
+        return f"iteration {count(turn + 1)}"
+
+    def _paths(self, loop: Block) -> int:
+        return len({part.path for part in loop.parts if isinstance(part, Block)})
+
+    def _turned(self, loop: Block) -> str:
+        """What a loop does over and over."""
+        first, last = loop.parts[0], loop.parts[-1]
+        if loop.period == 1 and isinstance(first, Block) and isinstance(last, Block):
+            if first.made is Made.LOOP:
+                return self.title(first)
+            if self._paths(loop) == 1:
+                return " · ".join(self._call(first))
+            return f"{first.path} … {' · '.join(self._call(last))}"
+        return self._line_of(loop) or f"{self._name(loop.first)}…"
+
+    def _line_of(self, loop: Block) -> str:
+        """The source line that a whole turn comes from; else the lines it is written on."""
+        turn = range(loop.first, loop.first + _turn_length(loop))
+        stacks = dict.fromkeys(self._stack(place) for place in turn)
+        chains = [self._trace.frames(stack)[::-1] for stack in stacks if stack != NONE]
+        if not chains or not all(chains):
+            return ""
+        depth = 0
+        while all(len(chain) > depth for chain in chains) and _agree(chains, depth):
+            depth += 1
+        below = {(chain[depth].file, chain[depth].line) for chain in chains if len(chain) > depth}
+        # A node made on the common line itself says that it is a line of the loop.
+        if depth and (len(below) <= 1 or any(len(chain) == depth for chain in chains)):
+            return shorten(chains[0][depth - 1].text.strip(), TITLE_LENGTH)
+        lines = sorted(line for _, line in below)
+        file = site_of(self._trace, next(iter(stacks))).place.rpartition(":")[0]
+        return f"{file}:{lines[0]}–{lines[-1]}" if len({file for file, _ in below}) == 1 else ""
+
+    def _stack(self, place: int) -> int:
+        return int(self._columns.stack[self._outline.order[place]])
+
+    def _name(self, place: int) -> str:
+        id = int(self._columns.id[self._outline.order[place]])
+        return node_names(self._trace).of(id).partition("#")[0]
+
+
+def _agree(chains: list[tuple[Frame, ...]], depth: int) -> bool:
+    return len({(chain[depth].file, chain[depth].line) for chain in chains}) == 1
+
+
+def _turn_length(loop: Block) -> int:
+    part = loop.parts[loop.period - 1]
+    return (part + 1 if isinstance(part, int) else part.end) - loop.first
+
+
+def _turn_ns(loop: Block, turn: int, spent: Ids) -> int:
+    first = loop.parts[turn * loop.period]
+    last = loop.parts[(turn + 1) * loop.period - 1]
+    begin = first if isinstance(first, int) else first.first
+    end = last + 1 if isinstance(last, int) else last.end
+    return int(spent[end] - spent[begin])
+
+
+def each_turn(loop: Block) -> str:
+    """As in "6 nodes each"."""
+    return f"{plural(_turn_length(loop), 'node')} each"
