@@ -6,6 +6,7 @@
     trace = gradscope.load("trace.json")
     gradscope.inspect(trace).findings  # or of a file: gradscope.inspect("trace.json")
     gradscope.render(trace, "graph.svg")
+    gradscope.Walk(trace).next("nan").backwards  # the engine's state where a NaN was born
 
 Nothing is imported before it is used: a trace opens on a machine with neither Numba nor PyTorch.
 (To pytest, which would like to be first to import what brings a plugin: PYTEST_DONT_REWRITE.)
@@ -21,6 +22,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gradscope.analysis.findings import Finding, Severity
     from gradscope.analysis.report import Report, inspect
+    from gradscope.analysis.state.state import State
+    from gradscope.debug.walk import Walk
     from gradscope.record.recorder import mark, record, span, step
     from gradscope.render.pictures import render
     from gradscope.trace.load_save import load
@@ -29,6 +32,8 @@ __all__ = [
     "Finding",
     "Report",
     "Severity",
+    "State",
+    "Walk",
     "__version__",
     "inspect",
     "load",
@@ -45,6 +50,8 @@ _HOMES = {
     "Finding": "gradscope.analysis.findings",
     "Report": "gradscope.analysis.report",
     "Severity": "gradscope.analysis.findings",
+    "State": "gradscope.analysis.state.state",
+    "Walk": "gradscope.debug.walk",
     "inspect": "gradscope.analysis.report",
     "load": "gradscope.trace.load_save",
     "mark": "gradscope.record.recorder",

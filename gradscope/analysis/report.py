@@ -9,9 +9,9 @@ from os import PathLike
 from gradscope.analysis.findings import Finding, Severity
 from gradscope.analysis.identity.known import known_ids
 from gradscope.analysis.program.modules import ModuleFacts, modules
+from gradscope.analysis.program.summary import Summary, summary
 from gradscope.analysis.rules import all_rules
 from gradscope.analysis.rules.registry import Rule, choose
-from gradscope.analysis.summary import Summary, summary
 from gradscope.analysis.timing.durations import Timing, timing_by_node_name, timing_by_op
 from gradscope.analysis.timing.phases import Part
 from gradscope.trace.load_save import load

@@ -9,12 +9,13 @@ from typing import Annotated
 import typer
 
 from gradscope import __version__
-from gradscope.commands.arguments import QuickGroup
 from gradscope.commands.check import check
+from gradscope.commands.debug import debug
 from gradscope.commands.diff import diff
 from gradscope.commands.info import info
 from gradscope.commands.inspect import inspect
 from gradscope.commands.merge import merge
+from gradscope.commands.options.arguments import QuickGroup
 from gradscope.commands.render import render
 from gradscope.commands.timeline import timeline
 from gradscope.commands.trace import trace
@@ -43,7 +44,7 @@ def _gradscope(
         raise typer.Exit
 
 
-for _view in (render, timeline, inspect, diff, check, info):
+for _view in (render, timeline, inspect, debug, diff, check, info):
     app.command()(_view)
 app.command(context_settings={"allow_interspersed_args": False}, no_args_is_help=True)(trace)
 app.command(no_args_is_help=True)(merge)

@@ -2,7 +2,7 @@
 
 import typer
 
-from gradscope.commands.arguments import Plain, TracePath, Width
+from gradscope.commands.options.arguments import Plain, TracePath, Width
 from gradscope.commands.output import load, terminal
 from gradscope.errors import ExitCode
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from gradscope.commands.arguments import Plain, Width
+from gradscope.commands.options.arguments import Plain, Width
 from gradscope.commands.output import load, terminal
 from gradscope.errors import ExitCode
 

@@ -1,6 +1,6 @@
 """`gradscope info`: what a trace file is and what it holds."""
 
-from gradscope.commands.arguments import Plain, TracePath, Width
+from gradscope.commands.options.arguments import Plain, TracePath, Width
 from gradscope.commands.output import load, terminal
 
 

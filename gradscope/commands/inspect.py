@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gradscope.commands.arguments import Everything, Plain, Rank, Width
-from gradscope.commands.output import load, terminal, write_bytes
-from gradscope.commands.questions import (
+from gradscope.commands.options.arguments import Everything, Plain, Rank, Width
+from gradscope.commands.options.questions import (
     ANode,
     AnOp,
     ATensor,
@@ -23,6 +22,7 @@ from gradscope.commands.questions import (
     one_asked,
     show_answer,
 )
+from gradscope.commands.output import load, terminal, write_bytes
 from gradscope.errors import ExitCode, UnknownNameError, UsageError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gradscope.commands.arguments import Everything, Rank, Step, Task, TracePath
+from gradscope.commands.options.arguments import Everything, Rank, Step, Task, TracePath
 from gradscope.commands.output import load, write_picture
 from gradscope.render.formats import format_help
 from gradscope.scene.choices import ColorBy, GroupBy

@@ -4,7 +4,15 @@ from typing import Annotated
 
 import typer
 
-from gradscope.commands.arguments import Everything, Plain, Rank, Step, Task, TracePath, Width
+from gradscope.commands.options.arguments import (
+    Everything,
+    Plain,
+    Rank,
+    Step,
+    Task,
+    TracePath,
+    Width,
+)
 from gradscope.commands.output import load, terminal
 
 

@@ -13,7 +13,7 @@ from gradscope.errors import ExitCode
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gradscope.commands.stop_on import Waited
+    from gradscope.commands.options.stop_on import Waited
 
 Output = Annotated[
     Path, typer.Option("-o", "--output", help="The trace to write, over an older one.")
@@ -108,7 +108,7 @@ def _waited(names: list[str] | None, level: str, say: "Callable[[str], None]") -
     """What --stop-on waits for; the level that this needs is said, where it is another."""
     if not names:
         return None
-    from gradscope.commands.stop_on import Waited
+    from gradscope.commands.options.stop_on import Waited
 
     waited = Waited(names)
     needed = waited.level(level)

@@ -2,7 +2,7 @@
 
 import sys
 
-from gradscope.commands.arguments import Plain
+from gradscope.commands.options.arguments import Plain
 from gradscope.commands.output import safe
 
 

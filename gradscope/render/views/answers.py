@@ -30,8 +30,24 @@ BESIDES = 2
 """Lines that say which sections are left out."""
 
 
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """How much is shown at once, and how a person asks for more."""
+
+    lines: int = SCREEN
+    some: str = "--rows N or --all"
+    all: str = "with --all"
+
+
+COMMAND_LINE = Screen()
+
+
 def answer_lines(
-    answer: Answer, width: int, charset: Charset, rows: int | None = None
+    answer: Answer,
+    width: int,
+    charset: Charset,
+    rows: int | None = None,
+    screen: Screen = COMMAND_LINE,
 ) -> Iterator[Text]:
     """One screen of it; or so many lines of each section, and with 0 all of them."""
     head = [line((part, BOLD)) for part in wrapped(charset, answer.title, width)]
@@ -39,17 +55,17 @@ def answer_lines(
         head += facts_lines(FactsScene(answer.facts), width, charset)
     notes = [line((part, WARN)) for each in answer.notes for part in wrapped(charset, each, width)]
     sections = [_block(each, width, charset, cut=rows is None) for each in answer.sections]
-    room = SCREEN - len(head) - len(notes) - bool(notes) - BESIDES
+    room = screen.lines - len(head) - len(notes) - bool(notes) - BESIDES
     shown = _fitting(sections, room) if rows is None else [rows or len(s.entries) for s in sections]
     yield from head
     for block, number in zip(sections, shown, strict=True):
         if number:
-            yield from _section_lines(block, number)
+            yield from _section_lines(block, number, screen)
     left_out = [s for s, number in zip(sections, shown, strict=True) if not number and s.entries]
     if left_out:
         titles = ", ".join(f"{each.title} ({count(len(each.entries))})" for each in left_out)
         yield line("")
-        yield line((charset.fit(f"besides, with --all: {titles}", width).rstrip(), SOFT))
+        yield line((charset.fit(f"besides, {screen.all}: {titles}", width).rstrip(), SOFT))
     if notes:
         yield line("")
         yield from notes
@@ -75,14 +91,15 @@ def _block(section: Section, width: int, charset: Charset, *, cut: bool) -> _Blo
     return _Block(charset.fit(section.title, width).rstrip(), entries)
 
 
-def _section_lines(block: _Block, number: int) -> Iterator[Text]:
-    yield line("")
-    yield line((block.title, BOLD))
+def _section_lines(block: _Block, number: int, screen: Screen) -> Iterator[Text]:
+    if block.title:
+        yield line("")
+        yield line((block.title, BOLD))
     for entry in block.entries[:number]:
         yield from entry
     left = len(block.entries) - number
     if left > 0:
-        yield line((f"{INDENT}and {count(left)} more; --rows N or --all for more", SOFT))
+        yield line((f"{INDENT}and {count(left)} more; {screen.some} for more", SOFT))
 
 
 def _fitting(blocks: Sequence[_Block], room: int) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradscope.analysis.summary import summary
+from gradscope.analysis.program.summary import summary
 from gradscope.analysis.timing.durations import (
     Timing,
     backward_ns_of_modules,

@@ -24,8 +24,8 @@ OWN = "(gradscope's runtime)"
 VISION = "torchvision"
 HOMES = {
     ALIAS: RUNTIME,
-    "safetensors": "gradscope.standins.safetensors",
-    VISION: "gradscope.standins.torchvision",
+    "safetensors": "gradscope.runtime.standins.safetensors",
+    VISION: "gradscope.runtime.standins.torchvision",
 }
 """What a script calls a package, and which one it gets."""
 
@@ -186,7 +186,7 @@ def _lacks(module: str, name: str, words: str = "") -> str:
 
 def _shown(module: str) -> str:
     """What a script calls a module of the runtime's."""
-    for alias, home in HOMES.items():
+    for alias, home in sorted(HOMES.items(), key=lambda each: -len(each[1])):  # the innermost
         if module == home or module.startswith(f"{home}."):
             return alias + module.removeprefix(home)
     return module

@@ -19,7 +19,7 @@ from gradscope.runtime.core.tensors import printing
 from gradscope.runtime.core.tensors.default_generator import default_generator
 
 RUNTIME = "gradscope.runtime"
-OWN = ("gradscope.runtime.", "gradscope.standins.")
+OWN = "gradscope.runtime."
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""What the engine and the program held at any moment of a trace."""

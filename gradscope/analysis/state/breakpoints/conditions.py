@@ -1,0 +1,130 @@
+"""What has to hold at a moment besides, and which moments it holds at."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradscope.analysis.state.moments import Moments
+from gradscope.analysis.state.state import Held
+from gradscope.errors import UnknownNameError
+from gradscope.trace.schema import NONE, Dependency, NodeBegin, NodeEnd, Op, Push, Value
+
+if TYPE_CHECKING:
+    from gradscope.analysis.columns import Ids
+    from gradscope.analysis.state.breakpoints.language import Condition
+    from gradscope.trace.schema.declare import Row
+    from gradscope.trace.trace import Trace
+
+COMPARED: dict[str, Callable[[Any, Any], Any]] = {
+    "<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge,
+    "==": operator.eq, "!=": operator.ne,
+}  # fmt: skip
+
+STATISTICS = (
+    "norm", "rms", "mean", "min", "max", "nan", "inf", "posinf", "neginf", "zero",
+)  # fmt: skip
+TIMES = {
+    "waited": "how long a node that begins stood in its queue",
+    "took": "how long a node or an operation took, with what ran inside it",
+}
+FIELDS = {
+    "t": "time since the recording began",
+    "norm": "and rms, mean, min, max: of the numbers looked at there; one of them is enough",
+    "nan": "and inf, posinf, neginf, zero: how many of those there are among them",
+    **TIMES,
+    "count": "how many gradients a node that begins was counted for",
+}
+"""Besides: every column of what happens there, as remaining, length, depth, queue, new."""
+
+
+def holding(trace: Trace, condition: Condition, moments: Ids) -> Ids:
+    """Those of these moments at which it holds."""
+    compare = COMPARED[condition.comparison]
+    name, value = condition.field, condition.value
+    if name in STATISTICS:
+        holds = np.isin(moments, _with_statistics(trace, name, compare, value))
+    else:
+        values = _values(trace, name)[moments]
+        with np.errstate(invalid="ignore"):
+            holds = ~np.isnan(values) & compare(values, value)
+    held: Ids = moments[holds]
+    return held
+
+
+def _with_statistics(trace: Trace, name: str, compare: Callable[..., Any], value: float) -> Ids:
+    """The moments at which some numbers were looked at of which it holds."""
+    rows = trace.table(Value)
+    if not len(rows):
+        raise UnknownNameError(
+            f"there is no {name}: no numbers were recorded; trace again with --level values"
+        )
+    if name == "inf":
+        column = np.asarray(rows["posinf"]) + np.asarray(rows["neginf"])
+    else:
+        column = np.asarray(rows[name])
+    with np.errstate(invalid="ignore"):
+        at = np.flatnonzero(compare(column, value))
+    moments = trace.once(Moments)
+    of_seq, of_op = _of_seq(trace, np.asarray(rows["seq"])[at]), np.asarray(rows["op"])[at]
+    position = trace.table(Op).positions(of_op) if len(trace.table(Op)) else np.full(len(at), NONE)
+    of_ops = moments.of(Op)[position[(of_seq == NONE) & (position != NONE)]]
+    found: Ids = np.concatenate([of_seq[of_seq != NONE], of_ops])
+    return found
+
+
+def _of_seq(trace: Trace, seqs: Ids) -> Ids:
+    """The moments of events; NONE where there is none of that `seq`."""
+    known, moments = trace.order().seq, trace.once(Moments).of_events
+    if not len(known):
+        return np.full(len(seqs), NONE, np.int64)
+    place = np.minimum(np.searchsorted(known, seqs), len(known) - 1)
+    return np.where(known[place] == seqs, moments[place], NONE)
+
+
+def _values(trace: Trace, name: str) -> np.ndarray:
+    """A field of all moments; NaN where there is none of the name."""
+    moments = trace.once(Moments)
+    found = np.full(len(moments), np.nan)
+    if name == "t":
+        return moments.t.astype(float)
+    if name == "waited":
+        begun = trace.once(Held).engine.next_of(Push, NodeBegin)
+        there = begun < len(found)
+        found[begun[there]] = moments.t[begun[there]] - moments.t[moments.of(Push)[there]]
+    elif name == "took":
+        _took(trace, found)
+    elif name == "count":
+        counted = np.asarray(trace.table(Dependency)["count"], float)
+        begun = trace.once(Held).engine.next_of(Dependency, NodeBegin)
+        found[begun[begun < len(found)]] = counted[begun < len(found)]
+    known = name in (*TIMES, "count")
+    for kind in moments.kinds:
+        data = trace.table(kind).data.get(name)
+        if isinstance(data, np.ndarray) and name not in trace.table(kind).text_columns:
+            known = True
+            _put(trace, found, kind, data.astype(float))
+    if not known:
+        some = ", ".join(FIELDS)
+        raise UnknownNameError(
+            f"there is nothing called {name!r} to compare: there is {some}, and every column of "
+            "what happens, as remaining or length"
+        )
+    return found
+
+
+def _put(trace: Trace, into: np.ndarray, kind: type[Row], values: np.ndarray) -> None:
+    into[trace.once(Moments).of(kind)] = values
+
+
+def _took(trace: Trace, into: np.ndarray) -> None:
+    moments = trace.once(Moments)
+    ended = trace.once(Held).engine.next_of(NodeBegin, NodeEnd)
+    there = ended < len(into)
+    begun = moments.of(NodeBegin)[there]
+    into[begun] = moments.t[ended[there]] - moments.t[begun]
+    begin, end = (np.asarray(trace.table(Op)[name]) for name in ("begin", "end"))
+    _put(trace, into, Op, np.where(end != NONE, end - begin, np.nan))

@@ -1,0 +1,272 @@
+"""What there is to stop at, and the moments of each. A kind is one function here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gradscope.analysis.nonfinite.births import births
+from gradscope.analysis.report import inspect
+from gradscope.analysis.state.breakpoints import names
+from gradscope.analysis.state.moments import Moments
+from gradscope.analysis.state.shown_by import moment_of
+from gradscope.errors import UnknownNameError, UsageError
+from gradscope.trace.arrays import distinct
+from gradscope.trace.schema import (
+    NONE,
+    Accumulate,
+    Act,
+    Error,
+    HookBegin,
+    HookEnd,
+    Mark,
+    Node,
+    NodeBegin,
+    Op,
+    SavedReleased,
+    Step,
+    TaskBegin,
+    Tensor,
+    Value,
+    Version,
+)
+from gradscope.trace.schema.declare import EVENTS, Event
+
+if TYPE_CHECKING:
+    from gradscope.analysis.columns import Ids
+    from gradscope.trace.trace import Trace
+
+Find = Callable[["Trace", str], "Ids"]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Something to stop at."""
+
+    name: str
+    what: str  # may stand behind it
+    says: str  # in a list of them
+    find: Find
+
+
+KINDS: dict[str, Kind] = {}
+
+
+def kind(name: str, what: str = "") -> Callable[[Find], Find]:
+    """Declare one; the first line of its function is what help says."""
+
+    def declared(find: Find) -> Find:
+        says = (find.__doc__ or "").partition("\n")[0].rstrip(".")
+        KINDS[name] = Kind(name, what, says[:1].lower() + says[1:], find)
+        return find
+
+    return declared
+
+
+def found(trace: Trace, name: str, wanted: str) -> Ids:
+    """The moments of a kind, sorted."""
+    if name in KINDS:
+        return np.unique(KINDS[name].find(trace, wanted))
+    if name in EVENTS:
+        return np.unique(_events(trace, EVENTS[name], wanted))
+    if wanted == "" and len(trace.table(Node)):  # a node, a leaf, a module
+        return np.unique(_node(trace, name))
+    raise UnknownNameError(f"there is nothing called {name!r} to stop at; help break lists all")
+
+
+def _moments(trace: Trace) -> Moments:
+    return trace.once(Moments)
+
+
+def _events(trace: Trace, event: type[Event], wanted: str) -> Ids:
+    """All events of one sort, or those of certain nodes."""
+    table, moments = trace.table(event), _moments(trace).of(event)
+    if not wanted:
+        return moments
+    if "node" not in table.data:
+        raise UsageError(f"{event.KIND} events are of no node, so none is of {wanted!r}")
+    return moments[np.isin(np.asarray(table["node"]), names.nodes(trace, wanted))]
+
+
+@kind("node", "NAME")
+def _node(trace: Trace, wanted: str) -> Ids:
+    """A node begins to run: by its name, a pattern, its leaf, module or line."""
+    return _events(trace, NodeBegin, wanted)
+
+
+@kind("op", "NAME")
+def _op(trace: Trace, wanted: str) -> Ids:
+    """An operation is called: mul, or mul.Tensor, or a pattern."""
+    table = trace.table(Op)
+    column = np.asarray(table["name"])
+    texts = {text: trace.text(text) for text in distinct(column).tolist()}
+    plain = {name.partition(".")[0] for name in texts.values()}
+    meant = names.matching(wanted, {*texts.values(), *plain}, "an operation")
+    ids = [text for text, name in texts.items() if {name, name.partition(".")[0]} & meant]
+    called: Ids = _moments(trace).of(Op)[np.isin(column, ids)]
+    return called
+
+
+@kind("module", "PATH")
+def _module(trace: Trace, wanted: str) -> Ids:
+    """An operation is called inside a module, or a node begins that was made there."""
+    inside, moments = names.modules(trace, wanted), _moments(trace)
+    called = np.isin(np.asarray(trace.table(Op)["module"]), inside)
+    nodes = trace.table(Node)
+    made = np.asarray(nodes["id"])[np.isin(np.asarray(nodes["module"]), inside)]
+    began = np.isin(np.asarray(trace.table(NodeBegin)["node"]), made)
+    return np.concatenate([moments.of(Op)[called], moments.of(NodeBegin)[began]])
+
+
+@kind("line", "FILE:LINE")
+def _line(trace: Trace, wanted: str) -> Ids:
+    """The program is at a line: what is called or done there, and the nodes made there begin."""
+    tables = Op, Node, Version, Act
+    stacks = [np.asarray(trace.table(each)["stack"], np.int64) for each in tables]
+    meant, moments = names.stacks(trace, wanted, np.concatenate(stacks)), _moments(trace)
+    parts = [
+        moments.of(each)[np.isin(column, meant)]
+        for each, column in zip(tables, stacks, strict=True)
+        if each is not Node
+    ]
+    made = np.asarray(trace.table(Node)["id"])[np.isin(stacks[1], meant)]
+    began = np.isin(np.asarray(trace.table(NodeBegin)["node"]), made)
+    return np.concatenate([*parts, moments.of(NodeBegin)[began]])
+
+
+@kind("hook", "NAME")
+def _hook(trace: Trace, wanted: str) -> Ids:
+    """A hook is called: by the name of its function."""
+    called: Ids = _moments(trace).of(HookBegin)[_is_called(trace, wanted)]
+    return called
+
+
+@kind("replaced", "NAME")
+def _replaced(trace: Trace, wanted: str) -> Ids:
+    """A hook has returned another gradient: by the name of its function."""
+    begins, ends = trace.table(HookBegin), trace.table(HookEnd)
+    moments = _moments(trace)
+    called = _is_called(trace, wanted)
+    by = ("task", "node", "hook", "index")
+    meant = {*zip(*(np.asarray(begins[name])[called].tolist() for name in by), strict=True)}
+    same = [row in meant for row in zip(*(ends[name].tolist() for name in by), strict=True)]
+    ended: Ids = moments.of(HookEnd)[np.asarray(ends["replaced"], bool) & np.array(same, bool)]
+    return ended
+
+
+def _is_called(trace: Trace, wanted: str) -> np.ndarray:
+    """Which calls of hooks are of a function of this name."""
+    column = np.asarray(trace.table(HookBegin)["name"])
+    texts = {text: trace.text(text) for text in distinct(column).tolist()}
+    short = {text: {name, name.rpartition(".")[2]} for text, name in texts.items()}
+    if not texts and not wanted:
+        return np.zeros(0, bool)
+    meant = names.matching(wanted, set().union(*short.values()), "a hook called")
+    return np.isin(column, [text for text, both in short.items() if both & meant])
+
+
+@kind("grad", "NAME")
+def _grad(trace: Trace, wanted: str) -> Ids:
+    """A gradient arrives in the `.grad` of a parameter: by its name, a pattern."""
+    column = np.asarray(trace.table(Accumulate)["tensor"])
+    return _moments(trace).of(Accumulate)[np.isin(column, names.leaves(trace, wanted))]
+
+
+@kind("write", "NAME")
+def _write(trace: Trace, wanted: str) -> Ids:
+    """A tensor is written in place, itself or through a view: by its name or id."""
+    table, tensors = trace.table(Version), trace.table(Tensor)
+    column = np.asarray(table["tensor"], np.int64)
+    if not wanted:
+        return _moments(trace).of(Version)
+    meant = names.tensors(trace, wanted, np.asarray(tensors["id"], np.int64))
+    storages = np.asarray(tensors["storage"])[np.isin(np.asarray(tensors["id"]), meant)]
+    same = np.isin(np.asarray(table["storage"]), storages[storages != NONE])
+    return _moments(trace).of(Version)[same | np.isin(column, meant)]
+
+
+@kind("release", "NAME")
+def _release(trace: Trace, wanted: str) -> Ids:
+    """A node lets go of what it has saved."""
+    return _events(trace, SavedReleased, wanted)
+
+
+@kind("nan", "")
+def _nan(trace: Trace, wanted: str) -> Ids:
+    """A NaN is born: what it was made of had none."""
+    return _born(trace, "NaN", wanted)
+
+
+@kind("inf", "")
+def _inf(trace: Trace, wanted: str) -> Ids:
+    """An Inf is born."""
+    return _born(trace, "Inf", wanted)
+
+
+def _born(trace: Trace, name: str, wanted: str) -> Ids:
+    if wanted:
+        raise UsageError(f"{name.lower()} stands alone, or before a condition, not before {wanted}")
+    known = trace.once(births)
+    if not known.checked:
+        raise UsageError(
+            "no numbers were recorded, so nobody knows where one was born: trace again with "
+            "--level values"
+        )
+    born = [each.value for each in known.births if each.kind == name]
+    return np.array([moment_of(trace, Value.TABLE, value) for value in born], np.int64)
+
+
+@kind("finding", "RULE")
+def _finding(trace: Trace, wanted: str) -> Ids:
+    """Where a finding of inspect was made: of a rule by its id or slug, or one finding's id."""
+    known = trace.once(inspect).findings
+    given = {name for each in known for name in (each.rule, each.slug, each.id)}
+    meant = names.matching(wanted, given, "a finding") if known or wanted else set()
+    chosen = [each for each in known if {each.rule, each.slug, each.id} & meant]
+    shown = [moment_of(trace, row.table, row.id) for each in chosen for row in each.evidence[:1]]
+    return np.array([moment for moment in shown if moment != NONE], np.int64)
+
+
+@kind("error", "")
+def _error(trace: Trace, wanted: str) -> Ids:
+    """Something raised."""
+    return _events(trace, Error, wanted)
+
+
+@kind("backward", "")
+def _backward(trace: Trace, wanted: str) -> Ids:
+    """A backward begins."""
+    return _events(trace, TaskBegin, wanted)
+
+
+@kind("step", "N")
+def _step(trace: Trace, wanted: str) -> Ids:
+    """A step begins: all, or the one of this number."""
+    moments, table = _moments(trace).of(Step), trace.table(Step)
+    if not wanted:
+        return moments
+    numbers = np.asarray(table["number"]).tolist()
+    meant = names.matching(wanted, map(str, numbers), "a step")
+    chosen: Ids = moments[[str(number) in meant for number in numbers]]
+    return chosen
+
+
+@kind("act", "KIND")
+def _act(trace: Trace, wanted: str) -> Ids:
+    """The program does what is no operation: zero_grad, step, cut, train, warning, …."""
+    column = np.asarray(trace.table(Act)["kind"])
+    texts = {text: trace.text(text) for text in distinct(column).tolist()}
+    meant = names.matching(wanted, texts.values(), "an act") if texts or wanted else set()
+    ids = [text for text, name in texts.items() if name in meant]
+    return _moments(trace).of(Act)[np.isin(column, ids)]
+
+
+@kind("mark", "NAME")
+def _mark(trace: Trace, wanted: str) -> Ids:
+    """A moment that the program has named."""
+    rows = trace.table(Mark).texts("name")
+    meant = names.matching(wanted, rows, "a mark") if rows or wanted else set()
+    return _moments(trace).of(Mark)[[name in meant for name in rows]]

@@ -1,0 +1,113 @@
+"""What a person means by a name or a pattern of names, with `*` and `?`."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gradscope.analysis.identity.leaves import leaf
+from gradscope.analysis.identity.names import find_nodes, node_names
+from gradscope.analysis.identity.sites import site
+from gradscope.analysis.program.modules import module_names
+from gradscope.errors import UnknownNameError
+from gradscope.trace.arrays import distinct
+from gradscope.trace.schema import NONE, Accumulate, Node, Tensor
+
+if TYPE_CHECKING:
+    from gradscope.analysis.columns import Ids
+    from gradscope.trace.trace import Trace
+
+
+def is_pattern(text: str) -> bool:
+    """Whether it stands for several names."""
+    return any(sign in text for sign in "*?[")
+
+
+def matching(wanted: str, names: Iterable[str], what: str) -> set[str]:
+    """Those of the names that are meant; an error names what comes near, if none is."""
+    known = {*names}
+    if not wanted:
+        return known
+    found = {name for name in known if fnmatchcase(name, wanted)}
+    if not found:
+        near = difflib.get_close_matches(wanted, sorted(known), n=3, cutoff=0.5)
+        some = ", ".join(near or sorted(known)[:3])
+        hint = f"did you mean {some}?" if near else f"there is {some}" if some else "there is none"
+        raise UnknownNameError(f"{what} {wanted!r} is not in this trace: {hint}")
+    return found
+
+
+def nodes(trace: Trace, wanted: str) -> Ids:
+    """The nodes meant by an id, a name, a pattern of names, a leaf, a module or a line."""
+    table = trace.table(Node)
+    ids = np.asarray(table["id"], np.int64)
+    if not wanted:
+        return ids
+    if not is_pattern(wanted):
+        return np.array(find_nodes(trace, wanted), np.int64)
+    if "#" in wanted:
+        unique = node_names(trace)
+        found = [node for node in ids.tolist() if fnmatchcase(unique.of(node), wanted)]
+        matching(wanted, [unique.of(node) for node in found], "a node called")
+        return np.array(found, np.int64)
+    names = np.asarray(table["name"])
+    texts = {text: trace.text(text) for text in distinct(names).tolist()}
+    meant = matching(wanted, texts.values(), "a node called")
+    return ids[np.isin(names, [text for text, name in texts.items() if name in meant])]
+
+
+def modules(trace: Trace, wanted: str) -> Ids:
+    """The modules of these paths, and those inside them."""
+    names = {id: name for id, name in module_names(trace).items() if name or not wanted}
+    if not wanted:
+        return np.array([*names], np.int64)
+    inside = wanted if is_pattern(wanted) else f"{wanted}.*"
+    found = [id for id, name in names.items() if fnmatchcase(name, wanted) or
+             fnmatchcase(name, inside)]  # fmt: skip
+    if not found:
+        matching(wanted, names.values(), "a module")
+    return np.array(found, np.int64)
+
+
+def stacks(trace: Trace, wanted: str, recorded: Ids) -> Ids:
+    """The stacks that end at a line, `train.py:41`, of all that are recorded."""
+    places = {stack: site(trace, stack) for stack in distinct(recorded).tolist() if stack != NONE}
+    meant = f"/{wanted.lstrip('/')}"
+    found = [stack for stack, place in places.items() if f"/{place}".endswith(meant)]
+    if not found and wanted:
+        raise UnknownNameError(_no_such_line(wanted, sorted({*places.values()})))
+    return np.array(found if wanted else [*places], np.int64)
+
+
+def _no_such_line(wanted: str, known: Sequence[str]) -> str:
+    file, _, line = wanted.rpartition(":")
+    same = [place for place in known if f"/{place.rpartition(':')[0]}".endswith(f"/{file}")]
+    if line.isdecimal() and same:
+        lines = sorted({int(place.rpartition(":")[2]) for place in same})
+        near = sorted(sorted(lines, key=lambda each: abs(each - int(line)))[:3])
+        said = ", ".join(map(str, near))
+        return f"nothing was recorded at {wanted}; the nearest lines of {file} are {said}"
+    files = sorted({place.rpartition(":")[0] for place in known})
+    return f"nothing was recorded at {wanted}: there is {', '.join(files[:3]) or 'no line'}"
+
+
+def leaves(trace: Trace, wanted: str) -> Ids:
+    """The leaves into whose `.grad` something arrived, by their names."""
+    return tensors(trace, wanted, np.asarray(trace.table(Accumulate)["tensor"], np.int64))
+
+
+def tensors(trace: Trace, wanted: str, among: Ids) -> Ids:
+    """Those of these tensors that have a name, or an id."""
+    table = trace.table(Tensor)
+    ids = distinct(among)
+    if not wanted:
+        return ids
+    if wanted.isdecimal() and len(wanted) < 19 and table.has(int(wanted)):
+        return np.array([int(wanted)], np.int64)
+    names = {id: found.name for id in ids.tolist() if (found := leaf(trace, id)) and found.name}
+    meant = matching(wanted, names.values(), "a tensor called")
+    return np.array([id for id, name in names.items() if name in meant], np.int64)

@@ -1,0 +1,165 @@
+"""What holds in the engine from one event to another: what waits, is queued, runs, is kept."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gradscope.analysis.state.stretches import Stretches, first_after
+from gradscope.trace.schema import (
+    NONE,
+    BufferAdded,
+    BufferMade,
+    Capture,
+    Decrement,
+    Dependency,
+    GraphTask,
+    HookBegin,
+    HookEnd,
+    NodeBegin,
+    NodeEnd,
+    Pop,
+    Push,
+    Skipped,
+    TaskBegin,
+    TaskEnd,
+    Wait,
+    Wake,
+)
+
+if TYPE_CHECKING:
+    from gradscope.analysis.columns import Ids
+    from gradscope.analysis.state.moments import Moments
+    from gradscope.trace.schema.declare import Event
+    from gradscope.trace.trace import Trace
+
+OF_NODES = (
+    Dependency, Push, Pop, NodeBegin, NodeEnd, Skipped, Decrement, BufferMade, BufferAdded,
+    HookBegin, HookEnd, Capture,
+)  # fmt: skip
+"""Events that are about a node of a backward."""
+
+
+class Passage:
+    """Stretches of the engine's; the rows of each are positions in the table named beside it."""
+
+    def __init__(self, trace: Trace, moments: Moments) -> None:
+        self._trace = trace
+        self._moments = moments
+        self._keys = _keys_of_nodes(trace)
+
+    @cached_property
+    def tasks(self) -> Stretches:
+        """GraphTask: backwards under way."""
+        table = self._trace.table(GraphTask)
+        return Stretches(self._begun_of_tasks, self.ends_of_tasks(np.asarray(table["id"])))
+
+    @cached_property
+    def _begun_of_tasks(self) -> Ids:
+        table, told = self._trace.table(GraphTask), self._trace.table(TaskBegin)
+        found = self._moments.since(table["begin"])
+        position = table.positions(told["task"])
+        found[position[position != NONE]] = self._moments.of(TaskBegin)[position != NONE]
+        return found
+
+    @cached_property
+    def _ended_of_tasks(self) -> Ids:
+        table, told = self._trace.table(GraphTask), self._trace.table(TaskEnd)
+        found = self._moments.since(table["end"])
+        position = table.positions(told["task"])
+        found[position[position != NONE]] = self._moments.of(TaskEnd)[position != NONE]
+        return found
+
+    def ends_of_tasks(self, tasks: Ids) -> Ids:
+        """When each of these backwards ended; after all moments, if it did not."""
+        table, last = self._trace.table(GraphTask), len(self._moments)
+        if not len(table):
+            return np.full(len(tasks), last, np.int64)
+        position = table.positions(tasks)
+        return np.where(position == NONE, last, self._ended_of_tasks[position])
+
+    # -- of nodes -----------------------------------------------------------------------------
+
+    @cached_property
+    def waiting(self) -> Stretches:
+        """Dependency: nodes that were counted, and are not ready yet, or not needed."""
+        return self._until(Dependency, Push, Skipped)
+
+    @cached_property
+    def queued(self) -> Stretches:
+        """Push: nodes in a queue."""
+        return self._until(Push, Pop)
+
+    @cached_property
+    def taken(self) -> Stretches:
+        """Pop: nodes out of their queue that have neither begun nor been passed over."""
+        return self._until(Pop, NodeBegin, Skipped)
+
+    @cached_property
+    def running(self) -> Stretches:
+        """NodeBegin: nodes that run."""
+        return self._until(NodeBegin, NodeEnd)
+
+    @cached_property
+    def arrived(self) -> Stretches:
+        """Decrement: gradients that have come for a node that has not begun."""
+        return self._until(Decrement, NodeBegin, Skipped)
+
+    @cached_property
+    def kept(self) -> Stretches:
+        """BufferMade: gradients that are kept until their node begins."""
+        return self._until(BufferMade, NodeBegin, Skipped)
+
+    @cached_property
+    def added(self) -> Stretches:
+        """BufferAdded: additions to those."""
+        return self._until(BufferAdded, NodeBegin, Skipped)
+
+    @cached_property
+    def captured(self) -> Stretches:
+        """Capture: gradients that will be handed over when their backward is over."""
+        return self._until(Capture)
+
+    @cached_property
+    def hooks(self) -> Stretches:
+        """HookBegin: hooks under way."""
+        return self._until(HookBegin, HookEnd)
+
+    @cached_property
+    def asleep(self) -> Stretches:
+        """Wait: threads that sleep."""
+        waits, wakes = self._trace.table(Wait), self._trace.table(Wake)
+        since = self._moments.of(Wait)
+        last = np.full(len(waits), len(self._moments), np.int64)
+        until = first_after(waits["thread"], since, wakes["thread"], self._moments.of(Wake), last)
+        return Stretches(since, until)
+
+    def _until(self, begins: type[Event], *ends: type[Event]) -> Stretches:
+        """From an event to the first of others of the same node in the same backward, if any."""
+        since = self._moments.of(begins)
+        until = self.ends_of_tasks(np.asarray(self._trace.table(begins)["task"]))
+        for each in ends:
+            until = np.minimum(until, self.next_of(begins, each))
+        return Stretches(since, np.maximum(until, since))
+
+    def next_of(self, begins: type[Event], ends: type[Event]) -> Ids:
+        """For each event, when the first of another sort came of the same node in its backward."""
+        since = self._moments.of(begins)
+        never = np.full(len(since), len(self._moments), np.int64)
+        return first_after(
+            self._keys[begins], since, self._keys[ends], self._moments.of(ends), never
+        )
+
+
+def _keys_of_nodes(trace: Trace) -> dict[type[Event], Ids]:
+    """A number for each node of each backward, alike in all tables of events."""
+    tables = [trace.table(kind) for kind in OF_NODES]
+    parts = [
+        np.unique(np.concatenate([table[name] for table in tables]), return_inverse=True)[1]
+        for name in ("task", "node")
+    ]
+    keys = parts[0].astype(np.int64) * (int(parts[1].max(initial=0)) + 1) + parts[1]
+    bounds = np.cumsum([len(table) for table in tables])[:-1]
+    return dict(zip(OF_NODES, np.split(keys, bounds), strict=True))

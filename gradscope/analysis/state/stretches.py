@@ -1,0 +1,61 @@
+"""Rows that hold from one moment until another, and which of them hold at a moment.
+
+A state is nothing but that: what waits, what is queued, what runs, what is kept. No copies are made
+of it on the way, so any moment costs the same.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gradscope.analysis.columns import Ids
+
+BLOCK = 1 << 10
+"""So many rows are passed over at once where all of them are over."""
+
+
+class Stretches:
+    """Sorted by when they begin. `rows` says whose each is."""
+
+    def __init__(self, since: Ids, until: Ids, rows: Ids | None = None) -> None:
+        order = np.argsort(since, kind="stable")
+        self.since = np.asarray(since, np.int64)[order]
+        self.until = np.asarray(until, np.int64)[order]
+        self.rows: Ids = order if rows is None else np.asarray(rows, np.int64)[order]
+        self._last = np.maximum.reduceat(self.until, np.arange(0, len(order), BLOCK)) \
+            if len(order) else self.until  # fmt: skip
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def at(self, moment: int) -> Ids:
+        """The rows of those that hold right after this moment, by when they began."""
+        begun = int(np.searchsorted(self.since, moment, side="right"))
+        full = begun // BLOCK
+        blocks = np.flatnonzero(self._last[:full] > moment) * BLOCK
+        places = (blocks[:, None] + np.arange(BLOCK)).ravel()
+        places = np.concatenate([places, np.arange(full * BLOCK, begun)])
+        found: Ids = self.rows[places[self.until[places] > moment]]
+        return found
+
+    def begun(self, moment: int) -> int:
+        """How many have begun by then."""
+        return int(np.searchsorted(self.since, moment, side="right"))
+
+
+def first_after(keys: Ids, moments: Ids, of_keys: Ids, of_moments: Ids, otherwise: Ids) -> Ids:
+    """For each key the first moment, after its own, among those of the same key."""
+    if not len(of_keys) or not len(keys):
+        return otherwise.copy()
+    both = np.concatenate([keys, of_keys])
+    numbers = np.unique(both, return_inverse=True)[1].astype(np.int64)
+    most = int(max(moments.max(), of_moments.max())) + 2
+    ends = numbers[len(keys) :] * most + of_moments
+    order = np.argsort(ends, kind="stable")
+    ends = ends[order]
+    wanted = numbers[: len(keys)] * most + moments
+    place = np.searchsorted(ends, wanted, side="right")
+    there = place < len(ends)
+    place = np.minimum(place, len(ends) - 1)
+    same = there & (ends[place] // most == numbers[: len(keys)])
+    return np.where(same, ends[place] % most, otherwise)

@@ -1,0 +1,1 @@
+"""The debugger: walk through a trace, forwards and backwards in time."""

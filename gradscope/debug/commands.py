@@ -1,0 +1,366 @@
+"""What can be asked of the debugger in a line of text, and what it answers. One function each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from gradscope.analysis.answers.meant import node_meant
+from gradscope.analysis.report import inspect
+from gradscope.analysis.state.breakpoints.conditions import FIELDS
+from gradscope.analysis.state.breakpoints.kinds import KINDS
+from gradscope.analysis.state.breakpoints.language import UNITS
+from gradscope.analysis.state.state import at
+from gradscope.debug.walk import Arrival, Walk
+from gradscope.errors import UnknownNameError, UsageError
+from gradscope.scene.answers.answer import Answer, Section, filled
+from gradscope.scene.answers.grad_of import grad_of
+from gradscope.scene.answers.order import order
+from gradscope.scene.answers.state import state_answer, title
+from gradscope.scene.answers.things import chosen_node, chosen_op, chosen_tensor
+from gradscope.scene.answers.why_none import why_none
+from gradscope.scene.moments import Moments
+from gradscope.scene.readable import byte_count, count, plural
+from gradscope.trace.schema import NONE, Frame, GraphTask, Node, Saved, Stack, Value
+from gradscope.trace.schema.declare import EVENTS
+
+Do = Callable[[Walk, str], Answer]
+
+AROUND = 6
+"""So many moments are listed before and after the one at hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One of them."""
+
+    name: str
+    short: tuple[str, ...]
+    takes: str
+    says: str
+    do: Do
+
+
+COMMANDS: dict[str, Command] = {}
+"""By every name they have."""
+
+
+def command(name: str, *short: str, takes: str = "") -> Callable[[Do], Do]:
+    """Declare one; the first line of its function is what help says."""
+
+    def declared(do: Do) -> Do:
+        says = (do.__doc__ or "").partition("\n")[0].rstrip(".")
+        made = Command(name, short, takes, says[:1].lower() + says[1:], do)
+        COMMANDS.update(dict.fromkeys((name, *short), made))
+        return do
+
+    return declared
+
+
+def answer(walk: Walk, text: str) -> Answer:
+    """What the debugger says to a line."""
+    name, _, rest = text.strip().partition(" ")
+    found = COMMANDS.get(name)
+    if found is None:
+        begin = sorted({each.name for key, each in COMMANDS.items() if key.startswith(name)})
+        if len(begin) == 1:
+            found = COMMANDS[begin[0]]
+        else:
+            known = ", ".join(begin or sorted({each.name for each in COMMANDS.values()}))
+            what = "is several commands" if begin else "is no command"
+            raise UnknownNameError(f"{name!r} {what}: {known}; help says what each does")
+    return found.do(walk, rest.strip())
+
+
+def _number(text: str, otherwise: int = 1) -> int:
+    if not text:
+        return otherwise
+    if not text.isdecimal() or len(text) > 12:
+        raise UsageError(f"{text!r} is no count")
+    return int(text)
+
+
+def _here(walk: Walk, arrival: Arrival | None = None) -> Answer:
+    """The state at hand, and what held the move."""
+    shown = state_answer(walk.state)
+    reasons = [
+        f"breakpoint {stop.number}: {stop.text}" if stop.number else stop.text
+        for stop in (() if arrival is None else arrival.stops)
+    ]
+    if arrival is not None and arrival.at_edge:
+        reasons.append(arrival.at_edge)
+    facts = (*((("stopped at", "; ".join(reasons)),) if reasons else ()), *shown.facts)
+    return Answer(shown.title, facts, shown.sections, shown.notes, shown.data)
+
+
+# -- moves ----------------------------------------------------------------------------------------
+
+
+@command("step", "s", takes="[N]")
+def _step(walk: Walk, rest: str) -> Answer:
+    """One moment on, or N."""
+    return _here(walk, walk.step(_number(rest)))
+
+
+@command("back", "b", takes="[N]")
+def _back(walk: Walk, rest: str) -> Answer:
+    """One moment back, or N."""
+    return _here(walk, walk.step(-_number(rest)))
+
+
+@command("next", "n", takes="[N]")
+def _next(walk: Walk, rest: str) -> Answer:
+    """To where the next node begins, or the Nth from here."""
+    return _here(walk, walk.node(_number(rest)))
+
+
+@command("previous", "p", takes="[N]")
+def _previous(walk: Walk, rest: str) -> Answer:
+    """To where the node before began, or the Nth before."""
+    return _here(walk, walk.node(-_number(rest)))
+
+
+@command("out", "o")
+def _out(walk: Walk, _: str) -> Answer:
+    """To where what runs ends: the node, else the backward."""
+    return _here(walk, walk.out(forward=True))
+
+
+@command("into", "i")
+def _into(walk: Walk, _: str) -> Answer:
+    """Back to where what runs began: the node, else the backward."""
+    return _here(walk, walk.out(forward=False))
+
+
+@command("continue", "c", takes="[WHAT]")
+def _continue(walk: Walk, rest: str) -> Answer:
+    """On to the next breakpoint, or to WHAT (as for break), which is not kept."""
+    return _here(walk, walk.run(forward=True, until=rest))
+
+
+@command("reverse", "r", takes="[WHAT]")
+def _reverse(walk: Walk, rest: str) -> Answer:
+    """Back to the breakpoint before, or to WHAT: when was this last written?."""
+    return _here(walk, walk.run(forward=False, until=rest))
+
+
+@command("goto", "g", takes="WHERE")
+def _goto(walk: Walk, rest: str) -> Answer:
+    """To a moment: its number, e and an event's number, start, end, a finding's #id, or WHAT."""
+    if not rest:
+        raise UsageError("goto where? goto 120, goto e57, goto end, goto train.py:41")
+    return _here(walk, walk.go(walk.place(rest)))
+
+
+@command("undo", "u")
+def _undo(walk: Walk, _: str) -> Answer:
+    """To where the last move began."""
+    return _here(walk, walk.back())
+
+
+# -- breakpoints ----------------------------------------------------------------------------------
+
+
+@command("break", takes="WHAT")
+def _break(walk: Walk, rest: str) -> Answer:
+    """Stop at WHAT from now on: help break says what there is."""
+    if not rest:
+        return _breaks(walk, rest)
+    stop = walk.set(rest)
+    many, before = len(stop.moments), int(np.searchsorted(stop.moments, walk.moment))
+    said = f"breakpoint {stop.number}: {stop.text}: {plural(many, 'moment')}"
+    return Answer(f"{said}, {count(before)} of them before this one" if many else said)
+
+
+@command("breaks")
+def _breaks(walk: Walk, _: str) -> Answer:
+    """List the breakpoints."""
+    lines = tuple(
+        f"{stop.number}: {stop.text}: {plural(len(stop.moments), 'moment')}"
+        for stop in walk.stops.values()
+    )
+    return Answer(plural(len(lines), "breakpoint"), sections=filled(Section("all", lines)))
+
+
+@command("delete", "d", takes="N")
+def _delete(walk: Walk, rest: str) -> Answer:
+    """Stop at breakpoint N no longer."""
+    return Answer(f"gone: {walk.remove(_number(rest, 0)).text}")
+
+
+# -- looks ----------------------------------------------------------------------------------------
+
+
+@command("state", "where", "w")
+def _state(walk: Walk, _: str) -> Answer:
+    """What the engine and the program hold now."""
+    return _here(walk)
+
+
+@command("list", "l", takes="[N]")
+def _list(walk: Walk, rest: str) -> Answer:
+    """The moments around this one."""
+    many = _number(rest, AROUND)
+    say = walk.trace.once(Moments)
+    first, last = max(walk.moment - many, 0), min(walk.moment + many, walk.last)
+    lines = []
+    for moment in range(first, last + 1):
+        row = at(walk.trace, moment).happened
+        sign = ">" if moment == walk.moment else " "
+        lines.append(f"{sign} {moment:,}  {say.said(row)}")
+    return Answer(f"moments {first:,} to {last:,} of {walk.last + 1:,}",
+                  sections=(Section("", tuple(lines)),))  # fmt: skip
+
+
+@command("source")
+def _source(walk: Walk, _: str) -> Answer:
+    """The lines of the program that led here, the innermost first."""
+    row, trace = walk.state.happened, walk.trace
+    nodes, tasks = trace.table(Node), trace.table(GraphTask)
+    sections = []
+    for name, stack in (
+        ("what happened", getattr(row, "stack", NONE)),
+        ("what made the node", _stack_of(nodes, getattr(row, "node", NONE))),
+        ("what called this backward", _stack_of(tasks, getattr(row, "task", NONE))),
+    ):
+        frames = trace.frames(stack) if trace.table(Stack).has(stack) else ()
+        sections.append(Section(name, tuple(_frame(each) for each in frames)))
+    return Answer(title(walk.state, trace.once(Moments)), sections=filled(*sections))
+
+
+def _stack_of(table: object, id: int) -> int:
+    has, row = table.has, table.row  # type: ignore[attr-defined]
+    return int(row(id).stack) if has(id) else NONE
+
+
+def _frame(frame: Frame) -> str:
+    return f"{frame.file}:{frame.line} in {frame.function}: {frame.text}"
+
+
+@command("values", "v")
+def _values(walk: Walk, _: str) -> Answer:
+    """The numbers that were looked at here, as statistics."""
+    row, values = walk.state.happened, walk.trace.table(Value)
+    seq, say = getattr(row, "seq", NONE), walk.trace.once(Moments)
+    if seq != NONE:
+        chosen = np.flatnonzero(np.asarray(values["seq"]) == seq)
+    else:
+        chosen = np.flatnonzero(np.asarray(values["op"]) == getattr(row, "id", NONE))
+        chosen = chosen if type(row).TABLE == "op" else chosen[:0]
+    lines = tuple(
+        ", ".join(
+            f"{name} {text}"
+            for name, text in say.cells.words(
+                each, leave_out=("id", "seq", "t", "op", "task", "step")
+            )
+        )
+        for each in values.take(chosen)
+    )
+    why = () if len(values) else ("no numbers were recorded: trace again with --level values",)
+    return Answer(f"{plural(len(lines), 'value')} looked at here",
+                  sections=filled(Section("", lines)), notes=why)  # fmt: skip
+
+
+@command("node", takes="[NAME]")
+def _node(walk: Walk, rest: str) -> Answer:
+    """All that is known of a node: of the one at hand, or by its id or name."""
+    return chosen_node(walk.trace, rest or str(_node_here(walk)))
+
+
+@command("tensor", takes="NAME")
+def _tensor(walk: Walk, rest: str) -> Answer:
+    """All that is known of a tensor, by its id or name."""
+    return chosen_tensor(walk.trace, rest)
+
+
+@command("op", takes="NAME")
+def _op(walk: Walk, rest: str) -> Answer:
+    """All that is known of a call, by its id or name."""
+    return chosen_op(walk.trace, rest)
+
+
+@command("saved", takes="[NODE]")
+def _saved(walk: Walk, rest: str) -> Answer:
+    """What a node keeps for its backward now."""
+    node = node_meant(walk.trace, rest) if rest else _node_here(walk)
+    kept, say = walk.state.saved_by(node), walk.trace.once(Moments)
+    lines = tuple(
+        f"{each.slot}: {say.cells.tensor(each.tensor)}, {byte_count(each.bytes)}" for each in kept
+    )
+    ever = int((np.asarray(walk.trace.table(Saved)["node"]) == node).sum())
+    all_ = f"{say.node(node)} keeps {plural(len(kept), 'value')} now, of {count(ever)} it saved"
+    return Answer(all_, sections=filled(Section("", lines)))
+
+
+@command("grads")
+def _grads(walk: Walk, _: str) -> Answer:
+    """What is in .grad of each leaf now, the last to arrive first."""
+    say, found = walk.trace.once(Moments), walk.state.gradients
+    lines = tuple(
+        f"{say.short(each.tensor)}: since moment {each.since:,}, {say.cells.backward(each.task)}"
+        for each in found[::-1]
+    )
+    return Answer(f"{plural(len(found), 'leaf has', 'leaves have')} a gradient that the trace saw "
+                  "arrive", sections=filled(Section("", lines)))  # fmt: skip
+
+
+@command("why", takes="[NODE or TENSOR]")
+def _why(walk: Walk, rest: str) -> Answer:
+    """Why a node ran when it did, or has not yet; why a tensor's .grad is None."""
+    if not rest:
+        return order(walk.trace, str(_node_here(walk)))
+    try:
+        return order(walk.trace, rest)
+    except UnknownNameError:
+        return why_none(walk.trace, rest)
+
+
+@command("grad", takes="TENSOR")
+def _grad(walk: Walk, rest: str) -> Answer:
+    """How a tensor's gradient came to be."""
+    return grad_of(walk.trace, rest)
+
+
+@command("findings", "f")
+def _findings(walk: Walk, _: str) -> Answer:
+    """What inspect finds, worst first; goto #id goes there."""
+    found = walk.trace.once(inspect).findings
+    lines = tuple(f"{each.id} {each.rule} {each.slug}: {each.message}" for each in found)
+    return Answer(plural(len(found), "finding"), sections=filled(Section("worst first", lines)))
+
+
+def _node_here(walk: Walk) -> int:
+    node: int = getattr(walk.state.happened, "node", NONE)
+    if node == NONE:
+        raise UsageError("no node is at hand here: name one, or go to where one begins with next")
+    return node
+
+
+# -- help -----------------------------------------------------------------------------------------
+
+
+@command("help", "h", "?", takes="[break]")
+def _help(_: Walk, rest: str) -> Answer:
+    """This list; help break: what there is to stop at."""
+    if rest == "break":
+        kinds = tuple(f"{f'{k.name} {k.what}'.strip()}: {k.says}" for k in KINDS.values())
+        events = (f"and each event by its name, of all nodes or one: {', '.join(EVENTS)}",)
+        fields = tuple(f"{name}: {says}" for name, says in FIELDS.items())
+        return Answer(
+            "break KIND [WHAT] [if FIELD < VALUE and …] [nth N]; * and ? stand for any letters",
+            sections=(
+                Section("kinds", kinds + events),
+                Section("fields", fields),
+                Section("units", (", ".join(UNITS),)),
+            ),
+        )
+    seen = dict.fromkeys(COMMANDS.values())
+    lines = tuple(
+        f"{' or '.join((each.name, *each.short))}{f' {each.takes}' if each.takes else ''}: "
+        f"{each.says}"
+        for each in seen
+    )
+    moves = "an empty line does the last move again; all COMMAND shows all of an answer; quit ends"
+    return Answer(moves, sections=(Section("commands", lines),))

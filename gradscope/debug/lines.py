@@ -1,0 +1,83 @@
+"""The debugger in lines of text: somebody, or a script, writes commands and reads answers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from gradscope.debug.commands import COMMANDS, answer
+from gradscope.errors import GradscopeError
+from gradscope.render.terminal.cells import line
+from gradscope.render.terminal.styles import ALARM, BOLD
+from gradscope.render.views.answers import Screen, answer_lines
+
+if TYPE_CHECKING:
+    from gradscope.debug.walk import Walk
+    from gradscope.render.terminal.terminal import Terminal
+
+PROMPT = "(gradscope) "
+ALL = "all"
+"""Before a command: nothing of its answer is left out."""
+QUIT = ("quit", "q", "exit")
+MOVES = ("step", "back", "next", "previous", "continue", "reverse", "out", "into")
+"""What an empty line does again."""
+
+
+def converse(
+    walk: Walk, commands: Iterable[str], out: Terminal, lines: int, *, echo: bool = False
+) -> None:
+    """Answer commands, one after the other, until they end or one says so.
+
+    `echo`: nobody has typed them, so each is shown.
+    """
+    before = "step"
+    for text in commands:
+        said = text.strip() or before
+        if said in QUIT:
+            return
+        name = said.partition(" ")[0]
+        found = COMMANDS.get(name)
+        if found is not None and found.name in MOVES:
+            before = said
+        if echo:
+            out.show([line(), line((out.charset.text(f"{PROMPT}{said}"), BOLD))])
+        show(walk, said, out, lines)
+
+
+def show(walk: Walk, text: str, out: Terminal, lines: int) -> None:
+    """Answer one command; what is wrong with it is said, and nothing is lost."""
+    name, _, rest = text.partition(" ")
+    whole = name == ALL and rest.strip()
+    try:
+        said = answer(walk, rest.strip() if whole else text)
+    except GradscopeError as error:
+        out.show([line((out.charset.text(f"error: {error}"), ALARM))])
+        return
+    screen = Screen(lines, f"{ALL} {text}", f"by {ALL} {text}")
+    rows = 0 if whole else None
+    out.show(answer_lines(said, out.width, out.charset, rows=rows, screen=screen))
+
+
+def typed() -> Iterator[str]:
+    """What a person types, with history and completion where this Python has readline."""
+    with suppress(ImportError):
+        import readline  # noqa: PLC0415 -- not everywhere
+
+        names = sorted({each.name for each in COMMANDS.values()})
+        readline.set_completer(lambda text, state: _completion(text, names, state))
+        readline.parse_and_bind("tab: complete")
+    while True:
+        try:
+            yield input(PROMPT)
+        except EOFError:
+            sys.stdout.write("\n")  # the prompt's line is open
+            return
+        except KeyboardInterrupt:
+            sys.stdout.write("\n")  # what was typed is given up
+
+
+def _completion(text: str, names: list[str], state: int) -> str | None:
+    found = [f"{name} " for name in names if name.startswith(text)]
+    return found[state] if state < len(found) else None

@@ -1,0 +1,177 @@
+"""A place in a trace, and the ways to move it: by steps, by nodes, to where a breakpoint stops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import count
+from os import PathLike
+
+import numpy as np
+
+from gradscope.analysis.columns import Ids
+from gradscope.analysis.state.breakpoints.hits import hits
+from gradscope.analysis.state.state import Held, State, at
+from gradscope.errors import EmptyTraceError, UnknownNameError
+from gradscope.trace.load_save import load
+from gradscope.trace.schema import NodeBegin
+from gradscope.trace.trace import Trace
+
+
+@dataclass(slots=True)
+class Stop:
+    """One breakpoint that was set."""
+
+    number: int
+    text: str
+    moments: Ids = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """Where a move ended, and why there."""
+
+    moment: int
+    stops: tuple[Stop, ...] = ()  # the breakpoints that hold it
+    at_edge: str = ""  # "the end of the trace", if nothing held it before
+
+
+class Walk:
+    """One person's way through a trace, or through the trace in a file."""
+
+    def __init__(self, trace: Trace | str | PathLike[str]) -> None:
+        self.trace = trace if isinstance(trace, Trace) else load(trace)
+        self._held = self.trace.once(Held)
+        if not len(self._held.moments):
+            raise EmptyTraceError("this trace tells of nothing that could be stepped through")
+        self.moment = 0
+        self.stops: dict[int, Stop] = {}
+        self._numbers = count(1)
+        self._before: list[int] = []
+
+    @property
+    def state(self) -> State:
+        """What held right after the moment at hand."""
+        return at(self.trace, self.moment)
+
+    @property
+    def last(self) -> int:
+        """The last moment."""
+        return len(self._held.moments) - 1
+
+    # -- breakpoints ----------------------------------------------------------------------------
+
+    def set(self, text: str) -> Stop:
+        """Stop there from now on."""
+        moments = hits(self.trace, text)
+        stop = Stop(next(self._numbers), text.strip(), moments)
+        self.stops[stop.number] = stop
+        return stop
+
+    def remove(self, number: int) -> Stop:
+        """Stop there no longer."""
+        if number not in self.stops:
+            known = ", ".join(map(str, self.stops)) or "none is set"
+            raise UnknownNameError(f"there is no breakpoint {number}: {known}")
+        return self.stops.pop(number)
+
+    # -- moves ----------------------------------------------------------------------------------
+
+    def go(self, moment: int) -> Arrival:
+        """To this moment."""
+        if not 0 <= moment <= self.last:
+            raise UnknownNameError(
+                f"there is no moment {moment:,}: this trace has 0 to {self.last:,}"
+            )
+        self._before.append(self.moment)
+        self.moment = moment
+        return Arrival(moment, self._holding(moment))
+
+    def back(self) -> Arrival:
+        """To where the last move began."""
+        if not self._before:
+            raise UnknownNameError("there was no move before this")
+        self.moment = self._before.pop()
+        return Arrival(self.moment, self._holding(self.moment))
+
+    def next(self, what: str = "") -> State | None:
+        """The state at the next moment, or at the next of what is to be stopped at; None: no more.
+
+        As in `walk.next("nan")`; the language is that of `break`.
+        """
+        arrival = self.run(forward=True, until=what) if what else self.step(1)
+        return None if arrival.at_edge else self.state
+
+    def previous(self, what: str = "") -> State | None:
+        """The same backwards."""
+        arrival = self.run(forward=False, until=what) if what else self.step(-1)
+        return None if arrival.at_edge else self.state
+
+    def step(self, many: int) -> Arrival:
+        """So many moments on, or back."""
+        wanted = self.moment + many
+        return self._to(min(max(wanted, 0), self.last), beyond=not 0 <= wanted <= self.last)
+
+    def node(self, many: int) -> Arrival:
+        """To where the next node begins, or the one after that; back, if it is below zero."""
+        return self._among(self._held.moments.of(NodeBegin), many)
+
+    def out(self, *, forward: bool) -> Arrival:
+        """To where what runs now ends: a node, else a backward; or to where it began."""
+        engine = self._held.engine
+        for stretches in (engine.running, engine.tasks):
+            places = np.flatnonzero(
+                (stretches.since <= self.moment) & (self.moment < stretches.until)
+            )
+            ends = (stretches.until if forward else stretches.since)[places]
+            ends = ends[(ends != self.moment) & (ends <= self.last)]
+            if len(ends):
+                return self.go(int(ends.min() if forward else ends.max()))
+        return self._to(self.last if forward else 0, beyond=True)
+
+    def run(self, *, forward: bool, until: str = "") -> Arrival:
+        """To where the first breakpoint stops from here; or only this one, which is not kept."""
+        stops = [Stop(0, until, hits(self.trace, until))] if until else [*self.stops.values()]
+        moments = np.unique(np.concatenate([np.zeros(0, np.int64), *(s.moments for s in stops)]))
+        arrival = self._among(moments, 1 if forward else -1)
+        if until and not arrival.at_edge:
+            return Arrival(arrival.moment, (stops[0],))
+        return arrival
+
+    def _among(self, moments: Ids, many: int) -> Arrival:
+        """To the first of these sorted moments from here on, or back; `many`: a later one."""
+        moments = np.sort(moments)
+        if many > 0:
+            place = int(np.searchsorted(moments, self.moment, side="right")) + many - 1
+        else:
+            place = int(np.searchsorted(moments, self.moment, side="left")) + many
+        if 0 <= place < len(moments):
+            return self.go(int(moments[place]))
+        return self._to(self.last if many > 0 else 0, beyond=True)
+
+    def _to(self, moment: int, *, beyond: bool) -> Arrival:
+        edge = "the end of the trace" if moment == self.last else "the beginning of the trace"
+        arrival = self.go(moment)
+        return Arrival(moment, arrival.stops, edge if beyond else "")
+
+    def _holding(self, moment: int) -> tuple[Stop, ...]:
+        return tuple(
+            stop for stop in self.stops.values()
+            if (place := int(np.searchsorted(stop.moments, moment))) < len(stop.moments)
+            and stop.moments[place] == moment
+        )  # fmt: skip
+
+    def place(self, wanted: str) -> int:
+        """The moment a person means: by number, as e57, start, end, or what is to be stopped at."""
+        text = wanted.strip().replace(",", "")
+        if text.isdecimal() and len(text) < 19:
+            return int(text)
+        if text[:1] == "e" and text[1:].isdecimal() and len(text) < 19:
+            return self._held.moments.of_seq(int(text[1:]))
+        if text in ("start", "end"):
+            return 0 if text == "start" else self.last
+        if text.startswith("#"):
+            text = f"finding {text}"
+        moments = hits(self.trace, text)
+        if not len(moments):
+            raise UnknownNameError(f"nothing in this trace is {wanted.strip()!r}")
+        return int(moments[0])

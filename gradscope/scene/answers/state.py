@@ -1,0 +1,121 @@
+"""What the engine and the program held at a moment, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gradscope.analysis.identity.sites import site_of
+from gradscope.analysis.state.state import Backward, Queued, State, Waiting
+from gradscope.scene.answers.answer import Answer, Section, filled
+from gradscope.scene.answers.not_recorded import inferred, not_at_level
+from gradscope.scene.moments import Moments
+from gradscope.scene.readable import byte_count, count, duration, plural
+from gradscope.trace.schema import NONE, Node
+
+FEW = 3
+
+
+def state_answer(state: State) -> Answer:
+    """All that holds right after the moment of this state."""
+    say = state.trace.once(Moments)
+    sections: list[Section] = []
+    for backward in reversed(state.backwards):
+        sections += _sections(backward, say, many=len(state.backwards) > 1)
+    hooks = tuple(f"{row.name or '?'}, {say.node(row.node)}" for row in state.hooks)
+    calls = tuple(f"{say.said(row)}{_at(say.line(row))}" for row in state.calls[::-1])
+    return Answer(
+        title(state, say),
+        tuple(_facts(state, say)),
+        filled(
+            *sections, Section("hooks under way", hooks),
+            Section("operations under way, the innermost first", calls),
+        ),
+        (
+            *not_at_level(state.trace, "engine", "what the engine did"),
+            *(inferred(state.trace, "push", "counts and queues") if state.backwards else ()),
+        ),
+    )  # fmt: skip
+
+
+def title(state: State, say: Moments) -> str:
+    """As in "moment 60 of 357, at 4.65 s: MulBackward0#2 begins"."""
+    moment = f"moment {count(state.moment)} of {count(len(state))}, at {duration(state.t)}"
+    return f"{moment}: {say.said(state.happened)}"
+
+
+def _at(place: str) -> str:
+    return f" ({place})" if place else ""
+
+
+def _facts(state: State, say: Moments) -> Iterator[tuple[str, str]]:
+    line = site_of(state.trace, getattr(state.happened, "stack", NONE))
+    if line.place:
+        yield "line", f"{line.place}  {line.text}".rstrip()
+    node, nodes = getattr(state.happened, "node", NONE), state.trace.table(Node)
+    if nodes.has(node):
+        made = site_of(state.trace, nodes.row(node).stack)
+        if made.place:
+            yield "made at", f"{made.place}  {made.text}".rstrip()
+    named = [f"{each.path or '(root)'} ({each.type})" for each in state.modules]
+    if named:
+        yield "module", named[-1]
+    if state.step is not None:
+        yield "step", str(state.step.number)
+    for backward in state.backwards:
+        yield "backward", _progress(state, backward)
+        running = [
+            f"{say.node(each.node)}{'' if each.begun else ', taken and not begun'}"
+            for each in backward.running
+        ]
+        if running:
+            yield "running", ", in it ".join(running)
+    for row in state.asleep:
+        yield "asleep", f"{say.cells.thread(row.thread)}, for queue {row.queue}"
+    if state.gradients:
+        named = [say.short(each.tensor) for each in state.gradients]
+        more = f" and {count(len(named) - FEW)} more" if len(named) > FEW else ""
+        yield ".grad", f"in {', '.join(named[-FEW:])}{more}"
+    if state.saved.values:
+        values = plural(state.saved.values, "value")
+        yield "saved", f"{values} for backwards, {byte_count(state.saved.bytes)}"
+
+
+def _progress(state: State, backward: Backward) -> str:
+    begun, many = backward.progress
+    called = site_of(state.trace, backward.task.stack)
+    at = f", called at {called.place}" if called.place else ""
+    return f"{backward.number}{at}: {count(begun)} of {plural(many, 'node')} have begun"
+
+
+def _sections(backward: Backward, say: Moments, *, many: bool) -> Iterator[Section]:
+    of = f" of backward {backward.number}" if many else ""
+    for queue in sorted({each.queue for each in backward.queued}):
+        lines = tuple(_queued(each, say) for each in backward.queued if each.queue == queue)
+        yield Section(f"queue {queue}{of}, what goes next first", lines)
+    waiting = backward.waiting
+    left = backward.waiting_count - len(waiting)
+    lines = tuple(_waiting(each, backward, say) for each in waiting)
+    if left:
+        lines += (f"{plural(left, 'node')} for which nothing has come yet",)
+    yield Section(f"not ready{of}", lines)
+    buffers = tuple(
+        f"{say.node(each.node)}, input {each.input_nr}"
+        + (": None came" if each.undefined else "")
+        + (f", {plural(each.added, 'gradient')} added" if each.added else "")
+        + (f" ({each.in_place} in place)" if each.in_place else "")
+        for each in backward.buffers
+    )
+    yield Section(f"gradients kept for nodes that have not begun{of}", buffers)
+    captured = tuple(f"{say.node(node)}, input {nr}" for node, nr in backward.captured)
+    yield Section(f"captured for inputs={of}", captured)
+
+
+def _queued(each: Queued, say: Moments) -> str:
+    first = "goes before all others" if each.sequence_nr < 0 else f"sequence {each.sequence_nr}"
+    return f"{say.node(each.node)} ({first}), since moment {count(each.since)}"
+
+
+def _waiting(each: Waiting, backward: Backward, say: Moments) -> str:
+    senders = ", ".join(say.node(came.source) for came in backward.arrived(each.node)[:FEW])
+    more = ", …" * (each.came > FEW)
+    return f"{say.node(each.node)}: {each.came} of {each.count} gradients, from {senders}{more}"

@@ -1,0 +1,275 @@
+"""A moment of a trace in a sentence: what the engine or the program did."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from gradscope.analysis.columns import member
+from gradscope.analysis.identity.leaves import leaf
+from gradscope.analysis.identity.names import NodeNames, node_names
+from gradscope.analysis.identity.sites import site_of
+from gradscope.scene.cells import Cells, kind_in_words
+from gradscope.scene.readable import duration, plural, shape
+from gradscope.trace.schema import (
+    NONE,
+    Accumulate,
+    Accumulation,
+    Act,
+    BufferAdded,
+    BufferMade,
+    Callback,
+    Capture,
+    Decrement,
+    Dependency,
+    Error,
+    GraphTask,
+    HookBegin,
+    HookEnd,
+    HookKind,
+    Mark,
+    NodeBegin,
+    NodeEnd,
+    Op,
+    Pop,
+    Push,
+    ReentrantEnter,
+    ReentrantLeave,
+    SavedReleased,
+    SavedUnpacked,
+    Skipped,
+    Step,
+    TaskBegin,
+    TaskEnd,
+    Tensor,
+    Version,
+    Wait,
+    Wake,
+)
+from gradscope.trace.schema.declare import Row
+from gradscope.trace.trace import Trace
+
+HOW = {
+    Accumulation.STOLEN: "taken over as it is",
+    Accumulation.CLONED: "copied",
+    Accumulation.IN_PLACE: "added in place to what was there",
+    Accumulation.OUT_OF_PLACE: "added to what was there, as a new tensor",
+}
+MOST_FACTS = 4
+"""So many facts of an act are named."""
+
+_Say = Callable[["Moments", Any], str]
+_SAY: dict[type[Row], _Say] = {}
+
+
+def _of(*kinds: type[Row]) -> Callable[[_Say], _Say]:
+    def declared(say: _Say) -> _Say:
+        _SAY.update(dict.fromkeys(kinds, say))
+        return say
+
+    return declared
+
+
+class Moments:
+    """Says what happened at moments of one trace."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.cells = Cells(trace)
+        self._names: NodeNames = node_names(trace)
+
+    def node(self, id: int) -> str:
+        """A node by its unique name; its leaf's, if it has one."""
+        return self._names.title(id)
+
+    def short(self, tensor: int) -> str:
+        """A tensor by its name, or its shape."""
+        tensors = self.trace.table(Tensor)
+        known = leaf(self.trace, tensor)
+        if known is None:
+            return f"tensor {tensor}"
+        return (known.name if tensors.row(tensor).leaf else "") or shape(known.shape)
+
+    def said(self, row: Row) -> str:
+        """What happened, in a sentence without its end."""
+        say = _SAY.get(type(row))
+        if say is not None:
+            return say(self, row)
+        words = self.cells.words(row, leave_out=("seq", "t", "thread", "task", "stack"))
+        told = ", ".join(f"{name} {text}" for name, text in words)
+        return f"{type(row).TABLE.rpartition('.')[2]}: {told}"
+
+    def line(self, row: Row) -> str:
+        """Where in the program it happened, as in "train.py:41", or was called for."""
+        stack = getattr(row, "stack", NONE)
+        if isinstance(row, TaskBegin):
+            tasks = self.trace.table(GraphTask)
+            stack = tasks.row(row.task).stack if tasks.has(row.task) else NONE
+        return site_of(self.trace, stack).place
+
+
+@_of(Dependency)
+def _counted(it: Moments, row: Dependency) -> str:
+    return f"{it.node(row.node)} is counted: it waits for {plural(row.count, 'gradient')}"
+
+
+@_of(TaskBegin)
+def _backward_begins(it: Moments, row: TaskBegin) -> str:
+    return f"{it.cells.backward(row.task)} begins"
+
+
+@_of(TaskEnd)
+def _backward_ends(it: Moments, row: TaskEnd) -> str:
+    return f"{it.cells.backward(row.task)} {'fails' if row.failed else 'ends'}"
+
+
+@_of(Push)
+def _pushed(it: Moments, row: Push) -> str:
+    return f"{it.node(row.node)} is ready: into queue {row.queue}, which now holds {row.length}"
+
+
+@_of(Pop)
+def _popped(it: Moments, row: Pop) -> str:
+    left = f"{row.length} left" if row.length else "which is empty now"
+    return f"{it.node(row.node)} is taken from queue {row.queue}, {left}"
+
+
+@_of(NodeBegin)
+def _begins(it: Moments, row: NodeBegin) -> str:
+    return f"{it.node(row.node)} begins"
+
+
+@_of(NodeEnd)
+def _ends(it: Moments, row: NodeEnd) -> str:
+    return f"{it.node(row.node)} {'raises' if row.failed else 'ends'}"
+
+
+@_of(Skipped)
+def _skipped(it: Moments, row: Skipped) -> str:
+    return f"{it.node(row.node)} is passed over: what inputs= asks for does not need it"
+
+
+@_of(Decrement)
+def _arrived(it: Moments, row: Decrement) -> str:
+    left = (
+        f"{plural(row.remaining, 'is', 'are')} still to come" if row.remaining else "all are there"
+    )
+    return f"{it.node(row.node)} gets gradient {row.index} of {it.node(row.source)}: {left}"
+
+
+@_of(BufferMade)
+def _kept(it: Moments, row: BufferMade) -> str:
+    what = "that it got none" if row.undefined else "the first gradient"
+    return f"{it.node(row.node)} keeps {what} for input {row.input_nr}"
+
+
+@_of(BufferAdded)
+def _added(it: Moments, row: BufferAdded) -> str:
+    if row.undefined:
+        return f"{it.node(row.node)} got none for input {row.input_nr}: what it keeps stays"
+    how = "in place" if row.in_place else "as a new tensor"
+    return f"{it.node(row.node)} has a further gradient added for input {row.input_nr}, {how}"
+
+
+@_of(HookBegin)
+def _hook(it: Moments, row: HookBegin) -> str:
+    of = it.node(row.node) if row.node != NONE else "the program"
+    return f"hook {row.name or '?'} ({kind_in_words(HookKind, row.hook)}) of {of} is called"
+
+
+@_of(HookEnd)
+def _hook_ends(it: Moments, row: HookEnd) -> str:
+    of = it.node(row.node) if row.node != NONE else "the program"
+    what = "returns another gradient" if row.replaced else "returns"
+    return f"a hook ({kind_in_words(HookKind, row.hook)}) of {of} {what}"
+
+
+@_of(Capture)
+def _captured(it: Moments, row: Capture) -> str:
+    return f"the gradient for input {row.input_nr} of {it.node(row.node)} is captured for inputs="
+
+
+@_of(Accumulate)
+def _accumulated(it: Moments, row: Accumulate) -> str:
+    how = member(Accumulation, row.how)
+    done = f"arrived {row.how}" if how is None else HOW[how]
+    return f"a gradient arrives in the .grad of {it.short(row.tensor)}: {done}"
+
+
+@_of(SavedUnpacked)
+def _unpacked(it: Moments, row: SavedUnpacked) -> str:
+    return f"the program reads what {it.node(row.node)} has saved"
+
+
+@_of(SavedReleased)
+def _released(it: Moments, row: SavedReleased) -> str:
+    return f"{it.node(row.node)} lets go of what it has saved"
+
+
+@_of(Callback)
+def _callback(_: Moments, row: Callback) -> str:
+    return f"callback {row.name or '?'}, queued for the end of the backward, is called"
+
+
+@_of(ReentrantEnter)
+def _enters(it: Moments, row: ReentrantEnter) -> str:
+    inside = f" inside {it.node(row.node)}" if row.node != NONE else ""
+    return f"a nested backward begins{inside}, at depth {row.depth}"
+
+
+@_of(ReentrantLeave)
+def _leaves(_: Moments, row: ReentrantLeave) -> str:
+    return f"the nested backward at depth {row.depth} is over"
+
+
+@_of(Wait)
+def _waits(it: Moments, row: Wait) -> str:
+    return f"{it.cells.thread(row.thread)} goes to sleep: queue {row.queue} is empty"
+
+
+@_of(Wake)
+def _wakes(it: Moments, row: Wake) -> str:
+    return f"{it.cells.thread(row.thread)} wakes up for queue {row.queue}"
+
+
+@_of(Error)
+def _raised(it: Moments, row: Error) -> str:
+    at = f" in {it.node(row.node)}" if row.node != NONE else ""
+    return f"{row.type or 'an error'}{at}: {row.message}"
+
+
+@_of(Op)
+def _called(it: Moments, row: Op) -> str:
+    given = ", ".join(map(it.short, row.inputs[:3])) + ", …" * (len(row.inputs) > 3)
+    made = f" makes {it.short(row.outputs[0])}" if row.outputs else ""
+    return f"{row.name}({given}){made}"
+
+
+@_of(Version)
+def _written(it: Moments, row: Version) -> str:
+    versions = "" if NONE in (row.old, row.new) else f": version {row.old} becomes {row.new}"
+    return f"{it.short(row.tensor)} (tensor {row.tensor}) is written in place{versions}"
+
+
+@_of(Act)
+def _did(_: Moments, row: Act) -> str:
+    try:
+        facts = json.loads(row.facts) if row.facts else {}
+    except ValueError:
+        facts = {}
+    known = list(facts.items())[:MOST_FACTS] if isinstance(facts, dict) else []
+    what = ", ".join(f"{name} {value}" for name, value in known)
+    tensors = f" of {plural(len(row.tensors), 'tensor')}" if row.tensors else ""
+    return f"the program: {row.kind.replace('_', ' ')}{tensors}" + f" ({what})" * bool(what)
+
+
+@_of(Mark)
+def _marked(_: Moments, row: Mark) -> str:
+    return f"mark {row.name}" + f": {row.note}" * bool(row.note)
+
+
+@_of(Step)
+def _step(_: Moments, row: Step) -> str:
+    took = "" if row.end == NONE else f", which takes {duration(row.end - row.begin)}"
+    return f"step {row.number} begins{took}"

@@ -1,0 +1,55 @@
+"""`gradscope debug` from the command line."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parents[2]
+NAN = "docs/gallery/nan_in_backward.json"
+
+
+def gradscope(*words: str, given: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "gradscope", "debug", "--width", "96", *words],
+        cwd=HERE, input=given, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("page", ["docs/debugger.md", "README.md"])
+def test_the_session_in_the_docs_is_what_it_gives(page: str) -> None:
+    found = re.search(r"\$ gradscope debug (\S+)((?: -x \"[^\"]+\")+)\n(.*?)```",
+                      (HERE / page).read_text(), re.DOTALL)  # fmt: skip
+    assert found is not None
+    trace, asked, shown = found.groups()
+    words = [word for each in re.findall(r'-x "([^"]+)"', asked) for word in ("-x", each)]
+
+    assert gradscope(trace, *words).stdout == shown
+
+
+def test_commands_come_from_a_pipe_too() -> None:
+    done = gradscope("--at", "nan", NAN, given="previous\nquit\nstate\n")
+
+    assert done.returncode == 0
+    assert done.stdout.count("moment ") == 1
+    assert "SqrtBackward0 begins" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--at", "nowhere", NAN], "nowhere"),
+        (["no.json"], "no.json"),
+    ],
+)
+def test_where_it_cannot_begin_is_an_error(words: list[str], complaint: str) -> None:
+    done = gradscope(*words)
+
+    assert done.returncode in (2, 3)
+    assert done.stderr.startswith("gradscope: error: ")
+    assert complaint in done.stderr
+    assert "Traceback" not in done.stderr
