@@ -95,12 +95,7 @@ def trace(
     if outcome.trouble:
         _say(outcome.trouble)
     if outcome.trace is not None and not quiet:
-        from gradscope.render.views.recorded import recorded
-
-        sys.stdout.flush()
-        *lines, following = recorded(outcome.trace, shown=output.with_name(outcome.trace.name))
-        for line in (*lines, *filter(None, [outcome.elsewhere]), following):
-            _say(line)
+        _say_of(outcome.trace, output.with_name(outcome.trace.name), outcome.elsewhere)
     raise typer.Exit(outcome.code)
 
 
@@ -122,6 +117,18 @@ def _stopped(waited: "Waited", code: int) -> None:
     went_on = "" if code == ExitCode.STOPPED else f"; the script went on, and ended with {code}"
     _say(f"found by --stop-on {waited.words}{went_on}")
     sys.stderr.writelines(f"{line}\n" for line in waited.lines())
+
+
+def _say_of(trace: Path, shown: Path, elsewhere: str) -> None:
+    """Why the script died, below its traceback; what is in the trace, and what to type."""
+    from gradscope.render.terminal.cells import PLAIN, UNICODE, can_show
+    from gradscope.render.views.recorded import recorded
+
+    sys.stdout.flush()
+    said = recorded(trace, shown, UNICODE if can_show(sys.stderr.encoding) else PLAIN)
+    sys.stderr.writelines(f"{line}\n" for line in said.explanation)
+    for line in (*said.lines, *filter(None, [elsewhere]), said.following):
+        _say(line)
 
 
 def _say(text: str) -> None:

@@ -8,6 +8,7 @@ from gradscope.analysis.findings import Evidence, Severity
 from gradscope.analysis.identity.names import node_names
 from gradscope.analysis.identity.sites import Site, at, site_of
 from gradscope.analysis.program.endings import EXCEPTION, WENT_ON, went_on
+from gradscope.analysis.program.raised import explained
 from gradscope.analysis.rules.loop.switches import gradients_left_off, inference_tensors
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.saved_values import freed_graph, modified_in_place
@@ -17,6 +18,8 @@ from gradscope.trace.trace import Trace
 
 PAGE = "docs/engine-errors.md#"
 """In the last line of what the engine's errors say: see runtime/core/errors/declare.py."""
+UNEXPLAINED = "the exception passed through what was being recorded"
+READ_ON = "read the message; the trace holds everything up to it"
 
 
 @rule("GS301", "exception", Severity.ERROR)
@@ -58,12 +61,13 @@ def exception(trace: Trace) -> Iterator[Found]:
                 continue
             site = site_of(trace, row.stack)
             message, facts, remedy = _told(row.message)
+            more = explained(trace, row.message, site)
             yield Found(
-                message=f"The program raised {message}{at(site)}",
-                site=site,
+                message=f"The program raised {message.removesuffix('.')}{at(site)}",
+                site=(more and more.site) or site,
                 evidence=(Evidence("finding", row.id),),
-                why=facts or "the exception passed through what was being recorded",
-                fix=remedy or "read the message; the trace holds everything up to it",
+                why=_joined(more.why if more else "", facts) or UNEXPLAINED,
+                fix=(more.fix if more else "") or remedy or READ_ON,
             )
 
 
@@ -117,9 +121,10 @@ def _of_event(trace: Trace, error: Error) -> Found:
     message, facts, remedy = _told(error.message)
     caught = went_on(trace, error)
     reached = f"it was reached by the backward called{at(called) or ' in a place not recorded'}"
+    more = None if remedy else explained(trace, error.message, made if made.place else called)
     return Found(
         message=f"{where}{made_at} raised {error.type}: {message}{WENT_ON if caught else ''}",
-        site=made if made.place else called,
+        site=(more and more.site) or (made if made.place else called),
         evidence=tuple(
             Evidence(table, id)
             for table, id in (
@@ -129,12 +134,19 @@ def _of_event(trace: Trace, error: Error) -> Found:
             )
             if id != NONE
         ),
-        why=facts or reached,
+        why=_joined(more.why, reached) if more else facts or reached,
         fix=remedy
+        or (more.fix if more else "")
         or "the message says what to change; `gradscope render --around "
         f"{error.node if error.node != NONE else 'NODE'}` shows the graph there",
         severity=Severity.NOTE if caught else None,
     )
+
+
+def _joined(first: str, then: str) -> str:
+    if not (first and then):
+        return first or then
+    return f"{first}. {then}" if then[0].isupper() else f"{first}; {then}"
 
 
 def _told(message: str) -> tuple[str, str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable
+from typing import TypeGuard
 
 ASSIGNMENT = re.compile(r"^(?P<to>[\w.]+)\s*(?::[^=]+)?=\s*(?P<value>.+)$")
 BRACKETS = {"[": "]", "(": ")", "{": "}"}
@@ -61,6 +62,46 @@ def _rewritten(line: str, change: Change) -> str:
         if new and old and text.count(old) == 1:
             return text.replace(old, new)
     return ""
+
+
+def out_of_place(line: str) -> str:
+    """`h = h + 1` for the line `h += 1`, `y = y.add(1)` for `y.add_(1)`; "" if it is no such."""
+    statement = _statement(line)
+    match statement:
+        case ast.AugAssign(target=ast.Name(id=name), op=op, value=value):
+            return f"{name} = {ast.unparse(ast.BinOp(ast.Name(name), op, value))}"
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=called))):
+            if called.endswith("_") and not called.endswith("__"):
+                return f"{name} = {line.strip().replace(f'.{called}(', f'.{called[:-1]}(', 1)}"
+    return ""
+
+
+def carried_detached(line: str) -> str:
+    """`h = f(h.detach(), x)` for the line `h = f(h, x)`, which carries `h` on; "" for others."""
+    statement = _statement(line)
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=carried)], value=value):
+            uses = [each for each in ast.walk(value) if _is_name(each, carried)]
+            if len(uses) == 1:
+                text, end = line.strip(), uses[0].end_col_offset
+                if text.isascii() and end is not None:
+                    return f"{text[:end]}.detach(){text[end:]}"
+    return ""
+
+
+def _is_name(node: ast.AST, name: str) -> TypeGuard[ast.Name]:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def _statement(line: str) -> ast.stmt | None:
+    """The one statement on a line; None where it is no whole one."""
+    if len(line) > LONGEST_LINE:
+        return None
+    try:
+        (statement,) = ast.parse(line.strip()).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    return statement
 
 
 def in_holder(text: str, holder: str) -> str:

@@ -12,6 +12,7 @@ from gradscope.analysis.identity.names import node_names
 from gradscope.analysis.identity.sites import Site, at, site_of
 from gradscope.analysis.program.culprits import Overwritten, overwritten, release, stepped
 from gradscope.analysis.program.endings import WENT_ON, went_on
+from gradscope.analysis.rules.own_line import carried_detached, out_of_place
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import NONE, Error, GraphTask, Node, Op
 from gradscope.trace.trace import Trace
@@ -66,8 +67,15 @@ def _written(trace: Trace, error: Error, values: list[Overwritten]) -> Found:
         evidence=_evidence(error, ("op", value.op), ("tensor", value.tensor)),
         why=f"it was needed by the backward called{at(_called(trace, error.task))}, which would "
         "have computed the gradient from numbers that were not there in the forward pass",
-        fix="write out of place, or before the value is used, or to a clone()",
+        fix=_out_of_place(site),
     )
+
+
+def _out_of_place(site: Site) -> str:
+    new = out_of_place(site.text)
+    if new:
+        return f"write `{new}` instead of `{site.text}`"
+    return "write out of place, or before the value is used, or to a clone()"
 
 
 def _unseen(trace: Trace, error: Error) -> Found:
@@ -142,7 +150,9 @@ def _released(trace: Trace, error: Error, first: int, through: int) -> Found:
     else:
         site = site_of(trace, trace.table(Node).row(through).stack)
         why = f"{again} through {_node(trace, through)}, which is newer than that release"
+        new = carried_detached(site.text)
         fix = "detach() what is carried on from the earlier graph, at that line"
+        fix += f": `{new}`" if new else ""
     return Found(
         message=f"{_node(trace, error.node)} had let go of what it had saved in the backward "
         f"called{at(_called(trace, first))}, and was needed again",

@@ -5,19 +5,28 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from gradscope.analysis.findings import Severity
-from gradscope.analysis.report import inspect
+from gradscope.analysis.program.endings import EXCEPTION
+from gradscope.analysis.report import Report, inspect
+from gradscope.analysis.rules.engine import PAGE, UNEXPLAINED
 from gradscope.errors import UnreadableTraceError
+from gradscope.render.terminal.cells import UNICODE, Charset
+from gradscope.render.views.report import findings_lines
 from gradscope.scene.readable import byte_count, duration, plural
 from gradscope.trace.load_save import load
-from gradscope.trace.schema import Meta, Node
+from gradscope.trace.schema import Finding, Meta, Node
 from gradscope.trace.shortcomings import notes_of
 from gradscope.trace.trace import Trace
 
 LOOKED_THROUGH = 16 << 20
 """Larger traces are not looked through for this; `gradscope inspect` does."""
+
+WIDTH = 100
+_ERRORS = ("event", "finding")
+"""Of rows of these tables: findings about exceptions rest on them."""
 
 IN_WORDS = {
     "value": "values (--level values)",
@@ -35,23 +44,48 @@ UNMEASURED = {
 }
 
 
-def recorded(path: Path, shown: Path) -> list[str]:
-    """Lines about the trace just written here; `shown` is what the user calls it."""
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What is said of a trace that was just written."""
+
+    lines: tuple[str, ...]
+    following: str  # what to type next
+    explanation: tuple[str, ...] = ()  # of the exception that ended the program
+
+
+def recorded(path: Path, shown: Path, charset: Charset = UNICODE) -> Recorded:
+    """About the trace just written here; `shown` is what the user calls it."""
     name = shlex.quote(str(shown))
     following = f"next: gradscope inspect {name}, gradscope render {name}"
     try:
         size = path.stat().st_size
         if size > LOOKED_THROUGH:
             told = f"{shown}: {byte_count(size)}, too large to be looked through here"
-            return [told, *_said_of(load(path, [Meta])), f"next: gradscope inspect {name}"]
+            said = _said_of(load(path, [Meta]))
+            return Recorded((told, *said), f"next: gradscope inspect {name}")
         trace = load(path)
     except (OSError, UnreadableTraceError) as error:
-        return [str(error)]
-    return [f"{shown}: {_held(trace)}", *_said_of(trace), following]
-
-
-def _held(trace: Trace) -> str:
+        return Recorded((), str(error))
     report = inspect(trace)
+    lines = (f"{shown}: {_held(trace, report)}", *_said_of(trace))
+    return Recorded(lines, following, tuple(_explanation(trace, report, charset)))
+
+
+def _explanation(trace: Trace, report: Report, charset: Charset) -> Iterator[str]:
+    """What is known of the exception that ended the program, unless it says so itself."""
+    raised = [row.message for row in trace.rows(Finding) if row.kind == EXCEPTION]
+    if not raised or any(PAGE in message for message in raised):
+        return
+    of_errors = [
+        each
+        for each in report.at_least(Severity.ERROR)
+        if each.why != UNEXPLAINED and any(row.table in _ERRORS for row in each.evidence)
+    ]
+    for text in findings_lines(of_errors, WIDTH, charset, report.findings):
+        yield text.plain.rstrip()
+
+
+def _held(trace: Trace, report: Report) -> str:
     found, notes = report.at_least(Severity.WARNING), report.notes
     nodes = plural(len(trace.table(Node)), "node")
     events = plural(trace.event_count, "event")

@@ -2,7 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from gradscope.analysis.rules.own_line import renamed_call, without_call
+from gradscope.analysis.rules.own_line import (
+    carried_detached,
+    out_of_place,
+    renamed_call,
+    without_call,
+)
 
 
 @pytest.mark.parametrize(
@@ -24,3 +29,31 @@ def test_a_call_is_renamed() -> None:
 
     assert renamed_call(line, "softmax", "log_softmax") == "q = F.log_softmax(topics(x), dim=1)"
     assert renamed_call("q = F.relu(x)", "softmax", "log_softmax") == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("h += 1", "h = h + 1"),
+        ("h *= a + b", "h = h * (a + b)"),
+        ("y.add_(1)", "y = y.add(1)"),
+        ("F.relu(x, inplace=True)", ""),
+        ("x[0] += 1", ""),
+        ("if a:", ""),
+    ],
+)
+def test_a_write_in_place_is_written_out_of_place(line: str, expected: str) -> None:
+    assert out_of_place(line) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("hidden = torch.tanh(hidden + w)", "hidden = torch.tanh(hidden.detach() + w)"),
+        ("hidden = cell(x, hidden)  # carried", "hidden = cell(x, hidden.detach())  # carried"),
+        ("hidden = hidden * hidden", ""),
+        ("out, hidden = rnn(x, hidden)", ""),
+    ],
+)
+def test_what_a_line_carries_on_is_detached(line: str, expected: str) -> None:
+    assert carried_detached(line) == expected

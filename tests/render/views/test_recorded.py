@@ -29,7 +29,8 @@ NEXT = "next: gradscope inspect 't t.json', gradscope render 't t.json'"
 
 def lines(folder: Path, *rows: Node | Finding, **meta: object) -> list[str]:
     save(trace_of(*rows, meta=meta), folder / "trace.json")
-    return view.recorded(folder / "trace.json", Path("t t.json"))
+    said = view.recorded(folder / "trace.json", Path("t t.json"))
+    return [*said.lines, said.following]
 
 
 def test_what_it_cost_what_it_lacks_and_the_next_command_follow_what_is_in_it(

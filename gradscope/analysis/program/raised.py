@@ -1,0 +1,244 @@
+"""What PyTorch's messages mean here: the line to blame, why, and that line written otherwise."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gradscope.analysis.identity.sites import Site, at, site_of
+from gradscope.analysis.program.acts import Acts, Done
+from gradscope.analysis.program.modules import module_names
+from gradscope.analysis.program.training import Training
+from gradscope.trace.schema import Deed, HookBegin, HookEnd, Module, Tensor
+from gradscope.trace.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """What is known of an error besides its message."""
+
+    why: str
+    fix: str
+    site: Site | None = None  # the line to blame, if it is not the one that raised
+
+
+Explain = Callable[[Trace, "re.Match[str]", Site], Explained]
+
+
+def explained(trace: Trace, message: str, site: Site) -> Explained | None:
+    """What is known of an error that was raised at a line; None for one of no known kind."""
+    for pattern, explain in KINDS:
+        if match := re.search(pattern, message):
+            return explain(trace, match, site)
+    return None
+
+
+def _instead(site: Site, old: str, new: str, otherwise: str) -> str:
+    """The user's own line with this instead of that; a remedy in words where it is not in it."""
+    if site.text.count(old) == 1:
+        return f"write `{site.text.replace(old, new)}` instead of `{site.text}`"
+    return otherwise
+
+
+# Gradients ---------------------------------------------------------------------------------------
+
+
+def _without_history(trace: Trace, _: re.Match[str], site: Site) -> Explained:
+    """Nothing that requires a gradient led to the tensor: the last cut that was seen is blamed."""
+    acts, training = trace.once(Acts), trace.once(Training)
+    off = [act for act in acts.of(Deed.RAN) if not act.facts.get("grad")]
+    cuts = acts.of(Deed.CUT)
+    last = max([*off[-1:], *cuts[-1:]], key=lambda act: act.t, default=None)
+    if last is None:
+        return _frozen(trace, acts, training, site)
+    line = acts.site(last)
+    if last.kind is Deed.CUT:
+        by = last.facts.get("by")
+        return Explained(
+            f"{by} cut the graph{at(line)}: what it gives has no history",
+            f"keep the tensor, as it was before `{by}`; take numbers of it only to show them",
+            line,
+        )
+    switches = [act for act in acts.of(Deed.GRAD_OFF) if act.t <= last.t]
+    switch = acts.site(switches[-1]) if switches else line
+    by = switches[-1].facts.get("by") if switches else "no_grad"
+    return Explained(
+        f"{_called(trace, last)} ran{at(line)} under {by}{at(switch)}, where no history is kept",
+        f"call it outside of {by}",
+        switch,
+    )
+
+
+def _frozen(trace: Trace, acts: Acts, training: Training, site: Site) -> Explained:
+    parameters = set(training.parameters)
+    frozen = [act for act in acts.of(Deed.REQUIRES_GRAD) if not act.facts.get("to")]
+    if parameters and parameters <= training.frozen and frozen:
+        line = acts.site(frozen[-1])
+        return Explained(
+            f"none of {len(parameters)} parameters requires a gradient: they were frozen{at(line)}",
+            "leave those that are to learn with requires_grad=True",
+            line,
+        )
+    more = " at level graph, which records no cuts" if trace.meta.get("level") == "graph" else ""
+    return Explained(
+        f"nothing that requires a gradient led to it, and no cut was seen{more}",
+        "make what it is computed of with requires_grad=True, and keep it a tensor: no `.data`, "
+        "`torch.tensor(x)`, NumPy or integer operation between",
+        site,
+    )
+
+
+def _called(trace: Trace, act: Done) -> str:
+    modules = trace.table(Module)
+    if not modules.has(act.module):
+        return "a module"
+    return module_names(trace)[act.module] or modules.row(act.module).type
+
+
+def _leaf_written(_: Trace, match: re.Match[str], site: Site) -> Explained:
+    view = "of a view of it " if match[1] else ""
+    text = f": `with torch.no_grad(): {site.text}`" if site.text else ""
+    return Explained(
+        f"it is a leaf, whose gradient is gathered; a write in place {view}would be part of its "
+        "own history",
+        f"if this is an update of a parameter, write under no_grad(){text}; else make a new "
+        "tensor, out of place",
+    )
+
+
+def _not_a_scalar(_: Trace, __: re.Match[str], site: Site) -> Explained:
+    return Explained(
+        "a backward begins with one number, whose gradient is 1; this has several",
+        _instead(site, ".backward(", ".mean().backward(", "take its `.mean()` or `.sum()` first"),
+    )
+
+
+def _to_numpy(_: Trace, __: re.Match[str], site: Site) -> Explained:
+    return Explained(
+        "an array has no history: to lose it must be asked for",
+        _instead(site, ".numpy()", ".detach().numpy()", "take `x.detach().numpy()`"),
+    )
+
+
+def _anomaly(trace: Trace, match: re.Match[str], __: Site) -> Explained:
+    level = trace.meta.get("level")
+    values = "`gradscope inspect` names the values" if level in ("values", "full") else (
+        "`gradscope trace --level values` names the values, and where the first NaN was born"
+    )  # fmt: skip
+    return Explained(
+        f"its derivative gave a NaN: {match[1]} was at the edge of what it is defined for, or a "
+        "gradient that came was not finite",
+        f"{values}; keep them off that edge (`+ eps`, `clamp`), before the call and not after it",
+    )
+
+
+def _unused(_: Trace, __: re.Match[str], ___: Site) -> Explained:
+    return Explained(
+        "autograd.grad was asked for a tensor that the result was not computed of",
+        "ask only for those that lead to it, or say allow_unused=True and take None",
+    )
+
+
+def _hook_returned(trace: Trace, match: re.Match[str], _: Site) -> Explained:
+    ended = {(e.task, e.node, e.hook, e.index) for e in trace.events(HookEnd)}
+    calls = [e for e in trace.events(HookBegin) if (e.task, e.node, e.hook, e.index) not in ended]
+    line = site_of(trace, calls[-1].stack) if calls else Site()
+    name = f"the hook {calls[-1].name}{at(line)}" if calls else "a hook"
+    return Explained(
+        f"{name} returned a {match[1]}",
+        "return a tensor, or None to leave the gradient as it is",
+        line if line.place else None,
+    )
+
+
+# Shapes and dtypes -------------------------------------------------------------------------------
+
+
+def _not_multiplied(trace: Trace, match: re.Match[str], site: Site) -> Explained:
+    rows, columns, takes, gives = (int(part) for part in match.groups())
+    module = _module_with(trace, (gives, takes), site)
+    if module is None:
+        return Explained(
+            f"the first has {columns} columns ({rows}×{columns}), the second {takes} rows "
+            f"({takes}×{gives}): these must be the same",
+            "print both shapes before that line; one of them wants a transpose or another size",
+        )
+    name = module_names(trace)[module.id] or module.type
+    return Explained(
+        f"{name} ({module.type}) takes {takes} features, and was given {columns} "
+        f"({rows}×{columns})",
+        f"make it {module.type}({columns}, {gives}), or let what comes before give {takes}",
+    )
+
+
+def _module_with(trace: Trace, shape: tuple[int, int], site: Site) -> Module | None:
+    """The module with a weight of this shape that the line names, or the last that began."""
+    tensors = trace.table(Tensor)
+    fitting = {
+        module.id: module
+        for module in trace.rows(Module)
+        if any(tensors.has(id) and tensors.row(id).shape == shape for id in module.parameters)
+    }
+    names = set(re.findall(r"\w+", site.text))
+    named = [m for m in fitting.values() if m.path and m.path.rpartition(".")[2] in names]
+    ran = [act.module for act in trace.once(Acts).of(Deed.RAN) if act.module in fitting]
+    if len(named) == 1:
+        return named[0]
+    return fitting[ran[-1]] if ran else next(iter(fitting.values()), None)
+
+
+def _not_broadcast(_: Trace, match: re.Match[str], __: Site) -> Explained:
+    a, b, dim = match.groups()
+    return Explained(
+        f"dimension {dim} is {a} in one and {b} in the other; sizes that differ go together only "
+        "where one of them is 1",
+        "print both shapes before that line; bring one to the shape of the other (`view`, "
+        "`unsqueeze`, `expand`), or take as many rows of both",
+    )
+
+
+def _other_dtype(_: Trace, match: re.Match[str], __: Site) -> Explained:
+    one, other = match.groups()
+    if "Long" in (one, other):
+        return Explained(
+            f"{one} was expected and {other} came: labels are integers, values are not",
+            "give labels as `y.long()`, and values as `x.float()`",
+        )
+    return Explained(
+        f"one is {one}, the other {other}: nothing is converted here by itself; NumPy's numbers "
+        "are doubles",
+        "bring what is given to the dtype of the parameters: `x.float()`, or `x.to(weight.dtype)`",
+    )
+
+
+def _other_size(_: Trace, match: re.Match[str], __: Site) -> Explained:
+    sizes = [int(each) for each in re.findall(r"-?\d+", match[1])]
+    known = 1
+    for size in sizes:
+        known *= size if size > 0 else 1
+    return Explained(
+        f"it has {match[2]} elements, and [{match[1]}] asks for "
+        + (f"a multiple of {known}" if -1 in sizes else f"{known}"),
+        "count what each dimension is there; a batch that is not full is best written as -1, or "
+        "`flatten(1)`",
+    )
+
+
+KINDS: tuple[tuple[str, Explain], ...] = (
+    (r"does not require grad and does not have a grad_fn", _without_history),
+    (r"a (view of a )?leaf Variable that requires grad is being used in an in", _leaf_written),
+    (r"grad can be implicitly created only for scalar outputs", _not_a_scalar),
+    (r"Can't call numpy\(\) on Tensor that requires grad", _to_numpy),
+    (r"Function '(\w+)' returned nan values", _anomaly),
+    (r"One of the differentiated Tensors appears to not have been used", _unused),
+    (r"expected Variable, but hook returned '(\w+)'", _hook_returned),
+    (r"shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)", _not_multiplied),
+    ((r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton "
+     r"dimension (\d+)"), _not_broadcast),
+    (r"must have the same dtype, but got (\w+) and (\w+)", _other_dtype),
+    ((r"expected (?:scalar type|m1 and m2 to have the same dtype, but got:) (\w+) "
+     r"(?:but found|!=) (\w+)"), _other_dtype),
+    (r"shape '\[([-\d, ]+)\]' is invalid for input of size (\d+)", _other_size),
+)  # fmt: skip
+"""Messages by what is in them, and who explains them."""

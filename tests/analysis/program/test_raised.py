@@ -1,0 +1,73 @@
+"""What PyTorch's messages mean, with the line to blame and that line written otherwise."""
+
+from __future__ import annotations
+
+import pytest
+
+from gradscope.analysis.identity.sites import Site
+from gradscope.analysis.program.raised import Explained, explained
+from gradscope.trace.by_hand import trace_of
+from gradscope.trace.schema import Act, Frame, Module, Stack, Tensor
+from gradscope.trace.trace import Trace
+
+NO_GRAD_FN = "element 0 of tensors does not require grad and does not have a grad_fn"
+LEAF = "a leaf Variable that requires grad is being used in an in-place operation."
+
+
+def told(message: str, text: str, trace: Trace | None = None) -> Explained:
+    found = explained(trace or trace_of(), message, Site("a.py:9", text))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("message", "text", "fix"),
+    [
+        (LEAF, "p += 1", "`with torch.no_grad(): p += 1`"),
+        ("grad can be implicitly created only for scalar outputs", "loss.backward()",
+         "write `loss.mean().backward()` instead of `loss.backward()`"),
+        ("Can't call numpy() on Tensor that requires grad.", "print(y.numpy())",
+         "write `print(y.detach().numpy())` instead of `print(y.numpy())`"),
+        ("mat1 and mat2 must have the same dtype, but got Double and Float", "net(x)", "x.float()"),
+        ("expected scalar type Long but found Float", "loss(y, t)", "`y.long()`"),
+        ("shape '[4, -1]' is invalid for input of size 10", "x.view(4, -1)", "`flatten(1)`"),
+        (("The size of tensor a (4) must match the size of tensor b (3) at non-singleton dimension "
+         "0"), "a - b", "`unsqueeze`"),
+    ],
+)  # fmt: skip
+def test_a_message_is_answered_with_what_to_write(message: str, text: str, fix: str) -> None:
+    assert fix in told(f"RuntimeError: {message}", text).fix
+
+
+def test_the_last_cut_before_it_is_blamed_for_a_tensor_without_history() -> None:
+    trace = trace_of(
+        Frame(0, "a.py", 3, "f", "loss = torch.tensor(out.item())"),
+        Frame(1, "a.py", 2, "f", "with torch.no_grad():"),
+        Stack(0, 0),
+        Stack(1, 1),
+        Act(0, "grad_off", facts='{"by":"no_grad"}', stack=1, t=1),
+        Act(1, "ran", facts='{"grad":false}', stack=1, t=2),
+        Act(2, "cut", facts='{"by":"item"}', stack=0, t=3),
+    )
+
+    found = told(NO_GRAD_FN, "loss.backward()", trace)
+
+    assert found.site == Site("a.py:3", "loss = torch.tensor(out.item())")
+    assert found.why == "item cut the graph at a.py:3: what it gives has no history"
+
+
+def test_the_module_whose_weight_does_not_fit_is_named_with_the_sizes_it_wants() -> None:
+    trace = trace_of(
+        Tensor(0, shape=(1, 32)),
+        Tensor(1, shape=(1, 32)),
+        Module(0, "a", "Linear", parameters=(0,)),
+        Module(1, "net.b", "Linear", parameters=(1,)),
+    )
+    message = "mat1 and mat2 shapes cannot be multiplied (4x16 and 32x1)"
+
+    assert told(message, "return self.b(h)", trace).why.startswith("net.b (Linear) takes 32")
+    assert told(message, "return x @ y").why.startswith("the first has 16 columns")
+
+
+def test_of_other_messages_nothing_is_claimed() -> None:
+    assert explained(trace_of(), "KeyError: 'no'", Site("a.py:9", "d['no']")) is None
