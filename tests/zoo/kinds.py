@@ -22,14 +22,21 @@ KINDS = {
     "second-backward": Kind(("freed-graph",), ("backward through the graph a second time",)),
     # who trains what
     "graph-cut": Kind(
-        ("graph-cut", "zero-slope", "leaf-as-loss", "gradients-left-off", "inference-tensors"),
+        (
+            "graph-cut",
+            "no-history",
+            "zero-slope",
+            "leaf-as-loss",
+            "gradients-left-off",
+            "inference-tensors",
+        ),
         (
             "does not require grad and does not have a grad_fn",
             "Inference tensors cannot be saved for backward",
         ),
     ),
     "unregistered": Kind(("unregistered-parameter",)),
-    "not-in-optimizer": Kind(("not-in-optimizer", "nothing-to-step")),
+    "not-in-optimizer": Kind(("not-in-optimizer", "nothing-to-step", "gradients-unused")),
     "frozen": Kind(("frozen",)),
     "replaced": Kind(
         ("replaced-parameter",), ("does not require grad and does not have a grad_fn",)
@@ -65,7 +72,7 @@ KINDS = {
     "dtype-creep": Kind(("dtype-creep",)),
     "mixed-up-elements": Kind(("mixed-up-elements",)),
     "not-a-scalar": Kind((), ("grad can be implicitly created only for scalar outputs",)),
-    "unused": Kind(),
+    "unused": Kind(("unused",)),
     # signal
     "vanishing": Kind(("vanishing-gradient",)),
     "exploding": Kind(("exploding-gradient",)),
@@ -73,6 +80,7 @@ KINDS = {
     "saturated": Kind(("saturated-activation",)),
     "update-ratio": Kind(("update-ratio",)),
     "symmetric": Kind(("symmetric-weights",)),
+    "no-effect": Kind(("no-effect",)),
     # state
     "batch-of-one": Kind((), ("Expected more than 1 value per channel",)),
     "recompute-differs": Kind(("recompute-differs",)),

@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
+import numpy as np
+
 from gradscope.analysis.graph.reached import reached_leaves
 from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD, leaf
 from gradscope.analysis.program.acts import Acts, Optimizer, parameters
-from gradscope.trace.schema import NONE, Deed, GraphTask, Module, Node, Tensor
+from gradscope.trace.schema import (
+    NONE,
+    Accumulate,
+    Deed,
+    GraphTask,
+    Module,
+    Node,
+    Tensor,
+    Version,
+)
 from gradscope.trace.trace import Trace
 
 FEW = 2
@@ -41,6 +52,34 @@ class Training:
     def reached(self) -> frozenset[int]:
         """Leaves to which a backward has brought a gradient."""
         return frozenset(reached_leaves(self.trace))
+
+    def parameters_in(self, module: int) -> set[int]:
+        """Those of a module and of all that are in it."""
+        inside = {module}
+        for row in self.trace.rows(Module):  # one is after the one it is in
+            if row.parent in inside:
+                inside.add(row.id)
+        return {tensor for tensor, of in self.parameters.items() if of in inside}
+
+    @cached_property
+    def times_reached(self) -> Mapping[int, int]:
+        """How many backwards brought a gradient to each leaf."""
+        events = self.trace.table(Accumulate)
+        tensors, times = np.unique(events["tensor"], return_counts=True)
+        return dict(zip(tensors.tolist(), times.tolist(), strict=True))
+
+    def reached_in(self, tasks: set[int]) -> set[int]:
+        """Leaves to which these backwards brought a gradient."""
+        events = self.trace.table(Accumulate)
+        inside = np.isin(events["task"], list(tasks))
+        return set(events["tensor"][inside].tolist())
+
+    @cached_property
+    def written(self) -> frozenset[int]:
+        """Tensors that were written in place after the first backward, by whomever it was seen."""
+        versions, begins = self.trace.table(Version), self.trace.table(GraphTask)["begin"]
+        later = versions["t"] > begins.min() if len(begins) else np.zeros(len(versions), bool)
+        return frozenset(versions["tensor"][later].tolist())
 
     @cached_property
     def roots(self) -> frozenset[int]:

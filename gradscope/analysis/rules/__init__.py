@@ -5,7 +5,6 @@ from __future__ import annotations
 from gradscope.analysis.rules import (
     engine,
     functions,
-    no_slope,
     numbers,
     ownership,
     recording,
@@ -25,7 +24,8 @@ from gradscope.analysis.rules.loop import (
 )
 from gradscope.analysis.rules.registry import Rule, registered
 from gradscope.analysis.rules.signal import activations, gradients, updates
-from gradscope.analysis.rules.structure import broadcasts, dtypes, losses, mixed_up
+from gradscope.analysis.rules.structure import broadcasts, dtypes, losses, mixed_up, statements
+from gradscope.analysis.rules.trained import no_history, no_slope, nothing_to_step, unused
 
 __all__ = ["all_rules"]
 
@@ -36,7 +36,10 @@ TOPICS = (
     saved_values,
     training,
     ownership,
+    no_history,
     no_slope,
+    nothing_to_step,
+    unused,
     functions,
     kept_graphs,
     retained_graphs,
@@ -52,6 +55,7 @@ TOPICS = (
     broadcasts,
     dtypes,
     mixed_up,
+    statements,
     activations,
     gradients,
     updates,

@@ -10,11 +10,19 @@ from gradscope.analysis.identity.sites import Site, at, site_of
 from gradscope.analysis.program.endings import EXCEPTION, WENT_ON, went_on
 from gradscope.analysis.program.raised import explained
 from gradscope.analysis.rules.loop.switches import gradients_left_off, inference_tensors
+from gradscope.analysis.rules.ownership import replaced_parameter
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.saved_values import freed_graph, modified_in_place
+from gradscope.analysis.rules.trained.no_history import no_history
 from gradscope.trace.schema import NONE, Error, Finding, GraphTask, Node
 from gradscope.trace.schema.tables import Order
 from gradscope.trace.trace import Trace
+
+OTHERS = (
+    modified_in_place, freed_graph, gradients_left_off, inference_tensors, no_history,
+    replaced_parameter,
+)  # fmt: skip
+"""Rules that tell of errors."""
 
 PAGE = "docs/engine-errors.md#"
 """In the last line of what the engine's errors say: see runtime/core/errors/declare.py."""
@@ -43,7 +51,7 @@ def exception(trace: Trace) -> Iterator[Found]:
     told: set[str] = set()
     elsewhere = {
         (evidence.table, evidence.id)
-        for other in (modified_in_place, freed_graph, gradients_left_off, inference_tensors)
+        for other in OTHERS
         for found in other(trace)
         for evidence in found.evidence
         if evidence.table in ("event", "finding")

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from gradscope.analysis.findings import Certainty, Evidence, Severity, few_tensors
-from gradscope.analysis.identity.sites import at
+from gradscope.analysis.findings import Evidence, Severity, few_tensors
+from gradscope.analysis.identity.sites import at, site_of
 from gradscope.analysis.program.acts import Done, Optimizer
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.own_line import in_holder
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import Deed, Module
+from gradscope.analysis.rules.trained.no_history import NO_HISTORY
+from gradscope.analysis.rules.trained.unused import trained_by_nobody
+from gradscope.trace.schema import Deed, Finding, Module
 from gradscope.trace.trace import Trace
 
 NOT_A_LEAF = "The .grad attribute of a Tensor that is not a leaf"
@@ -136,6 +138,7 @@ def not_in_optimizer(trace: Trace) -> Iterator[Found]:
     training = trace.once(Training)
     known = set(training.parameters) - _unregistered(training) - _put_in_later(training)
     lost = (known & training.reached) - training.held
+    lost = lost.difference(*(tensors for _, tensors, _ in trained_by_nobody(training)))
     stepping = [each for each in training.optimizers if set(each.tensors) & training.reached]
     if not lost or not stepping:
         return
@@ -143,16 +146,32 @@ def not_in_optimizer(trace: Trace) -> Iterator[Found]:
     site = training.acts.site(optimizer.built)
     models = {training.root_of(each) for each in training.held & set(training.parameters)}
     same = {training.root_of(each) for each in lost} & models
+    twins = twin_of(training.acts.optimizers)
+    has = f"has {len(optimizer.tensors)} other tensors"
+    if twins:
+        optimizer = twins[1]
+        site = training.acts.site(optimizer.built)
+        has = f"has the same tensors as the one built{at(training.acts.site(twins[0].built))}"
     yield Found(
         message=f"No optimizer holds {training.named(lost)}: {optimizer.type}, built{at(site)}, "
-        f"has {len(optimizer.tensors)} other tensors",
+        f"{has}",
         site=site,
         evidence=(Evidence("act", optimizer.built.id), *few_tensors(lost)),
         why="backwards brought gradients to them in the steps recorded, and no step used these",
         fix="give all of `model.parameters()` to the optimizer; if they are to stay as they are, "
         "`requires_grad_(False)` saves computing their gradients",
-        severity=Severity.WARNING if same else None,
+        severity=Severity.WARNING if same or twins else None,
     )
+
+
+def twin_of(optimizers: tuple[Optimizer, ...]) -> tuple[Optimizer, Optimizer] | None:
+    """Two that step by turns, and hold the same: one was given what the other was meant for."""
+    seen: dict[frozenset[int], Optimizer] = {}
+    for each in optimizers:
+        one = seen.setdefault(frozenset(each.tensors), each)
+        if one is not each and one.steps and each.steps and each.steps[0].t < one.steps[-1].t:
+            return one, each
+    return None
 
 
 def _unregistered(training: Training) -> set[int]:
@@ -190,6 +209,7 @@ def replaced_parameter(trace: Trace) -> Iterator[Found]:
             optimizer.step()
     """
     training = trace.once(Training)
+    yield from _rebound(training)
     if not training.optimizers:
         return
     by_line: dict[str, list[Done]] = defaultdict(list)
@@ -217,6 +237,41 @@ def replaced_parameter(trace: Trace) -> Iterator[Found]:
         )
 
 
+def _rebound(training: Training) -> Iterator[Found]:
+    """`w = w - lr * w.grad`: the name stands for another tensor from there on."""
+    acts = [act for act in training.acts.of(Deed.STATEMENT) if act.facts.get("what") == "rebound"]
+    errors = [row for row in training.trace.rows(Finding) if NO_HISTORY in row.message]
+    if not acts or not training.backwards:
+        return
+    sites = [training.acts.site(act) for act in acts]
+    names = [str(act.facts.get("name")) for act in acts]
+    first, site = names[0], sites[0]
+    others = zip(names[1:], sites[1:], strict=True)
+    more = "".join(f", and `{name}` by one{at(place)}" for name, place in others)
+    ended = f"; the next backward{at(site_of(training.trace, errors[0].stack))} raised"
+    yield Found(
+        message=f"The update{at(site)} replaces the parameter `{first}` by a new tensor{more}, "
+        f"instead of writing into it{ended if errors else ''}",
+        site=site,
+        evidence=(
+            *(Evidence("act", act.id) for act in acts),
+            *(Evidence("finding", error.id) for error in errors[:1]),
+        ),
+        why=f"`{first} = …` gives the name to what is computed: under no_grad that requires no "
+        "grad, so that the next loss has no history; else it is no leaf, and its .grad is None",
+        fix=f"write into it, under `torch.no_grad()`: `{_in_place(site.text, first)}`",
+    )
+
+
+def _in_place(text: str, name: str) -> str:
+    """`w -= lr * w.grad` for `w = w - lr * w.grad`."""
+    value = text.partition("=")[2].strip()
+    for sign in "-+":
+        if value.startswith(f"{name} {sign} "):
+            return f"{name} {sign}= {value[len(name) + 3 :]}"
+    return f"{name}.copy_(…)"
+
+
 def _replacements(training: Training) -> Iterator[Done]:
     first = min(each.built.t for each in training.optimizers)
     for act in training.acts.of(Deed.ASSIGNED):
@@ -229,57 +284,6 @@ def _put_in_later(training: Training) -> set[int]:
     if not training.optimizers:
         return set()
     return {tensor for act in _replacements(training) for tensor in act.tensors}
-
-
-@rule("GS406", "nothing-to-step", Severity.WARNING, needs="engine")
-def nothing_to_step(trace: Trace) -> Iterator[Found]:
-    """An optimizer steps, and no gradient ever comes to what it holds: it is of another model.
-
-    Bad:
-        teacher, student = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
-        optimizer = torch.optim.SGD(teacher.parameters(), lr=0.1)
-        for _ in range(2):
-            optimizer.zero_grad()
-            student(torch.ones(3, 2)).sum().backward()
-            optimizer.step()
-
-    Good:
-        teacher, student = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
-        optimizer = torch.optim.SGD(student.parameters(), lr=0.1)
-        for _ in range(2):
-            optimizer.zero_grad()
-            student(torch.ones(3, 2)).sum().backward()
-            optimizer.step()
-    """
-    training = trace.once(Training)
-    elsewhere = training.reached - training.held - training.roots
-    for optimizer in training.optimizers:
-        tensors = set(optimizer.tensors)
-        can = tensors & training.thawed - training.frozen
-        if can and elsewhere and not tensors & training.reached and _empty(optimizer):
-            yield _of_nothing(training, optimizer, elsewhere)
-
-
-def _empty(optimizer: Optimizer) -> bool:
-    return all(step.facts.get("none") == step.facts.get("many") for step in optimizer.steps)
-
-
-def _of_nothing(training: Training, optimizer: Optimizer, elsewhere: frozenset[int]) -> Found:
-    built = training.acts.site(optimizer.built)
-    step = optimizer.steps[0]
-    stepped = training.acts.site(step)
-    many = len(optimizer.steps)
-    return Found(
-        message=f"{optimizer.type}.step(){at(stepped)} does nothing: none of the "
-        f"{len(optimizer.tensors)} parameters it was built with{at(built)} gets a gradient",
-        site=built,
-        evidence=(Evidence("act", optimizer.built.id), Evidence("act", step.id)),
-        why=f"in all {many} step{'s' if many > 1 else ''} every .grad was None; the backwards came "
-        f"to {training.named(elsewhere)}, which no optimizer holds",
-        fix="build the optimizer with the parameters of the model that is trained, after every "
-        "copy and replacement of it",
-        certainty=Certainty.CERTAIN,
-    )
 
 
 @rule("GS407", "not-a-leaf", Severity.WARNING, needs="engine")

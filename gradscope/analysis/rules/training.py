@@ -43,7 +43,7 @@ def graph_cut(trace: Trace) -> Iterator[Found]:
             optimizer.step()
     """
     training = trace.once(Training)
-    missing = _never_reached(training)
+    missing = never_reached(training)
     if not missing:
         return
     by_cut: dict[tuple[str, str], list[tuple[Done, set[int]]]] = defaultdict(list)
@@ -52,20 +52,33 @@ def graph_cut(trace: Trace) -> Iterator[Found]:
         site = training.acts.site(act)
         by_cut[site.place, str(act.facts.get("by"))].append((act, lost))
         explained |= lost
+    by_lost: dict[frozenset[int], list[list[Done]]] = defaultdict(list)
     for acts in by_cut.values():
-        lost = set().union(*(each for _, each in acts))
-        yield _of_cut(training, [act for act, _ in acts], lost)
+        together = frozenset[int]().union(*(each for _, each in acts))
+        by_lost[together].append([act for act, _ in acts])
+    for leaves, several in by_lost.items():
+        first, *others = sorted(several, key=lambda acts: _rank(acts[0]))
+        also = [acts[0] for acts in others] or _choices(training, leaves, first[0])
+        yield _of_cut(training, first, set(leaves), also)
     for found, lost in (*_without_grad(training, missing - explained),):
         explained |= lost
         yield found
     yield from _sampled(training, missing - explained)
 
 
-def _never_reached(training: Training) -> set[int]:
+def explained(training: Training, missing: set[int]) -> set[int]:
+    """Those of them of which GS401 says why no gradient comes there."""
+    found = set().union(*(lost for _, lost in _cuts(training, missing)))
+    found = found.union(*(lost for _, lost in _without_grad(training, missing - found)))
+    sampled = any(act.facts.get("by") in SAMPLES for act in training.acts.of(Deed.GRAD_OFF))
+    return missing if sampled else found
+
+
+def never_reached(training: Training) -> set[int]:
     """What optimizers hold, could learn, and got no gradient, though others of the program did."""
     held = {tensor for each in training.optimizers for tensor in each.tensors}
     can = held & training.thawed - training.frozen
-    return can - training.reached if training.reached else set()
+    return can - training.reached if training.reached - training.roots else set()
 
 
 def _cuts(training: Training, missing: set[int]) -> Iterator[tuple[Done, set[int]]]:
@@ -86,14 +99,41 @@ def _cuts(training: Training, missing: set[int]) -> Iterator[tuple[Done, set[int
     yield from chosen.values()
 
 
-def _of_cut(training: Training, acts: list[Done], lost: set[int]) -> Found:
+def _choices(training: Training, lost: frozenset[int], other: Done) -> list[Done]:
+    """Choices that a module made of what comes from these: what was chosen may be all that went on.
+
+    One for each line.
+    """
+    found: dict[str, Done] = {}
+    for act in training.acts.of(Deed.CUT):
+        if act.inside != NONE and lost <= set(act.tensors) and not _rank(act) and act is not other:
+            found.setdefault(training.acts.site(act).place, act)
+    return list(found.values())
+
+
+def _rank(act: Done) -> int:
+    """How likely it is that a cut is the one that was not meant, of several that take the same."""
+    return {"detach": 1, "data": 1, "item": 2, "tolist": 2, "numpy": 2}.get(
+        str(act.facts.get("by")), 0
+    )
+
+
+def _called(act: Done) -> str:
+    by = str(act.facts.get("by"))
+    return (
+        f"{by}()" if by.isidentifier() and by != "data" else ".data" if by == "data" else f"`{by}`"
+    )
+
+
+def _of_cut(training: Training, acts: list[Done], lost: set[int], others: list[Done]) -> Found:
     act, by = acts[0], str(acts[0].facts.get("by"))
     site = training.acts.site(act)
-    called = {"data": ".data", "detach": "detach()"}.get(by, f"{by}()")
+    called = _called(act)
     times = f", {len(acts)} times" if len(acts) > 1 else ""
     return Found(
         message=f"{training.named(lost)} {_get(lost)} no gradient: {called} cut the graph behind "
-        f"{'them' if len(lost) > 1 else 'it'}{at(site)}{times}",
+        f"{'them' if len(lost) > 1 else 'it'}{at(site)}{times}"
+        + "".join(f", and {_called(each)}{at(training.acts.site(each))}" for each in others[:2]),
         site=site,
         evidence=tuple(Evidence("act", each.id) for each in acts[:3]),
         why=f"the optimizer holds {'them' if len(lost) > 1 else 'it'}, the cut tensor was computed "
@@ -193,6 +233,7 @@ def frozen(trace: Trace) -> Iterator[Found]:
             optimizer.step()
     """
     training = trace.once(Training)
+    yield from _flags(training)
     for optimizer in training.optimizers:
         still = set(optimizer.tensors) & training.frozen - training.reached
         acts = [
@@ -207,6 +248,36 @@ def frozen(trace: Trace) -> Iterator[Found]:
             by_line[training.acts.site(act).place].append(act)
         for several in by_line.values():
             yield _of_frozen(training, optimizer, still, several)
+
+
+def _flags(training: Training) -> Iterator[Found]:
+    """`module.requires_grad = …` gives a module an attribute, and its parameters nothing."""
+    by_line: dict[str, list[Done]] = defaultdict(list)
+    for act in training.acts.of(Deed.ASSIGNED):
+        if act.facts.get("what") == "flag":
+            by_line[training.acts.site(act).place].append(act)
+    for acts in by_line.values():
+        act, site = acts[0], training.acts.site(acts[0])
+        to = act.facts.get("to")
+        own = training.parameters_in(act.module)
+        stays = f"{training.named(own)} stay" if own else "its parameters stay"
+        still = "frozen" if to else "as they were"
+        yield Found(
+            message=f"requires_grad = {to} of a module{at(site)} has no effect: {stays} {still}",
+            site=site,
+            evidence=(Evidence("act", act.id),),
+            why=f"a {act.facts.get('within')} has no requires_grad: the line makes an attribute of "
+            "that name, which nothing reads",
+            fix=f"write `{_as_call(site.text)}`",
+            severity=Severity.WARNING,
+            certainty=Certainty.CERTAIN,
+        )
+
+
+def _as_call(text: str) -> str:
+    """`net.body.requires_grad_(True)` for `net.body.requires_grad = True`."""
+    owner, _, value = text.partition("  #")[0].partition(".requires_grad")
+    return f"{owner}.requires_grad_({value.lstrip(' =').strip()})"
 
 
 def _of_frozen(

@@ -153,7 +153,7 @@ class KeptGraphs:
         )
         for line in reversed(lines):
             function = "<module>" if name.within is None else name.within.co_qualname
-            stack = sites._link(sites.position(name.file, line, function, None), stack)
+            stack = sites.of_line(name.file, line, function, stack)
         self._acts.note(
             Deed.KEPT, None, stack=stack, name=name.text, container=name.container,
             attribute=name.attribute, when=when, many=held.tensors, steps=len(held.steps),
@@ -177,7 +177,7 @@ class Walk:
         spaces = {id(main): (main, main.get("__file__"))}
         while frame is not None:
             code = frame.f_code
-            if not self._is_machinery(code) and not _is_elsewhere(code.co_filename):
+            if not self._is_machinery(code) and not is_elsewhere(code.co_filename):
                 space = frame.f_globals
                 if code.co_flags & CO_OPTIMIZED:
                     spaces.setdefault(id(space), (space, space.get("__file__")))
@@ -233,7 +233,7 @@ class Walk:
         if found is None:
             module = sys.modules.get(getattr(kind, "__module__", ""), None)
             file = getattr(module, "__file__", None) or ""
-            own = isinstance(file, str) and not _is_elsewhere(file)
+            own = isinstance(file, str) and not is_elsewhere(file)
             if not own and issubclass(kind, self._module):
                 file, own = "nobody", True
             self._own[kind] = found = file if own else ""
@@ -246,7 +246,8 @@ def _of_object(name: Name, text: str, file: str) -> Name:
     return Name(text, file, None, attribute=True)
 
 
-def _is_elsewhere(file: str) -> bool:
+def is_elsewhere(file: str) -> bool:
+    """Whether a file is no part of the program, as its path says."""
     return any(part in file for part in ELSEWHERE)
 
 

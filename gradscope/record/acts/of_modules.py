@@ -85,6 +85,10 @@ class OfModules:
                 frame = acts.caller(calls)
                 if frame is not None:
                     acts.guarded(self._assigned, self_, name, value, frame)
+            elif name == "requires_grad" and acts.on:  # of a module: it means nothing
+                frame = acts.caller(getframe(1))
+                if frame is not None:
+                    acts.guarded(_flag_set, acts, frame, self_, value)
             own(self_, name, value)
 
         return as_if_not_there(__setattr__, "__setattr__")
@@ -152,6 +156,12 @@ class OfModules:
             several = each.parameters() if isinstance(each, self._torch.nn.Module) else [each]
             found.update((id(one), one) for one in several)
         return list(found.values())
+
+
+def _flag_set(acts: Acts, frame: FrameType, module: Any, value: Any) -> None:
+    within = type(module).__name__
+    facts: dict[str, Any] = {"name": "requires_grad", "what": "flag", "within": within}
+    acts.note(Deed.ASSIGNED, frame, module=module, **facts, to=bool(value))
 
 
 def _types(values: list[Any]) -> str:

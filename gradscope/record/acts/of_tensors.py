@@ -18,8 +18,17 @@ if TYPE_CHECKING:
 CUTS = ("detach", "detach_", "item", "tolist", "numpy")
 """What comes back of them has no history."""
 
+CHOICES = (
+    "argmax", "argmin", "multinomial", "bernoulli", "gt", "lt", "ge", "le", "long", "int", "bool",
+)  # fmt: skip
+COMPARISONS = {"__gt__": ">", "__lt__": "<", "__ge__": ">=", "__le__": "<="}
+"""Of them, too, and they make no node, so that on PyTorch nobody else sees them."""
+
 WRITES = ("zero_", "fill_", "mul_", "div_")
 """By which programs clear gradients, or make them smaller."""
+
+TYPES = frozenset(("long", "int", "bool"))
+"""Names that stand for types of numbers in `torch` itself."""
 
 LOOKED_AT = 8
 """So many cuts of a line are looked at: it may stand in a loop over several tensors."""
@@ -35,6 +44,7 @@ class OfTensors:
         self._torch = torch
         self._acts = acts
         self._stand_ins = stand_ins
+        self._is_grad_enabled = torch.is_grad_enabled
         self._gradients: dict[int, ref[Any]] | None = None  # of leaves of optimizers, by address
         self._sample_of: Callable[[], Any] = _nobody
         self._sampled = -1
@@ -51,6 +61,12 @@ class OfTensors:
     def _methods(self, tensor: Any) -> Iterator[StandIn]:
         yield StandIn(tensor, "requires_grad_", self._requires_grad)
         yield from (StandIn(tensor, name, self._cut_by(name), before=True) for name in CUTS)
+        for name in CHOICES:
+            yield StandIn(tensor, name, self._cut_by(name), before=True)
+            if hasattr(self._torch, name) and name not in TYPES:
+                yield StandIn(self._torch, name, self._cut_by(name), before=True)
+        for name, sign in COMPARISONS.items():
+            yield StandIn(tensor, name, self._cut_by(sign), before=True)
         yield from (StandIn(tensor, name, self._wrote_by(name)) for name in WRITES)
         yield StandIn(self._torch, "_foreach_zero_", self._wrote_all)
 
@@ -118,14 +134,14 @@ class OfTensors:
         self._acts.note(Deed.DATA_SET, frame, _leaves([tensor]))
 
     def _data_read(self, tensor: Any, frame: FrameType) -> None:
-        if tensor.requires_grad and not tensor.is_leaf:
+        if tensor.requires_grad and not tensor.is_leaf and self._is_grad_enabled():
             self._cut(frame, "data", [tensor])
 
     def _cut_by(self, name: str) -> Tell:
         def tell(
             _acts: Acts, frame: FrameType, _result: Any, given: tuple[Any, ...], _: Any
         ) -> None:
-            if given[0].requires_grad:
+            if given and given[0].requires_grad and self._is_grad_enabled():
                 self._cut(frame, name.strip("_"), [given[0]])
 
         return tell

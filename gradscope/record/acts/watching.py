@@ -13,6 +13,8 @@ from gradscope.record.acts.of_optimizers import OfOptimizers
 from gradscope.record.acts.of_programs import OfPrograms
 from gradscope.record.acts.of_tensors import OfTensors
 from gradscope.record.acts.stand_ins import StandIns
+from gradscope.record.acts.statements import idle_statements
+from gradscope.trace.schema.acts import Deed
 
 if TYPE_CHECKING:
     from gradscope.record.acts.notes import Look
@@ -83,6 +85,13 @@ class WatchedActs:
         """The program is over, and what it has is still there."""
         if self.acts.kept is not None and self.acts.on:
             self.acts.guarded(self.acts.kept.ended)
+            self.acts.guarded(self._tell_of_statements)
+
+    def _tell_of_statements(self) -> None:
+        sites = self.acts.session.sites
+        for file, idle in idle_statements(sites.files()):
+            stack = sites.of_line(file, idle.line, idle.function)
+            self.acts.note(Deed.STATEMENT, None, stack=stack, what=idle.what, name=idle.name)
 
     def compare_functions(self) -> None:
         """Nobody watches any longer: see Note [Forwards run again] in `of_functions.py`."""

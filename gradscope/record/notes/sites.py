@@ -189,6 +189,14 @@ class Sites:
                 self._frames[key] = found
             return found
 
+    def of_line(self, file: str, line: int, function: str, parent: int = NONE) -> int:
+        """The stack of a line of a file, called from there."""
+        return self._link(self.position(file, line, function, None), parent)
+
+    def files(self) -> list[str]:
+        """Those of which something was seen running."""
+        return list(dict.fromkeys(file for file, _, _ in list(self._frames)))
+
     def in_words(self, stack: int) -> str:
         """The innermost line of a stack, with its text: `train.py:4 (y.add_(1))`."""
         frame, _ = list(self._stacks)[stack]

@@ -39,7 +39,8 @@ class Deed(StrEnum):
     RAN = "ran"  # a module, for the first time so: grad, training: whether these modes were on
     MADE = "made"  # a module, inside the forward of another: type
     SHARED = "shared"  # within: a container's type, that has one module many times; type
-    ASSIGNED = "assigned"  # name, what; replaced: whether another parameter or module was there
+    ASSIGNED = "assigned"  # name, what (flag: to, of a module); replaced: whether another
+    # parameter or module was there
     LOADED = "loaded"  # strict, missing, unexpected, many: how many names were loaded
     OPTIMIZER = "optimizer"  # type, groups: lr, weight_decay, momentum, many; before: it was there
     PARAM_GROUP = "param_group"  # group: as for OPTIMIZER
@@ -56,6 +57,8 @@ class Deed(StrEnum):
     COPIED = "copied"  # what: the type of what was copied
     KEPT = "kept"  # name, attribute, container: what holds graphs; when it was looked: step, end,
     # evaluation; many tensors, of so many steps; longest: steps behind one; stack: lines that store
+    STATEMENT = "statement"  # of the source, that does nothing. what: not-called, dropped,
+    # not-entered, rebound, loop-variable; name: the method's or variable's
     WARNING = "warning"  # category, text
     FUNCTION = "function"  # type, calls, input; found: agrees, deviates (times, off, returned),
     # straight-through, not checked (why); stack: lines of its backward, the last is the call's

@@ -63,6 +63,10 @@ net.head = nn.Linear(4, 1)
 warnings.warn("on purpose")
 with torch.no_grad():
     net(torch.ones(8, 4))
+net.requires_grad = False
+out = net.head.weight * 2
+chosen, above = out.argmax(1), out > 0
+optimizer.zero_grad
 """
 
 EXPECTED = """\
@@ -109,6 +113,10 @@ ran to Net {"grad":false,"training":false} [50]
 ran to Linear inside {"grad":false,"training":true} [20, 50]
 ran to Linear inside {"grad":false,"training":true} [20, 50]
 ran to Linear inside {"grad":false,"training":true} [21, 50]
+assigned to Net {"name":"requires_grad","what":"flag","within":"Net","to":false} [51]
+cut of weight {"by":"argmax"} [53]
+cut of weight {"by":">"} [53]
+statement {"what":"not-called","name":"zero_grad"} [54]
 """
 
 

@@ -10,6 +10,7 @@ from gradscope.analysis.program.acts import Optimizer
 from gradscope.analysis.program.loop import Beat, Loop, Moment, by_line, left_over
 from gradscope.analysis.rules.loop.words import called_on, evidence, line, often
 from gradscope.analysis.rules.registry import Found, rule
+from gradscope.trace.schema import Deed
 from gradscope.trace.trace import Trace
 
 OTHERS = (Beat.CLEARED, Beat.WRITTEN)
@@ -71,13 +72,13 @@ def _never_cleared(loop: Loop, optimizer: Optimizer) -> Iterator[tuple[Found, in
         return
     fill, step = again[0]
     site, stepped = loop.site(fill), loop.site(step)
-    name = called_on(stepped)
+    name, clears = called_on(stepped), _named_only(loop) or "missing"
     some = [each for each in loop.moments(optimizer) if each.beat is Beat.CLEARED]
     never = "nothing clears them" if not some else f"they are cleared only{at(loop.site(some[0]))}"
     yield (
         Found(
             message=f"gradients add up: the backward{at(site)} adds to those that "
-            f"{optimizer.type} has stepped with already{at(stepped)}; zero_grad is missing",
+            f"{optimizer.type} has stepped with already{at(stepped)}; zero_grad is {clears}",
             site=site,
             evidence=evidence(fill, step),
             why=f"{never}, so that a step has in it the gradients of all before; this was so "
@@ -87,6 +88,14 @@ def _never_cleared(loop: Loop, optimizer: Optimizer) -> Iterator[tuple[Found, in
         ),
         fill.stack,
     )
+
+
+def _named_only(loop: Loop) -> str:
+    """Where it is named without parentheses, which calls nothing."""
+    for act in loop.acts.of(Deed.STATEMENT):
+        if act.facts.get("name") == "zero_grad":
+            return f"named{at(loop.acts.site(act))}, and not called"
+    return ""
 
 
 def _of_another(loop: Loop) -> Iterator[Found]:

@@ -13,7 +13,9 @@ from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Done, Optimizer
 from gradscope.analysis.program.loop import Beat, Loop
 from gradscope.analysis.program.modes import Modes
+from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.loop.words import line
+from gradscope.analysis.rules.ownership import twin_of
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import Deed
 from gradscope.trace.trace import Trace
@@ -112,7 +114,7 @@ def tied_twice(trace: Trace) -> Iterator[Found]:
     for ids, tensors in shared.items():
         one, other = (known[id] for id in ids)
         times = _together(loop, one, other)
-        if times:
+        if times and not _is_anothers(trace, loop, (one, other)):
             yield _stepped_twice(loop, one, other, tensors, times)
 
 
@@ -120,11 +122,24 @@ def _together(loop: Loop, one: Optimizer, other: Optimizer) -> int:
     """How often both stepped with no backward between."""
     fills = [each.t for each in loop.moments(one) if each.beat is Beat.FILLED]
     beats = sorted(
-        [(step.t, 1) for step in one.steps] + [(step.t, 2) for step in other.steps]
+        [(step.t, 1) for step in one.steps if _found_some(step)]
+        + [(step.t, 2) for step in other.steps if _found_some(step)]
         + [(t, 0) for t in fills]
     )  # fmt: skip
     kinds = [kind for _, kind in beats]
     return sum({a, b} == {1, 2} for a, b in pairwise(kinds))
+
+
+def _is_anothers(trace: Trace, loop: Loop, pair: tuple[Optimizer, Optimizer]) -> bool:
+    """Whether one was meant for other parameters, which none holds now: GS404 says so."""
+    training = trace.once(Training)
+    lost = frozenset(training.parameters) & training.reached - training.held
+    return bool(lost) and twin_of(loop.acts.optimizers) == pair
+
+
+def _found_some(step: Done) -> bool:
+    """Whether some tensor had a gradient when it stepped."""
+    return step.facts.get("none") != step.facts.get("many")
 
 
 def _stepped_twice(

@@ -113,7 +113,7 @@ def _saturated(calls: Calls, numbers: Numbers, at: int) -> str:
     given = NONE if maker == NONE else numbers.of_op(calls.id(maker))
     if name in SLOPE:
         slope = 1 - rms**2 if name == "tanh" else mean - rms**2
-        if given == NONE or slope >= SLOPE[name]:
+        if given == NONE or not slope < SLOPE[name]:
             return ""
         if name == "sigmoid" and not 0.05 < mean < 0.95:
             return ""  # gates may be meant to be shut, or open

@@ -44,12 +44,12 @@ def zero_slope(trace: Trace) -> Iterator[Found]:
     if not flat:
         return
     training = trace.once(Training)
-    following = _following(trace)
+    following = trace.once(following_nodes)
     roots = {root for task in trace.rows(GraphTask) for root in task.roots}
-    sloped = _reach(roots, following, flat)
+    sloped = reach(roots, following, flat)
     by_line: dict[str, list[tuple[int, set[int]]]] = defaultdict(list)
-    for node in sorted(flat & _reach(roots, following, frozenset())):
-        behind = _reach({node}, following, frozenset()) - sloped
+    for node in sorted(flat & reach(roots, following, frozenset())):
+        behind = reach({node}, following, frozenset()) - sloped
         lost = _leaves(nodes, behind) & training.held
         if lost:
             by_line[site_of(trace, nodes.row(node).stack).place].append((node, lost))
@@ -86,7 +86,8 @@ def _flat(trace: Trace) -> frozenset[int]:
     return frozenset(nodes["id"][np.isin(nodes["name"], wanted)].tolist())
 
 
-def _following(trace: Trace) -> Mapping[int, list[int]]:
+def following_nodes(trace: Trace) -> Mapping[int, list[int]]:
+    """Where each node sends its gradients."""
     edges = trace.table(Edge)
     found: dict[int, list[int]] = defaultdict(list)
     for node, after in zip(edges["node"].tolist(), edges["next"].tolist(), strict=True):
@@ -95,7 +96,7 @@ def _following(trace: Trace) -> Mapping[int, list[int]]:
     return found
 
 
-def _reach(
+def reach(
     roots: Collection[int], following: Mapping[int, list[int]], not_past: Collection[int]
 ) -> set[int]:
     """What backwards from there come to, if they stop at some nodes."""

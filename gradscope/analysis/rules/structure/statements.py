@@ -1,0 +1,105 @@
+"""Rules about statements that do nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gradscope.analysis.findings import Evidence, Severity
+from gradscope.analysis.identity.sites import Site, at
+from gradscope.analysis.program.acts import Acts, Done
+from gradscope.analysis.rules.loop.order import gradients_add_up
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.trace.schema import Deed
+from gradscope.trace.trace import Trace
+
+
+@rule("GS707", "no-effect", Severity.WARNING, needs="engine", reads=("act",))
+def no_effect(trace: Trace) -> Iterator[Found]:
+    """A statement does nothing: a method that is not called, a result that is thrown away.
+
+    `optimizer.zero_grad` without parentheses names the method; `h.detach()` returns a tensor and
+    leaves `h` as it is; `torch.no_grad()` has to be entered with `with`; to give a loop's variable
+    another value changes no parameter. Read are the files of the program of which something ran.
+
+    Bad:
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+        model.eval
+
+    Good:
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+        model.eval()
+    """
+    acts = trace.once(Acts)
+    for act in acts.of(Deed.STATEMENT):
+        told = _IN_WORDS.get(str(act.facts.get("what")))
+        adds_up = act.facts.get("name") == "zero_grad" and any(gradients_add_up(trace))
+        if told is not None and not adds_up:  # GS501 tells of it
+            yield told(act, acts.site(act), str(act.facts.get("name")))
+
+
+def _code(site: Site) -> str:
+    return site.text.partition("  #")[0].strip()
+
+
+def _not_called(act: Done, site: Site, name: str) -> Found:
+    return Found(
+        message=f"`{_code(site)}`{at(site)} has no effect: {name} is named, and not called",
+        site=site,
+        evidence=(Evidence("act", act.id),),
+        why="without parentheses it is only a reference to the method",
+        fix=f"write `{_code(site)}()`",
+    )
+
+
+def _dropped(act: Done, site: Site, name: str) -> Found:
+    owner, dot, _ = _code(site).rpartition(f".{name}(")
+    plain = dot and owner.replace("_", "").isalnum() and owner not in ("torch", "F")
+    return Found(
+        message=f"`{_code(site)}`{at(site)} has no effect: {name}() returns a new tensor, which is "
+        "thrown away",
+        site=site,
+        evidence=(Evidence("act", act.id),),
+        why="what it was called on stays as it is"
+        + (", with its graph" if name == "detach" else ""),
+        fix=f"write `{owner} = {_code(site)}`" if plain else "give what it returns to a name",
+    )
+
+
+def _not_entered(act: Done, site: Site, name: str) -> Found:
+    return Found(
+        message=f"`{_code(site)}`{at(site)} has no effect: the context is made, and not entered",
+        site=site,
+        evidence=(Evidence("act", act.id),),
+        why=f"{name} holds between the beginning and the end of a `with` block only",
+        fix=f"write `with {_code(site)}:` and indent what follows",
+    )
+
+
+def _loop_variable(act: Done, site: Site, name: str) -> Found:
+    return Found(
+        message=f"`{_code(site)}`{at(site)} has no effect: it gives `{name}`, the loop's variable, "
+        "another tensor, and the parameter stays as it is",
+        site=site,
+        evidence=(Evidence("act", act.id),),
+        why=f"`{name}` stands for the parameter only until it is given something else, and nothing "
+        "reads it afterwards",
+        fix=f"write into it, under `torch.no_grad()`: `{name}.copy_(…)`",
+    )
+
+
+_IN_WORDS = {
+    "not-called": _not_called,
+    "dropped": _dropped,
+    "not-entered": _not_entered,
+    "loop-variable": _loop_variable,
+}

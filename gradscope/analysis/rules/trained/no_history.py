@@ -1,0 +1,118 @@
+"""Rules about a loss without history: what cut it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.identity.sites import Site, at, site_of
+from gradscope.analysis.program.acts import Done
+from gradscope.analysis.program.training import Training
+from gradscope.analysis.rules.loop.switches import gradients_left_off
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.trace.schema import NONE, Deed, Finding, GraphTask
+from gradscope.trace.trace import Trace
+
+NO_HISTORY = "does not require grad and does not have a grad_fn"
+READ = frozenset(("item", "tolist", "numpy"))
+"""What programs do for their logs as well."""
+
+FEW = 3
+
+
+@rule("GS410", "no-history", Severity.ERROR, needs="engine", reads=("act",))
+def no_history(trace: Trace) -> Iterator[Found]:
+    """A backward raised that its loss requires no grad: what cut the graph before it.
+
+    argmax, comparisons, `long()`, `item()`, `detach()` and `no_grad()` make tensors without
+    history. `w = w - lr * w.grad` gives the name of a parameter to such a tensor.
+
+    Bad:
+        model = torch.nn.Linear(2, 3)
+        hits = (model(torch.ones(4, 2)).argmax(1) == 0).float()
+        (1 - hits.mean()).backward()
+
+    Good:
+        model = torch.nn.Linear(2, 3)
+        hits = model(torch.ones(4, 2)).softmax(1)[:, 0]
+        (1 - hits.mean()).backward()
+    """
+    training = trace.once(Training)
+    raised = [row for row in trace.rows(Finding) if NO_HISTORY in row.message]
+    if not raised or _is_told_elsewhere(training, raised[0]):
+        return
+    error = raised[0]
+    rebound = [
+        act for act in training.acts.of(Deed.STATEMENT) if act.facts.get("what") == "rebound"
+    ]
+    if rebound and len(trace.table(GraphTask)):
+        return  # GS405 says it
+    found = _suspects(training, error)
+    if found:
+        yield _found(training, error, found)
+
+
+def _is_told_elsewhere(training: Training, error: Finding) -> bool:
+    """Gradients that were switched off for good are GS514's."""
+    told = {each.id for found in gradients_left_off(training.trace) for each in found.evidence}
+    return error.id in told
+
+
+def _suspects(training: Training, error: Finding) -> list[Done]:
+    """What lost history since the backward before, the likeliest first, one of each line."""
+    ends = training.trace.table(GraphTask)["begin"]
+    since = max((t for t in ends.tolist() if t < error.t), default=-1)
+    now = [
+        act
+        for act in training.acts.of(Deed.CUT, Deed.GRAD_OFF)
+        if since < act.t < error.t and act.task == NONE
+    ]
+    cuts = [act for act in now if act.kind is Deed.CUT and act.facts.get("by") not in READ]
+    off = [act for act in now if act.kind is Deed.GRAD_OFF]
+    read = [act for act in now if act.kind is Deed.CUT and act.facts.get("by") in READ]
+    by_line: dict[str, Done] = {}
+    for act in (*reversed(cuts), *reversed(off), *(() if cuts or off else reversed(read))):
+        by_line.setdefault(training.acts.site(act).place, act)
+    return list(by_line.values())[:FEW]
+
+
+def _found(training: Training, error: Finding, acts: list[Done]) -> Found:
+    site = training.acts.site(acts[0])
+    lost = {each for act in acts for each in act.tensors}
+    of = f" {training.named(lost)}" if lost else " what was computed"
+    others = "".join(f"; {_by(act)}{at(training.acts.site(act))} cuts, too" for act in acts[1:])
+    return Found(
+        message=f"The loss has no history: {_by(acts[0])}{at(site)} cuts the graph behind{of}, "
+        f"and the backward{at(site_of(training.trace, error.stack))} raised{others}",
+        site=site,
+        evidence=(
+            Evidence("finding", error.id),
+            *(Evidence("act", act.id) for act in acts),
+        ),
+        why='what comes back of it requires no grad ("element 0 of tensors does not require '
+        'grad"), and nothing else that leads to the loss does',
+        fix=_instead(acts[0], site),
+        certainty=Certainty.INFERRED,
+    )
+
+
+def _by(act: Done) -> str:
+    by = str(act.facts.get("by"))
+    return (
+        f".{by}" if by == "data" else f"{by}()" if by.isidentifier() else f"the comparison `{by}`"
+    )
+
+
+def _instead(act: Done, site: Site) -> str:
+    by = str(act.facts.get("by"))
+    if act.kind is Deed.GRAD_OFF:
+        return "compute what the loss is made of outside of it"
+    if by in READ:
+        return "stay with tensors until the loss is made"
+    if by in ("detach", "data"):
+        part = f".{by}()" if by == "detach" else f".{by}"
+        return f"write `{site.text.replace(part, '')}`" if part in site.text else "leave it out"
+    return (
+        "it has no derivative: take the probabilities themselves (softmax, sigmoid) into the loss, "
+        "or let the gradient pass by (straight-through)"
+    )

@@ -1,0 +1,135 @@
+"""Rules about optimizers whose steps do nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.identity.leaves import leaf
+from gradscope.analysis.identity.sites import at
+from gradscope.analysis.program.acts import Done, Optimizer
+from gradscope.analysis.program.loop import Beat, Loop, Moment
+from gradscope.analysis.program.training import Training
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.trace.schema import Deed
+from gradscope.trace.trace import Trace
+
+GIVEN = (Beat.FILLED, Beat.WRITTEN)
+"""How a gradient comes to be there."""
+
+
+@rule("GS406", "nothing-to-step", Severity.WARNING, needs="engine")
+def nothing_to_step(trace: Trace) -> Iterator[Found]:
+    """An optimizer steps, and no gradient ever comes to what it holds: it is of another model.
+
+    Bad:
+        teacher, student = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(teacher.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            student(torch.ones(3, 2)).sum().backward()
+            optimizer.step()
+
+    Good:
+        teacher, student = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(student.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            student(torch.ones(3, 2)).sum().backward()
+            optimizer.step()
+    """
+    training, loop = trace.once(Training), trace.once(Loop)
+    for optimizer in training.optimizers:
+        can = set(optimizer.tensors) & training.thawed - training.frozen
+        if not can or not training.reached - training.roots:
+            continue
+        given = [each for each in loop.moments(optimizer) if each.beat in GIVEN]
+        given = [each for each in given if each.t > optimizer.built.t]
+        others = _others(loop, optimizer)
+        if not given and _empty(optimizer) and len(others) >= min(len(optimizer.steps), 2):
+            yield _of_nothing(training, optimizer, others)
+        elif given and loop.is_whole:
+            yield from _no_longer(training, loop, optimizer, given[-1])
+
+
+def _others(loop: Loop, optimizer: Optimizer) -> list[int]:
+    """The backwards between its building and its last step."""
+    last = optimizer.steps[-1].t
+    return [id for id, (t, _) in loop.tasks.items() if optimizer.built.t < t < last]
+
+
+def _empty(optimizer: Optimizer) -> bool:
+    return all(step.facts.get("none") == step.facts.get("many") for step in optimizer.steps)
+
+
+def _of_nothing(training: Training, optimizer: Optimizer, others: list[int]) -> Found:
+    built = training.acts.site(optimizer.built)
+    step = optimizer.steps[0]
+    stepped = training.acts.site(step)
+    many = len(optimizer.steps)
+    elsewhere = training.reached - training.held - training.roots
+    came = "came to nothing that it holds"
+    if elsewhere:
+        came = f"came to {training.named(elsewhere)}, which no optimizer holds"
+    copied = training.acts.of(Deed.COPIED)
+    said = f"; a copy was made{at(training.acts.site(copied[0]))}" if copied else ""
+    return Found(
+        message=f"{optimizer.type}.step(){at(stepped)} does nothing: none of the "
+        f"{len(optimizer.tensors)} parameters it was built with{at(built)} gets a gradient",
+        site=built,
+        evidence=(Evidence("act", optimizer.built.id), Evidence("act", step.id)),
+        why=f"in all {many} step{'s' if many > 1 else ''} every .grad was None; the "
+        f"{len(others)} backward{'s' if len(others) > 1 else ''} meanwhile {came}{said}",
+        fix="build the optimizer with the parameters of the model that is trained, after every "
+        "copy and replacement of it",
+        certainty=Certainty.CERTAIN,
+    )
+
+
+def _no_longer(
+    training: Training, loop: Loop, optimizer: Optimizer, last: Moment
+) -> Iterator[Found]:
+    """Steps that found gradients once, and since some time find none: the model is another one."""
+    idle = [step for step in optimizer.steps if step.t > last.t][1:]
+    if len(idle) < 2 or not all(each.facts.get("none") == each.facts.get("many") for each in idle):
+        return
+    later = {id for id, (t, _) in loop.tasks.items() if t > last.t}
+    reached = training.reached_in(later) - training.held
+    if len(later) < 2 or not _are_alike(training, reached, set(optimizer.tensors)):
+        return
+    copied = [act for act in training.acts.of(Deed.COPIED) if act.t < idle[0].t]
+    yield _copied(training, optimizer, idle, reached, copied[-1:])
+
+
+def _are_alike(training: Training, some: set[int], others: set[int]) -> bool:
+    """Whether tensors have the shapes of others, one for one."""
+    shapes = [
+        Counter(found.shape for each in of if (found := leaf(training.trace, each)) is not None)
+        for of in (some, others)
+    ]
+    return bool(some) and shapes[0] == shapes[1]
+
+
+def _copied(
+    training: Training, optimizer: Optimizer, idle: list[Done], reached: set[int],
+    copied: list[Done],
+) -> Found:  # fmt: skip
+    built = training.acts.site(optimizer.built)
+    stepped = training.acts.site(idle[0])
+    of = f": a copy, made{at(training.acts.site(copied[0]))}, is trained instead" if copied else ""
+    return Found(
+        message=f"{optimizer.type}.step(){at(stepped)} does nothing any more{of}, and the "
+        f"{optimizer.type} built{at(built)} holds the tensors of before",
+        site=built,
+        evidence=(
+            Evidence("act", optimizer.built.id),
+            Evidence("act", idle[0].id),
+            *(Evidence("act", act.id) for act in copied),
+        ),
+        why=f"in its last {len(idle)} steps every .grad was None; the backwards came to "
+        f"{training.named(reached)}, of the same shapes, which no optimizer holds",
+        fix="load what was kept into the model that the optimizer holds: "
+        "`model.load_state_dict(best.state_dict())`; or build a new optimizer after the copy",
+        certainty=Certainty.INFERRED,
+    )

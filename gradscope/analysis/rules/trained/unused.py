@@ -1,0 +1,196 @@
+"""Rules about what is computed for nothing: forwards without a loss, gradients without a step."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+import numpy as np
+
+from gradscope.analysis.findings import Certainty, Evidence, Severity, few_tensors
+from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD
+from gradscope.analysis.identity.sites import at
+from gradscope.analysis.program.acts import Done
+from gradscope.analysis.program.training import Training
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.analysis.rules.trained.no_slope import following_nodes, reach
+from gradscope.analysis.rules.training import explained, never_reached
+from gradscope.trace.arrays import distinct
+from gradscope.trace.schema import NONE, Deed, Node
+from gradscope.trace.trace import Trace
+
+
+@rule("GS411", "unused", Severity.WARNING, needs="engine", reads=("act",))
+def unused(trace: Trace) -> Iterator[Found]:
+    """A layer is computed, and nothing that is made of it comes into a loss: it learns nothing.
+
+    Its parameters are the optimizer's, it ran with gradients on, and nothing cut the graph behind
+    it: what it returned was dropped, or written over.
+
+    Bad:
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.main, self.side = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
+
+            def forward(self, x):
+                side = self.side(x)
+                return self.main(x)
+
+        net = Net()
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            net(torch.ones(3, 2)).sum().backward()
+            optimizer.step()
+
+    Good:
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.main, self.side = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
+
+            def forward(self, x):
+                return self.main(x) + self.side(x)
+
+        net = Net()
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            net(torch.ones(3, 2)).sum().backward()
+            optimizer.step()
+    """
+    training = trace.once(Training)
+    missing = never_reached(training)
+    if not missing or training.backwards < 2:
+        return
+    missing = missing - explained(training, missing)
+    ran: dict[int, Done] = {}
+    for act in training.acts.of(Deed.RAN):
+        if act.facts.get("grad"):
+            ran.setdefault(act.module, act)
+    by_line: dict[str, tuple[Done, set[int]]] = {}
+    for tensor in sorted(missing):
+        first = ran.get(training.parameters.get(tensor, NONE))
+        if first is not None:
+            place = " ".join(str(site) for site in training.acts.sites(first))
+            by_line.setdefault(place, (first, set()))[1].add(tensor)
+    for act, lost in by_line.values():
+        yield _found(training, act, lost)
+
+
+def _found(training: Training, act: Done, lost: set[int]) -> Found:
+    site, *callers = training.acts.sites(act)
+    called = f", called{at(callers[0])}," if callers else ""
+    them = "them" if len(lost) > 1 else "it"
+    return Found(
+        message=f"{training.named(lost)} {'are' if len(lost) > 1 else 'is'} computed with{at(site)}"
+        f"{called} for nothing: no loss is made of what comes out",
+        site=site,
+        evidence=(Evidence("act", act.id), *few_tensors(lost)),
+        why=f"the optimizer holds {them}, gradients were on, nothing cut the graph there, and none "
+        f"of {training.backwards} backwards came to {them}",
+        fix="let what it returns take part in the loss; or take the layer away",
+        certainty=Certainty.INFERRED,
+    )
+
+
+@rule("GS412", "gradients-unused", Severity.WARNING, needs="engine", reads=("act", "accumulate"))
+def gradients_unused(trace: Trace) -> Iterator[Found]:
+    """Each backward goes into a part that nobody trains: its graph is built and walked for nothing.
+
+    No optimizer holds these parameters, nothing writes them or clears their gradients, which add up
+    from step to step, and nothing that is trained lies behind them.
+
+    Bad:
+        backbone, head = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+        for _ in range(4):
+            optimizer.zero_grad()
+            head(backbone(torch.ones(3, 2))).sum().backward()
+            optimizer.step()
+
+    Good:
+        backbone, head = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+        for _ in range(4):
+            with torch.no_grad():
+                features = backbone(torch.ones(3, 2))
+            optimizer.zero_grad()
+            head(features).sum().backward()
+            optimizer.step()
+    """
+    training = trace.once(Training)
+    for root, tensors, often in trained_by_nobody(training):
+        acts = [act for act in training.acts.of(Deed.RAN) if act.module == root]
+        site = training.acts.site(acts[0])
+        yield Found(
+            message=f"Gradients of {training.named(tensors)}, which ran{at(site)}, are computed in "
+            f"{often} backwards, and nobody uses them: no optimizer holds "
+            f"{'them' if len(tensors) > 1 else 'it'}",
+            site=site,
+            evidence=(Evidence("act", acts[0].id), *few_tensors(tensors)),
+            why="the graph through it was kept and walked each time, and `.grad` added up: nothing "
+            "cleared it; no tensor that is trained lies behind it",
+            fix="put it under `with torch.no_grad():`, or freeze it: `requires_grad_(False)`; if "
+            "it is to learn, give its parameters to the optimizer",
+            certainty=Certainty.INFERRED,
+        )
+
+
+def trained_by_nobody(training: Training) -> list[tuple[int, set[int], int]]:
+    """Models whose gradients nobody uses: outermost module, parameters, and in how many backwards.
+
+    They have run, and no part of them is trained.
+    """
+    lost = frozenset(training.parameters) & training.reached - training.held - _touched(training)
+    if not lost or not training.optimizers:
+        return []
+    steps = sum(len(each.steps) for each in training.optimizers)
+    by_root: dict[int, set[int]] = defaultdict(set)
+    for tensor in lost:
+        by_root[training.root_of(tensor)].add(tensor)
+    trained = {training.root_of(each) for each in training.held & set(training.parameters)}
+    ran = {act.module for act in training.acts.of(Deed.RAN)}
+    found = []
+    for root, tensors in sorted(by_root.items()):
+        often = min(training.times_reached.get(each, 0) for each in tensors)
+        for_nothing = root in ran - trained and often >= MANY and 2 * often >= steps
+        if for_nothing and not _leads_on(training, tensors):
+            found.append((root, tensors, often))
+    return found
+
+
+MANY = 3
+"""So many backwards have to come there."""
+
+
+def _leads_on(training: Training, tensors: set[int]) -> bool:
+    """Whether backwards through what is computed with these come to others that are trained."""
+    trace = training.trace
+    nodes, following = trace.table(Node), trace.once(following_nodes)
+    wanted = nodes["name"] == _number_of(trace, ACCUMULATE_GRAD)
+    rows = nodes.take(np.flatnonzero(wanted))
+    leaves = {row.id: row.inputs[0] for row in rows if row.inputs}
+    users = {
+        node
+        for node, after in following.items()
+        if any(leaves.get(each) in tensors for each in after)
+    }
+    behind = {leaves[each] for each in reach(users, following, ()) if each in leaves}
+    return bool((behind - tensors) & training.held)
+
+
+def _number_of(trace: Trace, text: str) -> int:
+    names = distinct(trace.table(Node)["name"])
+    return next((n for n in names.tolist() if trace.text(n) == text), NONE)
+
+
+def _touched(training: Training) -> set[int]:
+    """What the program clears, writes or hooks by itself."""
+    found: set[int] = set()
+    for act in training.acts.of(
+        Deed.ZERO_GRAD, Deed.GRAD_SET, Deed.GRAD_ZEROED, Deed.DATA_SET, Deed.HOOK, Deed.CLIP
+    ):
+        found.update(act.tensors)
+    return found | training.written

@@ -1,0 +1,177 @@
+"""Statements of the program that do nothing, as its source says.
+
+Read are the program's own files of which something was seen running. Told is what a person can only
+have meant otherwise: `optimizer.zero_grad` without parentheses, `h.detach()` whose result is thrown
+away, `torch.no_grad()` that nobody enters, `w = w - lr * w.grad`, which gives a name to another
+tensor and leaves the parameter as it is.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from gradscope.record.acts.kept_graphs import is_elsewhere
+from gradscope.record.acts.source_lines import tree_of
+
+FILES, LINES = 40, 5000
+"""So many files are read, and of each so many lines at most."""
+
+CALLED = frozenset(
+    ("zero_grad", "step", "backward", "eval", "train", "detach_", "requires_grad_", "update")
+)
+"""Methods whose name alone, as a statement, does nothing."""
+
+NEW = frozenset((
+    "detach", "clamp", "masked_fill", "squeeze", "unsqueeze", "permute", "transpose", "contiguous",
+    "reshape", "view", "softmax", "log_softmax", "sigmoid", "tanh",
+))  # fmt: skip
+"""Methods and functions that return a new tensor, and change nothing."""
+
+ENTERED = frozenset(("no_grad", "enable_grad", "inference_mode", "autocast"))
+"""Contexts of `torch`, which do nothing unless they are entered."""
+
+OF_MODULES = frozenset(("parameters", "named_parameters", "buffers", "named_buffers"))
+
+
+class Idle(NamedTuple):
+    """A statement that does nothing, or not what it says."""
+
+    line: int
+    what: str  # not-called, dropped, not-entered, rebound, loop-variable
+    name: str  # of the method; or of the variable
+    function: str
+
+
+def idle_statements(files: Iterable[str]) -> Iterator[tuple[str, Idle]]:
+    """Those in these files."""
+    own = [file for file in dict.fromkeys(files) if not is_elsewhere(file)]
+    for file in own[:FILES]:
+        tree = tree_of(file)
+        if tree is not None and _is_about_torch(tree):
+            for function, body in _functions(tree):
+                yield from ((file, each) for each in _idle(body, function))
+
+
+def _is_about_torch(tree: ast.Module) -> bool:
+    last = tree.body[-1] if tree.body else None
+    if last is None or (last.end_lineno or 0) > LINES:
+        return False
+    if any(isinstance(each, ast.Name) and each.id == "torch" for each in ast.walk(tree)):
+        return True
+    for each in tree.body:
+        names = [alias.name for alias in each.names] if isinstance(each, ast.Import) else []
+        names += [each.module or ""] if isinstance(each, ast.ImportFrom) else []
+        if any(name.partition(".")[0] == "torch" for name in names):
+            return True
+    return False
+
+
+def _functions(tree: ast.Module) -> Iterator[tuple[str, list[ast.stmt]]]:
+    """Every function, by the name its code has, with its statements; the file itself first."""
+    waiting: list[tuple[str, ast.AST]] = [("", tree)]
+    yield "<module>", tree.body
+    while waiting:
+        path, parent = waiting.pop()
+        for each in ast.iter_child_nodes(parent):
+            inner = path
+            if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield f"{path}{each.name}", each.body
+                inner = f"{path}{each.name}.<locals>."
+            elif isinstance(each, ast.ClassDef):
+                inner = f"{path}{each.name}."
+            waiting.append((inner, each))
+
+
+def _own(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of a function, those inside others too, but not those of inner functions."""
+    for each in body:
+        yield each
+        if not isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            inner = (child for child in ast.iter_child_nodes(each) if isinstance(child, ast.stmt))
+            yield from _own(inner)
+            for handler in getattr(each, "handlers", ()):
+                yield from _own(handler.body)
+
+
+def _idle(body: list[ast.stmt], function: str) -> Iterator[Idle]:
+    every = list(_own(body))
+    for each in every:
+        if isinstance(each, ast.Expr):
+            yield from _expression(each, function)
+        elif isinstance(each, ast.Assign):
+            yield from _rebound(each, every, function)
+        elif isinstance(each, ast.For):
+            yield from _loop_variable(each, function)
+
+
+def _expression(statement: ast.Expr, function: str) -> Iterator[Idle]:
+    value, line = statement.value, statement.lineno
+    if isinstance(value, ast.Attribute):
+        if value.attr in CALLED:
+            yield Idle(line, "not-called", value.attr, function)
+    elif isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        name, owner = value.func.attr, value.func.value
+        of_torch = isinstance(owner, ast.Name) and owner.id == "torch"
+        if name in ENTERED and of_torch:
+            yield Idle(line, "not-entered", name, function)
+        elif name in NEW and not any(each.arg in ("out", "inplace") for each in value.keywords):
+            yield Idle(line, "dropped", name, function)
+
+
+def _rebound(statement: ast.Assign, every: list[ast.stmt], function: str) -> Iterator[Idle]:
+    """`w = w - lr * w.grad`, where nothing makes it a leaf again."""
+    if len(statement.targets) != 1 or not isinstance(statement.targets[0], ast.Name):
+        return
+    name = statement.targets[0].id
+    takes = {
+        each.attr
+        for each in ast.walk(statement.value)
+        if isinstance(each, ast.Attribute) and _is(each.value, name)
+    }
+    plainly = isinstance(statement.value, ast.BinOp)
+    if "grad" in takes and plainly and not any(_makes_a_leaf(each, name) for each in every):
+        yield Idle(statement.lineno, "rebound", name, function)
+
+
+def _makes_a_leaf(statement: ast.stmt, name: str) -> bool:
+    """Whether it says `requires_grad` of this name, or gives it something of its own again."""
+    if not isinstance(statement, ast.Assign | ast.Expr):
+        return False
+    asks = any(
+        isinstance(each, ast.Attribute) and each.attr.startswith("requires_grad")
+        for each in ast.walk(statement)
+    )
+    return asks and any(_is(each, name) for each in ast.walk(statement))
+
+
+def _loop_variable(loop: ast.For, function: str) -> Iterator[Idle]:
+    """What a loop over parameters gives to its own variable, and nobody reads."""
+    over = (each.attr for each in ast.walk(loop.iter) if isinstance(each, ast.Attribute))
+    if not OF_MODULES & set(over):
+        return
+    names = {each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)}
+    inside = [each for part in loop.body for each in ast.walk(part)]
+    reads = [
+        (each.id, each.lineno)
+        for each in inside
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)
+    ]
+    for each in _own(loop.body):
+        if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name):
+            name, end = each.targets[0].id, each.end_lineno or each.lineno
+            later = any(read == name and line > end for read, line in reads)
+            if name in names and not later and not isinstance(each.value, ast.Constant):
+                takes_grad = any(
+                    isinstance(part, ast.Attribute)
+                    and part.attr == "grad"
+                    and _is(part.value, name)
+                    for part in ast.walk(each.value)
+                )
+                if not takes_grad:  # that is told as such
+                    yield Idle(each.lineno, "loop-variable", name, function)
+
+
+def _is(expression: ast.AST, name: str) -> bool:
+    return isinstance(expression, ast.Name) and expression.id == name

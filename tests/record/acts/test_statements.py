@@ -1,0 +1,67 @@
+"""Statements that do nothing are told by their source; those that look like it are not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gradscope.record.acts.statements import idle_statements
+
+IDLE = """\
+import torch
+def train(model, optimizer, h, w, lr):
+    optimizer.zero_grad  # not-called zero_grad
+    for x in h:
+        x.detach()  # dropped detach
+        if lr:
+            torch.no_grad()  # not-entered no_grad
+    with torch.no_grad():
+        w = w - lr * w.grad  # rebound w
+    for p in model.parameters():
+        p = p * 0.5  # loop-variable p
+class Net:
+    def forward(self, x):
+        try:
+            x.softmax(0)  # dropped softmax
+        except ValueError:
+            self.eval  # not-called eval
+"""
+
+SOUND = """\
+import torch
+def train(model, optimizer, h, w, lr):
+    optimizer.zero_grad()
+    h = h.detach()
+    step = optimizer.step
+    with torch.no_grad():
+        w -= lr * w.grad
+        w.grad = None
+    v = w - lr * w.grad
+    w = w - lr * w.grad
+    w = w.detach().requires_grad_()
+    u = (u - lr * u.grad).requires_grad_()
+    for p in model.parameters():
+        p = p.data
+        p.mul_(0.5)
+    for x in h:
+        x = x * 2
+    torch.clamp(h, 0, 1, out=h)
+    model.to("cpu")
+    model.eval()
+"""
+
+
+def told(path: Path, text: str) -> list[tuple[int, str]]:
+    path.write_text(text, encoding="utf-8")
+    return [(each.line, f"{each.what} {each.name}") for _, each in idle_statements([str(path)])]
+
+
+def test_what_does_nothing_is_told_with_its_line(tmp_path: Path) -> None:
+    lines = enumerate(IDLE.splitlines(), 1)
+    wanted = [(number, said) for number, line in lines if (said := line.partition("  # ")[2])]
+
+    assert sorted(told(tmp_path / "idle.py", IDLE)) == wanted
+
+
+def test_what_does_something_is_not_told(tmp_path: Path) -> None:
+    assert told(tmp_path / "sound.py", SOUND) == []
+    assert told(tmp_path / "about_something_else.py", "import csv\nreader.step\n") == []
