@@ -12,8 +12,8 @@ from typing import Any, get_args, get_origin, get_type_hints
 from gradscope.analysis.findings import Evidence, Finding
 from gradscope.analysis.identity.sites import Site
 from gradscope.analysis.program.modules import ModuleFacts
-from gradscope.analysis.report import Report, Unchecked
 from gradscope.analysis.program.summary import Summary
+from gradscope.analysis.report import Report, Unchecked
 from gradscope.analysis.timing.durations import Timing
 from gradscope.render.reports.json import VERSION
 from gradscope.render.views.answers import VERSION as ANSWERS
