@@ -91,10 +91,28 @@ def _held(trace: Trace, report: Report) -> str:
     events = plural(trace.event_count, "event")
     kinds = Counter(f"{each.rule} {each.slug}" for each in found)
     shown = ", ".join(name + f" ×{times}" * (times > 1) for name, times in kinds.items())
-    held = f"{nodes}, {events}, {plural(len(found), 'finding')}" + f" ({shown})" * bool(kinds)
-    held += f", {plural(len(notes), 'note')}" * bool(notes)
-    above = [f"{each.slug} (--level {each.needs})" for each in report.unchecked if not each.lacks]
-    return held + f"; not checked: {', '.join(above)}" * bool(above and len(trace.table(Node)))
+    said = plural(len(found), "finding") + f" ({shown})" * bool(kinds)
+    if not found:
+        said = f"nothing found by {plural(len(report.checked), 'rule')}"
+    said += f", {plural(len(notes), 'note')}" * bool(notes)
+    return f"{nodes}, {events}; {said}{_not_looked_at(trace, report)}"
+
+
+def _not_looked_at(trace: Trace, report: Report) -> str:
+    """What other levels would look at, so that nothing found is not taken for nothing there."""
+    above = Counter(each.needs for each in report.unchecked if not each.lacks)
+    if not above or not len(trace.table(Node)):
+        return ""
+    parts = []
+    if above.get("engine"):
+        rules = plural(above["engine"], "rule")
+        parts.append(f"what the program did was not looked at: --level engine ({rules})")
+    if above.get("values"):
+        parts.append(
+            "numbers were not looked at, and a NaN or Inf not seen: --level values "
+            f"({plural(above['values'], 'rule')})"
+        )
+    return f"; {'; '.join(parts)}" if parts else ""
 
 
 def _said_of(trace: Trace) -> Iterator[str]:

@@ -18,6 +18,7 @@ from gradscope.scene.readable import count, plural
 from gradscope.scene.report import headline, report_tables
 
 INDENT = "    "
+FEW = 3
 
 
 def report_lines(report: Report, width: int, charset: Charset, rows: int) -> Iterator[Text]:
@@ -32,8 +33,7 @@ def report_lines(report: Report, width: int, charset: Charset, rows: int) -> Ite
         yield line((part, BOLD if report.at_least(Severity.WARNING) else GOOD))
     for text in _of_known(report):
         yield line((text, SOFT))
-    for unchecked in report.unchecked:
-        text = f"not checked: {unchecked.rule} {unchecked.slug}: {unchecked.reason}"
+    for text in _unchecked(report):
         for part in wrapped(charset, text, width):
             yield line((part, WARN))
     for table in report_tables(report, rows or 1_000_000):
@@ -49,6 +49,17 @@ def findings_lines(
     for finding in shown:
         yield from _finding(finding, ids[finding.id], width, charset)
         yield line("")
+
+
+def _unchecked(report: Report) -> Iterator[str]:
+    """Rules that could not look, those of one reason together."""
+    reasons: dict[str, list[str]] = {}
+    for each in report.unchecked:
+        reasons.setdefault(each.reason, []).append(f"{each.rule} {each.slug}")
+    for reason, rules in reasons.items():
+        numbers = "numbers, and so NaN and Inf: " if "--level values" in reason else ""
+        more = f" and {count(len(rules) - FEW)} more" if len(rules) > FEW else ""
+        yield f"not checked: {numbers}{reason} ({', '.join(rules[:FEW])}{more})"
 
 
 def _of_known(report: Report) -> Iterator[str]:

@@ -1,0 +1,79 @@
+"""The line with which `gradscope trace` ends counts as `inspect` does, and says what is left."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.record.running import House
+
+ENGINES = pytest.mark.parametrize(
+    "engine", ["gradscope", pytest.param("torch", marks=pytest.mark.torch)]
+)
+NAN_LOSSES = """\
+import torch
+w = torch.full((3,), 2.0, requires_grad=True)
+optimizer = torch.optim.SGD([w], lr=0.5)
+for _ in range(12):
+    optimizer.zero_grad()
+    loss = (w ** 4).sum()
+    loss.backward()
+    optimizer.step()
+print(loss.item())
+"""
+TWO_MISTAKES = """\
+import torch
+body, head = torch.nn.Linear(4, 4), torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.1)
+kept = []
+for _ in range(5):
+    optimizer.zero_grad()
+    loss = head(body(torch.ones(2, 4)).detach()).sum()
+    loss.backward()
+    optimizer.step()
+    kept.append(loss)
+"""
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path)
+
+
+def counted(house: House, engine: str, level: str) -> tuple[str, str]:
+    """What `trace` says was found, and what `inspect` does."""
+    traced = house.gradscope("trace", "--on", engine, "--level", level, "script.py")
+    (held,) = re.findall(r"^gradscope: trace\.json: (.*)$", traced.err, re.MULTILINE)
+    return held, house.gradscope("inspect", "trace.json").out
+
+
+@ENGINES
+def test_trace_and_inspect_count_alike(house: House, engine: str) -> None:
+    house.write(TWO_MISTAKES)
+
+    held, report = counted(house, engine, "engine")
+
+    assert "; 2 findings (GS401 graph-cut, GS601 graph-kept); numbers were not" in held
+    assert "\n2 warnings found by " in report
+
+
+@ENGINES
+def test_losses_that_become_nan_do_not_end_in_nothing_found(house: House, engine: str) -> None:
+    house.write(NAN_LOSSES)
+
+    held, report = counted(house, engine, "engine")
+    held_of_values, report_of_values = counted(house, engine, "values")
+
+    rules = re.findall(r"nothing found by (\d+) rules", f"{held} {report}")
+    assert len(set(rules)) == 1
+    assert len(rules) == 2
+    assert "numbers were not looked at, and a NaN or Inf not seen: --level values (" in held
+    assert "not checked: numbers, and so NaN and Inf: record with --level values" in report
+    assert "GS201 non-finite-birth" in held_of_values
+    (found,) = re.findall(r"; (\d+) findings \(", held_of_values)
+    (errors, warnings) = re.findall(
+        r"^(\d+) errors?, (\d+) warnings?", report_of_values, re.MULTILINE
+    )[0]
+    assert int(found) == int(errors) + int(warnings)
