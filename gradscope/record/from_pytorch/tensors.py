@@ -64,7 +64,7 @@ class Tensors:
         self._device_rows: list[tuple[int, int]] = []
         self.unseen: Callable[[], AbstractContextManager[object]] = nullcontext
         self._dtypes: dict[Any, tuple[int, int]] = {}
-        self.met: Callable[[Any, int, int], object] = _nobody_asks
+        self.met: list[Callable[[Any, int, int], object]] = []
         """Told of each leaf that is given a number: that, and its storage's."""
 
     def is_unseen(self) -> AbstractContextManager[object]:
@@ -79,7 +79,9 @@ class Tensors:
         number = self.next_number()
         try:
             with self.unseen():
-                self.met(tensor, number, self.describe(number, tensor, schema.NONE))
+                storage = self.describe(number, tensor, schema.NONE)
+                for told in self.met:
+                    told(tensor, number, storage)
         except RuntimeError:  # a parameter that has no shape yet
             return schema.NONE
         self._known[id(tensor)] = weakref.ref(tensor, _Forget(self._known, id(tensor))), number
@@ -260,10 +262,6 @@ class Tensors:
             )
             made = Completed(*map(concatenate, zip(made, others, strict=True)))  # type: ignore[arg-type]
         return made
-
-
-def _nobody_asks(leaf: Any, number: int, storage: int) -> None:
-    """What is told of leaves where nobody asks."""
 
 
 def _one_by_one(next_number: Callable[[], int]) -> Callable[[int], Ints]:

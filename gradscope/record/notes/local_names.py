@@ -6,9 +6,13 @@ import sys
 from inspect import CO_OPTIMIZED
 from sys import getrefcount
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradscope.record.notes.sites import is_ours
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import CodeType
 
 SNAPSHOTS = sys.version_info < (3, 13)
 """Whether asking a frame for its variables leaves a copy of them with it."""
@@ -42,6 +46,22 @@ def names_in(frame: FrameType | None) -> dict[int, str]:
         return {}
     scopes = (frame.f_globals, _locals_of(frame))
     return {id(value): name for scope in scopes for name, value in reversed(list(scope.items()))}
+
+
+def names_around(
+    frame: FrameType | None, is_machinery: Callable[[CodeType], bool], most: int
+) -> dict[int, str]:
+    """The same of so many of the program's frames, from this one outwards; inner names first."""
+    scopes: list[dict[str, Any]] = []
+    while frame is not None and len(scopes) < 2 * most:
+        if not is_machinery(frame.f_code):
+            scopes += [_locals_of(frame), frame.f_globals]
+        frame = frame.f_back
+    found: dict[int, str] = {}
+    for scope in scopes:
+        for name, value in list(scope.items()):
+            found.setdefault(id(value), name)
+    return found
 
 
 def _of_user(frame: FrameType | None) -> FrameType | None:

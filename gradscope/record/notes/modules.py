@@ -27,7 +27,7 @@ class Modules:
         self._ids = itertools.count()
         self._rows: list[dict[str, Any]] = []
         self._names: list[tuple[int, int]] = []
-        self._named_before: set[int] = set()
+        self.named: set[int] = set()
         self.met: Sequence[Callable[[Any], None]] = ()
         """Are told of each module once."""
 
@@ -85,8 +85,8 @@ class Modules:
     def _named(self, parameter: Any, name: str) -> int:
         """The number of a parameter. One that several modules share has the first of its names."""
         number = self._number_of(parameter)
-        if number != NONE and number not in self._named_before:
-            self._named_before.add(number)
+        if number != NONE and number not in self.named:
+            self.named.add(number)
             self._names.append((number, self._writer.intern(name)))
         return number
 
