@@ -14,6 +14,7 @@ from pathlib import Path
 
 from engine_errors import engine_errors_page
 from report_format import report_page
+from rules import rules_page
 
 from gradscope import errors
 from gradscope.trace import schema
@@ -76,6 +77,7 @@ def pages() -> dict[str, str]:
         "errors.md": errors_page(),
         "engine-errors.md": engine_errors_page(),
         "report-format.md": report_page(),
+        "rules.md": rules_page(),
     }
 
 

@@ -12,7 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from gradscope.analysis.rules import all_rules
 from gradscope.errors import ExitCode
+from gradscope.render.terminal.cells import UNICODE
+from gradscope.render.views.report import rule_lines
 
 HOUSE = Path(__file__).parents[2]
 PAPERS = [
@@ -101,6 +104,16 @@ def test_every_ignored_lint_rule_has_its_reason_beside_it() -> None:
 
     assert rules
     assert [line for line in rules if not re.search(r"# \S", line)] == []
+
+
+def test_the_page_of_rules_teaches_what_explain_does() -> None:
+    page = (HOUSE / "docs" / "rules.md").read_text(encoding="utf-8")
+    sections = {part.partition("\n")[0]: part for part in page.split("\n## ")[1:]}
+
+    for rule in all_rules():
+        section = sections[f"{rule.id} {rule.slug}"]
+        shown = [each.plain for each in rule_lines(rule, 400, UNICODE)]
+        assert all(line.strip() in section for line in shown), rule.slug
 
 
 def test_the_reference_pages_are_what_the_code_says() -> None:

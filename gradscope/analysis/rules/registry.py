@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from textwrap import dedent
 
 from gradscope.analysis.findings import Certainty, Evidence, Finding, Severity
 from gradscope.analysis.identity.fingerprints import Fingerprints
@@ -28,6 +29,16 @@ class Found:
     severity: Severity | None = None  # None: the rule's
 
 
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What a rule teaches."""
+
+    what: str  # one sentence
+    why: tuple[str, ...]  # paragraphs
+    bad: str  # a program in which it finds something
+    good: str  # the same, so that it does not
+
+
 RuleFunction = Callable[[Trace], Iterable[Found]]
 
 
@@ -46,6 +57,14 @@ class Rule:
     def explanation(self) -> str:
         """The text of `--explain`: what, a bad snippet, a good one."""
         return inspect.getdoc(self.function) or ""
+
+    @property
+    def explained(self) -> Explanation:
+        """That text in its parts."""
+        text, _, both = self.explanation.partition("\nBad:\n")
+        bad, _, good = both.partition("\nGood:\n")
+        what, *why = (" ".join(part.split()) for part in text.strip().split("\n\n"))
+        return Explanation(what, tuple(why), *(dedent(code).strip() for code in (bad, good)))
 
     @property
     def summary(self) -> str:

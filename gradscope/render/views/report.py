@@ -19,6 +19,7 @@ from gradscope.scene.report import headline, report_tables
 
 INDENT = "    "
 FEW = 3
+BAD, GOOD_CODE = "Found in:", "Not in, so write:"
 
 
 def report_lines(report: Report, width: int, charset: Charset, rows: int) -> Iterator[Text]:
@@ -114,13 +115,22 @@ def _verdict(report: Report, rows: int) -> str:
 
 
 def rule_lines(rule: Rule, width: int, charset: Charset) -> Iterator[Text]:
-    """What `--explain` says about a rule."""
+    """What `--explain` says about a rule, and docs/rules.md."""
+    told = rule.explained
     yield line((f"{rule.id} {rule.slug}", BOLD))
-    facts = f"{rule.severity.name.lower()}, needs a trace of level {rule.needs} or above"
-    yield line((charset.fit(facts, width).rstrip(), SOFT))
-    yield line("")
-    for text in rule.explanation.split("\n"):
-        if text.startswith(" ") or not text:
-            yield line((charset.fit(text, width).rstrip(), ACCENT))
-        else:
-            yield from (line(part) for part in wrapped(charset, text, width))
+    yield line((charset.fit(rule_facts(rule), width).rstrip(), SOFT))
+    for number, paragraph in enumerate((told.what, *told.why)):
+        yield line("")
+        for part in wrapped(charset, paragraph, width):
+            yield line((part, "" if number else BOLD))
+    for title, code in ((BAD, told.bad), (GOOD_CODE, told.good)):
+        if code:
+            yield line("")
+            yield line((title, BOLD))
+            for text in code.split("\n"):
+                yield line((charset.fit(f"{INDENT}{text}", width).rstrip(), ACCENT))
+
+
+def rule_facts(rule: Rule) -> str:
+    """How much its findings matter, and where it can look."""
+    return f"{rule.severity.name.lower()}, needs a trace of level {rule.needs} or above"
