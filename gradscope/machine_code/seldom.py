@@ -1,7 +1,7 @@
-"""What comes again and again, looked at the first, second, fourth, eighth … time.
+"""What comes again and again: it is looked at a few times, and then ever more seldom.
 
-So each is looked at early, what changes later is seen, too, and what comes a million times is
-looked at twenty times.
+Each is looked at the first four times, then the eighth, the sixteenth and so on. So what changes
+later is seen, too, and what comes a million times is looked at some twenty times.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from gradscope.machine_code.language import increase, load, store
 
 MOST = 1 << 11
 """So many different ones are counted."""
+
+FEW = 4
+"""So many times each is looked at in any case."""
 
 # A table's words: where its entries are; how many there are; how many more fit; what came in vain.
 # An entry: three numbers that say what it is, and how often it came.
@@ -39,7 +42,7 @@ def due(table: int, a: int, b: int, c: int) -> int:
         store(entry + 8, b)
         store(entry + 16, c)
     store(entry + 24, times + 1)
-    return (times + 1) & times == 0
+    return times < FEW or (times + 1) & times == 0
 
 
 class Seldom:
@@ -63,4 +66,4 @@ class Seldom:
             self._in_vain += 1
             return False
         self._times[what] = times + 1
-        return (times + 1) & times == 0
+        return times < FEW or (times + 1) & times == 0

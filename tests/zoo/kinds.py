@@ -45,7 +45,7 @@ KINDS = {
         ("not-a-leaf",),
         (".grad attribute of a Tensor that is not a leaf", "can't optimize a non-leaf Tensor"),
     ),
-    "zeroed": Kind(),
+    "zeroed": Kind(("hook-returns-zeros",)),
     "nothing-to-step": Kind(("nothing-to-step",)),
     # the order of the loop
     "gradients-add-up": Kind(("gradients-add-up",)),
@@ -62,11 +62,13 @@ KINDS = {
     "graph-grows": Kind(("graph-kept", "walked-again")),
     "graph-retained": Kind(("walked-again", "graph-on-grad", "hook-holds-its-tensor")),
     "graph-unused": Kind(("graph-unused",)),
-    "saved-needlessly": Kind(),
+    "saved-needlessly": Kind(("pairs-kept",)),
     # structure
     "double-softmax": Kind(("double-softmax",)),
     "double-sigmoid": Kind(("double-sigmoid",)),
-    "wrong-dim": Kind(),
+    "wrong-dim": Kind(
+        ("softmax-over-the-batch", "attention-over-the-wrong-dim", "mean-over-the-features")
+    ),
     "wrong-loss-input": Kind(("wrong-loss-input",)),
     "broadcast": Kind(("accidental-broadcast",)),
     "dtype-creep": Kind(("dtype-creep",)),

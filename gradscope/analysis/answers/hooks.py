@@ -68,6 +68,7 @@ class Hook:
     unfinished: int = 0  # calls that did not return
     ns: int = 0
     norms: list[float] = field(default_factory=list)  # of what it left, where it was looked at
+    nodes: list[int] = field(default_factory=list)  # on which it was called
     first: int = 0  # when it was registered, or first called
 
     @property
@@ -146,6 +147,8 @@ class _Told:
             if isinstance(event, HookBegin):
                 hook = self._hook(found, event)
                 hook.calls += 1
+                if event.node not in hook.nodes[-1:]:
+                    hook.nodes.append(event.node)
                 hook.unfinished += 1
                 open_calls[key].append((event, hook))
             elif open_calls[key]:

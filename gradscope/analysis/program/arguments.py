@@ -20,7 +20,10 @@ def arguments_of(text: str) -> Given:
 
 
 def in_words(given: Given) -> str:
-    """As it would stand in a call: `dim=0, keepdim=False`."""
+    """As it would stand in a call: `dim=0, keepdim=False`.
+
+    Numbers to six places: what one engine keeps in single precision, another keeps in double.
+    """
     return ", ".join(f"{name}={_word(value)}" for name, value in given.items())
 
 
@@ -28,6 +31,4 @@ def _word(value: object) -> str:
     if isinstance(value, list):
         inside = ", ".join(map(_word, value))
         return f"({inside},)" if len(value) == 1 else f"({inside})"
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e16:
-        return str(int(value))
-    return str(value)
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

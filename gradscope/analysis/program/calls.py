@@ -9,9 +9,10 @@ import numpy as np
 
 from gradscope.analysis.columns import Ids
 from gradscope.analysis.identity.sites import Site, site_of
+from gradscope.analysis.program.arguments import Given, arguments_of
 from gradscope.analysis.program.modules import module_names
 from gradscope.trace.arrays import distinct
-from gradscope.trace.schema import NONE, Module, Op, Phase, Tensor
+from gradscope.trace.schema import NONE, Module, Node, Op, Phase, Tensor
 from gradscope.trace.trace import Trace
 
 SAME_NUMBERS = frozenset({
@@ -31,6 +32,7 @@ class Calls:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.ops, self.tensors = trace.table(Op), trace.table(Tensor)
+        self._nodes = trace.table(Node)
         texts = {id: trace.text(id).partition(".")[0] for id in distinct(self.ops["name"]).tolist()}
         self._texts = texts
         self.is_forward = (self.ops["phase"] != Phase.OPTIMIZER) & (self.ops["task"] == NONE)
@@ -141,6 +143,10 @@ class Calls:
         first, last = np.searchsorted(tensors, (tensor, tensor + 1)).tolist()
         return list(dict.fromkeys(calls[first:last].tolist()))
 
+    def trained_users(self, tensor: int) -> list[int]:
+        """Those of them whose results need a gradient: not those that only measure."""
+        return [at for at in self.users(tensor) if any(map(self.needs_grad, self.outputs(at)))]
+
     def following(self, at: int, through: Iterable[str] = SAME_NUMBERS) -> list[int]:
         """The calls that took what a call made, behind views and copies of it."""
         found: list[int] = []
@@ -167,3 +173,22 @@ class Calls:
         if not self.tensors.has(tensor):
             return ""
         return self.trace.text(int(self.tensors["dtype"][self.tensors.index(tensor)]))
+
+    # -- what besides tensors ---------------------------------------------------------------------
+
+    def given(self, at: int) -> Given:
+        """What a call was given besides tensors, as far as its node was read."""
+        node, nodes = int(self.ops["node"][at]), self._nodes
+        if node == NONE or not nodes.has(node):
+            return {}
+        return arguments_of(self.trace.text(int(nodes["arguments"][nodes.index(node)])))
+
+    def dims(self, at: int) -> tuple[int, ...] | None:
+        """Over which dims of its first operand it goes, from 0 on; None: that is not known."""
+        found = self.given(at).get("dim")
+        many = len(self.shape(self.inputs(at)[0])) if self.inputs(at) else 0
+        listed = found if isinstance(found, list) else [found]
+        dims = [each for each in listed if isinstance(each, int)]
+        if not dims or len(dims) != len(listed) or not all(-many <= each < many for each in dims):
+            return None
+        return tuple(sorted(each % many for each in dims))

@@ -11,7 +11,7 @@ from gradscope.analysis.rules import (
     saved_values,
     training,
 )
-from gradscope.analysis.rules.graphs import kept_graphs, retained_graphs
+from gradscope.analysis.rules.graphs import kept_graphs, pairs, retained_graphs
 from gradscope.analysis.rules.loop import (
     accumulation,
     again,
@@ -23,8 +23,15 @@ from gradscope.analysis.rules.loop import (
     weights,
 )
 from gradscope.analysis.rules.registry import Rule, registered
-from gradscope.analysis.rules.signal import activations, gradients, updates
-from gradscope.analysis.rules.structure import broadcasts, dtypes, losses, mixed_up, statements
+from gradscope.analysis.rules.signal import activations, gradients, hooks, updates
+from gradscope.analysis.rules.structure import (
+    broadcasts,
+    dtypes,
+    losses,
+    mixed_up,
+    statements,
+    wrong_dims,
+)
 from gradscope.analysis.rules.trained import no_history, no_slope, nothing_to_step, unused
 
 __all__ = ["all_rules"]
@@ -43,6 +50,7 @@ TOPICS = (
     functions,
     kept_graphs,
     retained_graphs,
+    pairs,
     order,
     clipping,
     schedules,
@@ -56,9 +64,11 @@ TOPICS = (
     dtypes,
     mixed_up,
     statements,
+    wrong_dims,
     activations,
     gradients,
     updates,
+    hooks,
 )
 """The modules that declare rules; a new one is added here."""
 

@@ -48,6 +48,21 @@ def renamed_call(line: str, old: str, new: str) -> str:
     return _rewritten(line, changed)
 
 
+DIM = re.compile(r"(\bdim\s*=\s*)-?\d+")
+ITS_DIM = re.compile(r"((?:softmax|mean|sum|amax|max)\((?:[^()]*,\s*)?)-?\d+(?=\s*[,)])")
+
+
+def with_dim(line: str, dim: int) -> str:
+    """`x.softmax(dim=0)`, or `x.softmax(0)`, with another dim; "" if a line has not one such."""
+    if len(line) > LONGEST_LINE:
+        return ""
+    for said in (DIM, ITS_DIM):
+        found = said.findall(line)
+        if found:
+            return said.sub(rf"\g<1>{dim}", line.strip()) if len(found) == 1 else ""
+    return ""
+
+
 def _rewritten(line: str, change: Change) -> str:
     """A line with one call in it changed, and "" if that cannot be done."""
     text = line.strip()

@@ -2,7 +2,7 @@
 
 Nodes keep what derivatives need: dims, exponents, slopes, strides, a flag. To read it takes some
 microseconds, so it is read seldom: of each kind of node, made on one line with one shape, of the
-first, the second, the fourth, … Of nodes that were not read nothing is said.
+first four, the eighth, the sixteenth, … Of nodes that were not read nothing is said.
 """
 
 from __future__ import annotations

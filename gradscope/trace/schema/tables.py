@@ -240,7 +240,7 @@ class Node(Row):
     """A backward function.
 
     `arguments`: what its call was given besides tensors, as far as the node keeps it. It is read
-    of some: of nodes of one kind and shape from one line the first, second, fourth, eighth, …
+    of some: of nodes of one kind and shape from one line the first four, the eighth, sixteenth, …
     """
 
     id: int

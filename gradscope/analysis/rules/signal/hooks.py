@@ -1,0 +1,71 @@
+"""Rules about what hooks make of gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from gradscope.analysis.answers.hooks import Hook, hooks_of
+from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.trace.schema import Edge, HookKind, Place, Value
+from gradscope.trace.trace import Trace
+
+
+@rule(
+    "GS811", "hook-returns-zeros", Severity.WARNING, needs="values", reads=("value", "hook_begin")
+)
+def hook_returns_zeros(trace: Trace) -> Iterator[Found]:
+    """A hook made nothing but zeros of a gradient, each time it was called.
+
+    What it is on never learns. Often a mask is at fault: a threshold off by a scale, a comparison
+    the wrong way round.
+
+    Bad:
+        w = torch.tensor([0.5, -0.2], requires_grad=True)
+        w.register_hook(lambda grad: grad * (w.abs() > 10))
+        for _ in range(2):
+            (w * 3).sum().backward()
+
+    Good:
+        w = torch.tensor([0.5, -0.2], requires_grad=True)
+        w.register_hook(lambda grad: grad * (w.abs() > 0.3))
+        for _ in range(2):
+            (w * 3).sum().backward()
+    """
+    zeros = _given_something(trace)
+    if not zeros:
+        return
+    for hook in hooks_of(trace).hooks:
+        if hook.kind is not HookKind.TENSOR or hook.calls < 2 or hook.replaced < hook.calls:
+            continue
+        nodes = [node for node in hook.nodes if node in zeros]
+        if nodes and len(hook.norms) == hook.calls and not any(hook.norms):
+            yield _found(hook, nodes)
+
+
+def _given_something(trace: Trace) -> frozenset[int]:
+    """Nodes with hooks that left zeros, where a node that leads there took something else."""
+    values, edges = trace.table(Value), trace.table(Edge)
+    left = (values["place"] == Place.HOOK) & (values["count"] == values["zero"])
+    taken = (values["place"] == Place.NODE_INPUT) & (values["norm"] > 0)
+    before = np.isin(edges["node"], values["node"][taken])
+    fed = np.unique(edges["next"][before])
+    return frozenset(np.intersect1d(values["node"][left], fed).tolist())
+
+
+def _found(hook: Hook, nodes: list[int]) -> Found:
+    site = hook.registered[0] if hook.registered else hook.written
+    written = f", written at {hook.written}," if hook.written.place not in ("", site.place) else ""
+    return Found(
+        message=f"The hook {hook.name} on {hook.on or 'a tensor'}, registered at {site},{written} "
+        f"returned only zeros, each of the {hook.calls:,} times it was called",
+        site=site,
+        evidence=tuple(Evidence("node", node) for node in nodes[:1]),
+        why=f"gradients came to it that were not zero, and what it returned took their place: "
+        f"{hook.on or 'what it is on'} is not trained",
+        fix="look at what it multiplies by: print how many elements of the mask are not zero; to "
+        "freeze a parameter on purpose, set requires_grad to False",
+        certainty=Certainty.CERTAIN,
+    )
