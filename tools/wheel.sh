@@ -22,6 +22,8 @@ venv/bin/gradscope trace -o trace.json script.py
 venv/bin/gradscope inspect trace.json
 venv/bin/gradscope render -o graph.dot trace.json
 grep -q PowBackward0 graph.dot
+venv/bin/gradscope view --no-open trace.json
+grep -q '<canvas id="graph"' trace.html
 venv/bin/python - <<'END'
 import sys
 import gradscope

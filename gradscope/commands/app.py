@@ -19,6 +19,7 @@ from gradscope.commands.options.arguments import QuickGroup
 from gradscope.commands.render import render
 from gradscope.commands.timeline import timeline
 from gradscope.commands.trace import trace
+from gradscope.commands.view import view
 from gradscope.commands.warmup import warmup
 
 app = typer.Typer(
@@ -44,7 +45,7 @@ def _gradscope(
         raise typer.Exit
 
 
-for _view in (render, timeline, inspect, debug, diff, check, info):
+for _view in (render, view, timeline, inspect, debug, diff, check, info):
     app.command()(_view)
 app.command(context_settings={"allow_interspersed_args": False}, no_args_is_help=True)(trace)
 app.command(no_args_is_help=True)(merge)

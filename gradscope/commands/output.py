@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from gradscope.render.pictures import Target
     from gradscope.render.terminal.terminal import Terminal
     from gradscope.render.theme import Theme
+    from gradscope.scene.graph.options import GraphOptions
     from gradscope.scene.graph.picture import GraphScene
     from gradscope.trace.trace import Trace
 
@@ -39,7 +40,7 @@ def write_picture(scene: "GraphScene", theme: "Theme", target: "Target") -> None
     if target.path is None:
         drawn = target.format.write(scene, theme)
         write_bytes(drawn.content)
-        _say((*scene.notes, *drawn.notes))
+        say((*scene.notes, *drawn.notes))
         return
     try:
         drawn = target.format.write(scene, theme)
@@ -54,10 +55,26 @@ def write_picture(scene: "GraphScene", theme: "Theme", target: "Target") -> None
     sys.stdout.write(f"wrote {_shown(target.path)}: {boxes}\n")
     if not target.asked_for and not target.format.needs_dot:
         sys.stderr.write(f"gradscope: DOT, since Graphviz's dot is not installed ({INSTALL})\n")
-    _say((*scene.notes, *drawn.notes))
+    say((*scene.notes, *drawn.notes))
 
 
-def _say(notes: tuple[str, ...]) -> None:
+def write_page(trace: "Trace", options: "GraphOptions", target: "Target", theme: str = "") -> None:
+    """Write the page of a trace. Without a theme it is light or dark as the reader's system is."""
+    from gradscope.render.pictures import page_scene, put
+    from gradscope.render.viewer.page import page
+
+    scene = page_scene(trace, options)
+    content = page(scene, theme)
+    if target.path is None:
+        write_bytes(content)
+        return
+    put(target.path, content)
+    size = f"{len(content) / 1e6:.1f} MB"
+    said = f"{scene.rows('nodes'):,} nodes, {scene.rows('events'):,} events, {size}"
+    sys.stdout.write(f"wrote {safe(str(target.path))}: {said}\n")
+
+
+def say(notes: tuple[str, ...]) -> None:
     for note in notes:
         sys.stderr.write(f"gradscope: {safe(note)}\n")
 

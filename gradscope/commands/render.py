@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from gradscope.commands.options.arguments import Everything, Rank, Step, Task, TracePath
-from gradscope.commands.output import load, write_picture
+from gradscope.commands.output import load, write_page, write_picture
 from gradscope.render.formats import format_help
 from gradscope.scene.choices import ColorBy, GroupBy
 
@@ -90,5 +90,8 @@ def render(
         limit=limit,
     )
     target = target_of(trace, output, format)
+    if target.format.of_page:
+        write_page(load(trace, rank), options, target, "dark" if theme is ThemeName.DARK else "")
+        return
     scene = graph_scene(load(trace, rank), options)
     write_picture(scene, THEMES[theme], target)

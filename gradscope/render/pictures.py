@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 
+from gradscope.analysis.graph.selection import Selection
 from gradscope.errors import RenderingError, UsageError
 from gradscope.render.formats import Format, format_called, format_names, format_of_file
 from gradscope.render.graphviz_program import has_dot
@@ -14,6 +15,8 @@ from gradscope.render.theme import THEMES
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.graph.picture import GraphScene
+from gradscope.scene.viewer.columns import ViewerScene
+from gradscope.scene.viewer.scene import viewer_scene
 from gradscope.trace.trace import Trace
 
 TRACE_ENDINGS = (".gz", ".zst", ".json")
@@ -24,7 +27,7 @@ class Written:
     """A picture that now is a file."""
 
     path: Path
-    scene: GraphScene
+    scene: GraphScene | ViewerScene
     notes: tuple[str, ...] = ()  # what is not shown, or not as large as it should be
 
 
@@ -53,10 +56,32 @@ def render(
     chosen = {"around": around, "step": step, "task": task}
     given = {key: value for key, value in chosen.items() if value is not None}
     selection = replace(options.selection, **given)  # type: ignore[arg-type]
-    scene = graph_scene(trace, replace(options, selection=selection))
-    drawn = format_called(name).write(scene, THEMES[theme])
+    options = replace(options, selection=selection)
+    writer = format_called(name)
+    if writer.of_page:
+        page = page_scene(trace, options)
+        drawn = writer.write(page, None if theme == "light" else THEMES[theme])
+        put(target, drawn.content)
+        return Written(target, page, drawn.notes)
+    scene = graph_scene(trace, options)
+    drawn = writer.write(scene, THEMES[theme])
     put(target, drawn.content)
     return Written(target, scene, (*scene.notes, *drawn.notes))
+
+
+def page_scene(trace: Trace, options: GraphOptions) -> ViewerScene:
+    """What a page shows, of a trace, or of one step or backward. `around`: where it begins.
+
+    Raises UsageError where the options ask for what only a picture has: in a page all is there.
+    """
+    chosen = options.selection
+    in_page = Selection(chosen.step, chosen.backward, chosen.around)
+    if options != GraphOptions(in_page, everything=options.everything):
+        raise UsageError(
+            "a page holds the whole graph and folds by a click, so of the options that choose or "
+            "shape a picture it takes --step, --task and --around"
+        )
+    return viewer_scene(trace, in_page)
 
 
 def _no_format(path: Path) -> str:

@@ -26,6 +26,7 @@ from gradscope.scene.choices import ColorBy
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.graph.picture import GraphScene
+from gradscope.scene.viewer.scene import viewer_scene
 from gradscope.trace.load_save import save
 from gradscope.trace.trace import Trace
 from tests.render.hostile import NAMES, named, names
@@ -75,7 +76,7 @@ def test_every_format_writes_the_same_bytes_twice_whatever_a_program_names(name:
         pytest.skip("Graphviz's dot is not installed: apt-get install graphviz")
 
     for trace in (mean_of_squares(), named('"><script>\n\u202e')):
-        scene = graph_scene(trace, ALL_DETAILS)
+        scene = viewer_scene(trace) if format.of_page else graph_scene(trace, ALL_DETAILS)
         drawn = format.write(scene, DARK)
         assert drawn.content
         assert name == "pdf" or drawn == format.write(scene, DARK)  # a PDF holds its date
@@ -110,11 +111,13 @@ def test_one_file_is_enough_for_a_new_format(tmp_path: Path) -> None:
             env={**os.environ, "COLUMNS": "200"},
         )
 
-    assert "dot, json, pdf, png, shout or svg" in ran("render", "--help").stdout
+    assert "dot, html, json, pdf, png, shout or svg" in " ".join(
+        ran("render", "--help").stdout.split()
+    )
     assert ran("render", "t.json", "-f", "shout", "-o", "-").stdout == "EX.PY · BACKWARD GRAPH"
     assert ran("render", "t.json", "-o", "a.shout").stderr == "gradscope: loud\n"
     assert (tmp_path / "a.shout").read_text() == "EX.PY · BACKWARD GRAPH"
-    assert "dot, json, pdf, png, shout, svg" in ran("render", "t.json", "-f", "gif").stderr
+    assert "dot, html, json, pdf, png, shout, svg" in ran("render", "t.json", "-f", "gif").stderr
 
 
 def test_a_format_that_does_not_exist_is_answered_with_those_that_do() -> None:
@@ -316,7 +319,9 @@ def test_a_file_that_cannot_be_written_is_said(tmp_path: Path) -> None:
 
 
 def test_a_file_whose_name_asks_for_nothing_is_answered_with_the_choices(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"end it in one of \.dot, \.json, \.pdf, \.png, \.svg"):
+    with pytest.raises(
+        UsageError, match=r"end it in one of \.dot, \.html, \.json, \.pdf, \.png, \.svg"
+    ):
         render(mean_of_squares(), tmp_path / "a.gif")
 
 

@@ -128,7 +128,7 @@ def schedule(trace: Trace, task: GraphTask) -> Schedule:
     """The schedule of one graph task."""
     own = OwnTime(trace)
     executions = _executions(trace, task.id, own)
-    hooks = _hooks(trace, task.id)
+    hooks = hook_calls(trace, task.id)
     queue = _queue(trace, task.id)
     accumulated = tuple(
         Accumulated(row.t, row.thread, row.node, row.tensor, member(Accumulation, row.how))
@@ -153,7 +153,7 @@ def schedule(trace: Trace, task: GraphTask) -> Schedule:
         accumulated=accumulated,
         skipped=tuple(row.node for row in _rows(trace, Skipped, task.id)),
         errors=tuple(_rows(trace, Error, task.id)),
-        sleeps=tuple(each for each in _sleeps(trace, task.begin, end) if each.thread in threads),
+        sleeps=tuple(each for each in sleeps(trace, task.begin, end) if each.thread in threads),
         own_work=tuple(
             each
             for each in own.stretches
@@ -163,7 +163,7 @@ def schedule(trace: Trace, task: GraphTask) -> Schedule:
     )
 
 
-def _sleeps(trace: Trace, begin: int, end: int) -> Iterator[Sleep]:
+def sleeps(trace: Trace, begin: int, end: int) -> Iterator[Sleep]:
     """Every stretch between these two moments that a thread slept through, or a part of it."""
     asleep: dict[int, int] = {}
     for event in trace.events(Wait, Wake):
@@ -239,7 +239,7 @@ def _queue(trace: Trace, task: int) -> tuple[QueueSample, ...]:
     return tuple(QueueSample(t, queue, length) for _, t, queue, length in sorted(samples))
 
 
-def _hooks(trace: Trace, task: int) -> tuple[HookCall, ...]:
+def hook_calls(trace: Trace, task: int) -> tuple[HookCall, ...]:
     """Calls and returns matched like brackets, since a hook may run another backward."""
     calls: list[tuple[HookBegin, HookEnd | None]] = []
     open_calls: dict[tuple[int, int, int], list[int]] = defaultdict(list)

@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 from gradscope.errors import UsageError
-
-if TYPE_CHECKING:
-    from gradscope.render.theme import Theme
-    from gradscope.scene.graph.picture import GraphScene
 
 
 class Drawn(NamedTuple):
@@ -24,25 +20,29 @@ class Drawn(NamedTuple):
 class Format:
     """One way to write a picture down. `needs_dot`: the program of Graphviz.
 
+    `of_page`: it is no picture of a graph, but a page of the whole trace, of a ViewerScene.
+
     Written out, since the command line names formats: making a dataclass takes half a millisecond.
     """
 
-    __slots__ = ("description", "extension", "name", "needs_dot", "write")
+    __slots__ = ("description", "extension", "name", "needs_dot", "of_page", "write")
 
     def __init__(
         self,
         name: str,
         extension: str,
         description: str,
-        write: Callable[[GraphScene, Theme], Drawn],
+        write: Callable[[Any, Any], Drawn],
         *,
         needs_dot: bool = False,
+        of_page: bool = False,
     ) -> None:
         self.name = name
         self.extension = extension
         self.description = description
         self.write = write
         self.needs_dot = needs_dot
+        self.of_page = of_page
 
 
 def format_names() -> list[str]:
@@ -68,5 +68,5 @@ def format_called(name: str) -> Format:
 def format_of_file(file_name: str) -> str:
     """The name of the format that a file's name asks for; "" when it asks for none."""
     _, dot, ending = file_name.rpartition(".")
-    ending = {"gv": "dot"}.get(ending.lower(), ending.lower())
+    ending = {"gv": "dot", "htm": "html"}.get(ending.lower(), ending.lower())
     return ending if dot and ending in format_names() else ""

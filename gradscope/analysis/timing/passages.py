@@ -1,0 +1,114 @@
+"""Each node's way through a backward as places in the order of events: its state at any moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from gradscope.analysis.columns import Ids, paired
+from gradscope.trace.schema import NONE, Decrement, NodeBegin, NodeEnd, Push
+from gradscope.trace.schema.declare import Event
+from gradscope.trace.table import Table
+from gradscope.trace.trace import Trace
+
+
+class State(IntEnum):
+    """Where a node is in a backward, at one moment."""
+
+    NOT_RUN = 0  # no backward comes to it
+    WAITING = 1  # for gradients
+    READY = 2  # in a queue
+    RUNNING = 3
+    DONE = 4
+    FAILED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Passages:
+    """Every passage of a node through a graph task, by when it was pushed or begun; columns.
+
+    Places are those of `Trace.order()`; NONE for what did not come, or was not seen.
+    """
+
+    node: Ids
+    task: Ids
+    queue: Ids
+    pushed: Ids
+    begun: Ids
+    ended: Ids
+    failed: np.ndarray
+    after: Ids  # the node that sent the last gradient it waited for; NONE for a root
+
+    def states(self, nodes: Ids, place: int, task: int | None = None) -> Ids:
+        """The state of each of these nodes once the event at this place has happened.
+
+        In one graph task, or in the last one that had come to the node by then.
+        """
+        found = np.full(len(nodes), State.NOT_RUN, np.int64)
+        mine = np.flatnonzero(np.ones(len(self.task), bool) if task is None else self.task == task)
+        order = np.argsort(nodes, kind="stable")
+        at = np.searchsorted(nodes[order], self.node[mine])
+        at = np.minimum(at, max(len(nodes) - 1, 0))
+        known = nodes[order][at] == self.node[mine] if len(nodes) else np.zeros(len(mine), bool)
+        rows, mine = order[at[known]], mine[known]
+        found[rows] = State.WAITING
+        come = self._first()[mine] <= place
+        found[rows[come]] = self._state(mine[come], place)  # of several, the last one stays
+        return found
+
+    def _first(self) -> Ids:
+        seen: Ids = np.where(self.pushed != NONE, self.pushed, self.begun)
+        return seen
+
+    def _state(self, at: Ids, place: int) -> Ids:
+        begun = (self.begun[at] != NONE) & (self.begun[at] <= place)
+        ended = (self.ended[at] != NONE) & (self.ended[at] <= place)
+        over = np.where(self.failed[at], State.FAILED, State.DONE)
+        state: Ids = np.where(ended, over, np.where(begun, State.RUNNING, State.READY))
+        return state
+
+
+def passages(trace: Trace) -> Passages:
+    """Every passage of the trace."""
+    pushes, begins, ends = (trace.table(kind) for kind in (Push, NodeBegin, NodeEnd))
+    node = np.concatenate([pushes["node"], begins["node"]])
+    task = np.concatenate([pushes["task"], begins["task"]])
+    first = paired((task, node), (task, node))
+    keep = np.flatnonzero(first == np.arange(len(first)))
+    node, task = node[keep], task[keep]
+    pushed, begun = _place(trace, pushes, task, node), _place(trace, begins, task, node)
+    ended = _place(trace, ends, task, node)
+    order = np.argsort(np.where(pushed != NONE, pushed, begun), kind="stable")
+    queue = _column(pushes, "queue", task, node)
+    failed = _column(ends, "failed", task, node) == 1
+    after = _senders(trace, task, node)
+    columns = (node, task, queue, pushed, begun, ended, failed, after)
+    return Passages(*(column[order] for column in columns))
+
+
+def _place(trace: Trace, table: Table[Event], task: Ids, node: Ids) -> Ids:
+    """Where in the order of events each one's event is; the first of several."""
+    seq = _column(table, "seq", task, node)
+    places: Ids = np.where(seq == NONE, NONE, np.searchsorted(trace.order().seq, seq))
+    return places
+
+
+def _column(table: Table[Event], column: str, task: Ids, node: Ids) -> Ids:
+    if not len(table):
+        return np.full(len(node), NONE, np.int64)
+    found = paired((table["task"], table["node"]), (task, node))
+    values: Ids = np.where(found == NONE, NONE, table[column][found])
+    return values
+
+
+def _senders(trace: Trace, task: Ids, node: Ids) -> Ids:
+    """For each the source of the last gradient that arrived."""
+    table = trace.table(Decrement)
+    if not len(table):
+        return np.full(len(node), NONE, np.int64)
+    back = np.argsort(table["seq"], kind="stable")[::-1]
+    found = paired((table["task"][back], table["node"][back]), (task, node))
+    sources: Ids = np.where(found == NONE, NONE, table["source"][back][found])
+    return sources

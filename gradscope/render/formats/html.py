@@ -1,0 +1,18 @@
+"""HTML: one page to walk through a backward in, offline."""
+
+from __future__ import annotations
+
+from gradscope.render.formats import Drawn, Format
+from gradscope.render.theme import Theme
+from gradscope.render.viewer.page import page
+from gradscope.scene.viewer.columns import ViewerScene
+
+
+def write(scene: ViewerScene, theme: Theme | None) -> Drawn:
+    """The page. Without a theme it is light or dark as the reader's system is."""
+    return Drawn(page(scene, theme.name if theme else ""))
+
+
+FORMAT = Format(
+    "html", ".html", "a page to walk through the backward in, offline", write, of_page=True
+)

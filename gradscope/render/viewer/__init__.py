@@ -1,0 +1,1 @@
+"""The page: one file that shows a trace in a browser, offline."""

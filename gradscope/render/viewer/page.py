@@ -1,0 +1,55 @@
+"""The page of a trace, as the bytes of one file."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+
+from gradscope.errors import RenderingError
+from gradscope.render.viewer.css import themes_css
+from gradscope.render.viewer.join import FOLDER, script
+from gradscope.render.viewer.pack import pack
+from gradscope.scene.viewer.columns import ViewerScene
+
+LARGEST = 16 << 20
+"""A page of more bytes is not written."""
+
+
+def page(scene: ViewerScene, theme: str = "") -> bytes:
+    """The whole page. `theme`: light or dark; empty for what the reader's system has."""
+    data = pack(scene)
+    if len(data) > LARGEST:
+        raise RenderingError(
+            f"the page would be {len(data) / (1 << 20):.0f} MiB, and 16 are the most that opens "
+            "well; choose a part with --step N or --task N"
+        )
+    style, code = _style(), script()
+    filled = {
+        "policy": _policy(style, code),
+        "theme": theme,
+        "style": style,
+        "script": code,
+    }
+    text = (FOLDER / "page.html").read_text(encoding="utf-8")
+    for name, value in filled.items():
+        text = text.replace("{{" + name + "}}", value, 1)
+    before, after = text.split("{{data}}")
+    return before.encode() + data + after.encode()
+
+
+@cache
+def _style() -> str:
+    return f"\n{themes_css()}{(FOLDER / 'style.css').read_text(encoding='utf-8')}"
+
+
+def _policy(style: str, code: str) -> str:
+    """Nothing may be loaded, and nothing run but this script."""
+    return (
+        f"default-src 'none'; script-src '{_hash(code)}'; style-src '{_hash(style)}'; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,0 +1,260 @@
+/** What is chosen, open and shown: one state, which all panels follow, and which the address remembers. */
+
+import { States } from "./state.js";
+import { Tree } from "./tree.js";
+import { Picture, rootOf } from "./picture.js";
+
+/** @typedef {import("./data.js").Model} Model */
+
+const LIMITS = [400, 200, 120, 80, 60, 45, 32, 22, 14, 8];
+const LEGIBLE = 0.55;
+/** The room that pictures are fitted to at first, whatever that of a window is: an address opens the same everywhere. */
+const ROOM = [920, 680];
+
+/**
+ * What changed, for panels to look at.
+ * @typedef {"selection" | "event" | "picture" | "backward" | "look" | "range"} Change
+ */
+
+/** The page's state. */
+export class App {
+  /** @param {Model} model */
+  constructor(model) {
+    this.model = model;
+    this.tree = new Tree(model);
+    this.states = new States(model);
+    /** @type {((changes: Set<Change>) => void)[]} */
+    this.listeners = [];
+    /** @type {Set<Change>} */
+    this.changes = new Set();
+    this.waiting = 0;
+    this.node = -1;
+    this.group = -1;
+    this.backward = -1;
+    this.root = 0;
+    this.open = new Set();
+    this.event = 0;
+    this.critical = false;
+    this.coloring = "kind";
+    /** @type {[number, number] | null} a stretch of time that dims all else */
+    this.range = null;
+    /** @type {any} */
+    this.picture = null;
+    this.centre = false;
+    this.setBackward(this.firstBackward(), true);
+  }
+
+  /** Of several steps the first; else everything. */
+  firstBackward() {
+    const { backwards } = this.model;
+    const steps = new Set(backwards.get("step"));
+    return backwards.length === 1 || steps.size > 1 ? 0 : -1;
+  }
+
+  /** @param {(changes: Set<Change>) => void} listener */
+  follow(listener) {
+    this.listeners.push(listener);
+  }
+
+  /** Tell the panels, before the next frame. @param {...Change} changes */
+  tell(...changes) {
+    for (const each of changes) this.changes.add(each);
+    if (this.waiting) return;
+    this.waiting = requestAnimationFrame(() => this.flush());
+  }
+
+  flush() {
+    cancelAnimationFrame(this.waiting);
+    this.waiting = 0;
+    const changes = this.changes;
+    this.changes = new Set();
+    this.states.go(this.event, this.backward);
+    for (const listener of this.listeners) listener(changes);
+  }
+
+  /** @returns {[number, number]} */
+  get events() {
+    return this.states.range(this.backward);
+  }
+
+  /** Show one backward, or all. @param {number} backward @param {boolean} [quietly] */
+  setBackward(backward, quietly) {
+    this.backward = backward;
+    const { backwards } = this.model;
+    const step = backward >= 0 ? backwards.get("step")[backward] : -1;
+    const root = rootOf(this.tree, step);
+    if (root !== this.root || !this.open.size) {
+      this.root = root;
+      this.open = this.usual(root);
+    }
+    this.event = this.events[1];
+    this.range = null;
+    this.states.go(this.event, this.backward);
+    this.draw();
+    if (!quietly) this.tell("backward", "picture", "event");
+  }
+
+  /** The groups that are open at first: as many as leave titles legible in the room there is. @param {number} root */
+  usual(root) {
+    this.usuals ??= new Map();
+    if (!this.usuals.has(root)) {
+      let open = new Set([root]);
+      for (const limit of LIMITS) {
+        open = this.tree.openBestFirst(root, limit, new Set());
+        const { width, height } = new Picture(this.model, this.tree, root, open);
+        if (Math.min(ROOM[0] / width, ROOM[1] / height) >= LEGIBLE) break;
+      }
+      this.usuals.set(root, open);
+    }
+    return new Set(this.usuals.get(root));
+  }
+
+  draw() {
+    this.picture = new Picture(this.model, this.tree, this.root, this.open);
+  }
+
+  /** @param {number} node @param {boolean} [centre] */
+  selectNode(node, centre = true) {
+    if (node < 0) return;
+    this.reveal(this.model.nodes.get("group")[node]);
+    [this.node, this.group, this.centre] = [node, -1, centre];
+    this.tell("selection");
+  }
+
+  /** @param {number} group @param {boolean} [centre] */
+  selectGroup(group, centre = true) {
+    this.reveal(this.tree.parent[group]);
+    [this.node, this.group, this.centre] = [-1, group, centre];
+    this.tell("selection");
+  }
+
+  clear() {
+    [this.node, this.group, this.range] = [-1, -1, null];
+    this.tell("selection", "range");
+  }
+
+  /** Show the step that a group is in, if another one is shown. @param {number} group */
+  reveal(group) {
+    if (group < 0 || this.tree.contains(this.root, group)) return;
+    if (this.node >= 0 && this.model.isLeaf(this.node)) return;
+    const step = this.tree.around(group).find((each) => this.tree.form[each] === 1);
+    this.root = step ?? 0;
+    const number = step === undefined ? -1 : Number(this.tree.title(step).slice(5));
+    this.backward = this.model.backwards.get("step").indexOf(number);
+    this.open = this.usual(this.root);
+    this.event = this.events[1];
+    this.draw();
+    this.tell("backward", "picture", "event");
+  }
+
+  /** Open or fold a group. @param {number} group */
+  toggle(group) {
+    if (group === this.root) return;
+    if (this.open.has(group)) {
+      for (const each of [...this.open]) if (this.tree.contains(group, each)) this.open.delete(each);
+    } else {
+      for (const each of this.tree.around(group)) this.open.add(each);
+    }
+    this.draw();
+    this.tell("picture");
+  }
+
+  /** Open what is around a node, so that it has a box of its own. @param {number} node */
+  unfold(node) {
+    for (const each of this.tree.around(this.model.nodes.get("group")[node])) this.open.add(each);
+    this.draw();
+    this.tell("picture");
+  }
+
+  /** The next node that a source line made, after the one that is selected. @param {number} frame */
+  selectLine(frame) {
+    const { model } = this;
+    const same = (/** @type {number} */ node) => model.frames(model.nodes.get("stack")[node]).includes(frame);
+    const length = model.nodes.length;
+    for (let away = 1; away <= length; away += 1) {
+      const node = (Math.max(this.node, -1) + away) % length;
+      if (!model.isLeaf(node) && this.tree.contains(this.root, model.nodes.get("group")[node]) && same(node)) {
+        this.selectNode(node);
+        return;
+      }
+    }
+  }
+
+  foldAll() {
+    this.open = this.open.size > 1 ? new Set([this.root]) : this.usual(this.root);
+    this.draw();
+    this.tell("picture");
+  }
+
+  /** Go to an event of those shown. @param {number} event */
+  go(event) {
+    const [first, last] = this.events;
+    this.event = Math.min(Math.max(event, first), last);
+    this.tell("event");
+  }
+
+  /** The nodes in a group and in those inside it. @param {number} group @returns {Int32Array} */
+  nodesUnder(group) {
+    this.under ??= new Map();
+    if (!this.under.has(group)) {
+      const found = [];
+      const { tree } = this;
+      for (let each = group; each < tree.size && (each === group || tree.parent[each] >= group); each += 1) found.push(...tree.nodesIn[each]);
+      this.under.set(group, Int32Array.from(found));
+    }
+    return this.under.get(group);
+  }
+
+  /** The run of a node in what is shown: of several the one around the event. @param {number} node */
+  runOf(node) {
+    const { runs } = this.model;
+    let found = -1;
+    for (const run of this.model.runsOf.of(node)) {
+      if (this.backward >= 0 && runs.get("backward")[run] !== this.backward) continue;
+      if (found < 0 || runs.get("begun")[run] <= this.event) found = run;
+    }
+    return found;
+  }
+
+  // The address ------------------------------------------------------------------------------
+
+  /** @returns {string} what is shown, as a fragment of the address */
+  get fragment() {
+    const parts = [];
+    const [, last] = this.events;
+    if (this.backward !== this.firstBackward()) parts.push(`b=${this.backward}`);
+    if (this.event !== last) parts.push(`e=${this.event}`);
+    if (this.node >= 0) parts.push(`n=${encodeURIComponent(this.model.unique(this.node))}`);
+    if (this.group >= 0) parts.push(`g=${this.group}`);
+    const usual = this.usual(this.root);
+    const flipped = [...usual].filter((each) => !this.open.has(each)).map((each) => `-${each.toString(36)}`);
+    for (const each of this.open) if (!usual.has(each)) flipped.push(each.toString(36));
+    if (flipped.length) parts.push(`o=${flipped.join(".")}`);
+    return parts.join("&");
+  }
+
+  /** Show what a fragment says; what it says of another trace is left out. @param {string} fragment */
+  restore(fragment) {
+    const said = new Map(fragment.replace(/^#/, "").split("&").map((part) => /** @type {[string, string]} */ (part.split("=", 2))));
+    const number = (/** @type {string} */ key) => (/^-?\d+$/.test(said.get(key) ?? "") ? Number(said.get(key)) : NaN);
+    const backward = number("b");
+    if (backward >= -1 && backward < this.model.backwards.length) this.setBackward(backward);
+    for (const part of (said.get("o") ?? "").split(".").filter(Boolean)) {
+      const group = Number.parseInt(part.replace("-", ""), 36);
+      if (!(group > 0 && group < this.tree.size)) continue;
+      if (part.startsWith("-")) this.open.delete(group);
+      else for (const each of this.tree.around(group)) this.open.add(each);
+    }
+    this.draw();
+    this.tell("picture", "backward");
+    if (number("g") > 0 && number("g") < this.tree.size) this.selectGroup(number("g"));
+    let name = "";
+    try {
+      name = decodeURIComponent(said.get("n") ?? "");
+    } catch {
+      name = "";
+    }
+    if (name) this.selectNode(this.model.nodeNamed(name));
+    if (number("e") >= 0) this.go(number("e"));
+  }
+}

@@ -1,0 +1,181 @@
+/** The trace as it lies in the page: columns of numbers, and the texts they point to. */
+
+/**
+ * A column of a table; of times, counted from the beginning of the page.
+ * @typedef {Int8Array | Uint8Array | Int16Array | Uint16Array | Int32Array | Float32Array | Float64Array} Column
+ */
+
+/** One table: columns by name, and its texts by row. */
+export class Table {
+  /** @param {Record<string, Column>} columns @param {string[]} texts */
+  constructor(columns, texts) {
+    this.columns = columns;
+    this.texts = texts;
+    this.length = Object.values(columns)[0]?.length ?? 0;
+  }
+
+  /** @param {string} name @returns {Column} */
+  get(name) {
+    return this.columns[name];
+  }
+
+  /** @param {string} name @param {number} row @returns {string} */
+  text(name, row) {
+    return this.texts[this.columns[name][row]] ?? "";
+  }
+}
+
+/** For each key the rows that have it, in order. */
+export class Index {
+  /** @param {Column} keys @param {number} size */
+  constructor(keys, size) {
+    this.starts = new Int32Array(size + 1);
+    for (const key of keys) if (key >= 0) this.starts[key + 1] += 1;
+    for (let key = 0; key < size; key += 1) this.starts[key + 1] += this.starts[key];
+    const next = this.starts.slice();
+    this.rows = new Int32Array(this.starts[size]);
+    keys.forEach((/** @type {number} */ key, /** @type {number} */ row) => {
+      if (key >= 0) this.rows[next[key]++] = row;
+    });
+  }
+
+  /** @param {number} key @returns {Int32Array} */
+  of(key) {
+    return this.rows.subarray(this.starts[key], this.starts[key + 1]);
+  }
+}
+
+/** Everything that the page knows, with what is looked up in it. */
+export class Model {
+  /** @param {Record<string, any>} facts @param {Record<string, Table>} tables */
+  constructor(facts, tables) {
+    this.facts = facts;
+    this.tables = tables;
+    const { nodes, edges, groups, runs, backwards, events, saved, values, hooks } = tables;
+    this.nodes = nodes;
+    this.edges = edges;
+    this.groups = groups;
+    this.runs = runs;
+    this.backwards = backwards;
+    this.events = events;
+    const size = nodes.length;
+    this.gives = new Index(edges.get("tail"), size);
+    this.takes = new Index(edges.get("head"), size);
+    this.runsOf = new Index(runs.get("node"), size);
+    this.savedOf = new Index(saved.get("node"), size);
+    this.valuesOf = new Index(values.get("node"), size);
+    this.hooksOf = new Index(hooks.get("node"), size);
+    this.stackRow = rowsById(tables.stacks);
+    this.frameRow = rowsById(tables.frames);
+    this.engineSeen = runs.length > 0;
+    this.readySeen = runs.get("pushed").some((/** @type {number} */ each) => each >= 0);
+  }
+
+  /** @param {number} node @returns {string} the name that only this node has */
+  unique(node) {
+    const ordinal = this.nodes.get("ordinal")[node];
+    return this.nodes.text("name", node) + (ordinal ? `#${ordinal}` : "");
+  }
+
+  /** @param {number} node @returns {string} its name; of a leaf, that of its tensor */
+  title(node) {
+    return this.nodes.text("leaf", node) || this.unique(node);
+  }
+
+  /** @param {number} node */
+  isLeaf(node) {
+    return this.nodes.get("is_leaf")[node] === 1;
+  }
+
+  /** @param {number} node @param {string} mark */
+  has(node, mark) {
+    const place = this.facts.marks.indexOf(mark);
+    return (this.nodes.get("marks")[node] >> place & 1) === 1;
+  }
+
+  /** @param {number} node @returns {string[]} what is remarkable about it */
+  marksOf(node) {
+    return this.facts.marks.filter((/** @type {string} */ mark) => this.has(node, mark));
+  }
+
+  /** The lines of a call stack, innermost first. @param {number} stack @returns {number[]} rows of frames */
+  frames(stack) {
+    const { stacks } = this.tables;
+    const found = [];
+    for (let turns = 0; turns < 200 && this.stackRow.has(stack); turns += 1) {
+      const row = /** @type {number} */ (this.stackRow.get(stack));
+      const frame = this.frameRow.get(stacks.get("frame")[row]);
+      if (frame !== undefined) found.push(frame);
+      stack = stacks.get("parent")[row];
+    }
+    return found;
+  }
+
+  /** @param {number} frame @returns {string} as in "train.py:41" */
+  place(frame) {
+    const { frames } = this.tables;
+    return `${frames.text("file", frame)}:${frames.get("line")[frame]}`;
+  }
+
+  /** @param {number} frame @returns {string} the same without the folders */
+  shortPlace(frame) {
+    return this.place(frame).replace(/^.*[\\/]/, "");
+  }
+
+  /** @param {number} node @returns {number} the row of its line; -1 where none is known */
+  frameOf(node) {
+    return this.frames(this.nodes.get("stack")[node])[0] ?? -1;
+  }
+
+  /** @param {string} name @returns {number} the node of a unique name, or -1 */
+  nodeNamed(name) {
+    for (let node = 0; node < this.nodes.length; node += 1) {
+      if (this.unique(node) === name) return node;
+    }
+    return -1;
+  }
+}
+
+/** @param {Table} table @returns {Map<number, number>} */
+function rowsById(table) {
+  const found = new Map();
+  table.get("id").forEach((/** @type {number} */ id, /** @type {number} */ row) => found.set(id, row));
+  return found;
+}
+
+const MAKERS = { i1: Int8Array, u1: Uint8Array, i2: Int16Array, u2: Uint16Array, i4: Int32Array, f4: Float32Array, f8: Float64Array };
+const ALIGNED = 8;
+
+/** @param {string} base64 @returns {Promise<Model>} */
+export async function unpack(base64) {
+  const binary = atob(base64);
+  const bytes = new Uint8Array(binary.length);
+  for (let at = 0; at < binary.length; at += 1) bytes[at] = binary.charCodeAt(at);
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const content = await new Response(stream).arrayBuffer();
+  const length = Number(new DataView(content).getBigUint64(0, true));
+  const head = JSON.parse(new TextDecoder().decode(new Uint8Array(content, ALIGNED, length)));
+  /** @type {Record<string, Table>} */
+  const tables = {};
+  for (const [name, columns] of Object.entries(head.tables)) {
+    /** @type {Record<string, Column>} */
+    const found = {};
+    for (const [key, [type, offset, rows, rising]] of Object.entries(columns)) {
+      const stored = new MAKERS[/** @type {keyof MAKERS} */ (type)](content, ALIGNED + length + offset, rows);
+      found[key] = rising ? summed(stored) : stored;
+    }
+    tables[name] = new Table(found, head.texts);
+  }
+  return new Model(head.facts, tables);
+}
+
+/** @param {Column} differences @returns {Float64Array} */
+function summed(differences) {
+  const found = new Float64Array(differences.length);
+  let total = 0;
+  for (let at = 0; at < found.length; at += 1) {
+    total += differences[at];
+    found[at] = total;
+  }
+  return found;
+}

@@ -1,0 +1,233 @@
+/** What the graph panel draws: boxes with their words and sizes, frames, and arrows between them. */
+
+import { ALL, LOOP, STEP } from "./tree.js";
+import { layOut } from "./layout.js";
+import { duration, ordinal, plural, shorten } from "./words.js";
+
+/** @typedef {import("./data.js").Model} Model @typedef {import("./tree.js").Tree} Tree */
+
+const WIDEST = 260;
+const TITLE_FONT = "600 13px system-ui, sans-serif";
+const LINE_FONT = "11px system-ui, sans-serif";
+export const FONTS = { title: TITLE_FONT, line: LINE_FONT, frame: "600 12px system-ui, sans-serif" };
+const LINE = 15;
+const TOP = 22;
+
+/**
+ * @typedef {object} Box
+ * @property {string} key
+ * @property {"node" | "leaf" | "group"} is
+ * @property {number} node -1 for a group
+ * @property {number} group the group itself, or the one that the node is shown in
+ * @property {string} title
+ * @property {string} ordinal
+ * @property {string[]} lines
+ * @property {number} use which use of a leaf; 0 where there is only one
+ */
+
+/** Measures text as the canvas writes it. */
+class Ruler {
+  constructor() {
+    this.context = /** @type {CanvasRenderingContext2D} */ (document.createElement("canvas").getContext("2d"));
+    this.known = new Map();
+  }
+
+  /** @param {string} text @param {string} font */
+  width(text, font) {
+    const key = font + text;
+    if (!this.known.has(key)) {
+      this.context.font = font;
+      this.known.set(key, this.context.measureText(text).width);
+    }
+    return this.known.get(key);
+  }
+}
+
+const ruler = new Ruler();
+
+/** One picture: a root group, with some groups open. */
+export class Picture {
+  /** @param {Model} model @param {Tree} tree @param {number} root @param {Set<number>} open */
+  constructor(model, tree, root, open) {
+    this.model = model;
+    this.tree = tree;
+    this.root = root;
+    this.open = open;
+    this.boxOf = tree.boxes(root, open);
+    /** @type {Map<string, any>} */
+    this.boxes = new Map();
+    this.hidden = new Map();
+    this.frames = [];
+    this.item = this.groupItem(root);
+    this.edges = this.connect();
+    this.finish();
+    this.routes = layOut(this.item, this.edges);
+    this.width = this.item.w;
+    this.height = this.item.h;
+    this.all = [...this.boxes.values()];
+  }
+
+  groupItem(group) {
+    const { tree } = this;
+    const items = [];
+    for (const each of tree.groupsIn[group]) {
+      items.push(this.open.has(each) ? this.groupItem(each) : this.box({ key: `g${each}`, is: "group", node: -1, group: each, use: 0 }));
+    }
+    for (const node of tree.nodesIn[group]) {
+      if (!this.model.isLeaf(node)) items.push(this.box({ key: `n${node}`, is: "node", node, group, use: 0 }));
+    }
+    const title = this.frameTitle(group);
+    const item = {
+      key: group === this.root ? "root" : `f${group}`, group, items, title, w: 0, h: 0,
+      order: tree.last[group], titleWidth: ruler.width(title, FONTS.frame) + 36,
+    };
+    if (group !== this.root) this.frames.push(item);
+    this.itemOf ??= new Map();
+    this.itemOf.set(group, item);
+    return item;
+  }
+
+  frameTitle(group) {
+    const { tree } = this;
+    const ran = tree.ns[group] > 0 ? ` · ${duration(tree.ns[group])}` : "";
+    const line = this.oneLine(group);
+    return shorten(tree.title(group), 60) + ran + (line >= 0 && group !== this.root ? ` · ${this.model.shortPlace(line)}` : "");
+  }
+
+  /** The line that made all nodes of a group, so that they need not say it; -1 where there are several. @param {number} group */
+  oneLine(group) {
+    this.lines ??= new Map();
+    if (!this.lines.has(group)) {
+      const found = new Set(this.tree.nodesIn[group].filter((node) => !this.model.isLeaf(node)).map((node) => this.model.frameOf(node)));
+      this.lines.set(group, found.size === 1 ? [...found][0] : -1);
+    }
+    return this.lines.get(group);
+  }
+
+  box(box) {
+    box.order = box.is === "group" ? this.tree.last[box.group] : box.node;
+    this.boxes.set(box.key, box);
+    return box;
+  }
+
+  /** Arrows between boxes; leaves stand beside each box that uses them. */
+  connect() {
+    const { model, boxOf } = this;
+    const tail = model.edges.get("tail");
+    const head = model.edges.get("head");
+    const found = new Map();
+    const uses = new Map();
+    for (let edge = 0; edge < tail.length; edge += 1) {
+      const from = boxOf[tail[edge]];
+      const leaf = model.isLeaf(head[edge]);
+      if (from === -1) {
+        if (!leaf && boxOf[head[edge]] !== -1) this.hide(keyOf(boxOf[head[edge]]));
+        continue;
+      }
+      let to = boxOf[head[edge]];
+      let key = "";
+      if (leaf) {
+        if (from < 0) continue;
+        key = `l${head[edge]}u${tail[edge]}`;
+        if (!this.boxes.has(key)) {
+          uses.set(head[edge], (uses.get(head[edge]) ?? 0) + 1);
+          const group = model.nodes.get("group")[tail[edge]];
+          const made = this.box({ key, is: "leaf", node: head[edge], group, use: uses.get(head[edge]), user: tail[edge] });
+          made.order = tail[edge] - 0.5;
+          this.itemOf.get(group).items.push(made);
+        }
+      } else if (to === -1) {
+        this.hide(keyOf(from));
+        continue;
+      } else if (to === from) continue;
+      else key = keyOf(to);
+      const name = `${keyOf(from)}>${key}`;
+      if (!found.has(name)) found.set(name, { tail: keyOf(from), head: key, edges: [] });
+      found.get(name).edges.push(edge);
+    }
+    this.uses = uses;
+    return [...found.values()];
+  }
+
+  hide(key) {
+    this.hidden.set(key, (this.hidden.get(key) ?? 0) + 1);
+  }
+
+  finish() {
+    for (const box of this.boxes.values()) {
+      if (box.is === "group") this.describeGroup(box);
+      else this.describeNode(box);
+      const cut = this.hidden.get(box.key);
+      if (cut) box.lines.push(`⋯ ${plural(cut, "edge")} to nodes not shown`);
+      const widths = box.lines.map((/** @type {string} */ line) => ruler.width(line, FONTS.line));
+      const title = ruler.width(box.title, FONTS.title) + (box.ordinal ? ruler.width(box.ordinal, FONTS.line) + 5 : 0) + box.badges * 15;
+      box.w = Math.min(Math.max(60, title, ...widths), WIDEST) + 20;
+      box.h = TOP + box.lines.length * LINE + 10 + (box.is === "group" ? 8 : 0);
+    }
+  }
+
+  describeGroup(box) {
+    const { tree } = this;
+    const { group } = box;
+    box.title = shorten(tree.title(group), 44);
+    box.ordinal = "";
+    box.badges = 1;
+    const inside = plural(tree.nodeCount[group], "node");
+    const leaves = tree.leafCount[group];
+    box.lines = [leaves ? `${inside}, ${plural(leaves, "leaf", "leaves")}` : inside];
+    if (tree.ns[group] > 0) box.lines.push(`ran ${duration(tree.ns[group])}`);
+    if (tree.form[group] === LOOP && tree.ns[group] > 0) {
+      const slowest = tree.slowestTurn(group);
+      if (slowest) box.lines.push(`slowest: ${shorten(slowest.title, 24)}, ${duration(slowest.ns)}`);
+    }
+  }
+
+  describeNode(box) {
+    const { model } = this;
+    const { node } = box;
+    const leaf = box.is === "leaf";
+    box.title = shorten(leaf ? model.nodes.text("leaf", node) : model.nodes.text("name", node), 34);
+    const place = model.nodes.get("ordinal")[node];
+    box.ordinal = leaf || !place ? "" : `#${place}`;
+    box.badges = model.marksOf(node).length;
+    box.lines = [];
+    const shape = model.nodes.text("shape", node);
+    if (shape) box.lines.push(shorten(shape, 34));
+    if (leaf) return;
+    const frame = model.frameOf(node);
+    if (frame >= 0 && (box.group === this.root || this.oneLine(box.group) !== frame)) box.lines.push(shorten(model.shortPlace(frame), 34));
+    const runs = model.runsOf.of(node);
+    if (runs.length === 1) {
+      const ns = model.runs.get("self_ns")[runs[0]];
+      const position = model.runs.get("position")[runs[0]];
+      if (position > 0) box.lines.push(`ran ${ordinal(position)}, ${duration(ns)}`);
+    } else if (runs.length) box.lines.push(`ran ${runs.length} times, ${duration(this.tree.nodeNs[node])}`);
+  }
+
+  /** The box that stands for a node: its own, or that of the group it is folded into. @param {number} node */
+  boxFor(node) {
+    if (node < 0) return null;
+    if (this.model.isLeaf(node)) return this.all.find((box) => box.node === node) ?? this.boxes.get(keyOf(this.boxOf[node])) ?? null;
+    return this.boxes.get(keyOf(this.boxOf[node])) ?? null;
+  }
+
+  /** @param {number} group @returns {any} its box, or its frame where it is open */
+  boxOrFrame(group) {
+    return this.boxes.get(`g${group}`) ?? this.frames.find((frame) => frame.group === group) ?? null;
+  }
+}
+
+/** @param {number} box */
+export function keyOf(box) {
+  return box <= -2 ? `g${-2 - box}` : `n${box}`;
+}
+
+/** The group that is shown first: that of the one step, where it is alone. @param {Tree} tree @param {number} step */
+export function rootOf(tree, step) {
+  if (step < 0) return 0;
+  for (let group = 1; group < tree.size; group += 1) {
+    if (tree.form[group] === STEP && tree.title(group) === `step ${step}`) return group;
+  }
+  return ALL;
+}
+

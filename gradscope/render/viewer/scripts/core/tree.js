@@ -1,0 +1,168 @@
+/** Which groups there are, which of them are open, and which boxes stand for what is in the others. */
+
+/** @typedef {import("./data.js").Model} Model */
+
+export const ALL = 0;
+export const STEP = 1;
+export const BACKWARD = 2;
+export const MODULE = 3;
+export const LOOP = 4;
+export const TURN = 5;
+export const STRETCH = 6;
+
+/** The groups of a trace, and what lies in each. */
+export class Tree {
+  /** @param {Model} model */
+  constructor(model) {
+    this.model = model;
+    const { groups, nodes } = model;
+    this.parent = groups.get("parent");
+    this.form = groups.get("form");
+    this.size = groups.length;
+    /** @type {number[][]} */
+    this.groupsIn = Array.from({ length: this.size }, () => []);
+    /** @type {number[][]} */
+    this.nodesIn = Array.from({ length: this.size }, () => []);
+    for (let group = 1; group < this.size; group += 1) this.groupsIn[this.parent[group]].push(group);
+    const of = nodes.get("group");
+    for (let node = 0; node < nodes.length; node += 1) this.nodesIn[of[node]].push(node);
+    this.sumUp();
+  }
+
+  sumUp() {
+    const { nodes, runs } = this.model;
+    this.nodeCount = new Int32Array(this.size);
+    this.leafCount = new Int32Array(this.size);
+    this.alarms = new Int32Array(this.size);
+    this.first = new Int32Array(this.size).fill(2 ** 31 - 1);
+    this.last = new Int32Array(this.size).fill(-1);
+    this.ns = new Float64Array(this.size);
+    this.nodeNs = new Float64Array(nodes.length);
+    const ran = runs.get("self_ns");
+    runs.get("node").forEach((/** @type {number} */ node, /** @type {number} */ run) => {
+      if (node >= 0) this.nodeNs[node] += Math.max(ran[run], 0);
+    });
+    const of = nodes.get("group");
+    const alarming = ["NaN born here", "Inf born here", "raised"].map((mark) => 1 << this.model.facts.marks.indexOf(mark));
+    const alarm = alarming.reduce((sum, bit) => sum | bit, 0);
+    for (let node = 0; node < nodes.length; node += 1) {
+      const group = of[node];
+      this.ns[group] += this.nodeNs[node];
+      if (nodes.get("marks")[node] & alarm) this.alarms[group] += 1;
+      if (this.model.isLeaf(node)) {
+        this.leafCount[group] += 1;
+        continue;
+      }
+      this.nodeCount[group] += 1;
+      this.first[group] = Math.min(this.first[group], node);
+      this.last[group] = Math.max(this.last[group], node);
+    }
+    for (let group = this.size - 1; group > 0; group -= 1) {
+      const up = this.parent[group];
+      this.nodeCount[up] += this.nodeCount[group];
+      this.leafCount[up] += this.leafCount[group];
+      this.alarms[up] += this.alarms[group];
+      this.ns[up] += this.ns[group];
+      this.first[up] = Math.min(this.first[up], this.first[group]);
+      this.last[up] = Math.max(this.last[up], this.last[group]);
+    }
+  }
+
+  /** @param {number} group @returns {number[]} it and the groups around it, innermost first */
+  around(group) {
+    const found = [];
+    for (; group >= 0; group = this.parent[group]) found.push(group);
+    return found;
+  }
+
+  /** @param {number} group @param {number} inside */
+  contains(group, inside) {
+    for (; inside >= 0; inside = this.parent[inside]) if (inside === group) return true;
+    return false;
+  }
+
+  /** @param {number} group @returns {string} */
+  title(group) {
+    return this.model.groups.text("title", group);
+  }
+
+  /** The parts of a group in the order they were made. @param {number} group @returns {{group?: number, node?: number}[]} */
+  parts(group) {
+    const parts = [
+      ...this.groupsIn[group].map((each) => ({ group: each, at: this.first[each] })),
+      ...this.nodesIn[group].map((each) => ({ node: each, at: each })),
+    ];
+    return parts.sort((one, other) => one.at - other.at);
+  }
+
+  /** The turn of a loop that took longest. @param {number} loop @returns {{title: string, ns: number} | null} */
+  slowestTurn(loop) {
+    let best = null;
+    const waiting = [loop];
+    while (waiting.length) {
+      const group = /** @type {number} */ (waiting.pop());
+      for (const each of this.groupsIn[group]) {
+        if (this.form[each] === STRETCH) waiting.push(each);
+        else if (!best || this.ns[each] > best.ns) best = { title: this.title(each), ns: this.ns[each] };
+      }
+      for (const node of this.form[group] === STRETCH || group === loop ? this.nodesIn[group] : []) {
+        if (!this.model.isLeaf(node) && (!best || this.nodeNs[node] > best.ns)) {
+          best = { title: this.model.unique(node), ns: this.nodeNs[node] };
+        }
+      }
+    }
+    return best;
+  }
+
+  /**
+   * Best first: what holds findings, then what took longest, is opened while at most `limit` boxes stand.
+   * @param {number} root @param {number} limit @param {Set<number>} wanted groups to open before all others
+   * @returns {Set<number>} the open groups
+   */
+  openBestFirst(root, limit, wanted) {
+    const open = new Set([root]);
+    let boxes = this.boxesWhenOpen(root);
+    const waiting = [...this.groupsIn[root]];
+    const total = this.ns[root] || 1;
+    const weight = (/** @type {number} */ group) => (wanted.has(group) ? 1e9 : 0) + (this.alarms[group] ? 1e6 : 0)
+      + (this.form[group] === STRETCH ? -1e3 : 0) + 100 * this.ns[group] / total + this.nodeCount[group] / this.nodeCount[root];
+    while (waiting.length) {
+      let best = 0;
+      for (let at = 1; at < waiting.length; at += 1) if (weight(waiting[at]) > weight(waiting[best])) best = at;
+      const [group] = waiting.splice(best, 1);
+      const more = this.boxesWhenOpen(group) - 1;
+      const inLoop = this.form[group] === STRETCH || this.form[this.parent[group]] === LOOP && !this.alarms[group];
+      if (!wanted.has(group) && (boxes + more > limit || inLoop && boxes > limit / 8)) continue;
+      open.add(group);
+      boxes += more;
+      waiting.push(...this.groupsIn[group]);
+    }
+    return open;
+  }
+
+  /** @param {number} group */
+  boxesWhenOpen(group) {
+    return this.groupsIn[group].length + this.nodesIn[group].length;
+  }
+
+  /**
+   * For each node of a group the box that stands for it: a node's own row, or -2 - its outermost closed group.
+   * @param {number} root @param {Set<number>} open @returns {Int32Array} -1 for nodes that are not in the group
+   */
+  boxes(root, open) {
+    const boxOfGroup = new Int32Array(this.size).fill(-1);
+    const inside = new Uint8Array(this.size);
+    for (let group = root; group < this.size; group += 1) {
+      const up = this.parent[group];
+      inside[group] = group === root || up >= root && inside[up] === 1 ? 1 : 0;
+      if (!inside[group] || group === root) continue;
+      boxOfGroup[group] = boxOfGroup[up] !== -1 ? boxOfGroup[up] : open.has(group) ? -1 : -2 - group;
+    }
+    const of = this.model.nodes.get("group");
+    const found = new Int32Array(of.length).fill(-1);
+    for (let node = 0; node < of.length; node += 1) {
+      if (inside[of[node]]) found[node] = boxOfGroup[of[node]] === -1 ? node : boxOfGroup[of[node]];
+    }
+    return found;
+  }
+}

@@ -1,0 +1,213 @@
+/** The page begins: unpack the trace, make the panels, follow the address. */
+
+import { App } from "./core/app.js";
+import { unpack } from "./core/data.js";
+import { Details } from "./panels/details.js";
+import { GraphPanel } from "./panels/graph.js";
+import { Keys } from "./panels/keys.js";
+import { Findings, Search, Slowest } from "./panels/lists.js";
+import { Outline, made } from "./panels/outline.js";
+import { Colours, MARKS } from "./panels/paint.js";
+import { keyOf } from "./core/picture.js";
+import { Timeline } from "./panels/timeline.js";
+
+const element = (/** @type {string} */ id) => /** @type {HTMLElement} */ (document.getElementById(id));
+const LOOKS = ["", "light", "dark"];
+
+/** Say in place of the page why there is none. @param {string} reason */
+function fail(reason) {
+  document.body.replaceChildren(made("p", "failure", reason));
+}
+
+/** @param {App} app @param {Colours} colours */
+function dress(app, colours) {
+  const { facts } = app.model;
+  document.title = `${facts.script} · gradscope`;
+  element("script").textContent = facts.script;
+  element("about").textContent = ` ${facts.producer} · level ${facts.level || "unknown"}`;
+  legend(app);
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  const again = () => {
+    colours.read();
+    legend(app);
+    app.tell("look");
+  };
+  system.addEventListener("change", again);
+  return () => {
+    const { dataset } = document.documentElement;
+    dataset.theme = LOOKS[(LOOKS.indexOf(dataset.theme ?? "") + 1) % LOOKS.length];
+    again();
+  };
+}
+
+/** What the colours and signs of this trace mean. @param {App} app */
+function legend(app) {
+  const { model } = app;
+  const list = element("legend");
+  list.replaceChildren();
+  const kinds = new Set(model.nodes.get("kind"));
+  model.facts.kinds.forEach((/** @type {string} */ kind, /** @type {number} */ number) => {
+    if (!kinds.has(number)) return;
+    const item = made("li");
+    const sample = made("i");
+    sample.style.background = `var(--kind-${number}-fill)`;
+    sample.style.borderColor = `var(--kind-${number}-line)`;
+    if (kind === "leaf") sample.style.borderRadius = "6px";
+    item.append(sample, kind);
+    list.append(item);
+  });
+  const folded = made("li");
+  folded.append("⊞ folded");
+  list.append(folded);
+  const seen = new Set();
+  for (let node = 0; node < model.nodes.length; node += 1) for (const mark of model.marksOf(node)) seen.add(mark);
+  for (const mark of model.facts.marks) if (seen.has(mark)) list.append(made("li", /born|raised|finite/.test(mark) ? "alarm" : "", `${MARKS[mark]} ${mark}`));
+}
+
+/** The choice of a backward. @param {App} app */
+function choice(app) {
+  const select = /** @type {HTMLSelectElement} */ (element("backward"));
+  const { backwards } = app.model;
+  const option = (/** @type {string} */ text, /** @type {number} */ value) => {
+    const made = document.createElement("option");
+    made.textContent = text;
+    made.value = String(value);
+    select.append(made);
+  };
+  if (backwards.length !== 1) option(`all ${backwards.length}`, -1);
+  for (let row = 0; row < backwards.length; row += 1) {
+    const step = backwards.get("step")[row];
+    option(`${step >= 0 && new Set(backwards.get("step")).size > 1 ? `step ${step} · ` : ""}${backwards.text("title", row)}${backwards.text("error", row) ? " ✖" : ""}`, row);
+  }
+  const show = () => { select.value = String(app.backward); };
+  select.addEventListener("change", () => app.setBackward(Number(select.value)));
+  app.follow((changes) => { if (changes.has("backward")) show(); });
+  show();
+}
+
+/** @param {App} app */
+function tabs(app) {
+  const names = ["outline", "findings", "slowest"];
+  const choose = (/** @type {string} */ name) => {
+    for (const each of names) {
+      const tab = element(`tab-${each}`);
+      tab.setAttribute("aria-selected", String(each === name));
+      tab.tabIndex = each === name ? 0 : -1;
+      element(`${each}-panel`).hidden = each !== name;
+    }
+    drawers("left");
+    element(`tab-${name}`).focus();
+  };
+  names.forEach((name, at) => {
+    const tab = element(`tab-${name}`);
+    tab.addEventListener("click", () => choose(name));
+    tab.addEventListener("keydown", (event) => {
+      const way = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (way) choose(names[(at + way + names.length) % names.length]);
+    });
+  });
+  if (app.model.tables.findings.length) {
+    choose("findings");
+    /** @type {HTMLElement} */ (document.activeElement)?.blur();
+    drawers("");
+  }
+  return choose;
+}
+
+/** On narrow screens the sides are drawers: open one, or none. @param {string} side */
+function drawers(side) {
+  for (const each of ["left", "right"]) {
+    element(each).classList.toggle("open", each === side);
+    element(`open-${each}`).setAttribute("aria-expanded", String(each === side));
+  }
+}
+
+/** The critical path, of what is shown: which nodes, and which arrows between boxes. @param {App} app */
+function criticalPath(app) {
+  const { critical } = app.model.tables;
+  const button = element("critical");
+  const find = () => {
+    const rows = [...critical.get("node").keys()].filter((row) => app.backward < 0 || critical.get("backward")[row] === app.backward);
+    const nodes = rows.map((row) => critical.get("node")[row]).filter((node) => node >= 0);
+    app.criticalNodes = new Set(nodes);
+    app.criticalKeys = new Set();
+    for (let at = 1; at < nodes.length; at += 1) {
+      const tail = keyOf(app.picture.boxOf[nodes[at - 1]]);
+      const leaf = app.model.isLeaf(nodes[at]);
+      app.criticalKeys.add(`${tail}>${leaf ? `l${nodes[at]}u${nodes[at - 1]}` : keyOf(app.picture.boxOf[nodes[at]])}`);
+    }
+  };
+  app.listeners.unshift((changes) => { if (changes.has("picture") || changes.has("backward")) find(); });
+  find();
+  button.hidden = !critical.length;
+  const toggle = () => {
+    app.critical = !app.critical && critical.length > 0;
+    button.setAttribute("aria-pressed", String(app.critical));
+    app.tell("look");
+  };
+  button.addEventListener("click", toggle);
+  return toggle;
+}
+
+/** The address follows what is shown, and what is shown the address. @param {App} app */
+function address(app) {
+  let last = location.hash;
+  let waiting = 0;
+  app.follow(() => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => {
+      const fragment = app.fragment;
+      if (`#${fragment}` === last || !fragment && !location.hash) return;
+      last = fragment ? `#${fragment}` : "";
+      history.replaceState(null, "", last || location.pathname + location.search);
+    }, 200);
+  });
+  addEventListener("hashchange", () => {
+    if (location.hash !== last) app.restore(location.hash);
+    last = location.hash;
+  });
+  if (location.hash.length > 1) app.restore(location.hash);
+}
+
+async function begin() {
+  if (!("DecompressionStream" in window)) {
+    fail("This browser cannot unpack the trace in this page (it has no DecompressionStream); any browser since 2023 can.");
+    return;
+  }
+  const model = await unpack(/** @type {string} */ (element("trace").textContent).trim());
+  const app = new App(model);
+  const colours = new Colours();
+  const look = dress(app, colours);
+  choice(app);
+  const critical = criticalPath(app);
+  const graph = new GraphPanel(app, colours);
+  const timeline = new Timeline(app, colours);
+  new Outline(app);
+  new Details(app);
+  new Slowest(app);
+  const findings = new Findings(app);
+  const search = new Search(app);
+  const coloring = /** @type {HTMLSelectElement} */ (element("coloring"));
+  coloring.addEventListener("change", () => { app.coloring = coloring.value; app.tell("look"); });
+  element("look").addEventListener("click", look);
+  const tab = tabs(app);
+  for (const side of ["left", "right"]) element(`open-${side}`).addEventListener("click", () => drawers(element(side).classList.contains("open") ? "" : side));
+  element("graph").addEventListener("pointerdown", () => drawers(""));
+  new Keys(app, {
+    graph, timeline, search, findings, look, critical, tab, drawers,
+    coloring: () => { coloring.value = coloring.value === "kind" ? "time" : "kind"; coloring.dispatchEvent(new Event("change")); },
+    details: () => { drawers("right"); element("details").focus(); },
+  });
+  for (const node of model.facts.focus.slice(0, 1)) app.selectNode(node);
+  address(app);
+  Object.defineProperty(window, "gradscope", { value: app });
+  app.tell("backward", "picture", "selection", "event");
+  app.flush();
+  graph.resize();
+  document.documentElement.dataset.ready = "yes";
+}
+
+begin().catch((error) => {
+  fail(`This page could not be shown: ${error.message}`);
+  throw error;
+});

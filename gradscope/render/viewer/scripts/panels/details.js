@@ -1,0 +1,364 @@
+/** All about what is selected: state, gradients in and out, why it ran when it did, what it keeps, its lines. */
+
+import { chip, link, made } from "./outline.js";
+import { GLYPHS, WORDS } from "../core/state.js";
+import { Source } from "./source.js";
+import { MARKS } from "./paint.js";
+import { byteCount, count, duration, number, ordinal, plural } from "../core/words.js";
+
+/** @typedef {import("../core/app.js").App} App */
+
+const MOST = 12;
+
+/** The panel on the right. */
+export class Details {
+  /** @param {App} app */
+  constructor(app) {
+    this.app = app;
+    this.element = /** @type {HTMLElement} */ (document.getElementById("details"));
+    this.source = new Source(app, this.element);
+    app.follow((changes) => {
+      if (changes.has("selection") || changes.has("backward") || changes.has("event")) this.show();
+    });
+    this.show();
+  }
+
+  show() {
+    const { app, element } = this;
+    const top = this.shown === `${app.node} ${app.group}` ? element.scrollTop : 0;
+    this.shown = `${app.node} ${app.group}`;
+    element.replaceChildren();
+    if (app.node >= 0) this.node(app.node);
+    else if (app.group >= 0) this.group(app.group);
+    else this.whole();
+    element.scrollTop = top;
+  }
+
+  /** @param {string} title */
+  section(title) {
+    this.element.append(made("h3", "", title));
+  }
+
+  /** @param {[string, string | Node][]} facts */
+  facts(facts) {
+    const list = made("dl");
+    for (const [name, value] of facts) {
+      const said = made("dd");
+      said.append(value);
+      list.append(made("dt", "", name), said);
+    }
+    this.element.append(list);
+  }
+
+  // The whole ----------------------------------------------------------------------------------
+
+  whole() {
+    const { app, element } = this;
+    const { model, tree } = app;
+    const { facts } = model;
+    element.append(made("h2", "", facts.script));
+    const part = facts.part ? `only ${facts.part} is on this page` : "the whole trace is on this page";
+    element.append(made("p", "under", `${facts.producer}, level ${facts.level || "unknown"}; ${part}.`));
+    const { whole } = facts;
+    this.facts([
+      ["nodes", count(whole.nodes)], ["edges", count(whole.edges)], ["backwards", count(whole.backwards)], ["events", count(whole.events)],
+      ["in this view", `${plural(tree.nodeCount[app.root], "node")}, ${plural(app.picture.all.length, "box", "boxes")} drawn`],
+    ]);
+    element.append(made("p", "soft", "Choose a node, a bar, a finding or a line: every panel follows. Double click opens and folds. Press ? for the keys."));
+    this.missing();
+    if (app.backward >= 0) this.backward(app.backward);
+    this.source.show(-1);
+  }
+
+  missing() {
+    const { model } = this.app;
+    const said = [...model.facts.notes];
+    if (!model.engineSeen) said.push("The engine's events were not recorded (level graph): the order in which nodes ran, their times and states are not known. Record with --level engine.");
+    else if (!model.readySeen) said.push("When nodes became ready was not recorded, so they go from waiting to running.");
+    if (!model.tables.values.length) said.push("Numbers were not looked at; --level values does.");
+    if (model.facts.inferred.includes("push")) said.push("PyTorch tells which nodes ran and when; queue, counts and sums are worked out by the engine's rules.");
+    this.section("What is not known here");
+    const list = made("ul");
+    for (const each of said) list.append(made("li", "soft", each));
+    this.element.append(list);
+  }
+
+  /** @param {number} backward */
+  backward(backward) {
+    const { model } = this.app;
+    const { backwards } = model;
+    this.section("This backward");
+    const begin = backwards.get("begin")[backward];
+    const end = backwards.get("end")[backward];
+    const facts = /** @type {[string, string | Node][]} */ ([["called", backwards.text("title", backward)]]);
+    if (end >= 0) facts.push(["took", duration(end - begin)]);
+    else facts.push(["took", "it did not end"]);
+    const error = backwards.text("error", backward);
+    if (error) facts.push(["raised", made("span", "alarm", error)]);
+    this.facts(facts);
+    const call = backwards.text("call", backward);
+    if (call) this.element.append(made("code", "", call));
+  }
+
+  // A group ------------------------------------------------------------------------------------
+
+  /** @param {number} group */
+  group(group) {
+    const { app, element } = this;
+    const { tree, model } = app;
+    element.append(made("h2", "", tree.title(group)));
+    element.append(made("p", "under", `${model.facts.forms[tree.form[group]] === "all" ? "the whole trace" : model.facts.forms[tree.form[group]]}, inside ${tree.parent[group] < 0 ? "nothing" : tree.title(tree.parent[group])}`));
+    const facts = /** @type {[string, string | Node][]} */ ([["nodes", count(tree.nodeCount[group])]]);
+    if (tree.leafCount[group]) facts.push(["leaves", count(tree.leafCount[group])]);
+    if (tree.ns[group]) facts.push(["ran", `${duration(tree.ns[group])} in all, without what ran inside its nodes`]);
+    const slowest = tree.form[group] === 4 ? tree.slowestTurn(group) : null;
+    if (slowest) facts.push(["slowest", `${slowest.title}, ${duration(slowest.ns)}`]);
+    this.facts(facts);
+    element.append(link(app.open.has(group) ? "fold it (Enter)" : "open it (Enter)", () => app.toggle(group)));
+    if (model.engineSeen) this.stateCounts(group);
+    this.slowestIn(group);
+    const first = tree.first[group];
+    if (first < model.nodes.length) this.source.show(model.frameOf(first));
+  }
+
+  /** @param {number} group */
+  stateCounts(group) {
+    const { app } = this;
+    this.section("At this event");
+    const counts = app.states.counts(app.nodesUnder(group));
+    this.facts(counts.map((each, state) => /** @type {[string, string]} */ ([`${GLYPHS[state]} ${WORDS[state]}`, count(each)])).filter(([, each]) => each !== "0"));
+  }
+
+  /** @param {number} group */
+  slowestIn(group) {
+    const { app } = this;
+    const nodes = [...app.nodesUnder(group)].filter((node) => app.tree.nodeNs[node] > 0);
+    if (!nodes.length) return;
+    nodes.sort((one, other) => app.tree.nodeNs[other] - app.tree.nodeNs[one]);
+    this.section("Slowest in it");
+    this.list(nodes.slice(0, 6), (node) => [this.toNode(node), made("span", "soft", ` ${duration(app.tree.nodeNs[node])}`)], nodes.length);
+  }
+
+  /** @template T @param {Iterable<T>} things @param {(thing: T) => (string | Node)[]} show @param {number} [total] */
+  list(things, show, total) {
+    const list = made("ul");
+    let shown = 0;
+    let more = 0;
+    for (const each of things) {
+      if (shown >= MOST) {
+        more += 1;
+        continue;
+      }
+      shown += 1;
+      const item = made("li");
+      item.append(...show(each));
+      list.append(item);
+    }
+    more = Math.max(more, (total ?? 0) - shown);
+    if (more > 0) list.append(made("li", "soft", `⋯ ${count(more)} more`));
+    this.element.append(list);
+  }
+
+  /** @param {number} node */
+  toNode(node) {
+    return link(this.app.model.title(node), () => this.app.selectNode(node));
+  }
+
+  // A node -------------------------------------------------------------------------------------
+
+  /** @param {number} node */
+  node(node) {
+    const { app, element } = this;
+    const { model } = app;
+    const { nodes } = model;
+    const title = made("h2");
+    title.append(chip(nodes.get("kind")[node], model.isLeaf(node)), ` ${model.title(node)}`);
+    element.append(title);
+    const leaf = model.isLeaf(node) ? `${model.unique(node)} · ` : "";
+    element.append(made("p", "under", `${leaf}${model.facts.kinds[nodes.get("kind")[node]]} · node ${nodes.get("id")[node]}`));
+    this.stateLine(node);
+    this.remarkable(node);
+    this.why(node);
+    this.gradients(node);
+    this.runs(node);
+    this.values(node);
+    this.saved(node);
+    this.hooks(node);
+    this.made(node);
+    this.source.show(model.frameOf(node));
+  }
+
+  /** @param {number} node */
+  stateLine(node) {
+    const { app } = this;
+    if (!app.model.engineSeen) {
+      this.element.append(made("p", "soft", "When it ran was not recorded (level graph)."));
+      return;
+    }
+    const state = app.states.of[node];
+    const line = made("div", `state-line ${WORDS[state].replace(" ", "-")}`);
+    const [come, all] = app.states.gradients(node);
+    const pips = all ? ` · ${come} of ${plural(all, "gradient")} came` : "";
+    line.append(made("strong", "", `${GLYPHS[state]} ${WORDS[state]}`), made("span", "", `at this event${pips}`));
+    this.element.append(line);
+  }
+
+  /** @param {number} node */
+  remarkable(node) {
+    const { model } = this.app;
+    const marks = model.marksOf(node);
+    if (!marks.length) return;
+    const line = made("p");
+    for (const mark of marks) line.append(made("span", /born|raised|finite/.test(mark) ? "alarm" : "", `${MARKS[mark]} ${mark}   `));
+    this.element.append(line);
+  }
+
+  /** @param {number} node */
+  why(node) {
+    const { app } = this;
+    const { runs } = app.model;
+    const run = app.runOf(node);
+    if (run < 0) return;
+    const cells = (/** @type {string} */ name) => runs.get(name)[run];
+    this.section("Why it ran when it did");
+    const parts = /** @type {(string | Node)[]} */ ([]);
+    if (cells("pushed_t") >= 0 && cells("begun_t") >= 0) {
+      parts.push(`It stood ${duration(cells("begun_t") - cells("pushed_t"))} in queue ${cells("queue")}`);
+      const before = this.ranBefore(run);
+      if (before >= 0) parts.push(", behind ", this.toNode(before), " and what else was foremost");
+      parts.push(". ");
+    } else parts.push("When it became ready was not recorded. ");
+    if (cells("after") >= 0) parts.push("The last gradient it waited for came from ", this.toNode(cells("after")), ".");
+    else parts.push("The backward starts here.");
+    const said = made("p");
+    said.append(...parts);
+    this.element.append(said);
+    const facts = /** @type {[string, string | Node][]} */ ([]);
+    if (cells("position") > 0) facts.push(["ran", `${ordinal(cells("position"))}, for ${cells("self_ns") >= 0 ? duration(cells("self_ns")) : "a time that is not known"}`]);
+    const thread = [...app.model.tables.threads.get("id")].indexOf(cells("thread"));
+    if (thread >= 0) facts.push(["thread", app.model.tables.threads.text("name", thread)]);
+    this.facts(facts);
+    const events = made("p");
+    for (const [name, word] of [["pushed", "pushed"], ["begun", "begun"], ["ended", "ended"]]) {
+      if (cells(name) >= 0) events.append(link(`${word}: event ${count(cells(name) + 1)}`, () => app.go(cells(name))), " ");
+    }
+    this.element.append(events);
+  }
+
+  /** The node that ran on the same queue just before. @param {number} run */
+  ranBefore(run) {
+    const { runs } = this.app.model;
+    const { begun, queue, node, pushed, backward } = runs.columns;
+    let best = -1;
+    for (let each = 0; each < runs.length; each += 1) {
+      if (each === run || queue[each] !== queue[run] || backward[each] !== backward[run] || begun[each] < 0) continue;
+      if (begun[each] < begun[run] && begun[each] > pushed[run] && (best < 0 || begun[each] > begun[best])) best = each;
+    }
+    return best < 0 ? -1 : node[best];
+  }
+
+  /** @param {number} node */
+  gradients(node) {
+    const { model } = this.app;
+    const { edges } = model;
+    const takes = model.takes.of(node);
+    const gives = model.gives.of(node);
+    const shape = (/** @type {number} */ edge) => (edges.text("shape", edge) ? made("span", "soft", ` ${edges.text("shape", edge)}`) : "");
+    this.section(`Takes ${plural(takes.length, "gradient")}`);
+    this.list(takes, (edge) => ["from ", this.toNode(edges.get("tail")[edge]), shape(edge)]);
+    this.section(`Gives ${plural(gives.length, "gradient")}`);
+    this.list(gives, (edge) => ["to ", this.toNode(edges.get("head")[edge]), shape(edge)]);
+    if (model.isLeaf(node)) this.arrivals(node);
+  }
+
+  /** @param {number} node */
+  arrivals(node) {
+    const { arrivals } = this.app.model.tables;
+    const rows = [...arrivals.get("node").keys()].filter((row) => arrivals.get("node")[row] === node);
+    if (!rows.length) return;
+    this.section("Into .grad");
+    this.list(rows, (row) => [`${arrivals.text("how", row)} at ${duration(arrivals.get("t")[row])}`]);
+  }
+
+  /** @param {number} node */
+  runs(node) {
+    const { app } = this;
+    const { runs, backwards } = app.model;
+    const rows = app.model.runsOf.of(node);
+    if (rows.length < 2) return;
+    this.section(`Ran ${rows.length} times`);
+    this.list(rows, (run) => [
+      link(`backward ${backwards.get("number")[runs.get("backward")[run]]}`, () => { app.setBackward(runs.get("backward")[run]); app.selectNode(node); }),
+      made("span", "soft", ` ${ordinal(Math.max(runs.get("position")[run], 0))}, ${duration(runs.get("self_ns")[run])}`),
+    ]);
+  }
+
+  /** @param {number} node */
+  values(node) {
+    const { values } = this.app.model.tables;
+    const rows = this.app.model.valuesOf.of(node);
+    if (!rows.length) return;
+    this.section("Numbers");
+    const table = made("table");
+    const head = made("tr");
+    for (const name of ["", "min", "max", "rms", "NaN", "Inf"]) head.append(made("th", "", name));
+    table.append(head);
+    for (const row of [...rows].slice(0, MOST)) {
+      const line = made("tr");
+      const nan = values.get("nan")[row];
+      const inf = values.get("inf")[row];
+      line.append(made("td", "", `${values.text("place", row)} ${Math.max(values.get("index")[row], 0)}`));
+      for (const name of ["min", "max", "rms"]) line.append(made("td", "", number(values.get(name)[row])));
+      line.append(made("td", nan ? "alarm" : "", count(nan)), made("td", inf ? "alarm" : "", count(inf)));
+      table.append(line);
+    }
+    this.element.append(table);
+    if (rows.length > MOST) this.element.append(made("p", "soft", `⋯ ${count(rows.length - MOST)} more`));
+  }
+
+  /** @param {number} node */
+  saved(node) {
+    const { saved } = this.app.model.tables;
+    const rows = this.app.model.savedOf.of(node);
+    if (!rows.length) return;
+    const bytes = [...rows].reduce((sum, row) => sum + saved.get("bytes")[row], 0);
+    this.section(`Keeps ${byteCount(bytes)} for its backward`);
+    this.list(rows, (row) => {
+      const until = saved.get("released")[row];
+      return [`${saved.text("slot", row)} ${saved.text("shape", row)}, ${byteCount(saved.get("bytes")[row])}`,
+        made("span", "soft", until >= 0 ? `, from ${duration(saved.get("t")[row])} to ${duration(until)}` : ", held when the trace ended")];
+    });
+  }
+
+  /** @param {number} node */
+  hooks(node) {
+    const { hooks } = this.app.model.tables;
+    const rows = this.app.model.hooksOf.of(node);
+    if (!rows.length) return;
+    this.section(plural(rows.length, "call of hooks", "calls of hooks"));
+    this.list(rows, (row) => [
+      `${hooks.text("kind", row)} hook ${hooks.text("name", row) || "without a name"} ${hooks.text("place", row)}`,
+      made("span", "soft", `, ${duration(hooks.get("end")[row] >= 0 ? hooks.get("end")[row] - hooks.get("begin")[row] : -1)}${hooks.get("replaced")[row] ? ", replaced the gradient" : ""}`),
+    ]);
+  }
+
+  /** @param {number} node */
+  made(node) {
+    const { model, tree } = this.app;
+    const { nodes } = model;
+    this.section("Made by");
+    const facts = /** @type {[string, string | Node][]} */ ([]);
+    const op = nodes.text("op", node);
+    const took = nodes.get("op_end")[node] - nodes.get("op_begin")[node];
+    if (op) facts.push(["call", `${op}${nodes.get("op_end")[node] >= 0 ? `, ${duration(took)}` : ""}`]);
+    if (nodes.text("shape", node)) facts.push(["result", nodes.text("shape", node)]);
+    if (nodes.text("module", node)) facts.push(["module", nodes.text("module", node)]);
+    const group = nodes.get("group")[node];
+    if (group > 0) facts.push(["in", link(tree.title(group), () => this.app.selectGroup(group))]);
+    if (nodes.get("step")[node] >= 0) facts.push(["step", String(nodes.get("step")[node])]);
+    if (nodes.get("made_in")[node] >= 0) facts.push(["made in", `backward ${nodes.get("made_in")[node]} (create_graph)`]);
+    if (nodes.get("sequence")[node] >= 0) facts.push(["sequence_nr", count(nodes.get("sequence")[node])]);
+    if (nodes.get("guessed")[node]) facts.push(["name", "read off its source line"]);
+    this.facts(facts);
+  }
+}

@@ -1,0 +1,152 @@
+/** The keyboard: everything that hands can do. */
+
+import { made } from "./outline.js";
+
+/** @typedef {import("../core/app.js").App} App */
+
+const HELP = [
+  ["/   n  N", "search; next, previous hit"], ["↑ ↓ ← →", "in the graph: against and along the gradient, to siblings"],
+  ["Enter   Z", "open or fold; fold all"], ["f   + −   0", "centre what is selected; zoom; the whole picture"],
+  ["x  X", "next, previous finding"], ["p   c", "critical path; next colouring"], ["1 … 5   Tab", "outline, findings, slowest, graph, details"],
+  [",  .", "one event back, on"], ["<  >", "previous, next node that runs"], ["{  }", "previous, next backward"],
+  ["Space   Home  End", "play; begin; end"], ["w a s d", "zoom and pan time"], ["t", "light, dark, as the system"], ["Esc   ?", "leave; this list"],
+];
+
+const ABOUT = [
+  ["◌ waiting", "for gradients: dashed"], ["◔ ready", "all its gradients came, it stands in a queue: a thick line"], ["◉ running", "solid"],
+  ["✓ done", "painted in the colour of its kind"], ["✖ failed", "it raised"], ["○ not run", "no backward came to it: dotted"],
+];
+
+/** Listens to keys wherever they are pressed. */
+export class Keys {
+  /** @param {App} app @param {Record<string, any>} panels */
+  constructor(app, panels) {
+    this.app = app;
+    this.panels = panels;
+    this.dialog = /** @type {HTMLDialogElement} */ (document.getElementById("keys"));
+    this.fill();
+    document.addEventListener("keydown", (event) => this.press(event));
+    /** @type {HTMLElement} */ (document.getElementById("help")).addEventListener("click", () => this.dialog.showModal());
+    this.acts = this.table();
+  }
+
+  fill() {
+    const title = made("h2", "", "Walk through a backward");
+    title.id = "keys-title";
+    const about = made("p", "soft", "Boxes are backward functions; arrows are gradients, from the loss down to the leaves. The playhead below goes through the engine's events, one by one, and the graph shows where each node is then.");
+    const close = /** @type {HTMLButtonElement} */ (made("button", "", "close"));
+    close.addEventListener("click", () => this.dialog.close());
+    this.dialog.append(title, about, this.terms(ABOUT, "strong"), made("h3", "", "Keys"), this.terms(HELP, "kbd"), close);
+  }
+
+  /** @param {string[][]} rows @param {string} tag */
+  terms(rows, tag) {
+    const list = made("dl");
+    for (const [name, words] of rows) {
+      const term = made("dt");
+      term.append(made(tag, "", name));
+      list.append(term, made("dd", "", words));
+    }
+    return list;
+  }
+
+  /** @returns {Record<string, () => void>} */
+  table() {
+    const { app, panels } = this;
+    const { graph, timeline, search, findings } = panels;
+    const middle = () => (timeline.from + timeline.to) / 2;
+    return {
+      "/": () => search.input.focus(), n: () => search.turn(1), N: () => search.turn(-1),
+      Enter: () => this.open(), Z: () => app.foldAll(),
+      f: () => { graph.centre(); graph.paintSoon(); }, "+": () => graph.zoom(1.3), "=": () => graph.zoom(1.3), "-": () => graph.zoom(1 / 1.3), 0: () => graph.fit(),
+      x: () => findings.turn(1), X: () => findings.turn(-1), p: panels.critical, c: panels.coloring,
+      1: () => panels.tab("outline"), 2: () => panels.tab("findings"), 3: () => panels.tab("slowest"), 4: () => graph.canvas.focus(), 5: () => panels.details(),
+      ",": () => app.go(app.event - 1), ".": () => app.go(app.event + 1), "<": () => this.nextRun(-1), ">": () => this.nextRun(1),
+      "{": () => this.backward(-1), "}": () => this.backward(1), " ": () => timeline.play(), Home: () => app.go(app.events[0]), End: () => app.go(app.events[1]),
+      w: () => timeline.zoom(1 / 1.4, middle()), s: () => timeline.zoom(1.4, middle()), a: () => timeline.pan(-0.2), d: () => timeline.pan(0.2),
+      t: panels.look, "?": () => this.dialog.showModal(), Escape: () => { app.clear(); panels.drawers(""); },
+      ArrowDown: () => this.walk("gives"), ArrowUp: () => this.walk("takes"), ArrowLeft: () => this.sibling(-1), ArrowRight: () => this.sibling(1),
+    };
+  }
+
+  /** @param {KeyboardEvent} event */
+  press(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || this.dialog.open) return;
+    const target = /** @type {HTMLElement} */ (event.target);
+    const own = target.matches("input, select, textarea") || target.matches("button, [role=tab]") && [" ", "Enter"].includes(event.key);
+    if (own && event.key !== "Escape") return;
+    if (target.matches("[role=tab]") && event.key.startsWith("Arrow")) return;
+    const act = this.acts[event.key];
+    if (!act) return;
+    event.preventDefault();
+    act();
+  }
+
+  /** Open or fold what is selected; of a node, show it where it is folded. */
+  open() {
+    const { app } = this;
+    if (app.group >= 0) this.panels.graph.toggle(app.group);
+    else if (app.node >= 0) {
+      const box = app.picture.boxFor(app.node);
+      if (box && box.is === "group") app.unfold(app.node);
+      else if (app.model.nodes.get("group")[app.node] !== app.root) app.selectGroup(app.model.nodes.get("group")[app.node], false);
+    }
+  }
+
+  /** Along or against the gradient, from box to box. @param {"gives" | "takes"} way */
+  walk(way) {
+    const { app } = this;
+    const target = this.panels.graph.target;
+    if (!target) {
+      this.select(this.top());
+      return;
+    }
+    const next = app.picture.edges.filter((each) => (way === "gives" ? each.tail : each.head) === target.key).map((each) => app.picture.boxes.get(way === "gives" ? each.head : each.tail));
+    next.sort((one, other) => (one.is === "leaf" ? 1 : 0) - (other.is === "leaf" ? 1 : 0) || one.x - other.x);
+    if (next.length) this.select(next[0]);
+  }
+
+  /** To the box beside it: among those in the same row. @param {number} step */
+  sibling(step) {
+    const target = this.panels.graph.target;
+    if (!target) {
+      this.select(this.top());
+      return;
+    }
+    const row = this.app.picture.all.filter((box) => box !== target && box.y < target.y + target.h && box.y + box.h > target.y && Math.sign(box.x - target.x) === step);
+    row.sort((one, other) => step * (one.x - other.x));
+    if (row.length) this.select(row[0]);
+  }
+
+  top() {
+    return [...this.app.picture.all].sort((one, other) => one.y - other.y)[0];
+  }
+
+  select(box) {
+    if (!box) return;
+    if (box.is === "group") this.app.selectGroup(box.group);
+    else this.app.selectNode(box.node);
+  }
+
+  /** To the run that begins next, or before. @param {number} step */
+  nextRun(step) {
+    const { app } = this;
+    const { begun, node, backward } = app.model.runs.columns;
+    let best = -1;
+    for (let run = 0; run < begun.length; run += 1) {
+      if (begun[run] < 0 || node[run] < 0 || app.backward >= 0 && backward[run] !== app.backward) continue;
+      const nearer = step > 0 ? begun[run] > app.event && (best < 0 || begun[run] < begun[best]) : begun[run] < app.event && (best < 0 || begun[run] > begun[best]);
+      if (nearer) best = run;
+    }
+    if (best < 0) return;
+    app.go(begun[best]);
+    app.selectNode(node[best]);
+  }
+
+  /** @param {number} step */
+  backward(step) {
+    const { app } = this;
+    const last = app.model.backwards.length - 1;
+    app.setBackward(Math.min(Math.max(app.backward + step, last > 0 ? -1 : 0), last));
+  }
+}

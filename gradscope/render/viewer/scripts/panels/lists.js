@@ -1,0 +1,225 @@
+/** Findings, what was slowest, and search. */
+
+import { chip, link, made } from "./outline.js";
+import { count, duration, plural } from "../core/words.js";
+
+/** @typedef {import("../core/app.js").App} App */
+
+const SEVERITIES = ["note", "warning", "error"];
+const ROWS = 15;
+
+/** The findings of `inspect`, worst first. */
+export class Findings {
+  /** @param {App} app */
+  constructor(app) {
+    this.app = app;
+    this.at = -1;
+    this.element = /** @type {HTMLElement} */ (document.getElementById("findings-panel"));
+    const { findings } = app.model.tables;
+    /** @type {HTMLElement} */ (document.getElementById("tab-findings")).textContent = `Findings (${findings.length})`;
+    for (let row = 0; row < findings.length; row += 1) this.element.append(this.card(row));
+    const { unchecked } = app.model.facts;
+    if (!findings.length) this.element.append(made("p", "", "Nothing was found."));
+    if (unchecked) this.element.append(made("p", "soft", `${plural(unchecked, "rule")} could not look, since the recording lacks what they read: gradscope inspect names them.`));
+  }
+
+  /** @param {number} row */
+  card(row) {
+    const { findings } = this.app.model.tables;
+    const severity = SEVERITIES[findings.get("severity")[row]];
+    const card = made("article", `finding ${severity}`);
+    card.append(made("div", severity === "error" ? "head alarm" : "head", `${severity} ${findings.text("rule", row)} ${findings.text("slug", row)}`));
+    card.append(made("p", "", findings.text("message", row)));
+    if (findings.text("place", row)) {
+      const where = made("p");
+      where.append(made("span", "soft", `${findings.text("place", row)}  `), made("code", "", findings.text("code", row)));
+      card.append(where);
+    }
+    for (const [word, column] of [["why", "why"], ["fix", "fix"], ["sure", "sure"]]) {
+      const line = made("p", "soft");
+      line.append(made("strong", "", `${word} `), findings.text(column, row));
+      card.append(line);
+    }
+    if (findings.get("node")[row] >= 0) card.append(link("show it", () => this.show(row)));
+    return card;
+  }
+
+  /** @param {number} row */
+  show(row) {
+    this.at = row;
+    const { findings } = this.app.model.tables;
+    const node = findings.get("node")[row];
+    if (node >= 0) {
+      this.app.unfold(node);
+      this.app.selectNode(node);
+      const run = this.app.runOf(node);
+      if (run >= 0) this.app.go(this.app.model.runs.get("begun")[run]);
+    }
+    this.element.children[row]?.scrollIntoView({ block: "nearest" });
+  }
+
+  /** @param {number} step 1 for the next, -1 for the one before */
+  turn(step) {
+    const { length } = this.app.model.tables.findings;
+    if (length) this.show((this.at + step + length) % length);
+  }
+}
+
+/** What took longest: nodes, kinds of nodes, operations of the forward pass, modules. */
+export class Slowest {
+  /** @param {App} app */
+  constructor(app) {
+    this.app = app;
+    this.element = /** @type {HTMLElement} */ (document.getElementById("slowest-panel"));
+    app.follow((changes) => { if (changes.has("backward")) this.show(); });
+    this.show();
+  }
+
+  show() {
+    const { app, element } = this;
+    element.replaceChildren();
+    if (!app.model.engineSeen) element.append(made("p", "soft", "Times were not recorded (level graph): record with --level engine."));
+    else this.nodes();
+    const tables = app.model.tables;
+    this.names("By name, all backwards", tables.slow_nodes);
+    this.names("Operations of the forward pass", tables.slow_ops);
+    this.modules();
+  }
+
+  nodes() {
+    const { app } = this;
+    const { runs } = app.model;
+    const own = runs.get("self_ns");
+    const rows = [...own.keys()].filter((run) => own[run] > 0 && runs.get("node")[run] >= 0 && (app.backward < 0 || runs.get("backward")[run] === app.backward));
+    rows.sort((one, other) => own[other] - own[one]);
+    const whole = rows.reduce((sum, run) => sum + own[run], 0) || 1;
+    this.title("Nodes");
+    const list = made("ul");
+    for (const run of rows.slice(0, ROWS)) {
+      const node = runs.get("node")[run];
+      const item = made("li", "row");
+      item.append(chip(app.model.nodes.get("kind")[node], app.model.isLeaf(node)), link(app.model.title(node), () => this.choose(node, run)), made("span", "much", `${duration(own[run])} · ${(100 * own[run] / whole).toFixed(0)}%`));
+      list.append(item);
+    }
+    if (rows.length > ROWS) list.append(made("li", "soft", `⋯ ${count(rows.length - ROWS)} more`));
+    this.plain(list);
+  }
+
+  /** @param {number} node @param {number} run */
+  choose(node, run) {
+    this.app.unfold(node);
+    this.app.selectNode(node);
+    this.app.go(this.app.model.runs.get("begun")[run]);
+  }
+
+  /** @param {string} text */
+  title(text) {
+    this.element.append(made("h3", "", text));
+  }
+
+  /** @param {HTMLElement} list */
+  plain(list) {
+    list.style.cssText = "list-style:none;margin:0;padding:0";
+    this.element.append(list);
+  }
+
+  /** @param {string} title @param {import("../core/data.js").Table} table */
+  names(title, table) {
+    const rows = [...Array(table.length).keys()].filter((row) => table.get("self")[row] > 0).slice(0, ROWS);
+    if (!rows.length) return;
+    this.title(title);
+    const shown = made("table");
+    const head = made("tr");
+    for (const name of ["", "count", "own time", "longest"]) head.append(made("th", "", name));
+    shown.append(head);
+    for (const row of rows) {
+      const line = made("tr");
+      line.append(made("td", "", table.text("name", row)), made("td", "", count(table.get("count")[row])), made("td", "", duration(table.get("self")[row])), made("td", "", duration(table.get("longest")[row])));
+      shown.append(line);
+    }
+    this.element.append(shown);
+  }
+
+  modules() {
+    const { modules } = this.app.model.tables;
+    const own = modules.get("self");
+    const rows = [...own.keys()].filter((row) => own[row] > 0).sort((one, other) => own[other] - own[one]).slice(0, ROWS);
+    if (!rows.length) return;
+    this.title("Modules, backward");
+    const list = made("ul");
+    for (const row of rows) {
+      const item = made("li", "row");
+      item.append(link(`${modules.text("name", row)}`, () => this.module(modules.text("path", row))), made("span", "soft", modules.text("type", row)), made("span", "much", duration(own[row])));
+      list.append(item);
+    }
+    this.plain(list);
+  }
+
+  /** @param {string} path */
+  module(path) {
+    const { tree, model } = this.app;
+    for (let group = this.app.root; group < tree.size; group += 1) {
+      if (model.groups.text("path", group) === path && tree.contains(this.app.root, group)) {
+        this.app.selectGroup(group);
+        return;
+      }
+    }
+  }
+}
+
+/** Search by name, leaf, module, or line; what is found is visited one after the other. */
+export class Search {
+  /** @param {App} app */
+  constructor(app) {
+    this.app = app;
+    this.input = /** @type {HTMLInputElement} */ (document.getElementById("search"));
+    this.said = /** @type {HTMLElement} */ (document.getElementById("hits"));
+    /** @type {number[]} */
+    this.hits = [];
+    this.at = -1;
+    this.input.addEventListener("input", () => this.find());
+    this.input.addEventListener("keydown", (event) => {
+      if (event.key === "Enter") this.turn(event.shiftKey ? -1 : 1);
+      if (event.key === "Escape") this.input.blur();
+      event.stopPropagation();
+    });
+  }
+
+  /** What each node is found by; made at the first key. */
+  get texts() {
+    const { model } = this.app;
+    this.known ??= Array.from({ length: model.nodes.length }, (_, node) => {
+      const frame = model.frameOf(node);
+      const parts = [model.unique(node), model.nodes.text("leaf", node), model.nodes.text("module", node), frame >= 0 ? model.place(frame) : "", frame >= 0 ? model.tables.frames.text("text", frame) : ""];
+      return parts.join("\n").toLowerCase();
+    });
+    return this.known;
+  }
+
+  find() {
+    const wanted = this.input.value.trim().toLowerCase();
+    this.at = -1;
+    this.hits = [];
+    if (wanted) this.texts.forEach((text, node) => { if (text.includes(wanted)) this.hits.push(node); });
+    const { app } = this;
+    const inside = this.hits.filter((node) => app.tree.contains(app.root, app.model.nodes.get("group")[node]));
+    if (inside.length) this.hits = inside.concat(this.hits.filter((node) => !inside.includes(node)).slice(0, inside.length < 2000 ? undefined : 0));
+    this.say();
+  }
+
+  say() {
+    const found = this.hits.length;
+    this.said.textContent = !this.input.value.trim() ? "" : found ? `${this.at >= 0 ? `${count(this.at + 1)} of ` : ""}${count(found)}` : "nothing found";
+  }
+
+  /** @param {number} step */
+  turn(step) {
+    const { length } = this.hits;
+    if (!length) return;
+    this.at = this.at < 0 ? (step > 0 ? 0 : length - 1) : (this.at + step + length) % length;
+    const node = this.hits[this.at];
+    this.app.selectNode(node);
+    this.app.unfold(node);
+    this.say();
+  }
+}

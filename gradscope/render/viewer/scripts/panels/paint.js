@@ -1,0 +1,341 @@
+/** How boxes, frames and arrows look. Every colour comes from the style sheet. */
+
+import { FONTS } from "../core/picture.js";
+import { DONE, FAILED, GLYPHS, NOT_RUN, READY, RUNNING, WAITING } from "../core/state.js";
+import { TITLE } from "../core/layout.js";
+
+/** The glyphs of marks, in the order of the trace's own list of them. */
+export const MARKS = /** @type {Record<string, string>} */ ({
+  "backward starts here": "▶", "in focus": "◎", "NaN born here": "✖", "Inf born here": "✖", "not finite": "△", raised: "✖",
+  "not run": "○", "gradient handed out (inputs=)": "◆", "ran inside another node": "◇", "has hooks": "⚑",
+});
+const ALARMS = new Set(["NaN born here", "Inf born here", "not finite", "raised"]);
+const SMALL = 6;
+
+/** The colours of the style sheet, read once for each look. */
+export class Colours {
+  constructor() {
+    this.read();
+  }
+
+  read() {
+    const style = getComputedStyle(document.documentElement);
+    const get = (/** @type {string} */ name) => style.getPropertyValue(`--${name}`).trim();
+    for (const name of ["page", "ink", "soft", "code", "arrow", "alarm", "accent"]) this[name] = get(name);
+    this.alarmFill = get("alarm-fill");
+    this.group = { fill: get("group-fill"), line: get("group-line") };
+    this.folded = { fill: get("folded-fill"), line: get("folded-line") };
+    this.kinds = Array.from({ length: 12 }, (_, kind) => ({ fill: get(`kind-${kind}-fill`), line: get(`kind-${kind}-line`) }));
+    this.heat = [0, 1, 2, 3, 4].map((step) => get(`heat-${step}`));
+  }
+}
+
+/** Paints a picture. */
+export class Painter {
+  /** @param {CanvasRenderingContext2D} context @param {import("../core/app.js").App} app @param {Colours} colours */
+  constructor(context, app, colours) {
+    this.context = context;
+    this.app = app;
+    this.colours = colours;
+  }
+
+  /** @param {{x: number, y: number, k: number, width: number, height: number}} view @param {string} hovered key of a box */
+  paint(view, hovered) {
+    const { context, app, colours } = this;
+    const { picture } = app;
+    const scale = devicePixelRatio;
+    context.setTransform(scale, 0, 0, scale, 0, 0);
+    context.fillStyle = colours.page;
+    context.fillRect(0, 0, view.width, view.height);
+    context.setTransform(scale * view.k, 0, 0, scale * view.k, scale * view.x, scale * view.y);
+    this.k = view.k;
+    this.seen = { x0: -view.x / view.k, y0: -view.y / view.k, x1: (view.width - view.x) / view.k, y1: (view.height - view.y) / view.k };
+    this.lit = this.litBy(hovered);
+    this.heatest = app.coloring === "time" ? Math.max(1, ...picture.all.map((/** @type {any} */ box) => this.nsOf(box))) : 1;
+    for (const frame of [...picture.frames].reverse()) this.frame(frame);
+    for (const route of picture.routes) this.arrow(route);
+    for (const frame of picture.frames) this.frameTitle(frame);
+    for (const box of picture.all) if (this.isSeen(box)) this.box(box);
+    this.ring();
+  }
+
+  isSeen(item) {
+    const { x0, y0, x1, y1 } = this.seen;
+    return item.x < x1 && item.x + item.w > x0 && item.y < y1 && item.y + item.h > y0;
+  }
+
+  /** The arrows in and out of what is hovered or selected. @param {string} hovered */
+  litBy(hovered) {
+    const { app } = this;
+    const key = hovered || (app.node >= 0 ? app.picture.boxFor(app.node)?.key : app.group >= 0 ? `g${app.group}` : "");
+    return key;
+  }
+
+  frame(frame) {
+    if (!this.isSeen(frame)) return;
+    const { context, colours } = this;
+    context.beginPath();
+    context.roundRect(frame.x, frame.y, frame.w, frame.h, 8);
+    context.fillStyle = colours.group.fill;
+    context.fill();
+    context.lineWidth = 1;
+    context.strokeStyle = colours.group.line;
+    context.stroke();
+  }
+
+  /** Over the arrows, which may pass below it. */
+  frameTitle(frame) {
+    const { context, colours } = this;
+    const size = Math.max(12, Math.min(11 / this.k, 22));
+    if (!this.isSeen(frame) || this.k * size < 4) return;
+    context.font = FONTS.frame.replace("12px", `${size}px`);
+    context.textBaseline = "middle";
+    context.textAlign = "left";
+    context.fillStyle = colours.group.fill;
+    context.fillRect(frame.x + 6, frame.y + 3, Math.min(context.measureText(frame.title).width + 8, frame.w - 12), TITLE - 4);
+    context.fillStyle = colours.soft;
+    this.clipped(frame.title, frame.x + 10, frame.y + TITLE / 2 + 2, frame.w - 16);
+  }
+
+  clipped(text, x, y, width) {
+    const { context } = this;
+    if (context.measureText(text).width <= width) {
+      context.fillText(text, x, y);
+      return;
+    }
+    let [low, high] = [0, text.length];
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      if (context.measureText(`${text.slice(0, middle)}…`).width <= width) low = middle;
+      else high = middle - 1;
+    }
+    if (low > 0) context.fillText(`${text.slice(0, low)}…`, x, y);
+  }
+
+  arrow(route) {
+    const { context, colours, app } = this;
+    const lit = this.lit && (route.tail === this.lit || route.head === this.lit);
+    const critical = app.critical && this.onPath(route);
+    const faint = this.lit && !lit && !critical;
+    context.strokeStyle = lit || critical ? colours.accent : colours.arrow;
+    context.fillStyle = context.strokeStyle;
+    context.globalAlpha = faint ? 0.35 : 1;
+    context.lineWidth = lit || critical ? Math.max(2, 1.6 / this.k) : Math.max(1.1, 0.7 / this.k);
+    if (route.stub) this.stub(route, lit);
+    else {
+      if (route.turn) this.bent(route.points);
+      else this.curve(route.points);
+      this.tip(route.points[route.points.length - 1]);
+    }
+    context.globalAlpha = 1;
+  }
+
+  onPath(route) {
+    const { picture, criticalKeys } = this.app;
+    return picture && criticalKeys?.has(`${route.tail}>${route.head}`);
+  }
+
+  curve(points) {
+    const { context } = this;
+    context.beginPath();
+    context.moveTo(points[0][0], points[0][1]);
+    for (let at = 1; at < points.length; at += 1) {
+      const [x0, y0] = points[at - 1];
+      const [x1, y1] = points[at];
+      if (Math.abs(x0 - x1) < 0.5) context.lineTo(x1, y1);
+      else context.bezierCurveTo(x0, (y0 + y1) / 2, x1, (y0 + y1) / 2, x1, y1);
+    }
+    context.stroke();
+  }
+
+  /** Around corners: from the foot of one column to the head of the next. */
+  bent(points) {
+    const { context } = this;
+    context.beginPath();
+    context.moveTo(points[0][0], points[0][1]);
+    for (let at = 1; at < points.length - 1; at += 1) context.arcTo(points[at][0], points[at][1], points[at + 1][0], points[at + 1][1], 8);
+    const [x, y] = points[points.length - 1];
+    context.lineTo(x, y);
+    context.stroke();
+  }
+
+  tip([x, y]) {
+    const { context } = this;
+    const size = Math.max(5, 3 / this.k);
+    context.beginPath();
+    context.moveTo(x, y);
+    context.lineTo(x - size * 0.7, y - size * 1.5);
+    context.lineTo(x + size * 0.7, y - size * 1.5);
+    context.fill();
+  }
+
+  /** An arrow over a long way: two ends, each with the name of the other; in full where it is lit. */
+  stub(route, lit) {
+    const { context } = this;
+    const [[x0, y0], [x1, y1]] = [route.out[route.out.length - 1], route.into[0]];
+    if (lit) {
+      this.curve([...route.out, ...route.into]);
+      this.tip(route.into[route.into.length - 1]);
+      return;
+    }
+    this.curve([...route.out, [x0, y0 + 11]]);
+    this.curve([[x1, y1 - 13], ...route.into]);
+    this.tip(route.into[route.into.length - 1]);
+    if (this.k * 9 < 5) return;
+    context.font = FONTS.line.replace("11px", "9px");
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    const names = this.app.picture.boxes;
+    const name = (/** @type {string} */ key) => { const box = names.get(key); return `${box.title}${box.ordinal}`.slice(0, 22); };
+    context.fillText(`→ ${name(route.head)}`, x0, y0 + 16);
+    context.fillText(`← ${name(route.tail)}`, x1, y1 - 18);
+  }
+
+  nsOf(box) {
+    return box.is === "group" ? this.app.tree.ns[box.group] : this.app.tree.nodeNs[box.node];
+  }
+
+  paintOf(box) {
+    const { colours, app } = this;
+    if (app.coloring === "time" && box.is !== "leaf") {
+      const share = Math.sqrt(this.nsOf(box) / this.heatest);
+      return { fill: colours.heat[Math.min(Math.floor(share * 5), 4)], line: colours.arrow };
+    }
+    if (box.is === "group") return colours.folded;
+    return colours.kinds[app.model.nodes.get("kind")[box.node]];
+  }
+
+  box(box) {
+    const { context, app, colours } = this;
+    const state = box.is === "group" ? DONE : app.model.engineSeen ? app.states.of[box.node] : DONE;
+    const paint = this.paintOf(box);
+    context.globalAlpha = app.range && !this.inRange(box) ? 0.25 : 1;
+    this.outline(box);
+    context.lineWidth = 1.3;
+    context.setLineDash([]);
+    let ink = colours.ink;
+    let soft = colours.soft;
+    if (state === DONE) [context.fillStyle, context.strokeStyle] = [paint.fill, paint.line];
+    else [context.fillStyle, context.strokeStyle] = [colours.page, colours.arrow];
+    if (state === WAITING || state === NOT_RUN) context.setLineDash(state === WAITING ? [4, 3] : [1.5, 3]);
+    if (state === READY) [context.strokeStyle, context.lineWidth] = [colours.accent, 2.4];
+    if (state === RUNNING) {
+      [context.fillStyle, context.strokeStyle] = [colours.accent, colours.accent];
+      [ink, soft] = [colours.page, colours.page];
+    }
+    const alarmed = state === FAILED || (box.is === "group" ? app.tree.alarms[box.group] > 0 : this.alarming(box));
+    if (alarmed && state !== RUNNING) [context.strokeStyle, context.lineWidth] = [colours.alarm, 2];
+    if (alarmed && state === FAILED) context.fillStyle = colours.alarmFill;
+    context.fill();
+    context.stroke();
+    context.setLineDash([]);
+    if (box.is === "group") this.stack(box, context.strokeStyle);
+    if (this.k * 13 >= SMALL) this.words(box, ink, soft, state);
+    else if (box.is === "group") this.bigTitle(box, ink);
+    if (box.is === "group") this.bar(box);
+    context.globalAlpha = 1;
+  }
+
+  alarming(box) {
+    return this.app.model.marksOf(box.node).some((/** @type {string} */ mark) => ALARMS.has(mark) && mark !== "not finite");
+  }
+
+  outline(box) {
+    const { context } = this;
+    context.beginPath();
+    context.roundRect(box.x, box.y, box.w, box.h, box.is === "leaf" ? box.h / 2.4 : box.is === "group" ? 8 : 5);
+  }
+
+  /** A second edge below a folded box: there is more in it. */
+  stack(box, colour) {
+    const { context } = this;
+    context.beginPath();
+    context.moveTo(box.x + 6, box.y + box.h + 3);
+    context.lineTo(box.x + box.w - 6, box.y + box.h + 3);
+    context.lineWidth = 1.3;
+    context.strokeStyle = colour;
+    context.stroke();
+  }
+
+  words(box, ink, soft, state) {
+    const { context, app, colours } = this;
+    context.textBaseline = "middle";
+    context.textAlign = "left";
+    const x = box.x + (box.is === "leaf" ? 14 : 10);
+    context.font = FONTS.title;
+    context.fillStyle = ink;
+    const badges = box.is === "group" ? ["⊞"] : app.model.marksOf(box.node).filter((/** @type {string} */ mark) => mark !== "not run");
+    this.clipped(box.title, x, box.y + 17, box.w - 14 - badges.length * 15);
+    const after = x + Math.min(context.measureText(box.title).width, box.w) + 5;
+    context.font = FONTS.line;
+    if (box.ordinal) context.fillText(box.ordinal, after, box.y + 18);
+    badges.forEach((/** @type {string} */ badge, /** @type {number} */ place) => {
+      context.fillStyle = ALARMS.has(badge) && state !== RUNNING ? colours.alarm : soft;
+      context.font = FONTS.title;
+      context.fillText(MARKS[badge] ?? badge, box.x + box.w - 18 - place * 15, box.y + 17);
+    });
+    context.font = FONTS.line;
+    context.fillStyle = soft;
+    const lines = [...box.lines];
+    if (state === WAITING && box.is !== "group") {
+      const [come, all] = app.states.gradients(box.node);
+      if (all) lines[lines.length - 1] = `◌ ${come} of ${all} gradients`;
+    } else if (state !== DONE && box.is !== "group" && lines.length) lines[lines.length - 1] = `${GLYPHS[state]} ${["not run", "", "ready", "running", "", "failed"][state]}`;
+    lines.forEach((line, place) => this.clipped(line, x, box.y + 36 + place * 15, box.w - 16));
+  }
+
+  /** The title of a folded box from afar. */
+  bigTitle(box, ink) {
+    const { context } = this;
+    const size = Math.min(9 / this.k, box.h * 0.6);
+    if (size * this.k < 5) return;
+    context.font = FONTS.title.replace("13px", `${size}px`);
+    context.fillStyle = ink;
+    context.textAlign = "left";
+    context.textBaseline = "middle";
+    this.clipped(box.title, box.x + 4, box.y + box.h / 2, box.w - 8);
+  }
+
+  /** Where the parts of a folded box are: a bar of their states. */
+  bar(box) {
+    const { context, app, colours } = this;
+    if (!app.model.engineSeen) return;
+    const counts = app.states.counts(app.nodesUnder(box.group));
+    const all = counts.reduce((sum, each) => sum + each, 0) || 1;
+    const look = [[DONE, colours.soft], [FAILED, colours.alarm], [RUNNING, colours.accent], [READY, colours.accent], [WAITING, colours.group.line]];
+    let x = box.x + 10;
+    const width = box.w - 20;
+    const y = box.y + box.h - 10;
+    for (const [state, colour] of /** @type {[number, string][]} */ (look)) {
+      const part = width * counts[state] / all;
+      context.fillStyle = colour;
+      if (state === READY) {
+        context.strokeStyle = colour;
+        context.lineWidth = 1;
+        if (part) context.strokeRect(x + 0.5, y + 0.5, Math.max(part - 1, 0.5), 3);
+      } else context.fillRect(x, y, part, 4);
+      x += part;
+    }
+  }
+
+  inRange(box) {
+    const { app } = this;
+    const [from, to] = /** @type {[number, number]} */ (app.range);
+    const nodes = box.is === "group" ? app.nodesUnder(box.group) : [box.node];
+    const { begun_t: begun, ended_t: ended } = app.model.runs.columns;
+    return [...nodes].some((node) => [...app.model.runsOf.of(node)].some((run) => begun[run] <= to && (ended[run] < 0 || ended[run] >= from) && begun[run] >= 0));
+  }
+
+  /** Around what is selected. */
+  ring() {
+    const { context, app, colours } = this;
+    const target = app.node >= 0 ? app.picture.boxFor(app.node) : app.group >= 0 ? app.picture.boxOrFrame(app.group) : null;
+    if (!target) return;
+    context.beginPath();
+    const away = 4;
+    context.roundRect(target.x - away, target.y - away, target.w + 2 * away, target.h + 2 * away, 9);
+    context.lineWidth = Math.max(2.2, 2 / this.k);
+    context.strokeStyle = colours.ink;
+    context.stroke();
+  }
+}

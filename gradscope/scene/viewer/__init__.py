@@ -1,0 +1,1 @@
+"""What the page shows: a trace as columns of numbers and texts, without an object for each node."""

@@ -1,0 +1,192 @@
+"""The nodes that the page shows, and the edges between them, as columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from gradscope.analysis.columns import Ids
+from gradscope.analysis.graph.selection import Selection, leaf_nodes, select
+from gradscope.analysis.graph.took_part import took_part
+from gradscope.analysis.identity.backwards import backward_numbers
+from gradscope.analysis.identity.leaves import leaf_of
+from gradscope.analysis.identity.names import find_nodes, node_names
+from gradscope.analysis.identity.steps import step_numbers
+from gradscope.analysis.program.modules import module_names
+from gradscope.scene.graph.marks import marks_of
+from gradscope.scene.graph.picture import Mark
+from gradscope.scene.kinds import Kind, kind_of
+from gradscope.scene.readable import shape
+from gradscope.scene.viewer.columns import Table, Texts, ints
+from gradscope.trace.arrays import distinct
+from gradscope.trace.schema import NONE, Edge, Node, Op, Tensor
+from gradscope.trace.trace import Trace
+
+KINDS = tuple(Kind)
+MARKS = tuple(Mark)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The nodes of the page, by rising id: a row of its table each; and the backwards."""
+
+    trace: Trace
+    ids: Ids
+    positions: Ids  # in the trace's table
+    tasks: Ids  # ids of the graph tasks, in the order they began
+    focus: tuple[int, ...]
+
+    def rows(self, nodes: Ids) -> Ids:
+        """The row of each of these nodes; NONE for those that are not on the page."""
+        if not len(self.ids):
+            return np.full(len(nodes), NONE, np.int64)
+        at = np.minimum(np.searchsorted(self.ids, nodes), len(self.ids) - 1)
+        return np.where(self.ids[at] == nodes, at, NONE)
+
+    def task_rows(self, tasks: Ids) -> Ids:
+        """The row of each of these graph tasks; NONE for those that are not on the page."""
+        places = {task: row for row, task in enumerate(self.tasks.tolist())}
+        known = {task: places.get(task, NONE) for task in distinct(tasks).tolist()}
+        return ints(known[task] for task in tasks.tolist())
+
+    @cached_property
+    def beside(self) -> np.ndarray:
+        """The leaves that stand beside what sends them gradients."""
+        edges = self.trace.table(Edge)
+        sent = self.rows(edges["next"])[self.rows(edges["node"]) != NONE]
+        used = np.zeros(len(self.ids), bool)
+        used[sent[sent != NONE]] = True
+        beside: np.ndarray = used & np.isin(self.ids, leaf_nodes(self.trace))
+        return beside
+
+    def of(self, column: str) -> Ids:
+        """A column of the trace's nodes, for those of the page."""
+        found: Ids = self.trace.table(Node).array(column)[self.positions]
+        return found
+
+
+def scope_of(trace: Trace, selection: Selection) -> Scope:
+    """All nodes and backwards, or those of one step or backward. `around`: where to begin."""
+    table = trace.table(Node)
+    part = Selection(selection.step, selection.backward)
+    chosen = select(trace, part) if part != Selection() else None
+    focus = () if selection.around is None else find_nodes(trace, selection.around)
+    ids = np.sort(table["id"] if chosen is None else ints(chosen.nodes))
+    numbers = backward_numbers(trace)
+    wanted = chosen.tasks if chosen else None
+    tasks = ints(task for task in numbers if wanted is None or task in wanted)
+    return Scope(trace, ids, table.positions(ids), tasks, focus)
+
+
+def node_table(scope: Scope, groups: Ids, texts: Texts) -> Table:
+    """What is known of each node."""
+    trace = scope.trace
+    names, modules = node_names(trace), module_names(trace)
+    counts, ordinals = names.counts[scope.positions], names.ordinals[scope.positions]
+    steps, backwards = step_numbers(trace), backward_numbers(trace)
+    inputs = trace.table(Node).ragged("inputs").take(scope.positions)
+    first = np.full(len(scope.ids), NONE, np.int64)
+    some = inputs.lengths > 0
+    first[some] = inputs.values[inputs.offsets[:-1][some]]
+    ops, begin, end = _calls(scope)
+    name_texts = {id: trace.text(id) for id in distinct(scope.of("name")).tolist()}
+    kinds = {id: KINDS.index(kind_of(text)) for id, text in name_texts.items()}
+    leaves, guessed = _leaves(scope)
+    return {
+        "id": scope.ids,
+        "name": texts.column(name_texts[id] for id in scope.of("name").tolist()),
+        "ordinal": np.where(counts == 1, 0, ordinals),
+        "kind": ints(kinds[id] for id in scope.of("name").tolist()),
+        "group": groups,
+        "stack": scope.of("stack"),
+        "leaf": texts.column(leaves),
+        "is_leaf": scope.beside.astype(np.int64),
+        "guessed": ints(guessed),
+        "step": ints(steps.get(each, NONE) for each in scope.of("step").tolist()),
+        "made_in": ints(backwards.get(each, NONE) for each in scope.of("task").tolist()),
+        "module": texts.column(modules.get(each, "") for each in scope.of("module").tolist()),
+        "sequence": scope.of("sequence_nr"),
+        "shape": texts.column(_shapes(trace, first)),
+        "op": texts.column(ops),
+        "op_begin": begin,
+        "op_end": end,
+        "marks": _marks(scope),
+    }
+
+
+def edge_table(scope: Scope, texts: Texts) -> Table:
+    """Where gradients go between these nodes; and for each node, how many go elsewhere."""
+    trace = scope.trace
+    edges = trace.table(Edge)
+    tail, head = scope.rows(edges["node"]), scope.rows(edges["next"])
+    inside = (tail != NONE) & (head != NONE)
+    head_inputs = trace.table(Node).ragged("inputs").take(scope.positions)
+    number = edges["input_nr"][inside]
+    at = head_inputs.offsets[:-1][head[inside]] + number
+    there = (number >= 0) & (number < head_inputs.lengths[head[inside]])
+    tensor = np.full(len(at), NONE, np.int64)
+    tensor[there] = head_inputs.values[at[there]]
+    return {
+        "tail": tail[inside],
+        "head": head[inside],
+        "output": edges["index"][inside],
+        "input": number,
+        "shape": texts.column(_shapes(trace, tensor)),
+    }
+
+
+def _shapes(trace: Trace, tensors: Ids) -> list[str]:
+    """ "[2, 3] float32" of each tensor; "" where it is not known."""
+    table = trace.table(Tensor)
+    wanted = distinct(tensors)
+    positions = table.positions(wanted)
+    wanted, positions = wanted[positions != NONE], positions[positions != NONE]
+    sizes = table.ragged("shape").take(positions).tuples()
+    dtypes = trace.texts(table["dtype"][positions])
+    known: dict[tuple[tuple[int, ...], str], str] = {}
+    found = {NONE: ""}
+    for id, pair in zip(wanted.tolist(), zip(sizes, dtypes, strict=True), strict=True):
+        found[id] = known.get(pair) or known.setdefault(pair, f"{shape(pair[0])} {pair[1]}".strip())
+    return [found.get(id, "") for id in tensors.tolist()]
+
+
+def _calls(scope: Scope) -> tuple[list[str], Ids, Ids]:
+    """The forward call that made each node: its name, begin and end."""
+    ops = scope.trace.table(Op)
+    ids = scope.of("op")
+    positions = ops.positions(ids)
+    names = {id: scope.trace.text(id) for id in distinct(ops["name"]).tolist()}
+    if not len(ops):
+        return [""] * len(ids), ids, ids
+    known = positions != NONE
+    begin = np.where(known, ops["begin"][positions], NONE)
+    end = np.where(known, ops["end"][positions], NONE)
+    called = zip(ops["name"][positions].tolist(), known.tolist(), strict=True)
+    return [names[name] if there else "" for name, there in called], begin, end
+
+
+def _leaves(scope: Scope) -> tuple[list[str], list[int]]:
+    """What each leaf is called, and whether that was read off a source line."""
+    titles, guessed = [""] * len(scope.ids), [0] * len(scope.ids)
+    table = scope.trace.table(Node)
+    for row in np.flatnonzero(np.isin(scope.ids, leaf_nodes(scope.trace))).tolist():
+        leaf = leaf_of(scope.trace, table.row(int(scope.ids[row])))
+        if leaf is not None:
+            titles[row], guessed[row] = leaf.title, int(leaf.guessed)
+    return titles, guessed
+
+
+def _marks(scope: Scope) -> Ids:
+    """Bits, in the order of MARKS."""
+    trace, tasks = scope.trace, frozenset(scope.tasks.tolist())
+    marks = marks_of(trace, scope.focus, tasks, took_part(trace, tasks))
+    found = np.zeros(len(scope.ids), np.int64)
+    if marks.ran is not None:
+        found[~np.isin(scope.ids, ints(marks.ran))] = 1 << MARKS.index(Mark.NOT_RUN)
+    rows = scope.rows(ints(marks.marks)).tolist()
+    for row, node in zip(rows, marks.marks, strict=True):
+        if row != NONE:
+            found[row] = sum(1 << MARKS.index(mark) for mark in marks.of((node,)))
+    return found

@@ -1,0 +1,206 @@
+"""What was found, what took long, what was kept, and the numbers that were looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import PurePath
+
+import numpy as np
+
+from gradscope.analysis.columns import Ids, member
+from gradscope.analysis.findings import Evidence, Finding
+from gradscope.analysis.report import Report
+from gradscope.analysis.timing.durations import Timing
+from gradscope.scene.readable import shape
+from gradscope.scene.viewer.columns import Table, Texts, ints
+from gradscope.scene.viewer.nodes import Scope
+from gradscope.trace.arrays import distinct
+from gradscope.trace.schema import (
+    NONE,
+    Edge,
+    Frame,
+    GraphTask,
+    Node,
+    Op,
+    Place,
+    Saved,
+    Stack,
+    Tensor,
+    Value,
+)
+from gradscope.trace.trace import Trace
+
+NUMBERS = ("min", "max", "mean", "rms", "norm")
+
+
+def finding_table(scope: Scope, findings: Sequence[Finding], texts: Texts) -> Table:
+    """What `inspect` finds, worst first, each with the first node it is about."""
+    return {
+        "rule": texts.column(each.rule for each in findings),
+        "slug": texts.column(each.slug for each in findings),
+        "severity": ints(each.severity for each in findings),
+        "message": texts.column(each.message for each in findings),
+        "why": texts.column(each.why for each in findings),
+        "fix": texts.column(each.fix for each in findings),
+        "sure": texts.column(each.certainty for each in findings),
+        "id": texts.column(each.id for each in findings),
+        "place": texts.column(each.site.place for each in findings),
+        "code": texts.column(each.site.text for each in findings),
+        "node": scope.rows(ints(_node_of(scope.trace, each.evidence) for each in findings)),
+        "seq": ints(_seq_of(each.evidence) for each in findings),
+    }
+
+
+def _seq_of(evidence: Iterable[Evidence]) -> int:
+    return next((each.id for each in evidence if each.table.startswith("event")), NONE)
+
+
+def _node_of(trace: Trace, evidence: Iterable[Evidence]) -> int:
+    """The first node that some evidence leads to."""
+    for each in evidence:
+        node = _node_of_row(trace, each)
+        if node != NONE:
+            return node
+    return NONE
+
+
+def _node_of_row(trace: Trace, evidence: Evidence) -> int:
+    name, id = evidence.table, evidence.id
+    if name.startswith("event"):
+        seq = trace.order().seq
+        place = int(np.searchsorted(seq, id))
+        found = place < len(seq) and seq[place] == id
+        return int(trace.event_column("node")[place]) if found else NONE
+    table = trace.tables.get(name)
+    if table is None or "id" not in table.data or not table.has(id):
+        return NONE
+    if name == Node.TABLE:
+        return id
+    if name == GraphTask.TABLE:
+        return next(iter(trace.table(GraphTask).row(id).roots), NONE)
+    if name == Tensor.TABLE:
+        return _node_of_tensor(trace, id)
+    return int(table["node"][table.index(id)]) if "node" in table.data else NONE
+
+
+def _node_of_tensor(trace: Trace, tensor: int) -> int:
+    """The node that takes the gradient of a tensor."""
+    inputs = trace.table(Node).ragged("inputs")
+    at = np.flatnonzero(inputs.values == tensor)
+    return int(trace.table(Node)["id"][inputs.owners[at[0]]]) if len(at) else NONE
+
+
+def slow_tables(report: Report, texts: Texts) -> dict[str, Table]:
+    """Times by the name of nodes and of operations, and by module."""
+    modules = [each for each in report.modules if each.nodes or each.ops]
+    return {
+        "slow_nodes": _timings(report.nodes, texts),
+        "slow_ops": _timings(report.ops, texts),
+        "modules": {
+            "name": texts.column(each.name or each.type for each in modules),
+            "path": texts.column(each.name for each in modules),
+            "type": texts.column(each.type for each in modules),
+            "nodes": ints(each.nodes for each in modules),
+            "self": ints(each.backward_ns for each in modules),
+        },
+    }
+
+
+def _timings(timings: Sequence[Timing], texts: Texts) -> Table:
+    return {
+        "name": texts.column(each.name for each in timings),
+        "count": ints(each.count for each in timings),
+        "total": ints(each.total for each in timings),
+        "self": ints(each.self for each in timings),
+        "longest": ints(each.longest for each in timings),
+    }
+
+
+def saved_table(scope: Scope, texts: Texts) -> Table:
+    """What nodes keep for their backward."""
+    table, tensors = scope.trace.table(Saved), scope.trace.table(Tensor)
+    node = scope.rows(table["node"])
+    mine = np.flatnonzero(node != NONE)
+    positions = tensors.positions(table["tensor"][mine])
+    some = distinct(positions[positions != NONE])
+    sizes, dtypes = tensors.ragged("shape").take(some), trace_texts(scope.trace, some)
+    said = {
+        place: f"{shape(size)} {dtype}".strip()
+        for place, size, dtype in zip(some.tolist(), sizes.tuples(), dtypes, strict=True)
+    }
+    slots = {id: scope.trace.text(id) for id in distinct(table["slot"][mine]).tolist()}
+    return {
+        "node": node[mine],
+        "slot": texts.column(slots[id] for id in table["slot"][mine].tolist()),
+        "shape": texts.column(said.get(place, "") for place in positions.tolist()),
+        "bytes": table["bytes"][mine],
+        "t": table["t"][mine],
+        "released": table["released"][mine],
+    }
+
+
+def trace_texts(trace: Trace, positions: Ids) -> list[str]:
+    return trace.texts(trace.table(Tensor)["dtype"][positions])
+
+
+def value_table(scope: Scope, texts: Texts) -> Table:
+    """The numbers that were looked at, at the nodes of the page."""
+    trace = scope.trace
+    table, ops = trace.table(Value), trace.table(Op)
+    node = table["node"]
+    if len(ops):
+        at = ops.positions(table["op"])
+        of_op = np.where(at == NONE, NONE, ops["node"][at])
+        node = np.where(node == NONE, of_op, node)
+    row = scope.rows(node)
+    mine = np.flatnonzero((row != NONE) & (row < len(scope.ids)))
+    task = table["task"][mine]
+    counts = {name: table[name][mine] for name in ("count", "nan", "zero")}
+    return {
+        "node": row[mine],
+        "place": texts.column(_place(place) for place in table["place"][mine].tolist()),
+        "index": table["index"][mine],
+        "backward": scope.task_rows(task),
+        "inf": table["posinf"][mine] + table["neginf"][mine],
+        **counts,
+        **{name: table[name][mine].astype(np.float32) for name in NUMBERS},
+    }
+
+
+def _place(value: int) -> str:
+    place = member(Place, value)
+    return "unknown" if place is None else place.name.lower().replace("_", " ")
+
+
+def source_tables(scope: Scope, texts: Texts) -> dict[str, Table]:
+    """The call stacks that the page names, and every source line that the trace holds."""
+    trace = scope.trace
+    stacks, frames = trace.table(Stack), trace.table(Frame)
+    folder = str(trace.meta.get("cwd", ""))
+    files = frames.texts("file")
+    return {
+        "stacks": {name: stacks[name] for name in ("id", "frame", "parent")},
+        "frames": {
+            "id": frames["id"],
+            "file": texts.column(_short(file, folder) for file in files),
+            "line": frames["line"],
+            "function": texts.column(frames.texts("function")),
+            "text": texts.column(frames.texts("text")),
+        },
+    }
+
+
+def _short(file: str, folder: str) -> str:
+    path = PurePath(file)
+    if folder and path.is_relative_to(folder):
+        return str(path.relative_to(folder))
+    return "/".join(path.parts[-3:]) if len(path.parts) > 3 else file
+
+
+def counted(trace: Trace) -> dict[str, int]:
+    """How much there is in the whole trace."""
+    kinds = {"nodes": Node, "edges": Edge, "backwards": GraphTask}
+    return {
+        **{word: len(trace.table(kind)) for word, kind in kinds.items()},
+        "events": trace.event_count,
+    }

@@ -1,0 +1,139 @@
+"""A trace as the page shows it: the whole, or one step or backward of it."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+import numpy as np
+
+from gradscope.analysis.graph.selection import Selection
+from gradscope.analysis.report import inspect
+from gradscope.analysis.timing.durations import own_ns
+from gradscope.analysis.timing.passages import State
+from gradscope.errors import EmptyTraceError
+from gradscope.scene.viewer.columns import (
+    Column,
+    Json,
+    Table,
+    TextColumn,
+    Texts,
+    ViewerScene,
+    shown,
+)
+from gradscope.scene.viewer.groups import GroupForm, Grouping
+from gradscope.scene.viewer.nodes import KINDS, MARKS, Scope, edge_table, node_table, scope_of
+from gradscope.scene.viewer.reports import (
+    counted,
+    finding_table,
+    saved_table,
+    slow_tables,
+    source_tables,
+    value_table,
+)
+from gradscope.scene.viewer.times import (
+    arrival_table,
+    backward_table,
+    critical_table,
+    event_table,
+    hook_table,
+    mark_table,
+    memory_table,
+    queue_table,
+    run_table,
+    sleep_table,
+    span_table,
+    start_of,
+    thread_table,
+    times_of,
+)
+from gradscope.trace.schema import NONE, Node
+from gradscope.trace.trace import Trace
+
+VERSION = 1
+MOMENTS = frozenset(
+    ("t", "begin", "end", "pushed_t", "begun_t", "ended_t", "released", "op_begin", "op_end")
+)
+"""Columns of times, which the page counts from its own beginning."""
+
+
+def viewer_scene(trace: Trace, selection: Selection | None = None) -> ViewerScene:
+    """Everything that the page shows, or the part of it that is chosen."""
+    if not len(trace.table(Node)):
+        raise EmptyTraceError(
+            "this trace holds no backward nodes: nothing that was recorded required a gradient"
+        )
+    selection = selection or Selection()
+    scope = scope_of(trace, selection)
+    texts = Texts()
+    times = times_of(scope)
+    report = inspect(trace)
+    ran = own_ns(trace, scope.ids, frozenset(scope.tasks.tolist()))
+    groups, of_node = Grouping(scope, ran).table(texts)
+    tables: dict[str, Table] = {
+        "nodes": node_table(scope, of_node, texts),
+        "edges": edge_table(scope, texts),
+        "groups": groups,
+        "backwards": backward_table(times, texts),
+        "runs": run_table(times),
+        "events": event_table(times),
+        "critical": critical_table(times),
+        "queue": queue_table(times),
+        "hooks": hook_table(times, texts),
+        "arrivals": arrival_table(times, texts),
+        "sleeps": sleep_table(times),
+        "spans": span_table(scope, texts),
+        "marks": mark_table(scope, texts),
+        "memory": memory_table(scope),
+        "threads": thread_table(trace, texts),
+        "saved": saved_table(scope, texts),
+        "values": value_table(scope, texts),
+        "findings": finding_table(scope, report.findings, texts),
+        **slow_tables(report, texts),
+        **source_tables(scope, texts),
+    }
+    start = start_of(trace)
+    facts = _facts(scope, selection, len(report.unchecked))
+    moved = {name: _from_start(table, start) for name, table in tables.items()}
+    return ViewerScene(facts, moved, texts.all())
+
+
+def _from_start(table: Table, start: int) -> Table:
+    found: dict[str, Column | TextColumn] = {}
+    for name, column in table.items():
+        if name in MOMENTS and isinstance(column, np.ndarray):
+            found[name] = np.where(column == NONE, NONE, column - start)
+        else:
+            found[name] = column
+    return found
+
+
+def _facts(scope: Scope, selection: Selection, unchecked: int) -> dict[str, Json]:
+    trace, meta = scope.trace, scope.trace.meta
+    script = str(meta.get("script", ""))
+    inferred = meta.get("inferred", [])
+    return {
+        "version": VERSION,
+        "script": shown(PurePath(script).name) or "trace",
+        "level": shown(meta.get("level", "")),
+        "producer": shown(f"{meta.get('producer', '')} {meta.get('producer_version', '')}".strip()),
+        "part": _part(selection),
+        "notes": [shown(note) for note in trace.notes],
+        "inferred": [shown(each) for each in inferred] if isinstance(inferred, list) else [],
+        "unchecked": unchecked,
+        "whole": counted(trace),
+        "focus": scope.rows(np.array(scope.focus, np.int64)).tolist(),
+        "kinds": [str(kind) for kind in KINDS],
+        "marks": [str(mark) for mark in MARKS],
+        "forms": [form.name.lower() for form in GroupForm],
+        "states": [state.name.lower() for state in State],
+        "events": [kind.TABLE.removeprefix("event.") for kind in trace.event_kinds],
+    }
+
+
+def _part(selection: Selection) -> str:
+    parts = []
+    if selection.step is not None:
+        parts.append(f"step {selection.step}")
+    if selection.backward is not None:
+        parts.append(f"backward {selection.backward}")
+    return ", ".join(parts)

@@ -1,0 +1,291 @@
+"""What happened when: backwards, passages of nodes, events, and what the lanes of time show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gradscope.analysis.columns import Ids, member, paired
+from gradscope.analysis.graph.critical_path import critical_path
+from gradscope.analysis.identity.backwards import backward_numbers
+from gradscope.analysis.identity.sites import site_of
+from gradscope.analysis.identity.steps import step_numbers
+from gradscope.analysis.memory import held, over_time
+from gradscope.analysis.timing.durations import Runs, node_runs
+from gradscope.analysis.timing.passages import Passages, passages
+from gradscope.analysis.timing.schedule import hook_calls, sleeps
+from gradscope.analysis.timing.spans import marks, spans
+from gradscope.scene.graph.backwards import title_of
+from gradscope.scene.viewer.columns import Table, Texts, ints
+from gradscope.scene.viewer.nodes import Scope
+from gradscope.trace.schema import (
+    NONE,
+    Accumulate,
+    Accumulation,
+    Error,
+    GraphTask,
+    HookKind,
+    Mark,
+    Node,
+    Op,
+    Phase,
+    Pop,
+    Push,
+    Saved,
+    Span,
+    Thread,
+)
+from gradscope.trace.trace import Trace
+
+ARGUMENTS = {
+    "push": "length",
+    "pop": "length",
+    "decrement": "source",
+    "dependency": "count",
+    "buffer_made": "input_nr",
+    "buffer_added": "input_nr",
+    "accumulate": "how",
+    "hook_begin": "hook",
+    "hook_end": "hook",
+    "node_end": "failed",
+    "task_end": "failed",
+    "reentrant_enter": "depth",
+    "capture": "input_nr",
+}
+"""Which column of an event's kind the page shows beside its node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """What several tables of times are made from."""
+
+    scope: Scope
+    passages: Passages
+    runs: Runs
+    events: Ids  # places in the trace's order of those that are on the page
+
+    def place(self, places: Ids) -> Ids:
+        """Which event of the page is at each place; NONE where none is."""
+        at = np.searchsorted(self.events, places)
+        return np.where(places == NONE, NONE, at)
+
+
+def times_of(scope: Scope) -> Times:
+    trace = scope.trace
+    task = trace.event_column("task")
+    events = np.flatnonzero(np.isin(task, scope.tasks) | (task == NONE))
+    if len(scope.tasks) and len(scope.tasks) < len(trace.table(GraphTask)):
+        events = np.flatnonzero(np.isin(task, scope.tasks))
+    return Times(scope, passages(trace), node_runs(trace), events)
+
+
+def backward_table(times: Times, texts: Texts) -> Table:
+    """The backwards, in the order they began."""
+    scope, trace = times.scope, times.scope.trace
+    table = trace.table(GraphTask)
+    rows = table.take(table.positions(scope.tasks)) if len(scope.tasks) else []
+    numbers = backward_numbers(trace)
+    owner = trace.event_column("task")[times.events]
+    first, last = np.full(len(rows), NONE), np.full(len(rows), NONE)
+    for place, row in enumerate(rows):
+        mine = np.flatnonzero(owner == row.id)
+        if len(mine):
+            first[place], last[place] = mine[0], mine[-1]
+    errors = {row.task: f"{row.type}: {row.message}" for row in trace.rows(Error)}
+    steps = step_numbers(trace)
+    return {
+        "number": ints(numbers[row.id] for row in rows),
+        "title": texts.column(title_of(trace, row, numbers) for row in rows),
+        "call": texts.column(site_of(trace, row.stack).text for row in rows),
+        "stack": ints(row.stack for row in rows),
+        "step": ints(steps.get(row.step, NONE) for row in rows),
+        "begin": ints(row.begin for row in rows),
+        "end": ints(row.end for row in rows),
+        "first": first.astype(np.int64),
+        "last": last.astype(np.int64),
+        "order": ints(row.order for row in rows),
+        "error": texts.column(errors.get(row.id, row.error) for row in rows),
+    }
+
+
+def run_table(times: Times) -> Table:
+    """Every passage of a node: when it was pushed, begun and ended, as events and as times."""
+    scope, found, runs = times.scope, times.passages, times.runs
+    mine = np.flatnonzero(np.isin(found.task, scope.tasks))
+    order = scope.trace.order()
+    at = paired((runs.task, runs.node), (found.task[mine], found.node[mine]))
+    has = at != NONE
+    t = _event_times(scope.trace)
+
+    def of_run(column: Ids) -> Ids:
+        return np.where(has, column[at], NONE) if len(column) else np.full(len(mine), NONE)
+
+    def when(places: Ids) -> Ids:
+        return np.where(places == NONE, NONE, t[places]) if len(t) else places
+
+    assert len(t) == len(order.seq)
+    return {
+        "backward": scope.task_rows(found.task[mine]),
+        "node": scope.rows(found.node[mine]),
+        "thread": of_run(runs.thread),
+        "queue": found.queue[mine],
+        "pushed": times.place(found.pushed[mine]),
+        "begun": times.place(found.begun[mine]),
+        "ended": times.place(found.ended[mine]),
+        "pushed_t": when(found.pushed[mine]),
+        "begun_t": when(found.begun[mine]),
+        "ended_t": when(found.ended[mine]),
+        "self_ns": of_run(runs.self_ns),
+        "position": of_run(runs.position),
+        "failed": found.failed[mine].astype(np.int64),
+        "after": scope.rows(found.after[mine]),
+    }
+
+
+def _event_times(trace: Trace) -> Ids:
+    return trace.event_column("t")
+
+
+def event_table(times: Times) -> Table:
+    """The events, in order."""
+    trace, scope = times.scope.trace, times.scope
+    order = trace.order()
+    kind, position = order.kind[times.events], order.position[times.events]
+    argument = np.full(len(times.events), NONE, np.int64)
+    for number, event in enumerate(trace.event_kinds):
+        column = ARGUMENTS.get(event.TABLE.removeprefix("event."))
+        chosen = kind == number
+        if column is not None and chosen.any():
+            values = trace.table(event).array(column)[position[chosen]].astype(np.int64)
+            argument[chosen] = scope.rows(values) if column == "source" else values
+    return {
+        "t": _event_times(trace)[times.events],
+        "kind": kind,
+        "node": scope.rows(trace.event_column("node")[times.events]),
+        "thread": trace.event_column("thread")[times.events],
+        "backward": scope.task_rows(trace.event_column("task")[times.events]),
+        "argument": argument,
+    }
+
+
+def queue_table(times: Times) -> Table:
+    """The length of each ready queue from one event on."""
+    trace, scope = times.scope.trace, times.scope
+    parts = []
+    for kind in (Push, Pop):
+        table = trace.table(kind)
+        mine = np.isin(table["task"], scope.tasks)
+        parts.append(np.stack([table[name][mine] for name in ("seq", "t", "queue", "length")]))
+    seq, t, queue, length = np.concatenate(parts, axis=1)
+    order = np.argsort(seq, kind="stable")
+    return {"t": t[order], "queue": queue[order], "length": length[order]}
+
+
+def hook_table(times: Times, texts: Texts) -> Table:
+    """Calls of hooks."""
+    scope, trace = times.scope, times.scope.trace
+    calls = [call for task in scope.tasks.tolist() for call in hook_calls(trace, task)]
+    return {
+        "node": scope.rows(ints(call.node for call in calls)),
+        "kind": texts.column(_words(call.kind) for call in calls),
+        "name": texts.column(call.name for call in calls),
+        "place": texts.column(call.site.place for call in calls),
+        "thread": ints(call.thread for call in calls),
+        "begin": ints(call.begin for call in calls),
+        "end": ints(call.end for call in calls),
+        "replaced": ints(int(call.replaced) for call in calls),
+    }
+
+
+def _words(kind: HookKind | Accumulation | Phase | None) -> str:
+    return "unknown" if kind is None else kind.name.lower().replace("_", " ")
+
+
+def arrival_table(times: Times, texts: Texts) -> Table:
+    """Gradients that arrived in `.grad`."""
+    scope, table = times.scope, times.scope.trace.table(Accumulate)
+    mine = np.flatnonzero(np.isin(table["task"], scope.tasks))
+    mine = mine[np.argsort(table["seq"][mine], kind="stable")]
+    return {
+        "t": table["t"][mine],
+        "thread": table["thread"][mine],
+        "node": scope.rows(table["node"][mine]),
+        "how": texts.column(
+            _words(member(Accumulation, how)) for how in table["how"][mine].tolist()
+        ),
+    }
+
+
+def sleep_table(times: Times) -> Table:
+    """When threads waited for others to give them work."""
+    t = _event_times(times.scope.trace)[times.events]
+    begin, end = (int(t[0]), int(t[-1])) if len(t) else (0, 0)
+    found = [*sleeps(times.scope.trace, begin, end)]
+    return {
+        "thread": ints(each.thread for each in found),
+        "begin": ints(each.begin for each in found),
+        "end": ints(each.end for each in found),
+    }
+
+
+def span_table(scope: Scope, texts: Texts) -> Table:
+    """What the program said it was doing, and gradscope's own work."""
+    found = spans(scope.trace)
+    return {
+        "name": texts.column(each.name for each in found),
+        "phase": texts.column(_words(each.phase) for each in found),
+        "thread": ints(each.thread for each in found),
+        "begin": ints(each.begin for each in found),
+        "end": ints(each.end for each in found),
+    }
+
+
+def mark_table(scope: Scope, texts: Texts) -> Table:
+    """Moments that the program marked."""
+    found = marks(scope.trace)
+    return {
+        "name": texts.column(each.name for each in found),
+        "note": texts.column(each.note for each in found),
+        "thread": ints(each.thread for each in found),
+        "t": ints(each.t for each in found),
+    }
+
+
+def critical_table(times: Times) -> Table:
+    """The critical path of each backward, from the node that runs first."""
+    scope, runs = times.scope, times.runs
+    backward: list[int] = []
+    found: list[int] = []
+    for row, task in enumerate(scope.tasks.tolist()):
+        mine = runs.task == task
+        nodes, ns = runs.node[mine].tolist(), runs.self_ns[mine].tolist()
+        path = critical_path(scope.trace, nodes, dict(zip(nodes, ns, strict=True)))
+        backward += [row] * len(path)
+        found += path
+    return {"backward": ints(backward), "node": scope.rows(ints(found))}
+
+
+def memory_table(scope: Scope) -> Table:
+    """How many bytes the graph keeps alive from one moment on, each storage once."""
+    over = over_time(held(scope.trace))
+    t, total = over.t, over.bytes
+    last = np.ones(len(t), bool)
+    last[:-1] = t[1:] != t[:-1]
+    return {"t": t[last], "bytes": total[last]}
+
+
+def thread_table(trace: Trace, texts: Texts) -> Table:
+    rows = [*trace.rows(Thread)]
+    return {
+        "id": ints(row.id for row in rows),
+        "name": texts.column(row.name or f"thread {row.id}" for row in rows),
+    }
+
+
+def start_of(trace: Trace) -> int:
+    """The moment from which the page counts."""
+    begins = ((Node, "t"), (Saved, "t"), (Mark, "t"), (Op, "begin"), (Span, "begin"))
+    columns = [trace.table(kind).array(name) for kind, name in (*begins, (GraphTask, "begin"))]
+    columns.append(_event_times(trace))
+    return min((int(column.min()) for column in columns if len(column)), default=0)

@@ -1,0 +1,49 @@
+"""The state of every node at every event is what the events up to there say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from gradscope.analysis.timing.passages import State, passages
+from gradscope.trace.schema import GraphTask, Node, NodeBegin, NodeEnd, Push
+from gradscope.trace.trace import Trace
+from tests.shared.example_traces import mean_of_squares, nan_in_backward, two_layers
+
+
+def told(trace: Trace, place: int) -> list[State]:
+    """Walk through the events, one by one, as slowly as can be."""
+    ids = trace.table(Node)["id"].tolist()
+    events = [trace.event_at(each) for each in range(trace.event_count)]
+    passing = {event.node for event in events if isinstance(event, Push | NodeBegin)}
+    found = {id: State.WAITING if id in passing else State.NOT_RUN for id in ids}
+    for event in events[: place + 1]:
+        if isinstance(event, Push):
+            found[event.node] = State.READY
+        elif isinstance(event, NodeBegin):
+            found[event.node] = State.RUNNING
+        elif isinstance(event, NodeEnd):
+            found[event.node] = State.FAILED if event.failed else State.DONE
+    return [found[id] for id in ids]
+
+
+@pytest.mark.parametrize("make", [mean_of_squares, nan_in_backward, two_layers])
+def test_states_follow_the_events(make: Callable[[], Trace]) -> None:
+    trace = make()
+    ids = np.asarray(trace.table(Node)["id"])
+    all_passages = passages(trace)
+
+    for place in range(trace.event_count):
+        assert all_passages.states(ids, place).tolist() == told(trace, place)
+
+
+def test_of_one_backward_only_its_own_passages_count() -> None:
+    trace = two_layers()
+    ids = np.asarray(trace.table(Node)["id"])
+    other = int(trace.table(GraphTask)["id"].max()) + 1
+
+    states = passages(trace).states(ids, trace.event_count - 1, task=other)
+
+    assert set(states.tolist()) == {State.NOT_RUN}

@@ -1,0 +1,121 @@
+"""What the page is told of a trace: the same as every other view, in columns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gradscope.analysis.graph.selection import Selection
+from gradscope.analysis.identity.names import node_names
+from gradscope.errors import EmptyTraceError, UnknownNameError
+from gradscope.scene.viewer.columns import TextColumn, ViewerScene
+from gradscope.scene.viewer.groups import GroupForm
+from gradscope.scene.viewer.scene import viewer_scene
+from gradscope.trace.by_hand import trace_of
+from gradscope.trace.schema import Edge, Frame, GraphTask, Node, Stack, Step
+from gradscope.trace.trace import Trace
+from tests.shared.example_traces import mean_of_squares, nan_in_backward, two_layers
+
+
+def column(scene: ViewerScene, table: str, name: str) -> list[object]:
+    found = scene.tables[table][name]
+    if isinstance(found, TextColumn):
+        return [scene.texts[place] for place in found.places]
+    return found.tolist()
+
+
+def loop_of(turns: int) -> Trace:
+    """A chain that goes through the same two lines again and again."""
+    rows = [Frame(0, "loop.py", 3, "", "h = step(h)"), Stack(0, 0), Stack(1, 0)]
+    for node in range(2 * turns):
+        rows.append(Node(node, ("MulBackward0", "TanhBackward0")[node % 2], stack=node % 2, t=node))
+        rows.append(Edge(node, 0, node - 1))
+    return trace_of(*rows, GraphTask(0, roots=(2 * turns - 1,), begin=0, end=9))
+
+
+def test_nodes_have_the_names_that_they_have_everywhere() -> None:
+    trace = two_layers()
+    names = node_names(trace)
+    scene = viewer_scene(trace)
+
+    ordinals = column(scene, "nodes", "ordinal")
+    shown = [
+        f"{name}#{ordinal}" if ordinal else name
+        for name, ordinal in zip(column(scene, "nodes", "name"), ordinals, strict=True)
+    ]
+    assert shown == [names.of(node) for node in column(scene, "nodes", "id")]
+
+
+def test_a_finding_leads_to_its_node() -> None:
+    scene = viewer_scene(nan_in_backward())
+
+    node = column(scene, "findings", "node")[0]
+    bit = scene.facts["marks"].index("Inf born here")  # worst first, and of those the earliest
+    assert column(scene, "nodes", "marks")[node] >> bit & 1
+
+
+def test_a_long_loop_is_a_group_that_shows_its_first_and_last_turn() -> None:
+    scene = viewer_scene(loop_of(1_000))
+
+    titles = column(scene, "groups", "title")
+    assert titles[1] == "×1,000 · h = step(h) · 2 nodes each"
+    inside = [
+        title
+        for title, parent in zip(titles, column(scene, "groups", "parent"), strict=True)
+        if parent == 1
+    ]
+    assert inside == ["turn 1", "turns 2 to 999", "turn 1,000"]
+
+
+def test_no_group_has_more_parts_than_a_picture_can_show() -> None:
+    trace = trace_of(*(Node(id, f"Op{id}Backward0", t=id) for id in range(5_000)))
+    scene = viewer_scene(trace)
+
+    parts = np.concatenate([column(scene, "nodes", "group"), column(scene, "groups", "parent")[1:]])
+    assert np.bincount(parts.astype(int)).max() <= 40
+    assert len(column(scene, "nodes", "id")) == 5_000
+
+
+def test_each_step_is_a_group_and_each_node_is_in_one() -> None:
+    trace = trace_of(
+        Step(0, 4, begin=0, end=9),
+        Step(1, 5, begin=10, end=19),
+        *(Node(id, f"Op{id % 7}Backward0", step=id // 20, t=id) for id in range(40)),
+    )
+    scene = viewer_scene(trace)
+
+    steps = [
+        title
+        for title, form in zip(
+            column(scene, "groups", "title"), column(scene, "groups", "form"), strict=True
+        )
+        if form == GroupForm.STEP
+    ]
+    assert steps == ["step 4", "step 5"]
+
+
+def test_a_step_alone_holds_its_own_nodes_and_says_so() -> None:
+    trace = trace_of(
+        Step(0, 4, begin=0, end=9),
+        Step(1, 5, begin=10, end=19),
+        Node(0, "MulBackward0", step=0),
+        Node(1, "AddBackward0", step=1),
+        GraphTask(0, roots=(0,), step=0, begin=1, end=2),
+        GraphTask(1, roots=(1,), step=1, begin=11, end=12),
+    )
+    scene = viewer_scene(trace, Selection(step=5))
+
+    assert column(scene, "nodes", "name") == ["AddBackward0"]
+    assert column(scene, "backwards", "number") == [1]
+    assert scene.facts["part"] == "step 5"
+
+
+def test_where_to_begin_must_be_there() -> None:
+    assert viewer_scene(mean_of_squares(), Selection(around="MeanBackward0")).facts["focus"]
+    with pytest.raises(UnknownNameError, match="did you mean MeanBackward0"):
+        viewer_scene(mean_of_squares(), Selection(around="MeanBackward1"))
+
+
+def test_a_trace_without_nodes_has_no_page() -> None:
+    with pytest.raises(EmptyTraceError, match="no backward nodes"):
+        viewer_scene(trace_of())
