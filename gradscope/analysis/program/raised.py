@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gradscope.analysis.identity.sites import Site, at, site_of
-from gradscope.analysis.program.acts import Acts, Done
+from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.program.modules import module_names
 from gradscope.analysis.program.training import Training
 from gradscope.trace.schema import Deed, HookBegin, HookEnd, Module, Tensor
@@ -45,32 +45,8 @@ def _instead(site: Site, old: str, new: str, otherwise: str) -> str:
 
 
 def _without_history(trace: Trace, _: re.Match[str], site: Site) -> Explained:
-    """Nothing that requires a gradient led to the tensor: the last cut that was seen is blamed."""
+    """Nothing that requires a gradient led to the tensor, and GS410 has seen no cut."""
     acts, training = trace.once(Acts), trace.once(Training)
-    off = [act for act in acts.of(Deed.RAN) if not act.facts.get("grad")]
-    cuts = acts.of(Deed.CUT)
-    last = max([*off[-1:], *cuts[-1:]], key=lambda act: act.t, default=None)
-    if last is None:
-        return _frozen(trace, acts, training, site)
-    line = acts.site(last)
-    if last.kind is Deed.CUT:
-        by = last.facts.get("by")
-        return Explained(
-            f"{by} cut the graph{at(line)}: what it gives has no history",
-            f"keep the tensor, as it was before `{by}`; take numbers of it only to show them",
-            line,
-        )
-    switches = [act for act in acts.of(Deed.GRAD_OFF) if act.t <= last.t]
-    switch = acts.site(switches[-1]) if switches else line
-    by = switches[-1].facts.get("by") if switches else "no_grad"
-    return Explained(
-        f"{_called(trace, last)} ran{at(line)} under {by}{at(switch)}, where no history is kept",
-        f"call it outside of {by}",
-        switch,
-    )
-
-
-def _frozen(trace: Trace, acts: Acts, training: Training, site: Site) -> Explained:
     parameters = set(training.parameters)
     frozen = [act for act in acts.of(Deed.REQUIRES_GRAD) if not act.facts.get("to")]
     if parameters and parameters <= training.frozen and frozen:
@@ -87,13 +63,6 @@ def _frozen(trace: Trace, acts: Acts, training: Training, site: Site) -> Explain
         "`torch.tensor(x)`, NumPy or integer operation between",
         site,
     )
-
-
-def _called(trace: Trace, act: Done) -> str:
-    modules = trace.table(Module)
-    if not modules.has(act.module):
-        return "a module"
-    return module_names(trace)[act.module] or modules.row(act.module).type
 
 
 def _leaf_written(_: Trace, match: re.Match[str], site: Site) -> Explained:

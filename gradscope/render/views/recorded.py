@@ -25,6 +25,7 @@ LOOKED_THROUGH = 16 << 20
 """Larger traces are not looked through for this; `gradscope inspect` does."""
 
 WIDTH = 100
+RAISED = "GS301"
 _ERRORS = ("event", "finding")
 """Of rows of these tables: findings about exceptions rest on them."""
 
@@ -72,14 +73,17 @@ def recorded(path: Path, shown: Path, charset: Charset = UNICODE) -> Recorded:
 
 
 def _explanation(trace: Trace, report: Report, charset: Charset) -> Iterator[str]:
-    """What is known of the exception that ended the program, unless it says so itself."""
+    """What is known of the exception that ended the program, unless its message names the line."""
     raised = [row.message for row in trace.rows(Finding) if row.kind == EXCEPTION]
-    if not raised or any(PAGE in message for message in raised):
+    if not raised:
         return
+    said = "\n".join(message for message in raised if PAGE in message)
     of_errors = [
         each
         for each in report.at_least(Severity.ERROR)
-        if each.why != UNEXPLAINED and any(row.table in _ERRORS for row in each.evidence)
+        if each.why != UNEXPLAINED
+        and any(row.table in _ERRORS for row in each.evidence)
+        and not (said and (each.rule == RAISED or each.site.place in said))
     ]
     for text in findings_lines(of_errors, WIDTH, charset, report.findings):
         yield text.plain.rstrip()

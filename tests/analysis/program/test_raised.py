@@ -39,21 +39,20 @@ def test_a_message_is_answered_with_what_to_write(message: str, text: str, fix: 
     assert fix in told(f"RuntimeError: {message}", text).fix
 
 
-def test_the_last_cut_before_it_is_blamed_for_a_tensor_without_history() -> None:
+def test_parameters_that_are_all_frozen_are_blamed_for_a_tensor_without_history() -> None:
     trace = trace_of(
-        Frame(0, "a.py", 3, "f", "loss = torch.tensor(out.item())"),
-        Frame(1, "a.py", 2, "f", "with torch.no_grad():"),
+        Frame(0, "a.py", 3, "f", "net.requires_grad_(False)"),
         Stack(0, 0),
-        Stack(1, 1),
-        Act(0, "grad_off", facts='{"by":"no_grad"}', stack=1, t=1),
-        Act(1, "ran", facts='{"grad":false}', stack=1, t=2),
-        Act(2, "cut", facts='{"by":"item"}', stack=0, t=3),
+        Tensor(0, requires_grad=True),
+        Module(0, "", "Linear", parameters=(0,)),
+        Act(0, "requires_grad", tensors=(0,), facts='{"to":false}', stack=0),
     )
 
     found = told(NO_GRAD_FN, "loss.backward()", trace)
 
-    assert found.site == Site("a.py:3", "loss = torch.tensor(out.item())")
-    assert found.why == "item cut the graph at a.py:3: what it gives has no history"
+    assert found.site == Site("a.py:3", "net.requires_grad_(False)")
+    assert found.why == "none of 1 parameters requires a gradient: they were frozen at a.py:3"
+    assert told(NO_GRAD_FN, "loss.backward()").why.endswith("no cut was seen")
 
 
 def test_the_module_whose_weight_does_not_fit_is_named_with_the_sizes_it_wants() -> None:

@@ -29,6 +29,12 @@ class Net(torch.nn.Module):
         return self.b(torch.relu(self.a(x)))
 Net()(torch.ones(4, 8)).sum().backward()
 """
+CUT = """\
+import torch
+net = torch.nn.Linear(3, 2)
+loss = torch.tensor(net(torch.ones(2, 3)).mean().item())
+loss.backward()
+"""
 UNKNOWN = "import torch\nx = torch.ones(3)\n{}['no']\n"
 BLAMED = """\
     script.py:4: h += 1
@@ -68,6 +74,18 @@ def test_pytorchs_traceback_stays_as_it_is_and_the_line_to_blame_stands_below(
         alone = house.python("script.py")
         assert alone.code == 1
         assert ran.err.startswith(alone.err)
+
+
+@ENGINES
+def test_a_line_that_the_message_does_not_name_is_blamed_on_both_engines(
+    house: House, engine: str
+) -> None:
+    house.write(CUT)
+
+    ran = house.gradscope("trace", "--on", engine, "script.py")
+
+    assert ran.code == 1
+    assert "    script.py:3: loss = torch.tensor(net(torch.ones(2, 3)).mean().item())" in ran.err
 
 
 @ENGINES
