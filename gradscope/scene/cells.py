@@ -14,6 +14,7 @@ from gradscope.analysis.identity.leaves import leaf
 from gradscope.analysis.identity.names import NodeNames, node_names
 from gradscope.analysis.identity.sites import site_of
 from gradscope.analysis.identity.steps import step_numbers
+from gradscope.analysis.program.arguments import arguments_of, in_words
 from gradscope.scene.readable import byte_count, duration, number, shape
 from gradscope.trace.schema import (
     NONE,
@@ -86,6 +87,8 @@ class Cells:
             return byte_count(value)
         if isinstance(value, bool):
             return "yes" if value else "no"
+        if column.name == "arguments":
+            return in_words(arguments_of(value)) or str(value)
         return number(value) if isinstance(value, float) else str(value)
 
     def _refer(self, table: str, id: int) -> str:

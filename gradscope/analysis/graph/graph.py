@@ -15,6 +15,7 @@ from gradscope.analysis.identity.leaves import Leaf, leaf_of
 from gradscope.analysis.identity.names import NodeNames, node_names
 from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.analysis.identity.steps import step_numbers
+from gradscope.analysis.program.arguments import arguments_of, in_words
 from gradscope.analysis.program.modules import module_names
 from gradscope.analysis.timing.durations import Runs, node_runs
 from gradscope.trace.arrays import distinct
@@ -74,6 +75,7 @@ class GraphNode:
     captured: bool  # its gradient was asked for by `inputs=`
     inside: int  # the CopySlices that ran it, or NONE
     saved: tuple[SavedValue, ...]
+    given: str = ""  # as in "dim=0": to its call besides tensors, where that was read
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +157,7 @@ class _Build:
             captured=row.id in self.parts.captured,
             inside=self.parts.inside.get(row.id, NONE),
             saved=tuple(self.saved[row.id]),
+            given=in_words(arguments_of(row.arguments)),
         )
 
 

@@ -210,6 +210,8 @@ def _tooltip(node: GraphNode) -> tuple[str, ...]:
         parts.append(f"sequence_nr {node.sequence_nr}")
     if node.module:
         parts.append(f"module {node.module}")
+    if node.given:
+        parts.append(f"with {node.given}")
     if node.site.place:
         parts.append(f"{node.site.place}: {node.site.text}")
     if node.leaf and node.leaf.guessed:

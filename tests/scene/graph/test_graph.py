@@ -64,7 +64,7 @@ def test_the_whole_picture_of_a_small_program() -> None:
         trace_of(
             Tensor(0, shape=(), dtype="float32"),
             Tensor(1, shape=(2,), dtype="float32", name="x", leaf=True),
-            Node(0, "SumBackward0", sequence_nr=4, inputs=(0,)),
+            Node(0, "SumBackward0", sequence_nr=4, inputs=(0,), arguments='{"dim": [0]}'),
             Node(1, "AccumulateGrad", sequence_nr=-1, inputs=(1,)),
             Edge(0, 0, 1, 0),
             GraphTask(0, roots=(0,)),
@@ -86,7 +86,7 @@ def test_the_whole_picture_of_a_small_program() -> None:
                 marks=(Mark.ROOT,),
                 heat=None,
                 group="",
-                tooltip=("SumBackward0 (node 0)", "sequence_nr 4"),
+                tooltip=("SumBackward0 (node 0)", "sequence_nr 4", "with dim=(0,)"),
                 nodes=(0,),
             ),
             Box(
