@@ -84,6 +84,12 @@ class Calls:
         wanted = [id for id, text in self._texts.items() if text in names]
         return np.flatnonzero(np.isin(self.ops["name"], wanted) & self.is_forward)
 
+    def with_tensors(self, *names: str) -> Ids:
+        """Those of them whose operands and results the trace holds."""
+        places = self.called(*names)
+        told = [self.ops.ragged(name).lengths[places] > 0 for name in ("inputs", "outputs")]
+        return places[told[0] & told[1]]
+
     def few_of_each_line(self, places: Ids) -> Iterator[tuple[list[int], int]]:
         """For each line, the first calls among these, and how many there are."""
         stacks = self.ops["stack"][places]

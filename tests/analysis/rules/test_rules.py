@@ -565,3 +565,11 @@ def test_a_rule_that_reads_what_nobody_could_see_is_not_checked() -> None:
     named = {id: names for id, names in lacks.items() if names}
     assert named == {"GS302": ("version",), "GS303": ("saved_released",)}
     assert lacks["GS201"] == ()
+
+
+@pytest.mark.parametrize("name", ["mean", "_softmax", "_log_softmax"])
+def test_a_call_of_which_no_tensor_was_recorded_is_passed_over(name: str) -> None:
+    """As at level full on PyTorch: of calls that made no node only the name is known."""
+    bare = trace_of(Op(0, name, stack=0), Op(1, name, stack=0), meta={"level": "full"})
+
+    assert inspect(bare).findings == ()

@@ -43,7 +43,7 @@ def softmax_over_the_batch(trace: Trace) -> Iterator[Found]:
         torch.nn.functional.nll_loss(log_probs, torch.tensor([0, 1, 2, 3] * 2)).backward()
     """
     calls = trace.once(Calls)
-    for few, times in calls.few_of_each_line(calls.called(*SOFTMAX)):
+    for few, times in calls.few_of_each_line(calls.with_tensors(*SOFTMAX)):
         for at in few:
             over, shape = calls.dims(at), calls.shape(calls.outputs(at)[0])
             classes = _features(calls, calls.inputs(at)[0]) if over and len(over) == 1 else NONE
@@ -184,7 +184,7 @@ def attention_over_the_wrong_dim(trace: Trace) -> Iterator[Found]:
         (weights @ x.cos()).sum().backward()
     """
     calls = trace.once(Calls)
-    for few, times in calls.few_of_each_line(calls.called("_softmax", "softmax")):
+    for few, times in calls.few_of_each_line(calls.with_tensors("_softmax", "softmax")):
         for at in few:
             over, shape = calls.dims(at), calls.shape(calls.outputs(at)[0])
             if over is None or len(over) != 1 or over[0] == len(shape) - 1 or len(shape) < 2:
@@ -288,7 +288,7 @@ def mean_over_the_features(trace: Trace) -> Iterator[Found]:
         torch.nn.Linear(5, 1)(words.mean(dim=1)).sum().backward()
     """
     calls = trace.once(Calls)
-    for few, times in calls.few_of_each_line(calls.called(*POOLS)):
+    for few, times in calls.few_of_each_line(calls.with_tensors(*POOLS)):
         for at in few:
             over, made = calls.dims(at), calls.outputs(at)[0]
             shape = calls.shape(calls.inputs(at)[0])
