@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TypeVar
@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradscope.trace.schema import NONE
+from gradscope.trace.schema.declare import Row
+from gradscope.trace.trace import Table
 
 Ids = NDArray[np.int64]
 Kind = TypeVar("Kind", bound=IntEnum)
@@ -22,6 +24,13 @@ def member(kind: type[Kind], value: int) -> Kind | None:
         return kind(value)
     except ValueError:
         return None
+
+
+def as_written(table: Table[Row], ids: Iterable[int]) -> list[int]:
+    """These ids, each once, in the order of their rows: which number a row has must not matter."""
+    several = list(dict.fromkeys(ids))
+    places = table.positions(np.array(several, np.int64))
+    return [several[each] for each in np.argsort(places, kind="stable").tolist()]
 
 
 def ranks(groups: Ids) -> Ids:

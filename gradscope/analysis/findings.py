@@ -6,7 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
+from gradscope.analysis.columns import as_written
 from gradscope.analysis.identity.sites import Site
+from gradscope.trace.schema import Tensor
+from gradscope.trace.trace import Trace
 
 FEW = 3
 """So many rows are named of those that are alike."""
@@ -36,9 +39,9 @@ class Evidence:
     id: int  # of the row; of an event, its `seq`
 
 
-def few_tensors(ids: Iterable[int]) -> tuple[Evidence, ...]:
+def few_tensors(trace: Trace, ids: Iterable[int]) -> tuple[Evidence, ...]:
     """The first of these tensors."""
-    return tuple(Evidence("tensor", id) for id in sorted(ids)[:FEW])
+    return tuple(Evidence("tensor", id) for id in as_written(trace.table(Tensor), ids)[:FEW])
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from gradscope.analysis.columns import as_written
 from gradscope.analysis.graph.reached import reached_leaves
 from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD, leaf
 from gradscope.analysis.program.acts import Acts, Optimizer, parameters
@@ -124,7 +125,7 @@ class Training:
 
     def named(self, tensors: Iterable[int]) -> str:
         """What a person calls them: "fc.weight and fc.bias", "encoder.* (12 parameters)"."""
-        several = sorted(set(tensors))
+        several = as_written(self.trace.table(Tensor), tensors)
         titles = [self.title(each) for each in several]
         if len(titles) <= FEW:
             return " and ".join(titles)

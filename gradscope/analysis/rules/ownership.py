@@ -83,7 +83,7 @@ def _hidden(training: Training) -> Iterator[Found]:
             site=site,
             evidence=(
                 Evidence("act", act.id),
-                *few_tensors(lost),
+                *few_tensors(training.trace, lost),
             ),
             why="backwards brought gradients to them, and no step ever used these; "
             f"`parameters()` and `state_dict()` of {within} do not give them either",
@@ -156,7 +156,7 @@ def not_in_optimizer(trace: Trace) -> Iterator[Found]:
         message=f"No optimizer holds {training.named(lost)}: {optimizer.type}, built{at(site)}, "
         f"{has}",
         site=site,
-        evidence=(Evidence("act", optimizer.built.id), *few_tensors(lost)),
+        evidence=(Evidence("act", optimizer.built.id), *few_tensors(trace, lost)),
         why="backwards brought gradients to them in the steps recorded, and no step used these",
         fix="give all of `model.parameters()` to the optimizer; if they are to stay as they are, "
         "`requires_grad_(False)` saves computing their gradients",
@@ -228,7 +228,7 @@ def replaced_parameter(trace: Trace) -> Iterator[Found]:
             evidence=(
                 Evidence("act", act.id),
                 Evidence("act", optimizer.built.id),
-                *few_tensors(lost),
+                *few_tensors(trace, lost),
             ),
             why=f"gradients came to the new one ({training.named(lost)}), which none holds",
             fix="replace it before the optimizer is built"

@@ -197,7 +197,7 @@ def _sampled(training: Training, missing: set[int]) -> Iterator[Found]:
                 message=f"{training.named(missing)} {_get(missing)} no gradient: {by}(){at(site)} "
                 "cuts the graph",
                 site=site,
-                evidence=(Evidence("act", act.id), *few_tensors(missing)),
+                evidence=(Evidence("act", act.id), *few_tensors(training.trace, missing)),
                 why="a sample is drawn under no_grad(), so that nothing leads back to the "
                 "parameters of its distribution",
                 fix=f"write `{site.text.replace(f'.{by}(', '.rsample(')}`, where the distribution "

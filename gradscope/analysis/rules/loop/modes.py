@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from gradscope.analysis.columns import as_written
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import Site, at, site_of
 from gradscope.analysis.program.acts import Done, stacks_of
@@ -15,7 +16,7 @@ from gradscope.analysis.program.modes import Modes
 from gradscope.analysis.program.modules import module_names
 from gradscope.analysis.rules.loop.words import line
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import NONE, Accumulate, Deed, GraphTask, Node
+from gradscope.trace.schema import NONE, Accumulate, Deed, GraphTask, Module, Node
 from gradscope.trace.trace import Trace
 
 
@@ -178,7 +179,7 @@ def training_mode_in_evaluation(trace: Trace) -> Iterator[Found]:
     loop = trace.once(Loop)
     modes = trace.once(Modes)
     by_line: dict[str, list[int]] = defaultdict(list)
-    for module in sorted(modes.two_ways):
+    for module in as_written(trace.table(Module), modes.two_ways):
         act = modes.ran.get((module, False, True))
         if act is not None and _is_evaluation(loop, modes, module, act):
             outermost = modes.ran[modes.root(module), False, _mode_of(modes, modes.root(module))]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from gradscope.analysis.columns import as_written
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.analysis.program.acts import Acts
@@ -183,7 +184,12 @@ def symmetric_weights(trace: Trace) -> Iterator[Found]:
                          (*PRODUCTS, "convolution")]  # fmt: skip
             nexts = {calls.origin_leaf(t) for each in following for t in calls.inputs(each)}
             second = next(
-                (each for each in sorted(nexts) if each in alike and each != tensor), NONE
+                (
+                    each
+                    for each in as_written(trace.table(Tensor), nexts)
+                    if each in alike and each != tensor
+                ),
+                NONE,
             )
             if second != NONE and calls.shape(tensor) and min(calls.shape(tensor)) > 1:
                 yield _alike(trace, calls, numbers, (tensor, seen), (second, alike[second]), at)

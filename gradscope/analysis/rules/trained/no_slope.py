@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 import numpy as np
 
+from gradscope.analysis.columns import as_written
 from gradscope.analysis.findings import Certainty, Evidence, Severity, few_tensors
 from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD
 from gradscope.analysis.identity.sites import at, site_of
@@ -48,7 +49,7 @@ def zero_slope(trace: Trace) -> Iterator[Found]:
     roots = {root for task in trace.rows(GraphTask) for root in task.roots}
     sloped = reach(roots, following, flat)
     by_line: dict[str, list[tuple[int, set[int]]]] = defaultdict(list)
-    for node in sorted(flat & reach(roots, following, frozenset())):
+    for node in as_written(nodes, flat & reach(roots, following, frozenset())):
         behind = reach({node}, following, frozenset()) - sloped
         lost = _leaves(nodes, behind) & training.held
         if lost:
@@ -61,7 +62,7 @@ def zero_slope(trace: Trace) -> Iterator[Found]:
             message=f"{training.named(lost)} get{'' if len(lost) > 1 else 's'} a gradient of "
             f"zeros: every way there leads through {row.name}{at(site)}",
             site=site,
-            evidence=(Evidence("node", node), *few_tensors(lost)),
+            evidence=(Evidence("node", node), *few_tensors(trace, lost)),
             why="it is a step function: its derivative is zero wherever it has one",
             fix="let the gradient pass by (straight-through): `x + (torch.round(x) - x).detach()`",
             certainty=Certainty.INFERRED,

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from gradscope.analysis.columns import as_written
 from gradscope.analysis.findings import Certainty, Evidence, Severity, few_tensors
 from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD
 from gradscope.analysis.identity.sites import at
@@ -16,7 +17,7 @@ from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.trained.no_slope import following_nodes, reach
 from gradscope.analysis.rules.training import explained, never_reached
 from gradscope.trace.arrays import distinct
-from gradscope.trace.schema import NONE, Deed, Node
+from gradscope.trace.schema import NONE, Deed, Module, Node, Tensor
 from gradscope.trace.trace import Trace
 
 
@@ -70,7 +71,7 @@ def unused(trace: Trace) -> Iterator[Found]:
         if act.facts.get("grad"):
             ran.setdefault(act.module, act)
     by_line: dict[str, tuple[Done, set[int]]] = {}
-    for tensor in sorted(missing):
+    for tensor in as_written(training.trace.table(Tensor), missing):
         first = ran.get(training.parameters.get(tensor, NONE))
         if first is not None:
             place = " ".join(str(site) for site in training.acts.sites(first))
@@ -87,7 +88,7 @@ def _found(training: Training, act: Done, lost: set[int]) -> Found:
         message=f"{training.named(lost)} {'are' if len(lost) > 1 else 'is'} computed with{at(site)}"
         f"{called} for nothing: no loss is made of what comes out",
         site=site,
-        evidence=(Evidence("act", act.id), *few_tensors(lost)),
+        evidence=(Evidence("act", act.id), *few_tensors(training.trace, lost)),
         why=f"the optimizer holds {them}, gradients were on, nothing cut the graph there, and none "
         f"of {training.backwards} backwards came to {them}",
         fix="let what it returns take part in the loss; or take the layer away",
@@ -129,7 +130,7 @@ def gradients_unused(trace: Trace) -> Iterator[Found]:
             f"{often} backwards, and nobody uses them: no optimizer holds "
             f"{'them' if len(tensors) > 1 else 'it'}",
             site=site,
-            evidence=(Evidence("act", acts[0].id), *few_tensors(tensors)),
+            evidence=(Evidence("act", acts[0].id), *few_tensors(training.trace, tensors)),
             why="the graph through it was kept and walked each time, and `.grad` added up: nothing "
             "cleared it; no tensor that is trained lies behind it",
             fix="put it under `with torch.no_grad():`, or freeze it: `requires_grad_(False)`; if "
@@ -153,7 +154,9 @@ def trained_by_nobody(training: Training) -> list[tuple[int, set[int], int]]:
     trained = {training.root_of(each) for each in training.held & set(training.parameters)}
     ran = {act.module for act in training.acts.of(Deed.RAN)}
     found = []
-    for root, tensors in sorted(by_root.items()):
+    for root, tensors in (
+        (each, by_root[each]) for each in as_written(training.trace.table(Module), by_root)
+    ):
         often = min(training.times_reached.get(each, 0) for each in tensors)
         for_nothing = root in ran - trained and often >= MANY and 2 * often >= steps
         if for_nothing and not _leads_on(training, tensors):
