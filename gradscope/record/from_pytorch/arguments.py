@@ -5,9 +5,17 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from gradscope.record.notes.arguments import OPERAND, Arguments, is_option
+from gradscope.record.notes.arguments import (
+    INPUT,
+    OPERAND,
+    VIEW_OF,
+    Arguments,
+    base_shape,
+    is_option,
+)
 
 SAVED, RAW, CUSTOM = "_saved_", "_raw_saved_", "saved_tensors"
+CONVOLUTION = "ConvolutionBackward0"
 NUMBERS: dict[str, Any] = {
     "torch.float64": ctypes.c_double, "torch.float32": ctypes.c_float,
     "torch.int64": ctypes.c_int64, "torch.bool": ctypes.c_bool,
@@ -30,10 +38,14 @@ class NodesArguments(Arguments):
         found = {}
         for name in self._names_of(type(node)):
             value = getattr(node, name)
-            if name.startswith(RAW):
-                found[OPERAND] = _number(value)
-            else:
+            if not name.startswith(RAW):
                 found[name.removeprefix(SAVED)] = value
+                continue
+            tensor = _held(value)
+            if tensor is not None and name == RAW + INPUT:
+                found[VIEW_OF] = base_shape(tensor)
+            elif tensor is not None:
+                found[OPERAND] = _number(tensor)
         self.add(number, found)
 
     def _names_of(self, kind: type) -> tuple[str, ...]:
@@ -44,18 +56,23 @@ class NodesArguments(Arguments):
             slots = [name.removeprefix(SAVED) for name in every if name.startswith(SAVED)]
             tensors = [slot for slot in slots if f"{RAW}{slot}" in every]
             options = [f"{SAVED}{s}" for s in slots if s not in tensors and is_option(s)]
-            operand = [f"{RAW}{OPERAND}"] if OPERAND in tensors else []
-            names = self._names[kind] = (*options, *operand)
+            wanted = (OPERAND, INPUT) if kind.__name__ == CONVOLUTION else (OPERAND,)
+            operands = [f"{RAW}{slot}" for slot in wanted if slot in tensors]
+            names = self._names[kind] = (*options, *operands)
         return names
 
 
-def _number(kept: Any) -> object:
-    """The number that an operand is, read where it lies: a call would be told of like any other."""
+def _held(kept: Any) -> Any:
+    """The tensor that is kept; None: there is none, or a hook has packed it."""
     try:
-        tensor = None if kept.unpack_hook is not None else kept.data
+        return None if kept.unpack_hook is not None else kept.data
     except RuntimeError:  # released
         return None
-    if tensor is None or tensor.requires_grad or tensor.dim() or tensor.device.type != "cpu":
+
+
+def _number(tensor: Any) -> object:
+    """The number that an operand is, read where it lies: a call would be told of like any other."""
+    if tensor.requires_grad or tensor.dim() or tensor.device.type != "cpu":
         return None
     kind = NUMBERS.get(str(tensor.dtype))
     if kind is None or not tensor.data_ptr():

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from math import isfinite
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gradscope.machine_code.seldom import Seldom
 from gradscope.record.notes.log import take_all
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 OPERAND = "other"
 """Where a node keeps a tensor that may be a number the program wrote."""
+
+INPUT, VIEW_OF = "input", "input_is_a_view_of"
+"""Where a convolution keeps what it was given, and how it is said of which shape that is a view."""
 
 OF_SHAPES = ("_sizes", "_sizes_opt", "_numel", "_argsize_0", "_strides")
 """How names end of what only says the shape of an operand."""
@@ -35,6 +38,19 @@ Value = bool | int | float | str | tuple["Value", ...]
 def is_option(slot: str) -> bool:
     """Whether what a node keeps by this name, and is no tensor, says more than a shape."""
     return not slot.endswith(OF_SHAPES)
+
+
+def base_shape(tensor: Any) -> tuple[int, ...] | None:
+    """Of what a tensor is a view that leaves all numbers in their order; None: of nothing such."""
+    base = tensor._base
+    if base is None or tensor.requires_grad or not tensor.numel():
+        return None
+    inside = 1
+    for size, step in zip(reversed(tensor.shape), reversed(tensor.stride()), strict=True):
+        if step != inside and size > 1:
+            return None
+        inside *= size
+    return tuple(base.shape)
 
 
 def plain(value: object) -> Value | None:

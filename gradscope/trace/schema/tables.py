@@ -241,6 +241,7 @@ class Node(Row):
 
     `arguments`: what its call was given besides tensors, as far as the node keeps it. It is read
     of some: of nodes of one kind and shape from one line the first four, the eighth, sixteenth, …
+    Besides of a convolution, `input_is_a_view_of`: the shape of what its input views in order.
     """
 
     id: int

@@ -83,6 +83,28 @@ def in_loop(trace: Trace) -> list[tuple[int, str]]:
 
 
 ROWS, COLUMNS = '{"dim": 0}', '{"dim": 1}'
+
+
+def convolved(torch: Any) -> None:
+    images, weight = torch.rand(2, 8, 8, 3), torch.ones(1, 3, 2, 2, requires_grad=True)
+    torch.nn.functional.conv2d(images.view(2, 3, 8, 8), weight).sum().backward()
+    torch.nn.functional.conv2d(images.permute(0, 3, 1, 2), weight).sum().backward()
+
+
+def viewed(trace: Trace) -> list[object]:
+    every = [arguments_of(node.arguments) for node in trace.table(Node).rows() if node.arguments]
+    return [given.get("input_is_a_view_of") for given in every if "stride" in given]
+
+
+def test_of_a_convolution_it_is_said_what_its_input_is_a_view_of_that_leaves_the_order() -> None:
+    assert viewed(on_gradscope(convolved)) == [[2, 8, 8, 3], None]
+
+
+@pytest.mark.torch
+def test_so_it_is_said_on_pytorch() -> None:
+    assert viewed(on_pytorch(convolved)) == [[2, 8, 8, 3], None]
+
+
 LOOPED = [*((step, ROWS) for step in (1, 2, 3, 4, 8, 16, 32)), (64, COLUMNS)]
 
 

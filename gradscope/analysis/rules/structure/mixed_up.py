@@ -14,6 +14,7 @@ from gradscope.analysis.rules.structure.losses import READS
 from gradscope.trace.trace import Trace
 
 VIEWS = ("view", "reshape", "_reshape_alias", "_unsafe_view")
+MOST_COLOURS = 4
 Shape = tuple[int, ...]
 
 
@@ -33,6 +34,13 @@ def mixed_up_elements(trace: Trace) -> Iterator[Found]:
         x.view(2, 5, 2, 4).transpose(1, 2).sum().backward()
     """
     calls = trace.once(Calls)
+    found = [*_views(calls)]
+    yield from found
+    if not found:
+        yield from _images_in_memory(calls)
+
+
+def _views(calls: Calls) -> Iterator[Found]:
     for few, times in calls.few_of_each_line(calls.called(*VIEWS)):
         for at in few:
             inputs, outputs = calls.inputs(at), calls.outputs(at)
@@ -44,6 +52,43 @@ def mixed_up_elements(trace: Trace) -> Iterator[Found]:
             if moved or images:
                 yield _found(calls, at, before, after, times)
                 break
+
+
+def _images_in_memory(calls: Calls) -> Iterator[Found]:
+    """Convolutions of what is a view of (N, H, W, C), where the call that viewed was not seen."""
+    for few, times in calls.few_of_each_line(calls.called("convolution")):
+        for at in few:
+            listed, weight = calls.given(at).get("input_is_a_view_of"), _weight(calls, at)
+            base = [each for each in listed if type(each) is int] if type(listed) is list else []
+            if len(base) != 4 or len(weight) != 4:
+                continue
+            _, height, width, channels = base
+            if channels == weight[1] <= MOST_COLOURS < min(height, width) and channels > 1:
+                yield _seen_by_a_convolution(calls, at, tuple(base), times)
+                break
+
+
+def _weight(calls: Calls, at: int) -> Shape:
+    """The shape of a convolution's weight, which has as many channels as its input."""
+    out = calls.shape(calls.outputs(at)[0])[1:2]
+    shapes = [calls.shape(each) for each in calls.inputs(at) if calls.needs_grad(each)]
+    return next((shape for shape in shapes if len(shape) == 4 and shape[:1] == out), ())
+
+
+def _seen_by_a_convolution(calls: Calls, at: int, base: Shape, times: int) -> Found:
+    site = calls.site(at)
+    again = f"; the line ran {times:,} times" if times > 1 else ""
+    return Found(
+        message=f"The convolution{calls.where(at)} at {site} is given a view of images {base}, "
+        f"which mixes up elements: a permute was meant{again}",
+        site=site,
+        evidence=(Evidence("op", calls.id(at)),),
+        why=f"its input has {base[3]} channels, lies in memory without gaps and is a view of "
+        f"{base}, whose colours stand side by side: view and reshape leave numbers in their order, "
+        "so each channel is made of all colours of a part of the image",
+        fix="write `.permute(0, 3, 1, 2)` instead of view or reshape, before the convolution",
+        certainty=Certainty.INFERRED,
+    )
 
 
 def _moved(before: Shape, after: Shape) -> int:
@@ -70,7 +115,7 @@ def _is_image(calls: Calls, at: int, before: Shape, after: Shape) -> bool:
     """Whether (N, H, W, C) was made (N, C, H, W), and given to a convolution."""
     if len(before) != 4 or after != (before[0], before[3], before[1], before[2]):
         return False
-    if before[3] in before[1:3] or before[3] > 4:
+    if before[3] in before[1:3] or before[3] > MOST_COLOURS:
         return False
     return any(calls.name(each) == "convolution" for each in calls.following(at, SAME_NUMBERS))
 

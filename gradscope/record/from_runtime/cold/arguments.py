@@ -6,8 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.record.notes.arguments import OPERAND, Arguments, is_option
+from gradscope.record.notes.arguments import (
+    INPUT,
+    OPERAND,
+    VIEW_OF,
+    Arguments,
+    base_shape,
+    is_option,
+)
+from gradscope.runtime.core.tensors.saved.saved_variable import SavedVariable
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
+
+CONVOLUTION = "ConvolutionBackward0"
 
 
 class NodesArguments(Arguments):
@@ -23,6 +33,9 @@ class NodesArguments(Arguments):
         for slot, value in zip(node.slots, node._saved or (), strict=False):
             if slot == OPERAND:
                 found[slot] = _number(value)
+            elif slot == INPUT and type(node).__name__ == CONVOLUTION:
+                tensor = value.tensor if isinstance(value, SavedVariable) else value
+                found[VIEW_OF] = base_shape(tensor) if isinstance(tensor, Tensor) else None
             elif slot and is_option(slot):
                 found[slot] = value
         self.add(number, found)
