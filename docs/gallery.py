@@ -4,7 +4,7 @@
     python docs/gallery.py hook mlp    # only these; the rest of the gallery stays as it is
 
 A sample is a script in samples/, whose docstring's first line is its title. Traces and pictures
-go to docs/gallery/. Pictures are SVG, so Graphviz's `dot` must be installed.
+go to docs/gallery/.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ assert a.grad.tolist() == [36.0, 81.0]
 END
 venv/bin/gradscope trace -o trace.json script.py
 venv/bin/gradscope inspect trace.json
-venv/bin/gradscope render -o graph.dot trace.json
-grep -q PowBackward0 graph.dot
+venv/bin/gradscope render -o graph.svg trace.json
+grep -q PowBackward0 graph.svg
 venv/bin/gradscope view --no-open trace.json
 grep -q '<canvas id="graph"' trace.html
 venv/bin/python - <<'END'

@@ -32,9 +32,8 @@ def terminal(*, plain: bool, width: int | None) -> "Terminal":
 
 
 def write_picture(scene: "GraphScene", theme: "Theme", target: "Target") -> None:
-    """Write the picture; where it cannot be drawn, write its DOT source and say so."""
+    """Write the picture; where its format needs what is not there, write SVG and say so."""
     from gradscope.render.formats import format_called
-    from gradscope.render.graphviz_program import INSTALL
     from gradscope.render.pictures import put
 
     if target.path is None:
@@ -45,16 +44,14 @@ def write_picture(scene: "GraphScene", theme: "Theme", target: "Target") -> None
     try:
         drawn = target.format.write(scene, theme)
     except (MissingProgramError, RenderingError) as error:
-        if not target.format.needs_dot:
+        if not target.format.needs_more:
             raise
-        instead = target.path.with_suffix(".dot")
-        put(instead, format_called("dot").write(scene, theme).content)
+        instead = target.path.with_suffix(".svg")
+        put(instead, format_called("svg").write(scene, theme).content)
         raise type(error)(f"{error}; wrote {_shown(instead)} instead") from None
     put(target.path, drawn.content)
     boxes = f"{len(scene.boxes):,} {'box' if len(scene.boxes) == 1 else 'boxes'}"
     sys.stdout.write(f"wrote {_shown(target.path)}: {boxes}\n")
-    if not target.asked_for and not target.format.needs_dot:
-        sys.stderr.write(f"gradscope: DOT, since Graphviz's dot is not installed ({INSTALL})\n")
     say((*scene.notes, *drawn.notes))
 
 

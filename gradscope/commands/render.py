@@ -66,7 +66,10 @@ def render(
     merge_leaves: Annotated[
         bool, typer.Option("--merge-leaves", help="One box for a leaf, not one for each use.")
     ] = False,
-    limit: Annotated[int, typer.Option(help="Open no more than this many boxes.", min=1)] = 60,
+    limit: Annotated[
+        int | None,
+        typer.Option(help="Open no more than this many boxes, legible or not.", min=1),
+    ] = None,
     everything: Everything = False,
     theme: Annotated[ThemeName, typer.Option(help="The background.")] = ThemeName.LIGHT,
 ) -> None:
@@ -74,8 +77,8 @@ def render(
     from gradscope.analysis.graph.selection import Selection
     from gradscope.render.pictures import target_of
     from gradscope.render.theme import THEMES
-    from gradscope.scene.graph.graph import graph_scene
     from gradscope.scene.graph.options import GraphOptions
+    from gradscope.scene.layout.legible import legible_scene
 
     options = GraphOptions(
         selection=Selection(step, task, around, hops, path_to, critical=critical),
@@ -93,5 +96,5 @@ def render(
     if target.format.of_page:
         write_page(load(trace, rank), options, target, "dark" if theme is ThemeName.DARK else "")
         return
-    scene = graph_scene(load(trace, rank), options)
+    scene = legible_scene(load(trace, rank), options)
     write_picture(scene, THEMES[theme], target)

@@ -22,19 +22,11 @@ SCALED = re.compile(r"too large.*[Ss]caling by ([0-9.]*[0-9]) to fit")
 INSTALL = "apt-get install graphviz, brew install graphviz or winget install graphviz"
 
 
-def has_dot() -> bool:
-    """Whether the program is installed."""
-    return shutil.which("dot") is not None
-
-
 def draw(scene: GraphScene, theme: Theme, output: str) -> Drawn:
-    """The picture in one of dot's output formats: "svg", "png", "pdf"."""
+    """The picture in one of dot's output formats: "png", "pdf"."""
     program = shutil.which("dot")
     if program is None:
-        raise MissingProgramError(
-            f"{output} pictures are drawn by Graphviz's program `dot`, which is not installed; "
-            f"install it ({INSTALL}) or use -f dot"
-        )
+        raise MissingProgramError(f"Graphviz's program `dot` is not installed ({INSTALL})")
     try:
         done = subprocess.run(  # noqa: S603  a fixed program with fixed arguments
             [program, f"-T{output}"],

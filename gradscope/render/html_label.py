@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from html import escape
 
 from rich.cells import cell_len
 
+from gradscope.render.looks import Entry, legend, mark_colour
 from gradscope.render.text import visible
-from gradscope.render.theme import ALARMS, GLYPHS, Colour, Theme, backward_colour, heat_colour
-from gradscope.scene.choices import ColorBy
+from gradscope.render.theme import ALARMS, GLYPHS, Colour, Theme, backward_colour, on
 from gradscope.scene.graph.picture import (
     BackwardEntry,
     Box,
-    Form,
     GraphScene,
     Group,
     Line,
@@ -36,12 +36,18 @@ def escaped(text: str, limit: int = 200) -> str:
     return escape(visible(text, limit)).replace("\\", "\\\\")
 
 
-def box_label(box: Box, theme: Theme) -> str:
+def box_label(box: Box, theme: Theme, fill: Colour) -> str:
     """The label of a box: its title, what is remarkable, and its lines."""
     title = f"<B>{escaped(box.title, TITLE_LENGTH) or UNNAMED}</B>"
     if box.ordinal:
-        title += f" {_font(escaped(box.ordinal), theme.soft, 9)}"
+        title += f" {_font(escaped(box.ordinal), on(fill, theme.soft, theme), 9)}"
     rows = [_row(title)]
+    theme = replace(
+        theme,
+        soft=on(fill, theme.soft, theme),
+        accent=on(fill, theme.accent, theme),
+        alarm=on(fill, theme.alarm, theme),
+    )
     rows += [_row(_mark(mark, theme)) for mark in box.marks]
     rows += [_row(_line(line, theme), _width(line)) for line in box.lines if line.text]
     return f"<{TABLE}{''.join(rows)}</TABLE>>"
@@ -56,9 +62,8 @@ def group_label(group: Group, theme: Theme) -> str:
 
 def _mark(mark: Mark, theme: Theme) -> str:
     text = f"{GLYPHS[mark]} {escape(mark.value)}"
-    if mark in ALARMS:
-        return _font(f"<B>{text}</B>", theme.alarm, 10)
-    return _font(text, theme.accent if mark in (Mark.ROOT, Mark.FOCUS) else theme.soft, 9)
+    colour = mark_colour(mark, theme)
+    return _font(f"<B>{text}</B>", colour, 10) if mark in ALARMS else _font(text, colour, 9)
 
 
 def _line(line: Line, theme: Theme) -> str:
@@ -101,25 +106,16 @@ def caption(scene: GraphScene, theme: Theme) -> str:
     """What stands above the picture: its title, what it leaves out, and the legend."""
     rows = [_row(f'<FONT POINT-SIZE="15"><B>{escaped(scene.title)}</B></FONT>')]
     rows += [_row(_font(escaped(note), theme.accent, 10)) for note in scene.notes]
-    rows += [_row(_GAP.join(entries)) for entries in _legend(scene, theme)]
+    if scene.lines:
+        source = " ".join(_line(line, theme) for line in scene.lines)
+        rows.append(_row(f"{source} {_font('where a box says no line', theme.soft, 9)}"))
+    rows += [_row(_GAP.join(_entry(each, theme) for each in line)) for line in legend(scene, theme)]
     rows += [_row(_backward(entry, theme)) for entry in scene.backwards]
     rows.append('<TR><TD HEIGHT="8"></TD></TR>')
     return f"<{TABLE}{''.join(rows)}</TABLE>>"
 
 
 _GAP = "&#160;&#160;&#160; "
-
-
-def _legend(scene: GraphScene, theme: Theme) -> list[list[str]]:
-    """The entries of each line of the legend: colours, then outlines and glyphs."""
-    words = [
-        _font(f"{GLYPHS[mark]} {mark.value}", theme.alarm if mark in ALARMS else theme.soft, 9)
-        for mark in scene.marks
-    ]
-    words.append(_font("→ a gradient flows", theme.soft, 9))
-    if Form.LEAF in scene.forms:
-        words.append(_font("□ square corners: a leaf, with .grad", theme.soft, 9))
-    return [_colours(scene, theme), words]
 
 
 def _backward(entry: BackwardEntry, theme: Theme) -> str:
@@ -130,19 +126,7 @@ def _backward(entry: BackwardEntry, theme: Theme) -> str:
     return f"{title} {call}" if entry.call else title
 
 
-def _colours(scene: GraphScene, theme: Theme) -> list[str]:
-    forms = [(form.value, theme.forms[form].line) for form in scene.forms if form in theme.forms]
-    if scene.color_by is ColorBy.KIND or scene.scale is None:
-        kinds = [(kind.value, theme.kinds[kind].line) for kind in scene.kinds]
-        return [_swatch(word, colour, theme) for word, colour in (*kinds, *forms)]
-    steps = (heat_colour(theme, share / 6) for share in range(7))
-    ramp = "".join(_font("■", colour, 14) for colour in steps)
-    title, low, high = (
-        _font(escaped(text), theme.ink, 9)
-        for text in (f"{scene.scale.title}:", scene.scale.low, scene.scale.high)
-    )
-    return [f"{title} {low} {ramp} {high}", *(_swatch(*form, theme) for form in forms)]
-
-
-def _swatch(word: str, colour: Colour, theme: Theme) -> str:
-    return f"{_font('■', colour, 14)} {_font(escaped(word), theme.ink, 9)}"
+def _entry(entry: Entry, theme: Theme) -> str:
+    before = f"{_font(escaped(entry.before), theme.ink, 9)} " if entry.before else ""
+    signs = "".join(_font(escape(sign), colour, 14) for sign, colour in entry.signs)
+    return f"{before}{signs} {_font(escaped(entry.words), entry.colour, 9)}"

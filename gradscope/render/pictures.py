@@ -9,12 +9,11 @@ from pathlib import Path
 from gradscope.analysis.graph.selection import Selection
 from gradscope.errors import RenderingError, UsageError
 from gradscope.render.formats import Format, format_called, format_names, format_of_file
-from gradscope.render.graphviz_program import has_dot
 from gradscope.render.text import visible
 from gradscope.render.theme import THEMES
-from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.graph.picture import GraphScene
+from gradscope.scene.layout.legible import legible_scene
 from gradscope.scene.viewer.columns import ViewerScene
 from gradscope.scene.viewer.scene import viewer_scene
 from gradscope.trace.trace import Trace
@@ -63,7 +62,7 @@ def render(
         drawn = writer.write(page, None if theme == "light" else THEMES[theme])
         put(target, drawn.content)
         return Written(target, page, drawn.notes)
-    scene = graph_scene(trace, options)
+    scene = legible_scene(trace, options)
     drawn = writer.write(scene, THEMES[theme])
     put(target, drawn.content)
     return Written(target, scene, (*scene.notes, *drawn.notes))
@@ -104,23 +103,21 @@ class Target:
 
     path: Path | None  # None: the standard output
     format: Format
-    asked_for: bool  # the user named the format; else another one may stand in for it
 
 
 def target_of(trace: Path, output: Path | None, format_name: str | None) -> Target:
-    """What `-o` and `-f` mean together; without them, an SVG or DOT beside the trace."""
+    """What `-o` and `-f` mean together; without them, an SVG beside the trace."""
     if output is None:
-        name = format_name or ("svg" if has_dot() else "dot")
-        format = format_called(name)
-        return Target(_beside(trace, format), format, asked_for=format_name is not None)
+        format = format_called(format_name or "svg")
+        return Target(_beside(trace, format), format)
     name = format_name or format_of_file(output.name)
     if str(output) == "-":
-        return Target(None, format_called(name or "dot"), asked_for=True)
+        return Target(None, format_called(name or "svg"))
     if not name:
         raise UsageError(_no_format(output))
     if output.absolute() == trace.absolute():
         raise UsageError(f"{visible(str(output))} is the trace itself; write to another file")
-    return Target(output, format_called(name), asked_for=True)
+    return Target(output, format_called(name))
 
 
 def _beside(trace: Path, format: Format) -> Path:

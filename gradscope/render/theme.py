@@ -51,15 +51,15 @@ LIGHT = Theme(
     alarm="#b31d28",
     alarm_fill="#ffe5e3",
     accent="#0757c0",
-    group=Paint("#f6f8fa", "#c9d1d9"),
+    group=Paint("#f6f8fa", "#8a8f95"),
     kinds={
         Kind.LEAF: Paint("#e3f5e6", "#2b8a45"),
         Kind.POINTWISE: Paint("#e4f0fc", "#3b7fc4"),
         Kind.MATMUL: Paint("#ece6fb", "#7c55d1"),
         Kind.LINALG: Paint("#e2e5fb", "#4452b8"),
-        Kind.REDUCTION: Paint("#fdf2d8", "#b98a12"),
+        Kind.REDUCTION: Paint("#fdf2d8", "#b18411"),
         Kind.POOLING: Paint("#eef6d6", "#6b8a1e"),
-        Kind.VIEW: Paint("#f0f2f5", "#8c959f"),
+        Kind.VIEW: Paint("#f0f2f5", "#838b95"),
         Kind.INDEX: Paint("#dcf3f1", "#1a8f88"),
         Kind.NORMALIZATION: Paint("#fce8f3", "#b8428a"),
         Kind.LOSS: Paint("#ffe9e0", "#d0643c"),
@@ -67,11 +67,11 @@ LIGHT = Theme(
         Kind.OTHER: Paint("#f6f8fa", "#6e7781"),
     },
     forms={
-        Form.SAVED: Paint("#fffbe8", "#b9a55a"),
+        Form.SAVED: Paint("#fffbe8", "#9f8e4d"),
         Form.FOLDED: Paint("#e9edf2", "#59636e"),
     },
     heat=("#fff8ee", "#fde8c8", "#fcd29b", "#fabb7a", "#f7a868"),
-    unknown=Paint("#ffffff", "#8c959f"),
+    unknown=Paint("#ffffff", "#868f99"),
     backwards=("#1660b8", "#c2410c", "#14753a", "#7a28cb", "#8f5a00", "#b81d63"),
 )
 
@@ -85,7 +85,7 @@ DARK = Theme(
     alarm="#ff8f87",
     alarm_fill="#4a1a1c",
     accent="#79b8ff",
-    group=Paint("#151b23", "#3d444d"),
+    group=Paint("#151b23", "#5d6876"),
     kinds={
         Kind.LEAF: Paint("#12301b", "#46a35e"),
         Kind.POINTWISE: Paint("#122a42", "#5a9fe0"),
@@ -110,6 +110,9 @@ DARK = Theme(
 )
 
 THEMES = {theme.name: theme for theme in (LIGHT, DARK)}
+
+LEGIBLE = 4.5
+"""The contrast that text needs."""
 
 GLYPHS: Mapping[Mark, str] = {
     Mark.ROOT: "▶",
@@ -139,6 +142,25 @@ def heat_colour(theme: Theme, heat: float) -> Colour:
 def backward_colour(theme: Theme, number: int) -> Colour:
     """The colour of a backward's arrows, in a picture of several."""
     return theme.backwards[number % len(theme.backwards)]
+
+
+def contrast(one: Colour, other: Colour) -> float:
+    """How well one colour is seen on another, from 1 to 21, as WCAG defines it."""
+    low, high = sorted((_luminance(one), _luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def on(fill: Colour, colour: Colour, theme: Theme) -> Colour:
+    """The colour of a text, where it can be read on this fill; else that of ink."""
+    return colour if contrast(colour, fill) >= LEGIBLE else theme.ink
+
+
+def _luminance(colour: Colour) -> float:
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    red, green, blue = (
+        each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in channels
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def _between(low: Colour, high: Colour, share: float) -> Colour:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,16 +16,12 @@ import gradscope.runtime as torch
 from gradscope import cli, commands
 from gradscope.commands import info
 from gradscope.commands.app import app
-from gradscope.render import graphviz_program
+from gradscope.render import from_svg
 from gradscope.trace.by_hand import trace_of
 from gradscope.trace.load_save import save
 from gradscope.trace.schema import Error, Frame, GraphTask, Node, NodeBegin, Push, Stack
 from tests.render.hostile import NAMES, named
 from tests.shared.example_traces import mean_of_squares, nan_in_backward, two_layers
-
-needs_dot = pytest.mark.skipif(
-    shutil.which("dot") is None, reason="Graphviz's dot is not installed: apt-get install graphviz"
-)
 
 
 class Ran:
@@ -58,10 +53,6 @@ def run(
     save(nan_in_backward(), "nan.json")
     save(two_layers(steps=3), "train.json")
     return Line(capsys)
-
-
-def without_dot(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graphviz_program.shutil, "which", lambda _: None)
 
 
 # The whole -----------------------------------------------------------------------------------
@@ -217,7 +208,6 @@ def test_diff_takes_tolerances(run: Line) -> None:
 # render --------------------------------------------------------------------------------------
 
 
-@needs_dot
 def test_render_draws_an_svg_beside_the_trace(run: Line) -> None:
     ran = run("render", "mean.json")
 
@@ -225,31 +215,18 @@ def test_render_draws_an_svg_beside_the_trace(run: Line) -> None:
     assert Path("mean.svg").read_bytes().startswith(b"<?xml")
 
 
-def test_without_graphviz_render_writes_dot_and_says_so(
+def test_a_png_that_nothing_here_can_draw_is_an_error_that_leaves_an_svg(
     run: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    without_dot(monkeypatch)
+    monkeypatch.setattr(from_svg, "find_spec", lambda _: None)
+    monkeypatch.setattr(from_svg.shutil, "which", lambda _: None)
 
-    ran = run("render", "mean.json")
-
-    assert (ran.code, ran.out) == (0, "wrote mean.dot: 5 boxes\n")
-    assert ran.err.startswith("gradscope: DOT, since Graphviz's dot is not installed (apt-get ")
-    assert ran.err.count("\n") == 1
-    assert Path("mean.dot").read_text(encoding="utf-8").startswith("digraph")
-
-
-@pytest.mark.parametrize("arguments", [["-f", "svg"], ["-o", "mean.svg"]])
-def test_without_graphviz_an_svg_that_was_asked_for_is_an_error_that_leaves_dot(
-    run: Line, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
-) -> None:
-    without_dot(monkeypatch)
-
-    ran = run("render", "mean.json", *arguments)
+    ran = run("render", "mean.json", "-o", "mean.png")
 
     assert (ran.code, ran.out) == (2, "")
-    assert "`dot`, which is not installed" in ran.err
-    assert ran.err.endswith("; wrote mean.dot instead\n")
-    assert Path("mean.dot").exists()
+    assert "typst, which is not installed" in ran.err
+    assert ran.err.endswith("; wrote mean.svg instead\n")
+    assert Path("mean.svg").exists()
 
 
 def test_render_writes_to_the_standard_output(run: Line) -> None:
@@ -539,18 +516,7 @@ def started(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
         ["--help"],
         ["--version"],
         ["render", "--help"],
-        [
-            "render",
-            "recorded.json",
-            "-f",
-            "dot",
-            "--hops",
-            "1",
-            "--color",
-            "time",
-            "--expand",
-            "MulBackward0",
-        ],
+        ["render", "recorded.json", "-f", "dot", "--hops", "1", "--color", "time", "--limit", "9"],
         ["timeline", "recorded.json"],
         ["inspect", "recorded.json"],
         ["check", "recorded.json"],

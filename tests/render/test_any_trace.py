@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from xml.etree import ElementTree as ET
 
 import pytest
 from hypothesis import HealthCheck, given, strategies as st
@@ -83,6 +84,7 @@ def test_any_trace_is_drawn_or_refused(trace: Trace, options: GraphOptions) -> N
     assert {box.group for box in scene.boxes} <= {"", *(group.id for group in scene.groups)}
     assert json.loads(format_called("json").write(scene, LIGHT).content)
     assert format_called("dot").write(scene, LIGHT).content.startswith(b"digraph")
+    assert ET.fromstring(format_called("svg").write(scene, LIGHT).content).tag.endswith("svg")
 
 
 @given(traces() | together)

@@ -8,8 +8,10 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from importlib import resources
+from importlib.util import find_spec
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -18,14 +20,14 @@ from hypothesis import given
 
 from gradscope.analysis.graph.selection import Selection
 from gradscope.errors import MissingProgramError, RenderingError, UsageError
-from gradscope.render import graphviz_program
+from gradscope.render import from_svg, graphviz_program
 from gradscope.render.formats import Format, format_called, format_names, format_of_file
 from gradscope.render.pictures import render, target_of
 from gradscope.render.theme import DARK, LIGHT
 from gradscope.scene.choices import ColorBy
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
-from gradscope.scene.graph.picture import GraphScene
+from gradscope.scene.graph.picture import Form, GraphScene
 from gradscope.scene.viewer.scene import viewer_scene
 from gradscope.trace.load_save import save
 from gradscope.trace.trace import Trace
@@ -37,6 +39,7 @@ needs_dot = pytest.mark.skipif(
     shutil.which("dot") is None, reason="Graphviz's dot is not installed: apt-get install graphviz"
 )
 
+TYPST = find_spec("typst") is not None
 ALL_DETAILS = GraphOptions(saved=True, tensors=True)
 
 
@@ -72,14 +75,14 @@ def test_a_format_is_called_what_its_module_is(name: str) -> None:
 @pytest.mark.parametrize("name", format_names())
 def test_every_format_writes_the_same_bytes_twice_whatever_a_program_names(name: str) -> None:
     format = format_called(name)
-    if format.needs_dot and shutil.which("dot") is None:
-        pytest.skip("Graphviz's dot is not installed: apt-get install graphviz")
+    if format.needs_more and not TYPST:
+        pytest.skip("typst is not installed: pip install 'gradscope[pictures]'")
 
     for trace in (mean_of_squares(), named('"><script>\n\u202e')):
         scene = viewer_scene(trace) if format.of_page else graph_scene(trace, ALL_DETAILS)
         drawn = format.write(scene, DARK)
         assert drawn.content
-        assert name == "pdf" or drawn == format.write(scene, DARK)  # a PDF holds its date
+        assert drawn == format.write(scene, DARK)
         assert "\u202e".encode() not in drawn.content
 
 
@@ -214,37 +217,66 @@ def test_graphviz_reads_back_the_same_boxes_whatever_they_are_called(name: str) 
 # SVG -----------------------------------------------------------------------------------------
 
 
-@needs_dot
 @pytest.mark.parametrize("name", NAMES)
 def test_whatever_a_program_names_svg_is_xml_that_runs_nothing(name: str) -> None:
-    svg = svg_of(graph_scene(named(name), ALL_DETAILS))
+    for options in (ALL_DETAILS, GraphOptions(limit=1)):
+        svg = svg_of(graph_scene(named(name), options))
+        tags = {element.tag.rpartition("}")[2] for element in ET.fromstring(svg).iter()}
+        styles = {e.text for e in ET.fromstring(svg).iter() if e.tag.endswith("}style")}
 
-    tags = {element.tag.rpartition("}")[2] for element in ET.fromstring(svg).iter()}
+        assert tags <= {"svg", "g", "title", "style", "rect", "polygon", "path", "text", "tspan"}
+        assert styles == {
+            e.text for e in ET.fromstring(svg_of(graph_scene(mean_of_squares()))).iter()
+            if e.tag.endswith("}style")
+        }  # fmt: skip
 
-    assert tags <= {"svg", "g", "title", "a", "polygon", "polyline", "path", "text", "ellipse"}
 
-
-@needs_dot
-def test_an_svg_shows_a_backslash_as_a_backslash() -> None:
-    r"""Graphviz would replace `\N` by the name of the node, in every label."""
-    svg = svg_of(graph_scene(named(r"\N\G"), ALL_DETAILS))
+def test_an_svg_shows_a_name_as_it_is() -> None:
+    svg = svg_of(graph_scene(named(r"\N & <G>"), ALL_DETAILS))
 
     texts = [e.text or "" for e in ET.fromstring(svg).iter() if e.tag.endswith("}text")]
 
-    assert r"\N\G" in texts
+    assert r"\N & <G>" in texts
 
 
-@needs_dot
+def test_an_svg_shows_every_box_arrow_and_frame_with_its_words() -> None:
+    scene = graph_scene(two_layers(), ALL_DETAILS)
+    root = ET.fromstring(svg_of(scene))
+    texts = Counter((e.text or "").strip() for e in root.iter() if e.tag.endswith("}text"))
+    heads = [e for e in root.iter() if e.tag.endswith("}polygon")]
+
+    assert texts["AddmmBackward0"] == 2
+    assert texts["layers0.linear · Linear"] == texts["layers1 · Block"] == 1
+    assert texts["return F.linear(x, self.weight, self.bias)"] == 2
+    assert texts["ran 1st, 5.50 µs"] == 1
+    assert texts["loss"] == 0
+    flows = [arrow for arrow in scene.arrows if arrow.form is not Form.SAVED]
+    assert len(heads) == len(flows)
+
+
 def test_the_same_trace_gives_the_same_bytes() -> None:
     assert svg_of(graph_scene(two_layers())) == svg_of(graph_scene(two_layers()))
 
 
-@needs_dot
-def test_png_and_pdf_are_what_they_say() -> None:
-    scene = graph_scene(mean_of_squares())
+# PNG and PDF ---------------------------------------------------------------------------------
 
-    assert format_called("png").write(scene, DARK).content.startswith(b"\x89PNG")
-    assert format_called("pdf").write(scene, LIGHT).content.startswith(b"%PDF")
+
+@pytest.mark.parametrize(("name", "begins"), [("png", b"\x89PNG"), ("pdf", b"%PDF")])
+@pytest.mark.parametrize("by", ["typst", "dot"])
+def test_png_and_pdf_are_what_they_say(
+    name: str, begins: bytes, by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if by == "typst" and not TYPST:
+        pytest.skip("typst is not installed: pip install 'gradscope[pictures]'")
+    if by == "dot":
+        if shutil.which("dot") is None:
+            pytest.skip("Graphviz's dot is not installed: apt-get install graphviz")
+        monkeypatch.setattr(from_svg, "find_spec", lambda _: None)
+
+    drawn = format_called(name).write(graph_scene(mean_of_squares()), DARK)
+
+    assert drawn.content.startswith(begins)
+    assert drawn.notes == ()
 
 
 # JSON ----------------------------------------------------------------------------------------
@@ -262,18 +294,19 @@ def test_whatever_a_program_names_json_says_it(name: str) -> None:
     assert [box["id"] for box in document["boxes"]] == [box.id for box in scene.boxes]
 
 
-# Without the program -------------------------------------------------------------------------
+# Without typst and Graphviz ------------------------------------------------------------------
 
 
-def without_dot(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graphviz_program.shutil, "which", lambda _: None)
+def without_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(from_svg, "find_spec", lambda _: None)
+    monkeypatch.setattr(from_svg.shutil, "which", lambda _: None)
 
 
-def test_without_graphviz_an_svg_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    without_dot(monkeypatch)
+def test_without_typst_and_graphviz_a_png_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_either(monkeypatch)
 
-    with pytest.raises(MissingProgramError, match=r"apt-get install graphviz.* or use -f dot"):
-        svg_of(graph_scene(mean_of_squares()))
+    with pytest.raises(MissingProgramError, match=r"pip install 'gradscope\[pictures\]'.* -f svg "):
+        format_called("png").write(graph_scene(mean_of_squares()), LIGHT)
 
 
 @needs_dot
@@ -281,7 +314,7 @@ def test_a_picture_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(graphviz_program, "TIMEOUT_SECONDS", 0.001)
 
     with pytest.raises(RenderingError, match="did not finish a picture of 5 boxes"):
-        svg_of(graph_scene(mean_of_squares()))
+        graphviz_program.draw(graph_scene(mean_of_squares()), LIGHT, "png")
 
 
 @needs_dot
@@ -289,7 +322,7 @@ def test_what_graphviz_refuses_is_told_in_one_line(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(graphviz_program, "source_of", lambda *_: b"digraph { oops")
 
     with pytest.raises(RenderingError, match=r"^dot failed: Error: .*syntax error in line 1.*$"):
-        svg_of(graph_scene(mean_of_squares()))
+        graphviz_program.draw(graph_scene(mean_of_squares()), LIGHT, "png")
 
 
 # Files ---------------------------------------------------------------------------------------
@@ -334,7 +367,8 @@ def test_a_file_whose_name_asks_for_nothing_is_answered_with_the_choices(tmp_pat
         ("out", "png", "out", "png"),
         ("out.svg", "dot", "out.svg", "dot"),
         ("-", "dot", None, "dot"),
-        ("-", None, None, "dot"),
+        ("-", None, None, "svg"),
+        (None, None, "runs/trace.svg", "svg"),
     ],
 )
 def test_where_a_picture_goes(
@@ -343,15 +377,6 @@ def test_where_a_picture_goes(
     target = target_of(Path("runs/trace.json.gz"), Path(output) if output else None, format)
 
     assert (target.path, target.format.name) == (Path(path) if path else None, name)
-
-
-def test_without_a_wish_it_is_svg_where_that_can_be_drawn_and_dot_where_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(graphviz_program.shutil, "which", lambda _: "/usr/bin/dot")
-    assert target_of(Path("a.json"), None, None).path == Path("a.svg")
-    without_dot(monkeypatch)
-    assert target_of(Path("a.json"), None, None).path == Path("a.dot")
 
 
 def test_the_trace_itself_is_never_written_over() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gradscope.errors import RenderingError
+from gradscope.render import from_svg
 from gradscope.render.graphviz_program import draw
 from gradscope.render.pictures import render
 from gradscope.render.theme import THEMES
@@ -31,7 +32,7 @@ def test_a_dot_that_is_no_program_is_named(tmp_path: Path, monkeypatch: pytest.M
     program = pretend(tmp_path, monkeypatch, "\x7f no program")
 
     with pytest.raises(RenderingError) as told:
-        draw(graph_scene(mean_of_squares(), GraphOptions()), THEMES["light"], "svg")
+        draw(graph_scene(mean_of_squares(), GraphOptions()), THEMES["light"], "png")
 
     assert str(told.value) == f"cannot run {program}: Exec format error"
 
@@ -42,7 +43,7 @@ def test_what_dot_complains_of_is_passed_on(
     pretend(tmp_path, monkeypatch, "#!/bin/sh\necho 'no fonts' >&2\nexit 3\n")
 
     with pytest.raises(RenderingError, match=r"^dot failed: no fonts$"):
-        draw(graph_scene(mean_of_squares(), GraphOptions()), THEMES["light"], "svg")
+        draw(graph_scene(mean_of_squares(), GraphOptions()), THEMES["light"], "png")
 
 
 def test_an_svg_that_cannot_be_written_is_called_by_its_own_name(
@@ -66,6 +67,8 @@ def test_a_png_that_graphviz_shrank_is_said_with_both_sizes(
         tmp_path, monkeypatch, f"#!/bin/sh\ncat >&-\nprintf '{header}'\necho '{complaint}' >&2\n"
     )
 
+    monkeypatch.setattr(from_svg, "find_spec", lambda _: None)
+
     written = render(mean_of_squares(), tmp_path / "a.png")
 
     (note,) = written.notes
@@ -86,4 +89,4 @@ def test_what_graphviz_itself_says_of_a_png_too_large_is_understood() -> None:
 
     assert len(drawn.notes) == 1
     assert "32,767 pixels instead of" in drawn.notes[0]
-    assert draw(scene, THEMES["light"], "svg").notes == ()
+    assert draw(scene, THEMES["light"], "pdf").notes == ()

@@ -2,25 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from gradscope.render.theme import GLYPHS, THEMES, Colour, Theme, heat_colour
+from gradscope.render.theme import GLYPHS, THEMES, Colour, Theme, contrast, heat_colour, on
 from gradscope.scene.graph.picture import Form, Mark
 from gradscope.scene.kinds import Kind
 
 EVERY_THEME = pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
-
-
-def luminance(colour: Colour) -> float:
-    """As the accessibility guidelines (WCAG) define it."""
-    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    red, green, blue = (
-        each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in channels
-    )
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def contrast(one: Colour, other: Colour) -> float:
-    low, high = sorted((luminance(one), luminance(other)))
-    return (high + 0.05) / (low + 0.05)
 
 
 def fills(theme: Theme) -> dict[str, Colour]:
@@ -39,17 +25,29 @@ def test_every_kind_and_mark_has_its_colour_or_glyph(theme: Theme) -> None:
 
 @EVERY_THEME
 def test_text_is_legible_on_every_fill(theme: Theme) -> None:
+    warm = {name: fill for name, fill in fills(theme).items() if name.startswith("heat")}
     for name, fill in fills(theme).items():
         for ink in (theme.ink, theme.code):
             assert contrast(ink, fill) >= 4.5, (name, ink)
         for ink in (theme.soft, theme.accent, theme.alarm):
-            assert contrast(ink, fill) >= 3, (name, ink)
+            assert contrast(ink, fill) >= 4.5 or name in warm, (name, ink)
+            assert contrast(on(fill, ink, theme), fill) >= 4.5, (name, ink)
 
 
 @EVERY_THEME
-def test_outlines_stand_out_from_the_page(theme: Theme) -> None:
-    for kind, paint in theme.kinds.items():
-        assert contrast(paint.line, theme.page) >= 2.5, kind
+def test_lines_stand_out_from_what_they_are_drawn_on(theme: Theme) -> None:
+    paints = {**theme.kinds, **theme.forms, "group": theme.group, "unknown": theme.unknown}
+    for name, paint in paints.items():
+        for ground in (theme.page, theme.group.fill, paint.fill):
+            assert contrast(paint.line, ground) >= 3, (name, ground)
+    for line in (theme.arrow, theme.soft, theme.accent, theme.alarm, *theme.backwards):
+        for ground in (theme.page, theme.group.fill):
+            assert contrast(line, ground) >= 3, (line, ground)
+
+
+def test_contrast_is_that_of_the_guidelines() -> None:
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
 
 
 def test_warmth_runs_through_all_its_colours() -> None:

@@ -18,14 +18,14 @@ class Drawn(NamedTuple):
 
 
 class Format:
-    """One way to write a picture down. `needs_dot`: the program of Graphviz.
+    """One way to write a picture down. `needs_more`: a package or a program besides.
 
     `of_page`: it is no picture of a graph, but a page of the whole trace, of a ViewerScene.
 
     Written out, since the command line names formats: making a dataclass takes half a millisecond.
     """
 
-    __slots__ = ("description", "extension", "name", "needs_dot", "of_page", "write")
+    __slots__ = ("description", "extension", "name", "needs_more", "of_page", "write")
 
     def __init__(
         self,
@@ -34,14 +34,14 @@ class Format:
         description: str,
         write: Callable[[Any, Any], Drawn],
         *,
-        needs_dot: bool = False,
+        needs_more: bool = False,
         of_page: bool = False,
     ) -> None:
         self.name = name
         self.extension = extension
         self.description = description
         self.write = write
-        self.needs_dot = needs_dot
+        self.needs_more = needs_more
         self.of_page = of_page
 
 

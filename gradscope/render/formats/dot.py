@@ -9,14 +9,12 @@ import graphviz
 
 from gradscope.render.formats import Drawn, Format
 from gradscope.render.html_label import box_label, caption, escaped, group_label
+from gradscope.render.looks import MOST_LINES, look_of
 from gradscope.render.text import visible
-from gradscope.render.theme import ALARMS, BIRTHS, Paint, Theme, backward_colour, heat_colour
-from gradscope.scene.choices import ColorBy
-from gradscope.scene.graph.picture import Arrow, Box, Form, GraphScene, Group, Mark
+from gradscope.render.theme import Theme, backward_colour
+from gradscope.scene.graph.picture import Arrow, Box, Form, GraphScene, Group
 
 FONT = "Helvetica,Arial,sans-serif"
-MOST_LINES = 3
-"""How many backwards an arrow has a line of its own colour for."""
 
 
 def write(scene: GraphScene, theme: Theme) -> Drawn:
@@ -134,57 +132,19 @@ def _cluster(group: Group, theme: Theme) -> dict[str, str]:
 
 
 def _box(box: Box, scene: GraphScene, theme: Theme) -> dict[str, str]:
-    paint = _paint(box, scene, theme)
-    attributes = {
-        "label": box_label(box, theme),
-        "fillcolor": paint.fill,
-        "color": paint.line,
+    look = look_of(box, scene, theme)
+    styles = ["rounded"] if box.form is Form.FUNCTION and not look.cut else []
+    styles += ["filled", *["dashed"] * look.dashed, *["diagonals"] * look.cut]
+    shape = {Form.SAVED: "note", Form.FOLDED: "tab"}.get(box.form, "")
+    return {
+        "label": box_label(box, theme, look.fill),
+        "fillcolor": look.fill,
+        "color": look.line,
+        "penwidth": str(look.width),
+        "style": ",".join(styles),
         "tooltip": graphviz.escape("\n".join(visible(line) for line in box.tooltip)),
+        **({"shape": shape} if shape else {}),
     }
-    return attributes | _outline(box) | _emphasis(box, theme)
-
-
-def _paint(box: Box, scene: GraphScene, theme: Theme) -> Paint:
-    if box.form in theme.forms and box.heat is None:
-        return theme.forms[box.form]
-    if scene.color_by is ColorBy.KIND:
-        return theme.kinds[box.kind]
-    if box.heat is None:
-        return theme.unknown
-    return Paint(heat_colour(theme, box.heat), theme.kinds[box.kind].line)
-
-
-def _outline(box: Box) -> dict[str, str]:
-    match box.form:
-        case Form.LEAF:
-            return {"style": "filled"}  # square corners: nothing is computed here
-        case Form.SAVED:
-            return {"shape": "note", "style": "filled"}
-        case Form.FOLDED:
-            return {"shape": "tab", "style": "filled", "penwidth": "1.4"}
-        case Form.FUNCTION:
-            return {}
-
-
-def _emphasis(box: Box, theme: Theme) -> dict[str, str]:
-    """Alarms have an outline of their own, so that they are seen without colours too."""
-    marks = set(box.marks)
-    emphasis: dict[str, str] = {}
-    if Mark.NOT_RUN in marks:
-        emphasis |= {
-            "style": "rounded,filled,dashed" if box.form is Form.FUNCTION else "filled,dashed"
-        }
-    if Mark.FOCUS in marks:
-        emphasis |= {"color": theme.accent, "penwidth": "2.6"}
-    if marks & ALARMS:
-        emphasis |= {"color": theme.alarm, "penwidth": "1.8"}
-    if marks & BIRTHS:
-        emphasis |= {
-            "style": "filled,diagonals",
-            "penwidth": "2",
-            "fillcolor": theme.alarm_fill,
-        }
-    return emphasis
 
 
 def _arrow(arrow: Arrow, theme: Theme) -> dict[str, str]:

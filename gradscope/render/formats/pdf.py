@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from gradscope.render.formats import Drawn, Format
-from gradscope.render.graphviz_program import draw
+from gradscope.render.from_svg import draw
 from gradscope.render.theme import Theme
 from gradscope.scene.graph.picture import GraphScene
 
 
 def write(scene: GraphScene, theme: Theme) -> Drawn:
-    """The picture as pdf, drawn by Graphviz."""
+    """The picture as PDF."""
     return draw(scene, theme, "pdf")
 
 
-FORMAT = Format("pdf", ".pdf", "PDF, for print; needs Graphviz", write, needs_dot=True)
+FORMAT = Format("pdf", ".pdf", "PDF, for print; needs typst or Graphviz", write, needs_more=True)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from gradscope.render.formats import Drawn, Format
-from gradscope.render.graphviz_program import draw
+from gradscope.render.from_svg import draw
 from gradscope.render.theme import Theme
 from gradscope.scene.graph.picture import GraphScene
 
 
 def write(scene: GraphScene, theme: Theme) -> Drawn:
-    """The picture as png, drawn by Graphviz."""
+    """The picture as PNG, two dots for each pixel."""
     return draw(scene, theme, "png")
 
 
-FORMAT = Format("png", ".png", "PNG, for everything else; needs Graphviz", write, needs_dot=True)
+FORMAT = Format(
+    "png", ".png", "PNG, for everything else; needs typst or Graphviz", write, needs_more=True
+)

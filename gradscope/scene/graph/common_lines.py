@@ -1,4 +1,4 @@
-"""Source lines that most boxes of a frame share: said once, on the frame."""
+"""What boxes of a frame would repeat, said once; and frames that say nothing, left out."""
 
 from __future__ import annotations
 
@@ -10,15 +10,38 @@ from gradscope.scene.graph.picture import Box, Form, Group, Line, Tone
 
 Source = tuple[Line, ...]
 """The place of a source line, and its text."""
+FEWEST = 4
+"""So many boxes in frames and out of them must share a line for it to stand above the picture."""
+
+
+def without_lone_frames(
+    boxes: Sequence[Box], groups: Sequence[Group]
+) -> tuple[tuple[Box, ...], tuple[Group, ...]]:
+    """The same without frames around a single node: the node says what it would have said."""
+    held = Counter(box.group for box in boxes) + Counter(group.parent for group in groups)
+    lone = {group.id: group for group in groups if group.id and held[group.id] == 1}
+    lone = {box.group: lone[box.group] for box in boxes if box.group in lone}
+    kept = tuple(group for group in groups if group.id not in lone)
+    return tuple(_unframed(box, lone) for box in boxes), kept
+
+
+def _unframed(box: Box, lone: Mapping[str, Group]) -> Box:
+    frame = lone.get(box.group)
+    if frame is None:
+        return box
+    lines = box.lines
+    if box.form is not Form.FOLDED:  # the title of a folded one says it
+        lines = (Line(frame.title), *lines)
+    return replace(box, group=frame.parent, lines=lines)
 
 
 def shared_lines(
     boxes: Sequence[Box], groups: Sequence[Group]
-) -> tuple[tuple[Box, ...], tuple[Group, ...]]:
-    """The same boxes and groups, with lines that several boxes share on their frame instead.
+) -> tuple[tuple[Box, ...], tuple[Group, ...], Source]:
+    """The same with lines that most boxes of a frame share on the frame instead.
 
-    A box that says no line of its own comes from that of the frame around it; so where the line of
-    a box is not known, nothing is shared.
+    And the line that most boxes of the picture share. A box that says no line of its own comes
+    from that of the frame around it; so where a box's line is not known, nothing is shared.
     """
     inside: dict[str, list[Source]] = defaultdict(list)
     parents = {group.id: group.parent for group in groups}
@@ -28,15 +51,17 @@ def shared_lines(
     unsure: set[str] = set()
     for id, sources in inside.items():
         if () in sources:
-            unsure |= set(_outward(id, parents))
-    said: dict[str, Source] = {"": ()}  # by group: what a box in it need not repeat
+            unsure |= {"", *_outward(id, parents)}
+    every = [source for sources in inside.values() for source in sources]
+    whole = _shared(every) if "" not in unsure and len(every) >= FEWEST else ()
+    said: dict[str, Source] = {"": whole}  # by group: what a box in it need not repeat
     framed = []
     for group in groups:
         around = said[group.parent]
         line = () if group.id in unsure else _shared(inside[group.id])
         said[group.id] = line or around
         framed.append(replace(group, lines=line) if line and line != around else group)
-    return tuple(_without(box, said[box.group]) for box in boxes), tuple(framed)
+    return tuple(_without(box, said[box.group]) for box in boxes), tuple(framed), whole
 
 
 def _shared(sources: list[Source]) -> Source:

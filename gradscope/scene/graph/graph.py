@@ -15,7 +15,7 @@ from gradscope.errors import EmptyTraceError
 from gradscope.scene.graph.arrows import arrows, edges_not_shown
 from gradscope.scene.graph.backwards import backwards_of
 from gradscope.scene.graph.boxes import BoxMaker, Inside
-from gradscope.scene.graph.common_lines import shared_lines
+from gradscope.scene.graph.common_lines import shared_lines, without_lone_frames
 from gradscope.scene.graph.folding import Folder, Wishes
 from gradscope.scene.graph.heat import heat_of
 from gradscope.scene.graph.marks import Marks, marks_of
@@ -59,7 +59,8 @@ def graph_scene(trace: Trace, options: GraphOptions | None = None) -> GraphScene
         placing, maker, {node.id: node for node in facts.nodes}, titles, parts, folder.spent
     )
     drawn = tuple(draw.all())
-    boxes, framed = shared_lines(drawn, list(_groups(drawn, placing.open_blocks, titles)))
+    groups = tuple(_groups(drawn, placing.open_blocks, titles))
+    boxes, framed, lines = shared_lines(*without_lone_frames(drawn, groups))
     return GraphScene(
         title=scope.title,
         notes=(*scope.notes, *placing.folding.notes, *backwards.notes),
@@ -72,6 +73,7 @@ def graph_scene(trace: Trace, options: GraphOptions | None = None) -> GraphScene
         forms=tuple(form for form in Form if any(box.form is form for box in boxes)),
         marks=tuple(mark for mark in Mark if any(mark in box.marks for box in boxes)),
         backwards=backwards.entries,
+        lines=lines,
     )
 
 
@@ -88,7 +90,7 @@ def _wishes(
         findings=columns.places(marks.findings),
         expand=tuple(map(places, options.expand)),
         fold=tuple(map(places, options.fold)),
-        limit=options.limit,
+        limit=options.most,
         everything=options.everything,
         merge_leaves=options.merge_leaves,
     )

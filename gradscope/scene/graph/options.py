@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from gradscope.analysis.graph.selection import Selection
 from gradscope.scene.choices import ColorBy, GroupBy
 
+MOST_BOXES = 60
+"""In a picture of which nobody said how many."""
+
 
 @dataclass(frozen=True, slots=True)
 class GraphOptions:
@@ -21,4 +24,9 @@ class GraphOptions:
     expand: tuple[str, ...] = ()  # modules, lines or nodes around which nothing is folded
     fold: tuple[str, ...] = ()  # modules or lines that stay folded
     everything: bool = False  # fold nothing, leave out nothing
-    limit: int = 60  # boxes; what `expand` and the focus ask for stands besides
+    limit: int | None = None  # boxes; what `expand` and the focus ask for stands besides
+
+    @property
+    def most(self) -> int:
+        """How many boxes there may be."""
+        return self.limit or MOST_BOXES

@@ -123,3 +123,4 @@ class GraphScene:
     forms: tuple[Form, ...]
     marks: tuple[Mark, ...]
     backwards: tuple[BackwardEntry, ...] = ()  # when there are several
+    lines: tuple[Line, ...] = ()  # the source line of boxes that say none

@@ -30,7 +30,7 @@ def scope_of(trace: Trace, options: GraphOptions) -> Scope:
     selection = options.selection
     notes: tuple[str, ...] = ()
     if not options.everything and selection == Selection(hops=selection.hops):
-        selection, notes = _first_part(trace, selection, options.limit)
+        selection, notes = _first_part(trace, selection, options.most)
     return Scope(selection, " · ".join(_title(trace, selection)), notes)
 
 

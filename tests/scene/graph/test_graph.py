@@ -24,6 +24,7 @@ from gradscope.scene.kinds import Kind
 from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import (
     Edge,
+    Frame,
     GraphTask,
     HookBegin,
     Module,
@@ -33,6 +34,7 @@ from gradscope.trace.schema import (
     Op,
     Place,
     Row,
+    Stack,
     Step,
     Tensor,
     Value,
@@ -469,12 +471,42 @@ def test_without_events_of_the_engine_nobody_can_say_what_did_not_run() -> None:
 
 
 def test_what_a_double_backward_made_is_framed() -> None:
-    trace = trace_of(Node(0, "A"), Node(1, "B", task=0), GraphTask(0, create_graph=True))
+    trace = trace_of(
+        Node(0, "A"), Node(1, "B", task=0), Node(2, "C", task=0), GraphTask(0, create_graph=True)
+    )
 
     scene = graph_scene(trace)
 
     assert scene.groups == (Group("backward0", "made during backward 0 (create_graph)", ""),)
-    assert [box.group for box in scene.boxes] == ["", "backward0"]
+    assert [box.group for box in scene.boxes] == ["", "backward0", "backward0"]
+
+
+def test_a_frame_around_one_node_is_left_out_and_the_node_says_what_it_said() -> None:
+    trace = trace_of(Module(0, "act", "ReLU"), Node(0, "ReluBackward0", module=0), Node(1, "Sum"))
+
+    scene = graph_scene(trace)
+
+    assert scene.groups == ()
+    assert scene.boxes[0].lines == (Line("act · ReLU"),)
+
+
+def test_a_line_that_most_boxes_share_stands_above_the_picture() -> None:
+    frames = [
+        row
+        for id, text in enumerate(("loss = model(x).sum()", "y = x * 2"))
+        for row in (Frame(id, "train.py", 4 + id, "f", text), Stack(id, id))
+    ]
+    names = ("Sum", "Tanh", "Addmm", "T", "Mul")
+    nodes = [Node(id, name, stack=int(name == "Mul")) for id, name in enumerate(names)]
+
+    scene = graph_scene(trace_of(*frames, *nodes))
+
+    assert [line.text for line in scene.lines] == ["train.py:4", "loss = model(x).sum()"]
+    assert [[line.text for line in box.lines] for box in scene.boxes] == [
+        *([],) * 4,
+        ["train.py:5", "y = x * 2"],
+    ]
+    assert graph_scene(trace_of(*frames, *nodes, Node(9, "Sub"))).lines == ()
 
 
 # Colours -------------------------------------------------------------------------------------

@@ -1,0 +1,64 @@
+"""PNG and PDF: a picture's SVG drawn by the package typst, or by Graphviz where that is missing.
+
+typst (Rust, one wheel for each system, no dependencies) writes both and brings fonts of its own, so
+that a machine without any shows text. It is large, hence an extra.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from importlib.util import find_spec
+from typing import Any
+
+from gradscope.errors import MissingProgramError, RenderingError
+from gradscope.render import graphviz_program
+from gradscope.render.formats import Drawn, format_called
+from gradscope.render.theme import Theme
+from gradscope.scene.graph.picture import GraphScene
+
+SIZE = re.compile(rb'<svg [^>]*width="([0-9.]+)" height="([0-9.]+)"')
+DOTS = 192.0
+"""Per inch: two for each pixel of the SVG."""
+MOST_DOTS = 20_000
+"""Of a side; what is larger is drawn smaller."""
+PAGE = b'#set page(width: auto, height: auto, margin: 0pt)\n#image("picture.svg", width: %spt)'
+
+
+def draw(scene: GraphScene, theme: Theme, output: str) -> Drawn:
+    """The picture as "png" or "pdf"."""
+    if find_spec("typst") is not None:
+        return _by_typst(format_called("svg").write(scene, theme).content, output)
+    if shutil.which("dot") is not None:
+        return graphviz_program.draw(scene, theme, output)
+    raise MissingProgramError(
+        f"{output.upper()} is drawn by the package typst, which is not installed (pip install "
+        f"'gradscope[pictures]'), or by Graphviz ({graphviz_program.INSTALL}); -f svg needs neither"
+    )
+
+
+def _by_typst(svg: bytes, output: str) -> Drawn:
+    import typst  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415  an extra
+
+    found = SIZE.search(svg)
+    assert found
+    width, height = float(found[1]), float(found[2])
+    dots = min(DOTS, 96 * MOST_DOTS / max(width, height))
+    files = {"main.typ": PAGE % f"{width * 0.75:.2f}".encode(), "picture.svg": svg}
+    try:
+        made: Any = typst.compile(files, format=output, ppi=dots, timestamp=0)
+    except typst.TypstError as error:
+        raise RenderingError(f"typst cannot draw this picture: {error}") from None
+    notes = tuple(_shrunk(width, height, dots)) if output == "png" else ()
+    return Drawn(bytes(made), notes)
+
+
+def _shrunk(width: float, height: float, dots: float) -> Iterator[str]:
+    """What to say of a bitmap that had to be made smaller than text can be read at."""
+    if dots < 96:
+        size = f"{width * dots / 96:,.0f} × {height * dots / 96:,.0f}"
+        yield (
+            f"the PNG has {size} pixels instead of {width:,.0f} × {height:,.0f}; for text that can "
+            "be read, write an SVG or draw less of it (--around NODE, --step N, a smaller --limit)"
+        )

@@ -1,0 +1,115 @@
+"""How a box is painted, and what the legend says: the same in every format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gradscope.render.theme import (
+    ALARMS,
+    BIRTHS,
+    GLYPHS,
+    Colour,
+    Paint,
+    Theme,
+    heat_colour,
+)
+from gradscope.scene.choices import ColorBy
+from gradscope.scene.graph.picture import Box, Form, GraphScene, Mark
+
+MOST_LINES = 3
+"""How many backwards an arrow has a line of its own colour for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How one box is painted. Alarms have an outline of their own, besides their colour."""
+
+    fill: Colour
+    line: Colour
+    width: float
+    dashed: bool = False  # it was not run
+    cut: bool = False  # its corners are cut off: something was born here
+
+
+def look_of(box: Box, scene: GraphScene, theme: Theme) -> Look:
+    """The look of a box in its picture."""
+    marks = set(box.marks)
+    paint = _paint(box, scene, theme)
+    fill, line = paint.fill, paint.line
+    width = 1.4 if box.form is Form.FOLDED else 1.1
+    if Mark.FOCUS in marks:
+        line, width = theme.accent, 2.6
+    if marks & ALARMS:
+        line, width = theme.alarm, 1.8
+    if marks & BIRTHS:
+        fill, width = theme.alarm_fill, 2.0
+    return Look(fill, line, width, Mark.NOT_RUN in marks, bool(marks & BIRTHS))
+
+
+def _paint(box: Box, scene: GraphScene, theme: Theme) -> Paint:
+    if box.form in theme.forms and box.heat is None:
+        return theme.forms[box.form]
+    if scene.color_by is ColorBy.KIND:
+        return theme.kinds[box.kind]
+    if box.heat is None:
+        return theme.unknown
+    return Paint(heat_colour(theme, box.heat), theme.kinds[box.kind].line)
+
+
+def mark_colour(mark: Mark, theme: Theme) -> Colour:
+    """The colour of a mark's sign and words."""
+    if mark in ALARMS:
+        return theme.alarm
+    return theme.accent if mark in (Mark.ROOT, Mark.FOCUS) else theme.soft
+
+
+# The legend ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing that the legend explains: signs, each in its colour, and words."""
+
+    signs: tuple[tuple[str, Colour], ...]
+    words: str
+    colour: Colour
+    before: str = ""  # words before the signs
+
+
+def legend(scene: GraphScene, theme: Theme) -> list[list[Entry]]:
+    """The entries of each line of the legend: colours, then outlines, glyphs and arrows."""
+    colours = list(_colours(scene, theme))
+    words = [
+        Entry(((GLYPHS[mark], mark_colour(mark, theme)),), mark.value, mark_colour(mark, theme))
+        for mark in scene.marks
+    ]
+    words += [Entry(((sign, theme.soft),), text, theme.soft) for sign, text in _outlines(scene)]
+    return [line for line in (colours, words) if line]
+
+
+def _colours(scene: GraphScene, theme: Theme) -> Iterator[Entry]:
+    if scene.color_by is ColorBy.KIND or scene.scale is None:
+        for kind in scene.kinds:
+            yield Entry((("■", theme.kinds[kind].line),), kind.value, theme.ink)
+    else:
+        ramp = tuple(("■", heat_colour(theme, share / 6)) for share in range(7))
+        before = f"{scene.scale.title}: {scene.scale.low}"
+        yield Entry(ramp, scene.scale.high, theme.ink, before)
+        if any(box.heat is None for box in scene.boxes):
+            yield Entry((("□", theme.unknown.line),), "no number", theme.ink)
+    for form in scene.forms:
+        if form in theme.forms:
+            yield Entry((("■", theme.forms[form].line),), form.value, theme.ink)
+
+
+def _outlines(scene: GraphScene) -> Iterator[tuple[str, str]]:
+    forms = {arrow.form for arrow in scene.arrows}
+    if Form.FUNCTION in forms or not forms:
+        yield "→", "a gradient flows"
+    if Form.FOLDED in forms:
+        yield "➔", "gradients flow to or from what is folded"
+    if Form.SAVED in forms:
+        yield "┈", "keeps"
+    if Form.LEAF in scene.forms:
+        yield "□", "square corners: a leaf, with .grad"

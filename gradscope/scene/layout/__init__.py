@@ -1,0 +1,1 @@
+"""Where everything in a picture stands, and how large it is: numbers, no colours."""

@@ -1,0 +1,128 @@
+"""What is taller than it may be goes on in another column; ways between columns become stubs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gradscope.scene.layout.layered import ROW_GAP, Piece, Way
+from gradscope.scene.layout.measure import Style, fitting, width_of
+from gradscope.scene.readable import plural
+
+MOST_ROWS = 12
+"""A way over more rows than these becomes two stubs."""
+LONGEST = 150.0
+"""The most that a stub's text is wide."""
+MOST_STUBS = 3
+"""So many stubs of a box are named one by one."""
+WHOLE, FIRST, LAST = range(3)
+"""A way of one piece; the half of a cut one at its tail; and that at its head."""
+
+
+@dataclass(slots=True)
+class Column:
+    """Some rows of a frame, with the ways between them and the ends of ways that are cut."""
+
+    pieces: list[Piece] = field(default_factory=list)
+    row_of: dict[Piece, int] = field(default_factory=dict)
+    ways: list[Way] = field(default_factory=list)
+    stubs: dict[Piece, str] = field(default_factory=dict)
+
+
+def parts_of(way: int) -> range:
+    """The numbers of the parts of a way: each of them is a way to whoever lays them out."""
+    return range(3 * way, 3 * way + 3)
+
+
+def whole_of(number: int) -> tuple[int, int]:
+    """The way that has this part, and which part it is."""
+    return divmod(number, 3)
+
+
+def columns_of(
+    pieces: Sequence[Piece],
+    ways: Sequence[Way],
+    row_of: Mapping[Piece, int],
+    tallest: float,
+    titles: Mapping[int, tuple[str, str]],
+) -> list[Column]:
+    """The columns, from left to right. `titles`: by way, what stands at its two ends."""
+    column_of_row = _split(row_of, ways, tallest)
+    columns = [Column() for _ in range(max(column_of_row, default=0) + 1)]
+    at = {piece: columns[column_of_row[row_of[piece]]] for piece in pieces}
+    for piece in pieces:
+        at[piece].pieces.append(piece)
+        at[piece].row_of[piece] = row_of[piece]
+    cut: list[Way] = []
+    for way in ways:
+        tail, head = way.tail or way.head, way.head or way.tail
+        assert tail is not None
+        assert head is not None
+        if tail is head or (at[tail] is at[head] and 0 < row_of[head] - row_of[tail] <= MOST_ROWS):
+            at[tail].ways.append(_part(way, WHOLE, way.tail, way.head))
+        else:
+            cut.append(way)
+    for part in (FIRST, LAST):
+        _add_stubs(part, cut, at, row_of, titles)
+    return columns
+
+
+def _part(way: Way, part: int, tail: Piece | None, head: Piece | None) -> Way:
+    return Way(parts_of(way.id)[part], tail, head, 0.0 if part == LAST else way.label, way.loose)
+
+
+def _add_stubs(
+    part: int,
+    cut: Sequence[Way],
+    at: Mapping[Piece, Column],
+    row_of: Mapping[Piece, int],
+    titles: Mapping[int, tuple[str, str]],
+) -> None:
+    """Put stubs below the tails of ways that are cut, or above their heads."""
+    of: dict[Piece, list[Way]] = defaultdict(list)
+    for way in cut:
+        end = way.tail if part == FIRST else way.head
+        assert end is not None
+        of[end].append(way)
+    for end, ways in of.items():
+        together = len(ways) > MOST_STUBS and not end.fixed
+        for way in ways[:1] if together else ways:
+            other = titles[way.id][1 if part == FIRST else 0]
+            named = plural(len(ways), "box", "boxes") if together else other
+            text = fitting(f"→ {named}" if part == FIRST else f"{named} →", Style.LABEL, LONGEST)
+            stub = Piece(width_of(text, Style.LABEL) + 4, Style.LABEL.height)
+            column = at[end]
+            column.pieces.append(stub)
+            column.stubs[stub] = text
+            column.row_of[stub] = row_of[end] + (1 if part == FIRST else -1)
+            ends = (end, stub) if part == FIRST else (stub, end)
+            column.ways.append(_part(way, part, *ends))
+
+
+def _split(row_of: Mapping[Piece, int], ways: Sequence[Way], tallest: float) -> list[int]:
+    """By row, the number of its column. Each is filled, and ends where the fewest ways go on."""
+    heights = [0.0] * (max(row_of.values(), default=-1) + 1)
+    for piece, row in row_of.items():
+        heights[row] = max(heights[row], piece.height + ROW_GAP)
+    over = [0] * (len(heights) + 1)  # by row: how many ways come to it from above
+    for way in ways:
+        if way.tail is not None and way.head is not None:
+            low, high = sorted((row_of[way.tail], row_of[way.head]))
+            for row in range(low + 1, high + 1):
+                over[row] += 1
+    found: list[int] = []
+    column, first, filled = 0, 0, 0.0
+    for row, height in enumerate(heights):
+        if found and row > first and filled + height > tallest:
+            # Not before three quarters of the column.
+            spare, begin = 0.25 * tallest, row
+            while begin - 1 > first and sum(heights[begin - 1 : row]) <= spare:
+                begin -= 1
+            first = min(range(row, begin - 1, -1), key=over.__getitem__)
+            column += 1
+            found[first:] = [column] * (row - first)
+            filled = sum(heights[first:row])
+        found.append(column)
+        filled += height
+    return found

@@ -1,0 +1,70 @@
+"""The lines of text in a box or at a frame: what is measured, and then drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from gradscope.scene.graph.picture import Box, Group, Line, Mark, Tone
+from gradscope.scene.layout.measure import Style, fitting, width_of
+from gradscope.trace.text import visible
+
+WIDEST = 330.0
+"""What is longer ends in an ellipsis."""
+GLYPH = 14.0
+"""The width of the sign before a mark, or of the colour before the number of a backward."""
+UNNAMED = "(unnamed)"
+MARGIN = (9.0, 5.0)
+"""Left and right of the text in a box; above and below it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of text, and what it is: a title, a mark, or a line of the box."""
+
+    text: str
+    style: Style
+    about: Mark | Line | None = None
+    after: str = ""  # in passing, behind it: the ordinal of a node
+
+    @property
+    def indent(self) -> float:
+        """What stands before the text."""
+        is_backward = isinstance(self.about, Line) and self.about.backward >= 0
+        return GLYPH if isinstance(self.about, Mark) or is_backward else 0.0
+
+    @property
+    def width(self) -> float:
+        after = width_of(f" {self.after}", Style.PLAIN) + 2 if self.after else 0.0
+        return self.indent + width_of(self.text, self.style) + after
+
+
+def box_rows(box: Box) -> list[Row]:
+    """The title of a box, what is remarkable, and its lines."""
+    title = _shown(box.title, Style.TITLE) or UNNAMED
+    rows = [Row(title, Style.TITLE, after=_shown(box.ordinal, Style.PLAIN))]
+    rows += [Row(mark.value, Style.PLAIN, mark) for mark in box.marks]
+    return [*rows, *_lines(box.lines)]
+
+
+def frame_rows(group: Group) -> list[Row]:
+    """The title of a frame, and the source line that its boxes share."""
+    title = _shown(group.title, Style.FRAME) or UNNAMED
+    return [Row(title, Style.FRAME), *_lines(group.lines)]
+
+
+def size_of(rows: Sequence[Row]) -> tuple[float, float]:
+    """How wide and how high these lines are."""
+    return max(row.width for row in rows), sum(row.style.height for row in rows)
+
+
+def _lines(lines: Sequence[Line]) -> Iterator[Row]:
+    styles = {Tone.CODE: Style.CODE, Tone.ALARM: Style.STRONG}
+    for line in lines:
+        style = styles.get(line.tone, Style.PLAIN)
+        if line.text:
+            yield Row(_shown(line.text, style), style, line)
+
+
+def _shown(text: str, style: Style) -> str:
+    return fitting(visible(text, 200), style, WIDEST)

@@ -1,0 +1,384 @@
+"""Pieces in rows, each below those that lead to it, with ways between them that touch no piece.
+
+Rows by the longest path, ways over more than one row through lanes kept free in those between, an
+order with few crossings (by the means of neighbours), and places as near to the neighbours as the
+order allows. The ways that come from outside enter above the first row, those that leave end
+below the last.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+Point = tuple[float, float]
+
+BETWEEN = 18.0
+"""The space between two pieces of a row."""
+BESIDE_LANE = 8.0
+LANE = 6.0
+ROW_GAP = 26.0
+UNDER_LABEL = 14.0
+"""The space kept for the labels of ways, below the pieces they start from."""
+SWEEPS = 6
+SETTLINGS = 10
+
+
+@dataclass(slots=True, eq=False)
+class Piece:
+    """Something that stands in a row. Ways enter above and leave below."""
+
+    width: float
+    height: float
+    ports_in: dict[int, float] = field(default_factory=dict)  # by way: how far from the left
+    ports_out: dict[int, float] = field(default_factory=dict)
+    fixed: bool = False  # its ports are where they are
+    lane: bool = False
+    x: float = 0.0
+    y: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A way between two pieces: None is the outside."""
+
+    id: int
+    tail: Piece | None
+    head: Piece | None
+    label: float = 0.0  # how wide its label is
+    loose: bool = False  # it need not be straight
+
+
+@dataclass(slots=True)
+class Rows:
+    """Where all pieces and ways are, from a corner at (0, 0)."""
+
+    width: float
+    height: float
+    ways: dict[int, list[Point]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A part of a way, from one row to the next."""
+
+    upper: Piece
+    lower: Piece
+    way: Way
+
+
+def ranks(pieces: Sequence[Piece], ways: Iterable[Way], most_width: float) -> dict[Piece, int]:
+    """The row of each piece: below all that lead to it, where there is room; sources lower down.
+
+    Ways along a cycle that lead upwards do not count.
+    """
+    onward: dict[Piece, list[Piece]] = defaultdict(list)
+    for way in ways:
+        if way.tail is not None and way.head is not None and way.tail is not way.head:
+            onward[way.tail].append(way.head)
+    order = _upper_first(pieces, onward)
+    place = {piece: number for number, piece in enumerate(order)}
+    above: dict[Piece, list[Piece]] = defaultdict(list)
+    for piece in order:
+        for other in onward[piece]:
+            if place[other] > place[piece]:
+                above[other].append(piece)
+    row: dict[Piece, int] = {}
+    filled: dict[int, float] = defaultdict(float)
+    for piece in order:
+        at = max((row[other] + 1 for other in above[piece]), default=0)
+        while filled[at] and filled[at] + piece.width > most_width:
+            at += 1
+        row[piece] = at
+        filled[at] += piece.width + BETWEEN
+    for piece in reversed(order):
+        below = [row[other] for other in onward[piece] if place[other] > place[piece]]
+        if not above[piece] and below:
+            at = min(below) - 1
+            if filled[at] + piece.width <= most_width or at == row[piece]:
+                filled[row[piece]] -= piece.width + BETWEEN
+                filled[at] += piece.width + BETWEEN
+                row[piece] = at
+    used = {at: number for number, at in enumerate(sorted(set(row.values())))}
+    return {piece: used[at] for piece, at in row.items()}
+
+
+def _upper_first(pieces: Sequence[Piece], onward: Mapping[Piece, list[Piece]]) -> list[Piece]:
+    """All pieces, each before those it leads to, as far as there are no cycles."""
+    done: set[Piece] = set()
+    order: list[Piece] = []
+    below = {other for others in onward.values() for other in others}
+    sources = [piece for piece in pieces if piece not in below]
+    for start in (*reversed(sources), *pieces):
+        waiting = [(start, iter(onward[start]))] if start not in done else []
+        done.add(start)
+        while waiting:
+            piece, others = waiting[-1]
+            following = next((other for other in others if other not in done), None)
+            if following is None:
+                order.append(piece)
+                waiting.pop()
+            else:
+                done.add(following)
+                waiting.append((following, iter(onward[following])))
+    return order[::-1]
+
+
+def lay_out(pieces: Sequence[Piece], ways: Sequence[Way], row_of: Mapping[Piece, int]) -> Rows:
+    """Give each piece its place, and each way its course. Ways must lead downwards."""
+    known = sorted(set(row_of.values()))
+    row_of = {piece: known.index(row) for piece, row in row_of.items()}
+    rows: list[list[Piece]] = [[] for _ in range(len(known) + 2)]
+    for piece in pieces:
+        rows[row_of[piece] + 1].append(piece)
+    steps = _steps(ways, row_of, rows)
+    _order(rows, steps)
+    for _ in range(2):  # where ways leave depends on where they go, and the other way round
+        _place_ports(steps)
+        _settle(rows, steps)
+    left = min((piece.x for row in rows for piece in row), default=0.0)
+    for row in rows:
+        for piece in row:
+            piece.x -= left
+    width = max((piece.x + piece.width for row in rows for piece in row), default=0.0)
+    tops, bottoms = _heights(rows, steps)
+    return Rows(width, bottoms[-1], _courses(ways, steps, tops, bottoms, rows))
+
+
+def _steps(
+    ways: Sequence[Way], row_of: Mapping[Piece, int], rows: list[list[Piece]]
+) -> dict[int, list[_Step]]:
+    """The steps of each way, with lanes in the rows between; lanes and ports join their rows."""
+    found: dict[int, list[_Step]] = {}
+    for way in ways:
+        first = row_of[way.tail] + 1 if way.tail is not None else 0
+        last = row_of[way.head] + 1 if way.head is not None else len(rows) - 1
+        upper = way.tail or _lane(way, rows[0])
+        found[way.id] = []
+        for row in range(first + 1, last + 1):
+            ends = row == last and way.head is not None
+            lower = way.head if ends and way.head is not None else _lane(way, rows[row])
+            found[way.id].append(_Step(upper, lower, way))
+            upper = lower
+    return found
+
+
+def _lane(way: Way, row: list[Piece]) -> Piece:
+    middle = LANE / 2
+    lane = Piece(LANE, 0.0, {way.id: middle}, {way.id: middle}, fixed=True, lane=True)
+    row.append(lane)
+    return lane
+
+
+# Order ---------------------------------------------------------------------------------------
+
+
+def _order(rows: list[list[Piece]], steps: Mapping[int, list[_Step]]) -> None:
+    """Put each row into the order with the fewest crossings that a few sweeps come by."""
+    down: dict[Piece, list[tuple[Piece, int]]] = defaultdict(list)
+    up: dict[Piece, list[tuple[Piece, int]]] = defaultdict(list)
+    for each in steps.values():
+        for step in each:
+            down[step.upper].append((step.lower, step.way.id))
+            up[step.lower].append((step.upper, step.way.id))
+    for number in range(1, len(rows)):  # begin as the row above leads
+        first: dict[Piece, int] = {}
+        for piece in rows[number - 1]:
+            for lower, _ in down[piece]:
+                first.setdefault(lower, len(first))
+        rows[number].sort(key=lambda piece: first.get(piece, len(first)))
+    best, fewest = [list(row) for row in rows], _crossings(rows, down)
+    for sweep in range(SWEEPS):
+        if not fewest:
+            break
+        _sweep(rows, up if sweep % 2 == 0 else down, reverse=bool(sweep % 2))
+        crossings = _crossings(rows, down)
+        if crossings < fewest:
+            best, fewest = [list(row) for row in rows], crossings
+    for row, ordered in zip(rows, best, strict=True):
+        row[:] = ordered
+        _pack(row)
+
+
+def _sweep(
+    rows: list[list[Piece]],
+    neighbours: Mapping[Piece, list[tuple[Piece, int]]],
+    *,
+    reverse: bool,
+) -> None:
+    """Order each row by the means of its neighbours in the row before."""
+    for row in rows:
+        _pack(row)
+    for row in reversed(rows) if reverse else rows:
+        means: dict[Piece, float] = {}
+        for piece in row:
+            near = [
+                other.x + (other.ports_in if reverse else other.ports_out).get(id, other.width / 2)
+                for other, id in neighbours.get(piece, ())
+            ]
+            means[piece] = sum(near) / len(near) if near else piece.x + piece.width / 2
+        row.sort(key=means.__getitem__)
+        _pack(row)
+
+
+def _pack(row: Iterable[Piece]) -> None:
+    """One beside the other, around the middle."""
+    at = 0.0
+    for piece in row:
+        piece.x = at
+        at += piece.width + (BESIDE_LANE if piece.lane else BETWEEN)
+    for piece in row:
+        piece.x -= at / 2
+
+
+def _crossings(
+    rows: Sequence[Sequence[Piece]], down: Mapping[Piece, list[tuple[Piece, int]]]
+) -> int:
+    found = 0
+    for upper, lower in pairwise(rows):
+        place = {piece: number for number, piece in enumerate(lower)}
+        seen: list[int] = []
+        for piece in upper:
+            ends = sorted(place[other] for other, _ in down.get(piece, ()) if other in place)
+            found += sum(len(seen) - bisect_right(seen, end) for end in ends)
+            for end in ends:
+                insort(seen, end)
+    return found
+
+
+# Places --------------------------------------------------------------------------------------
+
+
+def _place_ports(steps: Mapping[int, list[_Step]]) -> None:
+    """Spread the ways of each piece along its edges, in the order of their other ends."""
+    leaving: dict[Piece, list[tuple[float, Way]]] = defaultdict(list)
+    coming: dict[Piece, list[tuple[float, Way]]] = defaultdict(list)
+    for each in steps.values():
+        for step in each:
+            upper, lower, id = step.upper, step.lower, step.way.id
+            if not upper.fixed:
+                to = lower.x + (lower.ports_in.get(id, lower.width / 2))
+                leaving[upper].append((to, step.way))
+            if not lower.fixed:
+                start = upper.x + (upper.ports_out.get(id, upper.width / 2))
+                coming[lower].append((start, step.way))
+    for piece, ways in leaving.items():
+        ways.sort(key=lambda each: (each[0], each[1].id))
+        _spread(piece.width, [way for _, way in ways], piece.ports_out, labels=True)
+    for piece, ways in coming.items():
+        ways.sort(key=lambda each: (each[0], each[1].id))
+        _spread(piece.width, [way for _, way in ways], piece.ports_in, labels=False)
+
+
+def slot(way: Way) -> float:
+    """How much of a piece's lower edge a way takes, with its label."""
+    return way.label + 12.0 if way.label else 10.0
+
+
+def _spread(width: float, ways: Sequence[Way], ports: dict[int, float], *, labels: bool) -> None:
+    slots = [slot(way) if labels else 12.0 for way in ways]
+    scale = min(1.0, (width - 8) / sum(slots))
+    at = (width - sum(slots) * scale) / 2
+    for way, each in zip(ways, slots, strict=True):
+        alone = len(ways) == 1
+        ports[way.id] = (
+            width / 2 if alone else at + (4 if labels and way.label else each / 2) * scale
+        )
+        at += each * scale
+
+
+def _settle(rows: Sequence[list[Piece]], steps: Mapping[int, list[_Step]]) -> None:
+    """Move pieces towards their neighbours, without changing their order."""
+    pulls: dict[Piece, list[tuple[Piece, float, float]]] = defaultdict(list)
+    for each in steps.values():
+        for step in each:
+            upper, lower, id = step.upper, step.lower, step.way.id
+            weight = 4.0 if upper.lane and lower.lane else 0.15 if step.way.loose else 1.0
+            shift = upper.ports_out[id] - lower.ports_in[id]
+            pulls[lower].append((upper, shift, weight))
+            pulls[upper].append((lower, -shift, weight))
+    for number in range(SETTLINGS):
+        for row in rows if number % 2 == 0 else reversed(rows):
+            if row:
+                _settle_row(row, pulls)
+
+
+def _settle_row(
+    row: Sequence[Piece], pulls: Mapping[Piece, list[tuple[Piece, float, float]]]
+) -> None:
+    """The places nearest to where neighbours pull, by least squares, none over another.
+
+    Seen from the left edges that packed pieces would have, places must rise: neighbouring pieces
+    that would not are moved as one block.
+    """
+    offset = 0.0
+    blocks: list[list[float]] = []  # of each: weight, weighted sum, how many pieces
+    offsets = []
+    for piece in row:
+        offsets.append(offset)
+        near = pulls.get(piece, ())
+        weight = sum(each for _, _, each in near) or 0.01
+        wish = sum((other.x + shift) * each for other, shift, each in near) / weight
+        wish = (wish if near else piece.x) - offset
+        blocks.append([weight, weight * wish, 1])
+        while len(blocks) > 1 and blocks[-2][1] * blocks[-1][0] > blocks[-1][1] * blocks[-2][0]:
+            last = blocks.pop()
+            blocks[-1] = [one + other for one, other in zip(blocks[-1], last, strict=True)]
+        offset += piece.width + (BESIDE_LANE if piece.lane else BETWEEN)
+    at = 0
+    for weight, total, count in blocks:
+        for number in range(at, at + int(count)):
+            row[number].x = total / weight + offsets[number]
+        at += int(count)
+
+
+def _heights(
+    rows: Sequence[Sequence[Piece]], steps: Mapping[int, list[_Step]]
+) -> tuple[list[float], list[float]]:
+    """Where each row begins and ends; pieces stand at the top of theirs."""
+    labelled = {step.upper for each in steps.values() for step in each[:1] if step.way.label}
+    slant: dict[Piece, float] = defaultdict(float)
+    for each in steps.values():
+        for step in each:
+            way = step.way.id
+            far = step.upper.x + step.upper.ports_out[way] - step.lower.x - step.lower.ports_in[way]
+            slant[step.upper] = max(slant[step.upper], abs(far))
+    tops, bottoms = [], []
+    at = 0.0
+    for number, row in enumerate(rows):
+        height = max((p.height + UNDER_LABEL * (p in labelled) for p in row), default=0.0)
+        tops.append(at)
+        bottoms.append(at + height)
+        for piece in row:
+            piece.y = at
+        at += height
+        if row and number + 1 < len(rows) and rows[number + 1]:
+            outer = number in {0, len(rows) - 2}
+            at += ROW_GAP / 2 if outer else ROW_GAP
+            at += min(26.0, 0.06 * max(slant[piece] for piece in row))
+    return tops, bottoms
+
+
+def _courses(
+    ways: Sequence[Way],
+    steps: Mapping[int, list[_Step]],
+    tops: Sequence[float],
+    bottoms: Sequence[float],
+    rows: Sequence[Sequence[Piece]],
+) -> dict[int, list[Point]]:
+    """The points of each way: straight down where two are in line, else a bend between rows."""
+    row_of = {piece: number for number, row in enumerate(rows) for piece in row}
+    found: dict[int, list[Point]] = {}
+    for way in ways:
+        points: list[Point] = []
+        for step in steps[way.id]:
+            x = step.upper.x + step.upper.ports_out[way.id]
+            upper, lower = row_of[step.upper], row_of[step.lower]
+            start = tops[upper] if step.upper.lane else step.upper.y + step.upper.height
+            points += [(x, start), (x, bottoms[upper])]
+            points.append((step.lower.x + step.lower.ports_in[way.id], tops[lower]))
+        found[way.id] = points
+    return found

@@ -1,0 +1,32 @@
+"""A graph's picture with as many boxes as can be read on one screen, where nobody said how many."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gradscope.scene.graph.graph import graph_scene
+from gradscope.scene.graph.options import GraphOptions
+from gradscope.scene.graph.picture import GraphScene
+from gradscope.scene.layout.measure import Style
+from gradscope.scene.layout.picture import layout, scale_on_screen
+from gradscope.trace.trace import Trace
+
+LEAST = 7.0
+"""The height of a title, in pixels, that can be read."""
+FEWER = (44, 32, 24, 16)
+"""How many boxes are tried where titles are too small."""
+
+
+def legible_scene(trace: Trace, options: GraphOptions) -> GraphScene:
+    """The picture with the most boxes whose titles can be read when it is fitted to a screen."""
+    scene = graph_scene(trace, options)
+    for limit in () if options.limit or options.everything else FEWER:
+        if title_height(scene) >= LEAST:
+            break
+        scene = graph_scene(trace, replace(options, limit=limit))
+    return scene
+
+
+def title_height(scene: GraphScene) -> float:
+    """How high the titles of boxes are on a screen that the whole picture is fitted to."""
+    return Style.TITLE.size * scale_on_screen(layout(scene).placed)

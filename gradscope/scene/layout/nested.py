@@ -1,0 +1,293 @@
+"""Frames in frames: each is laid out by itself, and then is one piece of the frame around it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from gradscope.scene.layout.columns import FIRST, LAST, columns_of, parts_of, whole_of
+from gradscope.scene.layout.layered import Piece, Point, Way, lay_out, ranks
+
+WIDEST = 2200.0
+"""A row that would be wider goes on in the next."""
+PAD = 12.0
+BETWEEN_COLUMNS = 34.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sized:
+    """A box to be placed; or a frame, of which the size is that of its title."""
+
+    id: str
+    width: float
+    height: float
+    parent: str  # the frame around it; "" at the top
+    title: str = ""  # what a stub that leads to it says
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """An arrow to be led from one box to another."""
+
+    tail: str
+    head: str
+    label: float = 0.0  # how wide its label is
+    loose: bool = False  # it need not be straight
+
+
+@dataclass(frozen=True, slots=True)
+class Rect:
+    """Where something stands."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stub:
+    """The text at an end of an arrow that is cut."""
+
+    place: Rect
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """An arrow, or one end of it. Where two points are not in line it bends between them."""
+
+    link: int  # which of the links
+    points: tuple[Point, ...]
+    begins: bool  # at the link's tail; else at a stub
+    ends: bool  # at the link's head; else at a stub
+
+
+@dataclass(slots=True)
+class Placed:
+    """Where everything is."""
+
+    width: float
+    height: float
+    boxes: dict[str, Rect] = field(default_factory=dict)
+    frames: dict[str, Rect] = field(default_factory=dict)
+    courses: list[Course] = field(default_factory=list)
+    stubs: list[Stub] = field(default_factory=list)
+
+
+class _Way(IntEnum):
+    """Where a part of a link's course lies, in the order along it."""
+
+    OUT = 0
+    BETWEEN = 1
+    IN = 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Part of a link's course, inside one frame."""
+
+    link: int
+    lies: _Way
+    points: list[Point]
+    cut: int  # see columns.py
+
+
+@dataclass(slots=True)
+class _Inside:
+    """A frame with what is in it, from a corner at (0, 0)."""
+
+    width: float
+    height: float
+    pieces: dict[str, Piece]
+    parts: list[_Part]
+    stubs: list[tuple[Piece, str]]
+
+
+def nested(
+    boxes: Sequence[Sized], frames: Sequence[Sized], links: Sequence[Link], tallest: float
+) -> Placed:
+    """Place boxes in frames. A frame stands after the one around it. Columns end at `tallest`."""
+    return _Nest(boxes, frames, links, tallest).placed()
+
+
+class _Nest:
+    def __init__(
+        self, boxes: Sequence[Sized], frames: Sequence[Sized], links: Sequence[Link], tallest: float
+    ) -> None:
+        self._sized = {each.id: each for each in (*frames, *boxes)}
+        self._frames = {frame.id: frame for frame in frames}
+        self._links = links
+        self._tallest = tallest
+        self._children: dict[str, list[str]] = defaultdict(list)
+        for id, each in self._sized.items():
+            self._children[each.parent].append(id)
+        self._around = {id: tuple(self._outward(id)) for id in self._sized}
+        self._ways: dict[str, list[tuple[_Way, int]]] = defaultdict(list)  # by frame
+        for number, link in enumerate(links):
+            tails, heads = self._around[link.tail], self._around[link.head]
+            common = next(frame for frame in tails if frame in heads)
+            for frame in tails[: tails.index(common)]:
+                self._ways[frame].append((_Way.OUT, number))
+            self._ways[common].append((_Way.BETWEEN, number))
+            for frame in heads[: heads.index(common)]:
+                self._ways[frame].append((_Way.IN, number))
+        self._inside: dict[str, _Inside] = {}
+        for frame in (*reversed(self._frames), ""):
+            self._inside[frame] = self._arranged(frame)
+
+    def _outward(self, id: str) -> Iterator[str]:
+        """The frames around a box or a frame, innermost first, and last the picture: ""."""
+        while id := self._sized[id].parent:
+            yield id
+        yield ""
+
+    # One frame -----------------------------------------------------------------------------------
+
+    def _arranged(self, frame: str) -> _Inside:
+        pieces = {id: self._piece(id) for id in self._children[frame]}
+        lies = {number: way for way, number in self._ways[frame]}
+        ways = [self._way(frame, pieces, number, lies[number]) for number in lies]
+        row_of = ranks(list(pieces.values()), ways, WIDEST)
+        titles = {
+            way.id: (self._sized[link.tail].title, self._sized[link.head].title)
+            for way in ways
+            for link in (self._links[way.id],)
+        }
+        columns = columns_of(list(pieces.values()), ways, row_of, self._tallest, titles)
+        title = self._frames.get(frame, Sized("", 0.0, 0.0, ""))
+        pad, top = (PAD, title.height + PAD) if frame else (0.0, 0.0)
+        at, bottom = 0.0, 0.0
+        parts: list[tuple[int, list[Point]]] = []
+        for column in columns:
+            rows = lay_out(column.pieces, column.ways, column.row_of)
+            for piece in column.pieces:
+                piece.x += at
+            for id, points in rows.ways.items():
+                parts.append((id, [(x + at, y) for x, y in points]))
+            at += rows.width + BETWEEN_COLUMNS
+            bottom = max(bottom, rows.height)
+        width = max(at - BETWEEN_COLUMNS, title.width) + 2 * pad
+        left, height = (width - at + BETWEEN_COLUMNS) / 2, top + bottom + pad
+        stubs = [stub for column in columns for stub in column.stubs.items()]
+        for piece in (*pieces.values(), *(stub for stub, _ in stubs)):
+            piece.x += left
+            piece.y += top
+        return _Inside(
+            width,
+            height,
+            pieces,
+            [
+                _Part(
+                    link,
+                    lies[link],
+                    list(_to_edges(points, left, top, height, lies[link])),
+                    cut,
+                )
+                for id, points in parts
+                for link, cut in (whole_of(id),)
+            ],
+            stubs,
+        )
+
+    def _piece(self, id: str) -> Piece:
+        if id not in self._frames:
+            return Piece(self._sized[id].width, self._sized[id].height)
+        inside = self._inside[id]
+        piece = Piece(inside.width, inside.height, fixed=True)
+        for part in inside.parts:
+            for way in parts_of(part.link):
+                if part.lies is _Way.OUT:
+                    piece.ports_out[way] = part.points[-1][0]
+                if part.lies is _Way.IN:
+                    piece.ports_in[way] = part.points[0][0]
+        return piece
+
+    def _way(self, frame: str, pieces: Mapping[str, Piece], number: int, lies: _Way) -> Way:
+        link = self._links[number]
+        tail = None if lies is _Way.IN else pieces[self._child(frame, link.tail)]
+        head = None if lies is _Way.OUT else pieces[self._child(frame, link.head)]
+        label = link.label if tail is not None and not tail.fixed else 0.0
+        return Way(number, tail, head, label, link.loose)
+
+    def _child(self, frame: str, id: str) -> str:
+        """The piece of a frame that a box is, or is in."""
+        place = self._around[id].index(frame)
+        return self._around[id][place - 1] if place else id
+
+    # All of it -----------------------------------------------------------------------------------
+
+    def placed(self) -> Placed:
+        whole = self._inside[""]
+        found = Placed(_round(whole.width), _round(whole.height))
+        corners: dict[str, Point] = {"": (0.0, 0.0)}
+        parts: dict[int, list[tuple[tuple[int, int, int], _Part, Point]]] = defaultdict(list)
+        for frame in ("", *self._frames):
+            inside, corner = self._inside[frame], corners[frame]
+            depth = len(self._around[frame]) if frame else 0
+            for id, piece in inside.pieces.items():
+                if id in self._frames:
+                    corners[id] = (corner[0] + piece.x, corner[1] + piece.y)
+                (found.frames if id in self._frames else found.boxes)[id] = _rect(piece, corner)
+            for part in inside.parts:  # out of inner frames first, and into outer ones
+                along = -depth if part.lies is _Way.OUT else depth
+                parts[part.link].append(((part.lies, along, part.cut), part, corner))
+            found.stubs += [Stub(_rect(piece, corner), text) for piece, text in inside.stubs]
+        for link in sorted(parts):
+            found.courses += _courses(link, sorted(parts[link], key=lambda each: each[0]))
+        return found
+
+
+def _to_edges(
+    points: Sequence[Point], left: float, top: float, height: float, lies: _Way
+) -> Iterator[Point]:
+    """Moved into the frame; from its upper edge if the way comes in, to its lower if it leaves."""
+    if lies is _Way.IN:
+        yield points[0][0] + left, 0.0
+    for x, y in points:
+        yield x + left, y + top
+    if lies is _Way.OUT:
+        yield points[-1][0] + left, height
+
+
+def _courses(
+    link: int, parts: Sequence[tuple[tuple[int, int, int], _Part, Point]]
+) -> Iterator[Course]:
+    """The parts of a link joined into one course, or into two where it is cut."""
+    points: list[Point] = []
+    begins = True
+    for _, part, (x, y) in parts:
+        if part.cut == LAST:
+            if points:
+                yield Course(link, _tidy(points), begins, ends=False)
+            points, begins = [], False
+        points += [(px + x, py + y) for px, py in part.points]
+        if part.cut == FIRST:
+            yield Course(link, _tidy(points), begins, ends=False)
+            points = []
+    if points:
+        yield Course(link, _tidy(points), begins, ends=True)
+
+
+def _tidy(points: Sequence[Point]) -> tuple[Point, ...]:
+    """Rounded, without points that say nothing."""
+    kept: list[Point] = []
+    for x, y in points:
+        point = _round(x), _round(y)
+        if kept and point == kept[-1]:
+            continue
+        if len(kept) > 1 and kept[-1][0] == kept[-2][0] == point[0]:
+            kept.pop()
+        kept.append(point)
+    return tuple(kept)
+
+
+def _rect(piece: Piece, corner: Point) -> Rect:
+    x, y = corner
+    return Rect(_round(piece.x + x), _round(piece.y + y), _round(piece.width), _round(piece.height))
+
+
+def _round(number: float) -> float:
+    return round(number, 1)

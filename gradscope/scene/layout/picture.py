@@ -1,0 +1,89 @@
+"""A picture of a graph, laid out so that as much as can be is legible on one screen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gradscope.scene.graph.picture import Form, GraphScene
+from gradscope.scene.layout.labels import MARGIN, Row, box_rows, frame_rows, size_of
+from gradscope.scene.layout.measure import Style, width_of
+from gradscope.scene.layout.nested import Link, Placed, Sized, nested
+from gradscope.trace.text import visible
+
+SCREEN = (1600.0, 1000.0)
+ABOVE = 150.0
+"""About as much of its height goes to the title, the legend and the edges."""
+EDGE = 20.0
+TALLEST = tuple(round(450 * 1.17**power) for power in range(16))
+"""How tall a column may be: each is tried."""
+WORTH = 0.004
+"""How much larger a picture must be for one more stub."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where everything stands, and what is written there."""
+
+    placed: Placed
+    rows: dict[str, list[Row]]  # of boxes
+    frames: dict[str, list[Row]]
+    labels: dict[int, str]  # of arrows, where they have one
+
+
+def layout(scene: GraphScene) -> Layout:
+    """The best of several layouts, whose columns are of different heights."""
+    rows = {box.id: box_rows(box) for box in scene.boxes}
+    frames = {group.id: frame_rows(group) for group in scene.groups}
+    labels = {
+        number: visible(arrow.label, 60) for number, arrow in enumerate(scene.arrows) if arrow.label
+    }
+    links = _links(scene, labels)
+    needed = _needed(links)
+    boxes = []
+    for box in scene.boxes:
+        width, height = size_of(rows[box.id])
+        width = max(width + 2 * MARGIN[0], needed.get(box.id, 0.0))
+        title = f"{box.title} {box.ordinal}".strip()
+        boxes.append(Sized(box.id, width, height + 2 * MARGIN[1], box.group, visible(title, 40)))
+    titles = [Sized(each.id, *size_of(frames[each.id]), each.parent) for each in scene.groups]
+    best: Placed | None = None
+    for tallest in TALLEST:
+        placed = nested(boxes, titles, links, tallest)
+        if best is None or _legible(placed) > _legible(best):
+            best = placed
+        if not placed.stubs and placed.height < tallest:
+            break
+    assert best is not None
+    return Layout(best, rows, frames, labels)
+
+
+def scale_on_screen(placed: Placed) -> float:
+    """How large a picture is when it is fitted to a screen; never larger than it was drawn."""
+    width, height = placed.width + 2 * EDGE, placed.height + ABOVE
+    return min(SCREEN[0] / width, SCREEN[1] / height, 1.0)
+
+
+def _legible(placed: Placed) -> float:
+    return scale_on_screen(placed) - WORTH * len(placed.stubs)
+
+
+def _links(scene: GraphScene, labels: dict[int, str]) -> list[Link]:
+    aside = {box.id for box in scene.boxes if box.form in (Form.LEAF, Form.SAVED)}
+    return [
+        Link(
+            arrow.tail,
+            arrow.head,
+            width_of(labels[number], Style.LABEL) if number in labels else 0.0,
+            arrow.head in aside,
+        )
+        for number, arrow in enumerate(scene.arrows)
+    ]
+
+
+def _needed(links: list[Link]) -> dict[str, float]:
+    """By box, how wide it must be for the labels of its arrows to stand side by side."""
+    needed: dict[str, float] = {}
+    for link in links:
+        own = link.label + 12.0 if link.label else 10.0
+        needed[link.tail] = needed.get(link.tail, 8.0) + own
+    return needed

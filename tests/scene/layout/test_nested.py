@@ -1,0 +1,223 @@
+"""What holds of every layout, whatever the graph."""
+
+from __future__ import annotations
+
+from itertools import combinations, pairwise
+
+from hypothesis import given, strategies as st
+
+from gradscope.scene.layout.nested import Course, Link, Placed, Rect, Sized, nested
+from tests.shared.searching import searching
+
+SLACK = 0.3  # places are rounded to a tenth
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> tuple[list[Sized], list[Sized], list[Link]]:
+    """Frames in frames, boxes in them, and links; mostly downwards."""
+    frames: list[Sized] = []
+    for number in range(draw(st.integers(0, 5))):
+        parent = draw(st.sampled_from(["", *(frame.id for frame in frames)]))
+        frames.append(Sized(f"f{number}", draw(st.integers(10, 300)), 20, parent))
+    ids = ["", *(frame.id for frame in frames)]
+    boxes = [
+        Sized(
+            f"b{number}",
+            draw(st.integers(20, 250)),
+            draw(st.integers(15, 120)),
+            draw(st.sampled_from(ids)),
+            f"box {number}",
+        )
+        for number in range(draw(st.integers(1, 16)))
+    ]
+    places = st.integers(0, len(boxes) - 1)
+    links = [
+        Link(boxes[tail].id, boxes[head].id, draw(st.sampled_from([0, 0, 40])), draw(st.booleans()))
+        for tail, head in draw(st.lists(st.tuples(places, places), max_size=24))
+        if tail != head
+    ]
+    return boxes, frames, links
+
+
+def overlap(one: Rect, other: Rect) -> bool:
+    return (
+        one.x + one.width > other.x + SLACK
+        and other.x + other.width > one.x + SLACK
+        and one.y + one.height > other.y + SLACK
+        and other.y + other.height > one.y + SLACK
+    )
+
+
+def inside(one: Rect, other: Rect) -> bool:
+    return (
+        one.x >= other.x - SLACK
+        and one.y >= other.y - SLACK
+        and one.x + one.width <= other.x + other.width + SLACK
+        and one.y + one.height <= other.y + other.height + SLACK
+    )
+
+
+def around(id: str, parents: dict[str, str]) -> set[str]:
+    found = set()
+    while id := parents[id]:
+        found.add(id)
+    return found
+
+
+def reach_of(course: Course) -> list[Rect]:
+    """Rectangles that no part of a course leaves: a bend stays in that of its ends."""
+    return [
+        Rect(min(a, c), min(b, d), abs(c - a), abs(d - b))
+        for (a, b), (c, d) in pairwise(course.points)
+    ]
+
+
+def crossed(rect: Rect, course: Course) -> bool:
+    """Whether a course goes through, not only along the edge or up to it."""
+    return any(
+        part.x + part.width > rect.x + SLACK
+        and rect.x + rect.width > part.x + SLACK
+        and part.y + part.height > rect.y + SLACK
+        and rect.y + rect.height > part.y + SLACK
+        for part in reach_of(course)
+    )
+
+
+def placed(graph: tuple[list[Sized], list[Sized], list[Link]], tallest: float) -> Placed:
+    return nested(*graph, tallest=tallest)
+
+
+@given(graphs(), st.sampled_from([150.0, 400.0, 5000.0]))
+@searching(100)
+def test_nothing_stands_on_anything_else(
+    graph: tuple[list[Sized], list[Sized], list[Link]], tallest: float
+) -> None:
+    boxes, frames, _ = graph
+    found = placed(graph, tallest)
+    parents = {each.id: each.parent for each in (*boxes, *frames)}
+    whole = Rect(0, 0, found.width, found.height)
+    everything = found.boxes | found.frames
+
+    assert set(everything) == set(parents)
+    for id, rect in everything.items():
+        assert inside(rect, everything.get(parents[id], whole)), id
+    for one, other in combinations(everything, 2):
+        if one not in around(other, parents) and other not in around(one, parents):
+            assert not overlap(everything[one], everything[other]), (one, other)
+    for stub in found.stubs:
+        assert not any(overlap(stub.place, rect) for rect in found.boxes.values())
+    for one_stub, other_stub in combinations(found.stubs, 2):
+        assert not overlap(one_stub.place, other_stub.place)
+
+
+@given(graphs(), st.sampled_from([150.0, 400.0, 5000.0]))
+@searching(100)
+def test_arrows_go_down_and_through_nothing(
+    graph: tuple[list[Sized], list[Sized], list[Link]], tallest: float
+) -> None:
+    boxes, frames, links = graph
+    found = placed(graph, tallest)
+    parents = {each.id: each.parent for each in (*boxes, *frames)}
+
+    for course in found.courses:
+        link = links[course.link]
+        assert all(upper <= lower for (_, upper), (_, lower) in pairwise(course.points))
+        for id, rect in found.boxes.items():
+            assert not crossed(rect, course), (id, link)
+        entered = around(link.tail, parents) | around(link.head, parents)
+        for id, rect in found.frames.items():
+            assert id in entered or not crossed(rect, course), (id, link)
+
+
+@given(graphs(), st.sampled_from([150.0, 400.0, 5000.0]))
+@searching(100)
+def test_each_arrow_leaves_its_tail_and_comes_to_its_head(
+    graph: tuple[list[Sized], list[Sized], list[Link]], tallest: float
+) -> None:
+    _, _, links = graph
+    found = placed(graph, tallest)
+    begun = {course.link: course.points[0] for course in found.courses if course.begins}
+    ended = {course.link: course.points[-1] for course in found.courses if course.ends}
+
+    for number, link in enumerate(links):
+        if number in begun:
+            rect, (x, y) = found.boxes[link.tail], begun[number]
+            assert rect.x - SLACK <= x <= rect.x + rect.width + SLACK
+            assert abs(y - rect.y - rect.height) <= SLACK
+        if number in ended:
+            rect, (x, y) = found.boxes[link.head], ended[number]
+            assert rect.x - SLACK <= x <= rect.x + rect.width + SLACK
+            assert abs(y - rect.y) <= SLACK
+    # One that is cut may share its stub with others; then another of them is drawn.
+    assert {links[n].tail for n in begun} == {link.tail for link in links}
+    assert {links[n].head for n in ended} == {link.head for link in links}
+
+
+@given(graphs())
+@searching(40)
+def test_the_same_graph_gives_the_same_layout(
+    graph: tuple[list[Sized], list[Sized], list[Link]],
+) -> None:
+    assert placed(graph, 400) == placed(graph, 400)
+
+
+# Some graphs -------------------------------------------------------------------------------------
+
+
+def chain(length: int) -> tuple[list[Sized], list[Sized], list[Link]]:
+    boxes = [Sized(f"b{number}", 100, 40, "", f"box {number}") for number in range(length)]
+    return boxes, [], [Link(f"b{number}", f"b{number + 1}") for number in range(length - 1)]
+
+
+def test_a_chain_goes_straight_down() -> None:
+    found = placed(chain(5), 5000)
+
+    assert {rect.x for rect in found.boxes.values()} == {0.0}
+    assert [len(course.points) for course in found.courses] == [2] * 4
+    assert found.stubs == []
+
+
+def test_a_long_chain_goes_on_in_another_column_and_says_where() -> None:
+    found = placed(chain(10), 400)
+
+    assert {rect.x for rect in found.boxes.values()} == {0.0, found.boxes["b9"].x}
+    assert [stub.text for stub in found.stubs] == ["→ box 6", "box 5 →"]
+    assert [(each.link, each.begins, each.ends) for each in found.courses if each.link == 5] == [
+        (5, True, False),
+        (5, False, True),
+    ]
+
+
+def test_an_arrow_over_many_rows_becomes_two_stubs() -> None:
+    boxes, frames, links = chain(20)
+
+    found = placed((boxes, frames, [*links, Link("b0", "b19")]), 5000)
+
+    assert sorted(stub.text for stub in found.stubs) == ["box 0 →", "→ box 19"]
+
+
+def test_many_stubs_of_a_box_are_one_that_counts_them() -> None:
+    boxes, frames, links = chain(20)
+    hub = Sized("hub", 80, 30, "", "hub")
+
+    found = placed(([*boxes, hub], frames, [*links, *(Link(box.id, "hub") for box in boxes)]), 5000)
+
+    assert "8 boxes →" in [stub.text for stub in found.stubs]
+
+
+def test_what_leads_back_up_becomes_two_stubs() -> None:
+    boxes, frames, links = chain(3)
+
+    found = placed((boxes, frames, [*links, Link("b2", "b0")]), 5000)
+
+    assert sorted(stub.text for stub in found.stubs) == ["box 2 →", "→ box 0"]
+
+
+def test_a_row_that_would_be_too_wide_goes_on_in_the_next() -> None:
+    leaves = [Sized(f"l{number}", 200, 30, "", "leaf") for number in range(40)]
+    links = [Link("top", leaf.id) for leaf in leaves]
+
+    found = placed(([Sized("top", 100, 30, "", "top"), *leaves], [], links), 5000)
+
+    assert found.width < 0.5 * 40 * 218
+    assert len({rect.y for rect in found.boxes.values()}) > 3
