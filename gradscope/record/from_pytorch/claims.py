@@ -72,3 +72,20 @@ def claims(level: str, *, calls: bool = False, values: bool = False) -> dict[str
     parts += [VALUES] if values else []
     latest = {name: kind for part in parts for kind, names in part.items() for name in names}
     return {kind: sorted(name for name, is_ in latest.items() if is_ == kind) for kind in GRAPH}
+
+
+MISSED = {
+    "unknown": "results of calls that no backward came to for long",
+    "lost": "numbers in tensors, of which more came at once than are kept",
+    "unread": "numbers in tensors that are not plain ones on the CPU",
+    "unnamed": "calls that made nodes: their names follow from those of the nodes",
+    "former": "nodes from before the recording began: what hooks they have is not known",
+    "compiled": "what runs inside regions of torch.compile: each is one node, "
+    "CompiledFunctionBackward",
+}
+"""What may not be seen, in words."""
+
+
+def missed(**many: int) -> dict[str, int]:
+    """The same with how often, for `meta.unseen`."""
+    return {MISSED[name]: times for name, times in many.items() if times}

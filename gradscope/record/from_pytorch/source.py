@@ -13,7 +13,7 @@ from gradscope.machine_code.callables import offset
 from gradscope.record.acts.notes import Look, leaves_of, made_at
 from gradscope.record.from_pytorch.called.calls import Calls
 from gradscope.record.from_pytorch.called.moves import Moves
-from gradscope.record.from_pytorch.claims import claims
+from gradscope.record.from_pytorch.claims import claims, missed
 from gradscope.record.from_pytorch.graphs import Graphs
 from gradscope.record.from_pytorch.leaf_names import LeafNames
 from gradscope.record.from_pytorch.tasks import Task, Tasks
@@ -38,14 +38,6 @@ if TYPE_CHECKING:
     from gradscope.watch.listener import Backward, Found, Kept, Stretch
     from gradscope.watch.native.creation import Maker, Making
     from gradscope.watch.watcher import Watcher
-
-
-UNKNOWN = "results of calls that no backward came to for long"
-LOST = "numbers in tensors, of which more came at once than are kept"
-UNREAD = "numbers in tensors that are not plain ones on the CPU"
-UNNAMED = "calls that made nodes: their names follow from those of the nodes"
-FORMER = "nodes from before the recording began: what hooks they have is not known"
-COMPILED = "what runs inside regions of torch.compile: each is one node, CompiledFunctionBackward"
 
 
 class Paused:
@@ -385,15 +377,14 @@ class PyTorchSource:
     def unseen(self) -> dict[str, int]:
         """What could not be seen, in words, and how many times."""
         left_out = {} if self.watcher is None else self.watcher.left_out
-        missed = {
-            UNNAMED: self.graphs.unnamed,
-            UNKNOWN: self.values.dropped,
-            LOST: self.values.lost,
-            UNREAD: self.values.unread,
-            COMPILED: int(self.graphs.compiled),
-            FORMER: self.graphs.made_before * self._was_there,  # hooks are watched in pauses, too
-        }
-        unnamed = {text: many for text, many in missed.items() if many}
+        unnamed = missed(
+            unnamed=self.graphs.unnamed,
+            unknown=self.values.dropped,
+            lost=self.values.lost,
+            unread=self.values.unread,
+            compiled=int(self.graphs.compiled),
+            former=self.graphs.made_before * self._was_there,  # hooks are watched in pauses, too
+        )
         faults = {f"a fault of gradscope's, {t}": n for t, n in self.faults.texts.items()}
         return {**left_out, **unnamed, **faults}
 
