@@ -10,6 +10,7 @@ import typer
 
 from gradscope import __version__
 from gradscope.commands.check import check
+from gradscope.commands.dap import dap
 from gradscope.commands.debug import debug
 from gradscope.commands.diff import diff
 from gradscope.commands.info import info
@@ -49,4 +50,5 @@ for _view in (render, view, timeline, inspect, debug, diff, check, info):
     app.command()(_view)
 app.command(context_settings={"allow_interspersed_args": False}, no_args_is_help=True)(trace)
 app.command(no_args_is_help=True)(merge)
+app.command()(dap)
 app.command()(warmup)

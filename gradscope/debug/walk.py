@@ -13,7 +13,7 @@ from gradscope.analysis.state.breakpoints.hits import hits
 from gradscope.analysis.state.state import Held, State, at
 from gradscope.errors import EmptyTraceError, UnknownNameError
 from gradscope.trace.load_save import load
-from gradscope.trace.schema import NodeBegin
+from gradscope.trace.schema import NodeBegin, Op
 from gradscope.trace.trace import Trace
 
 
@@ -114,6 +114,11 @@ class Walk:
     def node(self, many: int) -> Arrival:
         """To where the next node begins, or the one after that; back, if it is below zero."""
         return self._among(self._held.moments.of(NodeBegin), many)
+
+    def work(self, many: int) -> Arrival:
+        """To where the next node begins or operation is called; back, if it is below zero."""
+        moments = self._held.moments
+        return self._among(np.concatenate([moments.of(NodeBegin), moments.of(Op)]), many)
 
     def out(self, *, forward: bool) -> Arrival:
         """To where what runs now ends: a node, else a backward; or to where it began."""

@@ -53,6 +53,7 @@ LARGEST_CIRCLE = 5
 CATCHES_EVERYTHING = frozenset(
     {
         "cli.py",
+        "debug/dap/server.py",  # nonsense of a client, or a fault of ours: its session goes on
         "callbacks/training.py",  # a fault of ours, which must not reach the training
         "record/script/exits.py",  # what a script wants done at its end
         "record/run_script.py",  # the script itself

@@ -171,6 +171,13 @@ class State:
     def __repr__(self) -> str:
         return f"<State after moment {self.moment} of {len(self)}: {self.happened}>"
 
+    @property
+    def seq(self) -> int:
+        """The last event of the engine by now; NONE before the first."""
+        of_events = self._held.moments.of_events
+        place = int(np.searchsorted(of_events, self.moment, side="right")) - 1
+        return int(self.trace.order().seq[place]) if place >= 0 else NONE
+
     def _rows(self, kind: type[R], stretches: Stretches) -> list[R]:
         return self.trace.table(kind).take(stretches.at(self.moment))
 

@@ -65,7 +65,7 @@ class Graphs:
         self._calls = calls
         self._writes = Writes(tensors)
         self.in_place = InPlace(session, calls, self._next, tensors.is_unseen)
-        tensors.met.append(self.in_place.met)
+        tensors.met = self.in_place.met
         self._values = values
         self._kept: list[Ints] = []  # what calls were given that no node made: node, slot, tensor
         self.unnamed = 0  # calls whose names follow from their nodes'

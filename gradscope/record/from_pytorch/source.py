@@ -15,7 +15,6 @@ from gradscope.record.from_pytorch.called.calls import Calls
 from gradscope.record.from_pytorch.called.moves import Moves
 from gradscope.record.from_pytorch.claims import claims, missed
 from gradscope.record.from_pytorch.graphs import Graphs
-from gradscope.record.from_pytorch.leaf_names import LeafNames
 from gradscope.record.from_pytorch.tasks import Task, Tasks
 from gradscope.record.from_pytorch.tensors import Tensors
 from gradscope.record.from_pytorch.threads import State
@@ -58,8 +57,6 @@ class PyTorchSource:
         self.local = session.contexts._local
         self.tensors = Tensors(session.writer, session.contexts.now, self.numbers.__next__)
         self.modules = Modules(session.writer, self.tensor)
-        self.leaf_names = LeafNames(session.writer, session.sites)
-        self.tensors.met.append(self.leaf_names.met)
         self.calls = Calls()
         self.moves = Moves(session.contexts)
         self.values = Values(session)
@@ -220,7 +217,7 @@ class PyTorchSource:
     def backward_begins(self, asked: Backward, frame: FrameType | None, since: int) -> Task:
         """A graph task starts on this thread."""
         state = self.local.state
-        self.leaf_names.look(frame, self.modules.named)
+        self.tensors.names.look(frame, self.session.sites.is_machinery, self.modules.named)
         root = asked.roots[0][0]
         if len(asked.roots) > 1:
             root = self._node_numbers()
@@ -363,7 +360,6 @@ class PyTorchSource:
         if self.calls.whole:
             handing_on(self._put_calls)
         handing_on(self.modules.flush, list)
-        handing_on(self.leaf_names.flush)
         handing_on(self.tensors.flush)
 
     def _put_calls(self) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gradscope.record.notes.local_names import LeafNames
 from gradscope.record.notes.log import Ints, take_all
 from gradscope.trace import schema
 from gradscope.trace.ragged import Ragged, concatenate
@@ -64,7 +65,8 @@ class Tensors:
         self._device_rows: list[tuple[int, int]] = []
         self.unseen: Callable[[], AbstractContextManager[object]] = nullcontext
         self._dtypes: dict[Any, tuple[int, int]] = {}
-        self.met: list[Callable[[Any, int, int], object]] = []
+        self.names = LeafNames(writer)
+        self.met: Callable[[Any, int, int], object] = _nobody_asks
         """Told of each leaf that is given a number: that, and its storage's."""
 
     def is_unseen(self) -> AbstractContextManager[object]:
@@ -79,9 +81,8 @@ class Tensors:
         number = self.next_number()
         try:
             with self.unseen():
-                storage = self.describe(number, tensor, schema.NONE)
-                for told in self.met:
-                    told(tensor, number, storage)
+                self.met(tensor, number, self.describe(number, tensor, schema.NONE))
+                self.names.met(tensor, number)
         except RuntimeError:  # a parameter that has no shape yet
             return schema.NONE
         self._known[id(tensor)] = weakref.ref(tensor, _Forget(self._known, id(tensor))), number
@@ -239,6 +240,7 @@ class Tensors:
                 "id": completed.number, "strides": completed.strides,
                 "storage": completed.storage, "version": completed.version,
             }, amend=True)  # fmt: skip
+        self.names.flush()
 
     def _all_completed(self, merged: Mapping[int, int]) -> Completed | None:
         """All outputs that are described; what they are the same as is so, too."""
@@ -262,6 +264,10 @@ class Tensors:
             )
             made = Completed(*map(concatenate, zip(made, others, strict=True)))  # type: ignore[arg-type]
         return made
+
+
+def _nobody_asks(leaf: Any, number: int, storage: int) -> None:
+    """What is told of leaves where nobody asks."""
 
 
 def _one_by_one(next_number: Callable[[], int]) -> Callable[[int], Ints]:

@@ -7,12 +7,17 @@ from inspect import CO_OPTIMIZED
 from sys import getrefcount
 from types import FrameType
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
+from gradscope.record.notes.log import take_all
 from gradscope.record.notes.sites import is_ours
+from gradscope.trace.schema import Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container
     from types import CodeType
+
+    from gradscope.trace.writer import Writer
 
 SNAPSHOTS = sys.version_info < (3, 13)
 """Whether asking a frame for its variables leaves a copy of them with it."""
@@ -81,3 +86,44 @@ def _locals_of(frame: FrameType) -> dict[str, Any]:
     if SNAPSHOTS and frame.f_code.co_flags & CO_OPTIMIZED and getrefcount(found) == NOBODYS:
         found.clear()
     return copied
+
+
+FRAMES = 3
+"""So many of the program's frames are looked through, from the one that calls backward outwards."""
+
+
+class LeafNames:
+    """Of leaves that no module names: each is looked for at the first backward that met it."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._nameless: list[tuple[ref[Any], int]] = []
+        self._named: list[tuple[int, int]] = []
+
+    def met(self, tensor: Any, number: int) -> None:
+        """A leaf has been given a number."""
+        if tensor.requires_grad and tensor.is_leaf:
+            self._nameless.append((ref(tensor), number))
+
+    def look(
+        self,
+        frame: FrameType | None,
+        is_machinery: Callable[[CodeType], bool],
+        has_one: Container[int],
+    ) -> None:
+        """A backward is called on this frame; some leaves are named by modules."""
+        if not self._nameless:
+            return
+        waiting = [each for each in take_all(self._nameless) if each[1] not in has_one]
+        names = names_around(frame, is_machinery, FRAMES) if waiting else {}
+        for weak, number in waiting:
+            name = names.get(id(weak()))
+            if name is not None:
+                self._named.append((number, self._writer.intern(name)))
+
+    def flush(self) -> None:
+        """Hand new names to the writer."""
+        rows = take_all(self._named)
+        if rows:
+            numbers, names = zip(*rows, strict=True)
+            self._writer.block(Tensor, {"id": [*numbers], "name": [*names]}, amend=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -33,7 +34,7 @@ from gradscope.trace.schema import (
     Value,
     Version,
 )
-from gradscope.trace.schema.declare import EVENTS, Event
+from gradscope.trace.schema.declare import EVENTS, Event, Row
 
 if TYPE_CHECKING:
     from gradscope.analysis.columns import Ids
@@ -72,9 +73,14 @@ def found(trace: Trace, name: str, wanted: str) -> Ids:
         return np.unique(KINDS[name].find(trace, wanted))
     if name in EVENTS:
         return np.unique(_events(trace, EVENTS[name], wanted))
-    if wanted == "" and len(trace.table(Node)):  # a node, a leaf, a module
-        return np.unique(_node(trace, name))
-    raise UnknownNameError(f"there is nothing called {name!r} to stop at; help break lists all")
+    try:
+        if not wanted:
+            return np.unique(_node(trace, name))  # a leaf or a module, too
+    except UnknownNameError:
+        pass
+    near = difflib.get_close_matches(name, [*KINDS, *EVENTS], n=2)
+    hint = f"did you mean {' or '.join(near)}" if near else "help break lists what there is"
+    raise UnknownNameError(f"there is nothing called {name!r} to stop at: {hint}")
 
 
 def _moments(trace: Trace) -> Moments:
@@ -123,18 +129,36 @@ def _module(trace: Trace, wanted: str) -> Ids:
 
 @kind("line", "FILE:LINE")
 def _line(trace: Trace, wanted: str) -> Ids:
-    """The program is at a line: what is called or done there, and the nodes made there begin."""
+    """The program comes to a line, or a backward to nodes made there; calls in a row count once."""
     tables = Op, Node, Version, Act
     stacks = [np.asarray(trace.table(each)["stack"], np.int64) for each in tables]
     meant, moments = names.stacks(trace, wanted, np.concatenate(stacks)), _moments(trace)
-    parts = [
-        moments.of(each)[np.isin(column, meant)]
-        for each, column in zip(tables, stacks, strict=True)
-        if each is not Node
-    ]
+    called, _, *others = (np.isin(column, meant) for column in stacks)
     made = np.asarray(trace.table(Node)["id"])[np.isin(stacks[1], meant)]
     began = np.isin(np.asarray(trace.table(NodeBegin)["node"]), made)
-    return np.concatenate([*parts, moments.of(NodeBegin)[began]])
+    alone = [
+        moments.of(each)[there & ~_in_calls(trace, each)]
+        for each, there in zip(tables[2:], others, strict=True)
+    ]
+    visits = _visits(trace, Op, called), _visits(trace, NodeBegin, began)
+    return np.concatenate([*visits, *alone])
+
+
+def _visits(trace: Trace, kind: type[Row], there: np.ndarray) -> Ids:
+    """The moments of those rows that are there and whose last one before on the thread is not."""
+    moments = _moments(trace).of(kind)
+    threads = np.asarray(trace.table(kind)["thread"])
+    order = np.lexsort((moments, threads))
+    there, threads = there[order], threads[order]
+    again = np.append(False, there[:-1] & (threads[1:] == threads[:-1]))
+    found: Ids = moments[order][there & ~again]
+    return found
+
+
+def _in_calls(trace: Trace, kind: type[Row]) -> np.ndarray:
+    """Which rows are what a call did that is a moment itself."""
+    ops = np.asarray(trace.table(kind)["op"]) if kind is Version else None
+    return np.zeros(len(trace.table(kind)), bool) if ops is None else np.not_equal(ops, NONE)
 
 
 @kind("hook", "NAME")

@@ -69,9 +69,9 @@ def test_calls_lines_hooks_and_gradients(said: Said, trace: Trace) -> None:
         Moments(trace).line(at(trace, moment).happened) for moment in hits(trace, "op sqrt")
     )
     here = said(line)
-    assert {"SqrtBackward0#1 begins", "SumBackward1#2 begins"} <= {*here}
-    assert sum(each.startswith("sqrt(") for each in here) == 2
-    assert "AddmmBackward0#1 begins" not in here
+    assert [each.partition("(")[0] for each in here] == [
+        "mul", "SumBackward0#1 begins", "mul", "SumBackward0#2 begins",
+    ]  # fmt: skip
 
 
 def test_acts_steps_marks_writes_and_every_event(said: Said) -> None:

@@ -1,0 +1,1 @@
+"""The debugger in the editor: a server of the Debug Adapter Protocol over a trace."""

@@ -1,0 +1,86 @@
+"""Breakpoints that an editor sets: at lines, by name, on data, for what went wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradscope.debug.dap.session import Asked, Session, request
+from gradscope.errors import GradscopeError
+
+FILTERS = (
+    {"filter": "error", "label": "Something raised", "default": True},
+    {"filter": "nan", "label": "A NaN is born (level values)", "default": False},
+    {"filter": "inf", "label": "An Inf is born (level values)", "default": False},
+    {"filter": "finding", "label": "A finding of gradscope inspect", "default": False},
+)
+
+
+def _replace(session: Session, kind: str, texts: list[str]) -> list[dict[str, Any]]:
+    """Breakpoints of one kind are set all at once: these, and no others of it."""
+    for number in session.set.pop(kind, []):
+        session.walk.stops.pop(number, None)
+    numbers, found = session.set.setdefault(kind, []), []
+    for text in texts:
+        try:
+            stop = session.walk.set(text)
+        except GradscopeError as error:
+            found.append({"verified": False, "message": str(error)})
+            continue
+        numbers.append(stop.number)
+        many = len(stop.moments)
+        shown = {"id": stop.number, "verified": many > 0, "message": f"{many:,} moments"}
+        found.append(shown)
+    return found
+
+
+@request("setBreakpoints")
+def _set_breakpoints(session: Session, asked: Asked) -> dict[str, Any]:
+    path = str(asked.get("source", {}).get("path", ""))
+    wanted, file = asked.get("breakpoints") or [], session.sources.recorded(path)
+    if not file:
+        why = "nothing of this file is in the trace"
+        _replace(session, f"source {path}", [])
+        return {"breakpoints": [{"verified": False, "message": why} for _ in wanted]}
+    lines = [session.sources.nearest(file, int(each["line"])) for each in wanted]
+    texts = [
+        _with_conditions(f"line {file}:{line}", each)
+        for line, each in zip(lines, wanted, strict=True)
+    ]
+    set_ = _replace(session, f"source {path}", texts)
+    return {"breakpoints": [{**each, "line": n} for each, n in zip(set_, lines, strict=True)]}
+
+
+@request("setFunctionBreakpoints")
+def _set_function_breakpoints(session: Session, asked: Asked) -> dict[str, Any]:
+    wanted = asked.get("breakpoints") or []
+    texts = [_with_conditions(str(each.get("name", "")), each) for each in wanted]
+    return {"breakpoints": _replace(session, "function", texts)}
+
+
+@request("setExceptionBreakpoints")
+def _set_exception_breakpoints(session: Session, asked: Asked) -> dict[str, Any]:
+    known = [each["filter"] for each in FILTERS]
+    filters = [each for each in asked.get("filters") or [] if each in known]
+    return {"breakpoints": _replace(session, "exception", filters)}
+
+
+@request("dataBreakpointInfo")
+def _data_breakpoint_info(session: Session, asked: Asked) -> dict[str, Any]:
+    name = asked.get("name")
+    rows = session.variables.rows(int(asked.get("variablesReference") or 0))
+    watch = next((row.watch for row in rows if row.name == name and row.watch), "")
+    if not watch:
+        return {"dataId": None, "description": "only saved tensors and .grad can be watched"}
+    return {"dataId": watch, "description": f"stop at: {watch}", "accessTypes": ["write"]}
+
+
+@request("setDataBreakpoints")
+def _set_data_breakpoints(session: Session, asked: Asked) -> dict[str, Any]:
+    wanted = asked.get("breakpoints") or []
+    texts = [_with_conditions(str(each.get("dataId", "")), each) for each in wanted]
+    return {"breakpoints": _replace(session, "data", texts)}
+
+
+def _with_conditions(text: str, asked: dict[str, Any]) -> str:
+    condition, nth = str(asked.get("condition") or ""), str(asked.get("hitCondition") or "")
+    return f"{text}{f' if {condition}' if condition else ''}{f' nth {nth}' if nth else ''}"

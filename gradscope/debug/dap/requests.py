@@ -1,0 +1,211 @@
+"""What an editor asks besides breakpoints: to begin, to move, to look."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable
+from typing import Any
+
+from gradscope.analysis.answers.meant import tensor_meant
+from gradscope.debug.commands import answer
+from gradscope.debug.dap.breakpoints import FILTERS
+from gradscope.debug.dap.session import Asked, Session, arrived, request, stopped
+from gradscope.debug.dap.sources import Sources
+from gradscope.debug.dap.stack import Level, levels, threads, told
+from gradscope.debug.dap.variables import Variable, scopes
+from gradscope.debug.walk import Arrival, Walk
+from gradscope.errors import UsageError
+from gradscope.scene.answers.answer import Answer
+from gradscope.scene.moments import Moments
+from gradscope.trace.load_save import load
+
+CAN = {
+    **dict.fromkeys(
+        (
+            "supportsConfigurationDoneRequest", "supportsFunctionBreakpoints",
+            "supportsConditionalBreakpoints", "supportsHitConditionalBreakpoints",
+            "supportsDataBreakpoints", "supportsStepBack", "supportsSteppingGranularity",
+            "supportsGotoTargetsRequest", "supportsEvaluateForHovers",
+            "supportsLoadedSourcesRequest", "supportsTerminateRequest",
+        ),
+        True,
+    ),
+    "exceptionBreakpointFilters": list(FILTERS),
+}  # fmt: skip
+
+
+# -- begin and end ----------------------------------------------------------------------------
+
+
+@request("initialize")
+def _initialize(_session: Session, _asked: Asked) -> dict[str, Any]:
+    return CAN
+
+
+@request("launch", "attach")
+def _launch(session: Session, asked: Asked) -> None:
+    if session.token and not hmac.compare_digest(str(asked.get("token")), session.token):
+        session.over = True
+        raise UsageError("this port wants the token that gradscope dap printed when it began")
+    path = asked.get("program") or asked.get("trace")
+    if not isinstance(path, str):
+        raise UsageError("launch names no trace: give its path as `program`")
+    session.opened = Walk(load(path))
+    session.known_sources = Sources(session.opened.trace)
+    session.opened.moment = session.opened.place(str(asked.get("at", "start")))
+    session.stops_first = bool(asked.get("stopOnEntry", True))
+    session.after(lambda: session.wire.event("initialized"))
+
+
+@request("configurationDone")
+def _configuration_done(session: Session, _asked: Asked) -> None:
+    if session.stops_first:
+        session.after(lambda: stopped(session, "entry"))
+    else:
+        session.after(lambda: arrived(session, session.walk.run(forward=True), "breakpoint"))
+
+
+@request("disconnect")
+def _disconnect(session: Session, _asked: Asked) -> None:
+    session.over = True
+
+
+@request("terminate")
+def _terminate(session: Session, _asked: Asked) -> None:
+    session.after(lambda: session.wire.event("terminated"))
+
+
+# -- moves ------------------------------------------------------------------------------------
+
+
+def _go(
+    session: Session,
+    move: Callable[[], Arrival],
+    reason: str,
+) -> None:
+    arrival = move()
+    session.after(lambda: arrived(session, arrival, reason))
+
+
+@request("continue")
+def _continue(session: Session, _asked: Asked) -> dict[str, Any]:
+    _go(session, lambda: session.walk.run(forward=True), "breakpoint")
+    return {"allThreadsContinued": True}
+
+
+@request("reverseContinue")
+def _reverse_continue(session: Session, _asked: Asked) -> None:
+    _go(session, lambda: session.walk.run(forward=False), "breakpoint")
+
+
+@request("next")
+def _next(session: Session, asked: Asked) -> None:
+    fine = asked.get("granularity") == "instruction"
+    _go(session, lambda: session.walk.step(1) if fine else session.walk.work(1), "step")
+
+
+@request("stepBack")
+def _step_back(session: Session, asked: Asked) -> None:
+    fine = asked.get("granularity") == "instruction"
+    _go(session, lambda: session.walk.step(-1) if fine else session.walk.work(-1), "step")
+
+
+@request("stepIn")
+def _step_in(session: Session, _asked: Asked) -> None:
+    _go(session, lambda: session.walk.step(1), "step")
+
+
+@request("stepOut")
+def _step_out(session: Session, _asked: Asked) -> None:
+    _go(session, lambda: session.walk.out(forward=True), "step")
+
+
+@request("pause")
+def _pause(session: Session, _asked: Asked) -> None:
+    session.after(lambda: stopped(session, "pause"))
+
+
+@request("gotoTargets")
+def _goto_targets(session: Session, asked: Asked) -> dict[str, Any]:
+    file = session.sources.recorded(str(asked.get("source", {}).get("path", "")))
+    line = int(asked.get("line", 0))
+    moment = session.walk.place(f"line {file or '?'}:{line}")
+    label = f"moment {moment:,}, the first at this line"
+    return {"targets": [{"id": moment, "label": label, "line": line}]}
+
+
+@request("goto")
+def _goto(session: Session, asked: Asked) -> None:
+    _go(session, lambda: session.walk.go(int(asked.get("targetId", -1))), "goto")
+
+
+# -- looks ------------------------------------------------------------------------------------
+
+
+@request("threads")
+def _threads(session: Session, _asked: Asked) -> dict[str, Any]:
+    return {"threads": threads(session.walk.state)}
+
+
+@request("stackTrace")
+def _stack_trace(session: Session, asked: Asked) -> dict[str, Any]:
+    found = levels(session.walk.state, int(asked.get("threadId", 1)) - 1)
+    first = len(session.levels)
+    session.levels += found
+    shown = [told(each, first + at + 1, session.sources) for at, each in enumerate(found)]
+    start = int(asked.get("startFrame") or 0)
+    many = int(asked.get("levels") or len(shown))
+    return {"stackFrames": shown[start : start + many], "totalFrames": len(shown)}
+
+
+@request("scopes")
+def _scopes(session: Session, asked: Asked) -> dict[str, Any]:
+    number = int(asked.get("frameId", 0))
+    level = session.levels[number - 1] if 0 < number <= len(session.levels) else Level("")
+    found = []
+    for each in scopes(session.walk.state, level):
+        reference = session.variables.reference(each.inside)
+        found.append({"name": each.name, "variablesReference": reference, "expensive": False})
+    return {"scopes": found}
+
+
+@request("variables")
+def _variables(session: Session, asked: Asked) -> dict[str, Any]:
+    rows = session.variables.rows(int(asked.get("variablesReference", 0)))
+    return {"variables": [session.variables.told(row) for row in rows]}
+
+
+@request("evaluate")
+def _evaluate(session: Session, asked: Asked) -> dict[str, Any]:
+    text = str(asked.get("expression", "")).strip()
+    if asked.get("context") in ("hover", "watch", "variables"):
+        trace = session.walk.trace
+        named = trace.once(Moments).cells.tensor(tensor_meant(trace, text))
+        return {"result": named, "variablesReference": 0}
+    before = session.walk.moment
+    said = answer(session.walk, text)
+    if session.walk.moment != before:
+        session.after(lambda: stopped(session, "goto"))
+    inside = session.variables.reference(lambda: _as_rows(said)) if said.sections else 0
+    return {"result": _in_lines(said), "variablesReference": inside}
+
+
+@request("loadedSources")
+def _loaded_sources(session: Session, _asked: Asked) -> dict[str, Any]:
+    return {"sources": [session.sources.told(file) for file in session.sources.all]}
+
+
+@request("source")
+def _source(session: Session, asked: Asked) -> dict[str, Any]:
+    return {"content": session.sources.text(int(asked.get("sourceReference") or 0))}
+
+
+def _in_lines(said: Answer) -> str:
+    lines = [said.title, *(f"{name}: {value}" for name, value in said.facts)]
+    for section in said.sections:
+        lines += [section.title, *(f"  {each}" for each in section.lines)]
+    return "\n".join([*lines, *said.notes])
+
+
+def _as_rows(said: Answer) -> list[Variable]:
+    return [Variable(section.title, line) for section in said.sections for line in section.lines]

@@ -1,0 +1,49 @@
+"""Answers one client of the debugger until it goes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradscope.debug.dap import breakpoints, requests
+from gradscope.debug.dap.session import REQUESTS, Session
+from gradscope.debug.dap.wire import UnreadableMessageError, Wire
+from gradscope.errors import GradscopeError
+
+ANSWERING = breakpoints, requests
+"""Where requests are declared."""
+
+
+def serve(wire: Wire, token: str = "") -> None:
+    """Until the client says that it goes, or is gone. `token`: what it has to know."""
+    session = Session(wire, token)
+    while not session.over:
+        try:
+            message = wire.receive()
+        except UnreadableMessageError as error:
+            wire.event("output", category="stderr", output=f"gradscope: {error}\n")
+            if error.over:
+                return
+            continue
+        if message is None:
+            return
+        if message.get("type") == "request":
+            _answer(session, message)
+
+
+def _answer(session: Session, request: dict[str, Any]) -> None:
+    name, asked = str(request.get("command")), request.get("arguments")
+    reply = {"type": "response", "request_seq": request.get("seq", 0), "command": name}
+    answers = REQUESTS.get(name)
+    try:
+        if answers is None:
+            reply |= {"success": False, "message": f"gradscope does not know the request {name!r}"}
+        else:
+            body = answers(session, asked if isinstance(asked, dict) else {})
+            reply |= {"success": True, "body": body or {}}
+    except GradscopeError as error:
+        reply |= {"success": False, "message": str(error)}
+    except Exception as error:  # noqa: BLE001 -- a fault of ours, or nonsense, ends no session
+        text = f"a fault in gradscope: {type(error).__name__}: {error}"
+        reply |= {"success": False, "message": text}
+    session.wire.send(reply)
+    session.settle()

@@ -1,0 +1,94 @@
+"""One editor's session: the trace it opened, its place in it, and what it was told of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gradscope.debug.dap.sources import Sources
+from gradscope.debug.dap.stack import Level, thread_of
+from gradscope.debug.dap.variables import Variables
+from gradscope.debug.dap.wire import Wire
+from gradscope.debug.walk import Arrival, Walk
+from gradscope.errors import UsageError
+from gradscope.scene.moments import Moments
+
+REASONS = dict.fromkeys(("error", "nan", "inf", "finding"), "exception")
+
+Asked = dict[str, Any]
+
+
+class Session:
+    """What requests of one client share."""
+
+    def __init__(self, wire: Wire, token: str = "") -> None:
+        self.wire = wire
+        self.token = token  # what a client has to know that comes over a port
+        self.opened: Walk | None = None
+        self.known_sources: Sources | None = None
+        self.variables = Variables()
+        self.levels: list[Level] = []  # of stacks that were told since the last stop
+        self.set: dict[str, list[int]] = {}  # numbers of breakpoints, by where they were set
+        self.stops_first = True
+        self.over = False
+        self._after: list[Callable[[], None]] = []
+
+    @property
+    def walk(self) -> Walk:
+        """The way through the trace that is open."""
+        if self.opened is None:
+            raise UsageError("no trace is open: launch with the path of one as `program`")
+        return self.opened
+
+    @property
+    def sources(self) -> Sources:
+        """The files of its program."""
+        if self.known_sources is None:
+            raise UsageError("no trace is open: launch with the path of one as `program`")
+        return self.known_sources
+
+    def after(self, what: Callable[[], None]) -> None:
+        """Do this when the request is answered."""
+        self._after.append(what)
+
+    def settle(self) -> None:
+        """The request is answered."""
+        after, self._after = self._after, []
+        for each in after:
+            each()
+
+
+Request = Callable[[Session, Asked], dict[str, Any] | None]
+REQUESTS: dict[str, Request] = {}
+
+
+def request(*names: str) -> Callable[[Request], Request]:
+    """Declare what answers requests of these names."""
+
+    def declared(answers: Request) -> Request:
+        REQUESTS.update(dict.fromkeys(names, answers))
+        return answers
+
+    return declared
+
+
+def stopped(session: Session, reason: str, text: str = "", hit: list[int] | None = None) -> None:
+    session.variables.clear()
+    session.levels.clear()
+    state = session.walk.state
+    say = state.trace.once(Moments)
+    more = {"hitBreakpointIds": hit} if hit else {}
+    session.wire.event(
+        "stopped", reason=reason, threadId=thread_of(state), allThreadsStopped=True,
+        description=text or say.said(state.happened), text=text or say.said(state.happened),
+        **more,
+    )  # fmt: skip
+
+
+def arrived(session: Session, arrival: Arrival, reason: str) -> None:
+    hit = [stop.number for stop in arrival.stops]
+    kinds = [stop.text.partition(" ")[0] for stop in arrival.stops]
+    if hit:
+        stopped(session, REASONS.get(kinds[0], "breakpoint"), arrival.stops[0].text, hit)
+    else:
+        stopped(session, reason, arrival.at_edge)

@@ -1,0 +1,66 @@
+"""Files of the traced program, as an editor knows them and as the trace does."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from gradscope.errors import UnknownNameError
+from gradscope.trace.schema import Frame
+from gradscope.trace.trace import Trace
+
+GAP = "⋯"
+
+
+class Sources:
+    """Finds one for the other; what lies nowhere any more is shown as far as the trace holds it."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self._folder = str(trace.meta.get("cwd") or "")
+
+    @cached_property
+    def _lines(self) -> dict[str, dict[int, str]]:
+        """The recorded lines of each file, with their text."""
+        found: dict[str, dict[int, str]] = {}
+        for frame in self.trace.rows(Frame):
+            found.setdefault(frame.file, {})[frame.line] = frame.text
+        return found
+
+    @property
+    def all(self) -> list[str]:
+        """Every file that was recorded, as the trace calls it."""
+        return [*self._lines]
+
+    def path(self, file: str) -> Path:
+        """Where it is, or was."""
+        return Path(self._folder, file)
+
+    def told(self, file: str) -> dict[str, Any]:
+        """The file, for an editor."""
+        path = self.path(file)
+        shown: dict[str, Any] = {"name": path.name, "path": str(path)}
+        if not path.is_file():
+            shown["sourceReference"] = self.all.index(file) + 1
+        return shown
+
+    def text(self, reference: int) -> str:
+        """What the trace holds of a file: its recorded lines, in their places."""
+        if not 0 < reference <= len(self.all):
+            raise UnknownNameError(f"there is no source {reference} in this trace")
+        lines = self._lines[self.all[reference - 1]]
+        last = max(lines, default=0)
+        return "\n".join(lines.get(number, GAP) for number in range(1, last + 1))
+
+    def recorded(self, path: str) -> str:
+        """What the trace calls a file of the editor's; "" if nothing was recorded of it."""
+        same = [file for file in self.all if str(self.path(file)) == path]
+        ends = [file for file in self.all if f"/{path}".endswith(f"/{file.lstrip('./')}")]
+        return next(iter(same or ends), "")
+
+    def nearest(self, file: str, line: int) -> int:
+        """The recorded line of a file that is this one, or else the next one below, or above."""
+        lines = sorted(self._lines.get(file, ()))
+        below = [each for each in lines if each >= line]
+        return below[0] if below else lines[-1] if lines else line

@@ -1,0 +1,102 @@
+"""Threads and stacks at a moment: the node that runs, what made it, its modules, its backward."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from gradscope.analysis.state.state import Backward, State
+from gradscope.debug.dap.sources import Sources
+from gradscope.scene.moments import Moments
+from gradscope.trace.schema import NONE, Module, Node, Thread
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One level of a stack."""
+
+    name: str
+    file: str = ""
+    line: int = 0
+    node: int = NONE
+    task: int = NONE
+
+
+def threads(state: State) -> list[dict[str, Any]]:
+    """Every thread that the trace knows."""
+    rows = list(state.trace.rows(Thread))
+    found = [{"id": row.id + 1, "name": row.name or f"thread {row.id}"} for row in rows]
+    return found or [{"id": 1, "name": "program"}]
+
+
+def thread_of(state: State) -> int:
+    """The thread on which this moment was, as an editor numbers it."""
+    return max(int(getattr(state.happened, "thread", NONE)), 0) + 1
+
+
+def levels(state: State, thread: int) -> list[Level]:
+    """The stack of a thread, the innermost level first."""
+    say = state.trace.once(Moments)
+    found: list[Level] = []
+    for backward in reversed(state.backwards):
+        found += _of_backward(state, backward, thread, say)
+    for call in reversed(state.calls):
+        if call.thread == thread:
+            found += _lines(state, call.stack, f"{call.name}()", call.node)
+            found += _modules(state, call.module)
+    if thread_of(state) == thread + 1 and not found:
+        row = state.happened
+        found += _lines(state, int(getattr(row, "stack", NONE)), say.said(row))
+        found = found or [Level(say.said(row))]
+    return found
+
+
+def _of_backward(state: State, backward: Backward, thread: int, say: Moments) -> Iterator[Level]:
+    """Its nodes that run on this thread, and who called it."""
+    running = [each for each in backward.running if each.thread == thread]
+    here = getattr(state.happened, "node", NONE)
+    nodes = [each.node for each in reversed(running)]
+    task = backward.task
+    if not nodes and here != NONE and getattr(state.happened, "task", NONE) == task.id:
+        nodes = [here] * (thread_of(state) == thread + 1)
+    table = state.trace.table(Node)
+    for node in nodes:
+        row = table.row(node) if table.has(node) else None
+        stack = NONE if row is None else row.stack
+        yield from _lines(state, stack, say.node(node), node, task.id)
+        if row is not None:
+            yield from _modules(state, row.module)
+    if task.thread == thread:
+        yield from _lines(state, task.stack, f"backward {backward.number}", NONE, task.id)
+
+
+def _lines(
+    state: State, stack: int, name: str, node: int = NONE, task: int = NONE
+) -> Iterator[Level]:
+    """The line of a stack under this name, and the lines that led to it under theirs."""
+    frames = state.trace.frames(stack) if stack != NONE else ()
+    if not frames:
+        yield Level(name, node=node, task=task)
+    for depth, frame in enumerate(frames):
+        shown = name if depth == 0 else frame.function
+        yield Level(shown, frame.file, frame.line, node, task)
+
+
+def _modules(state: State, module: int) -> Iterator[Level]:
+    table = state.trace.table(Module)
+    while module != NONE and table.has(module):
+        row = table.row(module)
+        if row.path:
+            yield Level(f"module {row.path} ({row.type})")
+        module = row.parent
+
+
+def told(level: Level, number: int, sources: Sources) -> dict[str, Any]:
+    """A level, for an editor."""
+    shown: dict[str, Any] = {"id": number, "name": level.name, "line": level.line, "column": 1}
+    if level.file:
+        shown["source"] = sources.told(level.file)
+    else:
+        shown |= {"presentationHint": "label", "line": 0, "column": 0}
+    return shown

@@ -1,0 +1,74 @@
+"""Messages of the Debug Adapter Protocol: JSON behind a header that says how long it is."""
+
+from __future__ import annotations
+
+import json
+from threading import Lock
+from typing import Any, BinaryIO
+
+LONGEST = 1 << 26
+"""No message of an editor is longer."""
+
+
+class UnreadableMessageError(Exception):
+    """What came is no message; `over`: nothing that follows can be read either."""
+
+    def __init__(self, what: str, *, over: bool = False) -> None:
+        super().__init__(what)
+        self.over = over
+
+
+class Wire:
+    """Reads what a client sends, and sends to it; one of each at a time."""
+
+    def __init__(self, reads: BinaryIO, writes: BinaryIO) -> None:
+        self._reads = reads
+        self._writes = writes
+        self._lock = Lock()
+        self._seq = 0
+
+    def receive(self) -> dict[str, Any] | None:
+        """The next message; None when the client is gone."""
+        length = self._length()
+        if length is None:
+            return None
+        body = self._reads.read(length)
+        if len(body) < length:
+            return None
+        try:
+            found = json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise UnreadableMessageError(f"a message is no JSON: {error}") from None
+        if not isinstance(found, dict):
+            raise UnreadableMessageError("a message is no object")
+        return found
+
+    def _length(self) -> int | None:
+        """Of the message that follows, as its header says."""
+        length = -1
+        while line := self._reads.readline(1 << 12):
+            name, _, value = line.decode("latin-1").partition(":")
+            if not line.strip():
+                if length >= 0:
+                    return length
+                continue
+            if name.strip().lower() == "content-length":
+                text = value.strip()
+                if not text.isdecimal() or int(text[:12]) > LONGEST:
+                    raise UnreadableMessageError(
+                        f"a message cannot be {text[:40]!r} bytes long", over=True
+                    )
+                length = int(text)
+        return None
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Send it, with the number that is due."""
+        with self._lock:
+            self._seq += 1
+            body = json.dumps({"seq": self._seq, **message}).encode()
+            self._writes.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+            self._writes.flush()
+
+    def event(self, name: str, **body: Any) -> None:
+        """Tell of something that nobody has asked for."""
+        self.send({"type": "event", "event": name, "body": body})
