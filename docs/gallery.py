@@ -3,8 +3,8 @@
     python docs/gallery.py             # all samples
     python docs/gallery.py hook mlp    # only these; the rest of the gallery stays as it is
 
-A sample is a script in samples/, whose docstring's first line is its title. Traces and pictures
-go to docs/gallery/.
+A sample is a script in samples/, or one of a few in samples/models/, whose docstring's first line
+is its title. Traces and pictures go to docs/gallery/.
 """
 
 from __future__ import annotations
@@ -24,15 +24,29 @@ GALLERY = HOUSE / "docs" / "gallery"
 BEGIN = "<!-- gallery: written by docs/gallery.py; edit there -->\n"
 END = "<!-- /gallery -->\n"
 LINES_SHOWN = 30
-PART = {"shared_weight": ("--merge-leaves", "--limit", "14")}
-"""What is drawn of a sample whose whole picture would be longer than anybody looks at."""
+PART = {"shared_weight": ("--merge-leaves",)}
+"""How a sample is drawn, other than all are."""
+ONE_STEP = {"resnet": ("1",), "gpt": ("1",)}
+"""Of samples/models: those that are drawn, and what tells them to make one step."""
+LARGE = ("rnn", *ONE_STEP)
+"""Their traces are compressed, and hold no statistics of values."""
 WIDTH = "100"
 
 
 def titles() -> dict[str, str]:
     """Each sample's title, by name, the simplest sample (`first_graph`) first."""
     paths = sorted(SAMPLES.glob("*.py"), key=lambda path: (path.stem != "first_graph", path.stem))
-    return {path.stem: _title(path) for path in paths if not path.stem.startswith("_")}
+    return {path.stem: _title(path) for path in (*paths, *map(script_of, ONE_STEP))}
+
+
+def script_of(name: str) -> Path:
+    """Where a sample's script is."""
+    return SAMPLES / ("models" if name in ONE_STEP else "") / f"{name}.py"
+
+
+def trace_of(name: str) -> str:
+    """Where its trace goes."""
+    return f"docs/gallery/{name}.json{'.gz' if name in LARGE else ''}"
 
 
 def _title(path: Path) -> str:
@@ -58,9 +72,11 @@ def gradscope(*arguments: str) -> str:
 
 def make(name: str) -> None:
     """The trace, the picture and the texts of one sample."""
-    trace = f"docs/gallery/{name}.json"
+    trace, script = trace_of(name), str(script_of(name).relative_to(HOUSE))
     GALLERY.mkdir(exist_ok=True)
-    gradscope("trace", "--on", "gradscope", "--level", "values", "-o", trace, f"samples/{name}.py")
+    level = "engine" if name in LARGE else "values"
+    recorded = ("trace", "--on", "gradscope", "--level", level, "-o", trace)
+    gradscope(*recorded, script, *ONE_STEP.get(name, ()))
     gradscope("render", *PART.get(name, ()), "-o", f"docs/gallery/{name}.svg", trace)
     for view in ("timeline", "inspect"):
         text = gradscope(view, trace).replace(f"{HOUSE}{os.sep}", "")
@@ -70,10 +86,10 @@ def make(name: str) -> None:
 def entry(name: str, title: str) -> str:
     """What the README shows of one sample."""
     picture = f"docs/gallery/{name}.svg"
-    trace = f"docs/gallery/{name}.json"
+    trace, script = trace_of(name), script_of(name).relative_to(HOUSE).as_posix()
     return (
         f"### {title}\n\n"
-        f"[samples/{name}.py](samples/{name}.py) · [trace]({trace})\n\n"
+        f"[{script}]({script}) · [trace]({trace})\n\n"
         f"![the graph of {name}]({picture})\n\n"
         f"{drawn(name)}"
         f"<details><summary>what gradscope says of it</summary>\n\n"
@@ -84,10 +100,10 @@ def entry(name: str, title: str) -> str:
 
 
 def drawn(name: str) -> str:
-    """The command that drew only a part."""
+    """The command that drew it, where it is not the usual one."""
     if name not in PART:
         return ""
-    return f"Drawn by `gradscope render {' '.join(PART[name])} docs/gallery/{name}.json`.\n\n"
+    return f"Drawn by `gradscope render {' '.join(PART[name])} {trace_of(name)}`.\n\n"
 
 
 def excerpt(name: str, view: str) -> str:

@@ -80,6 +80,7 @@ def test_there_is_a_sample_of_everything_the_gallery_promises() -> None:
         "module_square",
         "nan_in_backward",
         "q_polynomial",
+        "rnn",
         "shared_weight",
         "two_devices",
     ]

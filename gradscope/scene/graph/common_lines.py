@@ -11,7 +11,9 @@ from gradscope.scene.graph.picture import Box, Form, Group, Line, Tone
 Source = tuple[Line, ...]
 """The place of a source line, and its text."""
 FEWEST = 4
-"""So many boxes in frames and out of them must share a line for it to stand above the picture."""
+"""So many boxes must there be for a line to stand above the picture."""
+FEWEST_OUTSIDE = 2
+"""And so many that share it must be in no frame."""
 
 
 def without_lone_frames(
@@ -43,22 +45,22 @@ def shared_lines(
     And the line that most boxes of the picture share. A box that says no line of its own comes
     from that of the frame around it; so where a box's line is not known, nothing is shared.
     """
-    inside: dict[str, list[Source]] = defaultdict(list)
+    own: dict[str, list[Source]] = defaultdict(list)  # by group
+    inside: dict[str, list[Source]] = defaultdict(list)  # of frames in it, too
     parents = {group.id: group.parent for group in groups}
     for box in boxes:
         if box.form is Form.FUNCTION:
-            inside[box.group].append(_source(box))
-    unsure: set[str] = set()
-    for id, sources in inside.items():
-        if () in sources:
-            unsure |= {"", *_outward(id, parents)}
-    every = [source for sources in inside.values() for source in sources]
-    whole = _shared(every) if "" not in unsure and len(every) >= FEWEST else ()
+            own[box.group].append(_source(box))
+            for id in ("", *_outward(box.group, parents)):
+                inside[id].append(_source(box))
+    whole = () if () in inside[""] else _shared(inside[""])
+    if len(inside[""]) < FEWEST or own[""].count(whole) < FEWEST_OUTSIDE:
+        whole = ()
     said: dict[str, Source] = {"": whole}  # by group: what a box in it need not repeat
     framed = []
     for group in groups:
         around = said[group.parent]
-        line = () if group.id in unsure else _shared(inside[group.id])
+        line = () if () in inside[group.id] else _shared(own[group.id] or inside[group.id])
         said[group.id] = line or around
         framed.append(replace(group, lines=line) if line and line != around else group)
     return tuple(_without(box, said[box.group]) for box in boxes), tuple(framed), whole

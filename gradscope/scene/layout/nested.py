@@ -14,6 +14,9 @@ WIDEST = 2200.0
 """A row that would be wider goes on in the next."""
 PAD = 12.0
 BETWEEN_COLUMNS = 34.0
+AROUND_TITLE = 16.0
+"""The space below a title for ways that come in beside it."""
+BETWEEN_DOORS = 9.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +172,16 @@ class _Nest:
                 parts.append((id, [(x + at, y) for x, y in points]))
             at += rows.width + BETWEEN_COLUMNS
             bottom = max(bottom, rows.height)
-        width = max(at - BETWEEN_COLUMNS, title.width) + 2 * pad
-        left, height = (width - at + BETWEEN_COLUMNS) / 2, top + bottom + pad
+        content = at - BETWEEN_COLUMNS
+        width = max(content, title.width) + 2 * pad
+        coming = [(points[0][0], whole_of(id)[0]) for id, points in parts]
+        coming = [(x, link) for x, link in coming if lies[link] is _Way.IN]
+        doors = _doors(coming, (width - content) / 2, title.width)
+        if doors:
+            width = max(width, max(doors.values()) + pad)
+            top += AROUND_TITLE
+            doors = _doors(coming, (width - content) / 2, title.width)
+        left, height = (width - content) / 2, top + bottom + pad
         stubs = [stub for column in columns for stub in column.stubs.items()]
         for piece in (*pieces.values(), *(stub for stub, _ in stubs)):
             piece.x += left
@@ -183,7 +194,7 @@ class _Nest:
                 _Part(
                     link,
                     lies[link],
-                    list(_to_edges(points, left, top, height, lies[link])),
+                    list(_to_edges(points, (left, top), height, lies[link], doors.get(link))),
                     cut,
                 )
                 for id, points in parts
@@ -240,11 +251,31 @@ class _Nest:
         return found
 
 
+def _doors(coming: list[tuple[float, int]], left: float, title: float) -> dict[int, float]:
+    """Where ways enter a frame beside its title, of those that would go through it."""
+    beyond = PAD + title + 8
+    straight = [x + left for x, _ in coming if x + left >= beyond]
+    doors: dict[int, float] = {}
+    at = beyond
+    for x, link in sorted(coming):
+        if not title or x + left >= beyond:
+            continue
+        while any(abs(at - other) < BETWEEN_DOORS for other in straight):
+            at += BETWEEN_DOORS
+        doors[link] = at
+        at += BETWEEN_DOORS
+    return doors
+
+
 def _to_edges(
-    points: Sequence[Point], left: float, top: float, height: float, lies: _Way
+    points: Sequence[Point], corner: Point, height: float, lies: _Way, door: float | None
 ) -> Iterator[Point]:
     """Moved into the frame; from its upper edge if the way comes in, to its lower if it leaves."""
-    if lies is _Way.IN:
+    left, top = corner
+    if lies is _Way.IN and door is not None:
+        yield door, 0.0
+        yield door, top - AROUND_TITLE
+    elif lies is _Way.IN:
         yield points[0][0] + left, 0.0
     for x, y in points:
         yield x + left, y + top

@@ -16,7 +16,9 @@ ABOVE = 150.0
 EDGE = 20.0
 TALLEST = tuple(round(450 * 1.17**power) for power in range(16))
 """How tall a column may be: each is tried."""
-WORTH = 0.004
+READABLE = 0.58
+"""The scale at which titles can be read: what is smaller is never taken for fewer stubs."""
+WORTH = 0.02
 """How much larger a picture must be for one more stub."""
 
 
@@ -63,8 +65,9 @@ def scale_on_screen(placed: Placed) -> float:
     return min(SCREEN[0] / width, SCREEN[1] / height, 1.0)
 
 
-def _legible(placed: Placed) -> float:
-    return scale_on_screen(placed) - WORTH * len(placed.stubs)
+def _legible(placed: Placed) -> tuple[float, float]:
+    scale = scale_on_screen(placed)
+    return min(scale, READABLE), scale - WORTH * len(placed.stubs)
 
 
 def _links(scene: GraphScene, labels: dict[int, str]) -> list[Link]:
