@@ -88,6 +88,8 @@ def inspect(
     width: Width = None,
 ) -> None:
     """Say what is wrong in a trace, and where the time went."""
+    from gradscope.analysis.findings import Severity
+
     out = terminal(plain=plain, width=width)
     if explain is not None:
         _explain(explain, out)
@@ -109,7 +111,9 @@ def inspect(
         show_answer(answer, asked, out, 0 if everything else rows, as_json=shape == JSON)
         return
     report = chosen.report(loaded)
-    _show(report, loaded, shape, out, 0 if everything else rows or ROWS, baseline=known is not None)
+    times = everything or rows is not None or not report.at_least(Severity.WARNING)
+    shown = _Shown(shape, 0 if everything else rows or ROWS, times, baseline=known is not None)
+    _show(report, loaded, shown, out)
     if _fails(report, fails):
         raise typer.Exit(ExitCode.FOUND)
 
@@ -143,9 +147,17 @@ def _shape(format: str, *, json: bool) -> str:
     return JSON if json else format
 
 
-def _show(
-    report: "Report", trace: "Trace", shape: str, out: "Terminal", rows: int, *, baseline: bool
-) -> None:
+@dataclass(frozen=True)
+class _Shown:
+    """How a report is shown."""
+
+    shape: str
+    rows: int  # 0: all
+    times: bool  # tables of them
+    baseline: bool
+
+
+def _show(report: "Report", trace: "Trace", shown: _Shown, out: "Terminal") -> None:
     from gradscope.render.reports import About
     from gradscope.render.reports.github import annotation_lines
     from gradscope.render.reports.json import report_json
@@ -153,14 +165,16 @@ def _show(
     from gradscope.render.views.report import report_lines
 
     folder, root = str(trace.meta.get("cwd", "")), os.environ.get("GITHUB_WORKSPACE", "")
-    about = About(trace.notes, folder, root, baseline)
-    if shape == TEXT:
-        out.show(report_lines(report, out.width, out.charset, rows))
+    about = About(trace.notes, folder, root, shown.baseline)
+    if shown.shape == TEXT:
+        out.show(report_lines(report, out.width, out.charset, shown.rows, times=shown.times))
         return
-    if shape == GITHUB:
+    if shown.shape == GITHUB:
         lines = [*annotation_lines(report, about)]
+    elif shown.shape == JSON:
+        lines = [report_json(report, trace.notes)]
     else:
-        lines = [report_json(report, trace.notes) if shape == JSON else report_sarif(report, about)]
+        lines = [report_sarif(report, about)]
     write_bytes("".join(f"{each}\n" for each in lines).encode())
 
 

@@ -37,7 +37,8 @@ def explained(trace: Trace, message: str, site: Site) -> Explained | None:
 def _instead(site: Site, old: str, new: str, otherwise: str) -> str:
     """The user's own line with this instead of that; a remedy in words where it is not in it."""
     if site.text.count(old) == 1:
-        return f"write `{site.text.replace(old, new)}` instead of `{site.text}`"
+        code = site.text.partition("  #")[0].rstrip()
+        return f"write `{code.replace(old, new)}` instead of `{code}`"
     return otherwise
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from gradscope.analysis.nonfinite.births import Birth, births
 from gradscope.analysis.nonfinite.places import PlaceInWords, Places
 from gradscope.analysis.nonfinite.remedies import remedy
 from gradscope.analysis.nonfinite.scaling import Scaling
+from gradscope.analysis.rules.own_line import guarded, instead
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import NONE, GraphTask, Op, Place, Tensor, Value
 from gradscope.trace.trace import Trace
@@ -50,12 +52,57 @@ def non_finite_birth(trace: Trace) -> Iterator[Found]:
         and not scaling.threw_away(birth.t, in_backward=birth.task != NONE)
     ]
     last = _last_reached(trace)
+    told_of: list[_Told] = []
     for birth, times in places.grouped(found):
-        told = _found(birth, places.described(birth), times)
+        place = places.described(birth)
+        told = _found(birth, place, times)
         if birth.t > last:
             message = f"{told.message}; it reached no gradient"
             told = replace(told, message=message, severity=Severity.NOTE)
-        yield told
+        cause = next((each for each in told_of if each.led_to(birth, place, told)), None)
+        if cause is None:
+            told_of.append(_Told(birth, place, told, []))
+        else:
+            cause.followed.append((told, f"{birth.kind}{_out_of(birth)} {place.words}"))
+    for each in told_of:
+        yield each.folded()
+
+
+def _out_of(birth: Birth) -> str:
+    return " out of Inf" if birth.from_inf else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A birth, and what came of it on the same line: that has one cause, and is told once."""
+
+    birth: Birth
+    place: PlaceInWords
+    found: Found
+    followed: list[tuple[Found, str]]
+
+    def led_to(self, birth: Birth, place: PlaceInWords, found: Found) -> bool:
+        """What comes out of an Inf, or of the derivative of a function that was at its edge."""
+        if not place.site.place or place.site.place != self.place.site.place:
+            return False
+        derived = birth.place is not self.birth.place and _function(place) == _function(self.place)
+        return found.severity is self.found.severity and (birth.from_inf or derived)
+
+    def folded(self) -> Found:
+        if not self.followed:
+            return self.found
+        after = ", ".join(dict.fromkeys(words for _, words in self.followed))
+        rows = [row for found, _ in self.followed for row in found.evidence]
+        return replace(
+            self.found,
+            evidence=tuple(dict.fromkeys((*self.found.evidence, *rows))),
+            why=f"{self.found.why}; then, there: {after}",
+        )
+
+
+def _function(place: PlaceInWords) -> str:
+    """As in "log", of the call and of its node."""
+    return re.sub(r"(Backward\d*)?_?$", "", place.function).lower()
 
 
 def _is_given(birth: Birth) -> bool:
@@ -107,6 +154,7 @@ def _found(birth: Birth, place: PlaceInWords, times: int) -> Found:
     made_of = "born out of Inf" if birth.from_inf else "first seen" if birth.unchecked else "born"
     at = f" ({place.site})" if place.site.place else ""
     why, fix = remedy(place.function, birth)
+    better = _guarded(place, birth)
     return Found(
         message=f"{birth.kind} {made_of} {place.words}{at}: {_counts(birth)}{again}",
         site=place.site,
@@ -121,11 +169,29 @@ def _found(birth: Birth, place: PlaceInWords, times: int) -> Found:
             if id != NONE
         ),
         why=why,
-        fix=fix,
+        fix=instead(better, place.site.text) if better else fix,
         certainty=Certainty.INFERRED if birth.unchecked else Certainty.CERTAIN,
         # An Inf in the data is often meant: a mask of −Inf, the start of a minimum.
         severity=Severity.NOTE if birth.kind == "Inf" and birth.place is Place.LEAF else None,
     )
+
+
+GUARDS = {
+    "log": "{}.clamp_min(1e-12)",
+    "sqrt": "{}.clamp_min(1e-12)",
+    "rsqrt": "{}.clamp_min(1e-12)",
+    "acos": "{}.clamp(-1 + 1e-6, 1 - 1e-6)",
+    "asin": "{}.clamp(-1 + 1e-6, 1 - 1e-6)",
+}
+"""What keeps an argument off the edge."""
+
+
+def _guarded(place: PlaceInWords, birth: Birth) -> str:
+    """The user's own line with the argument kept off the edge; "" where it cannot be told."""
+    name = _function(place)
+    if name not in GUARDS or birth.from_inf or birth.unchecked:
+        return ""
+    return guarded(place.site.text, (name, f"arc{name[1:]}"), GUARDS[name])
 
 
 def _counts(birth: Birth) -> str:

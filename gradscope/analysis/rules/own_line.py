@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import io
 import re
-from collections.abc import Callable
+import tokenize
+from collections.abc import Callable, Iterable
 from typing import TypeGuard
 
 ASSIGNMENT = re.compile(r"^(?P<to>[\w.]+)\s*(?::[^=]+)?=\s*(?P<value>.+)$")
@@ -77,6 +79,49 @@ def _rewritten(line: str, change: Change) -> str:
         if new and old and text.count(old) == 1:
             return text.replace(old, new)
     return ""
+
+
+def code_of(line: str) -> str:
+    """The line without the comment at its end."""
+    try:
+        tokens = [*tokenize.generate_tokens(io.StringIO(line.strip()).readline)]
+    except (tokenize.TokenError, SyntaxError):
+        return line.strip().partition("  #")[0].rstrip()
+    comments = [each.start[1] for each in tokens if each.type == tokenize.COMMENT]
+    return line.strip()[: comments[0]].rstrip() if comments else line.strip()
+
+
+def instead(new: str, old: str) -> str:
+    """What to write, and of which line: both without the comment at the end."""
+    return f"write `{code_of(new)}` instead of `{code_of(old)}`"
+
+
+def guarded(line: str, names: Iterable[str], guard: str) -> str:
+    """`torch.log(x.clamp_min(1e-12))` for `torch.log(x)`; "" where it cannot be told."""
+
+    def changed(call: ast.Call, text: str) -> str | None:
+        function = call.func
+        called = function.attr if isinstance(function, ast.Attribute) else ""
+        called = function.id if isinstance(function, ast.Name) else called
+        if called not in names or call.keywords or len(call.args) > 1:
+            return None
+        owner = function.value if isinstance(function, ast.Attribute) else None
+        given = call.args[0] if call.args else owner
+        part, whole = given and ast.get_source_segment(text, given), segment(text, call)
+        if given is None or not part or not whole:
+            return None
+        simple = isinstance(given, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
+        better = guard.format(part if simple else f"({part})")
+        if call.args:
+            return whole[: whole.rindex(f"({part}")] + f"({better})"
+        return better + whole[len(part) :] if simple else None
+
+    return _rewritten(code_of(line), changed)
+
+
+def segment(text: str, node: ast.AST) -> str:
+    """The part of a text that a node was read from."""
+    return ast.get_source_segment(text, node) or ""
 
 
 def out_of_place(line: str) -> str:

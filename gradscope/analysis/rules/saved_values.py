@@ -12,7 +12,7 @@ from gradscope.analysis.identity.names import node_names
 from gradscope.analysis.identity.sites import Site, at, site_of
 from gradscope.analysis.program.culprits import Overwritten, overwritten, release, stepped
 from gradscope.analysis.program.endings import WENT_ON, went_on
-from gradscope.analysis.rules.own_line import carried_detached, out_of_place
+from gradscope.analysis.rules.own_line import carried_detached, code_of, instead, out_of_place
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import NONE, Error, GraphTask, Node, Op
 from gradscope.trace.trace import Trace
@@ -60,7 +60,7 @@ def _written(trace: Trace, error: Error, values: list[Overwritten]) -> Found:
         writer = trace.text(int(ops["name"][ops.index(value.op)])).partition(".")[0]
     again = "" if not value.later else f", and {value.later} more after it"
     return Found(
-        message=f"{writer}{at(site)} wrote to {slots} of "
+        message=f"{writer}{at(site)} wrote in place to {slots} of "
         f"{_node(trace, error.node)}, which backward needed as it was: saved at version "
         f"{value.saved}, now {value.written}{again}",
         site=site,
@@ -74,7 +74,7 @@ def _written(trace: Trace, error: Error, values: list[Overwritten]) -> Found:
 def _out_of_place(site: Site) -> str:
     new = out_of_place(site.text)
     if new:
-        return f"write `{new}` instead of `{site.text}`"
+        return instead(new, site.text)
     return "write out of place, or before the value is used, or to a clone()"
 
 
@@ -152,10 +152,10 @@ def _released(trace: Trace, error: Error, first: int, through: int) -> Found:
         why = f"{again} through {_node(trace, through)}, which is newer than that release"
         new = carried_detached(site.text)
         fix = "detach() what is carried on from the earlier graph, at that line"
-        fix += f": `{new}`" if new else ""
+        fix += f": `{code_of(new)}`" if new else ""
     return Found(
-        message=f"{_node(trace, error.node)} had let go of what it had saved in the backward "
-        f"called{at(_called(trace, first))}, and was needed again",
+        message=f"What {_node(trace, error.node)} had saved was freed by the backward called"
+        f"{at(_called(trace, first))}, and a second backward needed it",
         site=site,
         evidence=_evidence(error, ("graph_task", first), ("node", through)),
         why=why,

@@ -9,6 +9,7 @@ from gradscope.analysis.findings import Certainty, Evidence, Severity, few_tenso
 from gradscope.analysis.identity.sites import Site, at
 from gradscope.analysis.program.acts import Done, Optimizer
 from gradscope.analysis.program.training import Training
+from gradscope.analysis.rules.own_line import code_of
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import NONE, Deed
 from gradscope.trace.trace import Trace
@@ -147,7 +148,7 @@ def _of_cut(training: Training, acts: list[Done], lost: set[int], others: list[D
 def _uncut(site: Site, by: str) -> str:
     part = REMOVED.get(by, "")
     if part and part in site.text:
-        return f"if they are to learn, write `{site.text.replace(part, '')}`"
+        return f"if they are to learn, write `{code_of(site.text).replace(part, '')}`"
     if by in ("tolist", "numpy"):
         return "if they are to learn, stay with tensors: `torch.stack`, `torch.where`, indexing"
     return "if they are to learn, keep the tensor with its history"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -19,11 +20,15 @@ from gradscope.scene.report import headline, report_tables
 
 INDENT = "    "
 FEW = 3
+TIMES = "where the time went: --rows N, or --all"
+_PLACE = re.compile(r"(?<![\w/\\`.-])([\w./\\-]+\.py):(\d+)\b(?!:)")
 BAD, GOOD_CODE = "Found in:", "Not in, so write:"
 
 
-def report_lines(report: Report, width: int, charset: Charset, rows: int) -> Iterator[Text]:
-    """The report for a person: the trace in two lines, findings, then tables."""
+def report_lines(
+    report: Report, width: int, charset: Charset, rows: int, *, times: bool = True
+) -> Iterator[Text]:
+    """The report for a person: the trace in two lines, findings, then tables of times."""
     for number, text in enumerate(headline(report)):
         for part in wrapped(charset, text, width):
             yield line((part, BOLD if number == 0 else SOFT))
@@ -37,7 +42,11 @@ def report_lines(report: Report, width: int, charset: Charset, rows: int) -> Ite
     for text in _unchecked(report):
         for part in wrapped(charset, text, width):
             yield line((part, WARN))
-    for table in report_tables(report, rows or 1_000_000):
+    tables = report_tables(report, rows or 1_000_000)
+    if tables and not times:
+        yield line((TIMES, SOFT))
+        return
+    for table in tables:
         yield line("")
         yield from table_lines(table, width, charset)
 
@@ -75,7 +84,8 @@ def _of_known(report: Report) -> Iterator[str]:
 def _finding(finding: Finding, id: str, width: int, charset: Charset) -> Iterator[Text]:
     word = finding.severity.name.lower()
     head = f"{word} {finding.rule} "
-    first, *more = wrapped(charset, f"{finding.message} #{id}", width - len(head))
+    message, why, fix = _short_paths(finding.message, finding.why, finding.fix)
+    first, *more = wrapped(charset, f"{message} [{finding.slug} #{id}]", width - len(head))
     yield line((word, SEVERITY_STYLES[finding.severity]), f" {finding.rule} ", (first, BOLD))
     for part in more:
         yield line(" " * len(head), (part, BOLD))
@@ -85,9 +95,23 @@ def _finding(finding: Finding, id: str, width: int, charset: Charset) -> Iterato
         text = charset.fit(place + finding.site.text, room).rstrip()
         yield line(INDENT, (text, ACCENT))
     certainty = "" if finding.certainty is Certainty.CERTAIN else str(finding.certainty)
-    for name, text in (("why", finding.why), ("fix", finding.fix), ("sure", certainty)):
+    for name, text in (("why", why), ("fix", fix), ("sure", certainty)):
         if text:
             yield from _labelled(name, text, width, charset)
+
+
+def _short_paths(*texts: str) -> tuple[str, ...]:
+    """After a file was named with its line once, only "line 7" of it."""
+    named: set[str] = set()
+
+    def shorter(match: re.Match[str]) -> str:
+        file, number = match.groups()
+        if file in named:
+            return f"line {number}"
+        named.add(file)
+        return match[0]
+
+    return tuple(_PLACE.sub(shorter, text) for text in texts)
 
 
 def _labelled(name: str, text: str, width: int, charset: Charset) -> Iterator[Text]:

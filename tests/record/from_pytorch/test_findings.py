@@ -47,8 +47,8 @@ def test_a_write_to_what_a_node_had_saved_is_found_at_the_line_that_wrote() -> N
 
     assert (finding.rule, finding.site.place) == ("GS302", "faulty.py:3")
     assert finding.message == (
-        "add_ at faulty.py:3 wrote to 'result' of ExpBackward0 (made at faulty.py:2), which "
-        "backward needed as it was: saved at version 0, now 1"
+        "add_ at faulty.py:3 wrote in place to 'result' of ExpBackward0 (made at faulty.py:2), "
+        "which backward needed as it was: saved at version 0, now 1"
     )
     assert "faulty.py:4" in finding.why
 
@@ -123,9 +123,7 @@ def test_a_graph_that_was_let_go_of_is_found_at_the_line_that_leads_into_it() ->
     """)
 
     assert (finding.rule, finding.site.place) == ("GS303", "faulty.py:4")
-    assert (
-        "had let go of what it had saved in the backward called at faulty.py:6" in finding.message
-    )
+    assert "had saved was freed by the backward called at faulty.py:6" in finding.message
 
 
 def test_a_second_backward_of_the_same_graph_is_found_where_it_was_called() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gradscope.analysis.findings import Evidence, Severity
 from gradscope.analysis.program.calls import Calls
-from gradscope.analysis.rules.own_line import renamed_call, without_call
+from gradscope.analysis.rules.own_line import instead, renamed_call, without_call
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import NONE
 from gradscope.trace.trace import Trace
@@ -221,7 +221,7 @@ def _leave_out(calls: Calls, at: int, *names: str) -> str:
     site = calls.site(at)
     line = without_call(site.text, *names)
     if line and line != site.text:
-        return f"write `{line}` instead of `{site.text}` ({site})"
+        return f"{instead(line, site.text)} ({site})"
     return f"leave {_word(calls.name(at))}{calls.where(at)} out ({site})"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
 from gradscope.analysis.program.dims import ELEMENTWISE, NLL, PRODUCTS, VIEWS, Fate, Went, went
-from gradscope.analysis.rules.own_line import with_dim
+from gradscope.analysis.rules.own_line import instead, with_dim
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.structure.losses import READS, SOFTMAX
 from gradscope.trace.schema import NONE
@@ -161,7 +161,7 @@ def _over_the_batch(calls: Calls, at: int, over: int, classes: int, times: int) 
 def _with_dim(calls: Calls, at: int, dim: int) -> str:
     site = calls.site(at)
     line = with_dim(site.text, dim)
-    return f"write `{line}` instead of `{site.text}`" if line else f"give it dim={dim}"
+    return instead(line, site.text) if line else f"give it dim={dim}"
 
 
 @rule(

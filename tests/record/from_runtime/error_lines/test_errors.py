@@ -170,7 +170,7 @@ def test_the_backward_that_released_is_named_at_once_and_later(text: str) -> Non
     finding = found(trace, "GS303")
 
     assert f"The backward called at {FILE}:{first} (" in note
-    assert f"called at {FILE}:{first}, and was needed again" in finding.message
+    assert f"called at {FILE}:{first}, and a second backward" in finding.message
     assert f"{FILE}:{back} (" in note
     assert finding.site.place == f"{FILE}:{back}"
 
