@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 from gradscope.render.looks import Entry, legend, mark_colour
 from gradscope.render.text import visible
-from gradscope.render.theme import ALARMS, GLYPHS, Colour, Theme, backward_colour, on
+from gradscope.render.theme import ALARMS, GLYPHS, Colour, Theme, backward_colour, lane_colour, on
 from gradscope.scene.graph.picture import (
     BackwardEntry,
     Box,
@@ -50,6 +50,8 @@ def box_label(box: Box, theme: Theme, fill: Colour) -> str:
     )
     rows += [_row(_mark(mark, theme)) for mark in box.marks]
     rows += [_row(_line(line, theme), _width(line)) for line in box.lines if line.text]
+    if box.lane != NONE:
+        rows[0] = _row(f"{_font('▌', lane_colour(theme, box.lane), 12)}{title}")
     return f"<{TABLE}{''.join(rows)}</TABLE>>"
 
 

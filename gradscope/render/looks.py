@@ -13,6 +13,7 @@ from gradscope.render.theme import (
     Paint,
     Theme,
     heat_colour,
+    lane_colour,
 )
 from gradscope.scene.choices import ColorBy
 from gradscope.scene.graph.picture import Box, Form, GraphScene, Mark
@@ -85,7 +86,11 @@ def legend(scene: GraphScene, theme: Theme) -> list[list[Entry]]:
         for mark in scene.marks
     ]
     words += [Entry(((sign, theme.soft),), text, theme.soft) for sign, text in _outlines(scene)]
-    return [line for line in (colours, words) if line]
+    lanes = [
+        Entry((("▌", lane_colour(theme, number)),), title, theme.ink)
+        for number, title in enumerate(scene.lanes)
+    ]
+    return [line for line in (colours, words, lanes) if line]
 
 
 def _colours(scene: GraphScene, theme: Theme) -> Iterator[Entry]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from gradscope.scene.graph.picture import Form, Mark
 from gradscope.scene.kinds import Kind
@@ -144,6 +145,12 @@ def backward_colour(theme: Theme, number: int) -> Colour:
     return theme.backwards[number % len(theme.backwards)]
 
 
+def lane_colour(theme: Theme, number: int) -> Colour:
+    """The colour of the bar on boxes that ran on one thread or device, where there are several."""
+    return theme.backwards[-1 - number % len(theme.backwards)]
+
+
+@cache
 def contrast(one: Colour, other: Colour) -> float:
     """How well one colour is seen on another, from 1 to 21, as WCAG defines it."""
     low, high = sorted((_luminance(one), _luminance(other)))

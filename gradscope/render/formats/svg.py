@@ -15,7 +15,7 @@ from gradscope.render.looks import (
     mark_colour,
 )
 from gradscope.render.text import visible
-from gradscope.render.theme import GLYPHS, Colour, Theme, backward_colour, on
+from gradscope.render.theme import GLYPHS, Colour, Theme, backward_colour, lane_colour, on
 from gradscope.scene.graph.picture import BackwardEntry, Box, Form, GraphScene, Line, Mark, Tone
 from gradscope.scene.layout.labels import MARGIN, Row
 from gradscope.scene.layout.layered import Point
@@ -29,6 +29,8 @@ MONO = "Menlo,Consolas,'DejaVu Sans Mono',monospace"
 NARROWEST = 560.0
 """The title and the legend need some width."""
 GAP = 16.0
+LANE = 4.0
+"""The width of the bar that tells on which thread or device a box ran."""
 HEAD = (3.6, 7.5)
 """Half the width of an arrow's head, and its length."""
 
@@ -165,6 +167,9 @@ class _Drawing:
         if tooltip:
             yield f"<title>{escape(tooltip)}</title>"
         yield from _outline(box, rect, look)
+        if box.lane != NONE:
+            bar = Rect(rect.x + 2, rect.y + 4, LANE, rect.height - 8)
+            yield f'<rect {_at(bar)} fill="{lane_colour(self._theme, box.lane)}"/>'
         y = rect.y + MARGIN[1]
         for row in self._layout.rows[box.id]:
             y += row.style.height

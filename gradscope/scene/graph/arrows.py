@@ -10,8 +10,8 @@ import numpy as np
 from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.graph import Graph, GraphEdge, GraphNode
 from gradscope.analysis.graph.took_part import Parts
+from gradscope.scene.graph.blocks.outline import Block
 from gradscope.scene.graph.options import GraphOptions
-from gradscope.scene.graph.outline import Block
 from gradscope.scene.graph.picture import Arrow, Form
 from gradscope.scene.graph.placing import Placing
 from gradscope.scene.readable import plural, shape

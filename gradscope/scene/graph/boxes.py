@@ -9,6 +9,7 @@ from gradscope.analysis.graph.graph import GraphNode, Meta, Run, SavedValue
 from gradscope.analysis.identity.leaves import Leaf
 from gradscope.analysis.identity.names import NodeNames
 from gradscope.scene.graph.heat import Heat
+from gradscope.scene.graph.lanes import Lanes
 from gradscope.scene.graph.marks import Marks
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.graph.picture import Box, Form, Line, Mark, Tone
@@ -45,6 +46,7 @@ class BoxMaker:
         marks: Marks,
         heat: Heat,
         hidden: Mapping[str, int],
+        lanes: Lanes,
         *,
         several: bool,
     ) -> None:
@@ -53,6 +55,7 @@ class BoxMaker:
         self._heat = heat
         self._marks = marks
         self._hidden = hidden  # by box: edges that are not drawn
+        self._lanes = lanes
         self._several = several  # backwards
 
     def node(self, id: str, node: GraphNode, group: str) -> Box:
@@ -73,6 +76,7 @@ class BoxMaker:
             group=group,
             tooltip=_tooltip(node),
             nodes=(node.id,),
+            lane=self._lanes.of([node.id]),
         )
 
     def leaf(
@@ -99,6 +103,7 @@ class BoxMaker:
             group=group,
             tooltip=_tooltip(node),
             nodes=(node.id,),
+            lane=self._lanes.of([node.id]),
         )
 
     def saved(self, id: str, node: GraphNode, saved: SavedValue, group: str) -> Box:
@@ -127,6 +132,7 @@ class BoxMaker:
         lines = [Line(contents), *inside.lines]
         if inside.own_ns:
             lines.append(Line(f"ran {duration(inside.own_ns)}"))
+        lines += self._ran_at(inside.nodes)
         if self._several:
             lines += _in_backwards(inside.backwards)
         lines += self._measured(id)
@@ -144,6 +150,7 @@ class BoxMaker:
             group=group,
             tooltip=few + ("…",) * (len(inside.nodes) > len(few)),
             nodes=tuple(inside.nodes),
+            lane=self._lanes.of(inside.nodes),
         )
 
     def _source(self, node: GraphNode) -> list[Line]:
@@ -164,7 +171,11 @@ class BoxMaker:
             lines += _ran_in(node, node.backwards if backwards is None else backwards)
         elif node.runs:
             lines.append(Line(_ran(node.runs)))
-        return [*lines, *self._measured(id)]
+        return [*lines, *self._ran_at([node.id]), *self._measured(id)]
+
+    def _ran_at(self, nodes: Sequence[int]) -> list[Line]:
+        words = self._lanes.words(nodes)
+        return [Line(words)] if words else []
 
     def _measured(self, id: str) -> list[Line]:
         """What the colour says, where it is no time; and what the arrows do not say."""

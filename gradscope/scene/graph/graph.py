@@ -14,17 +14,18 @@ from gradscope.analysis.identity.names import find_nodes, node_names
 from gradscope.errors import EmptyTraceError
 from gradscope.scene.graph.arrows import arrows, edges_not_shown
 from gradscope.scene.graph.backwards import backwards_of
+from gradscope.scene.graph.blocks.folding import Folder, Wishes
+from gradscope.scene.graph.blocks.outline import Block, Made, Outline
+from gradscope.scene.graph.blocks.titles import Titles, each_turn
 from gradscope.scene.graph.boxes import BoxMaker, Inside
 from gradscope.scene.graph.common_lines import shared_lines, without_lone_frames
-from gradscope.scene.graph.folding import Folder, Wishes
 from gradscope.scene.graph.heat import heat_of
+from gradscope.scene.graph.lanes import Lanes
 from gradscope.scene.graph.marks import Marks, marks_of
 from gradscope.scene.graph.options import GraphOptions
-from gradscope.scene.graph.outline import Block, Made, Outline
 from gradscope.scene.graph.picture import Box, Form, GraphScene, Group, Line, Mark
 from gradscope.scene.graph.placing import Placing, Use
 from gradscope.scene.graph.scope import scope_of
-from gradscope.scene.graph.titles import Titles, each_turn
 from gradscope.scene.kinds import Kind
 from gradscope.trace.schema import Node
 from gradscope.trace.trace import Trace
@@ -52,7 +53,8 @@ def graph_scene(trace: Trace, options: GraphOptions | None = None) -> GraphScene
     heat = heat_of(trace, options.color_by, columns, contents)
     hidden = edges_not_shown(placing)
     names = node_names(trace)
-    maker = BoxMaker(options, names, marks, heat, hidden, several=backwards.several)
+    lanes = Lanes(trace, columns, selected.tasks)
+    maker = BoxMaker(options, names, marks, heat, hidden, lanes, several=backwards.several)
     facts = graph(trace, placing.nodes_drawn(), selected.tasks, parts)
     titles = Titles(trace, columns, outline, folder.spent)
     draw = _Boxes(
@@ -74,6 +76,7 @@ def graph_scene(trace: Trace, options: GraphOptions | None = None) -> GraphScene
         marks=tuple(mark for mark in Mark if any(mark in box.marks for box in boxes)),
         backwards=backwards.entries,
         lines=lines,
+        lanes=lanes.titles,
     )
 
 

@@ -67,6 +67,7 @@ class Box:
     group: str  # "" outside of all groups
     tooltip: tuple[str, ...]  # lines
     nodes: tuple[int, ...]  # those of the trace that it stands for
+    lane: int = NONE  # in which of the picture's lanes it ran, where there are several
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,3 +125,4 @@ class GraphScene:
     marks: tuple[Mark, ...]
     backwards: tuple[BackwardEntry, ...] = ()  # when there are several
     lines: tuple[Line, ...] = ()  # the source line of boxes that say none
+    lanes: tuple[str, ...] = ()  # threads and devices, where there is more than one

@@ -10,9 +10,9 @@ import numpy as np
 
 from gradscope.analysis.graph.columns import GraphColumns
 from gradscope.scene.choices import GroupBy
-from gradscope.scene.graph.folding import Folder, Folding
+from gradscope.scene.graph.blocks.folding import Folder, Folding
+from gradscope.scene.graph.blocks.outline import Block, Made, Outline, Part
 from gradscope.scene.graph.options import GraphOptions
-from gradscope.scene.graph.outline import Block, Made, Outline, Part
 
 
 @dataclass(frozen=True, slots=True)

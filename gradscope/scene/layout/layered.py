@@ -129,9 +129,9 @@ def _upper_first(pieces: Sequence[Piece], onward: Mapping[Piece, list[Piece]]) -
 
 def lay_out(pieces: Sequence[Piece], ways: Sequence[Way], row_of: Mapping[Piece, int]) -> Rows:
     """Give each piece its place, and each way its course. Ways must lead downwards."""
-    known = sorted(set(row_of.values()))
-    row_of = {piece: known.index(row) for piece, row in row_of.items()}
-    rows: list[list[Piece]] = [[] for _ in range(len(known) + 2)]
+    number = {row: number for number, row in enumerate(sorted(set(row_of.values())))}
+    row_of = {piece: number[row] for piece, row in row_of.items()}
+    rows: list[list[Piece]] = [[] for _ in range(len(number) + 2)]
     for piece in pieces:
         rows[row_of[piece] + 1].append(piece)
     steps = _steps(ways, row_of, rows)

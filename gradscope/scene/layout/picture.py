@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 
 from gradscope.scene.graph.picture import Form, GraphScene
 from gradscope.scene.layout.labels import MARGIN, Row, box_rows, frame_rows, size_of
+from gradscope.scene.layout.layered import BETWEEN, ROW_GAP
 from gradscope.scene.layout.measure import Style, width_of
 from gradscope.scene.layout.nested import Link, Placed, Sized, nested
 from gradscope.trace.text import visible
@@ -16,6 +18,8 @@ ABOVE = 150.0
 EDGE = 20.0
 TALLEST = tuple(round(450 * 1.17**power) for power in range(16))
 """How tall a column may be: each is tried."""
+MANY = 400
+"""Of more boxes than these, a column is as tall as suits their area."""
 READABLE = 0.58
 """The scale at which titles can be read: what is smaller is never taken for fewer stubs."""
 WORTH = 0.02
@@ -49,7 +53,7 @@ def layout(scene: GraphScene) -> Layout:
         boxes.append(Sized(box.id, width, height + 2 * MARGIN[1], box.group, visible(title, 40)))
     titles = [Sized(each.id, *size_of(frames[each.id]), each.parent) for each in scene.groups]
     best: Placed | None = None
-    for tallest in TALLEST:
+    for tallest in TALLEST if len(boxes) <= MANY else _suited(boxes):
         placed = nested(boxes, titles, links, tallest)
         if best is None or _legible(placed) > _legible(best):
             best = placed
@@ -57,6 +61,13 @@ def layout(scene: GraphScene) -> Layout:
             break
     assert best is not None
     return Layout(best, rows, frames, labels)
+
+
+def _suited(boxes: list[Sized]) -> tuple[float, ...]:
+    """How tall columns are in a picture with the proportions of a screen."""
+    area = sum((box.width + BETWEEN) * (box.height + ROW_GAP) for box in boxes)
+    height = sqrt(area * SCREEN[1] / SCREEN[0])
+    return height, 1.6 * height
 
 
 def scale_on_screen(placed: Placed) -> float:

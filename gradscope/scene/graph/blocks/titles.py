@@ -6,7 +6,7 @@ from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.columns import GraphColumns
 from gradscope.analysis.identity.names import node_names
 from gradscope.analysis.identity.sites import site_of
-from gradscope.scene.graph.outline import Block, Made, Outline, slowest_turn
+from gradscope.scene.graph.blocks.outline import Block, Made, Outline, slowest_turn
 from gradscope.scene.graph.picture import Line, Tone
 from gradscope.scene.readable import count, duration, plural, shorten
 from gradscope.trace.schema import NONE, Frame

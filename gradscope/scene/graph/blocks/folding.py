@@ -15,7 +15,7 @@ import numpy as np
 
 from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.columns import GraphColumns
-from gradscope.scene.graph.outline import Block, Made, Outline, Part, Wanted
+from gradscope.scene.graph.blocks.outline import Block, Made, Outline, Part, Wanted
 from gradscope.scene.readable import count, plural
 
 MOST_IN_FOCUS = 8

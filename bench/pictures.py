@@ -1,0 +1,79 @@
+"""Pictures of graphs: folded, laid out and drawn, small ones and large ones."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from functools import partial
+from pathlib import Path
+from random import Random
+
+from bench.measure import in_turn, report, report_ratio, seconds
+from gradscope.render.formats import format_called
+from gradscope.render.theme import LIGHT
+from gradscope.scene.graph.graph import graph_scene
+from gradscope.scene.graph.options import GraphOptions
+from gradscope.scene.layout.legible import LEAST, legible_scene, title_height
+from gradscope.scene.layout.picture import layout
+from gradscope.trace.by_hand import trace_of
+from gradscope.trace.load_save import load
+from gradscope.trace.schema import Edge, GraphTask, Node, NodeBegin, NodeEnd
+from gradscope.trace.trace import Trace
+
+GALLERY = Path(__file__).parents[1] / "docs" / "gallery"
+LARGE = 40_000
+
+
+def main() -> None:
+    """Print how long pictures take, and how large titles are when they are fitted to a screen."""
+    svg = format_called("svg").write
+    slowest, smallest = 0.0, 1e9
+    for path in sorted(GALLERY.glob("*.json*")):
+        trace = load(path)
+        slowest = max(
+            slowest, seconds(lambda t=trace: svg(legible_scene(t, GraphOptions()), LIGHT))
+        )
+        smallest = min(smallest, title_height(legible_scene(trace, GraphOptions())))
+    report("the slowest picture of the gallery, from its trace to SVG", slowest, 1.0, "s")
+    report("a title that can be read, against the smallest in them", LEAST / smallest, 1.0, "×")
+
+    report(
+        f"a picture of {LARGE:,} nodes without a pattern, to SVG",
+        seconds(partial(_drawn, large())), 1.5, "s",
+    )  # fmt: skip
+    loop = graph_scene(load(next(GALLERY.glob("rnn.json*"))), GraphOptions(everything=True))
+    report(f"the layout of {len(loop.boxes):,} boxes", seconds(lambda: layout(loop)), 2.0, "s")
+
+    if shutil.which("dot"):
+        scene = legible_scene(load(next(GALLERY.glob("resnet.json*"))), GraphOptions())
+        source = format_called("dot").write(scene, LIGHT).content
+        compared = in_turn(
+            lambda: svg(scene, LIGHT),
+            lambda: subprocess.run(["dot", "-Tsvg"], input=source, check=True, capture_output=True),
+            rounds=5,
+        )
+        report_ratio("the SVG of ResNet-18", "Graphviz's dot", compared, 3.0)
+
+
+def _drawn(trace: Trace) -> bytes:
+    return format_called("svg").write(legible_scene(trace, GraphOptions()), LIGHT).content
+
+
+def large() -> Trace:
+    """A graph in which nothing repeats, with two edges from each node to one made before."""
+    chance = Random(0)
+    rows: list[Node | Edge | GraphTask | NodeBegin | NodeEnd] = [
+        Node(id, f"{chance.choice('ABCDEFGH')}Backward0", id) for id in range(LARGE)
+    ]
+    rows += [
+        Edge(id, index, chance.randrange(max(0, id - 50), id))
+        for id in range(1, LARGE)
+        for index in range(2)
+    ]
+    rows.append(GraphTask(0, roots=(LARGE - 1,)))
+    for place, id in enumerate(range(LARGE - 1, -1, -1)):
+        rows += [
+            NodeBegin(task=0, node=id, t=8 * place),
+            NodeEnd(task=0, node=id, t=8 * place + 5),
+        ]
+    return trace_of(*rows)

@@ -1,0 +1,1 @@
+"""What a graph is made of, what is folded and what is open."""

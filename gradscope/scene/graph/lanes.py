@@ -1,0 +1,73 @@
+"""On which thread nodes ran, or for which device; said where there is more than one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from gradscope.analysis.columns import Ids
+from gradscope.analysis.graph.columns import GraphColumns
+from gradscope.trace.arrays import distinct
+from gradscope.trace.schema import NONE, Device, Node, NodeBegin, Tensor, Thread
+from gradscope.trace.trace import Table, Trace
+
+
+class Lanes:
+    """The threads that ran the nodes of a picture, or the devices of one thread's; numbered."""
+
+    def __init__(self, trace: Trace, columns: GraphColumns, tasks: Iterable[int] | None) -> None:
+        threads, devices = _threads(trace, columns, tasks), _devices(trace, columns)
+        kinds: tuple[tuple[str, Ids, Table[Thread] | Table[Device]], ...] = (
+            ("thread", threads, trace.table(Thread)),
+            ("on", devices, trace.table(Device)),
+        )
+        # A thread works for one device, and its name is surer: tensors are noted where they began.
+        what, places, table = next((each for each in kinds if _several(each[1])), kinds[0])
+        known = [id for id in distinct(places).tolist() if table.has(id) and _several(places)]
+        self.titles = tuple(f"{what} {table.row(id).name or id}" for id in known)
+        numbers = {id: number for number, id in enumerate(known)}
+        self._of = {
+            node: numbers[place]
+            for node, place in zip(columns.id.tolist(), places.tolist(), strict=True)
+            if place in numbers
+        }
+
+    def of(self, nodes: Iterable[int]) -> int:
+        """The lane in which all of these nodes ran; NONE where that is not known, or several."""
+        found = {self._of.get(node, NONE) for node in nodes}
+        return found.pop() if len(found) == 1 else NONE
+
+    def words(self, nodes: Iterable[int]) -> str:
+        """As in "thread sim:0" and "in 2 places"; "" where there is only one."""
+        found = {self._of[node] for node in nodes if node in self._of}
+        if len(found) > 1:
+            return f"in {len(found)} places"
+        return self.titles[found.pop()] if found else ""
+
+
+def _several(places: Ids) -> bool:
+    return len(distinct(places[places != NONE])) > 1
+
+
+def _threads(trace: Trace, columns: GraphColumns, tasks: Iterable[int] | None) -> Ids:
+    """By node, the thread that ran it last."""
+    begins = trace.table(NodeBegin)
+    chosen = np.isin(begins["node"], columns.id)
+    if tasks is not None:
+        chosen &= np.isin(begins["task"], sorted(tasks))
+    found = np.full(len(columns.id), NONE, np.int64)
+    found[np.searchsorted(columns.id, begins["node"][chosen])] = begins["thread"][chosen]
+    return found
+
+
+def _devices(trace: Trace, columns: GraphColumns) -> Ids:
+    """By node, the device of the first gradient it takes."""
+    nodes, tensors = trace.table(Node), trace.table(Tensor)
+    found = np.full(len(columns.id), NONE, np.int64)
+    inputs = nodes.ragged("inputs").take(nodes.positions(columns.id)).tuples()
+    first = np.array([each[0] if each else NONE for each in inputs], np.int64)
+    positions = tensors.positions(first)
+    known = (positions != NONE) & (first != NONE)
+    found[known] = tensors["device"][positions[known]]
+    return found
