@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from gradscope.analysis.answers.meant import node_meant, op_meant, tensor_meant
 from gradscope.analysis.findings import Evidence
-from gradscope.analysis.identity.backwards import backward_numbers, backwards
-from gradscope.analysis.program.mentions import events_about, mentions
+from gradscope.analysis.identity.backwards import backward_numbers
+from gradscope.analysis.identity.fingerprints import SHORT
+from gradscope.analysis.program.mentions import events_about
 from gradscope.analysis.report import inspect
-from gradscope.analysis.timing.schedule import Execution, schedule
+from gradscope.analysis.timing.durations import node_runs
+from gradscope.analysis.timing.own_work import OwnTime
 from gradscope.analysis.timing.spans import marks, spans_at
 from gradscope.scene.answers.answer import Answer, Section, filled
+from gradscope.scene.answers.around import Around
+from gradscope.scene.answers.not_recorded import not_at_level
 from gradscope.scene.cells import Cells
-from gradscope.scene.readable import duration, ordinal, plural
-from gradscope.trace.schema import NONE, Node, NodeBegin, Op, Storage, Tensor
+from gradscope.scene.readable import duration, ordinal
+from gradscope.trace.schema import NONE, Node, Op, Push, Storage, Tensor
 from gradscope.trace.schema.declare import Row
 from gradscope.trace.trace import Trace
 
@@ -62,44 +68,56 @@ def _scene(
     evidence = Evidence(row.TABLE, row.id)
     findings = [each for each in inspect(trace).findings if evidence in each.evidence]
     sections = [
-        Section("findings", tuple(f"{each.rule}: {each.message}" for each in findings)),
+        Section(
+            "findings",
+            tuple(
+                f"{each.rule} {each.slug} #{each.id[:SHORT]}: {each.message}" for each in findings
+            ),
+        ),
         *first,
+        *Around(trace, cells).sections(row.TABLE, row.id),
         Section("spans it was in", tuple(_spans(trace, moments))),
         Section("marks near it", tuple(_marks(trace, moments))),
-        *_mentioned(trace, cells, row.TABLE, row.id),
         Section("events", tuple(_events(trace, cells, row.TABLE, row.id))),
     ]
-    return Answer(title, tuple(cells.words(row)), filled(*sections), data=row)
+    notes = not_at_level(trace, "engine", "what ran, what was saved, what the program did")
+    return Answer(title, tuple(_facts(cells, row)), filled(*sections), notes, row)
+
+
+def _facts(cells: Cells, row: Row) -> Iterator[tuple[str, str]]:
+    """Its own row, but for what the title says."""
+    for name, text in cells.words(row, leave_out=("id", "name", "thread", "op")):
+        yield {"stack": "line", "t": "made"}.get(name, name.replace("_", " ")), text
 
 
 # What is around it -----------------------------------------------------------------------------
 
 
 def _runs(trace: Trace, node: int) -> tuple[list[Section], list[_Moment]]:
-    """How a node went through the engine, in each backward."""
-    numbers, cells = backward_numbers(trace), Cells(trace)
-    lines, moments = [], []
-    ran = trace.table(NodeBegin)
-    tasks = set(ran["task"][ran["node"] == node].tolist())
-    for task in (each for each in backwards(trace) if each.id in tasks):
-        for run in schedule(trace, task).executions:
-            if run.node != node:
-                continue
-            backward = f"backward {numbers[task.id]}"
-            lines.append(f"{backward}: ran {ordinal(run.position)}{_in_queue(run, cells)}")
-            moments.append(_Moment(f"it ran in {backward}", run.thread, run.begin))
+    """How a node went through the engine, in each backward; `--order` says why."""
+    numbers, runs, pushes = backward_numbers(trace), node_runs(trace), trace.table(Push)
+    mine, pushed = np.flatnonzero(runs.node == node), np.flatnonzero(pushes["node"] == node)
+    ready = {
+        task: (t, queue)
+        for task, t, queue in zip(
+            *(pushes[name][pushed].tolist() for name in ("task", "t", "queue")), strict=True
+        )
+    }
+    own, lines, moments = OwnTime(trace), [], []
+    columns = (runs.task, runs.position, runs.thread, runs.begin, runs.self_ns, runs.failed)
+    for row in zip(*(column[mine].tolist() for column in columns), strict=True):
+        task, position, thread, begin, self_ns, failed = row
+        backward = f"backward {numbers.get(task, task)}"
+        waited = ""
+        if task in ready:
+            since, queue = ready[task]
+            queued = max(begin - since - own.on((thread,), since, begin), 0)
+            waited = f", waited {duration(queued)} in queue {queue}"
+        took = "did not end" if self_ns == NONE else f"took {duration(self_ns)} of its own"
+        raised = ", and raised" if failed else ""
+        lines.append(f"{backward}: ran {ordinal(position)}{waited}, {took}{raised}")
+        moments.append(_Moment(f"it ran in {backward}", thread, begin))
     return [Section("runs", tuple(lines))], moments
-
-
-def _in_queue(run: Execution, cells: Cells) -> str:
-    parts = []
-    if run.ready != NONE:
-        parts.append(f", waited {duration(run.queued_ns)} in queue {run.queue}")
-    if run.waited_for:
-        sent = plural(len(run.waited_for), "gradient")
-        parts.append(f", after {sent}, the last from {cells.node(run.waited_for[-1])}")
-    took = "did not end" if run.end == NONE else f"took {duration(run.self_ns)} of its own"
-    return f"{''.join(parts)}, {took}{', and raised' if run.failed else ''}"
 
 
 def _memory(trace: Trace, tensor: Tensor) -> list[Section]:
@@ -109,7 +127,7 @@ def _memory(trace: Trace, tensor: Tensor) -> list[Section]:
         return []
     row = storages.row(tensor.storage)
     own = Section(f"storage {row.id}", (_line(cells, row, "id"),))
-    return [own, *_mentioned(trace, cells, "storage", row.id, tensor)]
+    return [own, *Around(trace, cells).of_storage(row.id, tensor)]
 
 
 def _spans(trace: Trace, moments: Iterable[_Moment]) -> Iterator[str]:
@@ -129,18 +147,6 @@ def _marks(trace: Trace, moments: Iterable[_Moment]) -> Iterator[str]:
             note = f": {mark.note}" if mark.note else ""
             side = "before" if mark.t <= moment.t else "after"
             yield f"{mark.name}{note} ({duration(abs(moment.t - mark.t))} {side} {moment.what})"
-
-
-def _mentioned(
-    trace: Trace, cells: Cells, table: str, id: int, but: Row | None = None
-) -> Iterator[Section]:
-    """A section for each table and column that names the row."""
-    for mention in mentions(trace, table, id):
-        rows = [row for row in mention.rows if row != but]
-        verb = "hold" if mention.many else "is"
-        title = f"{mention.table}, where {mention.column.replace('_', ' ')} {verb} {table} {id}"
-        lines = tuple(_line(cells, row, mention.column) for row in rows)
-        yield Section(title, lines)
 
 
 def _events(trace: Trace, cells: Cells, table: str, id: int) -> Iterator[str]:

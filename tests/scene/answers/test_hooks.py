@@ -57,9 +57,10 @@ def test_hooks_are_told_by_what_they_did_with_the_line_that_registered_them(engi
         "<lambda>: register_hook on bias, registered at train.py:9: called 3 times, replaced the "
         "gradient each time; it left"
     )
-    assert sections["registered, and never called in what was recorded"] == [
-        "print: register_hook on a leaf (2), registered at train.py:11"
-    ]
+    (uncalled,) = sections["registered, and never called in what was recorded"]
+    assert re.fullmatch(
+        r"print: register_hook on (spare|a leaf \(2\)), registered at train\.py:11", uncalled
+    )
     rest = sections["were called, and left it"]
     assert (
         "watched (written at train.py:12): register_hook on what BackwardHookFunctionBackward gave "
