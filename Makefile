@@ -21,7 +21,7 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/$(VENV)/cache/numba
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo test answers search check format-check lint types imports format bench docs wheel fresh clean
+.PHONY: help setup setup-dev demo test answers browser search check format-check lint types imports format bench docs wheel fresh clean
 
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' Makefile
@@ -41,6 +41,11 @@ test: setup-dev ## run the tests
 answers: ## ask PyTorch again what the tests keep of it; review the diff
 	@sh tools/venv.sh dev torch samples
 	$(BIN)/python -m pytest -q -m "answers and torch" --update-answers $(ARGS)
+
+browser: ## try the page in Chromium (apt-get install chromium)
+	@sh tools/venv.sh dev browser
+	@sh tools/axe.sh
+	$(BIN)/python -m pytest -n $(WORKERS) -m browser $(ARGS)
 
 search: setup-dev ## look longer, and elsewhere each time, for programs and values that go wrong
 	GRADSCOPE_SEARCH=$(TIMES) $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal -m search $(ARGS)

@@ -12,7 +12,7 @@ from typing import NoReturn
 import typer
 
 from gradscope.commands.app import COMMAND_LINE_ERROR, app
-from gradscope.commands.output import safe
+from gradscope.commands.options.output import safe
 from gradscope.errors import ExitCode, GradscopeError
 from gradscope.render.terminal import streams
 

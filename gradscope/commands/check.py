@@ -3,7 +3,7 @@
 import typer
 
 from gradscope.commands.options.arguments import Plain, TracePath, Width
-from gradscope.commands.output import load, terminal
+from gradscope.commands.options.output import load, terminal
 from gradscope.errors import ExitCode
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from gradscope.commands.options.arguments import Plain, Rank, TracePath, Width
-from gradscope.commands.output import load, terminal
+from gradscope.commands.options.output import load, terminal
 
 PIPE_SCREEN = 40
 LEAST = 12

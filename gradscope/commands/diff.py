@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from gradscope.commands.options.arguments import Plain, Width
-from gradscope.commands.output import load, terminal
+from gradscope.commands.options.output import load, terminal
 from gradscope.errors import ExitCode
 
 

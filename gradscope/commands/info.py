@@ -1,7 +1,7 @@
 """`gradscope info`: what a trace file is and what it holds."""
 
 from gradscope.commands.options.arguments import Plain, TracePath, Width
-from gradscope.commands.output import load, terminal
+from gradscope.commands.options.output import load, terminal
 
 
 def info(trace: TracePath, plain: Plain = False, width: Width = None) -> None:

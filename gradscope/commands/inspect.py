@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gradscope.commands.options.arguments import Everything, Plain, Rank, Width
+from gradscope.commands.options.output import load, terminal, write_bytes
 from gradscope.commands.options.questions import (
     ANode,
     AnOp,
@@ -22,7 +23,6 @@ from gradscope.commands.options.questions import (
     one_asked,
     show_answer,
 )
-from gradscope.commands.output import load, terminal, write_bytes
 from gradscope.errors import ExitCode, UnknownNameError, UsageError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gradscope.commands.output import load, safe
+from gradscope.commands.options.output import load, safe
 from gradscope.errors import UsageError
 
 

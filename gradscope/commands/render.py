@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from gradscope.commands.options.arguments import Everything, Rank, Step, Task, TracePath
-from gradscope.commands.output import load, write_page, write_picture
+from gradscope.commands.options.output import load, write_page, write_picture
 from gradscope.render.formats import format_help
 from gradscope.scene.choices import ColorBy, GroupBy
 

@@ -13,7 +13,7 @@ from gradscope.commands.options.arguments import (
     TracePath,
     Width,
 )
-from gradscope.commands.output import load, terminal
+from gradscope.commands.options.output import load, terminal
 
 
 def timeline(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gradscope.commands.output import safe
+from gradscope.commands.options.output import safe
 from gradscope.errors import ExitCode
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from gradscope.commands.options.arguments import Rank, Step, Task, TracePath
-from gradscope.commands.output import load, say, write_page
+from gradscope.commands.options.output import load, say, write_page
 from gradscope.errors import UsageError
 
 

@@ -3,7 +3,7 @@
 import sys
 
 from gradscope.commands.options.arguments import Plain
-from gradscope.commands.output import safe
+from gradscope.commands.options.output import safe
 
 
 def warmup(plain: Plain = False) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gradscope.commands.output import write_bytes
+from gradscope.commands.options.output import write_bytes
 from gradscope.errors import UsageError
 
 if TYPE_CHECKING:

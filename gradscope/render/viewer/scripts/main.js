@@ -74,10 +74,11 @@ function choice(app) {
     made.value = String(value);
     select.append(made);
   };
+  const several = new Set(backwards.get("step")).size > 1;
   if (backwards.length !== 1) option(`all ${backwards.length}`, -1);
   for (let row = 0; row < backwards.length; row += 1) {
     const step = backwards.get("step")[row];
-    option(`${step >= 0 && new Set(backwards.get("step")).size > 1 ? `step ${step} · ` : ""}${backwards.text("title", row)}${backwards.text("error", row) ? " ✖" : ""}`, row);
+    option(`${step >= 0 && several ? `step ${step} · ` : ""}${backwards.text("title", row)}${backwards.text("error", row) ? " ✖" : ""}`, row);
   }
   const show = () => { select.value = String(app.backward); };
   select.addEventListener("change", () => app.setBackward(Number(select.value)));
@@ -181,6 +182,7 @@ async function begin() {
   choice(app);
   const critical = criticalPath(app);
   const graph = new GraphPanel(app, colours);
+  app.view = graph.view;
   const timeline = new Timeline(app, colours);
   new Outline(app);
   new Details(app);

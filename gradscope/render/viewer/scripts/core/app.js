@@ -2,14 +2,12 @@
 
 import { States } from "./state.js";
 import { Tree } from "./tree.js";
-import { Picture, rootOf } from "./picture.js";
+import { Picture, ROOM, rootOf } from "./picture.js";
 
 /** @typedef {import("./data.js").Model} Model */
 
 const LIMITS = [400, 200, 120, 80, 60, 45, 32, 22, 14, 8];
 const LEGIBLE = 0.55;
-/** The room that pictures are fitted to at first, whatever that of a window is: an address opens the same everywhere. */
-const ROOM = [920, 680];
 
 /**
  * What changed, for panels to look at.

@@ -33,18 +33,33 @@ export const TITLE = 26;
 const COLUMN_GAP = 56;
 const BEND = 12;
 const SWEEPS = 8;
-const TALLEST = 2.2;
-const ROOT_TALLEST = 1.1;
+/** So tall may columns be, in shares of the side of a square of the same area as all boxes together. */
+const SHARES = [0.9, 1.2, 1.6, 2.2, 3];
+const MANY = 150;
+const SHORTEST = 420;
 
 /**
  * Lay out a group and everything in it. Positions of all items become those in the whole picture.
- * @param {Item} root @param {Edge[]} edges between boxes, by their keys @returns {Route[]}
+ * @param {Item} root @param {Edge[]} edges between boxes, by their keys
+ * @param {number[]} room width and height of what it is to be seen in: columns end where it fits best
+ * @returns {Route[]}
  */
-export function layOut(root, edges) {
+export function layOut(root, edges, room) {
   const around = new Map();
   collect(root, null, around);
+  const parts = projected(root, edges, around);
+  const boxes = [...around.values()].filter(({ item }) => !item.items);
+  const side = Math.sqrt(boxes.reduce((sum, { item }) => sum + (item.w + GAP) * (item.h + ROW_GAP), 0) * 1.6 * room[1] / room[0]);
+  const shares = boxes.length > MANY ? SHARES.slice(1, 3) : SHARES;
+  let best = { scale: -1, tallest: 0 };
+  for (const share of shares) {
+    const tallest = Math.max(side * share, SHORTEST);
+    layGroup(root, parts, new Map(), tallest, true);
+    const scale = Math.min(room[0] / root.w, room[1] / root.h);
+    if (scale > best.scale * 1.02) best = { scale, tallest };
+  }
   const routes = new Map();
-  layGroup(root, projected(root, edges, around), routes, true);
+  layGroup(root, parts, routes, best.tallest, true);
   place(root, 0, 0);
   return edges.map((edge) => routeOf(edge, around, routes)).filter((each) => each.points.length);
 }
@@ -81,12 +96,13 @@ function projected(root, edges, around) {
 }
 
 /** Give the items of a group positions within it, and the group its size. */
-function layGroup(group, edgesOf, routes, isRoot) {
-  for (const item of group.items) if (item.items) layGroup(item, edgesOf, routes, false);
+function layGroup(group, edgesOf, routes, tallest, isRoot) {
+  const within = tallest - TITLE - 2 * PADDING;
+  for (const item of group.items) if (item.items) layGroup(item, edgesOf, routes, Math.max(within, SHORTEST / 2), false);
   const { inner, enters, leaves } = edgesOf.get(group.key);
   const pairs = [...inner.values()];
   const ranks = rankOf(group.items, pairs, enters);
-  const columns = columnsOf(group.items, ranks, isRoot);
+  const columns = columnsOf(group.items, ranks, tallest);
   const columnOf = new Map();
   columns.forEach(([first, last], column) => {
     for (const item of group.items) if (ranks.get(item) >= first && ranks.get(item) < last) columnOf.set(item, column);
@@ -141,31 +157,25 @@ function rankOf(items, pairs, enters) {
   return ranks;
 }
 
-/** Which rows stand in which column: one, or several where one would be far too tall. @returns {[number, number][]} */
-function columnsOf(items, ranks, isRoot) {
+/** Which rows stand in which column: one, or several, as equal as can be, where one would be too tall. @returns {[number, number][]} */
+function columnsOf(items, ranks, tallest) {
   const rows = 1 + Math.max(-1, ...ranks.values());
   const heights = new Array(rows).fill(0);
-  const widths = new Array(rows).fill(0);
-  for (const item of items) {
-    const row = ranks.get(item);
-    heights[row] = Math.max(heights[row], item.h + ROW_GAP);
-    widths[row] += item.w + GAP;
-  }
+  for (const item of items) heights[ranks.get(item)] = Math.max(heights[ranks.get(item)], item.h + ROW_GAP);
   const height = heights.reduce((sum, each) => sum + each, 0);
-  const width = Math.max(...widths, 1);
-  if (rows < 3 || height < (isRoot ? ROOT_TALLEST : TALLEST) * width || height < 600) return [[0, rows]];
-  const count = Math.min(Math.max(Math.round(Math.sqrt(height / width / (isRoot ? 0.75 : 1))), 1), 12, rows);
+  const count = Math.min(Math.ceil(height / tallest), rows);
   const found = /** @type {[number, number][]} */ ([]);
   let first = 0;
   let sum = 0;
   for (let row = 0; row < rows; row += 1) {
     sum += heights[row];
-    if (sum >= height * (found.length + 1) / count || row === rows - 1) {
+    const next = heights[row + 1] ?? 0;
+    if (row === rows - 1 || sum + next / 2 > height * (found.length + 1) / count) {
       found.push([first, row + 1]);
       first = row + 1;
     }
   }
-  return found;
+  return found.length ? found : [[0, rows]];
 }
 
 /**

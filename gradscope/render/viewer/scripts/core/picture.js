@@ -6,6 +6,8 @@ import { duration, ordinal, plural, shorten } from "./words.js";
 
 /** @typedef {import("./data.js").Model} Model @typedef {import("./tree.js").Tree} Tree */
 
+/** What pictures are fitted to at first, whatever a window has: an address opens the same everywhere. */
+export const ROOM = [920, 680];
 const WIDEST = 260;
 const TITLE_FONT = "600 13px system-ui, sans-serif";
 const LINE_FONT = "11px system-ui, sans-serif";
@@ -61,7 +63,7 @@ export class Picture {
     this.item = this.groupItem(root);
     this.edges = this.connect();
     this.finish();
-    this.routes = layOut(this.item, this.edges);
+    this.routes = layOut(this.item, this.edges, ROOM);
     this.width = this.item.w;
     this.height = this.item.h;
     this.all = [...this.boxes.values()];
@@ -161,6 +163,7 @@ export class Picture {
       if (cut) box.lines.push(`⋯ ${plural(cut, "edge")} to nodes not shown`);
       const widths = box.lines.map((/** @type {string} */ line) => ruler.width(line, FONTS.line));
       const title = ruler.width(box.title, FONTS.title) + (box.ordinal ? ruler.width(box.ordinal, FONTS.line) + 5 : 0) + box.badges * 15;
+      box.titleWidth = ruler.width(box.title, FONTS.title) + 14;
       box.w = Math.min(Math.max(60, title, ...widths), WIDEST) + 20;
       box.h = TOP + box.lines.length * LINE + 10 + (box.is === "group" ? 8 : 0);
     }

@@ -18,7 +18,8 @@ export class Details {
     this.element = /** @type {HTMLElement} */ (document.getElementById("details"));
     this.source = new Source(app, this.element);
     app.follow((changes) => {
-      if (changes.has("selection") || changes.has("backward") || changes.has("event")) this.show();
+      if (changes.has("selection") || changes.has("backward")) this.show();
+      else if (changes.has("event")) this.showMoment();
     });
     this.show();
   }
@@ -27,6 +28,8 @@ export class Details {
     const { app, element } = this;
     const top = this.shown === `${app.node} ${app.group}` ? element.scrollTop : 0;
     this.shown = `${app.node} ${app.group}`;
+    this.run = app.runOf(app.node);
+    this.moment = made("div");
     element.replaceChildren();
     if (app.node >= 0) this.node(app.node);
     else if (app.group >= 0) this.group(app.group);
@@ -34,20 +37,32 @@ export class Details {
     element.scrollTop = top;
   }
 
+  /** What follows the playhead; all of it where another run of the node is meant. */
+  showMoment() {
+    const { app } = this;
+    if (app.node >= 0 && app.runOf(app.node) !== this.run) {
+      this.show();
+      return;
+    }
+    this.moment.replaceChildren();
+    if (app.node >= 0) this.stateLine(app.node);
+    else if (app.group >= 0) this.stateCounts(app.group);
+  }
+
   /** @param {string} title */
   section(title) {
     this.element.append(made("h3", "", title));
   }
 
-  /** @param {[string, string | Node][]} facts */
-  facts(facts) {
+  /** @param {[string, string | Node][]} facts @param {HTMLElement} [into] */
+  facts(facts, into = this.element) {
     const list = made("dl");
     for (const [name, value] of facts) {
       const said = made("dd");
       said.append(value);
       list.append(made("dt", "", name), said);
     }
-    this.element.append(list);
+    into.append(list);
   }
 
   // The whole ----------------------------------------------------------------------------------
@@ -115,7 +130,10 @@ export class Details {
     if (slowest) facts.push(["slowest", `${slowest.title}, ${duration(slowest.ns)}`]);
     this.facts(facts);
     element.append(link(app.open.has(group) ? "fold it (Enter)" : "open it (Enter)", () => app.toggle(group)));
-    if (model.engineSeen) this.stateCounts(group);
+    if (model.engineSeen) {
+      element.append(this.moment);
+      this.stateCounts(group);
+    }
     this.slowestIn(group);
     const first = tree.first[group];
     if (first < model.nodes.length) this.source.show(model.frameOf(first));
@@ -124,9 +142,10 @@ export class Details {
   /** @param {number} group */
   stateCounts(group) {
     const { app } = this;
-    this.section("At this event");
+    if (!app.model.engineSeen) return;
+    this.moment.append(made("h3", "", "At this event"));
     const counts = app.states.counts(app.nodesUnder(group));
-    this.facts(counts.map((each, state) => /** @type {[string, string]} */ ([`${GLYPHS[state]} ${WORDS[state]}`, count(each)])).filter(([, each]) => each !== "0"));
+    this.facts(counts.map((each, state) => /** @type {[string, string]} */ ([`${GLYPHS[state]} ${WORDS[state]}`, count(each)])).filter(([, each]) => each !== "0"), this.moment);
   }
 
   /** @param {number} group */
@@ -176,6 +195,7 @@ export class Details {
     element.append(title);
     const leaf = model.isLeaf(node) ? `${model.unique(node)} · ` : "";
     element.append(made("p", "under", `${leaf}${model.facts.kinds[nodes.get("kind")[node]]} · node ${nodes.get("id")[node]}`));
+    element.append(this.moment);
     this.stateLine(node);
     this.remarkable(node);
     this.why(node);
@@ -192,7 +212,7 @@ export class Details {
   stateLine(node) {
     const { app } = this;
     if (!app.model.engineSeen) {
-      this.element.append(made("p", "soft", "When it ran was not recorded (level graph)."));
+      this.moment.append(made("p", "soft", "When it ran was not recorded (level graph)."));
       return;
     }
     const state = app.states.of[node];
@@ -200,7 +220,7 @@ export class Details {
     const [come, all] = app.states.gradients(node);
     const pips = all ? ` · ${come} of ${plural(all, "gradient")} came` : "";
     line.append(made("strong", "", `${GLYPHS[state]} ${WORDS[state]}`), made("span", "", `at this event${pips}`));
-    this.element.append(line);
+    this.moment.append(line);
   }
 
   /** @param {number} node */
@@ -301,7 +321,7 @@ export class Details {
     this.section("Numbers");
     const table = made("table");
     const head = made("tr");
-    for (const name of ["", "min", "max", "rms", "NaN", "Inf"]) head.append(made("th", "", name));
+    for (const name of ["where", "min", "max", "rms", "NaN", "Inf"]) head.append(made("th", "", name));
     table.append(head);
     for (const row of [...rows].slice(0, MOST)) {
       const line = made("tr");
@@ -326,7 +346,7 @@ export class Details {
     this.list(rows, (row) => {
       const until = saved.get("released")[row];
       return [`${saved.text("slot", row)} ${saved.text("shape", row)}, ${byteCount(saved.get("bytes")[row])}`,
-        made("span", "soft", until >= 0 ? `, from ${duration(saved.get("t")[row])} to ${duration(until)}` : ", held when the trace ended")];
+        made("span", "soft", until >= 0 ? `, for ${duration(until - saved.get("t")[row])}` : ", held when the trace ended")];
     });
   }
 

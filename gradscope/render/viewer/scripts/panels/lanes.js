@@ -3,6 +3,7 @@
 import { byteCount, count, duration } from "../core/words.js";
 
 export const LABEL = 118;
+export const SPAN = 17;
 
 /** Paints the lanes of a timeline; what is painted, and from when to when, the timeline says. */
 export class Lanes {
@@ -42,6 +43,18 @@ export class Lanes {
     }
     this.marks();
     this.chosenRange();
+    this.kept ??= document.createElement("canvas");
+    [this.kept.width, this.kept.height] = [canvas.width, canvas.height];
+    /** @type {CanvasRenderingContext2D} */ (this.kept.getContext("2d")).drawImage(canvas, 0, 0);
+    this.head();
+  }
+
+  /** Move the playhead over the lanes as they were painted last. */
+  headOnly() {
+    if (!this.kept || !this.width) return;
+    this.context.setTransform(1, 0, 0, 1, 0, 0);
+    this.context.drawImage(this.kept, 0, 0);
+    this.context.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
     this.head();
   }
 
@@ -121,8 +134,9 @@ export class Lanes {
   inside(text, x, width, lane) {
     const { context, colours } = this;
     context.fillStyle = colours.ink;
-    const most = Math.floor((width - 8) / 6);
-    context.fillText(text.length <= most ? text : `${text.slice(0, Math.max(most - 1, 1))}…`, x + 4, lane.y + lane.h / 2 + 0.5);
+    let most = Math.min(text.length, Math.floor(width / 4));
+    while (most > 1 && context.measureText(text.slice(0, most)).width > width - (most < text.length ? 16 : 8)) most -= 1;
+    context.fillText(most === text.length ? text : `${text.slice(0, most)}…`, x + 4, lane.y + lane.h / 2 + 0.5);
   }
 
   /** A thread that waits for others: hatched. */
@@ -179,9 +193,15 @@ export class Lanes {
     context.strokeStyle = colours.arrow;
     context.lineWidth = 1;
     context.stroke();
+    const said = words(most);
+    const wide = context.measureText(said).width;
+    context.globalAlpha = 0.8;
+    context.fillStyle = colours.page;
+    context.fillRect(this.width - 18 - wide, lane.y - 1, wide + 4, 14);
+    context.globalAlpha = 1;
     context.fillStyle = colours.soft;
     context.textAlign = "right";
-    context.fillText(words(most), this.width - 16, lane.y + 7);
+    context.fillText(said, this.width - 16, lane.y + 7);
     context.textAlign = "left";
   }
 
@@ -211,12 +231,13 @@ export class Lanes {
       const end = spans.get("end")[row];
       const [x0, x1] = [Math.max(this.x(spans.get("begin")[row]), LABEL), this.x(end < 0 ? this.most : end)];
       if (x1 < LABEL || x0 > this.width) continue;
+      const part = { y: lane.y + lane.depths.get(row) * SPAN, h: SPAN - 2 };
       context.fillStyle = colours.group.fill;
-      context.fillRect(x0, lane.y, Math.max(x1 - x0, 1), lane.h);
+      context.fillRect(x0, part.y, Math.max(x1 - x0, 1), part.h);
       context.strokeStyle = colours.group.line;
       context.lineWidth = 1;
-      context.strokeRect(x0 + 0.5, lane.y + 0.5, Math.max(x1 - x0 - 1, 1), lane.h - 1);
-      if (x1 - x0 > 40) this.inside(spans.text("name", row), x0, x1 - x0, lane);
+      context.strokeRect(x0 + 0.5, part.y + 0.5, Math.max(x1 - x0 - 1, 1), part.h - 1);
+      if (x1 - x0 > 40) this.inside(spans.text("name", row), x0, x1 - x0, part);
     }
   }
 

@@ -114,7 +114,7 @@ export class Slowest {
 
   /** @param {string} text */
   title(text) {
-    this.element.append(made("h3", "", text));
+    this.element.append(made("h2", "section", text));
   }
 
   /** @param {HTMLElement} list */
@@ -130,7 +130,7 @@ export class Slowest {
     this.title(title);
     const shown = made("table");
     const head = made("tr");
-    for (const name of ["", "count", "own time", "longest"]) head.append(made("th", "", name));
+    for (const name of ["name", "count", "own time", "longest"]) head.append(made("th", "", name));
     shown.append(head);
     for (const row of rows) {
       const line = made("tr");
@@ -185,26 +185,46 @@ export class Search {
     });
   }
 
-  /** What each node is found by; made at the first key. */
-  get texts() {
+  /** Which texts and lines hold what is looked for: each is looked at once, however many nodes have it. @param {string} wanted */
+  matching(wanted) {
     const { model } = this.app;
-    this.known ??= Array.from({ length: model.nodes.length }, (_, node) => {
-      const frame = model.frameOf(node);
-      const parts = [model.unique(node), model.nodes.text("leaf", node), model.nodes.text("module", node), frame >= 0 ? model.place(frame) : "", frame >= 0 ? model.tables.frames.text("text", frame) : ""];
-      return parts.join("\n").toLowerCase();
-    });
-    return this.known;
+    const { frames, stacks } = model.tables;
+    this.texts ??= model.nodes.texts.map((text) => text.toLowerCase());
+    const texts = Uint8Array.from(this.texts, (text) => (text.includes(wanted) ? 1 : 0));
+    const lines = new Set();
+    for (let row = 0; row < frames.length; row += 1) {
+      if (texts[frames.get("text")[row]] || model.place(row).toLowerCase().includes(wanted)) lines.add(row);
+    }
+    const found = new Set();
+    for (const stack of stacks.get("id")) {
+      const frame = model.frames(stack)[0];
+      if (frame !== undefined && lines.has(frame)) found.add(stack);
+    }
+    return { texts, stacks: found };
   }
 
   find() {
     const wanted = this.input.value.trim().toLowerCase();
     this.at = -1;
-    this.hits = [];
-    if (wanted) this.texts.forEach((text, node) => { if (text.includes(wanted)) this.hits.push(node); });
-    const { app } = this;
-    const inside = this.hits.filter((node) => app.tree.contains(app.root, app.model.nodes.get("group")[node]));
-    if (inside.length) this.hits = inside.concat(this.hits.filter((node) => !inside.includes(node)).slice(0, inside.length < 2000 ? undefined : 0));
+    this.hits = wanted ? this.nodesWith(wanted) : [];
     this.say();
+  }
+
+  /** The nodes found; those of what is shown before the others. @param {string} wanted */
+  nodesWith(wanted) {
+    const { app } = this;
+    const { name, leaf, module, stack, ordinal } = app.model.nodes.columns;
+    const [plain, number] = wanted.split("#", 2);
+    const { texts, stacks } = this.matching(plain);
+    const here = [];
+    const elsewhere = [];
+    for (let node = 0; node < name.length; node += 1) {
+      const found = number === undefined
+        ? texts[name[node]] || texts[leaf[node]] || texts[module[node]] || stacks.has(stack[node])
+        : texts[name[node]] && String(ordinal[node]).startsWith(number);
+      if (found) (app.picture.boxOf[node] === -1 ? elsewhere : here).push(node);
+    }
+    return here.concat(elsewhere);
   }
 
   say() {

@@ -10,7 +10,8 @@ export const MARKS = /** @type {Record<string, string>} */ ({
   "not run": "○", "gradient handed out (inputs=)": "◆", "ran inside another node": "◇", "has hooks": "⚑",
 });
 const ALARMS = new Set(["NaN born here", "Inf born here", "not finite", "raised"]);
-const SMALL = 6;
+const SMALL = 7;
+const LEAST = 6;
 
 /** The colours of the style sheet, read once for each look. */
 export class Colours {
@@ -231,7 +232,7 @@ export class Painter {
     context.setLineDash([]);
     if (box.is === "group") this.stack(box, context.strokeStyle);
     if (this.k * 13 >= SMALL) this.words(box, ink, soft, state);
-    else if (box.is === "group") this.bigTitle(box, ink);
+    else this.bigTitle(box, ink);
     if (box.is === "group") this.bar(box);
     context.globalAlpha = 1;
   }
@@ -284,11 +285,12 @@ export class Painter {
     lines.forEach((line, place) => this.clipped(line, x, box.y + 36 + place * 15, box.w - 16));
   }
 
-  /** The title of a folded box from afar. */
+  /** Only the title, larger, from afar; nothing where not even that can be read. */
   bigTitle(box, ink) {
     const { context } = this;
-    const size = Math.min(9 / this.k, box.h * 0.6);
-    if (size * this.k < 5) return;
+    const fits = Math.min(9 / this.k, box.h * 0.55, 13 * box.w / box.titleWidth);
+    const size = Math.max(fits, LEAST / this.k);
+    if (size > box.h * 0.7) return;
     context.font = FONTS.title.replace("13px", `${size}px`);
     context.fillStyle = ink;
     context.textAlign = "left";

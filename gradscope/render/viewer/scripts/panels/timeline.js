@@ -1,12 +1,13 @@
 /** The timeline: lanes of threads, queues, hooks, `.grad`, spans and saved bytes, below one playhead. */
 
 import { count, duration } from "../core/words.js";
-import { LABEL, Lanes } from "./lanes.js";
+import { LABEL, Lanes, SPAN } from "./lanes.js";
 
 /** @typedef {import("../core/app.js").App} App */
 
-const HEIGHTS = { ruler: 20, span: 16, thread: 24, queue: 22, hooks: 13, grad: 13, memory: 26 };
+const HEIGHTS = { ruler: 20, thread: 24, queue: 22, hooks: 13, grad: 13, memory: 26 };
 const LEAST_NS = 40;
+const LOWEST_ROW = 2;
 
 /** The canvas below, and the playhead above it. */
 export class Timeline {
@@ -79,7 +80,7 @@ export class Timeline {
     const names = new Map([...tables.threads.get("id")].map((id, row) => [id, tables.threads.text("name", row)]));
     const lanes = [];
     const spans = [...tables.spans.get("begin").keys()].filter((row) => tables.spans.get("begin")[row] <= this.most && (tables.spans.get("end")[row] < 0 || tables.spans.get("end")[row] >= this.least));
-    if (spans.length) lanes.push({ kind: "span", title: "spans", rows: spans });
+    if (spans.length) lanes.push({ kind: "span", title: "spans", rows: spans, depths: this.depths(spans) });
     const threads = [...new Set(mine.map((run) => runs.get("thread")[run]))].filter((thread) => thread >= 0);
     const several = threads.length > 1;
     for (const thread of threads) {
@@ -95,7 +96,7 @@ export class Timeline {
     let y = HEIGHTS.ruler;
     for (const lane of lanes) {
       lane.y = y;
-      lane.h = HEIGHTS[/** @type {keyof HEIGHTS} */ (lane.kind)];
+      lane.h = lane.depths ? SPAN * (1 + Math.max(...lane.depths.values())) : HEIGHTS[/** @type {keyof HEIGHTS} */ (lane.kind)];
       y += lane.h + 4;
     }
     this.height = Math.min(Math.max(y + 6, 46), 300);
@@ -103,11 +104,23 @@ export class Timeline {
     return lanes;
   }
 
+  /** How many spans each one lies in, so that none covers another; the deepest share a row. @param {number[]} rows */
+  depths(rows) {
+    const { begin, end } = this.app.model.tables.spans.columns;
+    const open = /** @type {number[]} */ ([]);
+    return new Map(rows.map((row) => {
+      while (open.length && open[open.length - 1] <= begin[row]) open.pop();
+      open.push(end[row] < 0 ? Infinity : end[row]);
+      return [row, Math.min(open.length - 1, LOWEST_ROW)];
+    }));
+  }
+
   /** @param {Set<import("../core/app.js").Change>} changes */
   update(changes) {
     if (changes.has("backward")) this.whole();
     if (changes.has("event") || changes.has("backward")) this.say();
-    this.paint();
+    if (changes.size === 1 && changes.has("event")) this.painter.headOnly();
+    else this.paint();
   }
 
   /** Where the playhead is, in words. */

@@ -1,0 +1,74 @@
+"""A browser for the page, where there is one."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gradscope.render.viewer.page import page as page_of
+from gradscope.scene.viewer.scene import viewer_scene
+from gradscope.trace.trace import Trace
+
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+
+Opens = Callable[..., Any]
+
+
+def program() -> str | None:
+    return next((path for name in PROGRAMS if (path := shutil.which(name))), None)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Generator[Any]:
+    sync_api = pytest.importorskip(
+        "playwright.sync_api", reason="Playwright is not installed: pip install '.[browser]'"
+    )
+    if program() is None:
+        pytest.skip("Chromium is not installed: apt-get install chromium")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program())
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def opened(chromium: Any, tmp_path: Path) -> Generator[Opens]:
+    """Opens a trace's page from its file. What the page asks for or complains of fails the test."""
+    said: list[str] = []
+    contexts = []
+
+    def open_page(
+        trace: Trace,
+        fragment: str = "",
+        *,
+        width: int = 1600,
+        height: int = 1000,
+        dark: bool = False,
+    ) -> Any:
+        file = tmp_path / f"page{len(contexts)}.html"
+        file.write_bytes(page_of(viewer_scene(trace)))
+        context = chromium.new_context(
+            viewport={"width": width, "height": height},
+            color_scheme="dark" if dark else "light",
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: said.append(f"error: {error}"))
+        page.on("dialog", lambda dialog: said.append(f"dialog: {dialog.message}"))
+        page.on(
+            "request",
+            lambda asked: asked.url.startswith(file.as_uri()) or said.append(f"asks {asked.url}"),
+        )
+        page.goto(file.as_uri() + fragment)
+        page.wait_for_selector("html[data-ready]", timeout=10_000)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert said == []
