@@ -12,6 +12,7 @@ from typing import Any
 from rich.text import Text
 
 from gradscope.render.terminal.cells import Charset, line, wrapped
+from gradscope.render.terminal.paths import ShortPaths
 from gradscope.render.terminal.styles import BOLD, SOFT, WARN
 from gradscope.render.text import visible_json
 from gradscope.render.views.tables import facts_lines
@@ -50,11 +51,14 @@ def answer_lines(
     screen: Screen = COMMAND_LINE,
 ) -> Iterator[Text]:
     """One screen of it; or so many lines of each section, and with 0 all of them."""
-    head = [line((part, BOLD)) for part in wrapped(charset, answer.title, width)]
+    short = ShortPaths()
+    head = [line((part, BOLD)) for part in wrapped(charset, short(answer.title), width)]
     if answer.facts:
-        head += facts_lines(FactsScene(answer.facts), width, charset)
+        facts = tuple((name, short(text)) for name, text in answer.facts)
+        head += facts_lines(FactsScene(facts), width, charset)
     notes = [line((part, WARN)) for each in answer.notes for part in wrapped(charset, each, width)]
-    sections = [_block(each, width, charset, cut=rows is None) for each in answer.sections]
+    shortened = [Section(short(each.title), short.all(each.lines)) for each in answer.sections]
+    sections = [_block(each, width, charset, cut=rows is None) for each in shortened]
     room = screen.lines - len(head) - len(notes) - bool(notes) - BESIDES
     shown = _fitting(sections, room) if rows is None else [rows or len(s.entries) for s in sections]
     yield from head

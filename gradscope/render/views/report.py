@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -13,6 +12,7 @@ from gradscope.analysis.identity.fingerprints import shortened
 from gradscope.analysis.report import Report
 from gradscope.analysis.rules.registry import Rule
 from gradscope.render.terminal.cells import Charset, line, wrapped
+from gradscope.render.terminal.paths import ShortPaths
 from gradscope.render.terminal.styles import ACCENT, BOLD, GOOD, SEVERITY_STYLES, SOFT, WARN
 from gradscope.render.views.tables import table_lines
 from gradscope.scene.readable import count, plural
@@ -21,7 +21,6 @@ from gradscope.scene.report import headline, report_tables
 INDENT = "    "
 FEW = 3
 TIMES = "where the time went: --rows N, or --all"
-_PLACE = re.compile(r"(?<![\w/\\`.-])([\w./\\-]+\.py):(\d+)\b(?!:)")
 BAD, GOOD_CODE = "Found in:", "Not in, so write:"
 
 
@@ -84,7 +83,7 @@ def _of_known(report: Report) -> Iterator[str]:
 def _finding(finding: Finding, id: str, width: int, charset: Charset) -> Iterator[Text]:
     word = finding.severity.name.lower()
     head = f"{word} {finding.rule} "
-    message, why, fix = _short_paths(finding.message, finding.why, finding.fix)
+    message, why, fix = ShortPaths().all((finding.message, finding.why, finding.fix))
     first, *more = wrapped(charset, f"{message} [{finding.slug} #{id}]", width - len(head))
     yield line((word, SEVERITY_STYLES[finding.severity]), f" {finding.rule} ", (first, BOLD))
     for part in more:
@@ -98,20 +97,6 @@ def _finding(finding: Finding, id: str, width: int, charset: Charset) -> Iterato
     for name, text in (("why", why), ("fix", fix), ("sure", certainty)):
         if text:
             yield from _labelled(name, text, width, charset)
-
-
-def _short_paths(*texts: str) -> tuple[str, ...]:
-    """After a file was named with its line once, only "line 7" of it."""
-    named: set[str] = set()
-
-    def shorter(match: re.Match[str]) -> str:
-        file, number = match.groups()
-        if file in named:
-            return f"line {number}"
-        named.add(file)
-        return match[0]
-
-    return tuple(_PLACE.sub(shorter, text) for text in texts)
 
 
 def _labelled(name: str, text: str, width: int, charset: Charset) -> Iterator[Text]:

@@ -40,8 +40,9 @@ def _ends(trace: Trace, told: Holders) -> Iterator[str]:
         yield "ends of storages and nodes are not recorded on PyTorch, but when a backward let go"
         return
     least = trace.meta.get("follows_from")
-    if isinstance(least, int) and told.left:
-        yield f"when storages below {byte_count(least)} ended is not recorded"
+    if told.left:
+        of = f" of {byte_count(least)} and more" if isinstance(least, int) and least else ""
+        yield f"a graph that ended without a backward is seen by the ends of its storages{of} only"
 
 
 def _saved_title(told: Holders) -> str:
