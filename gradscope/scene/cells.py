@@ -49,6 +49,7 @@ class Cells:
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
+        self._tensors: dict[int, str] = {}
         self._referred: dict[str, Callable[[int], str]] = {
             "graph_task": self.backward,
             "module": self._module,
@@ -100,6 +101,11 @@ class Cells:
         return f"{self._names.title(id)} (node {id})"
 
     def tensor(self, id: int) -> str:
+        if id not in self._tensors:
+            self._tensors[id] = self._tensor(id)
+        return self._tensors[id]
+
+    def _tensor(self, id: int) -> str:
         if not self.trace.table(Tensor).has(id):
             return f"tensor {id}"
         row = self.trace.table(Tensor).row(id)

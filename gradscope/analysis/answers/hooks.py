@@ -101,7 +101,6 @@ class _Told:
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         self._modules = module_names(trace)
-        self._sites: dict[int, Site] = {}
         self._ons: dict[tuple[int, int], On] = {}
 
     def all(self) -> Iterator[Hook]:
@@ -177,9 +176,7 @@ class _Told:
         return {seq: norm for seq, norm in pairs if not math.isnan(norm)}
 
     def _site(self, stack: int) -> Site:
-        if stack not in self._sites:
-            self._sites[stack] = site_of(self._trace, stack)
-        return self._sites[stack]
+        return site_of(self._trace, stack)
 
     def _on(self, begin: HookBegin) -> On:
         key = (begin.node, begin.module)

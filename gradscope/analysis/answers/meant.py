@@ -41,9 +41,10 @@ def tensor_meant(trace: Trace, wanted: str) -> int:
     if _is_id(wanted) and table.has(int(wanted)):
         return int(wanted)
     names = dict(zip(table["id"].tolist(), table.texts("name"), strict=True))
-    for id in table["id"][table["leaf"]].tolist():
-        if not names[id] and (known := leaf(trace, id)):
-            names[id] = known.name
+    if wanted not in names.values():
+        for id in table["id"][table["leaf"] & table["requires_grad"]].tolist():
+            if not names[id] and (known := leaf(trace, id)):
+                names[id] = known.name
     return _named(trace, Tensor, names, wanted)
 
 

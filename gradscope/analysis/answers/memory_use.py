@@ -165,7 +165,6 @@ class _Shares:
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         self._modules = module_names(trace)
-        self._sites: dict[int, Site] = {}
 
     def by_line(self, rows: Ids) -> tuple[Share, ...]:
         return self._added_up(rows, by_module=False)
@@ -205,6 +204,4 @@ class _Shares:
         )  # fmt: skip
 
     def _site(self, stack: int) -> Site:
-        if stack not in self._sites:
-            self._sites[stack] = site_of(self._trace, stack)
-        return self._sites[stack]
+        return site_of(self._trace, stack)

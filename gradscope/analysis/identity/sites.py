@@ -27,13 +27,21 @@ def at(site: Site) -> str:
     return f" at {site}" if site.place else ""
 
 
+class _Known:
+    """Lines that were looked up in a trace, by stack: the same few are asked for often."""
+
+    def __init__(self, _: Trace) -> None:
+        self.sites: dict[int, Site] = {NONE: Site()}
+
+
 def site_of(trace: Trace, stack: int) -> Site:
     """The innermost line of a stack; an empty Site when the trace does not know."""
-    if stack == NONE:
-        return Site()
-    file, _, line = trace.site(stack).rpartition(":")
-    number = int(line) if line.isdecimal() else 0
-    return Site(site(trace, stack), trace.source(stack).strip(), file, number)
+    known = trace.once(_Known).sites
+    if stack not in known:
+        file, _, line = trace.site(stack).rpartition(":")
+        number = int(line) if line.isdecimal() else 0
+        known[stack] = Site(site(trace, stack), trace.source(stack).strip(), file, number)
+    return known[stack]
 
 
 def site(trace: Trace, stack: int) -> str:
