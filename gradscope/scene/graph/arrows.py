@@ -98,6 +98,11 @@ def edges_not_shown(placing: Placing) -> Counter[str]:
     ):
         if edges:
             found[placing.name(folding.boxes[number])] = int(edges)
+    own = np.array([not isinstance(each, Block) for each in folding.boxes] + [False])
+    for edge in np.flatnonzero(columns.beside[columns.head] & own[tails]).tolist():
+        ends = int(columns.id[columns.tail[edge]]), int(columns.id[columns.head[edge]])
+        if ends not in placing.uses:
+            found[f"n{ends[0]}"] += 1
     merged = {use.leaf: use.box for use in placing.uses.values() if not use.number}
     for leaf in columns.id[columns.head[to_leaf & (tails < 0)]].tolist():
         if leaf in merged:

@@ -19,12 +19,22 @@ FEWEST_OUTSIDE = 2
 def without_lone_frames(
     boxes: Sequence[Box], groups: Sequence[Group]
 ) -> tuple[tuple[Box, ...], tuple[Group, ...]]:
-    """The same without frames around a single node: the node says what it would have said."""
+    """The same without frames around a single box or frame, which says what they would say."""
     held = Counter(box.group for box in boxes) + Counter(group.parent for group in groups)
-    lone = {group.id: group for group in groups if group.id and held[group.id] == 1}
-    lone = {box.group: lone[box.group] for box in boxes if box.group in lone}
-    kept = tuple(group for group in groups if group.id not in lone)
-    return tuple(_unframed(box, lone) for box in boxes), kept
+    with_box = {box.group for box in boxes}
+    lone = {each.id: each for each in groups if held[each.id] == 1 and each.id in with_box}
+    outer = {each.id: each for each in groups if held[each.id] == 1 and each.id not in with_box}
+    kept = [_merged(each, outer) for each in groups if each.id not in {*lone, *outer}]
+    lone = {id: _merged(each, outer) for id, each in lone.items()}
+    return tuple(_unframed(box, lone) for box in boxes), tuple(kept)
+
+
+def _merged(group: Group, outer: Mapping[str, Group]) -> Group:
+    """A frame, with the titles of those that are around nothing but it."""
+    while group.parent in outer:
+        around = outer[group.parent]
+        group = replace(group, title=f"{around.title} › {group.title}", parent=around.parent)
+    return group
 
 
 def _unframed(box: Box, lone: Mapping[str, Group]) -> Box:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,7 +40,7 @@ class Placing:
         self.columns = columns
         self.outline = outline
         self.folding = folding
-        self.uses = _uses_of_leaves(columns, folding, merged=options.merge_leaves)
+        self.uses = _uses_of_leaves(columns, folding, folder.leaves, merged=options.merge_leaves)
         self._groups: dict[int, Block] = {}  # by node: the innermost block that is open
         self.open_blocks: dict[str, Block] = {}  # those around others first
         if options.group_by is not GroupBy.NONE:
@@ -101,13 +101,11 @@ class Placing:
 
 
 def _uses_of_leaves(
-    columns: GraphColumns, folding: Folding, *, merged: bool
+    columns: GraphColumns, folding: Folding, beside: Mapping[int, Sequence[int]], *, merged: bool
 ) -> Mapping[tuple[int, int], Use]:
     """The boxes of leaves, by the ids of the node they stand beside and of the leaf."""
     own = np.array([not isinstance(box, Block) for box in folding.boxes] + [False])
-    to_leaf = columns.beside[columns.head]
-    tails, heads = columns.tail[to_leaf], columns.head[to_leaf]
-    pairs = list(dict.fromkeys(zip(tails.tolist(), heads.tolist(), strict=True)))
+    pairs = [(node, leaf) for node, leaves in beside.items() for leaf in leaves]
     total = Counter(leaf for _, leaf in pairs)
     seen: Counter[int] = Counter()
     uses = {}

@@ -29,7 +29,8 @@ def scope_of(trace: Trace, options: GraphOptions) -> Scope:
     """The chosen part; of a trace with several steps, the first unless another was chosen."""
     selection = options.selection
     notes: tuple[str, ...] = ()
-    if not options.everything and selection == Selection(hops=selection.hops):
+    named = (selection.step, selection.backward, selection.around)
+    if not options.everything and named == (None, None, None):
         selection, notes = _first_part(trace, selection, options.most)
     return Scope(selection, " · ".join(_title(trace, selection)), notes)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -12,6 +12,8 @@ from gradscope.scene.readable import plural
 
 MOST_ROWS = 12
 """A way over more rows than these becomes two stubs."""
+FEW_LANES, LANES_EACH = 60, 3
+"""So many lanes a frame may have, and so many more for each piece in it."""
 LONGEST = 150.0
 """The most that a stub's text is wide."""
 MOST_STUBS = 3
@@ -49,6 +51,7 @@ def columns_of(
 ) -> list[Column]:
     """The columns, from left to right. `titles`: by way, what stands at its two ends."""
     column_of_row = _split(row_of, ways, tallest)
+    longest = _longest(row_of, ways)
     columns = [Column() for _ in range(max(column_of_row, default=0) + 1)]
     at = {piece: columns[column_of_row[row_of[piece]]] for piece in pieces}
     for piece in pieces:
@@ -59,13 +62,27 @@ def columns_of(
         tail, head = way.tail or way.head, way.head or way.tail
         assert tail is not None
         assert head is not None
-        if tail is head or (at[tail] is at[head] and 0 < row_of[head] - row_of[tail] <= MOST_ROWS):
+        if tail is head or (at[tail] is at[head] and 0 < row_of[head] - row_of[tail] <= longest):
             at[tail].ways.append(_part(way, WHOLE, way.tail, way.head))
         else:
             cut.append(way)
     for part in (FIRST, LAST):
         _add_stubs(part, cut, at, row_of, titles)
     return columns
+
+
+def _longest(row_of: Mapping[Piece, int], ways: Sequence[Way]) -> int:
+    """Over how many rows a way may lead, so that not all the room goes to lanes."""
+    over: Counter[int] = Counter()
+    for way in ways:
+        if way.tail is not None and way.head is not None:
+            over[row_of[way.head] - row_of[way.tail]] += 1
+    lanes = 0
+    for rows in range(2, MOST_ROWS + 1):
+        lanes += over[rows] * (rows - 1)
+        if lanes > FEW_LANES + LANES_EACH * len(row_of):
+            return rows - 1
+    return MOST_ROWS
 
 
 def _part(way: Way, part: int, tail: Piece | None, head: Piece | None) -> Way:

@@ -70,3 +70,17 @@ def test_a_merged_leaf_says_how_many_of_its_uses_are_not_shown() -> None:
         "n0": "⋯ 2 edges to nodes not shown",
         "n3": "⋯ 1 edge to nodes not shown",
     }
+
+
+def test_of_very_many_leaves_beside_a_node_a_few_are_drawn_and_the_node_says_how_many_are_not() -> (
+    None
+):
+    trace = trace_of(
+        *(Node(id, "AccumulateGrad") for id in range(50)),
+        Node(50, "CatBackward0"),
+        *(Edge(50, id, id) for id in range(50)),
+    )
+
+    assert len(graph_scene(trace).boxes) == 13
+    assert not_shown(trace, GraphOptions()) == {"n50": "⋯ 38 edges to nodes not shown"}
+    assert len(graph_scene(trace, GraphOptions(everything=True)).boxes) == 51

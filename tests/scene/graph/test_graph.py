@@ -490,6 +490,27 @@ def test_a_frame_around_one_node_is_left_out_and_the_node_says_what_it_said() ->
     assert scene.boxes[0].lines == (Line("act · ReLU"),)
 
 
+def test_a_frame_around_one_frame_is_one_with_it() -> None:
+    paths = ("net", "net.layers", "net.layers.0")
+    trace = trace_of(
+        *(Module(id, path, "Net", parent=id - 1) for id, path in enumerate(paths)),
+        *(Node(id, f"N{id}", module=2) for id in range(2)),
+    )
+
+    assert [(group.title, group.parent) for group in graph_scene(trace).groups] == [
+        ("net · Net › net.layers · Net › net.layers.0 · Net", "")
+    ]
+
+
+def test_of_several_steps_the_way_to_a_leaf_is_that_of_the_first() -> None:
+    options = GraphOptions(selection=Selection(path_to="layers0.linear.bias"))
+
+    scene = graph_scene(two_layers(steps=3), options)
+
+    assert scene.title == "train.py · step 0 · path to layers0.linear.bias"
+    assert len([box for box in scene.boxes if box.title == "MeanBackward0"]) == 1
+
+
 def test_a_line_that_most_boxes_share_stands_above_the_picture() -> None:
     frames = [
         row

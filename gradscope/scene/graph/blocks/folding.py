@@ -21,6 +21,8 @@ from gradscope.scene.readable import count, plural
 MOST_IN_FOCUS = 8
 """So many nodes in focus are shown, whatever the limit."""
 
+MOST_BESIDE = 12
+"""So many leaves of one node are drawn; how many more there are, its box says."""
 
 Waiting = tuple[tuple[int, ...], int, str, Block]
 """A block that may be opened, with what says when: smaller ones first."""
@@ -63,7 +65,7 @@ class Folder:
         asked = [each for each in wishes.expand if len(each) < MOST_IN_FOCUS]
         looked_at = np.concatenate([wishes.findings, wishes.focus, *asked])
         self._wanted = Wanted(self.spent, _before(np.isin(order, looked_at)))
-        self._leaves = _leaves_of(columns)
+        self.leaves = leaves_beside(columns, all_of_them=wishes.everything)
         self._beside: Counter[int] = Counter()  # by leaf: the boxes it stands beside
         self._opened: set[Block] = set()
         self._stand = 0
@@ -137,13 +139,13 @@ class Folder:
         self._opened.add(block)
         for part in self._outline.inside(block, self._wanted):
             if isinstance(part, int):
-                self._beside.update(self._leaves.get(self._place(part), ()))
+                self._beside.update(self.leaves.get(self._place(part), ()))
 
     def _more(self, block: Block) -> int:
         """How many more boxes there are once a block is open."""
         parts = self._outline.inside(block, self._wanted)
         nodes = [self._place(part) for part in parts if isinstance(part, int)]
-        leaves: Collection[int] = [leaf for node in nodes for leaf in self._leaves.get(node, ())]
+        leaves: Collection[int] = [leaf for node in nodes for leaf in self.leaves.get(node, ())]
         if self._wishes.merge_leaves:
             leaves = set(leaves).difference(self._beside)
         return len(parts) + len(leaves) - (block is not self._outline.whole)
@@ -179,7 +181,7 @@ class Folder:
             enumerate(boxes),
             key=lambda each: looked_at.isdisjoint(self._inside(each[1]).tolist()),
         ):
-            leaves = [] if isinstance(part, Block) else self._leaves.get(self._place(part), [])
+            leaves = [] if isinstance(part, Block) else self.leaves.get(self._place(part), [])
             new = set(leaves) - beside if self._wishes.merge_leaves else leaves
             room -= 1 + len(new)
             if room < 0 and kept:
@@ -210,11 +212,12 @@ def _before(numbers: np.ndarray) -> Ids:
     return np.concatenate(([0], np.cumsum(numbers, dtype=np.int64)))
 
 
-def _leaves_of(columns: GraphColumns) -> dict[int, list[int]]:
-    """By place of a node, the leaves beside it."""
+def leaves_beside(columns: GraphColumns, *, all_of_them: bool) -> dict[int, list[int]]:
+    """By place of a node, the leaves that are drawn beside it: a few, or all of them."""
     found: dict[int, list[int]] = defaultdict(list)
     to_leaf = columns.beside[columns.head]
     tails, heads = columns.tail[to_leaf].tolist(), columns.head[to_leaf].tolist()
     for tail, head in dict.fromkeys(zip(tails, heads, strict=True)):
-        found[tail].append(head)
+        if all_of_them or len(found[tail]) < MOST_BESIDE:
+            found[tail].append(head)
     return found

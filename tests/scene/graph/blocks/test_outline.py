@@ -34,7 +34,8 @@ def test_modules_of_one_path_in_two_models_are_framed_apart_each_with_its_own_ty
             Node(2, "ConvolutionBackward0", module=3),
             Node(3, "ReluBackward0", module=3),
             Node(4, "MulBackward0", module=2),
-            *(Edge(id + 1, 0, id) for id in range(4)),
+            Node(5, "SumBackward0", module=2),
+            *(Edge(id + 1, 0, id) for id in range(5)),
         ),
         GraphOptions(everything=True),
     )
@@ -42,8 +43,7 @@ def test_modules_of_one_path_in_two_models_are_framed_apart_each_with_its_own_ty
     assert scene.groups == (
         Group("Critic/1", "Critic · model", ""),
         Group("Critic.0/1", "Critic.0 · Conv2d", "Critic/1"),
-        Group("Generator/1", "Generator · model", ""),
-        Group("Generator.0/1", "Generator.0 · Linear", "Generator/1"),
+        Group("Generator.0/1", "Generator · model › Generator.0 · Linear", ""),
     )
 
 
