@@ -90,7 +90,8 @@ def named(case: Case, said: Told) -> Named:
 
 def lines_of(finding: Finding, script: str) -> frozenset[int]:
     """The script's lines that the first sentence of a finding names."""
-    return lines_named(finding.site.place, script) | lines_named(finding.message, script)
+    said = finding.site.place, finding.message, finding.why
+    return frozenset().union(*(lines_named(each, script) for each in said))
 
 
 # What is printed -----------------------------------------------------------------------------

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from gradscope.analysis.columns import member
+from gradscope.analysis.nonfinite.causes import Causes, inherited
 from gradscope.analysis.nonfinite.lineage import Finiteness, Lineage
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, Op, Place, Value
@@ -54,6 +55,7 @@ class Birth:
     bad: tuple[int, ...]
     from_inf: bool  # a NaN made of an Inf that was born before it
     unchecked: int  # operands whose statistics the trace does not hold
+    cause: int = NONE  # the value with which it all began: its own, or that of an earlier birth
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ def births(trace: Trace) -> Births:
         return Births(checked, (), 0)
     found: list[Birth] = []
     propagated = 0
-    lineage = Lineage(trace)
+    lineage, causes = Lineage(trace), Causes(trace)
     told, logarithms = _told(trace), _logarithms(trace)
     for row in _in_time(trace):
         place = member(Place, row.place)
@@ -82,12 +84,21 @@ def births(trace: Trace) -> Births:
         operands = lineage.operands(row, place)
         birth = _birth(row, place, operands)
         meant = birth and (birth.op in told or logarithms.get(birth.op) == birth.index)
+        cause = NONE
         if birth and not (birth.kind == "Inf" and meant):
-            found.append(birth)
+            cause = causes.of_birth(birth, operands, may_be_given=may_be_given(birth))
+            found.append(replace(birth, cause=cause))
         elif not birth and (row.nan or row.posinf or row.neginf):
+            cause = inherited(operands)
             propagated += 1
-        lineage.keep(row, place)
+        lineage.keep(row, place, cause)
     return Births(checked, tuple(found), propagated)
+
+
+def may_be_given(birth: Birth) -> bool:
+    """Whether it is an Inf that the program may have come with, as with a mask of −Inf."""
+    seen_first = birth.place is Place.OP_OUTPUT and birth.unchecked > 0
+    return birth.kind == "Inf" and (birth.place is Place.LEAF or seen_first)
 
 
 def _told(trace: Trace) -> frozenset[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -36,6 +36,7 @@ class Finiteness:
 
     nan: bool
     inf: bool
+    cause: int = field(default=NONE, compare=False)  # the value at whose birth it all began
 
 
 FINE = Finiteness(nan=False, inf=False)
@@ -102,9 +103,9 @@ class Lineage:
             case Place.HOOK:
                 return self._before_hook(row, slot)
 
-    def keep(self, row: Value, place: Place) -> None:
+    def keep(self, row: Value, place: Place, cause: int = NONE) -> None:
         """Remember this value for those computed from it."""
-        state = _finiteness(row)
+        state = _finiteness(row, cause)
         slot = (row.task, row.node, row.index)
         match place:
             case Place.BUFFER | Place.SEED:
@@ -134,13 +135,13 @@ class Lineage:
         given = self._bad_writes.get(self._storage_of.get(id, NONE))
         if seen is None or given is None:
             return seen
-        return Finiteness(seen.nan or given.nan, seen.inf or given.inf)
+        return _both(seen, given)
 
     def _keep_write(self, storage: int, tensor: int, state: Finiteness) -> None:
         """A good write mends a storage if it is to all of it."""
         if state != FINE:
             before = self._bad_writes.get(storage, FINE)
-            self._bad_writes[storage] = Finiteness(before.nan or state.nan, before.inf or state.inf)
+            self._bad_writes[storage] = _both(before, state)
         elif self._tensor_bytes.get(tensor) == self._storage_bytes.get(storage):
             self._bad_writes.pop(storage, None)
 
@@ -202,8 +203,13 @@ def _pairs(
     return zip(table[key].tolist(), table[value].tolist(), strict=True)
 
 
-def _finiteness(row: Value) -> Finiteness:
-    return Finiteness(row.nan > 0, row.posinf > 0 or row.neginf > 0)
+def _finiteness(row: Value, cause: int = NONE) -> Finiteness:
+    return Finiteness(row.nan > 0, row.posinf > 0 or row.neginf > 0, cause)
+
+
+def _both(one: Finiteness, other: Finiteness) -> Finiteness:
+    cause = other.cause if one.cause == NONE else one.cause
+    return Finiteness(one.nan or other.nan, one.inf or other.inf, cause)
 
 
 def _leaf_of_node(trace: Trace) -> dict[int, int]:

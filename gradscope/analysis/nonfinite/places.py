@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -80,12 +80,13 @@ class Places:
         What a loop does again is one place: calls of one function, nodes of one name, in one line
         and one module.
         """
-        groups: dict[tuple[object, ...], list[Birth]] = defaultdict(list)
+        groups: dict[tuple[Hashable, ...], list[Birth]] = defaultdict(list)
         for birth in births:
-            groups[self._key(birth)].append(birth)
+            groups[self.key(birth)].append(birth)
         return [(group[0], len(group)) for group in groups.values()]
 
-    def _key(self, birth: Birth) -> tuple[object, ...]:
+    def key(self, birth: Birth) -> tuple[Hashable, ...]:
+        """What births at one place of the program have in common."""
         return (
             birth.place,
             birth.kind,
@@ -95,7 +96,7 @@ class Places:
             self._key_of_tensor(birth),
         )
 
-    def _key_of_tensor(self, birth: Birth) -> object:
+    def _key_of_tensor(self, birth: Birth) -> Hashable:
         """A tensor that lives longer than one step is a place of its own."""
         tensors = self.trace.table(Tensor)
         if birth.place is Place.GRAD:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
-from gradscope.analysis.nonfinite.births import Birth, births
+from gradscope.analysis.identity.sites import at
+from gradscope.analysis.nonfinite.births import Birth, births, may_be_given
 from gradscope.analysis.nonfinite.places import PlaceInWords, Places
 from gradscope.analysis.nonfinite.remedies import remedy
 from gradscope.analysis.nonfinite.scaling import Scaling
@@ -19,6 +21,9 @@ from gradscope.analysis.rules.own_line import guarded, instead
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import NONE, GraphTask, Op, Place, Tensor, Value
 from gradscope.trace.trace import Trace
+
+FOLLOWED = 3
+"""So many places are named of those where a NaN or Inf came of another."""
 
 
 @rule("GS201", "non-finite-birth", Severity.ERROR, needs="values", reads=("value",))
@@ -31,6 +36,9 @@ def non_finite_birth(trace: Trace) -> Iterator[Found]:
     Gradients that a GradScaler threw away until it had found its scale are none either. What
     reached no loss, no gradient and no parameter that needs one is a note: it was masked away, or
     is in a metric.
+
+    What is born out of an Inf belongs to where that was born, as does the backward of a call whose
+    own result was not finite; gradients that grew too large in one backward have one cause.
 
     Births are looked for in forward calls, in the backward of nodes, in the sums of gradients
     that arrive at one node, in hooks, in what is added to `.grad`, and in what came from outside.
@@ -48,12 +56,16 @@ def non_finite_birth(trace: Trace) -> Iterator[Found]:
     found = [
         birth
         for birth in births(trace).births
-        if not (_is_given(birth) and birth.t > harm)
+        if not (may_be_given(birth) and birth.t > harm)
         and not scaling.threw_away(birth.t, in_backward=birth.task != NONE)
     ]
     last = _last_reached(trace)
+    first: dict[int, Birth] = {}
+    for birth in found:
+        first.setdefault(birth.cause, birth)
+    after = _after(found, first, places)
     told_of: list[_Told] = []
-    for birth, times in places.grouped(found):
+    for birth, times in places.grouped(first.values()):
         place = places.described(birth)
         told = _found(birth, place, times)
         if birth.t > last:
@@ -61,11 +73,22 @@ def non_finite_birth(trace: Trace) -> Iterator[Found]:
             told = replace(told, message=message, severity=Severity.NOTE)
         cause = next((each for each in told_of if each.led_to(birth, place, told)), None)
         if cause is None:
-            told_of.append(_Told(birth, place, told, []))
+            told_of.append(_Told(birth, place, told, [*after[places.key(birth)]]))
         else:
-            cause.followed.append((told, f"{birth.kind}{_out_of(birth)} {place.words}"))
+            cause.followed.extend((birth, *after[places.key(birth)]))
     for each in told_of:
-        yield each.folded()
+        yield each.folded(places)
+
+
+def _after(
+    found: list[Birth], first: dict[int, Birth], places: Places
+) -> defaultdict[Hashable, list[Birth]]:
+    """What came of other births, by the places of those."""
+    after: defaultdict[Hashable, list[Birth]] = defaultdict(list)
+    for birth in found:
+        if birth is not first[birth.cause]:
+            after[places.key(first[birth.cause])].append(birth)
+    return after
 
 
 def _out_of(birth: Birth) -> str:
@@ -74,41 +97,45 @@ def _out_of(birth: Birth) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """A birth, and what came of it on the same line: that has one cause, and is told once."""
+    """A birth, and what came of it: that has one cause, and is told once."""
 
     birth: Birth
     place: PlaceInWords
     found: Found
-    followed: list[tuple[Found, str]]
+    followed: list[Birth]
 
     def led_to(self, birth: Birth, place: PlaceInWords, found: Found) -> bool:
-        """What comes out of an Inf, or of the derivative of a function that was at its edge."""
+        """What is born on the same line by the derivative of a function that was at its edge."""
         if not place.site.place or place.site.place != self.place.site.place:
             return False
         derived = birth.place is not self.birth.place and _function(place) == _function(self.place)
-        return found.severity is self.found.severity and (birth.from_inf or derived)
+        return found.severity is self.found.severity and derived
 
-    def folded(self) -> Found:
-        if not self.followed:
+    def folded(self, places: Places) -> Found:
+        """The birth, with where else it led to."""
+        others = [birth for birth, _ in places.grouped(self.followed)]
+        if not others:
             return self.found
-        after = ", ".join(dict.fromkeys(words for _, words in self.followed))
-        rows = [row for found, _ in self.followed for row in found.evidence]
-        return replace(
-            self.found,
-            evidence=tuple(dict.fromkeys((*self.found.evidence, *rows))),
-            why=f"{self.found.why}; then, there: {after}",
-        )
+        words = [
+            f"{birth.kind}{_out_of(birth)} {place.words}{self._elsewhere(place)}"
+            for birth in others
+            for place in [places.described(birth)]
+        ]
+        named = list(dict.fromkeys(words))
+        more = len(named) - FOLLOWED
+        rest = f", and {more:,} more" if more > 0 else ""
+        why = f"{self.found.why}; of it came {', '.join(named[:FOLLOWED])}{rest}"
+        rows = (Evidence(Value.TABLE, birth.value) for birth in others)  # no name of theirs
+        return replace(self.found, why=why, evidence=(*self.found.evidence, *rows))
+
+    def _elsewhere(self, place: PlaceInWords) -> str:
+        same = place.site.place == self.place.site.place
+        return ", there" if same else at(place.site)
 
 
 def _function(place: PlaceInWords) -> str:
     """As in "log", of the call and of its node."""
     return re.sub(r"(Backward\d*)?_?$", "", place.function).lower()
-
-
-def _is_given(birth: Birth) -> bool:
-    """Whether it is an Inf that the program may have come with, as with a mask of −Inf."""
-    seen_first = birth.place is Place.OP_OUTPUT and birth.unchecked > 0
-    return birth.kind == "Inf" and (birth.place is Place.LEAF or seen_first)
 
 
 def _last_harm(trace: Trace) -> int:
@@ -152,22 +179,13 @@ def _found(birth: Birth, place: PlaceInWords, times: int) -> Found:
     more = "once more" if times == 2 else f"{times - 1:,} more times"
     again = f", and {more} there" if times > 1 else ""
     made_of = "born out of Inf" if birth.from_inf else "first seen" if birth.unchecked else "born"
-    at = f" ({place.site})" if place.site.place else ""
+    where = f" ({place.site})" if place.site.place else ""
     why, fix = remedy(place.function, birth)
     better = _guarded(place, birth)
     return Found(
-        message=f"{birth.kind} {made_of} {place.words}{at}: {_counts(birth)}{again}",
+        message=f"{birth.kind} {made_of} {place.words}{where}: {_counts(birth)}{again}",
         site=place.site,
-        evidence=tuple(
-            Evidence(table, id)
-            for table, id in (
-                ("value", birth.value),
-                ("node", birth.node),
-                ("op", birth.op),
-                ("event", birth.seq),
-            )
-            if id != NONE
-        ),
+        evidence=_evidence(birth),
         why=why,
         fix=instead(better, place.site.text) if better else fix,
         certainty=Certainty.INFERRED if birth.unchecked else Certainty.CERTAIN,
@@ -192,6 +210,11 @@ def _guarded(place: PlaceInWords, birth: Birth) -> str:
     if name not in GUARDS or birth.from_inf or birth.unchecked:
         return ""
     return guarded(place.site.text, (name, f"arc{name[1:]}"), GUARDS[name])
+
+
+def _evidence(birth: Birth) -> tuple[Evidence, ...]:
+    rows = ("value", birth.value), ("node", birth.node), ("op", birth.op), ("event", birth.seq)
+    return tuple(Evidence(table, id) for table, id in rows if id != NONE)
 
 
 def _counts(birth: Birth) -> str:

@@ -76,6 +76,7 @@ def test_a_birth_says_what_where_and_how_many() -> None:
                 bad=(0,),
                 from_inf=False,
                 unchecked=0,
+                cause=7,
             ),
             found.births[1],
         ),
@@ -83,6 +84,7 @@ def test_a_birth_says_what_where_and_how_many() -> None:
     )
     assert found.births[1].kind == "NaN"
     assert found.births[1].from_inf
+    assert found.births[1].cause == 7
 
 
 def test_a_forward_call_gives_birth_where_its_operands_were_finite() -> None:

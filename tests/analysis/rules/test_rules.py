@@ -46,7 +46,7 @@ def messages(trace: Trace) -> list[str]:
 
 
 def test_a_birth_is_told_with_its_line_its_reason_and_its_remedy() -> None:
-    first, second = inspect(nan_in_backward()).findings
+    (first,) = inspect(nan_in_backward()).findings
 
     assert first == Finding(
         rule="GS201",
@@ -55,16 +55,17 @@ def test_a_birth_is_told_with_its_line_its_reason_and_its_remedy() -> None:
         message="Inf born in the backward of SqrtBackward0 (nan.py:5): 1 +Inf in 3 elements, "
         "first at 0",
         site=Site("nan.py:5", "r = s.sqrt()"),
-        evidence=(Evidence("value", 7), Evidence("node", 2), Evidence("event", 13)),
-        why="the derivative of sqrt is 1/(2·√x), which is Inf at 0",
+        evidence=(
+            Evidence("value", 7),
+            Evidence("node", 2),
+            Evidence("event", 13),
+            Evidence("value", 9),
+        ),
+        why="the derivative of sqrt is 1/(2·√x), which is Inf at 0; of it came NaN out of Inf in "
+        "the backward of PowBackward0 at nan.py:4",
         fix="write `r = s.clamp_min(1e-12).sqrt()` instead of `r = s.sqrt()`",
         certainty=Certainty.CERTAIN,
     )
-    assert second.message == (
-        "NaN born out of Inf in the backward of PowBackward0 (nan.py:4): 1 NaN in 3 elements, "
-        "first at 0"
-    )
-    assert "cure the Inf first" in second.fix
 
 
 LINE, MORE = "(train.py:5)", "and once more there"
@@ -88,7 +89,7 @@ def test_the_same_place_in_every_step_is_told_once() -> None:
     assert found.message == (
         "NaN born in the forward call log (train.py:5): 1 NaN in 1 element, and 2 more times there"
     )
-    assert found.why.endswith("; then, there: NaN in the backward of LogBackward0#1")
+    assert found.why.endswith("; of it came NaN in the backward of LogBackward0#1, there")
 
 
 def test_layers_and_parameters_that_share_a_line_are_places_of_their_own() -> None:
@@ -497,7 +498,7 @@ def test_findings_come_worst_first() -> None:
     trace = nan_in_backward()
     trace.notes = ("dropped: 1 rows were not recorded (op 1)",)
 
-    assert [finding.rule for finding in inspect(trace).findings] == ["GS201", "GS201", "GS101"]
+    assert [finding.rule for finding in inspect(trace).findings] == ["GS201", "GS101"]
 
 
 def test_a_level_too_low_is_said_and_never_sold_as_clean() -> None:
