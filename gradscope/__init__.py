@@ -6,6 +6,7 @@
     trace = gradscope.load("trace.json")
     gradscope.inspect(trace).findings  # or of a file: gradscope.inspect("trace.json")
     gradscope.render(trace, "graph.svg")
+    gradscope.show(trace)  # in a notebook: the page to walk through the backward in
     gradscope.Walk(trace).next("nan").backwards  # the engine's state where a NaN was born
 
 Nothing is imported before it is used: a trace opens on a machine with neither Numba nor PyTorch.
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from gradscope.analysis.state.state import State
     from gradscope.debug.walk import Walk
     from gradscope.record.recorder import mark, record, span, step
+    from gradscope.render.notebook import show
     from gradscope.render.pictures import render
     from gradscope.trace.load_save import load
 
@@ -40,6 +42,7 @@ __all__ = [
     "mark",
     "record",
     "render",
+    "show",
     "span",
     "step",
 ]
@@ -55,6 +58,7 @@ _HOMES = {
     "inspect": "gradscope.analysis.report",
     "load": "gradscope.trace.load_save",
     "mark": "gradscope.record.recorder",
+    "show": "gradscope.render.notebook",
     "span": "gradscope.record.recorder",
     "step": "gradscope.record.recorder",
 }

@@ -31,9 +31,16 @@ class Parts:
     inside: dict[int, int]  # by node: the CopySlices that ran it
 
 
+def took_part_unseen(trace: Trace, tasks: Collection[int] | None = None) -> Parts:
+    """Only the parts of nodes that took part without running: in time for a great many nodes."""
+    captured = frozenset(node for node, _ in _of_tasks(trace, Capture, tasks))
+    return Parts({}, captured, _ran_inside(trace, tasks))
+
+
 def took_part(trace: Trace, tasks: Collection[int] | None = None) -> Parts:
     """The parts of all nodes in these graph tasks, or in all of them."""
-    inside = _ran_inside(trace, tasks)
+    unseen = took_part_unseen(trace, tasks)
+    inside = unseen.inside
     numbers = backward_numbers(trace)
     found: dict[int, set[int]] = defaultdict(set)
     if len(trace.table(NodeBegin)):
@@ -51,7 +58,7 @@ def took_part(trace: Trace, tasks: Collection[int] | None = None) -> Parts:
                     found[node].add(numbers[each.id])
     return Parts(
         backwards={node: tuple(sorted(each)) for node, each in found.items()},
-        captured=frozenset(node for node, _ in _of_tasks(trace, Capture, tasks)),
+        captured=unseen.captured,
         inside=inside,
     )
 
@@ -67,8 +74,9 @@ def _of_tasks(
 
 def _ran_inside(trace: Trace, tasks: Collection[int] | None) -> dict[int, int]:
     """The nodes of writes, each with the CopySlices that ran it."""
-    ran = {node for node, _ in _of_tasks(trace, NodeBegin, tasks)}
-    return {written: slices for slices, written in written_by(trace).items() if slices in ran}
+    written = written_by(trace)
+    ran = {node for node, _ in _of_tasks(trace, NodeBegin, tasks)} if written else set()
+    return {write: slices for slices, write in written.items() if slices in ran}
 
 
 def written_by(trace: Trace) -> dict[int, int]:

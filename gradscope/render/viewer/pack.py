@@ -14,6 +14,8 @@ from gradscope.scene.viewer.columns import Column, TextColumn, ViewerScene
 
 ALIGNED = 8
 WIDTHS = (np.int8, np.uint8, np.int16, np.uint16, np.int32)
+QUICKLY = 4
+"""Of what a page of 100,000 nodes takes, the best would save 2 % in four times the time."""
 LARGEST = 1 << 53
 """Up to here a browser's numbers are whole."""
 
@@ -37,7 +39,7 @@ def pack(scene: ViewerScene) -> bytes:
     head += b" " * (-(len(head) + ALIGNED) % ALIGNED)
     length = len(head).to_bytes(ALIGNED, "little")
     content = b"".join(chain((length, head), parts))
-    return base64.b64encode(gzip.compress(content, 6, mtime=0))
+    return base64.b64encode(gzip.compress(content, QUICKLY, mtime=0))
 
 
 def _stored(column: Column) -> tuple[Column, bool]:

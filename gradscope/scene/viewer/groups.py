@@ -81,10 +81,10 @@ class Grouping:
 
     def __init__(self, scope: Scope, own_ns: Ids) -> None:
         self.scope = scope
-        self.own_ns = own_ns
+        self.own_ns = np.maximum(own_ns, 0).tolist()
         self.leaf = scope.beside
         self._keys = _Keys()
-        self._name, self._stack = scope.of("name"), scope.of("stack")
+        self._name, self._stack = scope.of("name").tolist(), scope.of("stack").tolist()
         self._types = _types_of(scope)
         self.root = Group(GroupForm.ALL, "everything")
         self._calls: Counter[object] = Counter()
@@ -237,12 +237,12 @@ class Grouping:
     def _code(self, part: Part) -> str:
         while isinstance(part, Group):
             part = part.parts[0]
-        return site_of(self.scope.trace, int(self._stack[part])).text
+        return site_of(self.scope.trace, self._stack[part]).text
 
     def _title(self, part: Part) -> str:
         if isinstance(part, Group):
             return part.title
-        return self.scope.trace.text(int(self._name[part]))
+        return self.scope.trace.text(self._name[part])
 
     def _stretch(self, parts: list[Part], first: int, total: int) -> Group:
         title = f"{self._title(parts[0])} … {self._title(parts[-1])}"
@@ -257,13 +257,13 @@ class Grouping:
     def _key(self, part: Part) -> int:
         if isinstance(part, Group):
             return part.key
-        return self._keys.of((int(self._name[part]), int(self._stack[part])))
+        return self._keys.of((self._name[part], self._stack[part]))
 
     def _nodes(self, part: Part) -> int:
         return part.nodes if isinstance(part, Group) else 1
 
     def _ns(self, part: Part) -> int:
-        return part.ns if isinstance(part, Group) else max(int(self.own_ns[part]), 0)
+        return part.ns if isinstance(part, Group) else self.own_ns[part]
 
     # Columns -------------------------------------------------------------------------------------
 

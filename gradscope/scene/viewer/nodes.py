@@ -9,7 +9,7 @@ import numpy as np
 
 from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.selection import Selection, leaf_nodes, select
-from gradscope.analysis.graph.took_part import took_part
+from gradscope.analysis.graph.took_part import took_part_unseen
 from gradscope.analysis.identity.backwards import backward_numbers
 from gradscope.analysis.identity.leaves import leaf_of
 from gradscope.analysis.identity.names import find_nodes, node_names
@@ -181,7 +181,7 @@ def _leaves(scope: Scope) -> tuple[list[str], list[int]]:
 def _marks(scope: Scope) -> Ids:
     """Bits, in the order of MARKS."""
     trace, tasks = scope.trace, frozenset(scope.tasks.tolist())
-    marks = marks_of(trace, scope.focus, tasks, took_part(trace, tasks))
+    marks = marks_of(trace, scope.focus, tasks, took_part_unseen(trace, tasks))
     found = np.zeros(len(scope.ids), np.int64)
     if marks.ran is not None:
         found[~np.isin(scope.ids, ints(marks.ran))] = 1 << MARKS.index(Mark.NOT_RUN)

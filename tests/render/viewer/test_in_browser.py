@@ -14,6 +14,7 @@ import pytest
 
 from gradscope.analysis.identity.names import node_names
 from gradscope.analysis.timing.passages import passages
+from gradscope.render.notebook import show
 from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import Edge, Frame, GraphTask, Module, Node, Stack
 from gradscope.trace.trace import Trace
@@ -356,3 +357,21 @@ def test_nothing_keeps_anyone_out(opened: Opens, width: int, *, dark: bool) -> N
             "each.nodes.slice(0, 3).map(node => node.html + node.failureSummary)]))"
         )
         assert found == [], json.dumps(found, indent=1)
+
+
+def test_it_works_in_a_frame_of_a_notebook(chromium: Any, tmp_path: Path) -> None:
+    file = tmp_path / "notebook.html"
+    file.write_text(show(mean_of_squares())._repr_mimebundle_()["text/html"], encoding="utf-8")
+    said: list[str] = []
+    page = chromium.new_page()
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.goto(file.as_uri())
+    frame = page.frames[1]
+    frame.wait_for_selector("html[data-ready]", timeout=10_000)
+    frame.locator("#back").click()
+    page.wait_for_timeout(400)
+
+    assert "event" in frame.inner_text("#now")
+    page.close()
+    assert said == []

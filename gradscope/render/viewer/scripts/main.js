@@ -138,11 +138,11 @@ function criticalPath(app) {
       app.criticalKeys.add(`${tail}>${leaf ? `l${nodes[at]}u${nodes[at - 1]}` : keyOf(app.picture.boxOf[nodes[at]])}`);
     }
   };
-  app.listeners.unshift((changes) => { if (changes.has("picture") || changes.has("backward")) find(); });
-  find();
+  app.listeners.unshift((changes) => { if (app.critical && (changes.has("picture") || changes.has("backward"))) find(); });
   button.hidden = !critical.length;
   const toggle = () => {
     app.critical = !app.critical && critical.length > 0;
+    if (app.critical) find();
     button.setAttribute("aria-pressed", String(app.critical));
     app.tell("look");
   };
@@ -160,7 +160,11 @@ function address(app) {
       const fragment = app.fragment;
       if (`#${fragment}` === last || !fragment && !location.hash) return;
       last = fragment ? `#${fragment}` : "";
-      history.replaceState(null, "", last || location.pathname + location.search);
+      try {
+        history.replaceState(null, "", last || location.pathname + location.search);
+      } catch {
+        // In a notebook's frame there is no address to change.
+      }
     }, 200);
   });
   addEventListener("hashchange", () => {

@@ -6,7 +6,7 @@ import { Picture, ROOM, rootOf } from "./picture.js";
 
 /** @typedef {import("./data.js").Model} Model */
 
-const LIMITS = [400, 200, 120, 80, 60, 45, 32, 22, 14, 8];
+const LIMITS = [90, 64, 45, 32, 22, 14, 8];
 const LEGIBLE = 0.55;
 
 /**

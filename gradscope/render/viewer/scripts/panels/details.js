@@ -2,18 +2,20 @@
 
 import { chip, link, made } from "./outline.js";
 import { GLYPHS, WORDS } from "../core/state.js";
+import { NodeFacts } from "./node_facts.js";
 import { Source } from "./source.js";
 import { MARKS } from "./paint.js";
-import { byteCount, count, duration, number, ordinal, plural } from "../core/words.js";
+import { byteCount, count, duration, ordinal, plural } from "../core/words.js";
 
 /** @typedef {import("../core/app.js").App} App */
 
 const MOST = 12;
 
 /** The panel on the right. */
-export class Details {
+export class Details extends NodeFacts {
   /** @param {App} app */
   constructor(app) {
+    super();
     this.app = app;
     this.element = /** @type {HTMLElement} */ (document.getElementById("details"));
     this.source = new Source(app, this.element);
@@ -135,6 +137,8 @@ export class Details {
       this.stateCounts(group);
     }
     this.slowestIn(group);
+    this.savedIn(group);
+    this.through(group);
     const first = tree.first[group];
     if (first < model.nodes.length) this.source.show(model.frameOf(first));
   }
@@ -156,6 +160,33 @@ export class Details {
     nodes.sort((one, other) => app.tree.nodeNs[other] - app.tree.nodeNs[one]);
     this.section("Slowest in it");
     this.list(nodes.slice(0, 6), (node) => [this.toNode(node), made("span", "soft", ` ${duration(app.tree.nodeNs[node])}`)], nodes.length);
+  }
+
+  /** @param {number} group */
+  savedIn(group) {
+    const { app } = this;
+    const { saved } = app.model.tables;
+    const rows = [...app.nodesUnder(group)].flatMap((node) => [...app.model.savedOf.of(node)]);
+    if (!rows.length) return;
+    const bytes = saved.get("bytes");
+    rows.sort((one, other) => bytes[other] - bytes[one]);
+    this.section(`Keeps ${byteCount(rows.reduce((sum, row) => sum + bytes[row], 0))} for its backward, counted for each node`);
+    this.list(rows.slice(0, 6), (row) => [this.toNode(saved.get("node")[row]), ` ${saved.text("slot", row)} `, made("span", "soft", `${saved.text("shape", row)}, ${byteCount(bytes[row])}`)], rows.length);
+  }
+
+  /** Which gradients come into a group, and which leave it. @param {number} group */
+  through(group) {
+    const { app } = this;
+    const { model } = app;
+    const inside = new Set(app.nodesUnder(group));
+    const ends = (/** @type {Int32Array} */ edges, /** @type {string} */ far) => [...edges].filter((edge) => !inside.has(model.edges.get(far)[edge]));
+    const show = (/** @type {string} */ word, /** @type {string} */ far, /** @type {string} */ near) => (/** @type {number} */ edge) => [`${word} `, this.toNode(model.edges.get(far)[edge]), ` ${word === "from" ? "to" : "from"} `, this.toNode(model.edges.get(near)[edge])];
+    const into = [...inside].flatMap((node) => ends(model.takes.of(node), "tail"));
+    const out = [...inside].flatMap((node) => ends(model.gives.of(node), "head")).filter((edge) => !model.isLeaf(model.edges.get("head")[edge]));
+    this.section(`${plural(into.length, "gradient")} come${into.length === 1 ? "s" : ""} in`);
+    this.list(into, show("from", "tail", "head"));
+    this.section(`${plural(out.length, "gradient")} go${out.length === 1 ? "es" : ""} on, besides those to its leaves`);
+    this.list(out, show("to", "head", "tail"));
   }
 
   /** @template T @param {Iterable<T>} things @param {(thing: T) => (string | Node)[]} show @param {number} [total] */
@@ -311,74 +342,5 @@ export class Details {
       link(`backward ${backwards.get("number")[runs.get("backward")[run]]}`, () => { app.setBackward(runs.get("backward")[run]); app.selectNode(node); }),
       made("span", "soft", ` ${ordinal(Math.max(runs.get("position")[run], 0))}, ${duration(runs.get("self_ns")[run])}`),
     ]);
-  }
-
-  /** @param {number} node */
-  values(node) {
-    const { values } = this.app.model.tables;
-    const rows = this.app.model.valuesOf.of(node);
-    if (!rows.length) return;
-    this.section("Numbers");
-    const table = made("table");
-    const head = made("tr");
-    for (const name of ["where", "min", "max", "rms", "NaN", "Inf"]) head.append(made("th", "", name));
-    table.append(head);
-    for (const row of [...rows].slice(0, MOST)) {
-      const line = made("tr");
-      const nan = values.get("nan")[row];
-      const inf = values.get("inf")[row];
-      line.append(made("td", "", `${values.text("place", row)} ${Math.max(values.get("index")[row], 0)}`));
-      for (const name of ["min", "max", "rms"]) line.append(made("td", "", number(values.get(name)[row])));
-      line.append(made("td", nan ? "alarm" : "", count(nan)), made("td", inf ? "alarm" : "", count(inf)));
-      table.append(line);
-    }
-    this.element.append(table);
-    if (rows.length > MOST) this.element.append(made("p", "soft", `⋯ ${count(rows.length - MOST)} more`));
-  }
-
-  /** @param {number} node */
-  saved(node) {
-    const { saved } = this.app.model.tables;
-    const rows = this.app.model.savedOf.of(node);
-    if (!rows.length) return;
-    const bytes = [...rows].reduce((sum, row) => sum + saved.get("bytes")[row], 0);
-    this.section(`Keeps ${byteCount(bytes)} for its backward`);
-    this.list(rows, (row) => {
-      const until = saved.get("released")[row];
-      return [`${saved.text("slot", row)} ${saved.text("shape", row)}, ${byteCount(saved.get("bytes")[row])}`,
-        made("span", "soft", until >= 0 ? `, for ${duration(until - saved.get("t")[row])}` : ", held when the trace ended")];
-    });
-  }
-
-  /** @param {number} node */
-  hooks(node) {
-    const { hooks } = this.app.model.tables;
-    const rows = this.app.model.hooksOf.of(node);
-    if (!rows.length) return;
-    this.section(plural(rows.length, "call of hooks", "calls of hooks"));
-    this.list(rows, (row) => [
-      `${hooks.text("kind", row)} hook ${hooks.text("name", row) || "without a name"} ${hooks.text("place", row)}`,
-      made("span", "soft", `, ${duration(hooks.get("end")[row] >= 0 ? hooks.get("end")[row] - hooks.get("begin")[row] : -1)}${hooks.get("replaced")[row] ? ", replaced the gradient" : ""}`),
-    ]);
-  }
-
-  /** @param {number} node */
-  made(node) {
-    const { model, tree } = this.app;
-    const { nodes } = model;
-    this.section("Made by");
-    const facts = /** @type {[string, string | Node][]} */ ([]);
-    const op = nodes.text("op", node);
-    const took = nodes.get("op_end")[node] - nodes.get("op_begin")[node];
-    if (op) facts.push(["call", `${op}${nodes.get("op_end")[node] >= 0 ? `, ${duration(took)}` : ""}`]);
-    if (nodes.text("shape", node)) facts.push(["result", nodes.text("shape", node)]);
-    if (nodes.text("module", node)) facts.push(["module", nodes.text("module", node)]);
-    const group = nodes.get("group")[node];
-    if (group > 0) facts.push(["in", link(tree.title(group), () => this.app.selectGroup(group))]);
-    if (nodes.get("step")[node] >= 0) facts.push(["step", String(nodes.get("step")[node])]);
-    if (nodes.get("made_in")[node] >= 0) facts.push(["made in", `backward ${nodes.get("made_in")[node]} (create_graph)`]);
-    if (nodes.get("sequence")[node] >= 0) facts.push(["sequence_nr", count(nodes.get("sequence")[node])]);
-    if (nodes.get("guessed")[node]) facts.push(["name", "read off its source line"]);
-    this.facts(facts);
   }
 }

@@ -119,8 +119,9 @@ export class Timeline {
   update(changes) {
     if (changes.has("backward")) this.whole();
     if (changes.has("event") || changes.has("backward")) this.say();
-    if (changes.size === 1 && changes.has("event")) this.painter.headOnly();
-    else this.paint();
+    const lanes = /** @type {const} */ (["selection", "backward", "look", "range"]);
+    if (lanes.some((each) => changes.has(each))) this.paint();
+    else if (changes.has("event")) this.painter.headOnly();
   }
 
   /** Where the playhead is, in words. */

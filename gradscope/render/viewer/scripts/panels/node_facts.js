@@ -1,0 +1,78 @@
+/** What is known of a node besides when it ran: its numbers, what it keeps, its hooks, what made it. */
+
+import { link, made } from "./outline.js";
+import { byteCount, count, duration, number, plural } from "../core/words.js";
+
+const MOST_NUMBERS = 12;
+
+/** A part of the details. */
+export class NodeFacts {
+  /** @param {number} node */
+  values(node) {
+    const { values } = this.app.model.tables;
+    const rows = this.app.model.valuesOf.of(node);
+    if (!rows.length) return;
+    this.section("Numbers");
+    const table = made("table");
+    const head = made("tr");
+    for (const name of ["where", "min", "max", "rms", "NaN", "Inf"]) head.append(made("th", "", name));
+    table.append(head);
+    for (const row of [...rows].slice(0, MOST_NUMBERS)) {
+      const line = made("tr");
+      const nan = values.get("nan")[row];
+      const inf = values.get("inf")[row];
+      line.append(made("td", "", `${values.text("place", row)} ${Math.max(values.get("index")[row], 0)}`));
+      for (const name of ["min", "max", "rms"]) line.append(made("td", "", number(values.get(name)[row])));
+      line.append(made("td", nan ? "alarm" : "", count(nan)), made("td", inf ? "alarm" : "", count(inf)));
+      table.append(line);
+    }
+    this.element.append(table);
+    if (rows.length > MOST_NUMBERS) this.element.append(made("p", "soft", `⋯ ${count(rows.length - MOST_NUMBERS)} more`));
+  }
+
+  /** @param {number} node */
+  saved(node) {
+    const { saved } = this.app.model.tables;
+    const rows = this.app.model.savedOf.of(node);
+    if (!rows.length) return;
+    const bytes = [...rows].reduce((sum, row) => sum + saved.get("bytes")[row], 0);
+    this.section(`Keeps ${byteCount(bytes)} for its backward`);
+    this.list(rows, (row) => {
+      const until = saved.get("released")[row];
+      return [`${saved.text("slot", row)} ${saved.text("shape", row)}, ${byteCount(saved.get("bytes")[row])}`,
+        made("span", "soft", until >= 0 ? `, for ${duration(until - saved.get("t")[row])}` : ", held when the trace ended")];
+    });
+  }
+
+  /** @param {number} node */
+  hooks(node) {
+    const { hooks } = this.app.model.tables;
+    const rows = this.app.model.hooksOf.of(node);
+    if (!rows.length) return;
+    this.section(plural(rows.length, "call of hooks", "calls of hooks"));
+    this.list(rows, (row) => [
+      `${hooks.text("kind", row)} hook ${hooks.text("name", row) || "without a name"} ${hooks.text("place", row)}`,
+      made("span", "soft", `, ${duration(hooks.get("end")[row] >= 0 ? hooks.get("end")[row] - hooks.get("begin")[row] : -1)}${hooks.get("replaced")[row] ? ", replaced the gradient" : ""}`),
+    ]);
+  }
+
+  /** @param {number} node */
+  made(node) {
+    const { model, tree } = this.app;
+    const { nodes } = model;
+    this.section("Made by");
+    const facts = /** @type {[string, string | Node][]} */ ([]);
+    const op = nodes.text("op", node);
+    const took = nodes.get("op_end")[node] - nodes.get("op_begin")[node];
+    if (op) facts.push(["call", `${op}${nodes.get("op_end")[node] >= 0 ? `, ${duration(took)}` : ""}`]);
+    if (nodes.text("shape", node)) facts.push(["result", nodes.text("shape", node)]);
+    if (nodes.text("module", node)) facts.push(["module", nodes.text("module", node)]);
+    const group = nodes.get("group")[node];
+    if (group > 0) facts.push(["in", link(tree.title(group), () => this.app.selectGroup(group))]);
+    if (nodes.get("step")[node] >= 0) facts.push(["step", String(nodes.get("step")[node])]);
+    if (nodes.get("made_in")[node] >= 0) facts.push(["made in", `backward ${nodes.get("made_in")[node]} (create_graph)`]);
+    if (nodes.get("sequence")[node] >= 0) facts.push(["sequence_nr", count(nodes.get("sequence")[node])]);
+    if (nodes.get("guessed")[node]) facts.push(["name", "read off its source line"]);
+    this.facts(facts);
+  }
+}
