@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import MINOR, VERSION
 from gradscope.trace.schema.declare import TABLES, columns
 from gradscope.trace.schema.tables import GraphTask, Order
@@ -146,3 +147,20 @@ def _strangers(trace: Trace) -> Iterator[str]:
         else:
             known = {column.name for column in columns(TABLES[name])}
             yield from (f"{name}.{column}" for column in table.data if column not in known)
+
+
+FIRST, BETWEEN, ROWS = "the first steps", "some steps in between", "all rows"
+
+
+def steps_left_out(trace: Trace) -> frozenset[str]:
+    """Which parts of what the program did are not there, of those that were recorded in steps."""
+    found = {ROWS} if dropped_rows(trace) else set()
+    if not has_holes(trace):
+        return frozenset(found)
+    there = distinct(trace.table(GraphTask)["step"])
+    there = there[there >= 0]
+    if len(there) and int(there[0]) > 0:
+        found.add(FIRST)
+    if len(there) and int(there[-1] - there[0]) >= len(there):
+        found.add(BETWEEN)
+    return frozenset(found)

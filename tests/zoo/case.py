@@ -6,7 +6,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-CASES = Path(__file__).with_name("cases")
+HERE = Path(__file__).parent
+FOLDERS = (HERE / "cases", HERE / "longer")
+"""Families of short scripts; of longer ones, as they stand in repositories."""
 MARK = re.compile(r"\s+# (?:BUG (?P<kind>[a-z0-9-]+)|ALSO)$")
 INSTEAD = re.compile(r"^(?P<indent> *)# (?P<how>FIX|ADD)(?: (?P<code>.*))?$")
 
@@ -54,9 +56,10 @@ def _text(lines: list[str]) -> str:
 
 
 def families() -> list[str]:
-    return sorted(path.name for path in CASES.glob("[a-z]*/"))
+    return sorted(path.name for folder in FOLDERS for path in folder.glob("[a-z]*/"))
 
 
 def cases(family: str = "*") -> list[Case]:
     """All cases, or those of a family."""
-    return [case_of(path) for path in sorted(CASES.glob(f"{family}/*.py"))]
+    paths = (path for folder in FOLDERS for path in folder.glob(f"{family}/*.py"))
+    return [case_of(path) for path in sorted(paths)]

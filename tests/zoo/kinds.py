@@ -18,7 +18,7 @@ KINDS = {
     "non-finite": Kind(("non-finite-birth",)),
     # what nodes saved
     "written-in-place": Kind(("modified-in-place",), ("a leaf Variable that requires grad",)),
-    "written-unseen": Kind(),
+    "written-unseen": Kind(("written-unseen",)),
     "second-backward": Kind(("freed-graph",), ("backward through the graph a second time",)),
     # who trains what
     "graph-cut": Kind(
@@ -45,7 +45,7 @@ KINDS = {
         ("not-a-leaf",),
         (".grad attribute of a Tensor that is not a leaf", "can't optimize a non-leaf Tensor"),
     ),
-    "zeroed": Kind(("hook-returns-zeros",)),
+    "zeroed": Kind(("hook-returns-zeros", "zero-gradient")),
     "nothing-to-step": Kind(("nothing-to-step",)),
     # the order of the loop
     "gradients-add-up": Kind(("gradients-add-up",)),

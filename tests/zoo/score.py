@@ -19,7 +19,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from gradscope.analysis.findings import Finding
-from tests.zoo.case import CASES, Case, case_of, cases
+from tests.zoo.case import FOLDERS, Case, case_of, cases
 from tests.zoo.kinds import KINDS
 from tests.zoo.running import Told, lines_named, told
 
@@ -154,7 +154,7 @@ def scripts_of(folder: Path) -> Iterable[tuple[str, str]]:
         text = path.read_text(encoding="utf-8")
         functions = [each for each in ast.parse(text).body if isinstance(each, ast.FunctionDef)]
         names = [each.name for each in functions if [a.arg for a in each.args.args] == ["torch"]]
-        if path.is_relative_to(CASES):
+        if any(path.is_relative_to(folder) for folder in FOLDERS):
             case = case_of(path)
             yield case.name, case.fixed
         elif "import torch" in text.splitlines():

@@ -58,11 +58,6 @@ class Loop:
         self.acts = trace.once(Acts)
         self._moments: dict[int, list[Moment]] = {}  # by the act that made the optimizer
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether all steps were recorded, from the first one on, and nothing was dropped."""
-        return not (self.trace.meta.get("unwanted") or self.trace.meta.get("dropped"))
-
     @cached_property
     def optimizers(self) -> tuple[Optimizer, ...]:
         """Those that have stepped."""

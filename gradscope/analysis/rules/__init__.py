@@ -11,7 +11,7 @@ from gradscope.analysis.rules import (
     saved_values,
     training,
 )
-from gradscope.analysis.rules.graphs import kept_graphs, pairs, retained_graphs
+from gradscope.analysis.rules.graphs import kept_graphs, pairs, retained_graphs, written_unseen
 from gradscope.analysis.rules.loop import (
     accumulation,
     again,
@@ -32,7 +32,7 @@ from gradscope.analysis.rules.structure import (
     statements,
     wrong_dims,
 )
-from gradscope.analysis.rules.trained import no_history, no_slope, nothing_to_step, unused
+from gradscope.analysis.rules.trained import no_history, no_slope, nothing_to_step, unused, zeroed
 
 __all__ = ["all_rules"]
 
@@ -47,10 +47,12 @@ TOPICS = (
     no_slope,
     nothing_to_step,
     unused,
+    zeroed,
     functions,
     kept_graphs,
     retained_graphs,
     pairs,
+    written_unseen,
     order,
     clipping,
     schedules,

@@ -260,6 +260,7 @@ def _rebound(training: Training) -> Iterator[Found]:
         why=f"`{first} = …` gives the name to what is computed: under no_grad that requires no "
         "grad, so that the next loss has no history; else it is no leaf, and its .grad is None",
         fix=f"write into it, under `torch.no_grad()`: `{_in_place(site.text, first)}`",
+        severity=Severity.ERROR if errors else None,
     )
 
 

@@ -11,7 +11,11 @@ from gradscope.analysis.findings import Certainty, Evidence, Finding, Severity
 from gradscope.analysis.identity.fingerprints import Fingerprints
 from gradscope.analysis.identity.sites import Site
 from gradscope.errors import UnknownNameError
+from gradscope.trace.shortcomings import BETWEEN, FIRST, ROWS, steps_left_out
 from gradscope.trace.trace import Trace
+
+STEPS = {"": (), "each": (BETWEEN, ROWS), "first": (FIRST, BETWEEN, ROWS)}
+"""What must not have been left out, for a rule that says so of steps."""
 
 LEVELS = ("graph", "engine", "values", "full")
 
@@ -52,6 +56,7 @@ class Rule:
     needs: str  # the capture level below which it cannot tell
     function: RuleFunction
     reads: tuple[str, ...] = ()  # tables, columns, kinds of events without which it cannot tell
+    steps: str = ""  # of which steps it has to know everything: "each" one, or from the "first" on
 
     @property
     def explanation(self) -> str:
@@ -83,9 +88,9 @@ class Rule:
         """What this rule reads and nobody could see in what was recorded, as `meta.absent` says."""
         said = trace.meta.get("absent")
         absent = {name for name in said if isinstance(name, str)} if isinstance(said, list) else ()
-        return tuple(
-            name for name in self.reads if name in absent or name.partition(".")[0] in absent
-        )
+        lacks = [name for name in self.reads if name in absent or name.partition(".")[0] in absent]
+        left_out = trace.once(steps_left_out) if self.steps else frozenset()
+        return (*lacks, *(each for each in STEPS[self.steps] if each in left_out))
 
     def findings(self, trace: Trace) -> Iterator[Finding]:
         """Everything this rule has to say about a trace."""
@@ -116,12 +121,13 @@ def rule(
     *,
     needs: str = "graph",
     reads: tuple[str, ...] = (),
+    steps: str = "",
 ) -> Callable[[RuleFunction], RuleFunction]:
     """Declare a rule: a generator of what it found, with the explanation as its docstring."""
 
     def declare(function: RuleFunction) -> RuleFunction:
         assert id not in _RULES, f"two rules are called {id}"
-        _RULES[id] = Rule(id, slug, severity, needs, function, reads)
+        _RULES[id] = Rule(id, slug, severity, needs, function, reads, steps)
         return function
 
     return declare

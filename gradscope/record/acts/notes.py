@@ -34,7 +34,8 @@ FRAMES = 3
 MOST_ALIKE = 1000
 """So many acts of a kind are kept of one line, where a program may do them for each number."""
 
-COUNTED = frozenset((Deed.CUT, Deed.WARNING, Deed.GRAD_OFF))
+COUNTED = frozenset((Deed.CUT, Deed.WARNING, Deed.GRAD_OFF, Deed.DATA_WRITTEN))
+
 """Of which that is so."""
 
 UNKNOWN = NONE - 1
@@ -208,6 +209,11 @@ class Acts:
         optimizers, key = self._optimizers, id(optimizer)
         optimizers[key] = ref(optimizer, lambda _: optimizers.pop(key, None)), number
         return number
+
+    @property
+    def has_optimizers(self) -> bool:
+        """Whether the program has built any that is alive."""
+        return bool(self._optimizers)
 
     def optimizers(self) -> list[Any]:
         """Those that are alive."""

@@ -35,6 +35,10 @@ LISTS = {
 """Where those that are registered are kept."""
 
 
+SATURATE = frozenset(("Sigmoid", "Tanh", "Hardsigmoid", "Softsign", "LogSigmoid"))
+"""Modules that make gradients small: where they were built is told, since they are to blame."""
+
+
 class OfModules:
     """Stands in for what programs call on modules, and for assignments to them."""
 
@@ -169,8 +173,11 @@ def _types(values: list[Any]) -> str:
 
 
 def _made(acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any) -> None:
+    kind = type(given[0]).__name__
     if acts.is_inside():
-        acts.note(Deed.MADE, frame, module=given[0], type=type(given[0]).__name__)
+        acts.note(Deed.MADE, frame, module=given[0], type=kind)
+    elif kind in SATURATE:
+        acts.note(Deed.BUILT, frame, module=given[0], type=kind)
 
 
 def _filled(acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import linecache
+import re
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -30,6 +32,9 @@ WRITES = ("zero_", "fill_", "mul_", "div_")
 TYPES = frozenset(("long", "int", "bool"))
 """Names that stand for types of numbers in `torch` itself."""
 
+WRITES_DATA = re.compile(r"\.data(\[[^=]*\])?(\.\w+_\(|\s*([-+*/]=|(?<=\])\s*=(?!=)))")
+"""A line that writes into the memory of a parameter: `w.data.mul_(2)`, `w.data[0] = 0`."""
+
 LOOKED_AT = 8
 """So many cuts of a line are looked at: it may stand in a loop over several tensors."""
 
@@ -48,6 +53,8 @@ class OfTensors:
         self._gradients: dict[int, ref[Any]] | None = None  # of leaves of optimizers, by address
         self._sample_of: Callable[[], Any] = _nobody
         self._sampled = -1
+        self._perhaps: set[int] = set()  # lines that may write into gradients
+        self._writers: dict[int, bool] = {}  # lines that read `.data`
         self._seen_cuts: dict[int, tuple[int, tuple[int, dict[str, bool]]]] = {}
         """By line: how often, and what was found the last time it was looked at."""
 
@@ -118,6 +125,11 @@ class OfTensors:
             leaf = self._leaf_of(given[0])
             if leaf is not None:
                 acts.note(Deed.GRAD_ZEROED, frame, [leaf], by=name)
+            elif not acts.has_optimizers and given[0].is_leaf and not given[0].requires_grad:
+                address = id(frame.f_code) + frame.f_lasti
+                if address not in self._perhaps:  # one is enough: whose it is, is not known
+                    self._perhaps.add(address)
+                    acts.note(Deed.GRAD_ZEROED, frame, by=name)
 
         return tell
 
@@ -134,8 +146,22 @@ class OfTensors:
         self._acts.note(Deed.DATA_SET, frame, _leaves([tensor]))
 
     def _data_read(self, tensor: Any, frame: FrameType) -> None:
-        if tensor.requires_grad and not tensor.is_leaf and self._is_grad_enabled():
+        if not tensor.requires_grad:
+            return
+        if tensor.is_leaf:
+            if self._writes_data(frame):
+                self._acts.note(Deed.DATA_WRITTEN, frame, [tensor])
+        elif self._is_grad_enabled():
             self._cut(frame, "data", [tensor])
+
+    def _writes_data(self, frame: FrameType) -> bool:
+        """Whether the line that reads `.data` writes into it."""
+        address = id(frame.f_code) + frame.f_lasti
+        found = self._writers.get(address)
+        if found is None:
+            text = linecache.getline(frame.f_code.co_filename, frame.f_lineno, frame.f_globals)
+            found = self._writers[address] = WRITES_DATA.search(text) is not None
+        return found
 
     def _cut_by(self, name: str) -> Tell:
         def tell(

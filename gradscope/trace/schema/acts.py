@@ -29,8 +29,10 @@ class Deed(StrEnum):
 
     REQUIRES_GRAD = "requires_grad"  # to
     GRAD_SET = "grad_set"  # to: "None", "tensor"
-    GRAD_ZEROED = "grad_zeroed"  # by: the operation that wrote into a gradient
+    GRAD_ZEROED = "grad_zeroed"  # by: the operation that wrote into a gradient; no tensors:
+    # there is no optimizer, and it may have been one
     DATA_SET = "data_set"
+    DATA_WRITTEN = "data_written"  # through `.data` or into it, as the line says
     CUT = "cut"  # by: what lost history; tensors: leaves it came from; more: there are others
     GRAD_OFF = "grad_off"  # by: no_grad, inference_mode, set_grad_enabled; sample
     HOOK = "hook"  # by: the method; hook: the function's name; many: so many were there before;
@@ -38,6 +40,7 @@ class Deed(StrEnum):
     TRAIN = "train"  # to: the mode
     RAN = "ran"  # a module, for the first time so: grad, training: whether these modes were on
     MADE = "made"  # a module, inside the forward of another: type
+    BUILT = "built"  # an activation that can saturate, outside of forwards: type
     SHARED = "shared"  # within: a container's type, that has one module many times; type
     ASSIGNED = "assigned"  # name, what (flag: to, of a module); replaced: whether another
     # parameter or module was there

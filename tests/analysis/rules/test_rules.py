@@ -575,3 +575,19 @@ def test_a_call_of_which_no_tensor_was_recorded_is_passed_over(name: str) -> Non
     bare = trace_of(Op(0, name, stack=0), Op(1, name, stack=0), meta={"level": "full"})
 
     assert inspect(bare).findings == ()
+
+
+def test_rules_about_loops_say_which_steps_they_would_need() -> None:
+    later = trace_of(
+        Meta("level", '"values"'), Meta("unwanted", '{"steps": 3}'), GraphTask(id=0, step=2)
+    )
+    holes = trace_of(Meta("level", '"values"'), Meta("dropped", '{"accumulate": 3}'))
+
+    assert {each.rule: each.lacks for each in inspect(later).unchecked} == {
+        "GS503": ("the first steps",),
+        "GS506": ("the first steps",),
+    }
+    of_loops = {"GS501", "GS502", "GS503", "GS504", "GS505", "GS506", "GS507", "GS508"}
+    assert {each.rule: each.lacks for each in inspect(holes).unchecked} == dict.fromkeys(
+        of_loops, ("all rows",)
+    )

@@ -66,6 +66,8 @@ with torch.no_grad():
 net.requires_grad = False
 out = net.head.weight * 2
 chosen, above = out.argmax(1), out > 0
+net.head.weight.data.mul_(net.head.weight.data.norm())
+last = nn.Tanh()
 optimizer.zero_grad
 """
 
@@ -116,7 +118,10 @@ ran to Linear inside {"grad":false,"training":true} [21, 50]
 assigned to Net {"name":"requires_grad","what":"flag","within":"Net","to":false} [51]
 cut of weight {"by":"argmax"} [53]
 cut of weight {"by":">"} [53]
-statement {"what":"not-called","name":"zero_grad"} [54]
+data_written of weight [54]
+data_written of weight [54]
+built {"type":"Tanh"} [55]
+statement {"what":"not-called","name":"zero_grad"} [56]
 """
 
 

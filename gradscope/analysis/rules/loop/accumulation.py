@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from gradscope.analysis.findings import Certainty, Severity
 from gradscope.analysis.identity.sites import at
@@ -12,7 +13,8 @@ from gradscope.analysis.program.acts import Optimizer
 from gradscope.analysis.program.loop import Beat, Loop, Moment
 from gradscope.analysis.rules.loop.words import evidence, line
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import GraphTask, Node, Place, Value
+from gradscope.trace.schema import NONE, GraphTask, Node, Phase, Place, Span, Value
+from gradscope.trace.shortcomings import has_holes
 from gradscope.trace.trace import Trace
 
 MEANS = ("Mean", "MseLoss", "NllLoss", "L1Loss", "SmoothL1", "Huber", "BinaryCrossEntropy", "KlDiv")
@@ -56,12 +58,20 @@ def _usual(found: list[Gathering]) -> int:
     return many if many > 1 and times == len(several) else 0
 
 
-@rule("GS507", "batches-lost", Severity.WARNING, needs="engine", reads=("accumulate", "act"))
+@rule(
+    "GS507",
+    "batches-lost",
+    Severity.WARNING,
+    needs="engine",
+    reads=("accumulate", "act"),
+    steps="each",
+)
 def batches_lost(trace: Trace) -> Iterator[Found]:
     """Micro-batches at the end of an epoch are gathered, but no step is made with them.
 
     With a step after every fourth of ten micro-batches the last two train nothing: their
-    gradients are cleared, or left over.
+    gradients are cleared, or left over. Where each micro-batch clears what those before it have
+    gathered, only the last one trains.
 
     Bad:
         model = torch.nn.Linear(2, 1)
@@ -86,9 +96,8 @@ def batches_lost(trace: Trace) -> Iterator[Found]:
                     optimizer.zero_grad()
     """
     loop = trace.once(Loop)
-    if not loop.is_whole:
-        return
     for optimizer in loop.optimizers:
+        yield from _cleared_each_time(loop, optimizer)
         found = gatherings(loop, optimizer)
         every = _usual(found)
         stack = found[0].fills[0].stack if found else -1
@@ -118,12 +127,69 @@ def batches_lost(trace: Trace) -> Iterator[Found]:
         )
 
 
+def _cleared_each_time(loop: Loop, optimizer: Optimizer) -> Iterator[Found]:
+    """Before each backward of a line what the one before it has brought is cleared."""
+    inside = _closures(loop)
+    rounds: list[tuple[list[Moment], list[Moment]]] = []  # backwards, and what cleared them
+    for moments in loop.rounds(optimizer):
+        if not moments or moments[-1].beat is not Beat.STEPPED:
+            continue
+        fills = [each for each in moments if each.beat is Beat.FILLED]
+        lost = [
+            after
+            for before, after in pairwise(moments)
+            if before.beat is Beat.FILLED and after.beat is Beat.CLEARED
+        ]
+        if {each.stack for each in fills} & inside or len(lost) != len(fills) - 1:
+            return
+        rounds.append((fills, lost))
+    many = {len(fills) for fills, _ in rounds}
+    backwards = {each.stack for fills, _ in rounds for each in fills}
+    clears = {each.stack for _, lost in rounds for each in lost}
+    if len(rounds) < 2 or len(many) != 1 or many == {1} or len(backwards | clears) != 2:
+        return
+    (every,) = many
+    fill, clear, step = rounds[0][0][0], rounds[0][1][0], optimizer.steps[0]
+    site, cleared, stepped = loop.site(fill), loop.site(clear), loop.acts.site(step)
+    yield Found(
+        message=f"{every - 1} of {every} micro-batches are lost: what clears gradients"
+        f"{at(cleared)} runs before each backward{at(site)}, and the step{at(stepped)} comes after "
+        f"every {every}",
+        site=cleared,
+        evidence=evidence(fill, clear),
+        why=f"{optimizer.type} stepped with the gradients of one backward only, in each of "
+        f"{len(rounds)} steps; those of {every - 1} before it had been cleared",
+        fix=f"move {line(cleared, 'optimizer.zero_grad()')} behind "
+        f"{line(stepped, 'optimizer.step()')}",
+        certainty=Certainty.INFERRED,
+    )
+
+
+def _closures(loop: Loop) -> set[int]:
+    """The lines of backwards that optimizers call for themselves, inside their steps."""
+    spans, tasks = loop.trace.table(Span), loop.tasks
+    of_steps = spans["phase"] == Phase.OPTIMIZER
+    begins, ends = spans["begin"][of_steps], spans["end"][of_steps]
+    return {
+        stack
+        for begin, stack in tasks.values()
+        if ((begins <= begin) & ((ends == NONE) | (ends >= begin))).any()
+    }
+
+
 def ended_well(trace: Trace) -> bool:
     """Whether the program came to its end."""
-    return trace.meta.get("exit") == "ok" and not trace.truncated
+    return trace.meta.get("exit") == "ok" and not trace.truncated and not has_holes(trace)
 
 
-@rule("GS508", "not-divided", Severity.WARNING, needs="engine", reads=("accumulate", "act"))
+@rule(
+    "GS508",
+    "not-divided",
+    Severity.WARNING,
+    needs="engine",
+    reads=("accumulate", "act"),
+    steps="each",
+)
 def not_divided(trace: Trace) -> Iterator[Found]:
     """Gradients of several micro-batches are added up for one step, and their losses not divided.
 
@@ -152,8 +218,6 @@ def not_divided(trace: Trace) -> Iterator[Found]:
                 optimizer.zero_grad()
     """
     loop = trace.once(Loop)
-    if not loop.is_whole:
-        return
     for optimizer in loop.optimizers:
         found = [each for each in gatherings(loop, optimizer) if each.step is not None]
         every = _usual(found)

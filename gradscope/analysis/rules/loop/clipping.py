@@ -13,7 +13,7 @@ from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Done, Optimizer
 from gradscope.analysis.program.loop import Beat, Loop, Moment, by_line
-from gradscope.analysis.rules.loop.words import evidence, line, often
+from gradscope.analysis.rules.loop.words import called_on, evidence, line, often
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import Deed, GraphTask, Node, Op, Place, Value
 from gradscope.trace.trace import Trace
@@ -24,7 +24,7 @@ LEAST_SCALE = 64.0
 
 @rule(
     "GS504", "clipped-at-the-wrong-time", Severity.WARNING, needs="engine",
-    reads=("accumulate", "act"),
+    reads=("accumulate", "act"), steps="each",
 )  # fmt: skip
 def clipped_at_the_wrong_time(trace: Trace) -> Iterator[Found]:
     """Gradients are clipped where none are: before the backward, or after the step.
@@ -50,8 +50,6 @@ def clipped_at_the_wrong_time(trace: Trace) -> Iterator[Found]:
             optimizer.step()
     """
     loop = trace.once(Loop)
-    if not loop.is_whole:
-        return
     clips: dict[int, list[tuple[Moment, Moment | None]]] = defaultdict(list)
     in_time: set[int] = set()
     for optimizer in loop.optimizers:
@@ -134,9 +132,16 @@ def _untimely(loop: Loop, found: list[tuple[Moment, Moment | None]]) -> Found:
     )
 
 
-@rule("GS505", "not-unscaled", Severity.WARNING, needs="engine", reads=("accumulate", "act"))
+@rule(
+    "GS505",
+    "not-unscaled",
+    Severity.WARNING,
+    needs="engine",
+    reads=("accumulate", "act"),
+    steps="each",
+)
 def not_unscaled(trace: Trace) -> Iterator[Found]:
-    """Gradients are clipped while they are still scaled (GradScaler, or a scale by hand).
+    """Gradients are clipped, or stepped with, while they are still scaled (GradScaler, or by hand).
 
     Before `scaler.unscale_(optimizer)` they are larger by the scale, and a limit meant for the
     true ones clips almost all of them away. A scale by hand is seen from level `values` on.
@@ -167,6 +172,8 @@ def not_unscaled(trace: Trace) -> Iterator[Found]:
     loop = trace.once(Loop)
     scales = [act.t for act in loop.acts.of(Deed.SCALE)]
     for optimizer in loop.optimizers:
+        if scales:
+            yield from _scaled_steps(loop, optimizer, scales)
         clips = list(_scaled_clips(loop, optimizer))
         if scales:
             scaled = [clip for fill, clip in clips if _was_scaled(loop, fill, scales)]
@@ -174,6 +181,34 @@ def not_unscaled(trace: Trace) -> Iterator[Found]:
                 yield _scaled(loop, optimizer, several)
         elif clips:
             yield from _by_hand(loop, clips)
+
+
+def _scaled_steps(loop: Loop, optimizer: Optimizer, scales: list[int]) -> Iterator[Found]:
+    """`optimizer.step()` where `scaler.step(optimizer)` was meant."""
+    scaled = {act.t: act for act in loop.acts.of(Deed.SCALED_STEP) if act.of == optimizer.built.id}
+    found: list[tuple[Moment, Moment]] = []
+    if scaled or any(act.of == optimizer.built.id for act in loop.acts.of(Deed.UNSCALE)):
+        return
+    for moments in loop.rounds(optimizer):
+        fills = [each for each in moments if each.beat is Beat.FILLED]
+        stepped = moments and moments[-1].beat is Beat.STEPPED
+        unscaled = any(each.beat is Beat.WRITTEN for each in moments)  # by hand
+        if stepped and fills and not unscaled and _was_scaled(loop, fills[-1], scales):
+            found.append((fills[-1], moments[-1]))
+    if found:
+        fill, step = found[0]
+        site = loop.site(step)
+        name = called_on(site)
+        yield Found(
+            message=f"{optimizer.type} steps with gradients that are still scaled: {name}.step()"
+            f"{at(site)} comes after scaler.scale(loss).backward(){at(loop.site(fill))}, and "
+            "nothing unscales them",
+            site=site,
+            evidence=evidence(fill, step),
+            why="the step is as many times as large as the scale; nor are steps with Inf or NaN "
+            f"left out; {often(len(found), len(optimizer.steps), 'steps')}",
+            fix=f"write `scaler.step({name})` instead of {line(site, 'optimizer.step()')}",
+        )
 
 
 def _scaled_clips(loop: Loop, optimizer: Optimizer) -> Iterator[tuple[Moment, Moment]]:

@@ -8,6 +8,7 @@ from gradscope.analysis.findings import Certainty, Severity
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Optimizer
 from gradscope.analysis.program.loop import Beat, Loop, Moment, by_line, left_over
+from gradscope.analysis.rules.loop.by_hand import never_cleared
 from gradscope.analysis.rules.loop.words import called_on, evidence, line, often
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import Deed
@@ -18,7 +19,12 @@ OTHERS = (Beat.CLEARED, Beat.WRITTEN)
 
 
 @rule(
-    "GS501", "gradients-add-up", Severity.WARNING, needs="engine", reads=("accumulate.how", "act")
+    "GS501",
+    "gradients-add-up",
+    Severity.WARNING,
+    needs="engine",
+    reads=("accumulate.how", "act"),
+    steps="each",
 )
 def gradients_add_up(trace: Trace) -> Iterator[Found]:
     """Gradients are added to those of steps before: nobody has cleared them (zero_grad).
@@ -43,8 +49,6 @@ def gradients_add_up(trace: Trace) -> Iterator[Found]:
             optimizer.step()
     """
     loop = trace.once(Loop)
-    if not loop.is_whole:
-        return
     told: set[int] = set()
     for optimizer in loop.optimizers:
         for found, stack in _never_cleared(loop, optimizer):
@@ -52,6 +56,7 @@ def gradients_add_up(trace: Trace) -> Iterator[Found]:
                 told.add(stack)
                 yield found
     yield from _of_another(loop)
+    yield from never_cleared(trace, loop)
 
 
 def _never_cleared(loop: Loop, optimizer: Optimizer) -> Iterator[tuple[Found, int]]:
@@ -147,7 +152,14 @@ def _mixed(
     )
 
 
-@rule("GS502", "cleared-too-early", Severity.WARNING, needs="engine", reads=("accumulate", "act"))
+@rule(
+    "GS502",
+    "cleared-too-early",
+    Severity.WARNING,
+    needs="engine",
+    reads=("accumulate", "act"),
+    steps="each",
+)
 def cleared_too_early(trace: Trace) -> Iterator[Found]:
     """Gradients are cleared after the backward and before the step, which then does nothing.
 
@@ -168,8 +180,6 @@ def cleared_too_early(trace: Trace) -> Iterator[Found]:
             optimizer.step()
     """
     loop = trace.once(Loop)
-    if not loop.is_whole:
-        return
     for optimizer in loop.optimizers:
         rounds = [each for each in loop.rounds(optimizer) if _ends_in_step(each)]
         found = [last for each in rounds if (last := _cleared_last(each)) is not None]
@@ -219,7 +229,14 @@ def _cleared_last(moments: list[Moment]) -> tuple[Moment, Moment, Moment] | None
     return fill, clear, moments[-1]
 
 
-@rule("GS503", "stepped-too-early", Severity.WARNING, needs="engine", reads=("accumulate", "act"))
+@rule(
+    "GS503",
+    "stepped-too-early",
+    Severity.WARNING,
+    needs="engine",
+    reads=("accumulate", "act"),
+    steps="first",
+)
 def stepped_too_early(trace: Trace) -> Iterator[Found]:
     """An optimizer steps before the backward, and what that brings is cleared before the next step.
 
@@ -242,8 +259,6 @@ def stepped_too_early(trace: Trace) -> Iterator[Found]:
             optimizer.step()
     """
     loop = trace.once(Loop)
-    if not loop.is_whole:
-        return
     for optimizer in loop.optimizers:
         rounds = [each for each in loop.rounds(optimizer) if _ends_in_step(each)]
         if len(rounds) < 2 or _has_fill(rounds[0]) or optimizer.built.facts.get("before"):

@@ -20,7 +20,14 @@ NOTHING = 1e-3
 """A rate this much smaller than the first trains nothing any more."""
 
 
-@rule("GS506", "scheduled-at-the-wrong-time", Severity.WARNING, needs="engine", reads=("act",))
+@rule(
+    "GS506",
+    "scheduled-at-the-wrong-time",
+    Severity.WARNING,
+    needs="engine",
+    reads=("act",),
+    steps="first",
+)
 def scheduled_at_the_wrong_time(trace: Trace) -> Iterator[Found]:
     """A learning rate schedule (lr_scheduler) is stepped before the optimizer, or far too often.
 
@@ -48,8 +55,6 @@ def scheduled_at_the_wrong_time(trace: Trace) -> Iterator[Found]:
             schedule.step()
     """
     loop = trace.once(Loop)
-    if not loop.is_whole:
-        return
     for optimizer in loop.optimizers:
         of = optimizer.built.id
         built = [act for act in loop.acts.of(Deed.SCHEDULE) if act.of == of]

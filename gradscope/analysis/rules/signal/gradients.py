@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
@@ -69,7 +70,7 @@ def vanishing_gradient(trace: Trace) -> Iterator[Found]:
         message=f"Vanishing gradient: the gradient of {_name(trace, least.tensor)} (used at {site})"
         f" is {float(least.rms.max()):.1g}, that of the strongest layer {largest:.1g}; "
         f"{len(weak)} of {len(every)} weights get less than a thousandth, from "
-        f"{_name(trace, frontier.tensor)} on",
+        f"{_name(trace, frontier.tensor)} on{_through(trace)}",
         site=site,
         evidence=(
             *(Evidence("op", calls.id(at)) for _ in range(at != NONE)),
@@ -82,6 +83,17 @@ def vanishing_gradient(trace: Trace) -> Iterator[Found]:
         "kaiming or xavier weights",
         certainty=Certainty.CERTAIN,
     )
+
+
+def _through(trace: Trace) -> str:
+    """The activations that make gradients small, where a model was built with many."""
+    acts = trace.once(Acts)
+    kinds = Counter(str(act.facts.get("type")) for act in acts.of(Deed.BUILT))
+    if not kinds or kinds.most_common(1)[0][1] < 3:
+        return ""
+    kind, many = kinds.most_common(1)[0]
+    lines = [acts.site(act) for act in acts.of(Deed.BUILT) if act.facts.get("type") == kind]
+    return f"; on the way are {many} {kind}, the first built at {lines[0]}"
 
 
 @rule("GS802", "exploding-gradient", Severity.WARNING, needs="values", reads=READS)

@@ -74,7 +74,7 @@ def _is_of_a_layer(calls: Calls, tensor: int) -> bool:
             continue
         if calls.name(at) in LINEAR:
             return True
-        if calls.name(at) in ELEMENTWISE:
+        if calls.name(at) in ELEMENTWISE or calls.name(at) == "gather":  # Q-values of actions
             new = [each for each in calls.inputs(at) if each not in seen]
             seen.update(new)
             pending += new

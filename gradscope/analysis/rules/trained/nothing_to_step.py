@@ -49,7 +49,7 @@ def nothing_to_step(trace: Trace) -> Iterator[Found]:
         others = _others(loop, optimizer)
         if not given and _empty(optimizer) and len(others) >= min(len(optimizer.steps), 2):
             yield _of_nothing(training, optimizer, others)
-        elif given and loop.is_whole:
+        elif given:
             yield from _no_longer(training, loop, optimizer, given[-1])
 
 

@@ -193,7 +193,13 @@ def _touched(training: Training) -> set[int]:
     """What the program clears, writes or hooks by itself."""
     found: set[int] = set()
     for act in training.acts.of(
-        Deed.ZERO_GRAD, Deed.GRAD_SET, Deed.GRAD_ZEROED, Deed.DATA_SET, Deed.HOOK, Deed.CLIP
+        Deed.ZERO_GRAD,
+        Deed.GRAD_SET,
+        Deed.GRAD_ZEROED,
+        Deed.DATA_SET,
+        Deed.HOOK,
+        Deed.CLIP,
+        Deed.DATA_WRITTEN,
     ):
         found.update(act.tensors)
     return found | training.written

@@ -1,0 +1,112 @@
+"""Rules about values that were written to behind autograd's back."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+import numpy as np
+
+from gradscope.analysis.columns import Ids
+from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.identity.names import node_names
+from gradscope.analysis.identity.sites import at, site_of
+from gradscope.analysis.program.acts import Done
+from gradscope.analysis.program.calls import Calls
+from gradscope.analysis.program.training import Training
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.trace.schema import Deed, GraphTask, Node, NodeBegin, Saved, Tensor
+from gradscope.trace.trace import Trace
+
+
+@rule("GS305", "written-unseen", Severity.WARNING, needs="engine", reads=("act", "saved"))
+def written_unseen(trace: Trace) -> Iterator[Found]:
+    """A parameter was written through `.data` between the forward that used it and its backward.
+
+    Autograd counts writes, and raises where what it saved was changed; a write through `.data` is
+    not counted, and the backward computes with numbers that the forward did not have.
+
+    Bad:
+        x = torch.ones(3, 2, requires_grad=True)
+        w = torch.ones(2, 2, requires_grad=True)
+        y = (x @ w).tanh()
+        w.data.mul_(0.5)
+        y.sum().backward()
+
+    Good:
+        x = torch.ones(3, 2, requires_grad=True)
+        w = torch.ones(2, 2, requires_grad=True)
+        y = (x @ w).tanh()
+        y.sum().backward()
+        w.data.mul_(0.5)
+    """
+    training = trace.once(Training)
+    by_line: dict[str, list[tuple[Done, int, int]]] = defaultdict(list)
+    writes = training.acts.of(Deed.DATA_WRITTEN)
+    if not writes:
+        return
+    kept = _Kept(trace)
+    for act in writes:
+        for tensor in act.tensors:
+            node = kept.needed_after(tensor, act.t)
+            if node is not None:
+                by_line[training.acts.site(act).place].append((act, tensor, node))
+    for several in by_line.values():
+        yield _found(training, several)
+
+
+class _Kept:
+    """What nodes keep, since when, and when they run."""
+
+    def __init__(self, trace: Trace) -> None:
+        saved, runs, nodes = trace.table(Saved), trace.table(NodeBegin), trace.table(Node)
+        self._calls = trace.once(Calls)
+        self._tensors = trace.table(Tensor)
+        self._node, self._tensor, self._bytes = saved["node"], saved["tensor"], saved["bytes"]
+        self._t: Ids = np.full(len(saved), np.iinfo(np.int64).max)
+        if len(nodes):  # when it was seen that a node keeps something may be later
+            made = nodes.positions(self._node)
+            self._t[made >= 0] = nodes["t"][made[made >= 0]]
+        self._ran = dict(zip(runs["node"].tolist(), runs["t"].tolist(), strict=True))  # the last
+        self._leaves: dict[int, int] = {}
+
+    def needed_after(self, leaf: int, t: int) -> int | None:
+        """A node that keeps this leaf, or a view of it, since before this moment, and ran after."""
+        many = self._tensors["bytes"][self._tensors.index(leaf)]
+        for place in np.flatnonzero((self._bytes == many) & (self._t < t)).tolist():
+            node = int(self._node[place])
+            if self._ran.get(node, -1) > t and self._leaf_of(int(self._tensor[place])) == leaf:
+                return node
+        return None
+
+    def _leaf_of(self, tensor: int) -> int:
+        if tensor not in self._leaves:
+            self._leaves[tensor] = self._calls.origin_leaf(tensor)
+        return self._leaves[tensor]
+
+
+def _found(training: Training, several: list[tuple[Done, int, int]]) -> Found:
+    act, tensor, node = several[0]
+    trace, site = training.trace, training.acts.site(act)
+    made = site_of(trace, trace.table(Node).row(node).stack)
+    tasks = [task for task in trace.rows(GraphTask) if task.begin > act.t]
+    called = site_of(trace, tasks[0].stack) if tasks else site
+    outer = training.acts.sites(act)[1:2]
+    caller = f", called{at(outer[0])}," if outer else ""
+    times = f", {len(several)} times" if len(several) > 1 else ""
+    return Found(
+        message=f"{training.named({tensor})} was written through .data{at(site)}{caller} between "
+        f"the forward that used it{at(made)} and the backward{at(called)}{times}: its gradient is "
+        "wrong, and nothing raised",
+        site=site,
+        evidence=(
+            Evidence("act", act.id),
+            Evidence("node", node),
+            Evidence("tensor", tensor),
+        ),
+        why=f"{node_names(trace).title(node)} had saved it; a write through .data is not counted, "
+        "so that the backward took the new numbers for those of the forward",
+        fix="write after the backward, as after `optimizer.step()`, and under `torch.no_grad()` "
+        "instead of through `.data`, so that autograd notices",
+        certainty=Certainty.CERTAIN,
+    )

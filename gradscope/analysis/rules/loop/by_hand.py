@@ -1,0 +1,75 @@
+"""Training without an optimizer: parameters that the program writes itself, after backwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from gradscope.analysis.findings import Certainty, Evidence
+from gradscope.analysis.identity.sites import at, site_of
+from gradscope.analysis.program.loop import ADDED, CLEARING, Loop
+from gradscope.analysis.program.training import Training
+from gradscope.analysis.rules.loop.words import line
+from gradscope.analysis.rules.registry import Found
+from gradscope.trace.schema import NONE, Accumulate, Deed, Tensor, Version
+from gradscope.trace.trace import Trace
+
+MANY = 3
+"""So many updates, and backwards onto old gradients."""
+
+
+def never_cleared(trace: Trace, loop: Loop) -> Iterator[Found]:
+    """Leaves that are written after each backward, and whose gradients nobody clears."""
+    if loop.acts.optimizers:
+        return
+    training = trace.once(Training)
+    versions, events = trace.table(Version), trace.table(Accumulate)
+    if any(not act.tensors for act in loop.acts.of(Deed.GRAD_ZEROED)):
+        return  # something was, and it is not known whose
+    cleared = {tensor for act in loop.acts.of(*CLEARING) for tensor in act.tensors}
+    lost: dict[int, list[int]] = {}  # by the line of the update
+    for leaf in sorted(training.reached & training.written - cleared):
+        its = events["tensor"] == leaf
+        onto_old = its & np.isin(events["how"], ADDED)
+        first = int(events["t"][its].min()) if its.any() else 0
+        updates = (versions["tensor"] == leaf) & (versions["t"] > first)
+        few = onto_old.sum() < MANY or updates.sum() < MANY or its.sum() > onto_old.sum() + 1
+        if not few and not _may_be_cleared(trace, leaf, first):
+            stack = int(versions["stack"][np.flatnonzero(updates)[0]])
+            lost.setdefault(stack, []).append(leaf)
+    if lost:
+        yield _found(training, loop, lost)
+
+
+def _may_be_cleared(trace: Trace, leaf: int, first: int) -> bool:
+    """Whether anything of the same shape is written: it may be the gradient."""
+    tensors, versions = trace.table(Tensor), trace.table(Version)
+    later = (versions["t"] > first) & (versions["op"] != NONE) & (versions["tensor"] != leaf)
+    shape = tensors.row(leaf).shape
+    others = set(versions["tensor"][later].tolist())
+    rows = [tensors.row(each) for each in others if tensors.has(each)]
+    return any(row.shape == shape and not (row.leaf and row.requires_grad) for row in rows)
+
+
+def _found(training: Training, loop: Loop, lost: dict[int, list[int]]) -> Found:
+    trace = training.trace
+    leaves = {leaf for several in lost.values() for leaf in several}
+    events = trace.table(Accumulate)
+    task = int(events["task"][np.flatnonzero(np.isin(events["tensor"], list(leaves)))[-1]])
+    site = site_of(trace, loop.tasks[task][1])
+    updated = site_of(trace, next(iter(lost)))
+    return Found(
+        message=f"gradients add up: the backward{at(site)} adds to those of "
+        f"{training.named(leaves)} that the update{at(updated)} has used already; nothing clears "
+        "them",
+        site=site,
+        evidence=(
+            Evidence("graph_task", task),
+            *(Evidence("tensor", leaf) for leaf in sorted(leaves)[:2]),
+        ),
+        why="a backward adds to `.grad`; no line sets it to None or zeros, so that each update has "
+        "in it the gradients of all before",
+        fix=f"set it to None after {line(updated, 'the update')}: `parameter.grad = None`",
+        certainty=Certainty.INFERRED,
+    )

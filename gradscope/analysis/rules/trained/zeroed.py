@@ -1,0 +1,144 @@
+"""Rules about gradients that are zero in every step, and what made them so."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from gradscope.analysis.findings import Certainty, Evidence, Severity, few_tensors
+from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD
+from gradscope.analysis.identity.sites import at, site_of
+from gradscope.analysis.program.numbers import Numbers
+from gradscope.analysis.program.training import Training
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.analysis.rules.trained.no_slope import FLAT, following_nodes, reach
+from gradscope.trace.schema import Node, Place, Value
+from gradscope.trace.trace import Trace
+
+STEPS = 3
+"""In so many steps a gradient has to be zero throughout."""
+
+SAID_ELSEWHERE = (*FLAT, "Relu", "Threshold", "HardtanhBackward", "EmbeddingBackward")
+"""How names of nodes begin whose zeros other rules explain, or that are meant."""
+
+TO_BLAME = (
+    "Mul",
+    "Div",
+    "Clamp",
+    "Softmax",
+    "LogSoftmax",
+    "Where",
+    "MaskedFill",
+    "Sigmoid",
+    "Tanh",
+)
+"""How names of nodes begin that make zeros since a number is wrong; of others it is a note."""
+
+MEANT = re.compile(r"(?<![\w.])0(\.0*)?\s*\*|\*\s*0(\.0*)?(?![\w.])")
+"""A line that multiplies by zero as everybody can see."""
+
+
+@rule("GS413", "zero-gradient", Severity.WARNING, needs="values", reads=("value",))
+def zero_gradient(trace: Trace) -> Iterator[Found]:
+    """Parameters get a gradient of nothing but zeros, in every step: one node makes zeros of it.
+
+    A factor that is always zero, a clamp whose limit is always passed, a softmax over one number.
+    What dead ReLUs and roundings do other rules tell.
+
+    Bad:
+        model, spread = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD([*model.parameters(), *spread.parameters()], lr=0.1)
+        for step in range(4):
+            optimizer.zero_grad()
+            x = torch.ones(3, 2)
+            (model(x).pow(2).mean() + step // 10 * spread(x).mean()).backward()
+            optimizer.step()
+
+    Good:
+        model, spread = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD([*model.parameters(), *spread.parameters()], lr=0.1)
+        for step in range(4):
+            optimizer.zero_grad()
+            x = torch.ones(3, 2)
+            (model(x).pow(2).mean() + step / 10 * spread(x).mean()).backward()
+            optimizer.step()
+    """
+    training = trace.once(Training)
+    lost = _always_zero(trace) & training.held
+    if not lost:
+        return
+    nodes = trace.table(Node)
+    leaves = _leaf_nodes(trace, lost)
+    by_line: dict[str, tuple[int, set[int], int]] = {}
+    following = trace.once(following_nodes)
+    explained: set[int] = set()
+    for node in _makers_of_zeros(trace):
+        row = nodes.row(node)
+        site = site_of(trace, row.stack)
+        behind = reach({node}, following, ()) & set(leaves)
+        if behind and not row.name.startswith(SAID_ELSEWHERE) and not MEANT.search(site.text):
+            first, tensors, times = by_line.get(site.place, (node, set(), 0))
+            by_line[site.place] = first, tensors | {leaves[each] for each in behind}, times + 1
+    for node, tensors, times in by_line.values():
+        if times >= STEPS and tensors - explained:
+            explained |= tensors
+            yield _found(training, node, tensors, times)
+
+
+def _found(training: Training, node: int, tensors: set[int], times: int) -> Found:
+    row = training.trace.table(Node).row(node)
+    site = site_of(training.trace, row.stack)
+    return Found(
+        message=f"{training.named(tensors)} get{'' if len(tensors) > 1 else 's'} a gradient of "
+        f"zeros in every step: {row.name}{at(site)} made zeros of one that was not zero",
+        site=site,
+        evidence=(Evidence("node", node), *few_tensors(tensors)),
+        why=f"{times} times a gradient other than zero came to it, and it handed on zeros only: "
+        "a factor was zero, a limit was passed, or there was one number to choose from",
+        fix=_remedy(row.name),
+        certainty=Certainty.INFERRED,
+        severity=None if row.name.startswith(TO_BLAME) else Severity.NOTE,
+    )
+
+
+def _remedy(name: str) -> str:
+    if name.startswith(("Softmax", "LogSoftmax")):
+        return "a softmax over one number is always 1: use a sigmoid, or two outputs"
+    if name.startswith("Clamp"):
+        return "take the limit away, or move it to where values are"
+    return "look at the factor on this line: whole numbers divided by `//` are 0 up to the divisor"
+
+
+def _always_zero(trace: Trace) -> set[int]:
+    """Leaves whose `.grad` was zero throughout in each step that was seen."""
+    values = trace.table(Value)
+    found = set()
+    for series in trace.once(Numbers).gradients():
+        rows = series.rows
+        if len(rows) >= STEPS and (values["zero"][rows] == values["count"][rows]).all():
+            found.add(series.tensor)
+    return found
+
+
+def _leaf_nodes(trace: Trace, leaves: set[int]) -> dict[int, int]:
+    rows = trace.rows(Node)
+    return {
+        row.id: row.inputs[0]
+        for row in rows
+        if row.name == ACCUMULATE_GRAD and row.inputs and row.inputs[0] in leaves
+    }
+
+
+def _makers_of_zeros(trace: Trace) -> list[int]:
+    """Nodes to which something came that was not zero, and which returned zeros only."""
+    values = trace.table(Value)
+    given = values["place"] == Place.NODE_INPUT
+    made = values["place"] == Place.NODE_OUTPUT
+    some = values["zero"] < values["count"]
+    came = np.unique(values["node"][given & some])
+    some_out = np.unique(values["node"][made & some])
+    out = np.unique(values["node"][made & ~some])
+    found: list[int] = np.setdiff1d(np.intersect1d(came, out), some_out).tolist()
+    return [each for each in found if trace.table(Node).has(each)]
