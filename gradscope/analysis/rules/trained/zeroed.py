@@ -94,7 +94,7 @@ def _found(training: Training, node: int, tensors: set[int], times: int) -> Foun
         message=f"{training.named(tensors)} get{'' if len(tensors) > 1 else 's'} a gradient of "
         f"zeros in every step: {row.name}{at(site)} made zeros of one that was not zero",
         site=site,
-        evidence=(Evidence("node", node), *few_tensors(tensors)),
+        evidence=(Evidence("node", node), *few_tensors(training.trace, tensors)),
         why=f"{times} times a gradient other than zero came to it, and it handed on zeros only: "
         "a factor was zero, a limit was passed, or there was one number to choose from",
         fix=_remedy(row.name),
