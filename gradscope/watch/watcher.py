@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gradscope.watch.native.creation import Maker
     from gradscope.watch.values.callbacks import Around
     from gradscope.watch.values.ring import Ring
+    from gradscope.watch.values.without_node import WithoutNode
 
 
 LOOKS = ("values", "full")
@@ -42,6 +43,7 @@ class Watcher:
         self.why_hooks = self.why_no_calls = self.why_no_values = ""
         self.calls: CallObserver | None = None
         self.ring: Ring | None = None
+        self.without_node: WithoutNode | None = None
         if level != "graph":
             around = self._around() if level in LOOKS and native else None
             self.runs, self.why_hooks = runs(native=native, around=around and around.runs)
@@ -71,10 +73,14 @@ class Watcher:
     def _around(self) -> Around | None:
         """Callbacks that look at numbers, too. They work together, or nothing is looked at."""
         try:
-            from gradscope.watch.values import callbacks, ring  # noqa: PLC0415 -- it compiles
+            from gradscope.watch.values import (  # noqa: PLC0415 -- it compiles
+                callbacks,
+                ring,
+                without_node,
+            )
 
             found = callbacks.around()
-            self.ring = ring.Ring()
+            self.ring, self.without_node = ring.Ring(), without_node.WithoutNode()
         except Exception as error:  # noqa: BLE001 -- whatever this build is: the rest is watched
             self.why_no_values = f"{type(error).__name__}: {error}"
             return None

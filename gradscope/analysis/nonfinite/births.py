@@ -17,7 +17,8 @@ import numpy as np
 
 from gradscope.analysis.columns import member
 from gradscope.analysis.nonfinite.causes import Causes, inherited
-from gradscope.analysis.nonfinite.lineage import Finiteness, Lineage
+from gradscope.analysis.nonfinite.lineage import Finiteness, Lineage, without_operands
+from gradscope.analysis.program.calls import SAME_NUMBERS
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, Op, Place, Value
 from gradscope.trace.trace import Trace
@@ -75,7 +76,7 @@ def births(trace: Trace) -> Births:
         return Births(checked, (), 0)
     found: list[Birth] = []
     propagated = 0
-    lineage, causes = Lineage(trace), Causes(trace)
+    lineage, causes, alone = Lineage(trace), Causes(trace), _Alone(trace)
     told, logarithms = _told(trace), _logarithms(trace)
     for row in _in_time(trace):
         place = member(Place, row.place)
@@ -85,7 +86,9 @@ def births(trace: Trace) -> Births:
         birth = _birth(row, place, operands)
         meant = birth and (birth.op in told or logarithms.get(birth.op) == birth.index)
         cause = NONE
-        if birth and not (birth.kind == "Inf" and meant):
+        if birth and alone.explain(birth, meant=bool(meant)):
+            propagated += 1
+        elif birth and not (birth.kind == "Inf" and meant):
             cause = causes.of_birth(birth, operands, may_be_given=may_be_given(birth))
             found.append(replace(birth, cause=cause))
         elif not birth and (row.nan or row.posinf or row.neginf):
@@ -101,6 +104,50 @@ def may_be_given(birth: Birth) -> bool:
     return birth.kind == "Inf" and (birth.place is Place.LEAF or seen_first)
 
 
+ONLY_MOVES = SAME_NUMBERS | {
+    "as_strided", "cat", "copy", "empty", "empty_like", "empty_strided", "fill", "flip", "gather",
+    "hstack", "index", "index_select", "lift_fresh", "new_empty", "new_empty_strided", "repeat",
+    "resize", "resize_as", "roll", "scatter", "set", "stack", "to", "tril", "triu", "vstack",
+}  # fmt: skip
+"""Calls that give birth to nothing: what they return was in what they were given, or in memory that
+nobody has written yet."""
+
+
+class _Alone:
+    """Calls that made no node, of which it is not known what they were given.
+
+    On PyTorch they are told only where what they returned is not finite. The first of each kind is
+    a birth, and of others it is supposed that they were given what that returned; and so it is of
+    what has the same bad elements where it is first seen.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        ops, chosen = trace.table(Op), without_operands(trace)
+        columns = (ops[name][chosen].tolist() for name in ("id", "stack", "name"))
+        rows = [*zip(*columns, strict=True)]
+        self._lines = {id: line for id, line, _ in rows}
+        moves = {name: _base_name(trace, name) in ONLY_MOVES for name in {row[2] for row in rows}}
+        self._moves = {id for id, _, name in rows if moves[name]}
+        self._first: dict[str, int] = {}  # by kind: the line
+        self._looks: set[tuple[object, ...]] = set()
+
+    def explain(self, birth: Birth, *, meant: bool) -> bool:
+        """Whether it follows from the first of them."""
+        looks = (birth.count, birth.nan, birth.posinf, birth.neginf, birth.bad)
+        if birth.op in self._lines and birth.place is Place.OP_OUTPUT:
+            if birth.op in self._moves:
+                return True
+            if meant and birth.kind == "Inf":
+                return False
+            line = self._lines[birth.op]
+            if self._first.setdefault(birth.kind, line) != line:
+                return True
+            self._looks.add(looks)
+            return False
+        unknown = birth.place is Place.LEAF or birth.unchecked > 0
+        return unknown and bool(birth.bad) and looks in self._looks
+
+
 def _told(trace: Trace) -> frozenset[int]:
     """The calls that write what they are told."""
     ops = trace.table(Op)
@@ -108,9 +155,14 @@ def _told(trace: Trace) -> frozenset[int]:
     told = [
         name
         for name in distinct(names).tolist()
-        if trace.text(name).partition(".")[0].rstrip("_") in WRITES_WHAT_IT_IS_TOLD
+        if _base_name(trace, name) in WRITES_WHAT_IT_IS_TOLD
     ]
     return frozenset(ops["id"][np.isin(names, told)].tolist())
+
+
+def _base_name(trace: Trace, name: int) -> str:
+    """`fill` for `fill_.Scalar`."""
+    return trace.text(name).partition(".")[0].rstrip("_")
 
 
 def _logarithms(trace: Trace) -> dict[int, int]:

@@ -224,13 +224,27 @@ def _inputs_of_op(trace: Trace) -> dict[int, tuple[int, ...]]:
     return dict(zip(ops["id"].tolist(), ops.ragged("inputs").tuples(), strict=True))
 
 
+def are_inputs_inferred(trace: Trace) -> bool:
+    """Whether what calls were given is known only as far as nodes tell."""
+    said = trace.meta.get("inferred")
+    return isinstance(said, list) and "op.inputs" in said
+
+
+def without_operands(trace: Trace) -> np.ndarray:
+    """Positions of calls that made no node, of which it is not known what they were given."""
+    ops = trace.table(Op)
+    if not are_inputs_inferred(trace):
+        return np.zeros(0, np.int64)
+    return np.flatnonzero((ops["node"] == NONE) & (ops.ragged("inputs").lengths == 0))
+
+
 def _unknown_operands(trace: Trace) -> dict[int, int]:
     """How many operands of each call are not told, where inputs are inferred from nodes.
 
-    An operand that needs no gradient is known only if the node keeps it.
+    An operand that needs no gradient is known only if the node keeps it; of a call without a node,
+    none is.
     """
-    said = trace.meta.get("inferred")
-    if not isinstance(said, list) or "op.inputs" not in said:
+    if not are_inputs_inferred(trace):
         return {}
     edges, tensors = trace.table(Edge), trace.table(Tensor)
     nowhere = Counter(edges["node"][edges["next"] == NONE].tolist())
@@ -244,7 +258,7 @@ def _unknown_operands(trace: Trace) -> dict[int, int]:
         strict=True,
     ):
         kept = sum(not made.get(tensor, True) for tensor in inputs)
-        found[op] = max(nowhere.get(node, 0) - kept, 0)
+        found[op] = max(nowhere.get(node, 0) - kept, int(node == NONE and not inputs))
     return found
 
 

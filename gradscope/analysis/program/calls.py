@@ -36,6 +36,7 @@ class Calls:
         texts = {id: trace.text(id).partition(".")[0] for id in distinct(self.ops["name"]).tolist()}
         self._texts = texts
         self.is_forward = (self.ops["phase"] != Phase.OPTIMIZER) & (self.ops["task"] == NONE)
+        self.is_forward &= self.ops.ragged("outputs").lengths > 0  # else little is known of it
 
     # -- one call ---------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.nonfinite.births import Birth, births, may_be_given
+from gradscope.analysis.nonfinite.lineage import without_operands
 from gradscope.analysis.nonfinite.places import PlaceInWords, Places
 from gradscope.analysis.nonfinite.remedies import remedy
 from gradscope.analysis.nonfinite.scaling import Scaling
@@ -139,10 +140,14 @@ def _function(place: PlaceInWords) -> str:
 
 
 def _last_harm(trace: Trace) -> int:
-    """When last there was a NaN, or a gradient or a loss that is not finite; NONE: never."""
-    values = trace.table(Value)
+    """When last there was a NaN, or a gradient or a loss that is not finite; NONE: never.
+
+    A NaN of a call that made no node does harm where it is used.
+    """
+    values, ops = trace.table(Value), trace.table(Op)
     infinite = values["posinf"] + values["neginf"] > 0
-    harm = (values["nan"] > 0) | (infinite & _matters(trace))
+    alone = np.isin(values["op"], ops["id"][without_operands(trace)])
+    harm = ((values["nan"] > 0) & ~alone) | (infinite & _matters(trace))
     return int(values["t"][harm].max(initial=NONE))
 
 

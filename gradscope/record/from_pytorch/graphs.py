@@ -10,6 +10,7 @@ import numpy as np
 
 from gradscope.record.from_pytorch.called.arguments import NodesArguments
 from gradscope.record.from_pytorch.called.in_place import MEMORY, InPlace
+from gradscope.record.from_pytorch.called.not_finite import NotFinite
 from gradscope.record.from_pytorch.called.ops import Ops, of_rows
 from gradscope.record.from_pytorch.called.writes import Writes
 from gradscope.record.from_pytorch.tensors import put
@@ -66,6 +67,7 @@ class Graphs:
         self._writes = Writes(tensors)
         self.in_place = InPlace(session, calls, self._next, tensors.is_unseen)
         tensors.met = self.in_place.met
+        self.not_finite = NotFinite(session, calls, self.in_place, values, self._next)
         self._values = values
         self._kept: list[Ints] = []  # what calls were given that no node made: node, slot, tensor
         self.unnamed = 0  # calls whose names follow from their nodes'
@@ -265,6 +267,7 @@ class Graphs:
         if len(ops):
             self._seen(ops, saved)
         self.in_place.settle(ops, saved)
+        self.not_finite.write()
         if self.walked is not None:
             self.walked.write()
         merged = self._tensors.merged

@@ -97,6 +97,7 @@ class PyTorchSource:
         session = self.session
         self.watcher = Watcher(self, self.faults, level=session.level, native=session.native)
         self.values.ring = self.watcher.ring
+        self.graphs.not_finite.seen = self.watcher.without_node
         self.calls.keeps_sums = self.values.on
         if not self.watcher.why_walked:
             from gradscope.record.from_pytorch.native.walked import Walked

@@ -40,10 +40,11 @@ from gradscope.watch.observer import (
     run_put_down,
     sequence_offset,
 )
-from gradscope.watch.values import measure, ring
+from gradscope.watch.values import measure, ring, without_node
 from gradscope.watch.values.lists import A_TENSOR, VALUE, lists
 from gradscope.watch.values.ring import HOOKS
 from gradscope.watch.values.rows import HEAD, LOW, OPERAND, PLACE, RESULT, SUMMED, TAKEN
+from gradscope.watch.values.without_node import put_call
 
 _state = np.zeros(8 + 6 * calls.THREADS, np.int64)
 STATE = Address(_state.ctypes.data, "state_of_values")
@@ -63,6 +64,7 @@ thread: Any = None  # at::RecordFunction::currentThreadId
 put: Any = None  # of ring.py, as the three below
 put_same: Any = None
 is_good: Any = None
+is_bad: Any = None
 window_of: Any = None
 is_whole: Any = None
 
@@ -180,8 +182,10 @@ def looking_ends(function: int, row: int) -> int:
         store(KNOWN + here, 0)
         return row
     wanted = row != 0 and load(function + load(OFFSET)) >= 0
-    put_first(value, row if wanted else 0, here)
+    stamp = put_first(value, row if wanted else 0, here)
     if wanted:
+        if stamp > 0 and is_bad(stamp):
+            put_call(function, row)
         index = 1
         if value + VALUE == end and load(value + 8) & LOW_HALF == load(LIST):
             end = load(load(value) + load(IN_LIST) + 8)
@@ -197,7 +201,10 @@ def looking_ends(function: int, row: int) -> int:
 
 
 def put_first(value: int, row: int, here: int) -> int:
-    """What the first result of a call holds, if it has a row itself. See Note [Looked at once]."""
+    """What the first result of a call holds, if it has a row itself: its stamp if that is new.
+
+    See Note [Looked at once].
+    """
     tensor, known, former = load(value), load(KNOWN + here), load(ROW_OF + here)
     if load(value + 8) & LOW_HALF != A_TENSOR or tensor == 0:
         store(KNOWN + here, 0)
@@ -213,8 +220,9 @@ def put_first(value: int, row: int, here: int) -> int:
     if row == 0:
         store(KNOWN + here, 0)
         return 0
-    stamp = put(RESULT, 0, load(row + 8), end_of(row), 0, 0, 0, tensor)
-    return learn(here, tensor, stamp, window)
+    stamp: int = put(RESULT, 0, load(row + 8), end_of(row), 0, 0, 0, tensor)
+    learn(here, tensor, stamp, window)
+    return stamp
 
 
 class Around(NamedTuple):
@@ -227,10 +235,12 @@ class Around(NamedTuple):
 @cache
 def around() -> Around:
     """The callbacks, for this build of PyTorch. They raise NotObservable if it is not as known."""
-    global thread, put, put_same, is_good, window_of, is_whole  # noqa: PLW0603 -- compiled code names them
+    global thread, put, put_same, is_good, is_bad, window_of, is_whole  # noqa: PLW0603 -- compiled code names them
     library, _ = calls._ready()
     thread, made = library.thread, ring.functions()
     put, put_same = made.external(ring.put), made.external(ring.put_same)
+    is_bad = made.external(ring.is_bad)
+    without_node.ready()
     is_good, window_of = made.external(ring.is_good), made.external(measure.window_of)
     is_whole = made.external(measure.is_whole)
     _state[0] = _inputs_at()

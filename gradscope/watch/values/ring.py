@@ -98,6 +98,12 @@ def is_good(stamp: int) -> int:
     return load(row) == stamp and load(row + 8 * PLACE) != VOID and load(row + BAD_SLOT) == 0
 
 
+def is_bad(stamp: int) -> int:
+    """Whether a row is there that names bad elements."""
+    row = ROWS + ((stamp - 1) & MASK) * ROW
+    return load(row) == stamp and load(row + 8 * PLACE) != VOID and load(row + BAD_SLOT) != 0
+
+
 def put_same(place: int, index: int, key: int, t: int, stamp: int) -> int:
     """A row that says the same of the elements as another."""
     former = ROWS + ((stamp - 1) & MASK) * ROW
@@ -213,5 +219,5 @@ def functions() -> Callables:
     """What Python calls, and what callbacks do."""
     ready()
     return Callables(
-        {look: FAST, look_at_walked: FAST}, put, put_same, is_good, window_of, is_whole
+        {look: FAST, look_at_walked: FAST}, put, put_same, is_good, is_bad, window_of, is_whole
     )

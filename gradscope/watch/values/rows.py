@@ -18,3 +18,7 @@ returns; leaves; what nodes keep that no node made; what Python looks at is LOOK
 
 VOID = -1
 """The place of a row that says nothing."""
+
+CALL_STAMP, CALL, BEGIN, END, WORD, THREAD, LINE = range(7)
+"""Of calls that made no node, and whose result is not finite: the number of the call's row, when it
+began and ended, what names it, its thread, and where it was called (called/places.py)."""

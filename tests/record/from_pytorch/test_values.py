@@ -14,7 +14,7 @@ from gradscope.analysis.findings import Certainty
 from gradscope.analysis.report import inspect
 from gradscope.analysis.rules import all_rules
 from gradscope.record.recorder import Options, Recording
-from gradscope.trace.schema import Accumulate, BufferAdded, Op, Place, Value
+from gradscope.trace.schema import NONE, Accumulate, BufferAdded, Op, Place, Value
 from gradscope.trace.spec import check
 from gradscope.trace.trace import Trace
 from gradscope.trace.writer import MemoryWriter
@@ -421,3 +421,55 @@ def test_a_graph_of_any_depth_is_looked_at_and_what_is_not_kept_is_counted() -> 
     assert 2000 <= lost <= 2100
     rows = recording.trace().table(Value)["place"].tolist()
     assert rows.count(Place.NODE_INPUT) > CAPACITY - 100
+
+
+NORMALISED = """\
+import torch
+
+def standardised(table):
+    return (table - table.mean(0)) / table.std(0)
+
+table = torch.arange(12.0).reshape(6, 2)
+table[:, 1] = 1.0
+data = standardised(table)
+layer = torch.nn.Linear(2, 1)
+shown = data.abs().sum()
+for _ in range(2):
+    layer(data * 2).mean().backward()
+"""
+
+
+def test_a_nan_of_data_is_named_by_the_line_that_divided_and_once() -> None:
+    assert births(NORMALISED)[:1] == [("NaN first seen in the forward call div", "faulty.py:4")]
+    assert "faulty.py:11" not in [place for _, place in births(NORMALISED)]
+
+
+MASKED = """\
+import torch
+
+mask = torch.tensor([1.0, 0.0, 1.0])
+x = torch.tensor([0.1, 0.2, 0.3], requires_grad=True)
+for _ in range(2):
+    (x + torch.log(mask)).softmax(0)[0].backward()
+"""
+
+
+def test_a_mask_of_logarithms_of_zero_is_nobody_s_fault() -> None:
+    assert births(MASKED) == []
+
+
+def test_calls_without_a_node_are_told_only_where_their_result_is_not_finite() -> None:
+    def program() -> list[Any]:
+        import torch
+
+        data = torch.tensor([1.0, 0.0])
+        kept = [data.log(), data * 2, data.sum()]
+        (torch.ones(2, requires_grad=True) * data).sum().backward()
+        return kept
+
+    _, trace = watched(program, "values")
+    alone = [(row.name, row.node) for row in trace.rows(Op) if row.node == NONE]
+    assert alone == [("log", NONE)]
+    (value,) = [row for row in trace.rows(Value) if row.neginf]
+    assert (value.count, value.bad, Place(value.place).name) == (2, (1,), "OP_OUTPUT")
+    assert check(trace) == []

@@ -132,6 +132,12 @@ class InPlace:
         self._told = self._told[~np.isin(self._told[:, OP], numbers)]
         return numbers
 
+    def stacks_of(self, places: Ints) -> Ints:
+        """The same of what was put down a moment ago."""
+        if self._observer is not None:
+            self._drain()
+        return self.stacks(places)
+
     def stacks(self, places: Ints) -> Ints:
         """The stacks that these places are, as far as is known."""
         return np.array([self._places.get(each, NONE) for each in places.tolist()], np.int64)

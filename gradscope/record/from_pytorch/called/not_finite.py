@@ -1,0 +1,73 @@
+"""Calls that made no node and returned what is not finite, as rows: the data that is prepared."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gradscope.trace import schema
+from gradscope.trace.ragged import Ragged
+from gradscope.trace.schema import NONE
+from gradscope.watch.values import rows as row
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gradscope.record.from_pytorch.called.calls import Calls
+    from gradscope.record.from_pytorch.called.in_place import InPlace
+    from gradscope.record.from_pytorch.values import Values
+    from gradscope.record.session import Session
+    from gradscope.watch.values.without_node import WithoutNode
+
+
+UNWRITTEN = frozenset({
+    "empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "resize_",
+})  # fmt: skip
+"""Calls whose result is memory that nobody has written to yet."""
+
+
+class NotFinite:
+    """Takes what was put down of them, whenever notes are flushed."""
+
+    def __init__(
+        self,
+        session: Session,
+        calls: Calls,
+        in_place: InPlace,
+        values: Values,
+        next_number: Callable[[], int],
+    ) -> None:
+        self._session = session
+        self._calls = calls
+        self._in_place = in_place
+        self._values = values
+        self._next_number = next_number
+        self.seen: WithoutNode | None = None
+
+    def write(self) -> None:
+        """Rows of the calls; of what they returned, `Values` writes them."""
+        if self.seen is None or self._calls.whole:  # all calls are told at level `full`
+            return
+        seen = self.seen.read()
+        if not len(seen):
+            return
+        names = [self._calls.name(word) for word in seen[:, row.WORD].tolist()]
+        said = [place for place, name in enumerate(names) if name not in UNWRITTEN]
+        if not said:
+            return
+        seen, names = seen[said], [names[place] for place in said]
+        session = self._session
+        threads = {ident: thread for thread, ident in session.contexts.idents().items()}
+        begin = seen[:, row.BEGIN] - session.start
+        ids = np.array([self._next_number() for _ in seen], np.int64)
+        steps = session.contexts.steps_at(begin)
+        thread = [threads.get(ident, NONE) for ident in seen[:, row.THREAD].tolist()]
+        session.writer.block(schema.Op, {
+            "id": ids, "name": [session.writer.intern(name) for name in names], "begin": begin,
+            "end": seen[:, row.END] - session.start, "thread": np.array(thread, np.int64),
+            "stack": self._in_place.stacks_of(seen[:, row.LINE]), "step": steps,
+        })  # fmt: skip
+        nothing = np.full(len(seen), NONE)
+        results = Ragged.of_lengths(np.ones(len(seen), np.int64), nothing)
+        self._values.made(seen[:, row.CALL], ids, results, nothing, steps)
