@@ -220,9 +220,8 @@ def put_first(value: int, row: int, here: int) -> int:
     if row == 0:
         store(KNOWN + here, 0)
         return 0
-    stamp: int = put(RESULT, 0, load(row + 8), end_of(row), 0, 0, 0, tensor)
-    learn(here, tensor, stamp, window)
-    return stamp
+    learn(here, tensor, put(RESULT, 0, load(row + 8), end_of(row), 0, 0, 0, tensor), window)
+    return load(ROW_OF + here)
 
 
 class Around(NamedTuple):
