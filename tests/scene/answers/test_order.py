@@ -26,7 +26,7 @@ def test_what_a_node_waited_for_and_what_went_before_it_is_told_with_the_reason(
         r"ready when AddmmBackward0#2 had sent its only gradient, and then 1 other node went",
         said,
     )
-    assert [re.sub(r" \d+\)$", ")", line) for line in lines_of(answer)] == [
+    assert [re.sub(r" [\d,]+\)$", ")", line) for line in lines_of(answer)] == [
         "AddmmBackward0 (train.py:10), 8th to run, sent one: the last",
         "AccumulateGrad (head.bias)" + " (train.py:10)" * (engine == "torch")
         + " gathers a leaf's gradient, which goes before all others",
