@@ -44,20 +44,26 @@ class Idle(NamedTuple):
     function: str
 
 
-def idle_statements(files: Iterable[str]) -> Iterator[tuple[str, Idle]]:
-    """Those in these files."""
+def trees_of(files: Iterable[str]) -> list[tuple[str, ast.Module]]:
+    """The program's own among these files, as far as they are read."""
     own = [file for file in dict.fromkeys(files) if not is_elsewhere(file)]
-    for file in own[:FILES]:
-        tree = tree_of(file)
-        if tree is not None and _is_about_torch(tree):
+    found = [(file, tree) for file in own[:FILES] if (tree := tree_of(file)) is not None]
+    return [(file, tree) for file, tree in found if _is_short(tree)]
+
+
+def idle_statements(trees: Iterable[tuple[str, ast.Module]]) -> Iterator[tuple[str, Idle]]:
+    """Those in these files."""
+    for file, tree in trees:
+        if _is_about_torch(tree):
             for function, body in _functions(tree):
                 yield from ((file, each) for each in _idle(body, function))
 
 
+def _is_short(tree: ast.Module) -> bool:
+    return bool(tree.body) and (tree.body[-1].end_lineno or 0) <= LINES
+
+
 def _is_about_torch(tree: ast.Module) -> bool:
-    last = tree.body[-1] if tree.body else None
-    if last is None or (last.end_lineno or 0) > LINES:
-        return False
     if any(isinstance(each, ast.Name) and each.id == "torch" for each in ast.walk(tree)):
         return True
     for each in tree.body:

@@ -12,8 +12,9 @@ from gradscope.record.acts.of_modules import OfModules
 from gradscope.record.acts.of_optimizers import OfOptimizers
 from gradscope.record.acts.of_programs import OfPrograms
 from gradscope.record.acts.of_tensors import OfTensors
+from gradscope.record.acts.source.misspelt import misspelt
 from gradscope.record.acts.stand_ins import StandIns
-from gradscope.record.acts.statements import idle_statements
+from gradscope.record.acts.statements import idle_statements, trees_of
 from gradscope.trace.schema.acts import Deed
 
 if TYPE_CHECKING:
@@ -88,10 +89,14 @@ class WatchedActs:
             self.acts.guarded(self._tell_of_statements)
 
     def _tell_of_statements(self) -> None:
-        sites = self.acts.session.sites
-        for file, idle in idle_statements(sites.files()):
+        sites, note = self.acts.session.sites, self.acts.note
+        trees = trees_of(sites.files())
+        for file, idle in idle_statements(trees):
             stack = sites.of_line(file, idle.line, idle.function)
-            self.acts.note(Deed.STATEMENT, None, stack=stack, what=idle.what, name=idle.name)
+            note(Deed.STATEMENT, None, stack=stack, what=idle.what, name=idle.name)
+        for file, slip in misspelt(trees):
+            stack, what = sites.of_line(file, slip.line, slip.function), "misspelt"
+            note(Deed.STATEMENT, None, stack=stack, what=what, name=slip.name, meant=slip.meant)
 
     def compare_functions(self) -> None:
         """Nobody watches any longer: see Note [Forwards run again] in `of_functions.py`."""

@@ -61,7 +61,8 @@ class Deed(StrEnum):
     KEPT = "kept"  # name, attribute, container: what holds graphs; when it was looked: step, end,
     # evaluation; many tensors, of so many steps; longest: steps behind one; stack: lines that store
     STATEMENT = "statement"  # of the source, that does nothing. what: not-called, dropped,
-    # not-entered, rebound, loop-variable; name: the method's or variable's
+    # not-entered, rebound, loop-variable, misspelt (meant); name: the method's, variable's, or
+    # attribute's
     WARNING = "warning"  # category, text
     FUNCTION = "function"  # type, calls, input; found: agrees, deviates (times, off, returned),
     # straight-through, not checked (why); stack: lines of its backward, the last is the call's

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gradscope.record.acts.statements import idle_statements
+from gradscope.record.acts.statements import idle_statements, trees_of
 
 IDLE = """\
 import torch
@@ -52,7 +52,10 @@ def train(model, optimizer, h, w, lr):
 
 def told(path: Path, text: str) -> list[tuple[int, str]]:
     path.write_text(text, encoding="utf-8")
-    return [(each.line, f"{each.what} {each.name}") for _, each in idle_statements([str(path)])]
+    return [
+        (each.line, f"{each.what} {each.name}")
+        for _, each in idle_statements(trees_of([str(path)]))
+    ]
 
 
 def test_what_does_nothing_is_told_with_its_line(tmp_path: Path) -> None:

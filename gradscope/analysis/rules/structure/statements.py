@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradscope.analysis.findings import Evidence, Severity
+from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import Site, at
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.rules.loop.order import gradients_add_up
@@ -15,11 +15,12 @@ from gradscope.trace.trace import Trace
 
 @rule("GS707", "no-effect", Severity.WARNING, needs="engine", reads=("act",))
 def no_effect(trace: Trace) -> Iterator[Found]:
-    """A statement does nothing: a method that is not called, a result that is thrown away.
+    """A statement does nothing: a method not called, a result thrown away, a name misspelt.
 
     `optimizer.zero_grad` without parentheses names the method; `h.detach()` returns a tensor and
     leaves `h` as it is; `torch.no_grad()` has to be entered with `with`; to give a loop's variable
-    another value changes no parameter. Read are the files of the program of which something ran.
+    another value changes no parameter; `p.require_grad = False` gives `p` an attribute that nothing
+    reads. Read are the files of the program of which something ran.
 
     Bad:
         model = torch.nn.Linear(2, 1)
@@ -97,9 +98,26 @@ def _loop_variable(act: Done, site: Site, name: str) -> Found:
     )
 
 
+def _misspelt(act: Done, site: Site, name: str) -> Found:
+    meant, code = str(act.facts.get("meant")), _code(site)
+    better = code.replace(name, meant, 1)
+    return Found(
+        message=f"`{code}`{at(site)} has no effect: `{name}` is no attribute that autograd reads; "
+        f"`{meant}` is meant",
+        site=site,
+        evidence=(Evidence("act", act.id),),
+        why=f"Python makes an attribute of any name that is set; nothing in the program reads "
+        f"`{name}`, and `{meant}` stays as it was",
+        fix=f"write `{better}`"
+        + (" (of a module: call `requires_grad_(…)`)" if meant == "requires_grad" else ""),
+        certainty=Certainty.INFERRED,
+    )
+
+
 _IN_WORDS = {
     "not-called": _not_called,
     "dropped": _dropped,
     "not-entered": _not_entered,
     "loop-variable": _loop_variable,
+    "misspelt": _misspelt,
 }

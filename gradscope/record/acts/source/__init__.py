@@ -1,0 +1,1 @@
+"""What the source of a program gives away of what it did."""

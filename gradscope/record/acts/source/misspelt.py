@@ -1,0 +1,119 @@
+"""Attributes that a program sets and nothing reads, whose names are nearly those autograd reads."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from typing import NamedTuple
+
+ALIKE = 0.85
+"""How much of a name is that of another one, as difflib counts."""
+
+METHOD = "requires_grad_"
+"""It is called elsewhere, perhaps, and to set it is wrong all the same."""
+
+GRADIENTS = frozenset(("grads", "grad_", "gradient", "gradients"))
+NEARLY_ASKS = re.compile(r"requir\w{0,3}_?grad(s|_|ient|ients)?$")
+
+
+class Misspelt(NamedTuple):
+    """A statement that gives something an attribute which is not what was meant."""
+
+    line: int
+    name: str
+    meant: str
+    function: str
+
+
+class _Scan(ast.NodeVisitor):
+    """What a file sets, and which names it uses in any other way."""
+
+    def __init__(self) -> None:
+        self.found: list[Misspelt] = []
+        self.used: set[str] = set()
+        self._within, self._prefix = "<module>", ""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        before = self._within, self._prefix
+        self._within = f"{self._prefix}{node.name}"
+        self._prefix = f"{self._within}.<locals>."
+        self.generic_visit(node)
+        self._within, self._prefix = before
+
+    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815 -- ast's name
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        before = self._prefix
+        self._prefix += f"{node.name}."
+        for each in node.body:  # its own attributes and methods
+            if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
+                self.used.add(each.name)
+            targets = each.targets if isinstance(each, ast.Assign) else []
+            targets = [each.target] if isinstance(each, ast.AnnAssign) else targets
+            self.used.update(one.id for one in targets if isinstance(one, ast.Name))
+        self.generic_visit(node)
+        self._prefix = before
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        for target in node.targets:
+            if isinstance(target, ast.Attribute):
+                self._set(node.lineno, target.value, target.attr, node.value)
+        self.generic_visit(node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        if isinstance(node.ctx, ast.Load):
+            self.used.add(node.attr)
+        self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        arguments = node.args
+        if isinstance(node.func, ast.Name) and node.func.id == "setattr" and len(node.args) == 3:
+            owner, name, value = node.args
+            if isinstance(name, ast.Constant) and isinstance(name.value, str):
+                self._set(node.lineno, owner, name.value, value)
+                arguments = [owner, value]
+        for each in (node.func, *arguments, *node.keywords):
+            self.visit(each)
+
+    def visit_Constant(self, node: ast.Constant) -> None:
+        if isinstance(node.value, str):  # getattr, __slots__
+            self.used.add(node.value)
+
+    def _set(self, line: int, owner: ast.expr, name: str, value: ast.expr) -> None:
+        meant = meant_by(name, value)
+        if isinstance(owner, ast.Name) and owner.id in {"self", "cls"}:
+            self.used.add(name)  # an attribute of the program's own classes
+        elif meant:
+            self.found.append(Misspelt(line, name, meant, self._within))
+
+
+def meant_by(name: str, value: ast.expr) -> str:
+    """The attribute that autograd reads and this is nearly; "" where there is none."""
+    constant = value.value if isinstance(value, ast.Constant) else ...
+    if name in GRADIENTS and constant is None:
+        return "grad"
+    if name != "requires_grad" and (_is_nearly(name, "requires_grad") or NEARLY_ASKS.match(name)):
+        return "requires_grad"
+    if name != "training" and isinstance(constant, bool) and _is_nearly(name, "training"):
+        return "training"
+    return ""
+
+
+def _is_nearly(name: str, other: str) -> bool:
+    return SequenceMatcher(None, name, other).ratio() >= ALIKE
+
+
+def misspelt(trees: Sequence[tuple[str, ast.AST]]) -> Iterator[tuple[str, Misspelt]]:
+    """Those in these files, of which none is read anywhere in them."""
+    scans = []
+    for file, tree in trees:
+        scan = _Scan()
+        scan.visit(tree)
+        scans.append((file, scan))
+    used = set[str]().union(*(scan.used for _, scan in scans))
+    for file, scan in scans:
+        for each in scan.found:
+            if each.name == METHOD or each.name not in used:
+                yield file, each
