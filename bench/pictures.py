@@ -7,12 +7,17 @@ import subprocess
 from functools import partial
 from pathlib import Path
 from random import Random
+from statistics import median
+
+import numpy as np
 
 from bench.measure import in_turn, report, report_ratio, seconds
 from gradscope.render.formats import format_called
 from gradscope.render.theme import LIGHT
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
+from gradscope.scene.layout.arrays.graph import Flat
+from gradscope.scene.layout.arrays.lay_out import lay_out
 from gradscope.scene.layout.legible import LEAST, legible_scene, title_height
 from gradscope.scene.layout.picture import layout
 from gradscope.trace.by_hand import trace_of
@@ -44,6 +49,11 @@ def main() -> None:
     loop = graph_scene(load(next(GALLERY.glob("rnn.json*"))), GraphOptions(everything=True))
     report(f"the layout of {len(loop.boxes):,} boxes", seconds(lambda: layout(loop)), 2.0, "s")
 
+    report(
+        "the layout of 100,000 boxes, 200,000 arrows between them",
+        median(seconds(partial(lay_out, tangle(100_000))) for _ in range(3)), 0.5, "s",
+    )  # fmt: skip
+
     if shutil.which("dot"):
         scene = legible_scene(load(next(GALLERY.glob("resnet.json*"))), GraphOptions())
         source = format_called("dot").write(scene, LIGHT).content
@@ -57,6 +67,17 @@ def main() -> None:
 
 def _drawn(trace: Trace) -> bytes:
     return format_called("svg").write(legible_scene(trace, GraphOptions()), LIGHT).content
+
+
+def tangle(boxes: int) -> Flat:
+    """Boxes that each send two gradients to some of the twenty after them."""
+    chance = np.random.default_rng(0)
+    tails = np.repeat(np.arange(boxes - 1), 2)
+    heads = tails + 1 + np.where(np.arange(len(tails)) % 2, chance.integers(0, 20, len(tails)), 0)
+    sizes = chance.uniform(30, 70, boxes)
+    return Flat(
+        2.5 * sizes, sizes, 2 * sizes, tails, np.minimum(heads, boxes - 1), np.zeros(len(tails))
+    )
 
 
 def large() -> Trace:

@@ -50,6 +50,7 @@ class _Drawing:
         self._scene = scene
         self._theme = theme
         self._layout: Layout = layout(scene)
+        self._titles = {group.id: group.title for group in scene.groups}
         self._sets = {  # how text is set → the name of its rule, and its colour
             Style.TITLE: ("t", theme.ink),
             Style.FRAME: ("f", theme.soft),
@@ -148,7 +149,7 @@ class _Drawing:
 
     def _frame(self, rect: Rect, id: str) -> str:
         paint = self._theme.group
-        title = _text(next(group.title for group in self._scene.groups if group.id == id))
+        title = _text(self._titles[id])
         return (
             f'<rect {_at(rect)} rx="6" fill="{paint.fill}" stroke="{paint.line}">'
             f"<title>{title}</title></rect>"

@@ -56,8 +56,23 @@ SPARE = 1.03
 
 def width_of(text: str, style: Style) -> float:
     """How wide a line of text is at most, in pixels."""
-    thousandths = sum(_advance(letter, style) for letter in text)
-    return round(thousandths * style.size * SPARE / 1000, 1)
+    known = _KNOWN[style]
+    return round(sum([known[letter] for letter in text]) * style.size * SPARE / 1000, 1)
+
+
+class _Advances(dict[str, int]):
+    """The advance of each letter, measured when it first comes."""
+
+    def __init__(self, style: Style) -> None:
+        super().__init__()
+        self._style = style
+
+    def __missing__(self, letter: str) -> int:
+        self[letter] = found = _advance(letter, self._style)
+        return found
+
+
+_KNOWN = {style: _Advances(style) for style in Style}
 
 
 def _advance(letter: str, style: Style) -> int:

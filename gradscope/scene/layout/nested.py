@@ -292,17 +292,17 @@ def _courses(
     for _, part, (x, y) in parts:
         if part.cut == LAST:
             if points:
-                yield Course(link, _tidy(points), begins, ends=False)
+                yield Course(link, tidy(points), begins, ends=False)
             points, begins = [], False
         points += [(px + x, py + y) for px, py in part.points]
         if part.cut == FIRST:
-            yield Course(link, _tidy(points), begins, ends=False)
+            yield Course(link, tidy(points), begins, ends=False)
             points = []
     if points:
-        yield Course(link, _tidy(points), begins, ends=True)
+        yield Course(link, tidy(points), begins, ends=True)
 
 
-def _tidy(points: Sequence[Point]) -> tuple[Point, ...]:
+def tidy(points: Sequence[Point]) -> tuple[Point, ...]:
     """Rounded, without points that say nothing."""
     kept: list[Point] = []
     for x, y in points:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import sqrt
 
 from gradscope.scene.graph.picture import Form, GraphScene
+from gradscope.scene.layout.arrays.placed import flat
 from gradscope.scene.layout.labels import MARGIN, Row, box_rows, frame_rows, size_of
 from gradscope.scene.layout.layered import BETWEEN, ROW_GAP
 from gradscope.scene.layout.measure import Style, width_of
@@ -20,6 +21,8 @@ TALLEST = tuple(round(450 * 1.17**power) for power in range(16))
 """How tall a column may be: each is tried."""
 MANY = 400
 """Of more boxes than these, a column is as tall as suits their area."""
+FLAT = 1_000
+"""More than these without frames are laid out in arrays, which is quicker and a little coarser."""
 READABLE = 0.58
 """The scale at which titles can be read: what is smaller is never taken for fewer stubs."""
 WORTH = 0.02
@@ -52,6 +55,8 @@ def layout(scene: GraphScene) -> Layout:
         title = f"{box.title} {box.ordinal}".strip()
         boxes.append(Sized(box.id, width, height + 2 * MARGIN[1], box.group, visible(title, 40)))
     titles = [Sized(each.id, *size_of(frames[each.id]), each.parent) for each in scene.groups]
+    if len(boxes) > FLAT and not titles:
+        return Layout(flat(boxes, links), rows, frames, labels)
     best: Placed | None = None
     for tallest in TALLEST if len(boxes) <= MANY else _suited(boxes):
         placed = nested(boxes, titles, links, tallest)

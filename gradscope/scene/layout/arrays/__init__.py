@@ -1,0 +1,1 @@
+"""The layout of large pictures without frames: arrays of numbers, and no object for each box."""
