@@ -12,7 +12,7 @@ import orjson
 
 from gradscope.scene.viewer.columns import Column, TextColumn, ViewerScene
 
-ALIGNED = 8
+LENGTH = 8
 WIDTHS = (np.int8, np.uint8, np.int16, np.uint16, np.int32)
 QUICKLY = 4
 """Of what a page of 100,000 nodes takes, the best would save 2 % in four times the time."""
@@ -29,32 +29,40 @@ def pack(scene: ViewerScene) -> bytes:
         columns: dict[str, Any] = {}
         for key, column in table.items():
             text = isinstance(column, TextColumn)
-            stored, rising = _stored(column.places if isinstance(column, TextColumn) else column)
-            columns[key] = [stored.dtype.str[1:], size, len(stored), int(rising), int(text)]
-            parts.append(stored.tobytes())
-            parts.append(bytes(-len(parts[-1]) % ALIGNED))
-            size += len(parts[-2]) + len(parts[-1])
+            stored, first = _stored(column.places if isinstance(column, TextColumn) else column)
+            columns[key] = [stored.dtype.str[1:], size, len(stored), first, int(text)]
+            parts.append(_by_weight(stored))
+            size += len(parts[-1])
         tables[name] = columns
     head = orjson.dumps({"facts": scene.facts, "tables": tables, "texts": scene.texts})
-    head += b" " * (-(len(head) + ALIGNED) % ALIGNED)
-    length = len(head).to_bytes(ALIGNED, "little")
+    length = len(head).to_bytes(LENGTH, "little")
     content = b"".join(chain((length, head), parts))
     return base64.b64encode(gzip.compress(content, QUICKLY, mtime=0))
 
 
-def _stored(column: Column) -> tuple[Column, bool]:
-    """The column in its narrowest type; or its differences, where these are narrower or rise."""
+def _stored(column: Column) -> tuple[Column, int | None]:
+    """The column in its narrowest type; or its differences, where these are narrower or rise.
+
+    Of differences the first number is told besides.
+    """
     if column.dtype.kind == "f":
-        return column.astype("<f4"), False
+        return column.astype("<f4"), None
     values = np.clip(column.astype(np.int64), -LARGEST, LARGEST)
     plain = _narrowed(values)
     if len(values) < 2:
-        return plain, False
-    steps = np.diff(values, prepend=0)
+        return plain, None
+    first = int(values[0])
+    steps = np.diff(values, prepend=first)
     differences = _narrowed(steps)
     narrower = differences.dtype.itemsize < plain.dtype.itemsize
     rising = differences.dtype.itemsize == plain.dtype.itemsize and bool(np.all(steps >= 0))
-    return (differences, True) if narrower or rising else (plain, False)
+    return (differences, first) if narrower or rising else (plain, None)
+
+
+def _by_weight(column: Column) -> bytes:
+    """The lowest bytes of all numbers, then the next: what is alike lies together."""
+    rows = np.ascontiguousarray(column).view(np.uint8).reshape(len(column), column.dtype.itemsize)
+    return rows.T.tobytes()
 
 
 def _narrowed(values: Column) -> Column:

@@ -110,21 +110,15 @@ def backward_table(times: Times, texts: Texts) -> Table:
 
 
 def run_table(times: Times) -> Table:
-    """Every passage of a node: when it was pushed, begun and ended, as events and as times."""
+    """Every passage of a node: the events at which it was pushed, begun and ended."""
     scope, found, runs = times.scope, times.passages, times.runs
     mine = np.flatnonzero(np.isin(found.task, scope.tasks))
-    order = scope.trace.order()
     at = paired((runs.task, runs.node), (found.task[mine], found.node[mine]))
     has = at != NONE
-    t = _event_times(scope.trace)
 
     def of_run(column: Ids) -> Ids:
         return np.where(has, column[at], NONE) if len(column) else np.full(len(mine), NONE)
 
-    def when(places: Ids) -> Ids:
-        return np.where(places == NONE, NONE, t[places]) if len(t) else places
-
-    assert len(t) == len(order.seq)
     return {
         "backward": scope.task_rows(found.task[mine]),
         "node": scope.rows(found.node[mine]),
@@ -133,18 +127,11 @@ def run_table(times: Times) -> Table:
         "pushed": times.place(found.pushed[mine]),
         "begun": times.place(found.begun[mine]),
         "ended": times.place(found.ended[mine]),
-        "pushed_t": when(found.pushed[mine]),
-        "begun_t": when(found.begun[mine]),
-        "ended_t": when(found.ended[mine]),
         "self_ns": of_run(runs.self_ns),
         "position": of_run(runs.position),
         "failed": found.failed[mine].astype(np.int64),
         "after": scope.rows(found.after[mine]),
     }
-
-
-def _event_times(trace: Trace) -> Ids:
-    return trace.event_column("t")
 
 
 def event_table(times: Times) -> Table:
@@ -160,7 +147,7 @@ def event_table(times: Times) -> Table:
             values = trace.table(event).array(column)[position[chosen]].astype(np.int64)
             argument[chosen] = scope.rows(values) if column == "source" else values
     return {
-        "t": _event_times(trace)[times.events],
+        "t": trace.event_column("t")[times.events],
         "kind": kind,
         "node": scope.rows(trace.event_column("node")[times.events]),
         "thread": trace.event_column("thread")[times.events],
@@ -176,10 +163,11 @@ def queue_table(times: Times) -> Table:
     for kind in (Push, Pop):
         table = trace.table(kind)
         mine = np.isin(table["task"], scope.tasks)
-        parts.append(np.stack([table[name][mine] for name in ("seq", "t", "queue", "length")]))
-    seq, t, queue, length = np.concatenate(parts, axis=1)
+        parts.append(np.stack([table[name][mine] for name in ("seq", "queue", "length")]))
+    seq, queue, length = np.concatenate(parts, axis=1)
     order = np.argsort(seq, kind="stable")
-    return {"t": t[order], "queue": queue[order], "length": length[order]}
+    event = np.searchsorted(trace.order().seq[times.events], seq[order])
+    return {"event": event, "queue": queue[order], "length": length[order]}
 
 
 def hook_table(times: Times, texts: Texts) -> Table:
@@ -219,7 +207,7 @@ def arrival_table(times: Times, texts: Texts) -> Table:
 
 def sleep_table(times: Times) -> Table:
     """When threads waited for others to give them work."""
-    t = _event_times(times.scope.trace)[times.events]
+    t = times.scope.trace.event_column("t")[times.events]
     begin, end = (int(t[0]), int(t[-1])) if len(t) else (0, 0)
     found = [*sleeps(times.scope.trace, begin, end)]
     return {
@@ -287,5 +275,5 @@ def start_of(trace: Trace) -> int:
     """The moment from which the page counts."""
     begins = ((Node, "t"), (Saved, "t"), (Mark, "t"), (Op, "begin"), (Span, "begin"))
     columns = [trace.table(kind).array(name) for kind, name in (*begins, (GraphTask, "begin"))]
-    columns.append(_event_times(trace))
+    columns.append(trace.event_column("t"))
     return min((int(column.min()) for column in columns if len(column)), default=0)

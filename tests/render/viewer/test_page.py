@@ -53,9 +53,11 @@ def unpacked(content: bytes) -> tuple[dict[str, object], dict[str, dict[str, obj
     tables: dict[str, dict[str, object]] = {}
     for name, columns in head["tables"].items():
         tables[name] = {}
-        for key, (dtype, offset, rows, rising, text) in columns.items():
-            stored = np.frombuffer(data, f"<{dtype}", rows, 8 + length + offset)
-            values = np.cumsum(stored.astype(np.float64)) if rising else stored
+        for key, (dtype, offset, rows, first, text) in columns.items():
+            width = int(dtype[1:])
+            stored = np.frombuffer(data, np.uint8, rows * width, 8 + length + offset)
+            numbers = np.ascontiguousarray(stored.reshape(width, rows).T).view(f"<{dtype}").ravel()
+            values = numbers if first is None else first + np.cumsum(numbers.astype(np.float64))
             tables[name][key] = (
                 [head["texts"][int(each)] for each in values] if text else values.tolist()
             )

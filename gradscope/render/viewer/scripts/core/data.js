@@ -58,6 +58,8 @@ export class Model {
     this.runs = runs;
     this.backwards = backwards;
     this.events = events;
+    for (const name of ["pushed", "begun", "ended"]) runs.columns[`${name}_t`] = this.timesOf(runs.get(name));
+    tables.queue.columns.t = this.timesOf(tables.queue.get("event"));
     const size = nodes.length;
     this.gives = new Index(edges.get("tail"), size);
     this.takes = new Index(edges.get("head"), size);
@@ -69,6 +71,12 @@ export class Model {
     this.frameRow = rowsById(tables.frames);
     this.engineSeen = runs.length > 0;
     this.readySeen = runs.get("pushed").some((/** @type {number} */ each) => each >= 0);
+  }
+
+  /** @param {Column} events @returns {Float64Array} when each of these was; -1 where there was none */
+  timesOf(events) {
+    const t = this.events.get("t");
+    return Float64Array.from(events, (event) => (event < 0 ? -1 : t[event]));
   }
 
   /** @param {number} node @returns {string} the name that only this node has */
@@ -144,7 +152,7 @@ function rowsById(table) {
 }
 
 const MAKERS = { i1: Int8Array, u1: Uint8Array, i2: Int16Array, u2: Uint16Array, i4: Int32Array, f4: Float32Array, f8: Float64Array };
-const ALIGNED = 8;
+const LENGTH = 8;
 
 /** @param {string} base64 @returns {Promise<Model>} */
 export async function unpack(base64) {
@@ -154,25 +162,37 @@ export async function unpack(base64) {
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   const content = await new Response(stream).arrayBuffer();
   const length = Number(new DataView(content).getBigUint64(0, true));
-  const head = JSON.parse(new TextDecoder().decode(new Uint8Array(content, ALIGNED, length)));
+  const head = JSON.parse(new TextDecoder().decode(new Uint8Array(content, LENGTH, length)));
   /** @type {Record<string, Table>} */
   const tables = {};
   for (const [name, columns] of Object.entries(head.tables)) {
     /** @type {Record<string, Column>} */
     const found = {};
-    for (const [key, [type, offset, rows, rising]] of Object.entries(columns)) {
-      const stored = new MAKERS[/** @type {keyof MAKERS} */ (type)](content, ALIGNED + length + offset, rows);
-      found[key] = rising ? summed(stored) : stored;
+    for (const [key, [type, offset, rows, first]] of Object.entries(columns)) {
+      const Maker = MAKERS[/** @type {keyof MAKERS} */ (type)];
+      const stored = new Maker(together(new Uint8Array(content, LENGTH + length + offset, rows * Maker.BYTES_PER_ELEMENT), rows));
+      found[key] = first === null ? stored : summed(stored, first);
     }
     tables[name] = new Table(found, head.texts);
   }
   return new Model(head.facts, tables);
 }
 
-/** @param {Column} differences @returns {Float64Array} */
-function summed(differences) {
+/** The bytes of each number side by side, which lie in the page by their weight. @param {Uint8Array} bytes @param {number} rows @returns {ArrayBuffer} */
+function together(bytes, rows) {
+  const width = rows ? bytes.length / rows : 0;
+  if (width === 1) return bytes.slice().buffer;
+  const found = new Uint8Array(bytes.length);
+  for (let byte = 0; byte < width; byte += 1) {
+    for (let row = 0, from = byte * rows; row < rows; row += 1) found[row * width + byte] = bytes[from + row];
+  }
+  return found.buffer;
+}
+
+/** @param {Column} differences @param {number} first @returns {Float64Array} */
+function summed(differences, first) {
   const found = new Float64Array(differences.length);
-  let total = 0;
+  let total = first;
   for (let at = 0; at < found.length; at += 1) {
     total += differences[at];
     found[at] = total;
