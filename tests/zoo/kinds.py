@@ -89,6 +89,7 @@ KINDS = {
     "hooked-again": Kind(("hooked-again",)),
     "tied-twice": Kind(("tied-twice", "block-used-twice")),
     "reseeded": Kind(("reseeded",)),
+    "not-a-copy": Kind(("not-a-copy",)),
     "nothing-loaded": Kind(("nothing-loaded",)),
     # custom functions
     "wrong-backward": Kind(("wrong-backward",)),

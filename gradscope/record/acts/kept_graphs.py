@@ -16,7 +16,7 @@ from inspect import CO_OPTIMIZED
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gradscope.record.acts.source_lines import Stored, lines_that_store
+from gradscope.record.acts.source.lines import Stored, lines_that_store
 from gradscope.trace.schema import NONE
 from gradscope.trace.schema.acts import Deed
 

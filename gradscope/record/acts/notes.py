@@ -34,8 +34,9 @@ FRAMES = 3
 MOST_ALIKE = 1000
 """So many acts of a kind are kept of one line, where a program may do them for each number."""
 
-COUNTED = frozenset((Deed.CUT, Deed.WARNING, Deed.GRAD_OFF, Deed.DATA_WRITTEN))
-
+COUNTED = frozenset(
+    (Deed.CUT, Deed.WARNING, Deed.GRAD_OFF, Deed.DATA_WRITTEN, Deed.ADDED_TO_ITSELF)
+)
 """Of which that is so."""
 
 UNKNOWN = NONE - 1

@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 
 from gradscope.record.acts.kept_arrays import NotKept, keep
 from gradscope.record.acts.rerun import compared
-from gradscope.record.acts.source_lines import lines_of_gradient
+from gradscope.record.acts.source.lines import lines_of_gradient
 from gradscope.record.acts.stand_ins import as_if_not_there
 from gradscope.trace.schema.acts import Deed
 

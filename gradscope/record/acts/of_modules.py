@@ -13,7 +13,7 @@ from gradscope.trace.schema import NONE
 from gradscope.trace.schema.acts import Deed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import FrameType
 
     from gradscope.record.acts.notes import Acts
@@ -42,10 +42,13 @@ SATURATE = frozenset(("Sigmoid", "Tanh", "Hardsigmoid", "Softsign", "LogSigmoid"
 class OfModules:
     """Stands in for what programs call on modules, and for assignments to them."""
 
-    def __init__(self, torch: Any, acts: Acts, stand_ins: StandIns) -> None:
+    def __init__(
+        self, torch: Any, acts: Acts, stand_ins: StandIns, loaded: Callable[..., None]
+    ) -> None:
         self._torch = torch
         self._acts = acts
         self._stand_ins = stand_ins
+        self._also_loaded = loaded
         self._containers: WeakKeyDictionary[Any, dict[str, int]] = WeakKeyDictionary()
         self._own_names = frozenset(vars(torch.nn.Module()))
         self._is_grad_enabled = torch.is_grad_enabled
@@ -72,7 +75,7 @@ class OfModules:
         yield StandIn(module, "eval", _trained)
         yield StandIn(module, "zero_grad", _zeroed)
         yield StandIn(module, "requires_grad_", _needs_set)
-        yield StandIn(module, "load_state_dict", _loaded)
+        yield StandIn(module, "load_state_dict", self._loaded)
         yield from (StandIn(module, name, _hooked_by(name), before=True) for name in HOOKS)
         tensor = self._torch.Tensor
         for name in HOOKS_OF_TENSORS:
@@ -96,6 +99,23 @@ class OfModules:
             own(self_, name, value)
 
         return as_if_not_there(__setattr__, "__setattr__")
+
+    def _loaded(
+        self,
+        acts: Acts,
+        frame: FrameType,
+        result: Any,
+        given: tuple[Any, ...],
+        more: dict[str, Any],
+    ) -> None:
+        names = asked(given, more, 1, "state_dict", {})
+        strict = asked(given, more, 2, "strict", True)
+        missing, unexpected = list(result.missing_keys), list(result.unexpected_keys)
+        acts.note(
+            Deed.LOADED, frame, module=given[0], strict=bool(strict), missing=missing[:8],
+            unexpected=unexpected[:8], many=len(names) - len(unexpected),
+        )  # fmt: skip
+        self._also_loaded(frame, given[0], names)
 
     def _kinds(self) -> tuple[type, ...]:
         return self._torch.Tensor, self._torch.nn.Module, list, tuple, dict
@@ -212,18 +232,6 @@ def _needs_set(
 ) -> None:
     to = asked(given, more, 1, "requires_grad", True)
     acts.note(Deed.REQUIRES_GRAD, frame, list(result.parameters()), result, to=bool(to))
-
-
-def _loaded(
-    acts: Acts, frame: FrameType, result: Any, given: tuple[Any, ...], more: dict[str, Any]
-) -> None:
-    names = asked(given, more, 1, "state_dict", {})
-    strict = asked(given, more, 2, "strict", True)
-    missing, unexpected = list(result.missing_keys), list(result.unexpected_keys)
-    acts.note(
-        Deed.LOADED, frame, module=given[0], strict=bool(strict), missing=missing[:8],
-        unexpected=unexpected[:8], many=len(names) - len(unexpected),
-    )  # fmt: skip
 
 
 def _holds(hook: Any, tensor: Any) -> bool:

@@ -71,15 +71,24 @@ class StandIns:
 
     def take_back(self) -> None:
         """All is as it was, but what others have replaced since."""
-        for home, name, own, ours in reversed(self._there):
-            self._acts.look.stands_for(None, ours)
-            if vars(home).get(name) is not ours:
-                continue
-            if own is _ABSENT:
-                delattr(home, name)
-            else:
-                setattr(home, name, own)
+        for each in reversed(self._there):
+            self._take_back(*each)
         self._there.clear()
+
+    def leave(self, home: Any, name: str) -> None:
+        """The same of one thing, before that."""
+        for each in [each for each in self._there if each[:2] == (home, name)]:
+            self._there.remove(each)
+            self._take_back(*each)
+
+    def _take_back(self, home: Any, name: str, own: Any, ours: Any) -> None:
+        self._acts.look.stands_for(None, ours)
+        if vars(home).get(name) is not ours:
+            return
+        if own is _ABSENT:
+            delattr(home, name)
+        else:
+            setattr(home, name, own)
 
     def _told(self, own: Any, stand_in: StandIn) -> Any:
         acts, is_compiling, getframe = self._acts, self._is_compiling, sys._getframe

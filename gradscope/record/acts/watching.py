@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from gradscope.record.acts.kept_graphs import KeptGraphs
 from gradscope.record.acts.notes import NOBODY, Acts
+from gradscope.record.acts.of_copies import OfCopies
 from gradscope.record.acts.of_functions import OfFunctions
 from gradscope.record.acts.of_modules import OfModules
 from gradscope.record.acts.of_optimizers import OfOptimizers
 from gradscope.record.acts.of_programs import OfPrograms
 from gradscope.record.acts.of_tensors import OfTensors
 from gradscope.record.acts.source.misspelt import misspelt
+from gradscope.record.acts.source.statements import idle_statements, trees_of
 from gradscope.record.acts.stand_ins import StandIns
-from gradscope.record.acts.statements import idle_statements, trees_of
 from gradscope.trace.schema.acts import Deed
 
 if TYPE_CHECKING:
@@ -42,9 +43,10 @@ class WatchedActs:
         acts.look = look
         self._stand_ins = stand_ins = StandIns(acts, torch.compiler.is_compiling)
         tensors, programs = OfTensors(torch, acts, stand_ins), OfPrograms(torch, acts, stand_ins)
-        self._modules = OfModules(torch, acts, stand_ins)
+        copies = OfCopies(torch, acts, stand_ins)
+        self._modules = OfModules(torch, acts, stand_ins, copies.loaded)
         self._optimizers = OfOptimizers(torch, acts, stand_ins, tensors.stepped)
-        for each in (tensors, self._modules, self._optimizers, programs):
+        for each in (tensors, self._modules, self._optimizers, programs, copies):
             acts.guarded(each.start)
         if self.checks_functions:
             self._functions = OfFunctions(torch, acts, stand_ins)

@@ -23,8 +23,8 @@ from gradscope.trace.schema.declare import (
 class Deed(StrEnum):
     """What an act is.
 
-    Beside each: what its `facts` say, and what `tensors` are, if not those it was done to. Of
-    `cut`, `grad_off` and `warning` the first 1,000 of each line are told.
+    Beside each: what its `facts` say, and what `tensors` are, if not those it was done to. Of some
+    that programs may do for each number, as `cut`, the first 1,000 of each line are told.
     """
 
     REQUIRES_GRAD = "requires_grad"  # to
@@ -45,6 +45,11 @@ class Deed(StrEnum):
     ASSIGNED = "assigned"  # name, what (flag: to, of a module); replaced: whether another
     # parameter or module was there
     LOADED = "loaded"  # strict, missing, unexpected, many: how many names were loaded
+    STATE_TAKEN = "state_taken"  # state_dict()
+    LOADED_ITSELF = "loaded_itself"  # a state whose tensors, these, are the module's own memory;
+    # of: the act that took it; many: parameters it has
+    ADDED_TO_ITSELF = "added_to_itself"  # a leaf of an optimizer, by a tensor that is its memory;
+    # by, alpha; of: the statement that may have stored that tensor
     OPTIMIZER = "optimizer"  # type, groups: lr, weight_decay, momentum, many; before: it was there
     PARAM_GROUP = "param_group"  # group: as for OPTIMIZER
     STEP = "step"  # lr: of each group; none: so many parameters without .grad; many
@@ -61,8 +66,8 @@ class Deed(StrEnum):
     KEPT = "kept"  # name, attribute, container: what holds graphs; when it was looked: step, end,
     # evaluation; many tensors, of so many steps; longest: steps behind one; stack: lines that store
     STATEMENT = "statement"  # of the source, that does nothing. what: not-called, dropped,
-    # not-entered, rebound, loop-variable, misspelt (meant); name: the method's, variable's, or
-    # attribute's
+    # not-entered, rebound, loop-variable, misspelt (meant), stored; name: the method's,
+    # variable's, or attribute's
     WARNING = "warning"  # category, text
     FUNCTION = "function"  # type, calls, input; found: agrees, deviates (times, off, returned),
     # straight-through, not checked (why); stack: lines of its backward, the last is the call's
@@ -74,7 +79,7 @@ class Act(Row):
 
     id: int
     kind: Text = ""  # Deed
-    of: ActId = NONE  # the act that made the optimizer it was done to, or by
+    of: ActId = NONE  # the act that made the optimizer it was done to, or by; or see Deed
     tensors: TensorIds = ()  # leaves it was done to
     module: ModuleId = NONE  # that it was done to
     inside: ModuleId = NONE  # whose forward was running

@@ -69,6 +69,11 @@ chosen, above = out.argmax(1), out > 0
 net.head.weight.data.mul_(net.head.weight.data.norm())
 last = nn.Tanh()
 optimizer.zero_grad
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+state = net.state_dict()
+state["head.bias"].add_(net.state_dict()["head.bias"], alpha=0.5)
+net.load_state_dict(state)
 """
 
 EXPECTED = """\
@@ -79,6 +84,7 @@ requires_grad of head.bias {"to":false} [25, 28]
 train to Net {"to":false} [29]
 requires_grad of head.weight, head.bias to Net {"to":true} [30]
 copied {"what":"Net"} [31]
+state_taken [32]
 loaded to Net {"strict":true,"missing":[],"unexpected":[],"many":2} [32]
 optimizer of head.weight, head.bias {"type":"Adam","groups":[{"lr":0.1,"weight_decay":0.5,\
 "many":2}]} [33]
@@ -121,6 +127,15 @@ cut of weight {"by":">"} [53]
 data_written of weight [54]
 data_written of weight [54]
 built {"type":"Tanh"} [55]
+assigned of (4,) {"name":"scale","what":"tensor","within":"Net","leaf":true} [16, 57]
+optimizer of (1,), (1, 4) {"type":"SGD","groups":[{"lr":0.1,"weight_decay":0.0,"momentum":0.0,\
+"many":2}]} [58]
+state_taken [59]
+state_taken [60]
+statement {"what":"stored","name":"state"} [59]
+added_to_itself of (1,) with  {"by":"add_","alpha":0.5} [60]
+loaded {"strict":true,"missing":[],"unexpected":[],"many":2} [61]
+loaded_itself of (1,), (1, 4) with  {"many":2} [61]
 statement {"what":"not-called","name":"zero_grad"} [56]
 """
 

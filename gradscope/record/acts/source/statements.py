@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from gradscope.record.acts.kept_graphs import is_elsewhere
-from gradscope.record.acts.source_lines import tree_of
+from gradscope.record.acts.source.lines import tree_of
 
 FILES, LINES = 40, 5000
 """So many files are read, and of each so many lines at most."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gradscope.record.acts.statements import idle_statements, trees_of
+from gradscope.record.acts.source.statements import idle_statements, trees_of
 
 IDLE = """\
 import torch

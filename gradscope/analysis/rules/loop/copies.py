@@ -1,0 +1,136 @@
+"""Rules about what was meant as a copy of weights."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+
+from gradscope.analysis.findings import Certainty, Evidence, Severity, few_tensors
+from gradscope.analysis.identity.sites import Site, at
+from gradscope.analysis.program.acts import Done
+from gradscope.analysis.program.training import Training
+from gradscope.analysis.rules.own_line import code_of
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.trace.schema import Deed
+from gradscope.trace.trace import Trace
+
+STEPS = 2
+"""In so many a parameter has to be added to itself: once may be meant."""
+
+ALIASES = re.compile(r"(\.data|\.detach\(\))(?!\.clone)")
+"""What gives the same memory another name."""
+
+
+@rule("GS917", "not-a-copy", Severity.WARNING, needs="engine", reads=("act",))
+def not_a_copy(trace: Trace) -> Iterator[Found]:
+    """What was meant as a copy of the weights is their own memory: it changes with them.
+
+    `.data`, `detach()` and the tensors of `state_dict()` share the memory of the parameters. An
+    average that is kept in them is written into the model, and a state that was taken for later
+    brings nothing back. `clone()`, or `copy.deepcopy` of a state, makes a copy.
+
+    Bad:
+        w = torch.ones(3, requires_grad=True)
+        optimizer = torch.optim.SGD([w], lr=0.1)
+        average = {"w": w.data}
+        for _ in range(3):
+            optimizer.zero_grad()
+            (w * w).sum().backward()
+            optimizer.step()
+            with torch.no_grad():
+                average["w"].mul_(0.9).add_(w, alpha=0.1)
+
+    Good:
+        w = torch.ones(3, requires_grad=True)
+        optimizer = torch.optim.SGD([w], lr=0.1)
+        average = {"w": w.data.clone()}
+        for _ in range(3):
+            optimizer.zero_grad()
+            (w * w).sum().backward()
+            optimizer.step()
+            with torch.no_grad():
+                average["w"].mul_(0.9).add_(w, alpha=0.1)
+    """
+    training = trace.once(Training)
+    by_line: dict[str, list[Done]] = defaultdict(list)
+    for act in training.acts.of(Deed.ADDED_TO_ITSELF):
+        if act.facts.get("by") == "lerp_" or float(act.facts.get("alpha", 0)) > 0:
+            by_line[training.acts.site(act).place].append(act)
+    for acts in by_line.values():
+        many = len({act.step for act in acts})
+        if many >= STEPS and _stepped_between(training, acts[0], acts[-1]):
+            yield _averaged(training, acts, many)
+    told: set[str] = set()
+    for act in training.acts.of(Deed.LOADED_ITSELF):
+        taken = training.acts.by_id.get(act.of)
+        steps = 0 if taken is None else _stepped_between(training, taken, act)
+        if taken is not None and steps and training.acts.site(act).place not in told:
+            told.add(training.acts.site(act).place)
+            yield _nothing_back(training, taken, act, steps)
+
+
+def _stepped_between(training: Training, first: Done, last: Done) -> int:
+    """How often optimizers have written these tensors between two acts."""
+    return sum(
+        first.t < step.t < last.t
+        for each in training.optimizers
+        if not set(each.tensors).isdisjoint(last.tensors)
+        for step in each.steps
+    )
+
+
+def _averaged(training: Training, acts: list[Done], steps: int) -> Found:
+    leaves = {tensor for act in acts for tensor in act.tensors}
+    written = training.acts.site(acts[0])
+    stored = training.acts.by_id.get(acts[0].of)
+    site = written if stored is None else training.acts.site(stored)
+    name = "" if stored is None else f", and so does `{stored.facts.get('name')}`{at(site)}"
+    them = "them" if len(leaves) > 1 else "it"
+    return Found(
+        message=f"{training.named(leaves)} {'are' if len(leaves) > 1 else 'is'} added to "
+        f"{them}{'selves' if len(leaves) > 1 else 'self'}{at(written)} in {steps} steps: what is "
+        f"averaged has the memory of the parameter{'s' if len(leaves) > 1 else ''}{name}",
+        site=site,
+        evidence=(
+            *(Evidence("act", each.id) for each in (stored, acts[0]) if each is not None),
+            *few_tensors(training.trace, leaves),
+        ),
+        why=f"both operands of {acts[0].facts.get('by')} were at the same address: there is no "
+        "second set of weights, and the average is written into the model that is trained",
+        fix=_with_clone(site),
+    )
+
+
+def _with_clone(site: Site) -> str:
+    code = code_of(site.text)
+    if ALIASES.search(code):
+        return f"write `{ALIASES.sub(_cloned, code)}`"
+    return "make copies: `p.detach().clone()`, or `copy.deepcopy` of a model or state"
+
+
+def _cloned(found: re.Match[str]) -> str:
+    return f"{found[0]}.clone()"
+
+
+def _nothing_back(training: Training, taken: Done, act: Done, steps: int) -> Found:
+    site, loaded = training.acts.site(taken), training.acts.site(act)
+    code = code_of(site.text)
+    call = re.search(r"[\w.]+\.state_dict\(\)", code)
+    better = f"copy.deepcopy({call[0]})" if call else ""
+    whole = len(act.tensors) >= int(act.facts.get("many", 0))
+    what = "nothing" if whole else f"nothing to {training.named(act.tensors)}"
+    return Found(
+        message=f"load_state_dict{at(loaded)} brings {what} back: the state taken{at(site)} shares "
+        f"the memory of the parameters, which {steps} steps have written since",
+        site=site,
+        evidence=(
+            Evidence("act", taken.id),
+            Evidence("act", act.id),
+            *few_tensors(training.trace, set(act.tensors)),
+        ),
+        why="state_dict() copies nothing: each of its tensors was at the address of the parameter "
+        "that it was loaded into",
+        fix=f"write `{code.replace(call[0], better)}`" if call else "take `copy.deepcopy` of it",
+        certainty=Certainty.CERTAIN,
+    )

@@ -1,0 +1,187 @@
+"""What was meant as a copy of weights and is their own memory: averages, states to come back to."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import sys
+from itertools import count
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+from gradscope.record.acts.notes import leaves_of
+from gradscope.record.acts.source.lines import Stored, lines_that_store
+from gradscope.record.acts.stand_ins import StandIn, as_if_not_there
+from gradscope.trace.schema import NONE
+from gradscope.trace.schema.acts import Deed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+    from gradscope.record.acts.notes import Acts
+    from gradscope.record.acts.stand_ins import StandIns
+
+ADDS = ("add_", "lerp_")
+"""By which averages of weights are kept."""
+
+LOOKED_AT = 20_000
+"""So many calls of each."""
+
+HOPS = 3
+"""Over so many names it is asked where what is written to was stored."""
+
+
+class OfCopies:
+    """Stands in for what adds to a tensor in place, and for what takes a state."""
+
+    def __init__(self, torch: Any, acts: Acts, stand_ins: StandIns) -> None:
+        self._torch = torch
+        self._acts = acts
+        self._stand_ins = stand_ins
+        self._plain = (torch.Tensor, torch.nn.Parameter)
+        self._leaves: dict[int, ref[Any]] = {}  # of optimizers, by address
+        self._of_optimizers = 0
+        self._stored: dict[int, int] = {}  # acts that tell where it was stored, by line
+        self._taken: dict[int, tuple[ref[Any], int]] = {}  # tensors of states, by id()
+
+    def start(self) -> None:
+        tensor = self._torch.Tensor
+        taken = StandIn(self._torch.nn.Module, "state_dict", self._state_taken)
+        self._stand_ins.put([taken])
+        for name in ADDS:
+            self._stand_ins.replace(tensor, name, self._adding(getattr(tensor, name), name))
+
+    # -- averages ---------------------------------------------------------------------------------
+
+    def _adding(self, own: Any, name: str) -> Any:
+        """That method, which looks first whether a tensor is added to itself.
+
+        It takes half a microsecond, so that after a while the method itself is there again.
+        """
+        acts, plain, getframe = self._acts, self._plain, sys._getframe
+        is_compiling, tell = self._torch.compiler.is_compiling, self._added
+        calls = count()
+
+        def add(self_: Any, *given: Any, **more: Any) -> Any:
+            if next(calls) == LOOKED_AT:
+                self._stand_ins.leave(self._torch.Tensor, name)
+            plainly = acts.on and given and type(given[0]) in plain and type(self_) in plain
+            if plainly and not is_compiling() and _is_same(self_, given[0]):
+                frame = acts.caller(getframe(1))
+                if frame is not None:
+                    acts.guarded(tell, frame, name, given[0], more)
+            return own(self_, *given, **more)
+
+        add.__doc__, add.__qualname__ = own.__doc__, getattr(own, "__qualname__", name)
+        add.stands_for = own  # type: ignore[attr-defined]
+        return as_if_not_there(add, name)
+
+    def _added(self, frame: FrameType, name: str, other: Any, more: dict[str, Any]) -> None:
+        leaf, alpha = self._leaf_at(other.data_ptr()), more.get("alpha", 1)
+        if leaf is not None and leaf.shape == other.shape and isinstance(alpha, int | float):
+            of = self._stored_at(frame)
+            self._acts.note(Deed.ADDED_TO_ITSELF, frame, [leaf], of=of, by=name, alpha=alpha)
+
+    def _leaf_at(self, address: int) -> Any:
+        optimizers = self._acts.optimizers()
+        if address not in self._leaves and self._of_optimizers != len(optimizers):
+            self._of_optimizers = len(optimizers)
+            leaves = [leaf for each in optimizers for leaf in leaves_of(each)]
+            self._leaves = {leaf.data_ptr(): ref(leaf) for leaf in leaves}
+        found = self._leaves.get(address)
+        return None if found is None else found()
+
+    def _stored_at(self, frame: FrameType) -> int:
+        """The act that tells which line may have stored what this line writes to."""
+        address = id(frame.f_code) + frame.f_lasti
+        if address not in self._stored:
+            self._stored[address] = self._stored_by(frame)
+        return self._stored[address]
+
+    def _stored_by(self, frame: FrameType) -> int:
+        code, last = frame.f_code, frame.f_lineno
+        text = linecache.getline(code.co_filename, last, frame.f_globals)
+        stored, line, name = written_to(text), 0, ""
+        for _ in range(HOPS):  # `slow = self.slow[name]` leads on
+            lines = _stored_in(stored, frame) if stored is not None else []
+            lines = [each for each in lines if each not in {line, last}]
+            if stored is None or not lines:
+                break
+            line, name = lines[0], stored.name
+            stored = written_to(linecache.getline(code.co_filename, line, frame.f_globals))
+        if not line:
+            return NONE
+        stack = self._acts.session.sites.of_line(code.co_filename, line, "")
+        return self._acts.note(Deed.STATEMENT, None, stack=stack, what="stored", name=name)
+
+    # -- states -----------------------------------------------------------------------------------
+
+    def _state_taken(
+        self, acts: Acts, frame: FrameType, result: Any, given: tuple[Any, ...], _more: Any
+    ) -> None:
+        number = acts.note(Deed.STATE_TAKEN, frame, module=given[0])
+        taken = self._taken
+        for each in result.values():
+            if type(each) in self._plain and id(each) not in taken:
+                taken[id(each)] = ref(each, _forgetting(taken, id(each))), number
+
+    def loaded(self, frame: FrameType, module: Any, state: Any) -> None:
+        """A module was given a state; whether that is its own memory is told."""
+        own = dict(module.named_parameters())
+        same = [
+            name
+            for name, value in state.items()
+            if type(value) in self._plain and name in own and _is_same(own[name], value)
+        ]
+        if same:
+            _, of = self._taken.get(id(state[same[0]]), (None, NONE))
+            leaves = [own[name] for name in same]
+            self._acts.note(Deed.LOADED_ITSELF, frame, leaves, module, of=of, many=len(own))
+
+
+def _forgetting(known: dict[int, Any], key: int) -> Callable[[Any], object]:
+    return lambda _: known.pop(key, None)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two tensors are of the same memory."""
+    try:
+        return one is not other and one.data_ptr() == other.data_ptr() != 0
+    except RuntimeError:  # it has none that can be asked for
+        return False
+
+
+def _stored_in(stored: Stored, frame: FrameType) -> list[int]:
+    """Lines that give this name something: of the function that is running, or of its file."""
+    code = frame.f_code
+    local = not stored.attribute and code.co_name != "<module>"
+    lines = lines_that_store(stored, code.co_filename, code) if local else []
+    return lines or lines_that_store(stored, code.co_filename, None)
+
+
+def written_to(line: str) -> Stored | None:
+    """What a line calls a method on, as the name of what it is in: `shadow` of `shadow[k].add_(p)`.
+
+    Of an assignment, what it takes that from: `self.slow` of `slow = self.slow[k]`. None where that
+    is no name, or the line cannot be read alone.
+    """
+    try:
+        (statement,) = ast.parse(line.strip()).body
+    except (SyntaxError, ValueError):
+        return None
+    if isinstance(statement, ast.Assign):
+        target: ast.expr | None = statement.value
+        if not isinstance(target, ast.Subscript):
+            return None
+    else:
+        target = statement.value if isinstance(statement, ast.Expr) else None
+    held = False
+    while isinstance(target, ast.Call | ast.Subscript):
+        if isinstance(target, ast.Subscript):
+            held, target = True, target.value
+        else:
+            target = target.func.value if isinstance(target.func, ast.Attribute) else None
+    if isinstance(target, ast.Attribute):
+        return Stored(target.attr, attribute=True, held=held)
+    return Stored(target.id, attribute=False, held=held) if isinstance(target, ast.Name) else None
