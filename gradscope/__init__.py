@@ -7,6 +7,7 @@
     gradscope.inspect(trace).findings  # or of a file: gradscope.inspect("trace.json")
     gradscope.render(trace, "graph.svg")
     gradscope.show(trace)  # in a notebook: the page to walk through the backward in
+    gradscope.to_networkx(trace)  # the graph with all its nodes, as networkx has it
     gradscope.Walk(trace).next("nan").backwards  # the engine's state where a NaN was born
 
 Nothing is imported before it is used: a trace opens on a machine with neither Numba nor PyTorch.
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from gradscope.record.recorder import mark, record, span, step
     from gradscope.render.notebook import show
     from gradscope.render.pictures import render
+    from gradscope.scene.network import to_networkx
     from gradscope.trace.load_save import load
 
 __all__ = [
@@ -45,6 +47,7 @@ __all__ = [
     "show",
     "span",
     "step",
+    "to_networkx",
 ]
 
 __version__ = "0.1.0"
@@ -61,6 +64,7 @@ _HOMES = {
     "show": "gradscope.render.notebook",
     "span": "gradscope.record.recorder",
     "step": "gradscope.record.recorder",
+    "to_networkx": "gradscope.scene.network",
 }
 
 _CALLED_ROOMS = {

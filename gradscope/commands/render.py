@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from gradscope.commands.options.arguments import Everything, Rank, Step, Task, TracePath
-from gradscope.commands.options.output import load, write_page, write_picture
+from gradscope.commands.options.output import load, write_page, write_picture, write_whole
 from gradscope.render.formats import format_help
 from gradscope.scene.choices import ColorBy, GroupBy
 
@@ -93,8 +93,11 @@ def render(
         limit=limit,
     )
     target = target_of(trace, output, format)
-    if target.format.of_page:
+    if target.format.takes == "page":
         write_page(load(trace, rank), options, target, "dark" if theme is ThemeName.DARK else "")
+        return
+    if target.format.takes != "picture":
+        write_whole(load(trace, rank), options, target)
         return
     scene = legible_scene(load(trace, rank), options)
     write_picture(scene, THEMES[theme], target)

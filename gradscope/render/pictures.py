@@ -8,12 +8,14 @@ from pathlib import Path
 
 from gradscope.analysis.graph.selection import Selection
 from gradscope.errors import RenderingError, UsageError
-from gradscope.render.formats import Format, format_called, format_names, format_of_file
+from gradscope.render.formats import Format, Takes, format_called, format_names, format_of_file
 from gradscope.render.text import visible
 from gradscope.render.theme import THEMES
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.graph.picture import GraphScene
 from gradscope.scene.layout.legible import legible_scene
+from gradscope.scene.network import Network, network
+from gradscope.scene.timeline.tracks.tracks import Tracks, tracks
 from gradscope.scene.viewer.columns import ViewerScene
 from gradscope.scene.viewer.scene import viewer_scene
 from gradscope.trace.trace import Trace
@@ -26,7 +28,7 @@ class Written:
     """A picture that now is a file."""
 
     path: Path
-    scene: GraphScene | ViewerScene
+    scene: GraphScene | ViewerScene | Tracks | Network
     notes: tuple[str, ...] = ()  # what is not shown, or not as large as it should be
 
 
@@ -57,15 +59,45 @@ def render(
     selection = replace(options.selection, **given)  # type: ignore[arg-type]
     options = replace(options, selection=selection)
     writer = format_called(name)
-    if writer.of_page:
-        page = page_scene(trace, options)
-        drawn = writer.write(page, None if theme == "light" else THEMES[theme])
+    if writer.takes == "picture":
+        scene = legible_scene(trace, options)
+        drawn = writer.write(scene, THEMES[theme])
         put(target, drawn.content)
-        return Written(target, page, drawn.notes)
-    scene = legible_scene(trace, options)
-    drawn = writer.write(scene, THEMES[theme])
+        return Written(target, scene, (*scene.notes, *drawn.notes))
+    whole = whole_scene(trace, options, writer.takes)
+    drawn = writer.write(whole, None if theme == "light" else THEMES[theme])
     put(target, drawn.content)
-    return Written(target, scene, (*scene.notes, *drawn.notes))
+    return Written(target, whole, drawn.notes)
+
+
+def whole_scene(
+    trace: Trace, options: GraphOptions, takes: Takes
+) -> ViewerScene | Tracks | Network:
+    """What a format that is no picture writes down. Raises UsageError for options it has not."""
+    match takes:
+        case "tracks":
+            return tracks(trace, _chosen(options, TRACKS))
+        case "network":
+            return network(trace, _chosen(options, NETWORK))
+        case _:
+            return page_scene(trace, options)
+
+
+TRACKS = "a file of what happened when", "--step and --task"
+NETWORK = "a file of the whole graph", "--step, --task, --around, --hops, --path-to and --critical"
+
+
+def _chosen(options: GraphOptions, kind: tuple[str, str]) -> Selection:
+    """The part that is chosen; all that shapes a picture is refused."""
+    chosen = options.selection
+    allowed = Selection(chosen.step, chosen.backward) if kind is TRACKS else chosen
+    if options != GraphOptions(allowed, everything=options.everything):
+        what, taken = kind
+        raise UsageError(
+            f"{what} folds and colours nothing, so of the options that choose or shape a picture "
+            f"it takes {taken}"
+        )
+    return allowed
 
 
 def page_scene(trace: Trace, options: GraphOptions) -> ViewerScene:
@@ -84,7 +116,7 @@ def page_scene(trace: Trace, options: GraphOptions) -> ViewerScene:
 
 
 def _no_format(path: Path) -> str:
-    endings = ", ".join(f".{each}" for each in format_names())
+    endings = ", ".join(format_called(each).extension for each in format_names())
     return f"{visible(path.name)} names no format: end it in one of {endings}, or name a format"
 
 

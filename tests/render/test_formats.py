@@ -22,13 +22,12 @@ from gradscope.analysis.graph.selection import Selection
 from gradscope.errors import MissingProgramError, RenderingError, UsageError
 from gradscope.render import from_svg, graphviz_program
 from gradscope.render.formats import Format, format_called, format_names, format_of_file
-from gradscope.render.pictures import render, target_of
+from gradscope.render.pictures import render, target_of, whole_scene
 from gradscope.render.theme import DARK, LIGHT
 from gradscope.scene.choices import ColorBy
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.graph.picture import Form, GraphScene
-from gradscope.scene.viewer.scene import viewer_scene
 from gradscope.trace.load_save import save
 from gradscope.trace.trace import Trace
 from tests.render.hostile import NAMES, named, names
@@ -68,7 +67,10 @@ def test_a_format_is_called_what_its_module_is(name: str) -> None:
 
     assert isinstance(format, Format)
     assert format.name == name
-    assert format.extension == f".{name}"
+    assert format_of_file(f"run.1{format.extension}") == name
+    assert [format_of_file(f"run{ending}") for ending in format.endings] == [name] * len(
+        format.endings
+    )
     assert format.description
 
 
@@ -79,7 +81,12 @@ def test_every_format_writes_the_same_bytes_twice_whatever_a_program_names(name:
         pytest.skip("typst is not installed: pip install 'gradscope[pictures]'")
 
     for trace in (mean_of_squares(), named('"><script>\n\u202e')):
-        scene = viewer_scene(trace) if format.of_page else graph_scene(trace, ALL_DETAILS)
+        is_picture = format.takes == "picture"
+        scene = (
+            graph_scene(trace, ALL_DETAILS)
+            if is_picture
+            else whole_scene(trace, GraphOptions(), format.takes)
+        )
         drawn = format.write(scene, DARK)
         assert drawn.content
         assert drawn == format.write(scene, DARK)
@@ -114,13 +121,14 @@ def test_one_file_is_enough_for_a_new_format(tmp_path: Path) -> None:
             env={**os.environ, "COLUMNS": "200"},
         )
 
-    assert "dot, html, json, pdf, png, shout or svg" in " ".join(
+    names = ", ".join(sorted([*format_names(), "shout"]))
+    assert names.replace(", tensorboard", " or tensorboard") in " ".join(
         ran("render", "--help").stdout.split()
     )
     assert ran("render", "t.json", "-f", "shout", "-o", "-").stdout == "EX.PY · BACKWARD GRAPH"
     assert ran("render", "t.json", "-o", "a.shout").stderr == "gradscope: loud\n"
     assert (tmp_path / "a.shout").read_text() == "EX.PY · BACKWARD GRAPH"
-    assert "dot, html, json, pdf, png, shout, svg" in ran("render", "t.json", "-f", "gif").stderr
+    assert names in ran("render", "t.json", "-f", "gif").stderr
 
 
 def test_a_format_that_does_not_exist_is_answered_with_those_that_do() -> None:
@@ -131,7 +139,16 @@ def test_a_format_that_does_not_exist_is_answered_with_those_that_do() -> None:
 def test_a_files_name_says_its_format() -> None:
     assert format_of_file("a.b.SVG") == "svg"
     assert format_of_file("a.gv") == "dot"
+    assert format_of_file("a.graph.json") == format_of_file("a.svg.json") == "json"
+    assert format_of_file("a.speedscope.json") == "speedscope"
+    assert format_of_file("events.out.tfevents") == "tensorboard"
     assert format_of_file("a.gif") == format_of_file("svg") == ""
+
+
+def test_the_page_about_formats_has_each_of_them() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
+
+    assert [name for name in format_names() if f"`{name}`" not in page] == []
 
 
 # DOT -----------------------------------------------------------------------------------------
@@ -353,7 +370,7 @@ def test_a_file_that_cannot_be_written_is_said(tmp_path: Path) -> None:
 
 def test_a_file_whose_name_asks_for_nothing_is_answered_with_the_choices(tmp_path: Path) -> None:
     with pytest.raises(
-        UsageError, match=r"end it in one of \.dot, \.html, \.json, \.pdf, \.png, \.svg"
+        UsageError, match=r"end it in one of \.chrome\.json, \.dot, \.gexf, \.graphml, \.html"
     ):
         render(mean_of_squares(), tmp_path / "a.gif")
 
@@ -368,6 +385,8 @@ def test_a_file_whose_name_asks_for_nothing_is_answered_with_the_choices(tmp_pat
         ("out.svg", "dot", "out.svg", "dot"),
         ("-", "dot", None, "dot"),
         ("-", None, None, "svg"),
+        (None, "perfetto", "runs/trace.pftrace", "perfetto"),
+        (None, "chrome", "runs/trace.chrome.json", "chrome"),
         (None, None, "runs/trace.svg", "svg"),
     ],
 )

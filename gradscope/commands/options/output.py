@@ -71,6 +71,21 @@ def write_page(trace: "Trace", options: "GraphOptions", target: "Target", theme:
     sys.stdout.write(f"wrote {safe(str(target.path))}: {said}\n")
 
 
+def write_whole(trace: "Trace", options: "GraphOptions", target: "Target") -> None:
+    """Write a file for another program, of all that happened or of the whole graph."""
+    from gradscope.render.pictures import put, whole_scene
+    from gradscope.scene.readable import byte_count
+
+    drawn = target.format.write(whole_scene(trace, options, target.format.takes), None)
+    if target.path is None:
+        write_bytes(drawn.content)
+    else:
+        put(target.path, drawn.content)
+        size = byte_count(len(drawn.content))
+        sys.stdout.write(f"wrote {_shown(target.path)}: {drawn.holds}, {size}\n")
+    say(drawn.notes)
+
+
 def say(notes: tuple[str, ...]) -> None:
     for note in notes:
         sys.stderr.write(f"gradscope: {safe(note)}\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from gradscope.errors import UsageError
 
@@ -15,17 +15,23 @@ class Drawn(NamedTuple):
 
     content: bytes
     notes: tuple[str, ...] = ()
+    holds: str = ""  # as in "212 slices", where it is no picture
+
+
+Takes: TypeAlias = Literal["picture", "page", "tracks", "network"]
+"""What a format writes down: a picture of the graph (a GraphScene); or of a whole trace the page (a
+ViewerScene), what happened when (Tracks), or the graph with all its nodes (a Network)."""
 
 
 class Format:
-    """One way to write a picture down. `needs_more`: a package or a program besides.
+    """One way to write a trace down. `needs_more`: a package or a program besides.
 
-    `of_page`: it is no picture of a graph, but a page of the whole trace, of a ViewerScene.
+    `endings`: which names of files ask for it, besides `.NAME`.
 
     Written out, since the command line names formats: making a dataclass takes half a millisecond.
     """
 
-    __slots__ = ("description", "extension", "name", "needs_more", "of_page", "write")
+    __slots__ = ("description", "endings", "extension", "name", "needs_more", "takes", "write")
 
     def __init__(
         self,
@@ -35,14 +41,16 @@ class Format:
         write: Callable[[Any, Any], Drawn],
         *,
         needs_more: bool = False,
-        of_page: bool = False,
+        takes: Takes = "picture",
+        endings: tuple[str, ...] = (),
     ) -> None:
         self.name = name
         self.extension = extension
         self.description = description
         self.write = write
         self.needs_more = needs_more
-        self.of_page = of_page
+        self.takes = takes
+        self.endings = endings
 
 
 def format_names() -> list[str]:
@@ -67,6 +75,13 @@ def format_called(name: str) -> Format:
 
 def format_of_file(file_name: str) -> str:
     """The name of the format that a file's name asks for; "" when it asks for none."""
-    _, dot, ending = file_name.rpartition(".")
-    ending = {"gv": "dot", "htm": "html"}.get(ending.lower(), ending.lower())
-    return ending if dot and ending in format_names() else ""
+    ends = file_name.lower().split(".")[1:]
+    names = format_names()
+    # In "run.speedscope.json" the more telling word stands first.
+    for name in (each for each in ends[-2:] if each in names):
+        if name == ends[-1] or file_name.lower().endswith(format_called(name).endings):
+            return name
+    for name in names if ends else ():
+        if file_name.lower().endswith(format_called(name).endings):
+            return name
+    return ""

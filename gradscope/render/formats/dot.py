@@ -40,7 +40,13 @@ def source_of(scene: GraphScene, theme: Theme) -> bytes:
     return str(graph.source).encode()
 
 
-FORMAT = Format("dot", ".dot", "Graphviz's own language; needs no installed program", write)
+FORMAT = Format(
+    "dot",
+    ".dot",
+    "Graphviz's own language; needs no installed program",
+    write,
+    endings=(".gv",),
+)
 
 
 def _page(scene: GraphScene, theme: Theme) -> dict[str, str]:

@@ -14,5 +14,10 @@ def write(scene: ViewerScene, theme: Theme | None) -> Drawn:
 
 
 FORMAT = Format(
-    "html", ".html", "a page to walk through the backward in, offline", write, of_page=True
+    "html",
+    ".html",
+    "a page to walk through the backward in, offline",
+    write,
+    takes="page",
+    endings=(".htm",),
 )

@@ -1,0 +1,1 @@
+"""How other programs' binary files are written: no dependency, since little of each is needed."""

@@ -1,0 +1,256 @@
+"""The backward graph with all its nodes, folded nowhere: for programs that work with graphs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from os import PathLike
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from gradscope.analysis.columns import Ids
+from gradscope.analysis.graph.selection import Selection, select
+from gradscope.analysis.identity.backwards import backward_numbers
+from gradscope.analysis.identity.sites import site_of
+from gradscope.analysis.timing.durations import node_runs
+from gradscope.errors import EmptyTraceError
+from gradscope.scene.viewer.columns import Table, TextColumn, Texts, shown
+from gradscope.scene.viewer.nodes import KINDS, Scope, edge_table, node_table
+from gradscope.trace.arrays import distinct
+from gradscope.trace.load_save import load
+from gradscope.trace.schema import NONE, Device, Node, Saved, Tensor
+from gradscope.trace.trace import Trace
+
+Fact: TypeAlias = str | int
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkNode:
+    """One node. What is not known of it is "" or NONE."""
+
+    id: int
+    name: str  # "MulBackward0"
+    title: str  # "MulBackward0#2"
+    kind: str
+    leaf: str  # what the leaf is called whose gradient it keeps
+    module: str
+    file: str
+    line: int
+    code: str
+    operation: str  # the forward call that made it
+    shape: str  # of the first gradient it takes
+    device: str
+    step: int
+    sequence_nr: int
+    runs: int
+    own_ns: int  # of all its runs, without what ran inside
+    saved_bytes: int
+
+    def known(self) -> dict[str, Fact]:
+        """What is known of it besides its id."""
+        return {name: value for name in FACTS if (value := getattr(self, name)) not in UNKNOWN}
+
+
+FACTS = tuple(field.name for field in fields(NetworkNode) if field.name != "id")
+UNKNOWN = ("", NONE)
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkEdge:
+    """Where one gradient goes."""
+
+    tail: int
+    head: int
+    output: int  # which gradient of the tail
+    input: int  # which of those that the head takes
+    shape: str
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """Nodes by rising id, and edges in the order of the trace."""
+
+    script: str
+    level: str
+    nodes: tuple[NetworkNode, ...]
+    edges: tuple[NetworkEdge, ...]
+    begin: int  # ns since the epoch at which it was recorded; 0 when not known
+
+
+def network(trace: Trace, selection: Selection | None = None) -> Network:
+    """The graph of a trace, or the part that is chosen."""
+    if not len(trace.table(Node)):
+        raise EmptyTraceError(
+            "this trace holds no backward nodes: nothing that was recorded required a gradient"
+        )
+    chosen = select(trace, selection or Selection())
+    if not chosen.nodes:
+        raise EmptyTraceError("no node is among all that the options choose")
+    ids = np.sort(np.array(chosen.nodes, np.int64))
+    numbers = backward_numbers(trace)
+    tasks = [task for task in numbers if chosen.tasks is None or task in chosen.tasks]
+    positions = trace.table(Node).positions(ids)
+    scope = Scope(trace, ids, positions, np.array(tasks, np.int64), chosen.focus)
+    base = trace.meta.get("clock_base")
+    return Network(
+        script=shown(trace.meta.get("script", "")),
+        level=shown(trace.meta.get("level", "")),
+        nodes=_nodes(scope),
+        edges=_edges(scope),
+        begin=base if isinstance(base, int) and 0 <= base < 1 << 62 else 0,
+    )
+
+
+def to_networkx(
+    trace: Trace | str | PathLike[str],
+    *,
+    step: int | None = None,
+    task: int | None = None,
+    around: str | None = None,
+    hops: int = 2,
+    path_to: str | None = None,
+    critical: bool = False,
+) -> Any:
+    """The backward graph, of a trace or its file, as a `networkx.MultiDiGraph`.
+
+    It leads from outputs to leaves, as gradients flow.
+
+    Nodes are called by their ids in the trace, and edges by which gradient of their tail they
+    carry. Only what is known of each is among its attributes: name, title, kind, leaf, module,
+    file, line, code, operation, shape, device, step, sequence_nr, runs, own_ns, saved_bytes; of an
+    edge output, input, shape. The options choose a part, as those of `gradscope render` do.
+    """
+    loaded = trace if isinstance(trace, Trace) else load(trace)
+    return as_networkx(network(loaded, Selection(step, task, around, hops, path_to, critical)))
+
+
+def as_networkx(found: Network) -> Any:
+    """A network as networkx has it."""
+    from networkx import MultiDiGraph  # noqa: PLC0415  takes longer than the rest of a command
+
+    graph = MultiDiGraph(script=found.script, level=found.level)
+    graph.add_nodes_from((node.id, node.known()) for node in found.nodes)
+    graph.add_edges_from(
+        (
+            edge.tail,
+            edge.head,
+            edge.output,
+            {"output": edge.output, "input": edge.input}
+            | ({"shape": edge.shape} if edge.shape else {}),
+        )
+        for edge in found.edges
+    )
+    return graph
+
+
+def _nodes(scope: Scope) -> tuple[NetworkNode, ...]:
+    trace, texts = scope.trace, Texts()
+    table = node_table(scope, np.zeros(len(scope.ids), np.int64), texts)
+    words = texts.all()
+
+    def text(name: str) -> list[str]:
+        return _texts(table, name, words)
+
+    names = text("name")
+    ordinals = _numbers(table, "ordinal")
+    files, lines, code = _places(scope, texts)
+    runs, spent = _times(scope)
+    columns = (
+        scope.ids.tolist(),
+        names,
+        [f"{name}#{nr}" if nr else name for name, nr in zip(names, ordinals, strict=True)],
+        [str(KINDS[kind]) for kind in _numbers(table, "kind")],
+        text("leaf"),
+        text("module"),
+        files,
+        lines,
+        code,
+        text("op"),
+        text("shape"),
+        _devices(scope),
+        _numbers(table, "step"),
+        scope.of("sequence_nr").tolist(),
+        runs.tolist(),
+        spent.tolist(),
+        _saved(trace, scope).tolist(),
+    )
+    return tuple(NetworkNode(*row) for row in zip(*columns, strict=True))
+
+
+def _edges(scope: Scope) -> tuple[NetworkEdge, ...]:
+    texts = Texts()
+    table = edge_table(scope, texts)
+    ids = scope.ids
+    tail, head = (ids[np.array(_numbers(table, name), np.int64)] for name in ("tail", "head"))
+    columns = (
+        tail.tolist(),
+        head.tolist(),
+        _numbers(table, "output"),
+        _numbers(table, "input"),
+        _texts(table, "shape", texts.all()),
+    )
+    return tuple(NetworkEdge(*row) for row in zip(*columns, strict=True))
+
+
+def _texts(table: Table, name: str, words: tuple[str, ...]) -> list[str]:
+    column = table[name]
+    assert isinstance(column, TextColumn)
+    return [words[place] for place in column.places.tolist()]
+
+
+def _numbers(table: Table, name: str) -> list[int]:
+    column = table[name]
+    assert not isinstance(column, TextColumn)
+    found: list[int] = column.tolist()
+    return found
+
+
+def _places(scope: Scope, texts: Texts) -> tuple[list[str], list[int], list[str]]:
+    stacks = scope.of("stack")
+    sites = {id: site_of(scope.trace, id) for id in distinct(stacks).tolist()}
+    shown = {id: (texts.add(site.file), texts.add(site.text)) for id, site in sites.items()}
+    words = texts.all()
+    found = stacks.tolist()
+    return (
+        [words[shown[id][0]] for id in found],
+        [sites[id].line or NONE for id in found],
+        [words[shown[id][1]] for id in found],
+    )
+
+
+def _times(scope: Scope) -> tuple[Ids, Ids]:
+    """How often each node ran, and how long; NONE where no run was recorded."""
+    runs = node_runs(scope.trace)
+    chosen = np.isin(runs.node, scope.ids) & np.isin(runs.task, scope.tasks)
+    at = np.searchsorted(scope.ids, runs.node[chosen])
+    number, spent = np.zeros(len(scope.ids), np.int64), np.zeros(len(scope.ids), np.int64)
+    np.add.at(number, at, 1)
+    np.add.at(spent, at, np.maximum(runs.self_ns[chosen], 0))
+    if not len(runs.node):
+        number[:] = NONE
+    spent[number <= 0] = NONE
+    return number, spent
+
+
+def _saved(trace: Trace, scope: Scope) -> Ids:
+    saved = trace.table(Saved)
+    found = np.zeros(len(scope.ids), np.int64)
+    rows = scope.rows(saved.array("node"))
+    np.add.at(found, rows[rows != NONE], saved.array("bytes")[rows != NONE])
+    return found
+
+
+def _devices(scope: Scope) -> list[str]:
+    """Where the first gradient that each node takes lies."""
+    trace = scope.trace
+    names = {row.id: row.name for row in trace.rows(Device)}
+    inputs = trace.table(Node).ragged("inputs").take(scope.positions)
+    tensors = trace.table(Tensor)
+    found = [""] * len(scope.ids)
+    rows = np.flatnonzero(inputs.lengths > 0)
+    if len(tensors):
+        at = tensors.positions(inputs.values[inputs.offsets[:-1][rows]])
+        devices = np.where(at == NONE, NONE, tensors["device"][at]).tolist()
+        for row, device in zip(rows.tolist(), devices, strict=True):
+            found[row] = names.get(device, "")
+    return found

@@ -1,0 +1,1 @@
+"""The whole trace over time, for the timelines of other programs."""

@@ -1,0 +1,100 @@
+"""What takes no time: marks, errors, gradients that arrive; and numbers that change over time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gradscope.analysis.columns import Ids
+from gradscope.analysis.memory import held, over_time
+from gradscope.analysis.timing.own_work import FOREVER
+from gradscope.analysis.timing.spans import marks
+from gradscope.scene.timeline.tracks.slices import Words
+from gradscope.trace.schema import Accumulate, Error, Pop, Push, Saved
+from gradscope.trace.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """What happened and took no time; equal-length columns."""
+
+    t: Ids
+    thread: Ids
+    name: Ids
+    note: Ids
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """A number that changes, each from a moment on."""
+
+    title: str
+    is_bytes: bool
+    t: Ids
+    values: Ids
+
+
+def moments_of(trace: Trace, words: Words) -> Moments:
+    """What the program marked, gradients that arrived in `.grad`, what raised."""
+    rows = [(each.t, each.thread, each.name or "mark", each.note) for each in marks(trace)]
+    rows += [(row.t, row.thread, f"raised {row.type}", row.message) for row in trace.rows(Error)]
+    arrived = trace.table(Accumulate)
+    t = np.array([row[0] for row in rows], np.int64)
+    thread = np.array([row[1] for row in rows], np.int64)
+    text = words.add(".grad arrived")
+    return Moments(
+        np.clip(np.concatenate([t, arrived["t"]]).astype(np.int64), 0, FOREVER),
+        np.concatenate([thread, arrived["thread"]]).astype(np.int64),
+        np.concatenate([words.column(row[2] for row in rows), np.full(len(arrived), text)]).astype(
+            np.int64
+        ),
+        np.concatenate(
+            [words.column(row[3] for row in rows), np.zeros(len(arrived), np.int64)]
+        ).astype(np.int64),
+    )
+
+
+def cut(moments: Moments, window: tuple[int, int] | None) -> Moments:
+    if window is None:
+        return moments
+    stays = (moments.t >= window[0]) & (moments.t <= window[1])
+    return Moments(
+        moments.t[stays], moments.thread[stays], moments.name[stays], moments.note[stays]
+    )
+
+
+def levels_of(trace: Trace) -> list[Levels]:
+    """How many nodes stand in each ready queue, and how much the graph keeps alive."""
+    tables = [trace.table(kind) for kind in (Push, Pop)]
+    seq, t, queue, length = (
+        np.concatenate([table[name] for table in tables]).astype(np.int64)
+        for name in ("seq", "t", "queue", "length")
+    )
+    order = np.argsort(seq, kind="stable")
+    t, queue, length = t[order], queue[order], length[order]
+    found = []
+    several = np.unique(queue).tolist()
+    for each in several:
+        mine = queue == each
+        title = f"ready queue {each}" if len(several) > 1 else "ready queue"
+        found.append(_level(title, t[mine], length[mine], is_bytes=False))
+    if len(trace.table(Saved)):
+        over = over_time(held(trace))
+        found.append(_level("saved for backward", over.t, over.bytes, is_bytes=True))
+    return found
+
+
+def _level(title: str, t: Ids, values: Ids, *, is_bytes: bool) -> Levels:
+    """A level; of what happened at one moment, the last holds."""
+    t = np.clip(t, 0, FOREVER)
+    last = np.ones(len(t), bool)
+    last[:-1] = t[1:] != t[:-1]
+    return Levels(title, is_bytes, t[last], values[last])
+
+
+def cut_levels(levels: Levels, window: tuple[int, int] | None) -> Levels:
+    if window is None:
+        return levels
+    stays = (levels.t >= window[0]) & (levels.t <= window[1])
+    return Levels(levels.title, levels.is_bytes, levels.t[stays], levels.values[stays])

@@ -1,0 +1,68 @@
+"""Slices put into lanes in which each is either inside another one, or beside it.
+
+Programs that show slices stack them, so of two that overlap, one needs a lane of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gradscope.analysis.columns import Ids
+from gradscope.scene.timeline.tracks.slices import Slices
+from gradscope.trace.arrays import distinct
+
+MOST_LANES = 64
+"""Of one thread. Only a damaged trace needs more; what they would hold is left out, and said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """Slices of one thread that nest."""
+
+    thread: int
+    number: int  # 0 for the first of its thread
+    turns: Ids  # places of slices as they begin; as they end, less than 0: -1 - place
+
+
+def lanes_of(slices: Slices, last: int) -> tuple[list[Lane], int]:
+    """The lanes, by thread; and how many slices found no place. What did not end ends `last`."""
+    end = np.maximum(np.where(slices.end < slices.begin, last, slices.end), slices.begin)
+    found: list[Lane] = []
+    left = 0
+    for thread in distinct(slices.thread).tolist():
+        mine = np.flatnonzero(slices.thread == thread)
+        order = mine[np.lexsort((slices.sort[mine], -end[mine], slices.begin[mine]))]
+        turns, without = _nest(order, slices.begin, end)
+        found += [
+            Lane(thread, number, np.array(each, np.int64)) for number, each in enumerate(turns)
+        ]
+        left += without
+    return found, left
+
+
+def _nest(order: Ids, begin: Ids, end: Ids) -> tuple[list[list[int]], int]:
+    turns: list[list[int]] = [[]]
+    open_slices: list[list[tuple[int, int]]] = [[]]  # by lane: when each ends, and its place
+    left = 0
+    rows = zip(order.tolist(), begin[order].tolist(), end[order].tolist(), strict=True)
+    for place, since, until in rows:
+        for lane, stack in enumerate(open_slices):
+            while stack and stack[-1][0] <= since:
+                turns[lane].append(-1 - stack.pop()[1])
+            if not stack or until <= stack[-1][0]:
+                break
+        else:
+            if len(turns) == MOST_LANES:
+                left += 1
+                continue
+            lane, stack = len(turns), []
+            turns.append([])
+            open_slices.append(stack)
+        stack.append((until, place))
+        turns[lane].append(place)
+    for lane, stack in enumerate(open_slices):
+        while stack:
+            turns[lane].append(-1 - stack.pop()[1])
+    return turns, left

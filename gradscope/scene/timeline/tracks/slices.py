@@ -1,0 +1,118 @@
+"""What took time, as columns: steps, spans, modules, operations, backwards, nodes, hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+import numpy as np
+
+from gradscope.analysis.columns import Ids
+from gradscope.trace.schema import NONE
+from gradscope.trace.text import visible
+
+LONGEST_NAME = 500
+
+
+class Sort(IntEnum):
+    """What a slice is. Of two that begin and end together, the first one is around the other."""
+
+    STEP = 0
+    SPAN = 1
+    BACKWARD = 2
+    MODULE = 3
+    NODE = 4
+    HOOK = 5
+    OP = 6
+    OWN_WORK = 7
+
+    @property
+    def title(self) -> str:
+        """What it is called in files."""
+        return {Sort.OP: "operation", Sort.OWN_WORK: "gradscope"}.get(self, self.name.lower())
+
+
+class Words:
+    """Texts of a program, each once, with all characters visible; columns hold their numbers."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self.texts: list[str] = []
+        self.add("")
+
+    def add(self, text: str) -> int:
+        """The number of a text; 0 is the empty one."""
+        number = self._numbers.get(text)
+        if number is None:
+            number = self._numbers[text] = len(self.texts)
+            self.texts.append(visible(text, LONGEST_NAME))
+        return number
+
+    def column(self, texts: Iterable[str]) -> Ids:
+        add = self.add
+        return np.array([add(text) for text in texts], np.int64)
+
+
+WORDS = frozenset(("name", "node", "leaf", "module", "file", "code"))
+"""Columns of numbers of words; the others are numbers."""
+ABOUT = (
+    "node", "leaf", "module", "file", "line", "code", "step", "backward", "waited_ns", "replaced",
+    "failed", "did_not_end",
+)  # fmt: skip
+"""What may be known of a slice besides its name and its times, in the order in which it is told."""
+DEFAULTS = {"replaced": 0, "failed": 0, "did_not_end": 0, **dict.fromkeys(WORDS, 0)}
+
+
+@dataclass(slots=True)
+class Slices:
+    """Some slices: equal-length columns."""
+
+    thread: Ids  # NONE: of the program as a whole
+    begin: Ids
+    end: Ids  # NONE: it did not end
+    sort: Ids
+    name: Ids
+    of: Ids  # the id of the row it stands for; NONE where it is made of several
+    about: dict[str, Ids] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.begin)
+
+    def column(self, name: str) -> Ids:
+        """What is known of each; what is said of none is not known."""
+        found = self.about.get(name)
+        if found is None:
+            found = np.full(len(self), DEFAULTS.get(name, NONE), np.int64)
+        return found
+
+
+def joined(parts: Sequence[Slices]) -> Slices:
+    """All of them, one after the other."""
+
+    def all(columns: Iterator[Ids]) -> Ids:
+        return np.concatenate([np.zeros(0, np.int64), *columns]).astype(np.int64)
+
+    names = [name for name in ABOUT if any(name in part.about for part in parts)]
+    return Slices(
+        thread=all(part.thread for part in parts),
+        begin=all(part.begin for part in parts),
+        end=all(part.end for part in parts),
+        sort=all(part.sort for part in parts),
+        name=all(part.name for part in parts),
+        of=all(part.of for part in parts),
+        about={name: all(part.column(name) for part in parts) for name in names},
+    )
+
+
+def taken(slices: Slices, rows: Ids) -> Slices:
+    """Those at these places, in this order."""
+    return Slices(
+        slices.thread[rows],
+        slices.begin[rows],
+        slices.end[rows],
+        slices.sort[rows],
+        slices.name[rows],
+        slices.of[rows],
+        {name: column[rows] for name, column in slices.about.items()},
+    )

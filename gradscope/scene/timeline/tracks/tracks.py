@@ -1,0 +1,193 @@
+"""A trace as timelines show it: lanes of slices, arrows between these, moments, levels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePath
+
+import numpy as np
+
+from gradscope.analysis.graph.selection import Selection
+from gradscope.analysis.identity.backwards import backward_numbered
+from gradscope.analysis.identity.steps import step_ids
+from gradscope.analysis.timing.durations import node_runs
+from gradscope.analysis.timing.own_work import FOREVER
+from gradscope.errors import EmptyTraceError
+from gradscope.scene.readable import count
+from gradscope.scene.timeline.tracks.arrows import Arrows, arrows_of
+from gradscope.scene.timeline.tracks.moments import (
+    Levels,
+    Moments,
+    cut,
+    cut_levels,
+    levels_of,
+    moments_of,
+)
+from gradscope.scene.timeline.tracks.nesting import Lane, lanes_of
+from gradscope.scene.timeline.tracks.rows import (
+    Known,
+    backward_slices,
+    hook_slices,
+    node_slices,
+    op_slices,
+    span_slices,
+    step_slices,
+)
+from gradscope.scene.timeline.tracks.slices import Slices, Words, joined, taken
+from gradscope.trace.schema import NONE, GraphTask, NodeBegin, Op, Step, Thread
+from gradscope.trace.text import visible
+from gradscope.trace.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Strand:
+    """A thread of a process."""
+
+    id: int
+    name: str
+    process: int  # the rank of the process, among those that train together
+    native: int  # the system's number for it; 0 when not known
+
+
+@dataclass(frozen=True, slots=True)
+class Tracks:
+    """Everything that happened in a trace, over time."""
+
+    script: str
+    pids: dict[int, int]  # by rank
+    strands: tuple[Strand, ...]
+    slices: Slices
+    lanes: tuple[Lane, ...]
+    arrows: Arrows
+    moments: Moments
+    levels: tuple[Levels, ...]
+    words: tuple[str, ...]
+    begin: int
+    end: int
+    notes: tuple[str, ...]
+
+    def strand(self, thread: int) -> Strand | None:
+        """The thread with this id; None for what is the whole program's."""
+        return next((each for each in self.strands if each.id == thread), None)
+
+
+def tracks(trace: Trace, selection: Selection | None = None) -> Tracks:
+    """The tracks of a trace, or of the time of one step or backward of it."""
+    selection = selection or Selection()
+    words = Words()
+    known = Known(trace, words)
+    runs = node_runs(trace)
+    ops, forward = op_slices(known)
+    nodes, backward = node_slices(known, runs)
+    parts = (step_slices(known), span_slices(known), backward_slices(known), forward, backward)
+    whole = _timed(joined((*parts, nodes, hook_slices(known), ops)))
+    window = _window(trace, selection)
+    if window is not None:
+        whole = _inside(whole, *window)
+    if not len(whole):
+        raise EmptyTraceError(_nothing(trace, selection))
+    moments = cut(moments_of(trace, words), window)
+    levels = tuple(cut_levels(each, window) for each in levels_of(trace))
+    ended = whole.end[whole.end != NONE]
+    columns = [whole.begin, ended, moments.t, *(each.t for each in levels)]
+    first = min(int(column.min()) for column in columns if len(column))
+    last = max(int(column.max()) for column in columns if len(column))
+    did_not_end = (whole.end == NONE).astype(np.int64)
+    if did_not_end.any():
+        whole.about["did_not_end"] = did_not_end
+    whole.end = np.where(whole.end == NONE, last, whole.end)
+    lanes, left = lanes_of(whole, last)
+    return Tracks(
+        script=visible(PurePath(str(trace.meta.get("script", ""))).name) or "trace",
+        pids=_pids(trace),
+        strands=_strands(trace, whole, moments),
+        slices=whole,
+        lanes=tuple(lanes),
+        arrows=arrows_of(trace, whole),
+        moments=moments,
+        levels=tuple(each for each in levels if len(each.t)),
+        words=tuple(words.texts),
+        begin=first,
+        end=last,
+        notes=_notes(trace, left),
+    )
+
+
+# What is shown -------------------------------------------------------------------------------
+
+
+def _window(trace: Trace, selection: Selection) -> tuple[int, int] | None:
+    """From when to when, where a part was asked for."""
+    stretches: list[tuple[int, int]] = []
+    if selection.backward is not None:
+        task = backward_numbered(trace, selection.backward)
+        stretches.append((task.begin, FOREVER if task.end == NONE else task.end))
+    if selection.step is not None:
+        wanted = set(step_ids(trace, selection.step))
+        rows = [row for row in trace.rows(Step) if row.id in wanted]
+        ends = [FOREVER if row.end == NONE else row.end for row in rows]
+        stretches.append((min(row.begin for row in rows), max(ends)))
+    if not stretches:
+        return None
+    return max(begin for begin, _ in stretches), min(end for _, end in stretches)
+
+
+def _timed(slices: Slices) -> Slices:
+    """Those with a beginning; times are cut so that no difference overflows."""
+    slices = taken(slices, np.flatnonzero(slices.begin >= 0))
+    slices.begin = np.clip(slices.begin, 0, FOREVER)
+    slices.end = np.clip(slices.end, NONE, FOREVER)
+    slices.end = np.where(slices.end < slices.begin, NONE, slices.end)
+    return slices
+
+
+def _inside(slices: Slices, begin: int, end: int) -> Slices:
+    """What happened between two moments, each as a whole."""
+    stays = (slices.begin < end) & ((slices.end > begin) | (slices.end == NONE))
+    return taken(slices, np.flatnonzero(stays | ((slices.begin == begin) & (begin <= end))))
+
+
+def _nothing(trace: Trace, selection: Selection) -> str:
+    if selection != Selection():
+        return "nothing that takes time was recorded in the part that --step or --task choose"
+    if trace.event_count or len(trace.table(Op)):
+        return "this trace has no times: nothing in it tells when it began; record it anew"
+    return "this trace has no times: it holds no operation, no backward and no event of the engine"
+
+
+def _notes(trace: Trace, left: int) -> tuple[str, ...]:
+    notes = []
+    if len(trace.table(GraphTask)) and not len(trace.table(NodeBegin)):
+        notes.append(
+            "this trace has no times of nodes, hooks and queues; record it with --level engine"
+        )
+    if left:
+        notes.append(f"{count(left)} slices overlap so many others that they have no lane")
+    return tuple(notes)
+
+
+# Threads -------------------------------------------------------------------------------------
+
+
+def _strands(trace: Trace, slices: Slices, moments: Moments) -> tuple[Strand, ...]:
+    seen = np.concatenate([slices.thread, moments.thread])
+    used = [each for each in np.unique(seen).tolist() if each != NONE]
+    rows = {row.id: row for row in trace.rows(Thread)}
+    found = []
+    for id in used:
+        row = rows.get(id, Thread(id))
+        native = row.native if 0 < row.native < 1 << 31 else 0
+        found.append(Strand(id, visible(row.name) or f"thread {id}", row.rank, native))
+    numbers = [(each.process, each.native) for each in found]
+    if len(set(numbers)) < len(numbers):  # a thread that ended may have left another its number
+        found = [Strand(each.id, each.name, each.process, 0) for each in found]
+    return tuple(found)
+
+
+def _pids(trace: Trace) -> dict[int, int]:
+    """The number of each process: the system's, where there is one; else from 1 by rank."""
+    ranks = {row.rank for row in trace.rows(Thread)} or {0}
+    pid = trace.meta.get("pid")
+    if len(ranks) == 1 and isinstance(pid, int) and 0 < pid < 1 << 31:
+        return dict.fromkeys(ranks, pid)
+    return {rank: place + 1 for place, rank in enumerate(sorted(ranks))}
