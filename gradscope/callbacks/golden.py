@@ -74,7 +74,7 @@ def _of_graph(comparison: Comparison) -> Comparison:
             sections.append(Section(each.kind, None, (), each.of))
         elif each.kind in OF_THE_GRAPH:
             sections.append(each)
-    return Comparison(tuple(sections), (), comparison.moved)
+    return Comparison(tuple(sections), (), comparison.moved, comparison.same)
 
 
 def _kept(trace: Trace) -> Trace:

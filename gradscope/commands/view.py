@@ -12,6 +12,15 @@ from gradscope.errors import UsageError
 
 def view(
     trace: TracePath,
+    other: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="LATER",
+            help="A later trace of the program: the page shows it, and what is new, gone and "
+            "slower in it.",
+            show_default=False,
+        ),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="The page to write.  [default: beside the trace]"),
@@ -27,16 +36,25 @@ def view(
         bool, typer.Option("--open/--no-open", help="Open the page in a browser.")
     ] = True,
 ) -> None:
-    """Write a page to walk through the backward in, and open it: one file, which works offline."""
+    """Write a page to walk through the backward in, and open it: one file, which works offline.
+
+    Of two traces of a program, the page shows the later one, and where it differs from the other.
+    """
     import webbrowser
 
     from gradscope.analysis.graph.selection import Selection
     from gradscope.render.pictures import target_of
+    from gradscope.scene.differences import told_apart
     from gradscope.scene.graph.options import GraphOptions
+    from gradscope.scene.viewer.scene import Earlier
 
-    target = target_of(trace, output, "html")
+    target = target_of(other or trace, output, "html")
     if target.path is None and browser:
         raise UsageError("a page on the standard output cannot be opened: add --no-open")
-    write_page(load(trace, rank), GraphOptions(Selection(step, task, around)), target)
+    shown, earlier = load(trace, rank), None
+    if other is not None:
+        earlier = Earlier(shown, told_apart((trace, other)))
+        shown = load(other, rank)
+    write_page(shown, GraphOptions(Selection(step, task, around)), target, earlier=earlier)
     if browser and target.path is not None and not webbrowser.open(target.path.absolute().as_uri()):
         say((f"found no browser; open {target.path} in one",))

@@ -17,7 +17,7 @@ from gradscope.scene.layout.legible import legible_scene
 from gradscope.scene.network import Network, network
 from gradscope.scene.timeline.tracks.tracks import Tracks, tracks
 from gradscope.scene.viewer.columns import ViewerScene
-from gradscope.scene.viewer.scene import viewer_scene
+from gradscope.scene.viewer.scene import Earlier, viewer_scene
 from gradscope.trace.trace import Trace
 
 TRACE_ENDINGS = (".gz", ".zst", ".json")
@@ -100,7 +100,7 @@ def _chosen(options: GraphOptions, kind: tuple[str, str]) -> Selection:
     return allowed
 
 
-def page_scene(trace: Trace, options: GraphOptions) -> ViewerScene:
+def page_scene(trace: Trace, options: GraphOptions, earlier: Earlier | None = None) -> ViewerScene:
     """What a page shows, of a trace, or of one step or backward. `around`: where it begins.
 
     Raises UsageError where the options ask for what only a picture has: in a page all is there.
@@ -112,7 +112,7 @@ def page_scene(trace: Trace, options: GraphOptions) -> ViewerScene:
             "a page holds the whole graph and folds by a click, so of the options that choose or "
             "shape a picture it takes --step, --task and --around"
         )
-    return viewer_scene(trace, in_page)
+    return viewer_scene(trace, in_page, earlier)
 
 
 def _no_format(path: Path) -> str:

@@ -184,6 +184,16 @@ def test_diff_says_whether_two_traces_are_alike_by_its_exit_code(run: Line) -> N
     assert "structure: a node that only the first has, in step 2\n" in other.out
 
 
+def test_two_traces_make_one_page_that_compares_them(run: Line) -> None:
+    save(two_layers(steps=2), "shorter.json")
+
+    ran = run("view", "train.json", "shorter.json", "--no-open")
+
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("wrote shorter.html: ")
+    assert Path("shorter.html").stat().st_size > 100_000
+
+
 def test_diff_refuses_what_cannot_be_compared_in_one_line(run: Line) -> None:
     save(trace_of(), "empty.json")
     Path("other.json").write_text('{"traceEvents": []}', encoding="utf-8")

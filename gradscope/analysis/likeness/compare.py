@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradscope.analysis.likeness.differences import Both, Difference, Kind, Section
+from gradscope.analysis.likeness.differences import Both, Difference, Kind, SameNodes, Section
 from gradscope.analysis.likeness.graphs import arguments, moved, names, saved, structure
 from gradscope.analysis.likeness.match import match
 from gradscope.analysis.likeness.orders import Orders, Tolerance, values
@@ -27,6 +27,7 @@ class Comparison:
     sections: tuple[Section, ...]
     not_compared: tuple[str, ...]
     moved: int  # lines that stand elsewhere in the file, and are otherwise the same
+    same: SameNodes
 
     @property
     def first(self) -> tuple[Section, Difference] | None:
@@ -65,7 +66,7 @@ def compare(one: Trace, other: Trace, tolerance: Tolerance | None = None) -> Com
     if Kind.VALUES not in left_out:
         sections.append(values(both, tolerance or Tolerance()))
     said += _absent(one, other)
-    return Comparison(tuple(sections), tuple(said), moved(both))
+    return Comparison(tuple(sections), tuple(said), moved(both), both.same())
 
 
 def _lacking(one: Trace, other: Trace) -> Iterator[tuple[Kind, str]]:

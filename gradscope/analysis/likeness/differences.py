@@ -13,7 +13,8 @@ from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.analysis.likeness.lines import Lines
 from gradscope.analysis.likeness.match import Match
 from gradscope.analysis.likeness.parts import Parts
-from gradscope.analysis.likeness.who import KINDS, NODE, ROOT
+from gradscope.analysis.likeness.who import KINDS, LEAF, NODE, ROOT
+from gradscope.trace.arrays import without
 from gradscope.trace.schema import NONE, GraphTask, Node
 
 
@@ -39,6 +40,7 @@ class Side:
 
     text: str = ""  # "" where it says nothing
     site: Site = NOWHERE
+    node: int = NONE  # the id of what it says it of
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,16 @@ class Section:
     @property
     def count(self) -> int:
         return sum(count for _, count in self.counts)
+
+
+@dataclass(frozen=True, slots=True)
+class SameNodes:
+    """Nodes and leaves by their ids: those that both traces have, pair by pair; and the others."""
+
+    one: Ids
+    other: Ids
+    only_one: Ids  # in the order of their making
+    only_other: Ids
 
 
 class Found:
@@ -106,7 +118,21 @@ class Both:
     def side(self, place: int, code: int, text: str = "{}") -> Side:
         """What a trace says of a node; `{}` is the node."""
         of = (self.one, self.other)[place]
-        return Side(text.replace("{}", self.title(place, code)), self.site(of, code))
+        return Side(
+            text.replace("{}", self.title(place, code)), self.site(of, code), of.who.id(code)
+        )
+
+    def same(self) -> SameNodes:
+        """Which nodes are the same ones, and which only one trace has."""
+        pairs = self.nodes, _pairs(self.match.leaves)
+        who = self.one.who, self.other.who
+        both, only = [], []
+        for place, each in enumerate(who):
+            ids = each.ids(NODE), each.ids(LEAF)
+            found = [known[pair[place]] for known, pair in zip(ids, pairs, strict=True)]
+            both.append(np.concatenate(found))
+            only.append(without(np.concatenate(ids), both[place]))
+        return SameNodes(both[0], both[1], only[0], only[1])
 
     def title(self, place: int, code: int) -> str:
         """A node's name, and which it is among those that backwards reached."""

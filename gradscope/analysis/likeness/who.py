@@ -149,6 +149,15 @@ class Who:
         number, kind = divmod(code, KINDS)
         return int((self.nodes, self.leaves, self.roots)[kind][number])
 
+    def id(self, code: int) -> int:
+        """The id of the node with this code; NONE where none is meant."""
+        return NONE if code < 0 else int(self._table["id"][self.position(code)])
+
+    def ids(self, kind: int) -> Ids:
+        """The ids of all nodes of a kind, by number."""
+        found: Ids = self._table["id"][(self.nodes, self.leaves, self.roots)[kind]]
+        return found
+
     def met_by_tasks(self) -> Ids:
         """`pairs` of tasks asked for inputs, and the nodes that each counted or pushed."""
         tables = [self.trace.table(kind) for kind in (Dependency, Push)]

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from gradscope.render.theme import Theme
     from gradscope.scene.graph.options import GraphOptions
     from gradscope.scene.graph.picture import GraphScene
+    from gradscope.scene.viewer.scene import Earlier
     from gradscope.trace.trace import Trace
 
 
@@ -55,12 +56,18 @@ def write_picture(scene: "GraphScene", theme: "Theme", target: "Target") -> None
     say((*scene.notes, *drawn.notes))
 
 
-def write_page(trace: "Trace", options: "GraphOptions", target: "Target", theme: str = "") -> None:
+def write_page(
+    trace: "Trace",
+    options: "GraphOptions",
+    target: "Target",
+    theme: str = "",
+    earlier: "Earlier | None" = None,
+) -> None:
     """Write the page of a trace. Without a theme it is light or dark as the reader's system is."""
     from gradscope.render.pictures import page_scene, put
     from gradscope.render.viewer.page import page
 
-    scene = page_scene(trace, options)
+    scene = page_scene(trace, options, earlier)
     content = page(scene, theme)
     if target.path is None:
         write_bytes(content)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import PurePath
 
 import numpy as np
@@ -20,6 +21,7 @@ from gradscope.scene.viewer.columns import (
     ViewerScene,
     shown,
 )
+from gradscope.scene.viewer.comparison import Against
 from gradscope.scene.viewer.groups import GroupForm, Grouping
 from gradscope.scene.viewer.nodes import KINDS, MARKS, Scope, edge_table, node_table, scope_of
 from gradscope.scene.viewer.reports import (
@@ -54,7 +56,17 @@ MOMENTS = frozenset(("t", "begin", "end", "released", "op_begin", "op_end"))
 """Columns of times, which the page counts from its own beginning."""
 
 
-def viewer_scene(trace: Trace, selection: Selection | None = None) -> ViewerScene:
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """A trace that the page's trace is held against; what both are called, the earlier first."""
+
+    trace: Trace
+    names: tuple[str, str]
+
+
+def viewer_scene(
+    trace: Trace, selection: Selection | None = None, earlier: Earlier | None = None
+) -> ViewerScene:
     """Everything that the page shows, or the part of it that is chosen."""
     if not len(trace.table(Node)):
         raise EmptyTraceError(
@@ -62,6 +74,10 @@ def viewer_scene(trace: Trace, selection: Selection | None = None) -> ViewerScen
         )
     selection = selection or Selection()
     scope = scope_of(trace, selection)
+    against: Against | None = None
+    if earlier is not None:
+        part = Selection(selection.step, selection.backward)
+        against = Against(scope, scope_of(earlier.trace, part), earlier.names)
     texts = Texts()
     times = times_of(scope)
     report = inspect(trace)
@@ -88,9 +104,12 @@ def viewer_scene(trace: Trace, selection: Selection | None = None) -> ViewerScen
         "findings": finding_table(scope, report.findings, texts),
         **slow_tables(report, texts),
         **source_tables(scope, texts),
+        **(against.tables(texts) if against else {}),
     }
     start = start_of(trace)
     facts = _facts(scope, selection, len(report.unchecked))
+    if against:
+        facts["compared"] = against.facts(report.findings)
     moved = {name: _from_start(table, start) for name, table in tables.items()}
     return ViewerScene(facts, moved, texts.all())
 

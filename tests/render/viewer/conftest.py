@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gradscope.render.viewer.page import page as page_of
-from gradscope.scene.viewer.scene import viewer_scene
+from gradscope.scene.viewer.scene import Earlier, viewer_scene
 from gradscope.trace.trace import Trace
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "chrome")
@@ -48,9 +48,11 @@ def opened(chromium: Any, tmp_path: Path) -> Generator[Opens]:
         width: int = 1600,
         height: int = 1000,
         dark: bool = False,
+        earlier: Trace | None = None,
     ) -> Any:
         file = tmp_path / f"page{len(contexts)}.html"
-        file.write_bytes(page_of(viewer_scene(trace)))
+        before = None if earlier is None else Earlier(earlier, ("old.json", "new.json"))
+        file.write_bytes(page_of(viewer_scene(trace, earlier=before)))
         context = chromium.new_context(
             viewport={"width": width, "height": height},
             color_scheme="dark" if dark else "light",

@@ -346,9 +346,9 @@ def test_help_lists_the_keys(opened: Opens) -> None:
 @pytest.mark.skipif(not AXE.exists(), reason="axe-core is not there: tools/axe.sh fetches it")
 @pytest.mark.parametrize(("width", "dark"), [(1600, False), (1600, True), (400, False)])
 def test_nothing_keeps_anyone_out(opened: Opens, width: int, *, dark: bool) -> None:
-    page = opened(nan_in_backward(), width=width, dark=dark)
+    page = opened(nan_in_backward(), width=width, dark=dark, earlier=mean_of_squares())
     app(page, "app.selectNode(1)")
-    for tab in ("outline", "findings", "slowest"):
+    for tab in ("outline", "findings", "slowest", "compared"):
         page.evaluate("tab => document.getElementById(`tab-${tab}`).click()", tab)
         page.wait_for_timeout(SETTLES)
         page.evaluate(AXE.read_text(encoding="utf-8"))

@@ -2,6 +2,7 @@
 
 import { App } from "./core/app.js";
 import { unpack } from "./core/data.js";
+import { Compared } from "./panels/compared.js";
 import { Details } from "./panels/details.js";
 import { GraphPanel } from "./panels/graph.js";
 import { Keys } from "./panels/keys.js";
@@ -22,8 +23,9 @@ function fail(reason) {
 /** @param {App} app @param {Colours} colours */
 function dress(app, colours) {
   const { facts } = app.model;
-  document.title = `${facts.script} · gradscope`;
-  element("script").textContent = facts.script;
+  const name = app.changed ? app.changed.facts.names.join(" → ") : facts.script;
+  document.title = `${name} · gradscope`;
+  element("script").textContent = name;
   element("about").textContent = ` ${facts.producer} · level ${facts.level || "unknown"}`;
   legend(app);
   const system = matchMedia("(prefers-color-scheme: dark)");
@@ -59,6 +61,7 @@ function legend(app) {
   const folded = made("li");
   folded.append("⊞ folded");
   list.append(folded);
+  if (app.changed) list.append(made("li", "", `+ new, − gone since ${app.changed.facts.names[0]}`));
   const seen = new Set();
   for (let node = 0; node < model.nodes.length; node += 1) for (const mark of model.marksOf(node)) seen.add(mark);
   for (const mark of model.facts.marks) if (seen.has(mark)) list.append(made("li", /born|raised|finite/.test(mark) ? "alarm" : "", `${MARKS[mark]} ${mark}`));
@@ -88,7 +91,7 @@ function choice(app) {
 
 /** @param {App} app */
 function tabs(app) {
-  const names = ["outline", "findings", "slowest"];
+  const names = ["outline", "findings", "slowest", ...(app.changed ? ["compared"] : [])];
   const choose = (/** @type {string} */ name) => {
     for (const each of names) {
       const tab = element(`tab-${each}`);
@@ -107,8 +110,8 @@ function tabs(app) {
       if (way) choose(names[(at + way + names.length) % names.length]);
     });
   });
-  if (app.model.tables.findings.length) {
-    choose("findings");
+  if (app.changed || app.model.tables.findings.length) {
+    choose(app.changed ? "compared" : "findings");
     /** @type {HTMLElement} */ (document.activeElement)?.blur();
     drawers("");
   }
@@ -191,9 +194,11 @@ async function begin() {
   new Outline(app);
   new Details(app);
   new Slowest(app);
+  if (app.changed) new Compared(app);
   const findings = new Findings(app);
   const search = new Search(app);
   const coloring = /** @type {HTMLSelectElement} */ (element("coloring"));
+  if (app.changed?.facts.timed) coloring.append(new Option("slower than before", "slower"));
   coloring.addEventListener("change", () => { app.coloring = coloring.value; app.tell("look"); });
   element("look").addEventListener("click", look);
   const tab = tabs(app);
@@ -201,7 +206,7 @@ async function begin() {
   element("graph").addEventListener("pointerdown", () => drawers(""));
   new Keys(app, {
     graph, timeline, search, findings, look, critical, tab, drawers,
-    coloring: () => { coloring.value = coloring.value === "kind" ? "time" : "kind"; coloring.dispatchEvent(new Event("change")); },
+    coloring: () => { coloring.selectedIndex = (coloring.selectedIndex + 1) % coloring.length; coloring.dispatchEvent(new Event("change")); },
     details: () => { drawers("right"); element("details").focus(); },
   });
   for (const node of model.facts.focus.slice(0, 1)) app.selectNode(node);

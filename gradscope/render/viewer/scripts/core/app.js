@@ -1,5 +1,6 @@
 /** What is chosen, open and shown: one state, which all panels follow, and which the address remembers. */
 
+import { Changes } from "./changes.js";
 import { States } from "./state.js";
 import { Tree } from "./tree.js";
 import { Picture, ROOM, rootOf } from "./picture.js";
@@ -21,6 +22,8 @@ export class App {
     this.model = model;
     this.tree = new Tree(model);
     this.states = new States(model);
+    /** @type {Changes | null} what differs from the trace that this one is held against */
+    this.changed = model.tables.compared ? new Changes(model, this.tree) : null;
     /** @type {((changes: Set<Change>) => void)[]} */
     this.listeners = [];
     /** @type {Set<Change>} */

@@ -1,5 +1,6 @@
 /** All about what is selected: state, gradients in and out, why it ran when it did, what it keeps, its lines. */
 
+import { since } from "./compared.js";
 import { chip, link, made } from "./outline.js";
 import { GLYPHS, WORDS } from "../core/state.js";
 import { NodeFacts } from "./node_facts.js";
@@ -131,6 +132,7 @@ export class Details extends NodeFacts {
     const slowest = tree.form[group] === 4 ? tree.slowestTurn(group) : null;
     if (slowest) facts.push(["slowest", `${slowest.title}, ${duration(slowest.ns)}`]);
     this.facts(facts);
+    element.append(...since(app, { is: "group", group }));
     element.append(link(app.open.has(group) ? "fold it (Enter)" : "open it (Enter)", () => app.toggle(group)));
     if (model.engineSeen) {
       element.append(this.moment);
@@ -229,6 +231,7 @@ export class Details extends NodeFacts {
     element.append(this.moment);
     this.stateLine(node);
     this.remarkable(node);
+    element.append(...since(app, { is: "node", node }));
     this.why(node);
     this.gradients(node);
     this.runs(node);

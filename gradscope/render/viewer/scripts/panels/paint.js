@@ -52,7 +52,7 @@ export class Painter {
     this.k = view.k;
     this.seen = { x0: -view.x / view.k, y0: -view.y / view.k, x1: (view.width - view.x) / view.k, y1: (view.height - view.y) / view.k };
     this.lit = this.litBy(hovered);
-    this.heatest = app.coloring === "time" ? Math.max(1, ...picture.all.map((/** @type {any} */ box) => this.nsOf(box))) : 1;
+    this.heatest = app.coloring === "kind" ? 1 : Math.max(1, ...picture.all.map((/** @type {any} */ box) => this.heatOf(box)));
     for (const frame of [...picture.frames].reverse()) this.frame(frame);
     for (const route of picture.routes) this.arrow(route);
     for (const frame of picture.frames) this.frameTitle(frame);
@@ -192,14 +192,16 @@ export class Painter {
     context.fillText(`← ${name(route.tail)}`, x1, y1 - 18);
   }
 
-  nsOf(box) {
+  /** What the colours tell: how long it took, or how much longer than before. */
+  heatOf(box) {
+    if (this.app.coloring === "slower") return Math.max(0, this.app.changed?.moreOf(box) ?? 0);
     return box.is === "group" ? this.app.tree.ns[box.group] : this.app.tree.nodeNs[box.node];
   }
 
   paintOf(box) {
     const { colours, app } = this;
-    if (app.coloring === "time" && box.is !== "leaf") {
-      const share = Math.sqrt(this.nsOf(box) / this.heatest);
+    if (app.coloring !== "kind" && box.is !== "leaf") {
+      const share = Math.sqrt(this.heatOf(box) / this.heatest);
       return { fill: colours.heat[Math.min(Math.floor(share * 5), 4)], line: colours.arrow };
     }
     if (box.is === "group") return colours.folded;
@@ -234,6 +236,7 @@ export class Painter {
     if (this.k * 13 >= SMALL) this.words(box, ink, soft, state);
     else this.bigTitle(box, ink);
     if (box.is === "group") this.bar(box);
+    app.changed?.signs(box).forEach((sign, place) => this.flag(sign, box.x + box.w - 4 - place * 16, box.y));
     context.globalAlpha = 1;
   }
 
@@ -283,6 +286,20 @@ export class Painter {
       if (all) lines[lines.length - 1] = `◌ ${come} of ${all} gradients`;
     } else if (state !== DONE && box.is !== "group" && lines.length) lines[lines.length - 1] = `${GLYPHS[state]} ${["not run", "", "ready", "running", "", "failed"][state]}`;
     lines.forEach((line, place) => this.clipped(line, x, box.y + 36 + place * 15, box.w - 16));
+  }
+
+  /** A sign on the upper edge of a box: what is new or gone there. @param {string} sign @param {number} x @param {number} y */
+  flag(sign, x, y) {
+    const { context, colours } = this;
+    context.beginPath();
+    context.arc(x, y, 7, 0, 7);
+    context.fillStyle = colours.ink;
+    context.fill();
+    context.fillStyle = colours.page;
+    context.font = FONTS.title;
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    context.fillText(sign, x, y + 0.5);
   }
 
   /** Only the title, larger, from afar; nothing where not even that can be read. */

@@ -1,0 +1,172 @@
+/** The page's trace beside an earlier one: where they first differ, what is new, gone and slower. */
+
+import { link, made } from "./outline.js";
+import { count, duration, plural } from "../core/words.js";
+
+/** @typedef {import("../core/app.js").App} App */
+
+const SHOWN = 25;
+const SLOWEST = 12;
+/** Of all the time, what one thing must have taken more to be named. */
+const WORTH = 0.005;
+
+/** @param {number} before @param {number} now @returns {string} as in "12.0 µs → 40.1 µs, ×3.3" */
+export function change(before, now) {
+  const times = before > 0 ? `, ×${(now / before).toFixed(now / before < 9.95 ? 1 : 0)}` : "";
+  return `${duration(Math.max(before, 0))} → ${duration(now)}${times}`;
+}
+
+/** The list on the left. */
+export class Compared {
+  /** @param {App} app */
+  constructor(app) {
+    this.app = app;
+    this.changes = /** @type {import("../core/changes.js").Changes} */ (app.changed);
+    this.element = /** @type {HTMLElement} */ (document.getElementById("compared-panel"));
+    /** @type {HTMLElement} */ (document.getElementById("tab-compared")).hidden = false;
+    const { names, verdict, about } = this.changes.facts;
+    this.element.append(made("h2", "", `${names[1]} against ${names[0]}`), made("p", "under", verdict));
+    for (const each of about) this.element.append(made("p", "soft", each));
+    this.times();
+    this.differences();
+    this.fresh();
+    this.gone();
+    this.findings();
+    this.sections();
+  }
+
+  /** @param {string} text */
+  title(text) {
+    this.element.append(made("h3", "", text));
+  }
+
+  /** @template T @param {T[]} things @param {(thing: T) => (string | Node)[]} show @param {number} [most] */
+  list(things, show, most = SHOWN) {
+    const list = made("ul", "plain");
+    for (const each of things.slice(0, most)) {
+      const item = made("li");
+      item.append(...show(each));
+      list.append(item);
+    }
+    if (things.length > most) list.append(made("li", "soft", `⋯ ${count(things.length - most)} more`));
+    this.element.append(list);
+  }
+
+  /** @param {number} node @param {string} [text] */
+  toNode(node, text) {
+    const { app } = this;
+    return link(text ?? app.model.title(node), () => { app.selectNode(node); app.unfold(node); });
+  }
+
+  times() {
+    const { app, changes } = this;
+    if (!changes.facts.timed) {
+      this.element.append(made("p", "soft", "Times are not compared: one of the traces has none (level graph)."));
+      return;
+    }
+    const { tree, model } = app;
+    const before = changes.beforeIn[0] + model.tables.gone.get("ran").reduce((sum, each) => sum + Math.max(each, 0), 0);
+    this.element.append(made("p", "", `Nodes ran ${change(before, tree.ns[0])}, in all.`));
+    const least = WORTH * Math.max(before, tree.ns[0]);
+    const slower = [...changes.more.keys()].filter((node) => changes.more[node] > least && !changes.isNew(node));
+    slower.sort((one, other) => changes.more[other] - changes.more[one]);
+    this.title("Slower");
+    if (!slower.length) this.element.append(made("p", "soft", `No node took ${duration(least)} more than before.`));
+    this.list(slower, (node) => this.took(node), SLOWEST);
+    const faster = [...changes.more.keys()].filter((node) => changes.more[node] < -least);
+    faster.sort((one, other) => changes.more[one] - changes.more[other]);
+    if (!faster.length) return;
+    this.title("Faster");
+    this.list(faster, (node) => this.took(node), SLOWEST / 2);
+  }
+
+  /** @param {number} node */
+  took(node) {
+    return [this.toNode(node), made("span", "soft", ` ${change(this.changes.before[node], this.app.tree.nodeNs[node])}`)];
+  }
+
+  /** The first difference of each kind, that of all first. */
+  differences() {
+    const { differences } = this.app.model.tables;
+    for (let row = 0; row < differences.length; row += 1) {
+      this.title(row ? "The first of another kind" : "Where they first differ");
+      const card = made("article", row ? "finding" : "finding warning");
+      card.append(made("div", "head", differences.text("head", row)));
+      ["one", "other"].forEach((side, place) => {
+        const said = made("p");
+        said.append(made("span", "soft", `${this.changes.facts.names[place]}  `), differences.text(side, row));
+        card.append(said);
+        const source = differences.text(`${side}_source`, row);
+        if (source) card.append(made("code", "", source));
+      });
+      const node = differences.get("node")[row];
+      if (node >= 0) {
+        const way = made("p");
+        way.append(this.toNode(node, "show it"));
+        card.append(way);
+      }
+      this.element.append(card);
+    }
+  }
+
+  fresh() {
+    const { changes } = this;
+    const rows = [...changes.status.keys()].filter((node) => changes.isNew(node));
+    this.title(`+ ${plural(rows.length, "node")} that only ${changes.facts.names[1]} has`);
+    this.list(rows, (node) => {
+      const { model } = this.app;
+      const frame = model.frameOf(node);
+      return [this.toNode(node), made("span", "soft", frame >= 0 ? ` ${model.shortPlace(frame)}` : "")];
+    });
+  }
+
+  gone() {
+    const { gone } = this.app.model.tables;
+    this.title(`− ${plural(gone.length, "node")} that only ${this.changes.facts.names[0]} has`);
+    this.list([...Array(gone.length).keys()], (row) => {
+      const node = gone.get("node")[row];
+      const said = [made("span", "", gone.text("title", row)), made("span", "soft", ` ${gone.text("place", row)} `)];
+      return node >= 0 ? [...said, made("span", "soft", "before "), this.toNode(node)] : said;
+    });
+  }
+
+  findings() {
+    const { findings } = this.app.model.tables;
+    const { new_findings: fresh, gone_findings: gone } = this.changes.facts;
+    this.title("Findings");
+    if (!fresh.length && !gone.length) this.element.append(made("p", "soft", "The same in both."));
+    this.list(fresh, (/** @type {number} */ row) => [made("strong", "", "+ "), `${findings.text("message", row)} (${findings.text("rule", row)} ${findings.text("slug", row)} #${findings.text("id", row)})`]);
+    this.list(gone, (/** @type {string} */ text) => [made("strong", "", "− "), text]);
+  }
+
+  sections() {
+    const { sections } = this.app.model.tables;
+    this.title("What was compared");
+    const table = made("table", "words");
+    for (let row = 0; row < sections.length; row += 1) {
+      const line = made("tr");
+      line.append(made("td", "", sections.text("kind", row)), made("td", "soft", sections.text("of", row)), made("td", "", sections.text("differs", row)));
+      table.append(line);
+    }
+    this.element.append(table);
+    for (const note of this.changes.facts.notes) this.element.append(made("p", "soft", note));
+  }
+}
+
+/** What became of a node or a group since the earlier trace. @param {App} app @param {any} box @returns {HTMLElement[]} */
+export function since(app, box) {
+  const changes = app.changed;
+  if (!changes) return [];
+  const [before] = changes.facts.names;
+  const group = box.is === "group";
+  const said = [];
+  if (!group && changes.isNew(box.node)) said.push(`+ new: ${before} has no such node`);
+  if (group && changes.newIn[box.group]) said.push(`+ ${plural(changes.newIn[box.group], "node")} that ${before} has not`);
+  const gone = group ? changes.goneIn[box.group] : changes.goneAt.get(box.node)?.length ?? 0;
+  if (gone) said.push(`− ${plural(gone, "node")} gone ${group ? "from here" : "before it"}`);
+  const ran = group ? changes.beforeIn[box.group] : changes.before[box.node];
+  if (changes.facts.timed && ran >= 0 && (group || changes.status[box.node] === 1)) {
+    said.push(`ran ${change(ran, group ? app.tree.ns[box.group] : app.tree.nodeNs[box.node])}`);
+  }
+  return [made("h3", "", `Since ${before}`), ...said.map((each) => made("p", "", each))];
+}

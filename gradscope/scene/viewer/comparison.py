@@ -1,0 +1,142 @@
+"""What a page says of a trace when it is held against another one: new, gone, slower."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gradscope.analysis.columns import Ids
+from gradscope.analysis.findings import Finding
+from gradscope.analysis.identity.leaves import leaf_of
+from gradscope.analysis.identity.names import node_names
+from gradscope.analysis.identity.sites import site_of
+from gradscope.analysis.likeness.compare import Comparison, compare
+from gradscope.analysis.likeness.differences import SameNodes, Section
+from gradscope.analysis.report import inspect
+from gradscope.analysis.timing.durations import node_runs, own_ns
+from gradscope.scene.differences import differences_scene
+from gradscope.scene.viewer.columns import Json, Table, Texts, ints, shown
+from gradscope.scene.viewer.nodes import Scope
+from gradscope.trace.schema import NONE, Node
+
+UNKNOWN, SAME, NEW = range(3)
+"""Of a node of the page: no backward reached it; both traces have it; only this one has it."""
+
+
+class Against:
+    """A trace held against an earlier one. `names`: what both are called, the earlier first."""
+
+    def __init__(self, scope: Scope, earlier: Scope, names: tuple[str, str]) -> None:
+        self._scope, self._earlier, self._names = scope, earlier, names
+        self._comparison: Comparison = compare(earlier.trace, scope.trace)
+
+    def tables(self, texts: Texts) -> dict[str, Table]:
+        """By node of the page what became of it; what is gone; and what was compared."""
+        differences = differences_scene(
+            self._comparison, (self._earlier.trace, self._scope.trace), self._names
+        )
+        sections = self._comparison.sections
+        differing = [each.first for each in sections if each.first is not None]
+        shown_ = [each for each in (differences.first, *differences.others) if each is not None]
+        sides = [each.sides for each in shown_]
+        return {
+            "compared": self._nodes(),
+            "gone": self._gone(texts),
+            "sections": {
+                "kind": texts.column(str(each.kind) for each in sections),
+                "of": texts.column(each.of for each in sections),
+                "differs": texts.column(_counts(each) for each in sections),
+            },
+            "differences": {
+                "head": texts.column(each.head for each in shown_),
+                "one": texts.column(one.text for one, _ in sides),
+                "one_source": texts.column(one.source for one, _ in sides),
+                "other": texts.column(other.text for _, other in sides),
+                "other_source": texts.column(other.source for _, other in sides),
+                "node": self._scope.rows(ints(each.other.node for each in differing)),
+            },
+        }
+
+    def facts(self, findings: Sequence[Finding]) -> Json:
+        """What there is to say of the whole. `findings`: those of the page's trace."""
+        before = inspect(self._earlier.trace).findings
+        known, still = {each.id for each in before}, {each.id for each in findings}
+        whole = differences_scene(
+            self._comparison, (self._earlier.trace, self._scope.trace), self._names
+        )
+        return {
+            "names": [shown(name) for name in self._names],
+            "about": [shown(each) for each in whole.traces],
+            "verdict": whole.verdict,
+            "notes": [shown(note) for note in whole.notes],
+            "timed": all(_timed(each) for each in (self._earlier, self._scope)),
+            "new_findings": [row for row, each in enumerate(findings) if each.id not in known],
+            "gone_findings": [
+                shown(f"{each.message} ({each.rule} {each.slug} #{each.id})")
+                for each in before
+                if each.id not in still
+            ],
+        }
+
+    def _nodes(self) -> Table:
+        """Whether a node was there before, and how long it ran then; NONE where nobody knows."""
+        same = self._comparison.same
+        status = np.full(len(self._scope.ids), UNKNOWN, np.int64)
+        ran = np.full(len(self._scope.ids), NONE, np.int64)
+        new = self._scope.rows(same.only_other)
+        status[new[new != NONE]] = NEW
+        rows = self._scope.rows(same.other)
+        here = rows != NONE
+        status[rows[here]] = SAME
+        if _timed(self._earlier):
+            ran[rows[here]] = _spent(self._earlier, same.one[here])
+        return {"status": status, "ran": ran}
+
+    def _gone(self, texts: Texts) -> Table:
+        """What only the earlier trace has, each with what stands in its place now."""
+        trace, same = self._earlier.trace, self._comparison.same
+        gone = same.only_one[self._earlier.rows(same.only_one) != NONE]
+        names, table = node_names(trace), trace.table(Node)
+        nodes = [table.row(int(id)) for id in gone.tolist()]
+        leaves = [leaf_of(trace, node) for node in nodes]
+        sites = [site_of(trace, node.stack) for node in nodes]
+        titles = [
+            leaf.title if leaf else names.of(node.id)
+            for node, leaf in zip(nodes, leaves, strict=True)
+        ]
+        spent = _spent(self._earlier, gone) if _timed(self._earlier) else np.full(len(gone), NONE)
+        return {
+            "title": texts.column(titles),
+            "place": texts.column(site.place for site in sites),
+            "code": texts.column(site.text for site in sites),
+            "ran": spent,
+            "node": self._scope.rows(_in_place_of(gone, same)),
+        }
+
+
+def _in_place_of(gone: Ids, same: SameNodes) -> Ids:
+    """The node of the later trace that was made next, after those; at the end, the last."""
+    order = np.argsort(same.one, kind="stable")
+    if not len(order):
+        return np.full(len(gone), NONE, np.int64)
+    at = np.minimum(np.searchsorted(same.one[order], gone), len(order) - 1)
+    found: Ids = same.other[order][at]
+    return found
+
+
+def _spent(scope: Scope, nodes: Ids) -> Ids:
+    """The own time of these nodes, in any order, in what the scope has of the trace."""
+    order = np.argsort(nodes, kind="stable")
+    found = np.empty(len(nodes), np.int64)
+    found[order] = own_ns(scope.trace, nodes[order], frozenset(scope.tasks.tolist()))
+    return found
+
+
+def _timed(scope: Scope) -> bool:
+    return bool(np.any(node_runs(scope.trace).self_ns != NONE))
+
+
+def _counts(section: Section) -> str:
+    """As in "3 nodes that only the second has"; "alike" where nothing differs."""
+    return "; ".join(f"{number:,} {what}" for what, number in section.counts) or "alike"

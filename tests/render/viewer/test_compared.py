@@ -1,0 +1,44 @@
+"""Two traces in one page, as a person meets them in Chromium."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.shared.chains import chain
+
+pytestmark = pytest.mark.browser
+
+Opens = Callable[..., Any]
+
+
+def test_what_is_new_gone_and_slower_is_listed_and_leads_to_its_node(opened: Opens) -> None:
+    earlier = chain(Sin=20_000, Mul=70_000, Exp=50_000)
+    page = opened(chain(Mul=70_000, Log=30_000, Exp=200_000), earlier=earlier)
+
+    said = page.inner_text("#compared-panel")
+    assert page.title() == "old.json → new.json · gradscope"
+    assert "Nodes ran 140 µs → 300 µs, ×2.1" in said
+    assert "ExpBackward0 50.0 µs → 200 µs, ×4.0" in said
+    assert "+ 1 node that only new.json has\nLogBackward0" in said
+    assert "− 1 node that only old.json has\nSinBackward0" in said
+    assert "Where they first differ\nstructure: a node that only the" in said
+    page.get_by_role("button", name="LogBackward0", exact=True).first.click()
+    page.wait_for_timeout(40)
+    assert "+ new: old.json has no such node" in page.inner_text("#details")
+    assert page.evaluate("gradscope.picture.all.map(box => gradscope.changed.signs(box))") == [
+        ["−"],
+        ["+"],
+        [],
+    ]
+
+
+def test_the_colours_can_tell_what_became_slower(opened: Opens) -> None:
+    page = opened(chain(Mul=9_000, Exp=8_000), earlier=chain(Mul=2_000, Exp=9_000))
+
+    page.locator("#coloring").select_option("slower")
+    more = page.evaluate("gradscope.picture.all.map(box => gradscope.changed.moreOf(box))")
+    assert more == [7_000, -1_000]
+    assert opened(chain(Mul=9)).locator("#coloring option").all_inner_texts() == ["kind", "time"]

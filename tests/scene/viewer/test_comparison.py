@@ -1,0 +1,88 @@
+"""A trace held against an earlier one: what the page is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from gradscope.analysis.graph.selection import Selection
+from gradscope.errors import EmptyTraceError
+from gradscope.scene.viewer.columns import TextColumn, ViewerScene
+from gradscope.scene.viewer.scene import Earlier, viewer_scene
+from gradscope.trace.by_hand import trace_of
+from gradscope.trace.schema import Node
+from gradscope.trace.trace import Trace
+from tests.shared.chains import chain
+
+NAMES = ("old.json", "new.json")
+
+
+def compared(earlier: Trace, later: Trace) -> ViewerScene:
+    return viewer_scene(later, earlier=Earlier(earlier, NAMES))
+
+
+def column(scene: ViewerScene, table: str, name: str) -> list[object]:
+    found = scene.tables[table][name]
+    if isinstance(found, TextColumn):
+        return [scene.texts[place] for place in found.places]
+    return found.tolist()
+
+
+def facts(scene: ViewerScene) -> dict[str, object]:
+    found = scene.facts["compared"]
+    assert isinstance(found, dict)
+    return found
+
+
+def test_what_is_new_is_said_and_what_was_there_has_its_time() -> None:
+    scene = compared(chain(Mul=7, Exp=5), chain(Mul=9, Log=3, Exp=50))
+
+    status = dict(
+        zip(column(scene, "nodes", "name"), column(scene, "compared", "status"), strict=True)
+    )
+    assert status == {"MulBackward0": 1, "LogBackward0": 2, "ExpBackward0": 1}
+    ran = dict(zip(column(scene, "nodes", "name"), column(scene, "compared", "ran"), strict=True))
+    assert ran == {"MulBackward0": 7, "LogBackward0": -1, "ExpBackward0": 5}
+    assert facts(scene)["timed"]
+    assert not column(scene, "gone", "title")
+
+
+def test_what_is_gone_has_the_node_in_its_place() -> None:
+    scene = compared(chain(Mul=7, Log=3, Sin=2, Exp=5), chain(Mul=7, Exp=5))
+
+    names = column(scene, "nodes", "name")
+    assert column(scene, "gone", "title") == ["LogBackward0", "SinBackward0"]
+    assert [names[row] for row in column(scene, "gone", "node")] == ["ExpBackward0"] * 2  # type: ignore[index]
+    assert column(scene, "gone", "ran") == [3, 2]
+    assert column(scene, "gone", "place") == ["net.py:2", "net.py:3"]
+
+
+def test_the_first_difference_leads_to_its_node() -> None:
+    scene = compared(chain(Mul=7, Exp=5), chain(Mul=7, Log=3, Exp=5))
+
+    (head, *_) = column(scene, "differences", "head")
+    assert head == "structure: a node that only the second has"
+    row = column(scene, "differences", "node")[0]
+    assert column(scene, "nodes", "name")[row] == "LogBackward0"  # type: ignore[index]
+    assert facts(scene)["verdict"] == "different in 1 of 5 kinds that were compared"
+
+
+def test_alike_traces_differ_in_nothing() -> None:
+    scene = compared(chain(Mul=7, Exp=5), chain(Mul=7, Exp=5))
+
+    assert column(scene, "compared", "status") == [1, 1]
+    assert not column(scene, "differences", "head")
+    assert set(column(scene, "sections", "differs")) == {"alike"}
+    assert facts(scene)["new_findings"] == facts(scene)["gone_findings"] == []
+
+
+def test_a_page_of_one_trace_says_nothing_of_another() -> None:
+    scene = viewer_scene(chain(Mul=7))
+
+    assert "compared" not in scene.tables
+    assert "compared" not in scene.facts
+
+
+def test_without_a_backward_there_is_nothing_to_compare() -> None:
+    with pytest.raises(EmptyTraceError, match="the first trace has no backward"):
+        compared(trace_of(Node(0, "MulBackward0")), chain(Mul=7))
+    assert viewer_scene(chain(Mul=7), Selection(backward=0), Earlier(chain(Mul=7), NAMES))
