@@ -26,6 +26,8 @@ END = "<!-- /gallery -->\n"
 LINES_SHOWN = 30
 PART = {"shared_weight": ("--merge-leaves",)}
 """How a sample is drawn, other than all are."""
+BESIDES = {"double_backward": ("both", ("--graph", "both"))}
+"""A second picture of a sample: what its file is called, and how it is drawn."""
 ONE_STEP = {"resnet": ("1",), "gpt": ("1",)}
 """Of samples/models: those that are drawn, and what tells them to make one step."""
 LARGE = ("rnn", *ONE_STEP)
@@ -78,6 +80,9 @@ def make(name: str) -> None:
     recorded = ("trace", "--on", "gradscope", "--level", level, "-o", trace)
     gradscope(*recorded, script, *ONE_STEP.get(name, ()))
     gradscope("render", *PART.get(name, ()), "-o", f"docs/gallery/{name}.svg", trace)
+    if name in BESIDES:
+        kind, options = BESIDES[name]
+        gradscope("render", *options, "-o", f"docs/gallery/{name}.{kind}.svg", trace)
     for view in ("timeline", "inspect"):
         text = gradscope(view, trace).replace(f"{HOUSE}{os.sep}", "")
         (GALLERY / f"{name}.{view}.txt").write_text(text, encoding="utf-8", newline="\n")
@@ -100,10 +105,16 @@ def entry(name: str, title: str) -> str:
 
 
 def drawn(name: str) -> str:
-    """The command that drew it, where it is not the usual one."""
-    if name not in PART:
+    """The command that drew it, where it is not the usual one; and the second picture."""
+    if name in PART:
+        return f"Drawn by `gradscope render {' '.join(PART[name])} {trace_of(name)}`.\n\n"
+    if name not in BESIDES:
         return ""
-    return f"Drawn by `gradscope render {' '.join(PART[name])} {trace_of(name)}`.\n\n"
+    kind, options = BESIDES[name]
+    return (
+        f"`gradscope render {' '.join(options)} {trace_of(name)}`:\n\n"
+        f"![{kind} graphs of {name}](docs/gallery/{name}.{kind}.svg)\n\n"
+    )
 
 
 def excerpt(name: str, view: str) -> str:

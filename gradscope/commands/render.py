@@ -1,4 +1,4 @@
-"""`gradscope render`: draw the backward graph of a trace."""
+"""`gradscope render`: draw the graph of a trace."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -9,7 +9,7 @@ import typer
 from gradscope.commands.options.arguments import Everything, Rank, Step, Task, TracePath
 from gradscope.commands.options.output import load, write_page, write_picture, write_whole
 from gradscope.render.formats import format_help
-from gradscope.scene.choices import ColorBy, GroupBy
+from gradscope.scene.choices import ColorBy, GraphOf, GroupBy
 
 
 class ThemeName(StrEnum):
@@ -21,6 +21,14 @@ class ThemeName(StrEnum):
 
 Output = Annotated[
     Path | None, typer.Option("-o", "--output", help="The file to write; - for the output.")
+]
+Graph = Annotated[
+    GraphOf | None,
+    typer.Option(
+        help="What the program computed, its backward, or both; without it the backward, and of a "
+        "program without gradients the forward graph.",
+        metavar="forward|backward|both",
+    ),
 ]
 Around = Annotated[
     str | None,
@@ -66,6 +74,7 @@ def render(
     merge_leaves: Annotated[
         bool, typer.Option("--merge-leaves", help="One box for a leaf, not one for each use.")
     ] = False,
+    graph: Graph = None,
     limit: Annotated[
         int | None,
         typer.Option(help="Open no more than this many boxes, legible or not.", min=1),
@@ -73,7 +82,7 @@ def render(
     everything: Everything = False,
     theme: Annotated[ThemeName, typer.Option(help="The background.")] = ThemeName.LIGHT,
 ) -> None:
-    """Draw the backward graph of a trace."""
+    """Draw the backward graph of a trace, its forward graph, or both."""
     from gradscope.analysis.graph.selection import Selection
     from gradscope.render.pictures import target_of
     from gradscope.render.theme import THEMES
@@ -81,6 +90,7 @@ def render(
     from gradscope.scene.layout.legible import legible_scene
 
     options = GraphOptions(
+        graph=graph,
         selection=Selection(step, task, around, hops, path_to, critical=critical),
         color_by=color,
         group_by=group,

@@ -15,7 +15,7 @@ from gradscope.render.theme import (
     heat_colour,
     lane_colour,
 )
-from gradscope.scene.choices import ColorBy
+from gradscope.scene.choices import ColorBy, GraphOf
 from gradscope.scene.graph.picture import Box, Form, GraphScene, Mark
 
 MOST_LINES = 3
@@ -108,13 +108,24 @@ def _colours(scene: GraphScene, theme: Theme) -> Iterator[Entry]:
             yield Entry((("■", theme.forms[form].line),), form.value, theme.ink)
 
 
+FOLDED_FLOWS = {
+    GraphOf.FORWARD: "tensors go to or from what is folded",
+    GraphOf.BACKWARD: "gradients flow to or from what is folded",
+    GraphOf.BOTH: "tensors or gradients go to or from what is folded",
+}
+
+
 def _outlines(scene: GraphScene) -> Iterator[tuple[str, str]]:
     forms = {arrow.form for arrow in scene.arrows}
+    if Form.OPERATION in forms:
+        yield "→", "a tensor goes from call to call"
     if Form.FUNCTION in forms or not forms:
         yield "→", "a gradient flows"
     if Form.FOLDED in forms:
-        yield "➔", "gradients flow to or from what is folded"
+        yield "➔", FOLDED_FLOWS[scene.graph]
     if Form.SAVED in forms:
         yield "┈", "keeps"
+    if scene.graph is GraphOf.BOTH:
+        yield "↔", "the node that a call made; the call that made a node"
     if Form.LEAF in scene.forms:
         yield "□", "square corners: a leaf, with .grad"

@@ -68,6 +68,7 @@ LIGHT = Theme(
         Kind.OTHER: Paint("#f6f8fa", "#6e7781"),
     },
     forms={
+        Form.DATA: Paint("#ffffff", "#59636e"),
         Form.SAVED: Paint("#fffbe8", "#9f8e4d"),
         Form.FOLDED: Paint("#e9edf2", "#59636e"),
     },
@@ -102,6 +103,7 @@ DARK = Theme(
         Kind.OTHER: Paint("#1b2129", "#7d8791"),
     },
     forms={
+        Form.DATA: Paint("#0d1117", "#9aa5b1"),
         Form.SAVED: Paint("#2a2613", "#a8954e"),
         Form.FOLDED: Paint("#232a33", "#9aa5b1"),
     },
@@ -126,6 +128,7 @@ GLYPHS: Mapping[Mark, str] = {
     Mark.CAPTURED: "◆",
     Mark.INSIDE: "◇",
     Mark.HOOKED: "⚑",
+    Mark.WRITES: "✎",
 }
 
 ALARMS = frozenset((Mark.NAN_BORN, Mark.INF_BORN, Mark.NON_FINITE, Mark.FAILED))

@@ -5,6 +5,14 @@ from __future__ import annotations
 from enum import StrEnum
 
 
+class GraphOf(StrEnum):
+    """Which graph of a program is drawn."""
+
+    FORWARD = "forward"
+    BACKWARD = "backward"
+    BOTH = "both"
+
+
 class ColorBy(StrEnum):
     """What colour tells."""
 

@@ -101,6 +101,12 @@ def kind_of(node_name: str) -> Kind:
     return Kind.CUSTOM if is_custom else Kind.OTHER
 
 
+def kind_of_call(name: str) -> Kind:
+    """The family of a forward call: of "relu_", "_softmax", "threshold_backward"."""
+    plain = name.strip("_").lower().replace("_", "").removesuffix("backward")
+    return KIND_OF.get(plain, Kind.OTHER)
+
+
 def operation_of(node_name: str) -> str:
     """What a node differentiates: "tanh" for TanhBackward0 and for TanhBackwardBackward0."""
     numbered = NUMBERED.match(node_name)

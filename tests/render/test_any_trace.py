@@ -19,7 +19,7 @@ from gradscope.render.theme import LIGHT
 from gradscope.render.views.report import report_lines
 from gradscope.render.views.tables import facts_lines, table_lines
 from gradscope.render.views.timeline import event_lines, timeline_lines
-from gradscope.scene.choices import ColorBy
+from gradscope.scene.choices import ColorBy, GraphOf
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.tables import info_facts, info_tables
@@ -46,6 +46,9 @@ READ_TOGETHER = (
     schema.HookBegin,
     schema.HookEnd,
     schema.Decrement,
+    schema.Op,
+    schema.Tensor,
+    schema.Version,
 )
 together = st.tuples(*map(tables, READ_TOGETHER)).map(
     lambda lists: trace_of(*(row for each in lists for row in each))
@@ -70,6 +73,7 @@ PATIENT = searching(40, suppress_health_check=[HealthCheck.too_slow, HealthCheck
     merge_leaves=st.booleans(),
     everything=st.booleans(),
     limit=st.integers(1, 30),
+    graph=st.none() | st.sampled_from(GraphOf),
 ))  # fmt: skip
 @PATIENT
 def test_any_trace_is_drawn_or_refused(trace: Trace, options: GraphOptions) -> None:

@@ -24,7 +24,7 @@ from gradscope.render import from_svg, graphviz_program
 from gradscope.render.formats import Format, format_called, format_names, format_of_file
 from gradscope.render.pictures import render, target_of, whole_scene
 from gradscope.render.theme import DARK, LIGHT
-from gradscope.scene.choices import ColorBy
+from gradscope.scene.choices import ColorBy, GraphOf
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.graph.picture import Form, GraphScene
@@ -40,6 +40,7 @@ needs_dot = pytest.mark.skipif(
 
 TYPST = find_spec("typst") is not None
 ALL_DETAILS = GraphOptions(saved=True, tensors=True)
+BOTH = GraphOptions(saved=True, tensors=True, graph=GraphOf.BOTH)
 
 
 def dot_of(trace: Trace, options: GraphOptions | None = None) -> str:
@@ -83,7 +84,7 @@ def test_every_format_writes_the_same_bytes_twice_whatever_a_program_names(name:
     for trace in (mean_of_squares(), named('"><script>\n\u202e')):
         is_picture = format.takes == "picture"
         scene = (
-            graph_scene(trace, ALL_DETAILS)
+            graph_scene(trace, BOTH)
             if is_picture
             else whole_scene(trace, GraphOptions(), format.takes)
         )
@@ -203,7 +204,7 @@ def tokens_of(source: str) -> list[tuple[str, str]]:
 
 @given(names)
 def test_whatever_a_program_names_dot_stays_dot(name: str) -> None:
-    tokens = tokens_of(dot_of(named(name), ALL_DETAILS))
+    tokens = tokens_of(dot_of(named(name), BOTH))
     words = [text for kind, text in tokens if kind == "word"]
 
     assert [word for word in words if not WELL_FORMED.match(word)] == []
@@ -236,7 +237,7 @@ def test_graphviz_reads_back_the_same_boxes_whatever_they_are_called(name: str) 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_whatever_a_program_names_svg_is_xml_that_runs_nothing(name: str) -> None:
-    for options in (ALL_DETAILS, GraphOptions(limit=1)):
+    for options in (ALL_DETAILS, GraphOptions(limit=1), BOTH):
         svg = svg_of(graph_scene(named(name), options))
         tags = {element.tag.rpartition("}")[2] for element in ET.fromstring(svg).iter()}
         styles = {e.text for e in ET.fromstring(svg).iter() if e.tag.endswith("}style")}
@@ -303,7 +304,7 @@ def test_png_and_pdf_are_what_they_say(
 @searching(50)
 def test_whatever_a_program_names_json_says_it(name: str) -> None:
     trace = named(name)
-    scene = graph_scene(trace, ALL_DETAILS)
+    scene = graph_scene(trace, BOTH)
 
     document = json.loads(format_called("json").write(scene, LIGHT).content)
 

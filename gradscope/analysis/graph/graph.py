@@ -9,6 +9,7 @@ from functools import cache, partial
 
 import numpy as np
 
+from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.took_part import Parts, took_part
 from gradscope.analysis.identity.backwards import backward_numbers
 from gradscope.analysis.identity.leaves import Leaf, leaf_of
@@ -110,7 +111,7 @@ def graph(
     order = list(dict.fromkeys(ids))
     table = trace.table(Node)
     rows = table.take(np.array([table.index(id) for id in order], np.int64))
-    metas = _metas_of(trace, order)
+    metas = _metas_of_nodes(trace, order)
     runs = _runs_of(trace, node_runs(trace), order, tasks)
     build = _Build(trace, order, metas, runs, parts or took_part(trace, tasks))
     return Graph(tuple(map(build.node, rows)), _edges(trace, rows, metas))
@@ -137,7 +138,7 @@ class _Build:
         self.roots = {root for task in trace.rows(GraphTask) for root in task.roots}
         self.runs = runs
         self.parts = parts
-        self.saved = _saved_of(trace, order, metas)
+        self.saved = saved_of(trace, order, metas)
 
     def node(self, row: Node) -> GraphNode:
         return GraphNode(
@@ -161,12 +162,18 @@ class _Build:
         )
 
 
-def _metas_of(trace: Trace, order: list[int]) -> dict[int, Meta]:
+def _metas_of_nodes(trace: Trace, order: list[int]) -> dict[int, Meta]:
     """Shape and dtype of every tensor that these nodes take or keep, where the trace holds it."""
-    nodes, saved, tensors = (trace.table(kind) for kind in (Node, Saved, Tensor))
+    nodes, saved = trace.table(Node), trace.table(Saved)
     inputs = nodes.ragged("inputs").take(nodes.positions(np.array(order, np.int64)))
     kept = saved["tensor"][np.isin(saved["node"], order)]
-    ids = distinct(np.concatenate([inputs.values, kept]))
+    return metas_of(trace, np.concatenate([inputs.values, kept]))
+
+
+def metas_of(trace: Trace, wanted: Ids) -> dict[int, Meta]:
+    """Shape and dtype of these tensors, where the trace holds them."""
+    tensors = trace.table(Tensor)
+    ids = distinct(wanted)
     positions = tensors.positions(ids)
     known = positions != NONE
     shapes = tensors.ragged("shape").take(positions[known]).tuples()
@@ -190,9 +197,10 @@ def _runs_of(
     return found
 
 
-def _saved_of(
+def saved_of(
     trace: Trace, order: list[int], metas: Mapping[int, Meta]
 ) -> dict[int, list[SavedValue]]:
+    """By node, what it keeps for its backward."""
     table = trace.table(Saved)
     found: dict[int, list[SavedValue]] = defaultdict(list)
     for row in table.take(np.flatnonzero(np.isin(table["node"], order))):

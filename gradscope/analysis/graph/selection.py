@@ -105,7 +105,7 @@ def _scope(trace: Trace, selection: Selection) -> frozenset[int]:
     nodes = trace.table(Node)
     chosen: set[int] = set(nodes["id"].tolist())
     if selection.backward is not None:
-        chosen &= _nodes_of_task(trace, backward_numbered(trace, selection.backward))
+        chosen &= nodes_of_task(trace, backward_numbered(trace, selection.backward))
     if selection.step is not None:
         chosen &= _nodes_of_step(trace, step_ids(trace, selection.step))
     return frozenset(chosen)
@@ -121,7 +121,8 @@ def _tasks(trace: Trace, selection: Selection) -> frozenset[int] | None:
     return frozenset(tasks["id"][of_step].tolist())
 
 
-def _nodes_of_task(trace: Trace, task: GraphTask) -> set[int]:
+def nodes_of_task(trace: Trace, task: GraphTask) -> set[int]:
+    """The nodes that a graph task reaches from its roots, or ran."""
     begins = trace.table(NodeBegin)
     ran = begins["node"][begins["task"] == task.id]
     onward, _ = adjacency(trace)

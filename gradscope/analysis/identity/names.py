@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -97,25 +98,32 @@ def _by_leaf(trace: Trace, wanted: str) -> tuple[int, ...]:
 
 
 def _by_module(trace: Trace, wanted: str) -> tuple[int, ...]:
+    return _ids(trace, made_in_module(trace, trace.table(Node)["module"], wanted))
+
+
+def made_in_module(trace: Trace, modules: Ids, wanted: str) -> np.ndarray:
+    """Which of these modules are the one of this path, or inside it."""
     names = module_names(trace)
     inside = [
         module.id
         for module in trace.rows(Module)
         if any(f"{name}.".startswith(f"{wanted}.") for name in (module.path, names[module.id]))
     ]
-    return _ids(trace, np.isin(trace.table(Node)["module"], inside)) if inside else ()
+    return np.isin(modules, inside)
 
 
 def _by_site(trace: Trace, wanted: str) -> tuple[int, ...]:
-    if ":" not in wanted:
-        return ()
-    stacks = trace.table(Node)["stack"]
+    return _ids(trace, made_on_line(trace, trace.table(Node)["stack"], wanted))
+
+
+def made_on_line(trace: Trace, stacks: Ids, wanted: str) -> np.ndarray:
+    """Which of these stacks end on this line, as in "train.py:41"."""
     meant = [
         stack
-        for stack in set(stacks.tolist())
+        for stack in set(stacks.tolist() if ":" in wanted else ())
         if stack != NONE and f"/{site(trace, stack)}".endswith(f"/{wanted.lstrip('/')}")
     ]
-    return _ids(trace, np.isin(stacks, sorted(meant))) if meant else ()
+    return np.isin(stacks, sorted(meant))
 
 
 def _ids(trace: Trace, mask: np.ndarray) -> tuple[int, ...]:
@@ -134,22 +142,27 @@ def _nothing_found(trace: Trace, wanted: str) -> str:
     ids = trace.table(Node)["id"]
     if _is_number(wanted):
         return f"no node has the id {wanted}: this trace's nodes are {ids.min()} to {ids.max()}"
-    near = _near(trace, wanted)
-    hint = f"did you mean {', '.join(near)}?" if near else "the ids stand in the picture"
+    close = _near(trace, wanted)
+    hint = f"did you mean {', '.join(close)}?" if close else "the ids stand in the picture"
     return f"no node, leaf, module or source line is called {wanted!r}: {hint}"
 
 
 def _near(trace: Trace, wanted: str) -> list[str]:
     nodes = trace.table(Node)
-    of_name = Counter(trace.texts(nodes["name"]))
+    return near(trace, wanted, trace.texts(nodes["name"]), [name for _, name in _leaf_names(trace)])
+
+
+def near(trace: Trace, wanted: str, names: Sequence[str], of_tensors: Iterable[str]) -> list[str]:
+    """What comes near a name among these, those of tensors and those of modules."""
+    of_name = Counter(names)
     known = [
         *of_name,
-        *(name for _, name in _leaf_names(trace)),
+        *of_tensors,
         *(module.path for module in trace.rows(Module) if module.path),
     ]
     folded = {name.casefold(): name for name in known[:MOST_NAMES]}
     plain = wanted.rpartition("#")[0] or wanted
     close = difflib.get_close_matches(plain.casefold(), list(folded), n=3, cutoff=0.5)
     inside = [name for key, name in folded.items() if plain.casefold() in key][:3]
-    near = list(dict.fromkeys(folded[key] for key in close)) or inside
-    return [f"{name}#1 … #{of_name[name]}" if of_name[name] > 1 else name for name in near]
+    found = list(dict.fromkeys(folded[key] for key in close)) or inside
+    return [f"{name}#1 … #{of_name[name]}" if of_name[name] > 1 else name for name in found]

@@ -139,7 +139,7 @@ def _cluster(group: Group, theme: Theme) -> dict[str, str]:
 
 def _box(box: Box, scene: GraphScene, theme: Theme) -> dict[str, str]:
     look = look_of(box, scene, theme)
-    styles = ["rounded"] if box.form is Form.FUNCTION and not look.cut else []
+    styles = ["rounded"] if box.form in (Form.FUNCTION, Form.OPERATION) and not look.cut else []
     styles += ["filled", *["dashed"] * look.dashed, *["diagonals"] * look.cut]
     shape = {Form.SAVED: "note", Form.FOLDED: "tab"}.get(box.form, "")
     return {

@@ -16,7 +16,12 @@ PLAIN = re.compile(r"[^A-Za-z0-9 _.,:()\[\]=+*/…·×µ-]")
 LONGEST = 120
 MOST_ARROWS, MOST_CHARACTERS = 500, 50_000
 """Mermaid draws no more, unless its page sets `maxEdges` and `maxTextSize`."""
-SHAPES = {Form.LEAF: ("[", "]"), Form.SAVED: ("[/", "/]"), Form.FOLDED: ("[[", "]]")}
+SHAPES = {
+    Form.LEAF: ("[", "]"),
+    Form.DATA: ("[", "]"),
+    Form.SAVED: ("[/", "/]"),
+    Form.FOLDED: ("[[", "]]"),
+}
 
 
 def write(scene: GraphScene, theme: Theme) -> Drawn:

@@ -249,7 +249,7 @@ def _outline(box: Box, rect: Rect, look: Look) -> Iterator[str]:
             f'H{_n(x)}ZM{_n(right - fold)} {_n(y)}V{_n(y + fold)}H{_n(right)}" {paint}/>'
         )
     else:
-        round_ = ' rx="6"' if box.form is Form.FUNCTION else ""
+        round_ = ' rx="6"' if box.form in (Form.FUNCTION, Form.OPERATION) else ""
         yield f"<rect {_at(rect)}{round_} {paint}/>"
 
 

@@ -49,9 +49,7 @@ def _shared(tail: GraphNode, head: GraphNode) -> tuple[int, ...]:
 def _folded_flows(placing: Placing, parts: Parts, *, several: bool) -> Iterator[Arrow]:
     """The gradients that flow to or from folded boxes, one arrow for each pair of boxes."""
     columns, boxes = placing.columns, placing.folding.boxes
-    tails, heads = (placing.folding.box_of[end] for end in (columns.tail, columns.head))
-    folded = np.array([isinstance(box, Block) for box in boxes] + [False])
-    drawn = (tails >= 0) & (heads >= 0) & (tails != heads) & (folded[tails] | folded[heads])
+    tails, heads, drawn = between_folded(placing)
     between = Counter(zip(tails[drawn].tolist(), heads[drawn].tolist(), strict=True))
     flowed: dict[tuple[int, int], set[int]] = {pair: set() for pair in between}
     if several:
@@ -68,6 +66,15 @@ def _folded_flows(placing: Placing, parts: Parts, *, several: bool) -> Iterator[
             Form.FOLDED,
             tuple(sorted(flowed[tail, head])),
         )
+
+
+def between_folded(placing: Placing) -> tuple[Ids, Ids, np.ndarray]:
+    """By edge, the boxes of its ends, and whether one of two boxes is a folded one."""
+    columns, boxes = placing.columns, placing.folding.boxes
+    tails, heads = (placing.folding.box_of[end] for end in (columns.tail, columns.head))
+    folded = np.array([isinstance(box, Block) for box in boxes] + [False])
+    drawn = (tails >= 0) & (heads >= 0) & (tails != heads) & (folded[tails] | folded[heads])
+    return tails, heads, drawn
 
 
 def _kept(placing: Placing, facts: Graph) -> Iterator[Arrow]:
@@ -102,7 +109,7 @@ def edges_not_shown(placing: Placing) -> Counter[str]:
     for edge in np.flatnonzero(columns.beside[columns.head] & own[tails]).tolist():
         ends = int(columns.id[columns.tail[edge]]), int(columns.id[columns.head[edge]])
         if ends not in placing.uses:
-            found[f"n{ends[0]}"] += 1
+            found[f"{placing.letter}{ends[0]}"] += 1
     merged = {use.leaf: use.box for use in placing.uses.values() if not use.number}
     for leaf in columns.id[columns.head[to_leaf & (tails < 0)]].tolist():
         if leaf in merged:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from gradscope.analysis.graph.graph import GraphNode, Meta, Run, SavedValue
 from gradscope.analysis.identity.leaves import Leaf
-from gradscope.analysis.identity.names import NodeNames
+from gradscope.analysis.identity.sites import Site
 from gradscope.scene.graph.heat import Heat
 from gradscope.scene.graph.lanes import Lanes
 from gradscope.scene.graph.marks import Marks
@@ -22,6 +23,21 @@ CODE_LENGTH = 44
 
 MOST_BACKWARDS = 3
 """How many backwards a box names one by one."""
+
+
+class Names(Protocol):
+    """What the nodes of a graph are called."""
+
+    def of(self, node: int, /) -> str:
+        """The unique name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nouns:
+    """What the nodes of a graph are, and what stands beside them."""
+
+    node: str = "node"
+    leaf: tuple[str, str] = ("leaf", "leaves")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +58,16 @@ class BoxMaker:
     def __init__(
         self,
         options: GraphOptions,
-        names: NodeNames,
+        names: Names,
         marks: Marks,
         heat: Heat,
         hidden: Mapping[str, int],
         lanes: Lanes,
         *,
         several: bool,
+        nouns: Nouns = Nouns(),
     ) -> None:
+        self.nouns = nouns
         self._options = options
         self._names = names
         self._heat = heat
@@ -70,7 +88,7 @@ class BoxMaker:
             title=node.name,
             ordinal=f"#{number}" if numbered else "",
             kind=kind_of(node.name),
-            lines=(*self._marks.lines(node.id), *self._source(node), *self._facts(id, node)),
+            lines=(*self._marks.lines(node.id), *source_lines(node.site), *self._facts(id, node)),
             marks=self._marks.of([node.id]),
             heat=self._heat.of.get(id),
             group=group,
@@ -106,12 +124,15 @@ class BoxMaker:
             lane=self._lanes.of([node.id]),
         )
 
-    def saved(self, id: str, node: GraphNode, saved: SavedValue, group: str) -> Box:
+    def saved(
+        self, saved: SavedValue, owner: str, node: int, group: str, more: Sequence[Line] = ()
+    ) -> Box:
         """The box of a value that a node keeps for its backward."""
-        lines = [_meta_line(saved.meta)] if saved.meta else []
+        lines = [meta_line(saved.meta)] if saved.meta else []
         lines.append(Line(f"{byte_count(saved.bytes)}{', released' if saved.released else ''}"))
+        lines += more
         return Box(
-            id=id,
+            id=f"s{saved.id}",
             form=Form.SAVED,
             title=saved.slot,
             ordinal="",
@@ -120,15 +141,15 @@ class BoxMaker:
             marks=(),
             heat=None,
             group=group,
-            tooltip=(f"kept by {node.unique}",),
-            nodes=(node.id,),
+            tooltip=(f"kept by {owner}",),
+            nodes=(node,),
         )
 
     def folded(self, id: str, title: str, inside: Inside, group: str) -> Box:
         """The box of a module's call or a loop, with everything that was made in it."""
-        contents = inside.each or plural(len(inside.nodes), "node")
+        contents = inside.each or plural(len(inside.nodes), self.nouns.node)
         if inside.leaves:
-            contents += f", {plural(inside.leaves, 'leaf', 'leaves')}"
+            contents += f", {plural(inside.leaves, *self.nouns.leaf)}"
         lines = [Line(contents), *inside.lines]
         if inside.own_ns:
             lines.append(Line(f"ran {duration(inside.own_ns)}"))
@@ -153,25 +174,39 @@ class BoxMaker:
             lane=self._lanes.of(inside.nodes),
         )
 
-    def _source(self, node: GraphNode) -> list[Line]:
-        lines = [Line(node.site.place, Tone.SITE)] if node.site.place else []
-        if node.site.text:
-            lines.append(Line(shorten(node.site.text, CODE_LENGTH), Tone.CODE))
-        return lines
-
     def _facts(
         self, id: str, node: GraphNode, backwards: Sequence[int] | None = None
     ) -> list[Line]:
         lines = []
         if self._options.tensors:
-            lines += [_meta_line(meta) for meta in node.inputs if meta and not node.leaf]
+            lines += [meta_line(meta) for meta in node.inputs if meta and not node.leaf]
         if node.inside != NONE:
             lines.append(Line(f"runs inside {self._names.of(node.inside)}"))
         if self._several:
             lines += _ran_in(node, node.backwards if backwards is None else backwards)
         elif node.runs:
             lines.append(Line(_ran(node.runs)))
-        return [*lines, *self._ran_at([node.id]), *self._measured(id)]
+        return [*lines, *self.said_of(id, node.id)]
+
+    def marks_of(self, nodes: Sequence[int]) -> tuple[Mark, ...]:
+        """What is remarkable about these nodes."""
+        return self._marks.of(nodes)
+
+    def births_of(self, node: int) -> tuple[Line, ...]:
+        """Where exactly something was born at this node."""
+        return self._marks.lines(node)
+
+    def heat_of(self, id: str) -> float | None:
+        """How warm a box is."""
+        return self._heat.of.get(id)
+
+    def lane_of(self, nodes: Sequence[int]) -> int:
+        """The lane in which these nodes ran."""
+        return self._lanes.of(nodes)
+
+    def said_of(self, id: str, node: int) -> list[Line]:
+        """Where it ran, what its colour tells, and how many edges are not drawn."""
+        return [*self._ran_at([node]), *self._measured(id)]
 
     def _ran_at(self, nodes: Sequence[int]) -> list[Line]:
         words = self._lanes.words(nodes)
@@ -181,7 +216,8 @@ class BoxMaker:
         """What the colour says, where it is no time; and what the arrows do not say."""
         lines = [Line(self._heat.words[id])] if id in self._heat.words else []
         if self._hidden.get(id):
-            lines.append(Line(f"⋯ {plural(self._hidden[id], 'edge')} to nodes not shown"))
+            edges = plural(self._hidden[id], "edge")
+            lines.append(Line(f"⋯ {edges} to {self.nouns.node}s not shown"))
         return lines
 
 
@@ -211,7 +247,16 @@ def _in_backwards(backwards: Sequence[int]) -> list[Line]:
     return [Line(f"backward {each}", backward=each) for each in backwards]
 
 
-def _meta_line(meta: Meta) -> Line:
+def source_lines(site: Site) -> list[Line]:
+    """The place of a source line, and its text."""
+    lines = [Line(site.place, Tone.SITE)] if site.place else []
+    if site.text:
+        lines.append(Line(shorten(site.text, CODE_LENGTH), Tone.CODE))
+    return lines
+
+
+def meta_line(meta: Meta) -> Line:
+    """As in "[5, 4] float32"."""
     return Line(f"{shape(meta.shape)} {meta.dtype}".strip())
 
 

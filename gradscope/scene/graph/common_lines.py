@@ -10,6 +10,8 @@ from gradscope.scene.graph.picture import Box, Form, Group, Line, Tone
 
 Source = tuple[Line, ...]
 """The place of a source line, and its text."""
+OWN_LINES = (Form.FUNCTION, Form.OPERATION)
+"""Boxes that say the line they come from."""
 FEWEST = 4
 """So many boxes must there be for a line to stand above the picture."""
 FEWEST_OUTSIDE = 2
@@ -59,7 +61,7 @@ def shared_lines(
     inside: dict[str, list[Source]] = defaultdict(list)  # of frames in it, too
     parents = {group.id: group.parent for group in groups}
     for box in boxes:
-        if box.form is Form.FUNCTION:
+        if box.form in OWN_LINES:
             own[box.group].append(_source(box))
             for id in ("", *_outward(box.group, parents)):
                 inside[id].append(_source(box))
@@ -87,7 +89,7 @@ def _source(box: Box) -> Source:
 
 
 def _without(box: Box, source: Source) -> Box:
-    if box.form is not Form.FUNCTION or not source or _source(box) != source:
+    if box.form not in OWN_LINES or not source or _source(box) != source:
         return box
     return replace(box, lines=tuple(line for line in box.lines if line not in source))
 

@@ -3,40 +3,66 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 
 from gradscope.analysis.columns import Ids
-from gradscope.analysis.graph.columns import GraphColumns, graph_columns
+from gradscope.analysis.graph.columns import graph_columns
 from gradscope.analysis.graph.graph import GraphNode, graph
-from gradscope.analysis.graph.selection import Selected, select
+from gradscope.analysis.graph.selection import select
 from gradscope.analysis.graph.took_part import Parts, took_part
 from gradscope.analysis.identity.names import find_nodes, node_names
 from gradscope.errors import EmptyTraceError
+from gradscope.scene.choices import GraphOf
 from gradscope.scene.graph.arrows import arrows, edges_not_shown
 from gradscope.scene.graph.backwards import backwards_of
-from gradscope.scene.graph.blocks.folding import Folder, Wishes
-from gradscope.scene.graph.blocks.outline import Block, Made, Outline
-from gradscope.scene.graph.blocks.titles import Titles, each_turn
-from gradscope.scene.graph.boxes import BoxMaker, Inside
+from gradscope.scene.graph.blocks.drawn import boxes_of, folded_box, use_lines
+from gradscope.scene.graph.blocks.folding import Folder, wishes
+from gradscope.scene.graph.blocks.outline import Block, Outline
+from gradscope.scene.graph.blocks.titles import Titles, frames
+from gradscope.scene.graph.boxes import BoxMaker
 from gradscope.scene.graph.common_lines import shared_lines, without_lone_frames
+from gradscope.scene.graph.forward.both import beside, half_of
+from gradscope.scene.graph.forward.scene import forward_scene
 from gradscope.scene.graph.heat import heat_of
-from gradscope.scene.graph.lanes import Lanes
-from gradscope.scene.graph.marks import Marks, marks_of
+from gradscope.scene.graph.lanes import lanes_of_nodes
+from gradscope.scene.graph.marks import marks_of
 from gradscope.scene.graph.options import GraphOptions
-from gradscope.scene.graph.picture import Box, Form, GraphScene, Group, Line, Mark
+from gradscope.scene.graph.picture import Box, GraphScene, occurring
 from gradscope.scene.graph.placing import Placing, Use
 from gradscope.scene.graph.scope import scope_of
-from gradscope.scene.kinds import Kind
-from gradscope.trace.schema import Node
+from gradscope.trace.schema import Node, Op
 from gradscope.trace.trace import Trace
 
 
 def graph_scene(trace: Trace, options: GraphOptions | None = None) -> GraphScene:
-    """The picture of a trace's graph, or of the part that the options choose."""
+    """The picture of the graph that the options ask for, or of a part of it.
+
+    Of a program without nodes the forward graph, unless another was asked for.
+    """
     options = options or GraphOptions()
+    match options.graph:
+        case GraphOf.FORWARD:
+            return forward_scene(trace, options)
+        case GraphOf.BOTH:
+            backward = backward_scene(trace, half_of(options))
+            return beside(forward_scene(trace, half_of(options)), backward)
+        case None if not len(trace.table(Node)) and len(trace.table(Op)):
+            scene = forward_scene(trace, options)
+            return replace(scene, notes=(NO_BACKWARD, *scene.notes))
+    return backward_scene(trace, options)
+
+
+NO_BACKWARD = "nothing that was recorded required a gradient: this is the forward graph"
+
+
+def backward_scene(trace: Trace, options: GraphOptions) -> GraphScene:
+    """The picture of a trace's backward graph, or of the part that the options choose."""
     if not len(trace.table(Node)):
         raise EmptyTraceError(
-            "this trace holds no backward nodes: nothing that was recorded required a gradient"
+            "this trace holds no backward nodes: nothing that was recorded required a gradient; "
+            "--graph forward draws what was computed"
         )
     scope = scope_of(trace, options)
     selected = select(trace, scope.selection)
@@ -44,7 +70,8 @@ def graph_scene(trace: Trace, options: GraphOptions | None = None) -> GraphScene
     parts = took_part(trace, selected.tasks)
     marks = marks_of(trace, selected.focus, selected.tasks, parts)
     outline = Outline(trace, columns, loops=not options.everything)
-    folder = Folder(columns, outline, _wishes(trace, options, columns, selected, marks))
+    asked = wishes(options, columns, selected.focus, marks.findings, partial(find_nodes, trace))
+    folder = Folder(columns, outline, asked)
     placing = Placing(options, columns, outline, folder, folder.fold())
     contents = placing.contents()
     drawn_nodes = (node for nodes in contents.values() for node in nodes)
@@ -53,7 +80,7 @@ def graph_scene(trace: Trace, options: GraphOptions | None = None) -> GraphScene
     heat = heat_of(trace, options.color_by, columns, contents)
     hidden = edges_not_shown(placing)
     names = node_names(trace)
-    lanes = Lanes(trace, columns, selected.tasks)
+    lanes = lanes_of_nodes(trace, columns, selected.tasks)
     maker = BoxMaker(options, names, marks, heat, hidden, lanes, several=backwards.several)
     facts = graph(trace, placing.nodes_drawn(), selected.tasks, parts)
     titles = Titles(trace, columns, outline, folder.spent)
@@ -61,8 +88,9 @@ def graph_scene(trace: Trace, options: GraphOptions | None = None) -> GraphScene
         placing, maker, {node.id: node for node in facts.nodes}, titles, parts, folder.spent
     )
     drawn = tuple(draw.all())
-    groups = tuple(_groups(drawn, placing.open_blocks, titles))
+    groups = tuple(frames(drawn, placing.open_blocks, titles))
     boxes, framed, lines = shared_lines(*without_lone_frames(drawn, groups))
+    kinds, forms, seen = occurring(boxes)
     return GraphScene(
         title=scope.title,
         notes=(*scope.notes, *placing.folding.notes, *backwards.notes),
@@ -71,47 +99,13 @@ def graph_scene(trace: Trace, options: GraphOptions | None = None) -> GraphScene
         groups=framed,
         color_by=options.color_by,
         scale=heat.scale,
-        kinds=tuple(kind for kind in Kind if kind in _kinds(boxes)),
-        forms=tuple(form for form in Form if any(box.form is form for box in boxes)),
-        marks=tuple(mark for mark in Mark if any(mark in box.marks for box in boxes)),
+        kinds=kinds,
+        forms=forms,
+        marks=seen,
         backwards=backwards.entries,
         lines=lines,
         lanes=lanes.titles,
     )
-
-
-def _wishes(
-    trace: Trace, options: GraphOptions, columns: GraphColumns, selected: Selected, marks: Marks
-) -> Wishes:
-    """What was asked for by name, by places. Raises UnknownNameError for what is not there."""
-
-    def places(name: str) -> Ids:
-        return columns.places(find_nodes(trace, name))
-
-    return Wishes(
-        focus=columns.places(selected.focus),
-        findings=columns.places(marks.findings),
-        expand=tuple(map(places, options.expand)),
-        fold=tuple(map(places, options.fold)),
-        limit=options.most,
-        everything=options.everything,
-        merge_leaves=options.merge_leaves,
-    )
-
-
-def _groups(boxes: Iterable[Box], blocks: Mapping[str, Block], titles: Titles) -> Iterator[Group]:
-    """The frames that boxes stand in, with those around them, parents first."""
-    done: set[str] = set()
-    for box in boxes:
-        around: list[Block] = []
-        id = box.group
-        while id and id not in done:
-            done.add(id)
-            around.append(blocks[id])
-            parent = blocks[id].parent
-            id = parent.id if parent else ""
-        for block in reversed(around):
-            yield Group(block.id, titles.title(block), block.parent.id if block.parent else "")
 
 
 class _Boxes:
@@ -137,25 +131,16 @@ class _Boxes:
             self._uses_of[user].append(use)
 
     def all(self) -> Iterator[Box]:
-        done: set[str] = set()
-        for part in self._placing.folding.boxes:
-            group = self._placing.group_of(part)
-            if isinstance(part, Block):
-                yield self._folded(part, group)
-                continue
-            node = self._nodes[int(self._placing.columns.id[part])]
-            for box in self._node_and_neighbours(node, group):
-                if box.id not in done:
-                    done.add(box.id)
-                    yield box
+        return boxes_of(self._placing, self._node_and_neighbours, self._folded)
 
-    def _node_and_neighbours(self, node: GraphNode, group: str) -> Iterator[Box]:
+    def _node_and_neighbours(self, id: int, group: str) -> Iterator[Box]:
         """A node's box, what it keeps, and the leaves beside it."""
-        yield self._maker.node(f"n{node.id}", node, group)
+        node = self._nodes[id]
+        yield self._maker.node(f"n{id}", node, group)
         if self._placing.options.saved:
             for saved in node.saved:
-                yield self._maker.saved(f"s{saved.id}", node, saved, group)
-        for use in self._uses_of[node.id]:
+                yield self._maker.saved(saved, node.unique, id, group)
+        for use in self._uses_of[id]:
             user = self._nodes[use.leaf]
             if user.leaf:
                 # One box for several uses stands in no module.
@@ -164,31 +149,16 @@ class _Boxes:
                 if use.number:
                     backwards = tuple(each for each in backwards if each in node.backwards)
                 yield self._maker.leaf(
-                    use.box, user, user.leaf, _use_lines(use), "" if shared else group, backwards
+                    use.box, user, user.leaf, use_lines(use), "" if shared else group, backwards
                 )
 
     def _folded(self, block: Block, group: str) -> Box:
-        nodes = self._placing.nodes_in(block)
-        turns = block.made in (Made.LOOP, Made.TURNS)
-        loop = block.parent if block.made is Made.TURNS else block
-        inside = Inside(
-            nodes=nodes,
-            leaves=self._placing.leaves_in(block),
-            own_ns=int(self._spent[block.end] - self._spent[block.first]),
-            backwards=sorted({b for node in nodes for b in self._parts.backwards.get(node, ())}),
-            each=each_turn(loop) if turns and loop else "",
-            lines=self._titles.facts(block),
+        return folded_box(
+            block,
+            group,
+            self._placing,
+            self._maker,
+            self._titles,
+            self._spent,
+            lambda node: self._parts.backwards.get(node, ()),
         )
-        return self._maker.folded(
-            self._placing.name(block), self._titles.title(block), inside, group
-        )
-
-
-def _use_lines(use: Use) -> list[Line]:
-    if use.number:
-        return [Line(f"use {use.number} of {use.total}")]
-    return [Line(f"used {use.total} times")] if use.total > 1 else []
-
-
-def _kinds(boxes: tuple[Box, ...]) -> set[Kind]:
-    return {box.kind for box in boxes if box.form in (Form.FUNCTION, Form.LEAF)}

@@ -54,6 +54,11 @@ def _time(trace: Trace, graph: GraphColumns, contents: Mapping[str, Sequence[int
             "no node of this graph was timed: its backward was not run, or was recorded at level "
             "graph; record it with --level engine"
         )
+    return heat_of_times(spent, contents)
+
+
+def heat_of_times(spent: Mapping[int, int], contents: Mapping[str, Sequence[int]]) -> Heat:
+    """The warmth of boxes by the times of what is in them."""
     times = {box: sum(known) for box, known in _known(spent, contents)}
     most = max(times.values(), default=0)
     return Heat(

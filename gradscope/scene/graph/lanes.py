@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -14,10 +14,9 @@ from gradscope.trace.trace import Table, Trace
 
 
 class Lanes:
-    """The threads that ran the nodes of a picture, or the devices of one thread's; numbered."""
+    """The threads that ran what a picture shows, or the devices of one thread's; numbered."""
 
-    def __init__(self, trace: Trace, columns: GraphColumns, tasks: Iterable[int] | None) -> None:
-        threads, devices = _threads(trace, columns, tasks), _devices(trace, columns)
+    def __init__(self, trace: Trace, ids: Ids, threads: Ids, devices: Ids) -> None:
         kinds: tuple[tuple[str, Ids, Table[Thread] | Table[Device]], ...] = (
             ("thread", threads, trace.table(Thread)),
             ("on", devices, trace.table(Device)),
@@ -29,7 +28,7 @@ class Lanes:
         numbers = {id: number for number, id in enumerate(known)}
         self._of = {
             node: numbers[place]
-            for node, place in zip(columns.id.tolist(), places.tolist(), strict=True)
+            for node, place in zip(ids.tolist(), places.tolist(), strict=True)
             if place in numbers
         }
 
@@ -44,6 +43,11 @@ class Lanes:
         if len(found) > 1:
             return f"in {len(found)} places"
         return self.titles[found.pop()] if found else ""
+
+
+def lanes_of_nodes(trace: Trace, columns: GraphColumns, tasks: Iterable[int] | None) -> Lanes:
+    """Where nodes ran in these graph tasks, or in all of them."""
+    return Lanes(trace, columns.id, _threads(trace, columns, tasks), _devices(trace, columns))
 
 
 def _several(places: Ids) -> bool:
@@ -63,10 +67,15 @@ def _threads(trace: Trace, columns: GraphColumns, tasks: Iterable[int] | None) -
 
 def _devices(trace: Trace, columns: GraphColumns) -> Ids:
     """By node, the device of the first gradient it takes."""
-    nodes, tensors = trace.table(Node), trace.table(Tensor)
-    found = np.full(len(columns.id), NONE, np.int64)
+    nodes = trace.table(Node)
     inputs = nodes.ragged("inputs").take(nodes.positions(columns.id)).tuples()
-    first = np.array([each[0] if each else NONE for each in inputs], np.int64)
+    return devices_of(trace, [each[0] if each else NONE for each in inputs])
+
+
+def devices_of(trace: Trace, of: Sequence[int]) -> Ids:
+    """The devices of these tensors; NONE where it is not known."""
+    tensors, first = trace.table(Tensor), np.array(of, np.int64)
+    found = np.full(len(first), NONE, np.int64)
     positions = tensors.positions(first)
     known = (positions != NONE) & (first != NONE)
     found[known] = tensors["device"][positions[known]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from gradscope.analysis.graph.selection import Selection
-from gradscope.scene.choices import ColorBy, GroupBy
+from gradscope.scene.choices import ColorBy, GraphOf, GroupBy
 
 MOST_BOXES = 60
 """In a picture of which nobody said how many."""
@@ -25,6 +25,7 @@ class GraphOptions:
     fold: tuple[str, ...] = ()  # modules or lines that stay folded
     everything: bool = False  # fold nothing, leave out nothing
     limit: int | None = None  # boxes; what `expand` and the focus ask for stands besides
+    graph: GraphOf | None = None  # None: backward; of a program without nodes, forward
 
     @property
     def most(self) -> int:

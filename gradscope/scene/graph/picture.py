@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gradscope.scene.choices import ColorBy
+from gradscope.scene.choices import ColorBy, GraphOf
 from gradscope.scene.kinds import Kind
 from gradscope.trace.schema import NONE
 
@@ -14,7 +15,9 @@ class Form(StrEnum):
     """What a box stands for; formats give each its outline."""
 
     FUNCTION = "function"
+    OPERATION = "operation"  # a forward call
     LEAF = "leaf"
+    DATA = "data"  # what a forward call was given, and no leaf
     SAVED = "saved value"
     FOLDED = "folded"
 
@@ -32,6 +35,7 @@ class Mark(StrEnum):
     CAPTURED = "gradient handed out (inputs=)"
     INSIDE = "ran inside another node"
     HOOKED = "has hooks"
+    WRITES = "writes in place"
 
 
 class Tone(StrEnum):
@@ -68,16 +72,32 @@ class Box:
     tooltip: tuple[str, ...]  # lines
     nodes: tuple[int, ...]  # those of the trace that it stands for
     lane: int = NONE  # in which of the picture's lanes it ran, where there are several
+    calls: tuple[int, ...] = ()  # the forward calls of the trace that it stands for
+
+
+def occurring(
+    boxes: Sequence[Box],
+) -> tuple[tuple[Kind, ...], tuple[Form, ...], tuple[Mark, ...]]:
+    """Which kinds, forms and marks boxes have, in their fixed order: for the legend."""
+    own = (Form.FUNCTION, Form.OPERATION, Form.LEAF)
+    kinds = {box.kind for box in boxes if box.form in own}
+    forms = {box.form for box in boxes}
+    marks = {mark for box in boxes for mark in box.marks}
+    return (
+        tuple(each for each in Kind if each in kinds),
+        tuple(each for each in Form if each in forms),
+        tuple(each for each in Mark if each in marks),
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """Where a gradient goes, from box to box."""
+    """Where a gradient goes, from box to box; or a tensor."""
 
     tail: str
     head: str
     label: str
-    form: Form  # FUNCTION: a gradient flows; SAVED: a value is kept
+    form: Form  # FUNCTION: a gradient flows; OPERATION: a tensor goes; SAVED: a value is kept
     backwards: tuple[int, ...] = ()  # in which it flowed, where there are several
 
 
@@ -111,7 +131,7 @@ class BackwardEntry:
 
 @dataclass(frozen=True, slots=True)
 class GraphScene:
-    """One picture of a backward graph."""
+    """One picture of a program's backward graph, its forward graph, or both."""
 
     title: str
     notes: tuple[str, ...]  # what is not shown, and how to see it
@@ -126,3 +146,4 @@ class GraphScene:
     backwards: tuple[BackwardEntry, ...] = ()  # when there are several
     lines: tuple[Line, ...] = ()  # the source line of boxes that say none
     lanes: tuple[str, ...] = ()  # threads and devices, where there is more than one
+    graph: GraphOf = GraphOf.BACKWARD

@@ -35,12 +35,16 @@ class Placing:
         outline: Outline,
         folder: Folder,
         folding: Folding,
+        letter: str = "n",
     ) -> None:
+        self.letter = letter  # with which the ids of boxes begin
         self.options = options
         self.columns = columns
         self.outline = outline
         self.folding = folding
-        self.uses = _uses_of_leaves(columns, folding, folder.leaves, merged=options.merge_leaves)
+        self.uses = _uses_of_leaves(
+            columns, folding, folder.leaves, letter, merged=options.merge_leaves
+        )
         self._groups: dict[int, Block] = {}  # by node: the innermost block that is open
         self.open_blocks: dict[str, Block] = {}  # those around others first
         if options.group_by is not GroupBy.NONE:
@@ -62,7 +66,7 @@ class Placing:
 
     def name(self, box: Part) -> str:
         """The id of a box: of a node by its place in the columns, or of a block."""
-        return f"m:{box.id}" if isinstance(box, Block) else f"n{self._id(box)}"
+        return f"m:{box.id}" if isinstance(box, Block) else f"{self.letter}{self._id(box)}"
 
     def group_of(self, box: Part) -> str:
         """The id of the frame that a box stands in."""
@@ -101,7 +105,12 @@ class Placing:
 
 
 def _uses_of_leaves(
-    columns: GraphColumns, folding: Folding, beside: Mapping[int, Sequence[int]], *, merged: bool
+    columns: GraphColumns,
+    folding: Folding,
+    beside: Mapping[int, Sequence[int]],
+    letter: str,
+    *,
+    merged: bool,
 ) -> Mapping[tuple[int, int], Use]:
     """The boxes of leaves, by the ids of the node they stand beside and of the leaf."""
     own = np.array([not isinstance(box, Block) for box in folding.boxes] + [False])
@@ -115,7 +124,7 @@ def _uses_of_leaves(
             continue
         ids = int(columns.id[node]), int(columns.id[leaf])
         if merged or total[leaf] == 1:
-            uses[ids] = Use(f"n{ids[1]}", ids[1], 0, total[leaf])
+            uses[ids] = Use(f"{letter}{ids[1]}", ids[1], 0, total[leaf])
         else:
-            uses[ids] = Use(f"n{ids[1]}u{seen[leaf]}", ids[1], seen[leaf], total[leaf])
+            uses[ids] = Use(f"{letter}{ids[1]}u{seen[leaf]}", ids[1], seen[leaf], total[leaf])
     return uses

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
+from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.selection import Selection
 from gradscope.analysis.identity.backwards import backward_numbered
 from gradscope.analysis.identity.names import node_names
@@ -27,27 +28,41 @@ class Scope:
 
 def scope_of(trace: Trace, options: GraphOptions) -> Scope:
     """The chosen part; of a trace with several steps, the first unless another was chosen."""
+    return _scope(trace, options, trace.table(Node)["step"], BACKWARD)
+
+
+def scope_of_calls(trace: Trace, options: GraphOptions, steps_of: Ids) -> Scope:
+    """The same of forward calls, of which these are the steps."""
+    return _scope(trace, options, steps_of, FORWARD)
+
+
+BACKWARD, FORWARD = "backward graph", "forward graph"
+
+
+def _scope(trace: Trace, options: GraphOptions, steps_of: Ids, graph: str) -> Scope:
     selection = options.selection
     notes: tuple[str, ...] = ()
     named = (selection.step, selection.backward, selection.around)
     if not options.everything and named == (None, None, None):
-        selection, notes = _first_part(trace, selection, options.most)
-    return Scope(selection, " · ".join(_title(trace, selection)), notes)
+        most = options.most if graph == BACKWARD else len(steps_of)  # a backward is no part of it
+        selection, notes = _first_part(trace, selection, steps_of, most)
+    parts = _title(trace, selection)
+    said = len(parts) < 2 or graph == FORWARD
+    return Scope(selection, " · ".join([*parts, graph] if said else parts), notes)
 
 
 def _first_part(
-    trace: Trace, selection: Selection, limit: int
+    trace: Trace, selection: Selection, steps_of: Ids, limit: int
 ) -> tuple[Selection, tuple[str, ...]]:
-    nodes = trace.table(Node)
     known = steps(trace)
-    with_nodes = set(distinct(nodes["step"]).tolist())
-    drawable = [step.number for step in known if step.id in with_nodes]
+    with_some = set(distinct(steps_of).tolist())
+    drawable = [step.number for step in known if step.id in with_some]
     if len(known) > 1 and drawable:
         first = drawable[0]
         note = f"step {first} of {len(known)} steps; another with --step N, every one with --all"
         return replace(selection, step=first), (note,)
     tasks = trace.table(GraphTask)
-    if len(tasks) > 1 and len(nodes) > limit:
+    if len(tasks) > 1 and len(steps_of) > limit:
         note = f"backward 0 of {len(tasks)}; another with --task N, every one with --all"
         return replace(selection, backward=0), (note,)
     return selection, ()
@@ -69,7 +84,7 @@ def _title(trace: Trace, selection: Selection) -> list[str]:
         name = _called(trace, selection.around)
         hops = "1 hop" if selection.hops == 1 else f"{selection.hops} hops"
         parts.append(f"{hops} around {name}")
-    return [*parts, "backward graph"] if len(parts) < 2 else parts
+    return parts
 
 
 def _called(trace: Trace, name: str) -> str:

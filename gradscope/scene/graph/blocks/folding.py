@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.columns import GraphColumns
 from gradscope.scene.graph.blocks.outline import Block, Made, Outline, Part, Wanted
+from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.readable import count, plural
 
 MOST_IN_FOCUS = 8
@@ -41,6 +42,25 @@ class Wishes:
     merge_leaves: bool
 
 
+def wishes(
+    options: GraphOptions,
+    columns: GraphColumns,
+    focus: Collection[int],
+    findings: Collection[int],
+    find: Callable[[str], Collection[int]],
+) -> Wishes:
+    """What was asked for by name, by places. Raises UnknownNameError for what is not there."""
+    return Wishes(
+        focus=columns.places(focus),
+        findings=columns.places(findings),
+        expand=tuple(columns.places(find(name)) for name in options.expand),
+        fold=tuple(columns.places(find(name)) for name in options.fold),
+        limit=options.most,
+        everything=options.everything,
+        merge_leaves=options.merge_leaves,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Folding:
     """The boxes that stand, in the graph's order: nodes by their place in its columns, blocks."""
@@ -53,7 +73,10 @@ class Folding:
 class Folder:
     """Opens the blocks of one outline."""
 
-    def __init__(self, columns: GraphColumns, outline: Outline, wishes: Wishes) -> None:
+    def __init__(
+        self, columns: GraphColumns, outline: Outline, wishes: Wishes, noun: str = "node"
+    ) -> None:
+        self._noun = noun  # what the columns hold
         self._columns = columns
         self._outline = outline
         self._wishes = wishes
@@ -193,7 +216,7 @@ class Folder:
     def _notes(self, kept: Iterable[Part], box_of: Ids) -> Iterator[str]:
         folded = [part for part in kept if isinstance(part, Block)]
         if folded:
-            inside = plural(sum(block.end - block.first for block in folded), "node")
+            inside = plural(sum(block.end - block.first for block in folded), self._noun)
             yield (
                 f"{inside} folded into {plural(len(folded), 'box', 'boxes')}; open one with "
                 "--expand NAME, more with --limit N, every one with --all"
@@ -204,7 +227,8 @@ class Folder:
             used[self._columns.head[shown[self._columns.tail]]] = True
             drawn = int(shown.sum() + (used & self._columns.beside).sum())
             total = count(len(shown))
-            yield f"showing {count(drawn)} of {total} nodes; use --around NODE, --step N or --all"
+            named = f"--around {self._noun.upper()}, --step N or --all"
+            yield f"showing {count(drawn)} of {total} {self._noun}s; use {named}"
 
 
 def _before(numbers: np.ndarray) -> Ids:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+
 from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.columns import GraphColumns
-from gradscope.analysis.identity.names import node_names
 from gradscope.analysis.identity.sites import site_of
 from gradscope.scene.graph.blocks.outline import Block, Made, Outline, slowest_turn
-from gradscope.scene.graph.picture import Line, Tone
+from gradscope.scene.graph.picture import Box, Group, Line, Tone
 from gradscope.scene.readable import count, duration, plural, shorten
 from gradscope.trace.schema import NONE, Frame
 from gradscope.trace.trace import Trace
@@ -18,17 +20,26 @@ TITLE_LENGTH = 44
 class Titles:
     """Puts the blocks of one outline into words."""
 
-    def __init__(self, trace: Trace, columns: GraphColumns, outline: Outline, spent: Ids) -> None:
+    def __init__(
+        self,
+        trace: Trace,
+        columns: GraphColumns,
+        outline: Outline,
+        spent: Ids,
+        backwards: Mapping[int, str] = MappingProxyType({}),
+    ) -> None:
         self._trace = trace
         self._columns = columns
         self._outline = outline
         self._spent = spent  # the own time of all nodes before each
+        self._backwards = backwards  # by number: what is said of what was made during one
 
     def title(self, block: Block) -> str:
         """As in "layer1.0 · BasicBlock · call 2 of 3" and "×1,000 · h = cell(x[t], h)"."""
         match block.made:
             case Made.BACKWARD:
-                return f"made during backward {block.number} (create_graph)"
+                usual = f"made during backward {block.number} (create_graph)"
+                return self._backwards.get(block.number, usual)
             case Made.LOOP:
                 return f"×{count(block.count)} · {self._turned(block)}"
             case Made.TURN | Made.TURNS:
@@ -119,8 +130,7 @@ class Titles:
         return int(self._columns.stack[self._outline.order[place]])
 
     def _name(self, place: int) -> str:
-        id = int(self._columns.id[self._outline.order[place]])
-        return node_names(self._trace).of(id).partition("#")[0]
+        return self._trace.text(int(self._columns.name[self._outline.order[place]]))
 
 
 def _agree(chains: list[tuple[Frame, ...]], depth: int) -> bool:
@@ -140,6 +150,21 @@ def _turn_ns(loop: Block, turn: int, spent: Ids) -> int:
     return int(spent[end] - spent[begin])
 
 
-def each_turn(loop: Block) -> str:
+def each_turn(loop: Block, noun: str = "node") -> str:
     """As in "6 nodes each"."""
-    return f"{plural(_turn_length(loop), 'node')} each"
+    return f"{plural(_turn_length(loop), noun)} each"
+
+
+def frames(boxes: Iterable[Box], blocks: Mapping[str, Block], titles: Titles) -> Iterator[Group]:
+    """The frames that boxes stand in, with those around them, parents first."""
+    done: set[str] = set()
+    for box in boxes:
+        around: list[Block] = []
+        id = box.group
+        while id and id not in done:
+            done.add(id)
+            around.append(blocks[id])
+            parent = blocks[id].parent
+            id = parent.id if parent else ""
+        for block in reversed(around):
+            yield Group(block.id, titles.title(block), block.parent.id if block.parent else "")

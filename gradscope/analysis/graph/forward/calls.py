@@ -1,0 +1,166 @@
+"""The calls of a trace that a picture may show, in the order in which they began.
+
+A call may run others inside it (`linear` calls `addmm`; a custom Function's forward is Python). Of
+these one stands for all: the outer one, unless only those inside it tell what they were given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from gradscope.analysis.columns import Ids, counts, ranks
+from gradscope.trace.arrays import distinct
+from gradscope.trace.schema import NONE, Module, Op, Phase, Tensor, Version
+from gradscope.trace.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One write in place, by a call."""
+
+    tensor: int
+    storage: int
+    old: int  # NONE, as `new`: not known
+    new: int
+
+
+class ForwardCalls:
+    """Calls by place: 0 is the one that began first."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.ops = trace.table(Op)
+        self.writes = _writes_of(trace)  # by the call's id
+        stands, self.within = _standing(trace, set(self.writes))
+        self.rows: Ids = stands  # in the table of calls
+        self.id: Ids = self.ops["id"][stands]
+        self.node: Ids = self.ops["node"][stands]
+        self.stack: Ids = self.ops["stack"][stands]
+        self.module: Ids = self.ops["module"][stands]
+        self.begin: Ids = self.ops["begin"][stands]
+        self.end: Ids = self.ops["end"][stands]
+        self.inputs: list[tuple[int, ...]] = self.ops.ragged("inputs").take(stands).tuples()
+        self.outputs: list[tuple[int, ...]] = self.ops.ragged("outputs").take(stands).tuples()
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    # Names ---------------------------------------------------------------------------------------
+
+    @cached_property
+    def names(self) -> list[str]:
+        """By place, without overloads: `mul` for `mul.Tensor`."""
+        texts = {
+            id: self.trace.text(id).partition(".")[0] for id in distinct(self.ops["name"]).tolist()
+        }
+        return [texts[name] for name in self.ops["name"][self.rows].tolist()]
+
+    @cached_property
+    def _numbered(self) -> tuple[Ids, Ids]:
+        numbers = {name: number for number, name in enumerate(sorted(set(self.names)))}
+        keys = np.array([numbers[name] for name in self.names], np.int64)
+        return ranks(keys) + 1, counts(keys)
+
+    def of(self, place: int) -> str:
+        """The unique name: `mul#2`; one that only one call has stays as it is."""
+        ordinals, many = self._numbered
+        name = self.names[place]
+        return name if many[place] == 1 else f"{name}#{ordinals[place]}"
+
+    # What is left out unless everything is wanted ------------------------------------------------
+
+    @cached_property
+    def steps_of_optimizers(self) -> Ids:
+        """The places of calls in which an optimizer changes parameters."""
+        return np.flatnonzero(self.ops["phase"][self.rows] == Phase.OPTIMIZER)
+
+    @cached_property
+    def fillings(self) -> Ids:
+        """The places of calls that only fill data, as parameters, before anything reads it."""
+        parameters = _parameters(self.trace)
+        known: set[int] = set()  # tensors that were read or made
+        found = []
+        nodes = self.node.tolist()
+        for place, (inputs, outputs) in enumerate(zip(self.inputs, self.outputs, strict=True)):
+            writes = {write.tensor for write in self.written(place)}
+            changed = {*outputs, *writes}
+            alone = changed == writes and (changed <= parameters or changed.issuperset(inputs))
+            if changed and alone and not changed & known and nodes[place] == NONE:
+                found.append(place)
+                known.update(set(inputs) - changed)
+            else:
+                known.update(inputs, outputs)
+        return np.array(found, np.int64)
+
+    def written(self, place: int) -> Sequence[Write]:
+        """What a call wrote in place."""
+        return self.writes.get(int(self.id[place]), ())
+
+
+def _writes_of(trace: Trace) -> dict[int, list[Write]]:
+    found: dict[int, list[Write]] = {}
+    for row in trace.rows(Version):
+        if row.op != NONE:
+            write = Write(row.tensor, row.storage, row.old, row.new)
+            found.setdefault(row.op, []).append(write)
+    return found
+
+
+def _parameters(trace: Trace) -> set[int]:
+    tensors = trace.table(Tensor)
+    leaves = tensors["id"][tensors["leaf"] & tensors["requires_grad"]]
+    owned = trace.table(Module).ragged("parameters").values
+    return {*leaves.tolist(), *owned.tolist()}
+
+
+def _around(threads: Ids, begin: Ids, end: Ids, order: Ids) -> Ids:
+    """By row, the innermost call on the same thread that began before it and ended after it."""
+    found = np.full(len(order), NONE, np.int64)
+    above: list[int] = []
+    columns = threads.tolist(), begin.tolist(), end.tolist()
+    for row in order.tolist():
+        thread, first, last = (column[row] for column in columns)
+        if last == NONE:
+            continue
+        while above:
+            around, since, until = (column[above[-1]] for column in columns)
+            if around == thread and last <= until and (first, last) != (since, until):
+                found[row] = above[-1]
+                break
+            above.pop()
+        above.append(row)
+    return found
+
+
+def _standing(trace: Trace, writers: set[int]) -> tuple[Ids, dict[int, int]]:
+    """The rows of calls that stand by themselves, and by row how many ran inside each of them."""
+    ops = trace.table(Op)
+    begin, end = ops["begin"], ops["end"]
+    known = (ops["node"] != NONE) | np.isin(ops["id"], sorted(writers))
+    for column in ("inputs", "outputs"):
+        known |= ops.ragged(column).lengths > 0
+    # Of two calls that began at once, the one that ended later is around the other.
+    order = np.lexsort((np.arange(len(ops)), -end, begin, ops["thread"]))
+    parent = _around(ops["thread"], begin, end, order)
+    tells = known.copy()  # of itself, or something inside it does
+    for row in order[::-1].tolist():
+        if parent[row] != NONE:
+            tells[parent[row]] |= tells[row]
+    inside: dict[int, int] = {}
+    stands = []
+    stand_in = np.full(len(ops), NONE, np.int64)  # by row: which call around it stands for it
+    for row in order.tolist():
+        around = parent[row]
+        if around != NONE:
+            stand_in[row] = stand_in[around]
+        if stand_in[row] != NONE:
+            inside[int(stand_in[row])] = inside.get(int(stand_in[row]), 0) + 1
+        elif known[row] or not tells[row]:
+            stand_in[row] = row
+            stands.append(row)
+    rows = np.array(stands, np.int64)
+    return rows[np.lexsort((rows, begin[rows]))], inside

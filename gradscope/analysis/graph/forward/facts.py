@@ -1,0 +1,132 @@
+"""What a picture may say of a call, and of data that no recorded call made."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from gradscope.analysis.columns import Ids, member
+from gradscope.analysis.graph.forward.calls import ForwardCalls, Write
+from gradscope.analysis.graph.graph import Meta, SavedValue, metas_of, saved_of
+from gradscope.analysis.identity.leaves import leaf
+from gradscope.analysis.identity.names import node_names
+from gradscope.analysis.identity.sites import Site, site_of
+from gradscope.analysis.program.modules import module_names
+from gradscope.trace.schema import NONE, Module, Saved, Tensor, Version, Why
+from gradscope.trace.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One forward call."""
+
+    place: int
+    id: int
+    name: str
+    unique: str  # "mul#2"
+    site: Site
+    module: str
+    results: tuple[Meta | None, ...]
+    node: int  # NONE: it made none
+    node_name: str  # "MulBackward0#2"
+    why: Why | None  # there is no node; None: it was not recorded
+    saved: tuple[SavedValue, ...]
+    overwritten: frozenset[int]  # ids of what it saved and what was written to before its release
+    writes: tuple[Write, ...]
+    inside: int  # how many calls ran in it that this one stands for
+    ns: int  # NONE: it is not known
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """A tensor that calls were given and no recorded call made."""
+
+    tensor: int
+    name: str  # "" when nothing names it
+    guessed: bool  # read off the line `name = torch.…(…)`
+    parameter: bool  # a leaf that requires grad
+    meta: Meta | None
+
+
+def calls_at(trace: Trace, places: Iterable[int]) -> dict[int, Call]:
+    """The calls at these places."""
+    known = np.array(list(places), np.int64)
+    calls = trace.once(ForwardCalls)
+    nodes = calls.node[known]
+    kept = trace.table(Saved)["tensor"][np.isin(trace.table(Saved)["node"], nodes)]
+    results = [np.array(calls.outputs[place], np.int64) for place in known.tolist()]
+    metas = metas_of(trace, np.concatenate([kept, *results]).astype(np.int64))
+    saved = saved_of(trace, nodes.tolist(), metas)
+    written = _overwritten(trace, nodes)
+    names, modules = node_names(trace), module_names(trace)
+    observed = "op.why" not in trace.meta.get("absent", ())
+    found = {}
+    for place, node in zip(known.tolist(), nodes.tolist(), strict=True):
+        end, row = int(calls.end[place]), int(calls.rows[place])
+        why = int(calls.ops["why"][row])
+        found[place] = Call(
+            place=place,
+            id=int(calls.id[place]),
+            name=calls.names[place],
+            unique=calls.of(place),
+            site=site_of(trace, int(calls.stack[place])),
+            module=modules.get(int(calls.module[place]), ""),
+            results=tuple(map(metas.get, calls.outputs[place])),
+            node=node,
+            node_name=names.of(node) if node != NONE else "",
+            why=member(Why, why) if node == NONE and observed and why != Why.MADE else None,
+            saved=tuple(saved[node]) if node != NONE else (),
+            overwritten=written,
+            writes=tuple(calls.written(place)),
+            inside=calls.within.get(row, 0),
+            ns=end - int(calls.begin[place]) if end != NONE else NONE,
+        )
+    return found
+
+
+def _overwritten(trace: Trace, nodes: Ids) -> frozenset[int]:
+    """Of what these nodes keep, that which was written to while they kept it."""
+    versions, tensors = trace.table(Version), trace.table(Tensor)
+    if not len(versions):
+        return frozenset()
+    writes: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    columns = (versions[name].tolist() for name in ("storage", "new", "t"))
+    for storage, new, t in zip(*columns, strict=True):
+        if storage != NONE:
+            writes[storage].append((new, t))
+    found = set()
+    kept = trace.table(Saved)
+    for row in kept.take(np.flatnonzero(np.isin(kept["node"], nodes))):
+        if NONE in (row.tensor, row.version) or not tensors.has(row.tensor):
+            continue
+        storage = int(tensors["storage"][tensors.index(row.tensor)])
+        until = row.released
+        if any(
+            new > row.version and t >= row.t and (until == NONE or t <= until)
+            for new, t in writes.get(storage, ())
+        ):
+            found.add(row.id)
+    return frozenset(found)
+
+
+def data_of(trace: Trace, tensors: Collection[int]) -> dict[int, Data]:
+    """These tensors, by id."""
+    table = trace.table(Tensor)
+    wanted = np.fromiter(tensors, np.int64, len(tensors))
+    metas = metas_of(trace, wanted)
+    owned = set(trace.table(Module).ragged("parameters").values.tolist())
+    found = {}
+    for tensor in wanted.tolist():
+        known = leaf(trace, tensor)
+        row = table.row(tensor) if known else None
+        found[tensor] = Data(
+            tensor=tensor,
+            name=known.name if known else "",
+            guessed=bool(known and known.guessed),
+            parameter=tensor in owned or bool(row and row.leaf and row.requires_grad),
+            meta=metas.get(tensor),
+        )
+    return found

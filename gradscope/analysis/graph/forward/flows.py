@@ -1,0 +1,98 @@
+"""What each call was given, and which call made or wrote that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from gradscope.analysis.columns import Ids
+from gradscope.analysis.graph.forward.calls import ForwardCalls
+from gradscope.trace.schema import NONE, Saved, Tensor
+from gradscope.trace.trace import Trace
+
+ARGUMENTS = frozenset({
+    "self", "other", "mat1", "mat2", "vec", "vec1", "vec2", "batch1", "batch2", "input", "weight",
+    "bias", "target", "mask", "condition", "tensor1", "tensor2", "query", "key", "value", "source",
+    "src", "grid", "grad_output", "index", "end", "x1", "x2",
+})  # fmt: skip
+"""Under these names nodes keep what their call was given; under others also what it returned."""
+
+
+class Flow(NamedTuple):
+    """A tensor that a call was given."""
+
+    user: int  # the call's place
+    maker: int  # the place of the call that made or last wrote it; NONE: none that is known
+    tensor: int
+    output: int = NONE  # which of the maker's results it is; NONE: it was written, or is data
+    shared: bool = False  # the maker wrote another view of the same memory
+    kept: str = ""  # under this name its node keeps it; that the call was given it follows
+
+
+class Flows:
+    """All flows of a trace, by the user's place."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.calls = trace.once(ForwardCalls)
+        self.all = list(_Following(trace, self.calls).flows())
+        self.user: Ids = np.array([flow.user for flow in self.all], np.int64)
+        self.maker: Ids = np.array([flow.maker for flow in self.all], np.int64)
+
+
+class _Following:
+    """Goes through the calls in time, and knows who made and who last wrote each tensor."""
+
+    def __init__(self, trace: Trace, calls: ForwardCalls) -> None:
+        self._calls = calls
+        tensors = trace.table(Tensor)
+        pairs = zip(tensors["id"].tolist(), tensors["storage"].tolist(), strict=True)
+        self._storage: dict[int, int] = {id: storage for id, storage in pairs if storage != NONE}
+        self._made: dict[int, tuple[int, int]] = {}  # by tensor: the call, and which result
+        self._wrote: dict[int, tuple[int, int]] = {}  # by memory: the call, and through which
+        inferred = "op.inputs" in trace.meta.get("inferred", ())
+        self._kept = _kept_arguments(trace) if inferred else {}
+
+    def flows(self) -> Iterator[Flow]:
+        calls = self._calls
+        for place, (inputs, outputs) in enumerate(zip(calls.inputs, calls.outputs, strict=True)):
+            writes = calls.written(place)
+            given = dict.fromkeys([*inputs, *(write.tensor for write in writes)])
+            for tensor in inputs:
+                yield from self._from(place, tensor)
+            for tensor in list(given)[len(dict.fromkeys(inputs)) :]:
+                yield from self._from(place, tensor)
+            for tensor, slot in self._kept.get(int(calls.node[place]), ()):
+                if tensor not in given and tensor not in outputs:
+                    for flow in self._from(place, tensor):
+                        yield flow._replace(kept=slot)
+            in_place = bool(writes) or calls.names[place].rstrip("_") + "_" == calls.names[place]
+            for number, tensor in enumerate(outputs):
+                if tensor in given and in_place:
+                    self._wrote[self._memory(tensor)] = place, tensor
+                else:
+                    self._made[tensor] = place, number
+            for write in writes:
+                self._wrote[self._memory(write.tensor)] = place, write.tensor
+
+    def _from(self, user: int, tensor: int) -> Iterator[Flow]:
+        maker, output = self._made.get(tensor, (NONE, NONE))
+        writer, through = self._wrote.get(self._memory(tensor), (NONE, NONE))
+        if writer > maker:
+            yield Flow(user, writer, tensor, shared=through != tensor)
+            if through == tensor:
+                return
+        yield Flow(user, maker, tensor, output)
+
+    def _memory(self, tensor: int) -> int:
+        return self._storage.get(tensor, -2 - tensor)
+
+
+def _kept_arguments(trace: Trace) -> dict[int, list[tuple[int, str]]]:
+    """By node, the tensors among what it keeps that its call was given, by the names of slots."""
+    found: dict[int, list[tuple[int, str]]] = {}
+    for row in trace.rows(Saved):
+        if row.slot in ARGUMENTS and row.tensor != NONE:
+            found.setdefault(row.node, []).append((row.tensor, row.slot))
+    return found

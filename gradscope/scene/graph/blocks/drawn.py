@@ -1,0 +1,61 @@
+"""All boxes of a picture, of whatever graph, in the graph's order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+
+from gradscope.analysis.columns import Ids
+from gradscope.scene.graph.blocks.outline import Block, Made
+from gradscope.scene.graph.blocks.titles import Titles, each_turn
+from gradscope.scene.graph.boxes import BoxMaker, Inside
+from gradscope.scene.graph.picture import Box, Line
+from gradscope.scene.graph.placing import Placing, Use
+
+
+def boxes_of(
+    placing: Placing,
+    around: Callable[[int, str], Iterable[Box]],
+    folded: Callable[[Block, str], Box],
+) -> Iterator[Box]:
+    """Those of blocks, and those of nodes with what stands around them, each once."""
+    done: set[str] = set()
+    for part in placing.folding.boxes:
+        group = placing.group_of(part)
+        if isinstance(part, Block):
+            yield folded(part, group)
+            continue
+        for box in around(int(placing.columns.id[part]), group):
+            if box.id not in done:
+                done.add(box.id)
+                yield box
+
+
+def folded_box(
+    block: Block,
+    group: str,
+    placing: Placing,
+    maker: BoxMaker,
+    titles: Titles,
+    spent: Ids,
+    backwards: Callable[[int], Collection[int]],
+) -> Box:
+    """The box of a block. `backwards`: in which of them a node took part."""
+    nodes = placing.nodes_in(block)
+    turns = block.made in (Made.LOOP, Made.TURNS)
+    loop = block.parent if block.made is Made.TURNS else block
+    inside = Inside(
+        nodes=nodes,
+        leaves=placing.leaves_in(block),
+        own_ns=int(spent[block.end] - spent[block.first]),
+        backwards=sorted({each for node in nodes for each in backwards(node)}),
+        each=each_turn(loop, maker.nouns.node) if turns and loop else "",
+        lines=titles.facts(block),
+    )
+    return maker.folded(placing.name(block), titles.title(block), inside, group)
+
+
+def use_lines(use: Use) -> list[Line]:
+    """Which use of a leaf a box is, or how many it stands for."""
+    if use.number:
+        return [Line(f"use {use.number} of {use.total}")]
+    return [Line(f"used {use.total} times")] if use.total > 1 else []

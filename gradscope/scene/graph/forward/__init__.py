@@ -1,0 +1,1 @@
+"""The picture of a forward graph: data on top, and what was computed from it below."""

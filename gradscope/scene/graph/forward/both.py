@@ -1,0 +1,92 @@
+"""A forward and a backward graph in one picture: calls and their nodes name one another."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+
+from gradscope.scene.choices import GraphOf
+from gradscope.scene.graph.options import GraphOptions
+from gradscope.scene.graph.picture import Box, Form, GraphScene, Group, Line, occurring
+
+FORWARD, BACKWARD = "forward", "backward"
+LINKED = (Form.OPERATION, Form.FUNCTION, Form.FOLDED)
+MOST_NAMED = 2
+"""So many boxes of the other graph are named."""
+
+
+def half_of(options: GraphOptions) -> GraphOptions:
+    """The same for one of the two graphs: each has half of the boxes."""
+    return replace(options, limit=max(1, options.most // 2))
+
+
+def beside(forward: GraphScene, backward: GraphScene) -> GraphScene:
+    """Both in one picture; ids of the one begin with f, of the other with b."""
+    parts = _framed(forward, "f", FORWARD), _framed(backward, "b", BACKWARD)
+    boxes = (*_linked(*parts), *_linked(*reversed(parts)))
+    kinds, forms, marks = occurring(boxes)
+    return replace(
+        backward,
+        title=forward.title.replace("forward graph", "forward and backward graph"),
+        notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+        boxes=boxes,
+        arrows=tuple(arrow for part in parts for arrow in part.arrows),
+        groups=tuple(group for part in parts for group in part.groups),
+        kinds=kinds,
+        forms=forms,
+        marks=marks,
+        graph=GraphOf.BOTH,
+    )
+
+
+def _framed(scene: GraphScene, letter: str, title: str) -> GraphScene:
+    """A scene inside a frame; what was said once above the picture stands at the frame."""
+
+    def inside(id: str) -> str:
+        return f"{letter}:{id}"
+
+    around = Group(inside(""), title, "", scene.lines)
+    return replace(
+        scene,
+        notes=tuple(f"{title}: {note}" for note in scene.notes),
+        boxes=tuple(
+            replace(box, id=inside(box.id), group=inside(box.group)) for box in scene.boxes
+        ),
+        arrows=tuple(
+            replace(each, tail=inside(each.tail), head=inside(each.head)) for each in scene.arrows
+        ),
+        groups=(
+            around,
+            *(
+                replace(each, id=inside(each.id), parent=inside(each.parent))
+                for each in scene.groups
+            ),
+        ),
+        lines=(),
+    )
+
+
+def _linked(scene: GraphScene, other: GraphScene) -> tuple[Box, ...]:
+    """Boxes that name those of the other graph: a call its node, and a node its call."""
+    of_node: dict[int, list[Box]] = defaultdict(list)
+    for box in other.boxes:
+        for node in box.nodes if box.form in LINKED else ():
+            of_node[node].append(box)
+    boxes = []
+    for box in scene.boxes:
+        known = box.nodes if box.form in LINKED else ()
+        named = {each.id: _called(each) for node in known for each in of_node[node]}
+        names = [name for name in dict.fromkeys(named.values()) if not _says(box, name)]
+        more = ", …" if len(names) > MOST_NAMED else ""
+        line = Line(f"↔ {', '.join(names[:MOST_NAMED])}{more}")
+        boxes.append(replace(box, lines=(*box.lines, line)) if names else box)
+    return tuple(boxes)
+
+
+def _called(box: Box) -> str:
+    return f"{box.title}{box.ordinal}"
+
+
+def _says(box: Box, name: str) -> bool:
+    """Whether a line says so already: a call's, which node it made."""
+    return any(line.text.startswith((f"made {name}", f"{name} keeps")) for line in box.lines)

@@ -1,0 +1,189 @@
+"""What stands in each box of a forward graph's picture."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from gradscope.analysis.columns import Ids
+from gradscope.analysis.graph.forward.calls import ForwardCalls, Write
+from gradscope.analysis.graph.forward.facts import Call, Data
+from gradscope.scene.graph.blocks.drawn import boxes_of, folded_box, use_lines
+from gradscope.scene.graph.blocks.outline import Block
+from gradscope.scene.graph.blocks.titles import Titles
+from gradscope.scene.graph.boxes import BoxMaker, meta_line, source_lines
+from gradscope.scene.graph.picture import Box, Form, Line, Tone
+from gradscope.scene.graph.placing import Placing, Use
+from gradscope.scene.kinds import Kind, kind_of, kind_of_call
+from gradscope.scene.readable import byte_count, duration, plural, shape
+from gradscope.trace.schema import NONE, Why
+
+NO_NODES = Line("no nodes")
+WHY: dict[Why | None, str] = {
+    Why.NO_GRAD: "no node: grad mode was off",
+    Why.NO_INPUT_REQUIRES_GRAD: "no node: nothing it was given requires a gradient",
+    Why.NOT_DIFFERENTIABLE: "no node: not differentiable",
+    Why.DETACHED: "no node: detached",
+    Why.INFERENCE: "no node: inference mode",
+}
+MOST_RESULTS, MOST_WRITES, MOST_KEPT = 2, 2, 4
+"""So many are named one by one."""
+
+
+class CallBoxes:
+    """Makes the boxes of one picture."""
+
+    def __init__(
+        self,
+        placing: Placing,
+        maker: BoxMaker,
+        titles: Titles,
+        spent: Ids,
+        calls: Mapping[int, Call],
+        data: Mapping[int, Data],
+        *,
+        mixed: bool,
+    ) -> None:
+        self._mixed = mixed  # some calls made a node
+        self._placing = placing
+        self._maker = maker
+        self._titles = titles
+        self._spent = spent
+        self._calls = calls
+        self._data = data
+        self._uses_of: dict[int, list[Use]] = defaultdict(list)
+        for (user, _), use in placing.uses.items():
+            self._uses_of[user].append(use)
+
+    def all(self, calls: ForwardCalls) -> Iterator[Box]:
+        """The boxes, each with the calls it stands for and the nodes that these made."""
+        for box in boxes_of(self._placing, self._around, self._folded):
+            if box.form in (Form.LEAF, Form.DATA, Form.SAVED):
+                yield box
+                continue
+            places = list(box.nodes)
+            nodes = tuple(node for node in calls.node[places].tolist() if node != NONE)
+            more = (NO_NODES,) if self._mixed and not nodes and box.form is Form.FOLDED else ()
+            ids = tuple(calls.id[places].tolist())
+            yield replace(box, lines=(*box.lines, *more), nodes=nodes, calls=ids)
+
+    def _folded(self, block: Block, group: str) -> Box:
+        return folded_box(
+            block, group, self._placing, self._maker, self._titles, self._spent, lambda _: ()
+        )
+
+    def _around(self, place: int, group: str) -> Iterator[Box]:
+        """What a call was given, its box, and what its node keeps."""
+        call = self._calls[place]
+        for use in self._uses_of[place]:
+            shared = use.number == 0 and use.total > 1
+            yield self._given(use, "" if shared else group)
+        yield self._call(f"{self._placing.letter}{place}", call, group)
+        if self._placing.options.saved:
+            for saved in call.saved:
+                stale = saved.id in call.overwritten
+                more = [Line("written to since", Tone.ALARM)] if stale else []
+                yield self._maker.saved(saved, call.node_name, call.node, group, more)
+
+    def _call(self, id: str, call: Call, group: str) -> Box:
+        maker = self._maker
+        marks = maker.marks_of([call.place])
+        name, hash_mark, number = call.unique.rpartition("#")
+        lines = (
+            *maker.births_of(call.place),
+            *source_lines(call.site),
+            *_result_lines(call),
+            *_write_lines(call),
+            *_node_lines(call, mixed=self._mixed),
+            *maker.said_of(id, call.place),
+        )
+        return Box(
+            id=id,
+            form=Form.OPERATION,
+            title=call.name,
+            ordinal=f"#{number}" if hash_mark and name == call.name else "",
+            kind=kind_of(call.node_name.partition("#")[0])
+            if call.node != NONE
+            else (kind_of_call(call.name)),
+            lines=lines,
+            marks=marks,
+            heat=maker.heat_of(id),
+            group=group,
+            tooltip=_tooltip(call),
+            nodes=(call.place,),
+            lane=maker.lane_of([call.place]),
+        )
+
+    def _given(self, use: Use, group: str) -> Box:
+        data = self._data[use.leaf]
+        tooltip = [f"tensor {data.tensor}"]
+        if data.guessed:
+            tooltip.append("named after the variable on its source line")
+        return Box(
+            id=use.box,
+            form=Form.LEAF if data.parameter else Form.DATA,
+            title=data.name or "data",
+            ordinal="",
+            kind=Kind.LEAF if data.parameter else Kind.OTHER,
+            lines=(*([meta_line(data.meta)] if data.meta else []), *use_lines(use)),
+            marks=(),
+            heat=None,
+            group=group,
+            tooltip=tuple(tooltip),
+            nodes=(),
+        )
+
+
+def _result_lines(call: Call) -> list[Line]:
+    """The shape and dtype of what it returned, and how long it took."""
+    took = [duration(call.ns)] if call.ns != NONE else []
+    known = [meta for meta in call.results if meta]
+    shapes = ", ".join(shape(meta.shape) for meta in known[:MOST_RESULTS])
+    if len(known) == 1:
+        shapes += f" {known[0].dtype}"
+    if len(known) > MOST_RESULTS:
+        shapes += f" and {plural(len(known) - MOST_RESULTS, 'more result', 'more results')}"
+    parts = [each for each in (shapes, *took) if each]
+    return [Line(" · ".join(parts))] if parts else []
+
+
+def _write_lines(call: Call) -> list[Line]:
+    """Which versions it wrote."""
+    lines = [Line(_versions(write)) for write in call.writes[:MOST_WRITES]]
+    if len(call.writes) > MOST_WRITES:
+        lines.append(Line(f"and {plural(len(call.writes) - MOST_WRITES, 'more write')}"))
+    return lines
+
+
+def _versions(write: Write) -> str:
+    if NONE in (write.old, write.new):
+        return "version not known"
+    return f"version {write.old} → {write.new}"
+
+
+def _node_lines(call: Call, *, mixed: bool) -> list[Line]:
+    """The node it made and what that keeps; or why it made none, where others made one."""
+    if call.node == NONE:
+        return [Line(WHY.get(call.why, "no node"))] if mixed else []
+    if not call.saved:
+        return [Line(f"made {call.node_name}")]
+    slots = ", ".join(saved.slot for saved in call.saved[:MOST_KEPT])
+    more = ", …" if len(call.saved) > MOST_KEPT else ""
+    size = byte_count(sum(saved.bytes for saved in call.saved))
+    lines = [Line(f"{call.node_name} keeps {slots}{more}: {size}")]
+    stale = [saved.slot for saved in call.saved if saved.id in call.overwritten]
+    if stale:
+        lines.append(Line(f"{', '.join(stale[:MOST_KEPT])}: written to since", Tone.ALARM))
+    return lines
+
+
+def _tooltip(call: Call) -> tuple[str, ...]:
+    parts = [f"{call.unique} (call {call.id})"]
+    if call.module:
+        parts.append(f"module {call.module}")
+    if call.inside:
+        parts.append(f"{plural(call.inside, 'call')} inside it")
+    if call.site.place:
+        parts.append(f"{call.site.place}: {call.site.text}")
+    return tuple(parts)

@@ -1,0 +1,36 @@
+"""What is remarkable about calls: births of NaN and Inf, and writes in place."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+
+from gradscope.analysis.graph.forward.calls import ForwardCalls
+from gradscope.analysis.graph.forward.select import SelectedCalls
+from gradscope.analysis.nonfinite.births import births
+from gradscope.scene.graph.marks import BORN, PLACES, Marks
+from gradscope.scene.graph.picture import Line, Mark, Tone
+from gradscope.trace.schema import NONE, Place
+
+
+def marks_of_calls(calls: ForwardCalls, selected: SelectedCalls) -> Marks:
+    """The marks of the chosen calls, by place."""
+    found: dict[int, set[Mark]] = defaultdict(set)
+    lines: dict[int, list[Line]] = defaultdict(list)
+    places = {id: place for place, id in enumerate(calls.id.tolist())}
+    for birth in births(calls.trace).births:
+        place = places.get(birth.op, NONE)
+        if place != NONE and birth.place == Place.OP_OUTPUT:
+            found[place].add(BORN[birth.kind])
+            lines[place].append(Line(f"{birth.kind} {PLACES[birth.place]}", Tone.ALARM))
+    for place in selected.focus:
+        found[place].add(Mark.FOCUS)
+    chosen = selected.places
+    for place in chosen[np.isin(calls.id[chosen], sorted(calls.writes))].tolist():
+        found[place].add(Mark.WRITES)
+    return Marks(
+        {place: frozenset(marks) for place, marks in found.items()},
+        {place: tuple(dict.fromkeys(each)) for place, each in lines.items()},
+        None,
+    )

@@ -1,0 +1,120 @@
+"""The picture of a forward graph: data on top, and what was computed from it below."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from gradscope.analysis.graph.forward.calls import ForwardCalls
+from gradscope.analysis.graph.forward.columns import ForwardColumns, forward_columns
+from gradscope.analysis.graph.forward.facts import calls_at, data_of
+from gradscope.analysis.graph.forward.select import SelectedCalls, find_calls, select_calls
+from gradscope.analysis.graph.selection import Selection
+from gradscope.errors import EmptyTraceError, UsageError
+from gradscope.scene.choices import ColorBy, GraphOf
+from gradscope.scene.graph.arrows import edges_not_shown
+from gradscope.scene.graph.blocks.folding import Folder, wishes
+from gradscope.scene.graph.blocks.outline import Outline
+from gradscope.scene.graph.blocks.titles import Titles, frames
+from gradscope.scene.graph.boxes import BoxMaker, Nouns
+from gradscope.scene.graph.common_lines import shared_lines, without_lone_frames
+from gradscope.scene.graph.forward.arrows import arrows
+from gradscope.scene.graph.forward.boxes import CallBoxes
+from gradscope.scene.graph.forward.marks import marks_of_calls
+from gradscope.scene.graph.forward.words import NOTHING, during, notes_of
+from gradscope.scene.graph.heat import Heat, heat_of_times
+from gradscope.scene.graph.lanes import Lanes, devices_of
+from gradscope.scene.graph.options import GraphOptions
+from gradscope.scene.graph.picture import GraphScene, occurring
+from gradscope.scene.graph.placing import Placing
+from gradscope.scene.graph.scope import Scope, scope_of_calls
+from gradscope.trace.schema import NONE
+from gradscope.trace.trace import Trace
+
+NOUNS = Nouns("call", ("tensor given", "tensors given"))
+
+
+def forward_scene(trace: Trace, options: GraphOptions) -> GraphScene:
+    """The picture of what a program computed, or of the part that the options choose."""
+    calls = trace.once(ForwardCalls)
+    scope, selected = _chosen(trace, options)
+    columns = forward_columns(trace, selected)
+    graph = columns.graph
+    marks = marks_of_calls(calls, selected)
+    outline = Outline(trace, graph, loops=not options.everything)
+    asked = wishes(options, graph, selected.focus, marks.findings, partial(find_calls, trace))
+    folder = Folder(graph, outline, asked, NOUNS.node)
+    placing = Placing(options, graph, outline, folder, folder.fold(), "c")
+    heat = _heat(options, columns, placing)
+    hidden = edges_not_shown(placing)
+    lanes = _lanes(trace, columns)
+    maker = BoxMaker(options, calls, marks, heat, hidden, lanes, several=False, nouns=NOUNS)
+    drawn = placing.nodes_drawn()
+    facts = calls_at(trace, [id for id in drawn if id not in columns.data])
+    data = data_of(trace, columns.data.values())
+    titles = Titles(trace, graph, outline, folder.spent, during(trace))
+    boxes = CallBoxes(
+        placing, maker, titles, folder.spent, facts,
+        {id: data[tensor] for id, tensor in columns.data.items()},
+        mixed=bool((calls.node[selected.places] != NONE).any()),
+    )  # fmt: skip
+    made = tuple(boxes.all(calls))
+    groups = tuple(frames(made, placing.open_blocks, titles))
+    all_boxes, framed, lines = shared_lines(*without_lone_frames(made, groups))
+    kinds, forms, seen = occurring(all_boxes)
+    return GraphScene(
+        title=scope.title,
+        notes=(*scope.notes, *notes_of(trace, selected, options), *placing.folding.notes),
+        boxes=all_boxes,
+        arrows=tuple(arrows(placing, columns, facts)),
+        groups=framed,
+        color_by=options.color_by,
+        scale=heat.scale,
+        kinds=kinds,
+        forms=forms,
+        marks=seen,
+        lines=lines,
+        lanes=lanes.titles,
+        graph=GraphOf.FORWARD,
+    )
+
+
+def _chosen(trace: Trace, options: GraphOptions) -> tuple[Scope, SelectedCalls]:
+    """Which calls are drawn. Raises EmptyTraceError where there is none."""
+    calls = trace.once(ForwardCalls)
+    choose = partial(
+        select_calls,
+        trace,
+        everything=options.everything,
+        with_node=options.graph is GraphOf.BOTH,
+    )
+    whole = choose(Selection())
+    if not len(whole.places):
+        raise EmptyTraceError(NOTHING[bool(len(calls))])
+    scope = scope_of_calls(trace, options, calls.ops["step"][calls.rows[whole.places]])
+    return scope, choose(scope.selection)
+
+
+def _heat(options: GraphOptions, columns: ForwardColumns, placing: Placing) -> Heat:
+    if options.color_by is ColorBy.GRAD:
+        raise UsageError(
+            "--color grad is about gradients, which nodes take: with --graph forward choose kind "
+            "or time"
+        )
+    if options.color_by is ColorBy.KIND:
+        return Heat()
+    graph = columns.graph
+    timed = graph.own_ns > 0
+    if not timed.any():
+        raise EmptyTraceError(
+            "how long calls took is not in this trace; record it with --level engine"
+        )
+    spent = dict(zip(graph.id[timed].tolist(), graph.own_ns[timed].tolist(), strict=True))
+    return heat_of_times(spent, placing.contents())
+
+
+def _lanes(trace: Trace, columns: ForwardColumns) -> Lanes:
+    calls, places = trace.once(ForwardCalls), columns.graph.id[~columns.graph.leaf]
+    threads = calls.ops["thread"][calls.rows[places]]
+    results = [calls.outputs[place] for place in places.tolist()]
+    first = [each[0] if each else NONE for each in results]
+    return Lanes(trace, places, threads, devices_of(trace, first))

@@ -1,0 +1,90 @@
+"""What a picture of a forward graph says of calls as a whole, and of what is not in its trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from gradscope.analysis.graph.forward.calls import ForwardCalls
+from gradscope.analysis.graph.forward.flows import Flows
+from gradscope.analysis.graph.forward.select import SelectedCalls
+from gradscope.analysis.graph.selection import adjacency, reach
+from gradscope.analysis.identity.backwards import backward_numbers, backwards
+from gradscope.scene.choices import GraphOf
+from gradscope.scene.graph.options import GraphOptions
+from gradscope.scene.readable import ordinal, plural
+from gradscope.trace.schema import NONE, Node
+from gradscope.trace.trace import Trace
+
+ON_PYTORCH = (
+    "a trace of PyTorch names calls that made no node at --level full, and gradscope's own engine "
+    "(--on gradscope) records at every level what they were given"
+)
+NOTHING = {
+    False: f"this trace holds no forward calls; {ON_PYTORCH}",
+    True: "in all forward calls of this trace parameters or data are filled or an optimizer steps "
+    f"(--all draws them); {ON_PYTORCH}",
+}
+"""Why there is nothing to draw, by whether there are calls."""
+
+
+def during(trace: Trace) -> dict[int, str]:
+    """By number of a backward: what its calls are to the program's own."""
+    orders: dict[int, int] = {}  # by graph task: how often what it made was differentiated
+    numbers = backward_numbers(trace)
+    nodes = trace.table(Node)
+    made_in = dict(zip(nodes["id"].tolist(), nodes["task"].tolist(), strict=True))
+    onward, _ = adjacency(trace)
+    found = {}
+    for task in backwards(trace):
+        reached = {made_in.get(node, NONE) for node in reach(task.roots, onward)}
+        orders[task.id] = 1 + max((orders.get(each, 0) for each in reached), default=0)
+        order = "" if orders[task.id] == 1 else f"{ordinal(orders[task.id])} derivatives: "
+        graph = " (create_graph)" if task.create_graph else ""
+        found[numbers[task.id]] = f"{order}ran in backward {numbers[task.id]}{graph}"
+    return found
+
+
+def notes_of(trace: Trace, selected: SelectedCalls, options: GraphOptions) -> Iterator[str]:
+    """What was left out, what is inferred, and which level or engine tells more."""
+    calls, chosen = trace.once(ForwardCalls), selected.places
+    if options.graph is GraphOf.BOTH and not options.everything:
+        yield "only calls that made a node; --graph forward draws all"
+    elif len(selected.aside):
+        yield (
+            f"without {plural(len(selected.aside), 'call')} in which parameters or data are filled "
+            "or an optimizer steps; --all draws them"
+        )
+    inside = sum(calls.within.get(row, 0) for row in calls.rows[chosen].tolist())
+    if inside:
+        yield f"{plural(inside, 'call')} ran inside those that are drawn"
+    yield from _not_known(trace, calls, selected)
+
+
+def _not_known(trace: Trace, calls: ForwardCalls, selected: SelectedCalls) -> Iterator[str]:
+    chosen = selected.places
+    absent, inferred = (trace.meta.get(key, ()) for key in ("absent", "inferred"))
+    without = [
+        place for place in chosen.tolist() if not calls.inputs[place] and not calls.outputs[place]
+    ]
+    if "op.inputs" in inferred:
+        kept = sum(1 for flow in trace.once(Flows).all if flow.kept)
+        yield (
+            "what calls were given is inferred from the backward graph and from writes"
+            + (", and from what nodes keep" if kept else "")
+            + ": data that needs no gradient is missing where nothing keeps it"
+        )
+        if trace.meta.get("level") != "full":
+            yield f"calls that made no node are missing; {ON_PYTORCH}"
+    if without:
+        yield (
+            f"{plural(len(without), 'call')} without arrows: what they were given is not recorded"
+            f"; {ON_PYTORCH}"
+        )
+    if "version" in absent:
+        yield "writes in place are not in this trace; --level engine records them"
+    if "saved" not in trace.tables or trace.meta.get("level") == "graph":
+        yield "what nodes keep is not in this trace; --level engine records it"
+    if len(chosen) and (calls.node[chosen] == NONE).all() and np.any(calls.node == NONE):
+        yield "no call here made a node"
