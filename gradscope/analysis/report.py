@@ -14,6 +14,7 @@ from gradscope.analysis.rules import all_rules
 from gradscope.analysis.rules.registry import Rule, choose
 from gradscope.analysis.timing.durations import Timing, timing_by_node_name, timing_by_op
 from gradscope.analysis.timing.phases import Part
+from gradscope.trace.file.progress import tell
 from gradscope.trace.load_save import load
 from gradscope.trace.trace import Trace
 
@@ -99,5 +100,9 @@ def inspect(
 
 
 def _worst_first(trace: Trace, rules: Sequence[Rule]) -> tuple[Finding, ...]:
-    found = [finding for rule in rules for finding in rule.findings(trace)]
+    found: list[Finding] = []
+    for number, rule in enumerate(rules):
+        tell("looking for mistakes", number, len(rules))
+        found += rule.findings(trace)
+    tell("summing up times")
     return tuple(sorted(found, key=lambda finding: -finding.severity))  # stable: in order within

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gradscope.commands.options.arguments import Everything, Plain, Rank, Width
-from gradscope.commands.options.output import load, terminal, write_bytes
+from gradscope.commands.options.output import load, terminal, working, write_bytes
 from gradscope.commands.options.questions import (
     ANode,
     AnOp,
@@ -107,10 +107,12 @@ def inspect(
         raise UsageError(f"--format {shape} is of findings; of one thing there is --json")
     loaded = load(trace, rank)
     if asked is not None:
-        answer = answer_to(loaded, asked)
+        with working():
+            answer = answer_to(loaded, asked)
         show_answer(answer, asked, out, 0 if everything else rows, as_json=shape == JSON)
         return
-    report = chosen.report(loaded)
+    with working():
+        report = chosen.report(loaded)
     times = everything or rows is not None or not report.at_least(Severity.WARNING)
     shown = _Shown(shape, 0 if everything else rows or ROWS, times, baseline=known is not None)
     _show(report, loaded, shown, out)

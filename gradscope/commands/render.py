@@ -7,7 +7,13 @@ from typing import Annotated
 import typer
 
 from gradscope.commands.options.arguments import Everything, Rank, Step, Task, TracePath
-from gradscope.commands.options.output import load, write_page, write_picture, write_whole
+from gradscope.commands.options.output import (
+    drawn_for,
+    load,
+    write_page,
+    write_picture,
+    write_whole,
+)
 from gradscope.render.formats import format_help
 from gradscope.scene.choices import ColorBy, GraphOf, GroupBy
 
@@ -87,7 +93,6 @@ def render(
     from gradscope.render.pictures import target_of
     from gradscope.render.theme import THEMES
     from gradscope.scene.graph.options import GraphOptions
-    from gradscope.scene.layout.legible import legible_scene
 
     options = GraphOptions(
         graph=graph,
@@ -109,5 +114,4 @@ def render(
     if target.format.takes != "picture":
         write_whole(load(trace, rank), options, target)
         return
-    scene = legible_scene(load(trace, rank), options)
-    write_picture(scene, THEMES[theme], target)
+    write_picture(drawn_for(load(trace, rank), options), THEMES[theme], target)

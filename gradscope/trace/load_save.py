@@ -14,6 +14,7 @@ from gradscope.trace.assemble import Block, assemble
 from gradscope.trace.file.compression import packer, unpacked
 from gradscope.trace.file.index import Entry, closing, entry, read_index
 from gradscope.trace.file.lines import ACCEPTED, block_line, header, window_line
+from gradscope.trace.file.progress import tell
 from gradscope.trace.file.scan import ALWAYS, Scan
 from gradscope.trace.ragged import take
 from gradscope.trace.schema.declare import NONE, Row
@@ -71,7 +72,7 @@ def _scan(file: BinaryIO, size: int, wanted: Collection[str] | None) -> Scan:
     index = None if wanted is None else read_index(file, size)
     file.seek(0)
     if index is None or wanted is None:
-        scan.read(unpacked(file, size))
+        scan.read(_told(unpacked(file, size), file, size))
     else:
         scan.read_line(1, file.readline(200))
         for number, place in enumerate(index.entries, 2):
@@ -81,6 +82,14 @@ def _scan(file: BinaryIO, size: int, wanted: Collection[str] | None) -> Scan:
         scan.skipped = len(index.entries) - len(scan.blocks)
         scan.text, scan.ended, scan.indexed, scan.end = size, True, True, dict(index.end)
     return scan
+
+
+def _told(pieces: Iterable[bytes], file: BinaryIO, size: int) -> Iterator[bytes]:
+    """The pieces; tells meanwhile how far the file is read."""
+    for piece in pieces:
+        tell("reading the trace", min(file.tell(), size), size)
+        yield piece
+    tell("putting the trace together")
 
 
 def _trace(scan: Scan) -> Trace:

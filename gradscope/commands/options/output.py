@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from gradscope.errors import MissingProgramError, RenderingError
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from gradscope.render.pictures import Target
     from gradscope.render.terminal.terminal import Terminal
     from gradscope.render.theme import Theme
@@ -19,11 +21,27 @@ if TYPE_CHECKING:
 def load(path: Path, rank: int | None = None) -> "Trace":
     from gradscope.trace import load_save
 
-    if rank is None:
-        return load_save.load(path)
-    from gradscope.analysis.ranks.one_rank import only
+    with working():
+        if rank is None:
+            return load_save.load(path)
+        from gradscope.analysis.ranks.one_rank import only
 
-    return only(load_save.load(path), rank)
+        return only(load_save.load(path), rank)
+
+
+def working() -> "AbstractContextManager[None]":
+    """Show a person at a terminal how far the work in the block is, when it takes long."""
+    from gradscope.render.terminal.progress import progress
+
+    return progress(sys.stderr)
+
+
+def drawn_for(trace: "Trace", options: "GraphOptions") -> "GraphScene":
+    """The picture of a trace's graph."""
+    from gradscope.scene.layout.legible import legible_scene
+
+    with working():
+        return legible_scene(trace, options)
 
 
 def terminal(*, plain: bool, width: int | None) -> "Terminal":
@@ -38,12 +56,14 @@ def write_picture(scene: "GraphScene", theme: "Theme", target: "Target") -> None
     from gradscope.render.pictures import put
 
     if target.path is None:
-        drawn = target.format.write(scene, theme)
+        with working():
+            drawn = target.format.write(scene, theme)
         write_bytes(drawn.content)
         say((*scene.notes, *drawn.notes))
         return
     try:
-        drawn = target.format.write(scene, theme)
+        with working():
+            drawn = target.format.write(scene, theme)
     except (MissingProgramError, RenderingError) as error:
         if not target.format.needs_more:
             raise
@@ -67,8 +87,9 @@ def write_page(
     from gradscope.render.pictures import page_scene, put
     from gradscope.render.viewer.page import page
 
-    scene = page_scene(trace, options, earlier)
-    content = page(scene, theme)
+    with working():
+        scene = page_scene(trace, options, earlier)
+        content = page(scene, theme)
     if target.path is None:
         write_bytes(content)
         return
@@ -83,7 +104,8 @@ def write_whole(trace: "Trace", options: "GraphOptions", target: "Target") -> No
     from gradscope.render.pictures import put, whole_scene
     from gradscope.scene.readable import byte_count
 
-    drawn = target.format.write(whole_scene(trace, options, target.format.takes), None)
+    with working():
+        drawn = target.format.write(whole_scene(trace, options, target.format.takes), None)
     if target.path is None:
         write_bytes(drawn.content)
     else:

@@ -11,6 +11,7 @@ import numpy as np
 import orjson
 
 from gradscope.scene.viewer.columns import Column, TextColumn, ViewerScene
+from gradscope.trace.file.progress import tell
 
 LENGTH = 8
 WIDTHS = (np.int8, np.uint8, np.int16, np.uint16, np.int32)
@@ -22,6 +23,7 @@ LARGEST = 1 << 53
 
 def pack(scene: ViewerScene) -> bytes:
     """The scene as base64 of gzip of a JSON head, which says where each column lies, and these."""
+    tell("packing the page")
     parts: list[bytes] = []
     size = 0
     tables: dict[str, Any] = {}

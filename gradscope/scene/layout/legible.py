@@ -9,6 +9,7 @@ from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.graph.picture import GraphScene
 from gradscope.scene.layout.measure import Style
 from gradscope.scene.layout.picture import layout, scale_on_screen
+from gradscope.trace.file.progress import tell
 from gradscope.trace.trace import Trace
 
 LEAST = 7.0
@@ -19,8 +20,10 @@ FEWER = (44, 32, 24, 16)
 
 def legible_scene(trace: Trace, options: GraphOptions) -> GraphScene:
     """The picture with the most boxes whose titles can be read when it is fitted to a screen."""
+    tell("folding the graph")
     scene = graph_scene(trace, options)
     for limit in () if options.limit or options.everything else FEWER:
+        tell("laying out the picture")
         if title_height(scene) >= LEAST:
             break
         scene = graph_scene(trace, replace(options, limit=limit))

@@ -48,6 +48,7 @@ from gradscope.scene.viewer.times import (
     thread_table,
     times_of,
 )
+from gradscope.trace.file.progress import tell
 from gradscope.trace.schema import NONE, Node
 from gradscope.trace.trace import Trace
 
@@ -76,13 +77,16 @@ def viewer_scene(
     scope = scope_of(trace, selection)
     against: Against | None = None
     if earlier is not None:
+        tell("comparing the traces")
         part = Selection(selection.step, selection.backward)
         against = Against(scope, scope_of(earlier.trace, part), earlier.names)
     texts = Texts()
     times = times_of(scope)
     report = inspect(trace)
+    tell("finding what repeats")
     ran = own_ns(trace, scope.ids, frozenset(scope.tasks.tolist()))
     groups, of_node = Grouping(scope, ran).table(texts)
+    tell("gathering what the page shows")
     tables: dict[str, Table] = {
         "nodes": node_table(scope, of_node, texts),
         "edges": edge_table(scope, texts),
