@@ -119,7 +119,7 @@ def _outlines(scene: GraphScene) -> Iterator[tuple[str, str]]:
     forms = {arrow.form for arrow in scene.arrows}
     if Form.OPERATION in forms:
         yield "→", "a tensor goes from call to call"
-    if Form.FUNCTION in forms or not forms:
+    if Form.FUNCTION in forms or not (forms or scene.graph is GraphOf.FORWARD):
         yield "→", "a gradient flows"
     if Form.FOLDED in forms:
         yield "➔", FOLDED_FLOWS[scene.graph]

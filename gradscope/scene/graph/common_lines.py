@@ -44,7 +44,8 @@ def _unframed(box: Box, lone: Mapping[str, Group]) -> Box:
     if frame is None:
         return box
     lines = box.lines
-    if box.form is not Form.FOLDED:  # the title of a folded one says it
+    said = box.title.startswith(frame.title.partition(" · ")[0])  # of a module, its path
+    if box.form is not Form.FOLDED or not said:
         lines = (Line(frame.title), *lines)
     return replace(box, group=frame.parent, lines=lines)
 

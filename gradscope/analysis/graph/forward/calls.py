@@ -79,6 +79,14 @@ class ForwardCalls:
         return np.flatnonzero(self.ops["phase"][self.rows] == Phase.OPTIMIZER)
 
     @cached_property
+    def unconnected(self) -> Ids:
+        """The places of calls of which it is not known what they were given, or returned."""
+        known = self.node != NONE
+        for column in ("inputs", "outputs"):
+            known |= self.ops.ragged(column).lengths[self.rows] > 0
+        return np.flatnonzero(~known & ~np.isin(self.id, sorted(self.writes)))
+
+    @cached_property
     def fillings(self) -> Ids:
         """The places of calls that only fill data, as parameters, before anything reads it."""
         parameters = _parameters(self.trace)

@@ -35,6 +35,7 @@ class Call:
     why: Why | None  # there is no node; None: it was not recorded
     saved: tuple[SavedValue, ...]
     overwritten: frozenset[int]  # ids of what it saved and what was written to before its release
+    packed: frozenset[int]  # and of what a hook packed
     writes: tuple[Write, ...]
     inside: int  # how many calls ran in it that this one stands for
     ns: int  # NONE: it is not known
@@ -56,7 +57,9 @@ def calls_at(trace: Trace, places: Iterable[int]) -> dict[int, Call]:
     known = np.array(list(places), np.int64)
     calls = trace.once(ForwardCalls)
     nodes = calls.node[known]
-    kept = trace.table(Saved)["tensor"][np.isin(trace.table(Saved)["node"], nodes)]
+    of_nodes = np.isin(trace.table(Saved)["node"], nodes)
+    kept, hooked = (trace.table(Saved)[column][of_nodes] for column in ("tensor", "hooked"))
+    packed = frozenset(trace.table(Saved)["id"][of_nodes][hooked].tolist())
     results = [np.array(calls.outputs[place], np.int64) for place in known.tolist()]
     metas = metas_of(trace, np.concatenate([kept, *results]).astype(np.int64))
     saved = saved_of(trace, nodes.tolist(), metas)
@@ -80,6 +83,7 @@ def calls_at(trace: Trace, places: Iterable[int]) -> dict[int, Call]:
             why=member(Why, why) if node == NONE and observed and why != Why.MADE else None,
             saved=tuple(saved[node]) if node != NONE else (),
             overwritten=written,
+            packed=packed,
             writes=tuple(calls.written(place)),
             inside=calls.within.get(row, 0),
             ns=end - int(calls.begin[place]) if end != NONE else NONE,

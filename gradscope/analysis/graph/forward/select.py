@@ -20,6 +20,7 @@ from gradscope.analysis.identity.names import find_nodes, made_in_module, made_o
 from gradscope.analysis.identity.steps import step_ids
 from gradscope.analysis.program.modules import module_names
 from gradscope.errors import UnknownNameError, UsageError
+from gradscope.trace.arrays import without
 from gradscope.trace.schema import NONE, Node, Tensor
 from gradscope.trace.trace import Trace
 
@@ -31,6 +32,7 @@ class SelectedCalls:
     places: Ids
     focus: tuple[int, ...]
     aside: Ids  # places of calls whose results count as data: fillings, optimizers' steps
+    unconnected: Ids  # and of those left out of which nobody knows what they were given
 
 
 def select_calls(
@@ -43,11 +45,14 @@ def select_calls(
     if selection.critical:
         raise UsageError("--critical is about runs of nodes, so it goes with --graph backward only")
     calls = trace.once(ForwardCalls)
-    aside = np.zeros(0, np.int64)
+    aside = unconnected = np.zeros(0, np.int64)
+    chosen = np.ones(len(calls), bool)
     if not everything:
         aside = np.concatenate([calls.steps_of_optimizers, calls.fillings])
-    chosen = np.ones(len(calls), bool)
-    chosen[aside] = False
+        chosen[aside] = False
+        others = without(np.flatnonzero(chosen), calls.unconnected)
+        unconnected = without(np.flatnonzero(chosen), others) if len(others) else unconnected
+        chosen[unconnected] = False
     if with_node and not everything:
         chosen &= calls.node != NONE
     if selection.step is not None:
@@ -59,14 +64,13 @@ def select_calls(
         chosen &= made | (calls.ops["task"][calls.rows] == task.id)
     scope = set(np.flatnonzero(chosen).tolist())
     focus: tuple[int, ...] = ()
-    onward, back = _links(trace)
     if selection.path_to is not None:
         focus = _found(trace, selection.path_to, scope)
-        scope = _reached(focus, (onward,), scope, len(calls))
+        scope = _reached(focus, _links(trace)[:1], scope, len(calls))
     if selection.around is not None:
         focus = _found(trace, selection.around, scope)
-        scope = _reached(focus, (onward, back), scope, selection.hops)
-    return SelectedCalls(np.array(sorted(scope), np.int64), focus, aside)
+        scope = _reached(focus, _links(trace), scope, selection.hops)
+    return SelectedCalls(np.array(sorted(scope), np.int64), focus, aside, unconnected)
 
 
 def _found(trace: Trace, name: str, scope: Collection[int]) -> tuple[int, ...]:

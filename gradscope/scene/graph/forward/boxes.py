@@ -22,7 +22,7 @@ from gradscope.trace.schema import NONE, Why
 NO_NODES = Line("no nodes")
 WHY: dict[Why | None, str] = {
     Why.NO_GRAD: "no node: grad mode was off",
-    Why.NO_INPUT_REQUIRES_GRAD: "no node: nothing it was given requires a gradient",
+    Why.NO_INPUT_REQUIRES_GRAD: "no node: no input requires grad",
     Why.NOT_DIFFERENTIABLE: "no node: not differentiable",
     Why.DETACHED: "no node: detached",
     Why.INFERENCE: "no node: inference mode",
@@ -170,7 +170,8 @@ def _node_lines(call: Call, *, mixed: bool) -> list[Line]:
         return [Line(f"made {call.node_name}")]
     slots = ", ".join(saved.slot for saved in call.saved[:MOST_KEPT])
     more = ", …" if len(call.saved) > MOST_KEPT else ""
-    size = byte_count(sum(saved.bytes for saved in call.saved))
+    packed = all(saved.id in call.packed for saved in call.saved)
+    size = "packed by a hook" if packed else byte_count(sum(each.bytes for each in call.saved))
     lines = [Line(f"{call.node_name} keeps {slots}{more}: {size}")]
     stale = [saved.slot for saved in call.saved if saved.id in call.overwritten]
     if stale:

@@ -17,14 +17,11 @@ from gradscope.scene.readable import ordinal, plural
 from gradscope.trace.schema import NONE, Node
 from gradscope.trace.trace import Trace
 
-ON_PYTORCH = (
-    "a trace of PyTorch names calls that made no node at --level full, and gradscope's own engine "
-    "(--on gradscope) records at every level what they were given"
-)
+HOW = "on PyTorch --level full names them, and --on gradscope records what they were given, too"
 NOTHING = {
-    False: f"this trace holds no forward calls; {ON_PYTORCH}",
+    False: f"this trace holds no forward calls; those that made no node: {HOW}",
     True: "in all forward calls of this trace parameters or data are filled or an optimizer steps "
-    f"(--all draws them); {ON_PYTORCH}",
+    f"(--all draws them); those that made no node: {HOW}",
 }
 """Why there is nothing to draw, by whether there are calls."""
 
@@ -65,26 +62,29 @@ def notes_of(trace: Trace, selected: SelectedCalls, options: GraphOptions) -> It
 def _not_known(trace: Trace, calls: ForwardCalls, selected: SelectedCalls) -> Iterator[str]:
     chosen = selected.places
     absent, inferred = (trace.meta.get(key, ()) for key in ("absent", "inferred"))
-    without = [
-        place for place in chosen.tolist() if not calls.inputs[place] and not calls.outputs[place]
-    ]
     if "op.inputs" in inferred:
-        kept = sum(1 for flow in trace.once(Flows).all if flow.kept)
+        kept = any(flow.kept for flow in trace.once(Flows).all)
         yield (
             "what calls were given is inferred from the backward graph and from writes"
             + (", and from what nodes keep" if kept else "")
             + ": data that needs no gradient is missing where nothing keeps it"
         )
         if trace.meta.get("level") != "full":
-            yield f"calls that made no node are missing; {ON_PYTORCH}"
-    if without:
+            yield f"calls that made no node are missing: {HOW}"
+    alone = np.isin(chosen, calls.unconnected).sum()
+    if len(selected.unconnected):
         yield (
-            f"{plural(len(without), 'call')} without arrows: what they were given is not recorded"
-            f"; {ON_PYTORCH}"
+            f"without {plural(len(selected.unconnected), 'call')} of which it is not recorded what "
+            "they were given; --all draws them, --on gradscope records it"
+        )
+    elif alone:
+        yield (
+            f"{plural(int(alone), 'call')} without arrows: what they were given is not recorded; "
+            "--on gradscope records it"
         )
     if "version" in absent:
         yield "writes in place are not in this trace; --level engine records them"
-    if "saved" not in trace.tables or trace.meta.get("level") == "graph":
+    if trace.meta.get("level") == "graph":
         yield "what nodes keep is not in this trace; --level engine records it"
-    if len(chosen) and (calls.node[chosen] == NONE).all() and np.any(calls.node == NONE):
+    if len(chosen) and (calls.node[chosen] == NONE).all():
         yield "no call here made a node"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -155,7 +156,7 @@ def test_what_a_trace_of_pytorch_lacks_is_said() -> None:
     inferred, missing, writes, kept = graph_scene(trace, FORWARD).notes
 
     assert inferred.startswith("what calls were given is inferred from the backward graph")
-    assert missing.startswith("calls that made no node are missing; a trace of PyTorch names")
+    assert missing.startswith("calls that made no node are missing: on PyTorch --level full names")
     assert writes == "writes in place are not in this trace; --level engine records them"
     assert kept == "what nodes keep is not in this trace; --level engine records it"
 
@@ -167,6 +168,45 @@ def test_calls_of_unknown_operands_stand_without_arrows_and_are_counted() -> Non
 
     assert not scene.arrows
     assert scene.notes[0].startswith("2 calls without arrows: what they were given is not recorded")
+
+
+def test_such_calls_are_left_out_where_others_tell_and_it_is_said() -> None:
+    trace = trace_of(Op(0, "empty"), Op(1, "relu", begin=1, inputs=(0,), outputs=(1,)))
+
+    scene = graph_scene(trace, FORWARD)
+
+    assert called(scene) == [1]
+    assert scene.notes[0].startswith("without 1 call of which it is not recorded what they were")
+    assert called(graph_scene(trace, replace(FORWARD, everything=True))) == [0, 1]
+
+
+def test_what_a_hook_packed_has_no_size_and_is_said_to_be_packed() -> None:
+    trace = trace_of(
+        Op(0, "exp", inputs=(0,), outputs=(1,), node=0),
+        Node(0, "ExpBackward0", op=0),
+        Saved(0, node=0, slot="result", hooked=True),
+    )
+
+    assert lines_of(graph_scene(trace, FORWARD), "exp")[-1] == (
+        "ExpBackward0 keeps result: packed by a hook"
+    )
+
+
+def test_a_module_that_was_called_in_a_backward_says_so_even_if_folded() -> None:
+    """As what a checkpoint computes again."""
+    trace = trace_of(
+        Module(0, "", "Net"),
+        Module(1, "a", "Linear", 0),
+        *(Op(at, "mul", begin=at, inputs=(at,), outputs=(at + 1,), module=1, task=at // 2 - 1)
+          for at in range(4)),
+        GraphTask(0),
+    )  # fmt: skip
+    scene = graph_scene(trace, replace(FORWARD, limit=2))
+
+    assert [(box.title, box.lines[0].text) for box in scene.boxes] == [
+        ("a · Linear · call 1 of 2", "2 calls, 1 tensor given"),
+        ("a · Linear · call 2 of 2", "ran in backward 0"),
+    ]
 
 
 def test_layers_of_double_backward_are_frames_that_say_which_derivative() -> None:
