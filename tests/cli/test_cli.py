@@ -89,7 +89,10 @@ def test_without_arguments_help_is_shown(run: Line, arguments: list[str]) -> Non
         (["render", "mean.json", "--hops", "many"], "Invalid value for '--hops'"),
         (["render", "mean.json", "--color", "red"], "Invalid value for '--color'"),
         (["timeline", "mean.json", "--width", "20"], "Invalid value for '--width'"),
-        (["render", "mean.json", "-f", "gif"], "there is no format 'gif'; choose chrome, dot, gexf"),
+        (
+            ["render", "mean.json", "-f", "gif"],
+            "there is no format 'gif'; choose chrome, dot, gexf",
+        ),
         (["render", "mean.json", "--step", "3"], "this trace has no step 3: it has no steps"),
         (["render", "mean.json", "--around", "MulBackwards0"], "did you mean MulBackward0#1 … #2"),
         (["render", "mean.json", "--expand", "MulBackwards0"], "did you mean MulBackward0#1 … #2"),
