@@ -24,6 +24,7 @@ KINDS = {
     "graph-cut": Kind(
         (
             "graph-cut",
+            "cut-term",
             "no-history",
             "zero-slope",
             "leaf-as-loss",

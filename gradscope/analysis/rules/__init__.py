@@ -33,7 +33,14 @@ from gradscope.analysis.rules.structure import (
     statements,
     wrong_dims,
 )
-from gradscope.analysis.rules.trained import no_history, no_slope, nothing_to_step, unused, zeroed
+from gradscope.analysis.rules.trained import (
+    cut_terms,
+    no_history,
+    no_slope,
+    nothing_to_step,
+    unused,
+    zeroed,
+)
 
 __all__ = ["all_rules"]
 
@@ -49,6 +56,7 @@ TOPICS = (
     nothing_to_step,
     unused,
     zeroed,
+    cut_terms,
     functions,
     kept_graphs,
     retained_graphs,

@@ -15,6 +15,7 @@ from gradscope.record.acts.of_programs import OfPrograms
 from gradscope.record.acts.of_tensors import OfTensors
 from gradscope.record.acts.source.misspelt import misspelt
 from gradscope.record.acts.source.statements import idle_statements, trees_of
+from gradscope.record.acts.source.sums import sums
 from gradscope.record.acts.stand_ins import StandIns
 from gradscope.trace.schema.acts import Deed
 
@@ -99,6 +100,14 @@ class WatchedActs:
         for file, slip in misspelt(trees):
             stack, what = sites.of_line(file, slip.line, slip.function), "misspelt"
             note(Deed.STATEMENT, None, stack=stack, what=what, name=slip.name, meant=slip.meant)
+        for file, tree in trees:
+            for each, terms in sums(tree):
+                stack = sites.of_line(file, each.line, each.function)
+                sum_ = note(Deed.STATEMENT, None, stack=stack, what="sum", signs=each.signs)
+                for name, line, place, side in terms:
+                    stack = sites.of_line(file, line, each.function)
+                    facts: dict[str, Any] = {"name": name, "place": place, "side": side}
+                    note(Deed.STATEMENT, None, of=sum_, stack=stack, what="term", **facts)
 
     def compare_functions(self) -> None:
         """Nobody watches any longer: see Note [Forwards run again] in `of_functions.py`."""

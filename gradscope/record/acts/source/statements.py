@@ -55,7 +55,7 @@ def idle_statements(trees: Iterable[tuple[str, ast.Module]]) -> Iterator[tuple[s
     """Those in these files."""
     for file, tree in trees:
         if _is_about_torch(tree):
-            for function, body in _functions(tree):
+            for function, body in functions(tree):
                 yield from ((file, each) for each in _idle(body, function))
 
 
@@ -74,7 +74,7 @@ def _is_about_torch(tree: ast.Module) -> bool:
     return False
 
 
-def _functions(tree: ast.Module) -> Iterator[tuple[str, list[ast.stmt]]]:
+def functions(tree: ast.Module) -> Iterator[tuple[str, list[ast.stmt]]]:
     """Every function, by the name its code has, with its statements; the file itself first."""
     waiting: list[tuple[str, ast.AST]] = [("", tree)]
     yield "<module>", tree.body
@@ -90,19 +90,19 @@ def _functions(tree: ast.Module) -> Iterator[tuple[str, list[ast.stmt]]]:
             waiting.append((inner, each))
 
 
-def _own(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+def own_statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
     """The statements of a function, those inside others too, but not those of inner functions."""
     for each in body:
         yield each
         if not isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             inner = (child for child in ast.iter_child_nodes(each) if isinstance(child, ast.stmt))
-            yield from _own(inner)
+            yield from own_statements(inner)
             for handler in getattr(each, "handlers", ()):
-                yield from _own(handler.body)
+                yield from own_statements(handler.body)
 
 
 def _idle(body: list[ast.stmt], function: str) -> Iterator[Idle]:
-    every = list(_own(body))
+    every = list(own_statements(body))
     for each in every:
         if isinstance(each, ast.Expr):
             yield from _expression(each, function)
@@ -164,7 +164,7 @@ def _loop_variable(loop: ast.For, function: str) -> Iterator[Idle]:
         for each in inside
         if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)
     ]
-    for each in _own(loop.body):
+    for each in own_statements(loop.body):
         if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name):
             name, end = each.targets[0].id, each.end_lineno or each.lineno
             later = any(read == name and line > end for read, line in reads)

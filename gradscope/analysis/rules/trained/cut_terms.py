@@ -1,0 +1,188 @@
+"""Rules about terms of a loss that train nothing."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradscope.analysis.columns import Ids, Links, links
+from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.identity.names import node_names
+from gradscope.analysis.identity.sites import Site, at, site_of
+from gradscope.analysis.program.acts import Done
+from gradscope.analysis.program.training import Training
+from gradscope.analysis.rules.own_line import code_of
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.trace.arrays import distinct
+from gradscope.trace.schema import NONE, Deed, Edge, GraphTask, Node
+from gradscope.trace.trace import Trace
+
+SIGNS = "+-"
+NOBODY: Ids = np.zeros(0, np.int64)
+LINEAR = re.compile(r"(Add|Sub|Rsub|Neg|Mean|Sum|Mul|Div|Squeeze|View|Stack)Backward\d$")
+"""What a sum is given further to a backward by, so that a term counts for itself."""
+
+REMOVED = {"detach": ".detach()", "data": ".data"}
+"""Of these alone it is a warning: what reads a number out is often meant."""
+
+LAST = re.compile(r"\.(detach\(\)|data|item\(\)|numpy\(\)|tolist\(\))\W*$")
+"""At the end of what a term is given: it was meant to have no history."""
+
+
+@rule("GS414", "cut-term", Severity.WARNING, needs="engine", reads=("act", "edge"))
+def cut_term(trace: Trace) -> Iterator[Found]:
+    """A term of a loss was computed from a detached tensor alone: it changes the loss, no gradient.
+
+    A term that is as a whole detached, as for a log, may be meant: that is a note.
+
+    Bad:
+        body, value = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD([*body.parameters(), *value.parameters()], lr=0.1)
+        for _ in range(2):
+            out = value(body(torch.ones(3, 2)))
+            main = out.sigmoid().mean()
+            fit = torch.nn.functional.mse_loss(out.detach(), torch.zeros(3, 1))
+            loss = main + 0.5 * fit
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+    Good:
+        body, value = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD([*body.parameters(), *value.parameters()], lr=0.1)
+        for _ in range(2):
+            out = value(body(torch.ones(3, 2)))
+            main = out.sigmoid().mean()
+            fit = torch.nn.functional.mse_loss(out, torch.zeros(3, 1))
+            loss = main + 0.5 * fit
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    """
+    training = trace.once(Training)
+    cuts: dict[str, list[Done]] = defaultdict(list)  # by each of their lines
+    terms = [act for act in training.acts.of(Deed.STATEMENT) if act.facts.get("what") == "term"]
+    for act in training.acts.of(Deed.CUT) if terms else ():
+        if act.task == NONE and not training.reached.isdisjoint(act.tensors):
+            for site in training.acts.sites(act):
+                cuts[site.place].append(act)
+    additions = _Additions(trace)
+    told: set[str] = set()
+    for term in terms:
+        acts, place = cuts.get(training.acts.site(term).place), training.acts.site(term).place
+        whole = training.acts.by_id.get(term.of)
+        node = additions.without(whole, term, training) if acts and whole else NONE
+        if acts and whole and node != NONE and place not in told:
+            told.add(place)
+            yield _found(training, whole, term, acts, node)
+
+
+class _Additions:
+    """Nodes of additions, by the lines of the program's that made them."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._nodes, self._edges = trace.table(Node), trace.table(Edge)
+        self._known: dict[str, tuple[Ids, Ids]] | None = None
+
+    def without(self, whole: Done, term: Done, training: Training) -> int:
+        """The node that adds a term, if that never has a history and the sum is walked; or NONE."""
+        if self._known is None:
+            self._known = self._by_line()
+        wanted = np.array([SIGNS.index(each) for each in str(whole.facts.get("signs"))])
+        nodes, signs = self._known.get(training.acts.site(whole).place, (NOBODY, NOBODY))
+        times, rest = divmod(len(nodes), len(wanted) or 1)
+        place, side = term.facts.get("place"), term.facts.get("side")
+        if rest or not times or not isinstance(place, int) or not isinstance(side, int):
+            return NONE
+        if not np.array_equal(signs, np.tile(wanted, times)):
+            return NONE  # other additions are made on that line, too
+        its = nodes[place :: len(wanted)]
+        other_has_one = self._sent(its, 1 - side).all()
+        if other_has_one and not self._sent(its, side).any() and self._is_walked(int(its[0])):
+            return int(its[0])
+        return NONE
+
+    def _by_line(self) -> dict[str, tuple[Ids, Ids]]:
+        """Of each line, the additions that it made, in order, and their signs."""
+        names = distinct(self._nodes["name"]).tolist()
+        signs = {each: SIGNS.index(sign) for each in names if (sign := self._sign(each))}
+        places = np.flatnonzero(np.isin(self._nodes["name"], list(signs)))
+        places = places[np.lexsort((self._nodes["t"][places], self._nodes["stack"][places]))]
+        stacks = self._nodes["stack"][places]
+        found: dict[str, tuple[Ids, Ids]] = {}
+        for group in np.split(places, np.flatnonzero(np.diff(stacks)) + 1) if len(places) else ():
+            line = site_of(self._trace, int(self._nodes["stack"][group[0]])).place
+            its = np.array([signs[each] for each in self._nodes["name"][group].tolist()])
+            found.setdefault(line, (self._nodes["id"][group], its))
+        return found
+
+    def _sign(self, name: int) -> str:
+        return {"AddBackward0": "+", "SubBackward0": "-"}.get(self._trace.text(name), "")
+
+    def _sent(self, nodes: Ids, index: int) -> NDArray[np.bool_]:
+        """Whether each of these nodes sends a gradient to that side."""
+        edges = self._edges
+        sends = (edges["index"] == index) & (edges["next"] != NONE)
+        return np.isin(nodes, edges["node"][sends])
+
+    def _is_walked(self, node: int) -> bool:
+        """Whether a backward came to it by nothing but sums, means and factors."""
+        tasks, step = self._trace.table(GraphTask), self._nodes.row(node).step
+        roots = tasks.ragged("roots")
+        following = self._trace.once(_following)
+        return any(
+            self._leads(roots[each].tolist(), node, following)
+            for each in np.flatnonzero(tasks["step"] == step).tolist()
+        )
+
+    def _leads(self, waiting: list[int], node: int, following: Links) -> bool:
+        seen = set(waiting)
+        while waiting:
+            each = waiting.pop()
+            if each == node:
+                return True
+            name = self._nodes.row(each).name if self._nodes.has(each) else ""
+            after = following.of(each)
+            if LINEAR.match(name) and not (name[:3] in ("Mul", "Div") and len(after) > 1):
+                waiting += [one for one in after if one not in seen]
+                seen.update(after)
+        return False
+
+
+def _following(trace: Trace) -> Links:
+    edges = trace.table(Edge)
+    return links(edges["node"], edges["next"])
+
+
+def _found(training: Training, whole: Done, term: Done, acts: list[Done], node: int) -> Found:
+    site, added = training.acts.site(term), training.acts.site(whole)
+    act = min(acts, key=lambda each: training.acts.site(each) != site)  # of this line itself
+    cut, name = training.acts.site(act), str(term.facts.get("name"))
+    what = f"`{name}`, computed{at(site)}," if name else f"A term{at(site)}"
+    by = str(act.facts.get("by"))
+    elsewhere = "" if cut == site else f"{at(cut)}"
+    lost = set(act.tensors) & training.reached
+    meant = bool(LAST.search(code_of(site.text))) or by not in REMOVED
+    return Found(
+        message=f"{what} has no history and trains nothing: {REMOVED.get(by, by)}{elsewhere} cut "
+        f"it off, and the sum{at(added)} adds a constant to the loss",
+        site=site,
+        evidence=(Evidence("act", act.id), Evidence("node", node), Evidence("act", term.id)),
+        why=f"{node_names(training.trace).title(node)}{at(added)} has no edge on that side; what "
+        f"was cut came from {training.named(lost)}",
+        fix=_uncut(site if elsewhere == "" else cut, by),
+        certainty=Certainty.INFERRED,
+        severity=Severity.NOTE if meant else None,
+    )
+
+
+def _uncut(site: Site, by: str) -> str:
+    code, part = code_of(site.text), REMOVED.get(by, "")
+    if part and part in code:
+        return f"if it is to train, write `{code.replace(part, '')}`; else leave it out of the loss"
+    return "if it is to train, compute it from tensors with their history"

@@ -1,0 +1,109 @@
+"""Sums that a program computes, and where each of their terms comes from: a loss is such a sum."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from gradscope.record.acts.source.statements import functions, own_statements
+
+MOST = 200
+"""So many terms are told of a file."""
+
+DEFINITIONS = 3
+"""So many lines are told that give a term's name something."""
+
+CUTS = frozenset(("detach", "data", "item", "tolist", "numpy"))
+
+
+class Sum(NamedTuple):
+    """A statement that adds and subtracts: `loss = a + 0.5 * b - c`."""
+
+    line: int
+    function: str
+    signs: str  # of its additions, in the order in which they are done: "+-"
+
+
+class Term(NamedTuple):
+    """One operand of one of these additions, which is no addition itself."""
+
+    name: str  # "" where the term is no name
+    line: int  # that gives the name something, or of the sum
+    place: int  # of the addition
+    side: int  # 0: left
+
+
+def sums(tree: ast.Module) -> Iterator[tuple[Sum, list[Term]]]:
+    """Those of a file whose terms are computed by calls, with these terms."""
+    left = MOST
+    for function, body in functions(tree):
+        statements = list(own_statements(body))
+        for each in statements:
+            additions = _additions(each)
+            if not additions or left <= 0:
+                continue
+            signs = "".join("+" if isinstance(sign, ast.Add) else "-" for sign, _ in additions)
+            found = [
+                Term(name, line, place, side)
+                for place, (_, operands) in enumerate(additions)
+                for side, operand in enumerate(operands)
+                for name, line in _origins(operand, each, statements)
+            ]
+            left -= len(found)
+            if found:
+                yield Sum(each.lineno, function, signs), found
+
+
+Addition = tuple[ast.operator, tuple[ast.expr, ast.expr]]
+
+
+def _additions(statement: ast.stmt) -> list[Addition]:
+    """The additions of a statement, in order; none if there are others inside their terms."""
+    found: list[Addition] = []
+    if isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Add | ast.Sub):
+        _collect(statement.value, found)
+        found.append((statement.op, (statement.target, statement.value)))
+    elif isinstance(statement, ast.Assign | ast.Return | ast.Expr) and statement.value is not None:
+        _collect(_summed(statement.value), found)
+    inside = sum(_adds(each) for each in ast.walk(statement))
+    return found if inside == len(found) - isinstance(statement, ast.AugAssign) else []
+
+
+def _summed(value: ast.expr) -> ast.expr:
+    """`a + b` of `(a + b).backward()` and of `a + b`."""
+    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and not value.args:
+        value = value.func.value
+    return value
+
+
+def _adds(node: ast.AST) -> bool:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub)
+
+
+def _collect(value: ast.expr, found: list[Addition]) -> None:
+    if isinstance(value, ast.BinOp) and _adds(value):
+        _collect(value.left, found)
+        _collect(value.right, found)
+        found.append((value.op, (value.left, value.right)))
+
+
+def _origins(
+    term: ast.expr, within: ast.stmt, statements: list[ast.stmt]
+) -> Iterator[tuple[str, int]]:
+    """Names in a term, and lines that give them what a call computed; or its own line."""
+    if _adds(term) or isinstance(term, ast.Constant):
+        return
+    if any(isinstance(each, ast.Attribute) and each.attr in CUTS for each in ast.walk(term)):
+        yield "", within.lineno
+        return
+    for name in dict.fromkeys(each.id for each in ast.walk(term) if isinstance(each, ast.Name)):
+        lines = [
+            each.lineno
+            for each in statements
+            if isinstance(each, ast.Assign)
+            and each is not within
+            and any(isinstance(to, ast.Name) and to.id == name for to in each.targets)
+            and any(isinstance(part, ast.Call) for part in ast.walk(each.value))
+        ]
+        yield from ((name, line) for line in lines[:DEFINITIONS])
