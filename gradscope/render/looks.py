@@ -119,6 +119,8 @@ def _outlines(scene: GraphScene) -> Iterator[tuple[str, str]]:
     forms = {arrow.form for arrow in scene.arrows}
     if Form.OPERATION in forms:
         yield "→", "a tensor goes from call to call"
+    if Form.ORDER in forms:
+        yield "→", "began next: which tensor goes where is not recorded"
     if Form.FUNCTION in forms or not (forms or scene.graph is GraphOf.FORWARD):
         yield "→", "a gradient flows"
     if Form.FOLDED in forms:

@@ -20,6 +20,7 @@ class Form(StrEnum):
     DATA = "data"  # what a forward call was given, and no leaf
     SAVED = "saved value"
     FOLDED = "folded"
+    ORDER = "order"  # only of arrows: one call came after another, and no more is known
 
 
 class Mark(StrEnum):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 
 from gradscope.analysis.graph.forward.columns import ForwardColumns
 from gradscope.analysis.graph.forward.facts import Call
@@ -16,7 +17,13 @@ from gradscope.trace.schema import NONE
 
 
 def arrows(placing: Placing, columns: ForwardColumns, calls: Mapping[int, Call]) -> Iterator[Arrow]:
-    """All arrows between boxes that are drawn: several tensors from one to another are one."""
+    """All arrows between boxes that are drawn: several tensors from one to another are one.
+
+    Where nobody knows what any call was given, they say in which order the calls began.
+    """
+    if not columns.flows:
+        names = [placing.name(box) for box in placing.folding.boxes]
+        yield from (Arrow(tail, head, "", Form.ORDER) for tail, head in pairwise(names))
     yield from _tensors(placing, columns, calls)
     yield from _folded(placing, columns)
     drawn = {placing.name(box) for box in placing.folding.boxes}

@@ -62,7 +62,8 @@ def notes_of(trace: Trace, selected: SelectedCalls, options: GraphOptions) -> It
 def _not_known(trace: Trace, calls: ForwardCalls, selected: SelectedCalls) -> Iterator[str]:
     chosen = selected.places
     absent, inferred = (trace.meta.get(key, ()) for key in ("absent", "inferred"))
-    if "op.inputs" in inferred:
+    unconnected = np.isin(chosen, calls.unconnected)
+    if "op.inputs" in inferred and not unconnected.all():
         kept = any(flow.kept for flow in trace.once(Flows).all)
         yield (
             "what calls were given is inferred from the backward graph and from writes"
@@ -71,15 +72,14 @@ def _not_known(trace: Trace, calls: ForwardCalls, selected: SelectedCalls) -> It
         )
         if trace.meta.get("level") != "full":
             yield f"calls that made no node are missing: {HOW}"
-    alone = np.isin(chosen, calls.unconnected).sum()
     if len(selected.unconnected):
         yield (
             f"without {plural(len(selected.unconnected), 'call')} of which it is not recorded what "
             "they were given; --all draws them, --on gradscope records it"
         )
-    elif alone:
+    elif unconnected.any():
         yield (
-            f"{plural(int(alone), 'call')} without arrows: what they were given is not recorded; "
+            f"{plural(int(unconnected.sum()), 'call')} of which it is not recorded what they were given; "
             "--on gradscope records it"
         )
     if "version" in absent:

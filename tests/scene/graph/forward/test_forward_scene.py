@@ -161,13 +161,13 @@ def test_what_a_trace_of_pytorch_lacks_is_said() -> None:
     assert kept == "what nodes keep is not in this trace; --level engine records it"
 
 
-def test_calls_of_unknown_operands_stand_without_arrows_and_are_counted() -> None:
+def test_calls_of_unknown_operands_stand_in_the_order_in_which_they_began() -> None:
     trace = trace_of(Op(0, "linear"), Op(1, "relu", begin=1), meta={"level": "full"})
 
     scene = graph_scene(trace, FORWARD)
 
-    assert not scene.arrows
-    assert scene.notes[0].startswith("2 calls without arrows: what they were given is not recorded")
+    assert scene.arrows == (Arrow("c0", "c1", "", Form.ORDER),)
+    assert scene.notes[0].startswith("2 calls of which it is not recorded what they were given")
 
 
 def test_such_calls_are_left_out_where_others_tell_and_it_is_said() -> None:
