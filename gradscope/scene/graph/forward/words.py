@@ -79,8 +79,8 @@ def _not_known(trace: Trace, calls: ForwardCalls, selected: SelectedCalls) -> It
         )
     elif unconnected.any():
         yield (
-            f"{plural(int(unconnected.sum()), 'call')} of which it is not recorded what they were given; "
-            "--on gradscope records it"
+            f"{plural(int(unconnected.sum()), 'call')} of which it is not recorded what they were "
+            "given; --on gradscope records it"
         )
     if "version" in absent:
         yield "writes in place are not in this trace; --level engine records them"
