@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gradscope.analysis.graph.selection import Selection
 from gradscope.errors import RenderingError, UsageError
@@ -14,11 +15,13 @@ from gradscope.render.theme import THEMES
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.graph.picture import GraphScene
 from gradscope.scene.layout.legible import legible_scene
-from gradscope.scene.network import Network, network
-from gradscope.scene.timeline.tracks.tracks import Tracks, tracks
-from gradscope.scene.viewer.columns import ViewerScene
-from gradscope.scene.viewer.scene import Earlier, viewer_scene
 from gradscope.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from gradscope.scene.network import Network
+    from gradscope.scene.timeline.tracks.tracks import Tracks
+    from gradscope.scene.viewer.columns import ViewerScene
+    from gradscope.scene.viewer.scene import Earlier
 
 TRACE_ENDINGS = (".gz", ".zst", ".json")
 
@@ -76,8 +79,12 @@ def whole_scene(
     """What a format that is no picture writes down. Raises UsageError for options it has not."""
     match takes:
         case "tracks":
+            from gradscope.scene.timeline.tracks.tracks import tracks  # noqa: PLC0415 - 10 ms
+
             return tracks(trace, _chosen(options, TRACKS))
         case "network":
+            from gradscope.scene.network import network  # noqa: PLC0415 - 5 ms
+
             return network(trace, _chosen(options, NETWORK))
         case _:
             return page_scene(trace, options)
@@ -112,6 +119,8 @@ def page_scene(trace: Trace, options: GraphOptions, earlier: Earlier | None = No
             "a page holds the whole graph and folds by a click, so of the options that choose or "
             "shape a picture it takes --step, --task and --around"
         )
+    from gradscope.scene.viewer.scene import viewer_scene  # noqa: PLC0415 - 30 ms, with all rules
+
     return viewer_scene(trace, in_page, earlier)
 
 

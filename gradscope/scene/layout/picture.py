@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from math import sqrt
 
 from gradscope.scene.graph.picture import Form, GraphScene
-from gradscope.scene.layout.arrays.placed import flat
 from gradscope.scene.layout.labels import MARGIN, Row, box_rows, frame_rows, size_of
 from gradscope.scene.layout.layered import BETWEEN, ROW_GAP
 from gradscope.scene.layout.measure import Style, width_of
@@ -56,6 +55,8 @@ def layout(scene: GraphScene) -> Layout:
         boxes.append(Sized(box.id, width, height + 2 * MARGIN[1], box.group, visible(title, 40)))
     titles = [Sized(each.id, *size_of(frames[each.id]), each.parent) for each in scene.groups]
     if len(boxes) > FLAT and not titles:
+        from gradscope.scene.layout.arrays.placed import flat  # noqa: PLC0415 - seldom, and 7 ms
+
         return Layout(flat(boxes, links), rows, frames, labels)
     best: Placed | None = None
     for tallest in TALLEST if len(boxes) <= MANY else _suited(boxes):
