@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, strategies as st
 from gradscope.analysis.graph.selection import Selection
 from gradscope.analysis.report import inspect
 from gradscope.errors import GradscopeError
-from gradscope.render.formats import format_called
+from gradscope.render.formats import format_called, format_names
+from gradscope.render.pictures import whole_scene
 from gradscope.render.reports.json import report_json
 from gradscope.render.terminal.cells import PLAIN
 from gradscope.render.theme import LIGHT
@@ -104,6 +105,19 @@ def test_any_trace_is_shown_or_refused(trace: Trace) -> None:
         except GradscopeError as error:
             text = str(error)
         assert text
+
+
+@given(traces() | together)
+@PATIENT
+def test_any_trace_is_written_for_other_programs_or_refused(trace: Trace) -> None:
+    for name in format_names():
+        format = format_called(name)
+        if format.takes in {"tracks", "network"}:
+            try:
+                scene = whole_scene(trace, GraphOptions(), format.takes)
+            except GradscopeError:
+                continue
+            assert format.write(scene, None).content
 
 
 @given(traces() | together)

@@ -97,10 +97,11 @@ def tracks(trace: Trace, selection: Selection | None = None) -> Tracks:
         whole.about["did_not_end"] = did_not_end
     whole.end = np.where(whole.end == NONE, last, whole.end)
     lanes, left = lanes_of(whole, last)
+    strands = _strands(trace, whole, moments)
     return Tracks(
         script=visible(PurePath(str(trace.meta.get("script", ""))).name) or "trace",
-        pids=_pids(trace),
-        strands=_strands(trace, whole, moments),
+        pids=_pids(trace, strands),
+        strands=strands,
         slices=whole,
         lanes=tuple(lanes),
         arrows=arrows_of(trace, whole),
@@ -184,9 +185,9 @@ def _strands(trace: Trace, slices: Slices, moments: Moments) -> tuple[Strand, ..
     return tuple(found)
 
 
-def _pids(trace: Trace) -> dict[int, int]:
+def _pids(trace: Trace, strands: tuple[Strand, ...]) -> dict[int, int]:
     """The number of each process: the system's, where there is one; else from 1 by rank."""
-    ranks = {row.rank for row in trace.rows(Thread)} or {0}
+    ranks = {strand.process for strand in strands} or {0}
     pid = trace.meta.get("pid")
     if len(ranks) == 1 and isinstance(pid, int) and 0 < pid < 1 << 31:
         return dict.fromkeys(ranks, pid)
