@@ -14,6 +14,7 @@ from gradscope.commands.options.arguments import (
     Width,
 )
 from gradscope.commands.options.output import load, terminal
+from gradscope.scene.choices import SortBy
 
 
 def timeline(
@@ -25,17 +26,20 @@ def timeline(
     rows: Annotated[
         int, typer.Option(help="At most so many nodes or events of each backward.", min=1)
     ] = 40,
+    sort: Annotated[
+        SortBy, typer.Option(help="Nodes in the order in which they ran, or the slowest first.")
+    ] = SortBy.ORDER,
     everything: Everything = False,
     plain: Plain = False,
     width: Width = None,
 ) -> None:
-    """Show backward over time: threads, queues, nodes, hooks."""
+    """Show steps, and each backward over time: threads, queues, nodes, hooks."""
     from gradscope.render.views.timeline import event_lines, timeline_lines
     from gradscope.scene.timeline.events import event_list
     from gradscope.scene.timeline.timeline import TimelineOptions, timeline_scene
 
     limits = (0, 0) if everything else (rows, 3)
-    options = TimelineOptions(step, task, *limits)
+    options = TimelineOptions(step, task, *limits, sort)
     out = terminal(plain=plain, width=width)
     loaded = load(trace, rank)
     if events:

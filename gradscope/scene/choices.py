@@ -26,3 +26,10 @@ class GroupBy(StrEnum):
 
     MODULE = "module"
     NONE = "none"
+
+
+class SortBy(StrEnum):
+    """In which order the nodes of a backward are listed."""
+
+    ORDER = "order"  # as they ran
+    TIME = "time"  # those that took longest first

@@ -87,11 +87,12 @@ def _modules(modules: Sequence[ModuleFacts], rows: int) -> TableScene:
         Column("type"),
         Column("parameters", is_number=True),
         Column("nodes", is_number=True),
+        Column("forward", is_number=True),
         Column("backward", is_number=True),
     )
     ordered = sorted(
         (module for module in modules if module.nodes or module.ops),
-        key=lambda module: (-module.backward_ns, module.id),
+        key=lambda module: (-module.forward_ns - module.backward_ns, module.id),
     )
     return _table(
         "slowest modules",
@@ -103,6 +104,7 @@ def _modules(modules: Sequence[ModuleFacts], rows: int) -> TableScene:
             module.type,
             count(module.parameters),
             count(module.nodes),
+            duration(module.forward_ns),
             duration(module.backward_ns),
         ),
     )

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradscope.analysis.timing.durations import backward_ns_of_modules
+from gradscope.analysis.timing.durations import backward_ns_of_modules, ns_of_ops
+from gradscope.analysis.timing.phases import Part
 from gradscope.trace.schema import Module, Node, Op
 from gradscope.trace.trace import Table, Trace
 
@@ -28,12 +29,14 @@ class ModuleFacts:
     parameters: int
     ops: int
     nodes: int
+    forward_ns: int  # in operations
     backward_ns: int
 
 
 def modules(trace: Trace) -> tuple[ModuleFacts, ...]:
     """All modules, in the order of the trace."""
     times = backward_ns_of_modules(trace)
+    forward = ns_of_ops(trace, Part.FORWARD, "module")
     names = module_names(trace)
     ops, nodes = _counts(trace.table(Op)), _counts(trace.table(Node))
     return tuple(
@@ -46,6 +49,7 @@ def modules(trace: Trace) -> tuple[ModuleFacts, ...]:
             parameters=len(module.parameters),
             ops=ops.get(module.id, 0),
             nodes=nodes.get(module.id, 0),
+            forward_ns=forward.get(module.id, 0),
             backward_ns=times.get(module.id, 0),
         )
         for module in trace.rows(Module)

@@ -117,6 +117,19 @@ def backward_ns_of_modules(trace: Trace) -> dict[int, int]:
     return found
 
 
+def ns_of_ops(trace: Trace, part: Part, by: str) -> dict[int, int]:
+    """How long the operations of a part took, by one of their columns: "module", "step"."""
+    ops = trace.table(Op)
+    order = np.argsort(ops["begin"], kind="stable")
+    order = order[(ops_of(trace, part) & (ops["end"] != NONE))[order]]
+    thread, begin, end = ops["thread"][order], ops["begin"][order], ops["end"][order]
+    _, self_ns = _took(trace.once(OwnTime), thread, begin, end)
+    groups, inverse = np.unique(ops[by][order], return_inverse=True)
+    total = np.zeros(len(groups), np.int64)
+    np.add.at(total, inverse.reshape(-1), self_ns)
+    return dict(zip(groups.tolist(), total.tolist(), strict=True))
+
+
 def _ends_of(task: Ids, node: Ids, ends: Table[NodeEnd]) -> tuple[Ids, np.ndarray]:
     """For each begun (task, node), when it ended and whether it failed."""
     if not len(task) or not len(ends):

@@ -126,7 +126,7 @@ class Schedule:
 
 def schedule(trace: Trace, task: GraphTask) -> Schedule:
     """The schedule of one graph task."""
-    own = OwnTime(trace)
+    own = trace.once(OwnTime)
     executions = _executions(trace, task.id, own)
     hooks = hook_calls(trace, task.id)
     queue = _queue(trace, task.id)
@@ -165,17 +165,22 @@ def schedule(trace: Trace, task: GraphTask) -> Schedule:
 
 def sleeps(trace: Trace, begin: int, end: int) -> Iterator[Sleep]:
     """Every stretch between these two moments that a thread slept through, or a part of it."""
+    for each in trace.once(_sleeps):
+        until = end if each.end == NONE else each.end
+        if until > begin and each.begin < end:
+            yield Sleep(each.thread, max(each.begin, begin), min(until, end))
+
+
+def _sleeps(trace: Trace) -> tuple[Sleep, ...]:
+    """Every stretch that a thread slept through; NONE ends one that is not over."""
     asleep: dict[int, int] = {}
+    found = []
     for event in trace.events(Wait, Wake):
         if isinstance(event, Wait):
             asleep[event.thread] = event.t
         elif event.thread in asleep:
-            since = asleep.pop(event.thread)
-            if event.t > begin and since < end:
-                yield Sleep(event.thread, max(since, begin), min(event.t, end))
-    for thread, since in asleep.items():
-        if since < end:
-            yield Sleep(thread, max(since, begin), end)
+            found.append(Sleep(event.thread, asleep.pop(event.thread), event.t))
+    return (*found, *(Sleep(thread, since, NONE) for thread, since in asleep.items()))
 
 
 def _rows(trace: Trace, kind: type[E], task: int) -> list[E]:
@@ -203,31 +208,34 @@ def _executions(trace: Trace, task: int, own: OwnTime) -> tuple[Execution, ...]:
     sources: dict[int, list[int]] = defaultdict(list)
     for node, source in _columns(trace.table(Decrement), task, "node", "source"):
         sources[node].append(source)
-    runs = node_runs(trace)
+    runs = trace.once(node_runs)
     chosen = np.flatnonzero(runs.task == task)
+    pushed = [pushes.get(node, (NONE, NONE)) for node in runs.node[chosen].tolist()]
+    ready = np.array([t for _, t in pushed], np.int64)
+    inside = own.within(runs.thread[chosen], ready, runs.begin[chosen])
     columns = (runs.node, runs.position, runs.thread, runs.begin, runs.end, runs.self_ns)
-    found = []
-    for place, row in zip(
-        chosen.tolist(), zip(*(c[chosen].tolist() for c in columns), strict=True), strict=True
-    ):
-        node, position, thread, begin, end, self_ns = row
-        queue, ready = pushes.get(node, (NONE, NONE))
-        found.append(
-            Execution(
-                node=node,
-                position=position,
-                thread=thread,
-                queue=queue,
-                ready=ready,
-                begin=begin,
-                end=end,
-                self_ns=self_ns,
-                failed=bool(runs.failed[place]),
-                waited_for=tuple(sources[node]),
-                own_ns=0 if ready == NONE else own.on((thread,), ready, begin),
-            )
+    return tuple(
+        Execution(
+            node=node,
+            position=position,
+            thread=thread,
+            queue=queue,
+            ready=since,
+            begin=begin,
+            end=end,
+            self_ns=self_ns,
+            failed=failed,
+            waited_for=tuple(sources.get(node, ())),
+            own_ns=0 if since == NONE else own_ns,
         )
-    return tuple(found)
+        for (node, position, thread, begin, end, self_ns), (queue, since), failed, own_ns in zip(
+            zip(*(column[chosen].tolist() for column in columns), strict=True),
+            pushed,
+            runs.failed[chosen].tolist(),
+            inside.tolist(),
+            strict=True,
+        )
+    )
 
 
 def _queue(trace: Trace, task: int) -> tuple[QueueSample, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rich.cells import cell_len, set_cell_size
-from rich.text import Text
+from rich.text import Span, Text
 
 from gradscope.render.text import visible
 
@@ -52,6 +52,8 @@ class Charset:
 
     def fit(self, text: str, width: int, *, right: bool = False) -> str:
         """The text in exactly this many cells: cut with an ellipsis, or padded."""
+        if len(text) <= width and text.isascii() and text.isprintable():  # as most texts are
+            return text.rjust(width) if right else text.ljust(width)
         text = self.text(text)
         room = width - cell_len(text)
         if room >= 0:
@@ -63,6 +65,8 @@ class Charset:
 
     def fit_end(self, text: str, width: int) -> str:
         """The text in at most this many cells, cut from the left: a place's line is at its end."""
+        if len(text) <= width and text.isascii() and text.isprintable():
+            return text
         text = self.text(text)
         if cell_len(text) <= width:
             return text
@@ -115,7 +119,14 @@ def can_show(encoding: str | None) -> bool:
 
 def line(*parts: str | tuple[str, str]) -> Text:
     """One line out of texts, each with a style or without."""
-    return Text.assemble(*parts, no_wrap=True, end="")
+    words, spans, at = [], [], 0
+    for part in parts:
+        text, style = (part, "") if isinstance(part, str) else part
+        words.append(text)
+        if style and text:
+            spans.append(Span(at, at + len(text), style))
+        at += len(text)
+    return Text("".join(words), no_wrap=True, end="", spans=spans)
 
 
 def wrapped(charset: Charset, text: str, width: int) -> list[str]:

@@ -12,7 +12,7 @@ from gradscope.scene.readable import duration
 from gradscope.scene.timeline.timeline import Level, Span
 
 Cells = list[tuple[str, Kind | None]]
-"""A character for each column, and the kind that its colour tells."""
+"""A character for each column, or several alike, and the kind that its colour tells."""
 
 
 def ruler(took: int, width: int, charset: Charset) -> str:
@@ -116,12 +116,12 @@ def _level(value: int, top: int, charset: Charset) -> str:
 def wait_and_run_cells(
     ready: int | None, begin: int, end: int, kind: Kind, axis: Axis, charset: Charset
 ) -> Cells:
-    """One node: waiting in the queue, then running for at least one column."""
-    cells: Cells = [(charset.idle, None)] * axis.width
+    """One node: waiting in the queue, then running for at least one column; in few pieces."""
     first, last = axis.column(begin), axis.column(max(end - 1, begin))
-    if ready is not None:
-        for column in range(axis.column(ready), first):
-            cells[column] = (charset.wait, None)
-    for column in range(first, last + 1):
-        cells[column] = (charset.run, kind)
-    return cells
+    since = first if ready is None else min(axis.column(ready), first)
+    return [
+        (charset.idle * since, None),
+        (charset.wait * (first - since), None),
+        (charset.run * (last + 1 - first), kind),
+        (charset.idle * (axis.width - last - 1), None),
+    ]

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from itertools import islice, pairwise
 from typing import NoReturn, TextIO
 
-from rich.console import Console
+from rich.console import COLOR_SYSTEMS, Console
+from rich.style import Style
 from rich.text import Text
 
 from gradscope.render.terminal.cells import PLAIN, UNICODE, can_show
 
 NARROWEST = 60
+AT_ONCE = 200
+"""How many lines are written together."""
 PIPE_WIDTH = 100
 """How wide text is when nobody says, and it goes into a pipe or a file."""
 
@@ -32,18 +36,49 @@ class Terminal:
         if width is None and not self._console.is_terminal and "COLUMNS" not in os.environ:
             self._console.width = PIPE_WIDTH
         self._console.width = max(self._console.width, NARROWEST)
+        self._styles: dict[str | Style, Style] = {}
 
     @property
     def width(self) -> int:
         return self._console.width
 
     def show(self, lines: Iterable[Text]) -> None:
-        for text in lines:
-            self._console.print(text, soft_wrap=True)
+        rest = iter(lines)
+        while part := [self._drawn(text) for text in islice(rest, AT_ONCE)]:
+            try:
+                self._console.file.write("".join(part))
+                self._console.file.flush()
+            except BrokenPipeError:
+                self._console.on_broken_pipe()
+
+    def _drawn(self, text: Text) -> str:
+        """A line with its styles, as Rich draws it; quicker where no style lies inside another."""
+        plain, system = text.plain, self._console.color_system
+        if system is None:  # a pipe, or a terminal that shows no styles
+            return f"{plain}\n"
+        if text.style or any(a.end > b.start for a, b in pairwise(text.spans)):
+            with self._console.capture() as captured:
+                self._console.print(text, soft_wrap=True)
+            return captured.get()
+        drawn, at = [], 0
+        for start, end, style in text.spans:
+            drawn.append(plain[at:start])
+            drawn.append(
+                self._style(style).render(plain[start:end], color_system=COLOR_SYSTEMS[system])
+            )
+            at = end
+        return "".join((*drawn, plain[at:], "\n"))
+
+    def _style(self, name: str | Style) -> Style:
+        if name not in self._styles:
+            style = self._console.get_style(name)
+            self._styles[name] = style.without_color if self._console.no_color else style
+        return self._styles[name]
 
 
 class _Console(Console):
     """A console that lets the command line decide what a closed pipe means."""
 
     def on_broken_pipe(self) -> NoReturn:
-        raise BrokenPipeError
+        """Without the number that Typer would end the process for."""
+        raise BrokenPipeError from None

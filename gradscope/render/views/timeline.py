@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Set as AbstractSet
+from dataclasses import dataclass
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -18,11 +19,14 @@ from gradscope.render.terminal.plot import (
     ruler,
     wait_and_run_cells,
 )
-from gradscope.render.terminal.styles import ACCENT, ALARM, BOLD, SOFT
+from gradscope.render.terminal.styles import ACCENT, ALARM, BOLD, SOFT, kind_style
 from gradscope.render.views.program import program_lines
+from gradscope.render.views.tables import table_lines
+from gradscope.scene.kinds import Kind
 from gradscope.scene.readable import duration
 from gradscope.scene.timeline.events import EventLine, EventList
-from gradscope.scene.timeline.timeline import Lane, LaneKind, Row, TaskTimeline, TimelineScene
+from gradscope.scene.timeline.rows import Row
+from gradscope.scene.timeline.timeline import Lane, LaneKind, TaskTimeline, TimelineScene
 from gradscope.trace.schema import NONE
 
 GAP = "  "
@@ -32,10 +36,14 @@ NARROWEST = 60
 def timeline_lines(scene: TimelineScene, width: int, charset: Charset) -> Iterator[Text]:
     """The lines of a timeline, each at most `width` cells wide."""
     width = max(width, NARROWEST)
+    if scene.steps is not None:
+        yield from table_lines(scene.steps, width, charset)
     if scene.program is not None:
+        if scene.steps is not None:
+            yield line("")
         yield from program_lines(scene.program, width, charset)
     for number, task in enumerate(scene.tasks):
-        if number or scene.program is not None:
+        if number or scene.program is not None or scene.steps is not None:
             yield line("")
         yield from _task(task, width, charset)
     for note in scene.notes:
@@ -48,9 +56,12 @@ def _task(task: TaskTimeline, width: int, charset: Charset) -> Iterator[Text]:
     yield line((charset.fit(task.title + call, width).rstrip(), BOLD))
     yield line((charset.fit(task.facts, width).rstrip(), SOFT))
     yield line("")
-    yield from _lanes(task, width, charset)
+    sheet = _sheet(task, width, charset)
+    yield from _lanes(task, sheet, charset)
+    for part in wrapped(charset, _key(task, charset), width):
+        yield line((part, SOFT))
     yield line("")
-    yield from _rows(task, width, charset)
+    yield from _rows(task, sheet, charset)
     for note in task.notes:
         yield from _note(note, width, charset)
     for error in task.errors:  # whose message may have lines of its own
@@ -61,18 +72,92 @@ def _note(note: str, width: int, charset: Charset, style: str = ACCENT) -> Itera
     return (line((part, style)) for part in wrapped(charset, note, width))
 
 
+def _key(task: TaskTimeline, charset: Charset) -> str:
+    """What the characters mean that the picture of this backward has."""
+    kinds = {lane.kind for lane in task.lanes}
+    entries = (
+        (True, f"{charset.run} runs"),
+        (LaneKind.RUN in kinds, f"{charset.some} for less than half of the column"),
+        (True, f"{charset.wait} waits"),
+        (LaneKind.QUEUE in kinds, f"{charset.levels[2]} ready in the queue"),
+        (LaneKind.HOOKS in kinds, f"{charset.hook} hook"),
+        (LaneKind.ACCUMULATE in kinds, f"{charset.accumulate} gradient arrives"),
+    )
+    return "key: " + ", ".join(words for there, words in entries if there)
+
+
+# One axis for all of a backward ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Sheet:
+    """How wide the columns are; what is left of the axis and what right of it."""
+
+    axis: Axis
+    took: int
+    left: int
+    number: int
+    thread: int  # 0 where all nodes ran on one
+    after: int
+    site: int
+    right: int
+
+    @property
+    def title(self) -> int:
+        return self.left - self.number - len(GAP)
+
+    def ruler(self, charset: Charset) -> str:
+        """As wide as the axis; of one too short for a rule, where it ends."""
+        drawn = ruler(self.took, self.axis.width, charset)
+        if cell_len(drawn) > self.axis.width:
+            drawn = charset.fit(duration(self.took), self.axis.width, right=True)
+        return charset.fit(drawn, self.axis.width)
+
+
+TIME = 9
+"""As wide as "1,234 ms" and then some."""
+NARROWEST_AXIS = 8
+
+
+def _sheet(task: TaskTimeline, width: int, charset: Charset) -> _Sheet:
+    wide = width >= 90
+    number = max((len(str(row.position)) for row in task.rows), default=1)
+    titles = max((_cells_of(row.title, charset) for row in task.rows), default=4)
+    thread = _column_of({row.thread for row in task.rows}, 14 if wide else 6, charset)
+    site = _column_of({row.site.place for row in task.rows}, 18, charset) if wide else 0
+    after = _column_of({row.after for row in task.rows}, 24, charset) if width >= 130 else 0
+    words = max((_cells_of(lane.words, charset) for lane in task.lanes), default=0)
+    thread = max(thread, len("thread")) if thread else 0
+    columns = (TIME, TIME, thread, after, site)
+    right = sum(cells + len(GAP) for cells in columns if cells) - len(GAP)
+    right = max(right, min(words, 28 if wide else 22))
+    labels = min(max((_cells_of(lane.title, charset) for lane in task.lanes), default=5), 14)
+    title = min(max(titles, 4), max(width // 4, 18))
+    most = width - right - 2 * len(GAP) - NARROWEST_AXIS
+    left = min(max(labels, number + len(GAP) + title), most)
+    axis = Axis(task.begin, task.end, width - left - right - 2 * len(GAP))
+    took = task.end - task.begin
+    return _Sheet(axis, took, left, number, thread, after, site, right)
+
+
+def _column_of(texts: AbstractSet[str], most: int, charset: Charset) -> int:
+    """How wide a column of these texts is; 0 when there is nothing in it."""
+    return min(max((_cells_of(text, charset) for text in texts), default=0), most)
+
+
+def _cells_of(text: str, charset: Charset) -> int:
+    return len(text) if text.isascii() and text.isprintable() else cell_len(charset.text(text))
+
+
 # Lanes ---------------------------------------------------------------------------------------
 
 
-def _lanes(task: TaskTimeline, width: int, charset: Charset) -> Iterator[Text]:
-    label = min(max((_cells_of(lane.title, charset) for lane in task.lanes), default=5), 14)
-    words = min(max((_cells_of(lane.words, charset) for lane in task.lanes), default=0), 28)
-    axis = Axis(task.begin, task.end, width - label - words - 2 * len(GAP))
-    yield line(" " * label + GAP, (ruler(task.end - task.begin, axis.width, charset), SOFT))
+def _lanes(task: TaskTimeline, sheet: _Sheet, charset: Charset) -> Iterator[Text]:
+    yield line(" " * sheet.left + GAP, (sheet.ruler(charset).rstrip(), SOFT))
     for lane in task.lanes:
-        cells = _lane_cells(lane, axis, charset)
-        numbers = charset.fit(lane.words, words).rstrip()
-        yield line((charset.fit(lane.title, label), BOLD), GAP, *painted(cells), GAP, numbers)
+        cells = _lane_cells(lane, sheet.axis, charset)
+        numbers = charset.fit(lane.words, sheet.right).rstrip()
+        yield line((charset.fit(lane.title, sheet.left), BOLD), GAP, *painted(cells), GAP, numbers)
 
 
 def _lane_cells(lane: Lane, axis: Axis, charset: Charset) -> Cells:
@@ -87,65 +172,62 @@ def _lane_cells(lane: Lane, axis: Axis, charset: Charset) -> Cells:
             return moment_cells(lane.spans, axis, charset.accumulate, charset)
 
 
-def _cells_of(text: str, charset: Charset) -> int:
-    return cell_len(charset.text(text))
-
-
 # Rows ----------------------------------------------------------------------------------------
 
 
-def _rows(task: TaskTimeline, width: int, charset: Charset) -> Iterator[Text]:
-    number = max((len(str(row.position)) for row in task.rows), default=1)
-    titles = max((_cells_of(row.title, charset) for row in task.rows), default=4)
-    title = min(max(titles, 4), max(width // 4, 18))
-    site = _column_of([row.site.place for row in task.rows], 18, charset) if width >= 90 else 0
-    after = _column_of([row.after for row in task.rows], 24, charset) if width >= 130 else 0
-    fixed = number + title + 2 * 9 + 4 * len(GAP) + sum(w + len(GAP) for w in (site, after) if w)
-    axis = Axis(task.begin, task.end, max(width - fixed, 8))
-    yield line((_header(number, title, axis.width, after, site, charset), SOFT))
+def _rows(task: TaskTimeline, sheet: _Sheet, charset: Charset) -> Iterator[Text]:
+    yield line((_header(sheet, charset), SOFT))
     for row in task.rows:
-        ready = row.ready if row.ready != NONE else None
-        end = task.end if row.end == NONE else row.end
-        bar = wait_and_run_cells(ready, row.begin, end, row.kind, axis, charset)
-        alarm = ALARM if row.failed else ""
-        parts: list[str | tuple[str, str]] = [
-            (charset.fit(str(row.position), number, right=True), SOFT),
-            GAP,
-            (charset.fit(row.title, title), alarm),
-            GAP,
-            *painted(bar),
-            GAP,
-            (charset.fit(row.waited, 9, right=True), SOFT),
-            GAP,
-            (charset.fit(_ran(row), 9, right=True), alarm),
-        ]
-        parts += [GAP, (charset.fit(row.after, after), SOFT)] if after else []
-        parts += [GAP, (charset.fit_end(row.site.place, site), ACCENT)] if site else []
-        text = line(*parts)
-        text.rstrip()
-        yield text
+        yield _row(row, task.end, sheet, charset)
 
 
-def _ran(row: Row) -> str:
-    return "failed" if row.failed else row.ran
-
-
-def _column_of(texts: Sequence[str], most: int, charset: Charset) -> int:
-    """How wide a column of these texts is; 0 when there is nothing in it."""
-    return min(max((_cells_of(text, charset) for text in texts), default=0), most)
-
-
-def _header(number: int, title: int, plot: int, after: int, site: int, charset: Charset) -> str:
-    key = f"{charset.wait} waits {charset.run} runs"
-    parts = [
-        "#".rjust(number),
-        charset.fit("node", title),
-        charset.fit(key, plot) if plot >= len(key) else " " * plot,
-        "waited".rjust(9),
-        "ran".rjust(9),
+def _row(row: Row, until: int, sheet: _Sheet, charset: Charset) -> Text:
+    ready = row.ready if row.ready != NONE else None
+    end = until if row.end == NONE else row.end
+    alarm = ALARM if row.failed else ""
+    bar = wait_and_run_cells(ready, row.begin, end, row.kind, sheet.axis, charset)
+    parts: list[str | tuple[str, str]] = [
+        (charset.fit(str(row.position), sheet.number, right=True), SOFT),
+        GAP,
+        (_title(row, sheet.title, charset), alarm),
+        GAP,
+        *((text, kind_style(kind)) for text, kind in bar),
+        GAP,
+        (charset.fit(row.waited, TIME, right=True), SOFT),
+        GAP,
+        (charset.fit("failed" if row.failed else row.ran, TIME, right=True), alarm),
     ]
-    parts += [charset.fit("after", after)] if after else []
-    parts += [charset.fit("at", site)] if site else []
+    if sheet.thread:
+        parts += [GAP, charset.fit(row.thread, sheet.thread)]
+    if sheet.after:
+        parts += [GAP, (charset.fit(row.after, sheet.after), SOFT)]
+    if sheet.site:
+        parts += [GAP, (charset.fit_end(row.site.place, sheet.site), ACCENT)]
+    text = line(*parts)
+    if text.plain.endswith(" "):
+        text.rstrip()
+    return text
+
+
+def _title(row: Row, width: int, charset: Charset) -> str:
+    """A leaf's name is a path, whose end tells more than its beginning."""
+    if row.kind is not Kind.LEAF:
+        return charset.fit(row.title, width)
+    title = charset.fit_end(row.title, width)
+    return title + " " * (width - _cells_of(title, charset))
+
+
+def _header(sheet: _Sheet, charset: Charset) -> str:
+    parts = [
+        "#".rjust(sheet.number),
+        charset.fit("node", sheet.title),
+        sheet.ruler(charset),
+        "waited".rjust(TIME),
+        "ran".rjust(TIME),
+    ]
+    parts += [charset.fit("thread", sheet.thread)] if sheet.thread else []
+    parts += [charset.fit("after", sheet.after)] if sheet.after else []
+    parts += [charset.fit("at", sheet.site)] if sheet.site else []
     return GAP.join(parts).rstrip()
 
 

@@ -8,17 +8,18 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from gradscope.analysis.identity.backwards import backward_numbered, backward_numbers, backwards
-from gradscope.analysis.identity.leaves import leaf_of
-from gradscope.analysis.identity.names import NodeNames, node_names
-from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.analysis.identity.steps import step_ids
 from gradscope.analysis.timing.own_work import OwnWork
 from gradscope.analysis.timing.schedule import Execution, HookCall, Schedule, schedule
 from gradscope.errors import EmptyTraceError
+from gradscope.scene.choices import SortBy
 from gradscope.scene.graph.backwards import title_of
 from gradscope.scene.kinds import Kind, kind_of
 from gradscope.scene.readable import count, duration, plural
+from gradscope.scene.tables import TableScene
 from gradscope.scene.timeline.program import ProgramTimeline, program_timeline
+from gradscope.scene.timeline.rows import Row, rows_of
+from gradscope.scene.timeline.steps import step_table
 from gradscope.trace.schema import NONE, GraphTask, Node, NodeBegin, Thread
 from gradscope.trace.trace import Trace
 
@@ -66,23 +67,6 @@ class Lane:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One node's way through the engine."""
-
-    position: int
-    title: str
-    kind: Kind
-    ready: int  # NONE when not recorded
-    begin: int
-    end: int
-    waited: str
-    ran: str
-    after: str  # the node that sent the last gradient it waited for; "" for a root
-    site: Site
-    failed: bool
-
-
-@dataclass(frozen=True, slots=True)
 class TaskTimeline:
     """One backward."""
 
@@ -105,6 +89,7 @@ class TimelineScene:
     tasks: tuple[TaskTimeline, ...]
     notes: tuple[str, ...]
     program: ProgramTimeline | None = None  # what the program said of itself, where it did
+    steps: TableScene | None = None  # where there are several
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +100,7 @@ class TimelineOptions:
     task: int | None = None  # the backward's number
     rows: int = 40  # nodes of each backward; 0 for all
     tasks: int = 3  # backwards; 0 for all
+    sort: SortBy = SortBy.ORDER
 
 
 def timeline_scene(trace: Trace, options: TimelineOptions | None = None) -> TimelineScene:
@@ -134,13 +120,12 @@ def timeline_scene(trace: Trace, options: TimelineOptions | None = None) -> Time
         "--step N, or show --all"
     )
     notes = (note,) if len(shown) < len(chosen) else ()
-    names, numbers = node_names(trace), backward_numbers(trace)
+    numbers = backward_numbers(trace)
     return TimelineScene(
-        tuple(
-            _timeline(trace, schedule(trace, task), names, numbers, options.rows) for task in shown
-        ),
+        tuple(_timeline(trace, schedule(trace, task), numbers, options) for task in shown),
         notes,
         program,
+        None if options.task is not None else step_table(trace, options.step, options.rows),
     )
 
 
@@ -151,13 +136,18 @@ def _chosen(trace: Trace, options: TimelineOptions) -> Sequence[GraphTask]:
 
 
 def _timeline(
-    trace: Trace, facts: Schedule, names: NodeNames, numbers: Mapping[int, int], limit: int
+    trace: Trace,
+    facts: Schedule,
+    numbers: Mapping[int, int],
+    options: TimelineOptions,
 ) -> TaskTimeline:
-    shown = facts.executions[:limit] if limit else facts.executions
+    rows = rows_of(trace, facts.executions, options.sort, options.rows)
     notes = []
-    if len(shown) < len(facts.executions):
+    if len(rows) < len(facts.executions):
         total = count(len(facts.executions))
-        notes.append(f"showing the first {len(shown)} of {total} nodes; --rows N for more")
+        by_time = options.sort is SortBy.TIME
+        which = f"the {len(rows)} slowest" if by_time else f"the first {len(rows)}"
+        notes.append(f"showing {which} of {total} nodes; --rows N for more")
     if facts.own_work:
         notes.append(_own_work_note(facts))
     return TaskTimeline(
@@ -168,7 +158,7 @@ def _timeline(
         begin=facts.begin,
         end=max(facts.end, facts.begin + 1),
         lanes=tuple(_lanes(trace, facts)),
-        rows=tuple(_row(trace, run, names) for run in shown),
+        rows=rows,
         notes=tuple(notes),
         errors=tuple(f"raised {error.type}: {error.message}" for error in facts.errors),
     )
@@ -217,7 +207,7 @@ def _lanes(trace: Trace, facts: Schedule) -> list[Lane]:
 
 
 def _run_lane(trace: Trace, thread: int, name: str, runs: list[Execution], facts: Schedule) -> Lane:
-    kinds = _kinds(trace)
+    kinds = trace.once(_kinds)
     spans = tuple(
         Span(run.begin, _end(run.end, facts), kinds.get(run.node, Kind.OTHER), run.failed)
         for run in runs
@@ -281,25 +271,3 @@ def _own_work_note(facts: Schedule) -> str:
 
 def _end(end: int, facts: Schedule) -> int:
     return facts.end if end == NONE else end
-
-
-# Rows ----------------------------------------------------------------------------------------
-
-
-def _row(trace: Trace, run: Execution, names: NodeNames) -> Row:
-    nodes = trace.table(Node)
-    node = nodes.row(run.node) if nodes.has(run.node) else Node(run.node)
-    leaf = leaf_of(trace, node)
-    return Row(
-        position=run.position,
-        title=f"{leaf.name}.grad" if leaf and leaf.name else names.of(run.node),
-        kind=kind_of(node.name),
-        ready=run.ready,
-        begin=run.begin,
-        end=run.end,
-        waited=duration(run.queued_ns),
-        ran="did not end" if run.end == NONE else duration(run.self_ns),
-        after=names.of(run.waited_for[-1]) if run.waited_for else "",
-        site=site_of(trace, node.stack),
-        failed=run.failed,
-    )

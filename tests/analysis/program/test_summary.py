@@ -141,8 +141,12 @@ def test_a_module_is_told_with_its_own_counts() -> None:
     )
 
     assert modules(trace) == (
-        ModuleFacts(0, "", "", "Net", -1, parameters=0, ops=0, nodes=0, backward_ns=0),
-        ModuleFacts(1, "fc", "fc", "Linear", 0, parameters=2, ops=1, nodes=1, backward_ns=4),
+        ModuleFacts(
+            0, "", "", "Net", -1, parameters=0, ops=0, nodes=0, forward_ns=0, backward_ns=0
+        ),
+        ModuleFacts(
+            1, "fc", "fc", "Linear", 0, parameters=2, ops=1, nodes=1, forward_ns=0, backward_ns=4
+        ),
     )
 
 

@@ -24,7 +24,7 @@ from gradscope.scene.tables import info_facts, info_tables
 from gradscope.scene.timeline.events import event_list
 from gradscope.scene.timeline.timeline import Level, Span, TimelineOptions, timeline_scene
 from gradscope.trace.by_hand import trace_of
-from gradscope.trace.schema import Error, Frame, GraphTask, Node, NodeBegin, NodeEnd, Stack
+from gradscope.trace.schema import Error, Frame, GraphTask, Node, NodeBegin, NodeEnd, Stack, Thread
 from gradscope.trace.spec import Violation
 from gradscope.trace.trace import Trace
 from tests.render.hostile import named, names
@@ -124,6 +124,36 @@ def test_a_long_place_is_cut_from_the_left_since_its_line_is_at_its_end() -> Non
 
     assert unicode.endswith("  …two_devices.py:24")
     assert plain.endswith("  ..wo_devices.py:24")
+
+
+def test_lanes_and_rows_have_one_axis_and_a_ruler_each() -> None:
+    for width in (60, 100, 140):
+        shown = text_of(timeline_lines(timeline_scene(two_layers()), width, UNICODE)).splitlines()
+        rulers = [line for line in shown if "├" in line]
+
+        assert len(rulers) == 2
+        assert rulers[0].strip() in rulers[1]
+        assert rulers[0].index("0 ├") == rulers[1].index("0 ├")
+        lane, row = (next(each for each in shown if each.startswith(w)) for w in ("main", " 1  "))
+        assert row.index("█") == next(at for at, each in enumerate(lane) if each in "█▌")
+
+
+def test_the_thread_stands_in_each_row_where_there_are_several() -> None:
+    trace = trace_of(
+        Thread(0, "main"),
+        Thread(1, "sim:0"),
+        Node(0, "A"),
+        Node(1, "B"),
+        GraphTask(0, begin=0, end=10),
+        NodeBegin(t=1, task=0, thread=0, node=0),
+        NodeBegin(t=2, task=0, thread=1, node=1),
+    )
+
+    for width in (60, 100):
+        *_, first, second = text_of(timeline_lines(timeline_scene(trace), width, UNICODE)).split(
+            "\n"
+        )[:-1]
+        assert (first.split()[-1], second.split()[-1]) == ("main", "sim:0")
 
 
 def test_a_message_of_several_lines_reads_on() -> None:

@@ -4,13 +4,14 @@ import pytest
 
 from gradscope.analysis.identity.sites import Site
 from gradscope.errors import EmptyTraceError, UnknownNameError
+from gradscope.scene.choices import SortBy
 from gradscope.scene.kinds import Kind
 from gradscope.scene.timeline.events import EventLine, event_list
+from gradscope.scene.timeline.rows import Row
 from gradscope.scene.timeline.timeline import (
     Lane,
     LaneKind,
     Level,
-    Row,
     Span,
     TaskTimeline,
     TimelineOptions,
@@ -197,6 +198,49 @@ def test_a_step_or_a_backward_can_be_chosen() -> None:
     assert len(timeline_scene(trace, TimelineOptions(rows=0, tasks=0)).tasks) == 5
     with pytest.raises(UnknownNameError, match="no step 9"):
         timeline_scene(trace, TimelineOptions(step=9))
+
+
+def test_the_slowest_nodes_can_come_first() -> None:
+    trace = two_layers()
+    (usual,) = timeline_scene(trace, TimelineOptions(rows=0)).tasks
+    (sorted_by_time,) = timeline_scene(trace, TimelineOptions(rows=3, sort=SortBy.TIME)).tasks
+
+    slowest = sorted(usual.rows, key=lambda row: (row.begin - row.end, row.position))[:3]
+    assert sorted_by_time.rows == tuple(slowest)
+    assert sorted_by_time.notes == (
+        f"showing the 3 slowest of {len(usual.rows)} nodes; --rows N for more",
+    )
+
+
+def test_what_did_not_end_is_the_slowest() -> None:
+    trace = trace_of(
+        Node(0, "A"),
+        Node(1, "B"),
+        GraphTask(0, begin=0, end=100),
+        NodeBegin(t=1, task=0, node=0),
+        NodeEnd(t=90, task=0, node=0),
+        NodeBegin(t=91, task=0, node=1),
+    )
+
+    (task,) = timeline_scene(trace, TimelineOptions(sort=SortBy.TIME)).tasks
+
+    assert [row.title for row in task.rows] == ["B", "A"]
+
+
+def test_a_row_says_its_thread_where_there_are_several() -> None:
+    def threads(other: int) -> list[str]:
+        trace = trace_of(
+            Thread(0, "main"),
+            Thread(1, ""),
+            Node(0, "A"),
+            Node(1, "B"),
+            GraphTask(0, begin=0, end=10),
+            NodeBegin(task=0, thread=0, node=0),
+            NodeBegin(task=0, thread=other, node=1),
+        )
+        return [row.thread for row in timeline_scene(trace).tasks[0].rows]
+
+    assert (threads(1), threads(0)) == (["main", "thread 1"], ["", ""])
 
 
 def test_a_trace_without_backward_or_without_events_says_so() -> None:

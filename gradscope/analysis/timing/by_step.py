@@ -1,0 +1,57 @@
+"""What each training step consisted of, and how long its parts took."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from gradscope.analysis.identity.steps import steps
+from gradscope.analysis.timing.durations import durations, ns_of_ops
+from gradscope.analysis.timing.own_work import OwnTime
+from gradscope.analysis.timing.phases import Part
+from gradscope.trace.schema import NONE, GraphTask, Node
+from gradscope.trace.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class StepFacts:
+    """One step. Times are without gradscope's own work."""
+
+    number: int
+    backwards: int
+    nodes: int  # that were made in it
+    forward_ns: int  # in operations
+    backward_ns: int
+    optimizer_ns: int  # in operations of optimizers
+    ns: int  # NONE when it did not end
+
+
+def step_facts(trace: Trace) -> tuple[StepFacts, ...]:
+    """All steps that the trace holds something of, in the order in which they began."""
+    own = trace.once(OwnTime)
+    tasks = trace.table(GraphTask)
+    outer = tasks["parent"] == NONE
+    thread, begin, end = (tasks[name][outer] for name in ("thread", "begin", "end"))
+    of_step = tasks["step"][outer].tolist()
+    took = durations(begin, end) - own.within(thread, begin, end)
+    backward: Counter[int] = Counter()
+    for step, ns, until in zip(of_step, took.tolist(), end.tolist(), strict=True):
+        backward[step] += max(ns, 0) if until != NONE else 0
+    counted, made = Counter(of_step), Counter(trace.table(Node)["step"].tolist())
+    forward = ns_of_ops(trace, Part.FORWARD, "step")
+    optimizer = ns_of_ops(trace, Part.OPTIMIZER, "step")
+    threads = {each.thread for each in own.stretches}
+    return tuple(
+        StepFacts(
+            step.number,
+            counted[step.id],
+            made[step.id],
+            forward.get(step.id, 0),
+            backward[step.id],
+            optimizer.get(step.id, 0),
+            NONE
+            if step.end == NONE
+            else max(step.end - step.begin - own.on(threads, step.begin, step.end), 0),
+        )
+        for step in steps(trace)
+    )

@@ -1,0 +1,51 @@
+"""The steps of a trace, a line each: the first thing to look at where there are several."""
+
+from __future__ import annotations
+
+from gradscope.analysis.timing.by_step import StepFacts, step_facts
+from gradscope.scene.readable import count, duration
+from gradscope.scene.tables import Column, TableScene
+from gradscope.trace.schema import NONE
+from gradscope.trace.trace import Trace
+
+MOST = 8
+"""Steps that are listed besides the slowest one, where not all are."""
+
+
+def step_table(trace: Trace, number: int | None, rows: int) -> TableScene | None:
+    """What each step took; of the one with this number, if any. None where there is but one."""
+    facts = step_facts(trace)
+    if len(facts) < 2:
+        return None
+    if number is not None:
+        shown = [step for step in facts if step.number == number]
+    else:
+        shown = [*facts[:MOST]] if rows else [*facts]
+    ended = [step for step in facts if step.ns != NONE]
+    slowest = max(ended, key=lambda step: step.ns, default=None)
+    if number is None and slowest is not None and slowest not in shown:
+        shown.append(slowest)
+    left = len(facts) - len(shown) if number is None else 0
+    notes = [f"and {count(left)} more; --all for every step"] if left else []
+    if number is None and slowest is not None:
+        notes.append(f"slowest: step {slowest.number}, {duration(slowest.ns)}")
+    optimizers = any(step.optimizer_ns for step in facts)
+    heads = ["took", "forward", "backward", *["optimizer"] * optimizers, "nodes"]
+    return TableScene(
+        "steps",
+        (Column("step"), *(Column(name, is_number=True) for name in heads)),
+        tuple(_cells(step, optimizers=optimizers) for step in shown),
+        "; ".join(notes),
+    )
+
+
+def _cells(step: StepFacts, *, optimizers: bool) -> tuple[str, ...]:
+    several = f" in {count(step.backwards)}" if step.backwards > 1 else ""
+    return (
+        str(step.number),
+        duration(step.ns),
+        duration(step.forward_ns) if step.forward_ns else "",
+        f"{duration(step.backward_ns)}{several}" if step.backwards else "",
+        *([duration(step.optimizer_ns) if step.optimizer_ns else ""] if optimizers else []),
+        count(step.nodes),
+    )

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from gradscope.scene.timeline.steps import MOST, step_table
+from gradscope.scene.timeline.timeline import TimelineOptions, timeline_scene
+from gradscope.trace.by_hand import trace_of
+from gradscope.trace.schema import GraphTask, Step
+from gradscope.trace.trace import Trace
+from tests.shared.example_traces import two_layers
+
+
+def of_steps(*took: int) -> Trace:
+    steps = [Step(id, id, begin=1_000 * id, end=1_000 * id + ns) for id, ns in enumerate(took)]
+    tasks = [
+        GraphTask(step.id, begin=step.begin, end=step.begin + 5, step=step.id) for step in steps
+    ]
+    return trace_of(*steps, *tasks)
+
+
+def test_the_slowest_step_is_listed_where_not_all_are() -> None:
+    table = step_table(of_steps(*[10] * 20, 90, *[10] * 5), None, rows=40)
+
+    assert table is not None
+    assert [row[0] for row in table.rows] == [*map(str, range(MOST)), "20"]
+    assert table.rows[0] == ("0", "10 ns", "", "5 ns", "0")
+    assert table.note == "and 17 more; --all for every step; slowest: step 20, 90 ns"
+
+
+def test_all_steps_or_one_can_be_listed() -> None:
+    trace = of_steps(*[10] * 20)
+
+    assert [len(table.rows) for each in (0, 40) if (table := step_table(trace, None, each))] == [
+        20,
+        MOST,
+    ]
+    one = step_table(trace, 7, 40)
+    assert one is not None
+    assert ([row[0] for row in one.rows], one.note) == (["7"], "")
+
+
+def test_where_there_is_one_step_or_a_backward_is_chosen_nothing_is_listed() -> None:
+    assert step_table(of_steps(10), None, 40) is None
+    assert timeline_scene(two_layers(steps=2), TimelineOptions(task=0)).steps is None
+    assert timeline_scene(two_layers(steps=2)).steps is not None
