@@ -8,6 +8,7 @@ import numpy as np
 
 from gradscope.analysis.columns import Ids
 from gradscope.analysis.findings import Finding
+from gradscope.analysis.identity.fingerprints import shortened
 from gradscope.analysis.identity.leaves import leaf_of
 from gradscope.analysis.identity.names import node_names
 from gradscope.analysis.identity.sites import site_of
@@ -61,6 +62,7 @@ class Against:
     def facts(self, findings: Sequence[Finding]) -> Json:
         """What there is to say of the whole. `findings`: those of the page's trace."""
         before = inspect(self._earlier.trace).findings
+        ids = shortened([each.id for each in before])
         known, still = {each.id for each in before}, {each.id for each in findings}
         whole = differences_scene(
             self._comparison, (self._earlier.trace, self._scope.trace), self._names
@@ -73,7 +75,7 @@ class Against:
             "timed": all(_timed(each) for each in (self._earlier, self._scope)),
             "new_findings": [row for row, each in enumerate(findings) if each.id not in known],
             "gone_findings": [
-                shown(f"{each.message} ({each.rule} {each.slug} #{each.id})")
+                shown(f"{each.message} ({each.rule} {each.slug} #{ids[each.id]})")
                 for each in before
                 if each.id not in still
             ],

@@ -9,6 +9,8 @@ import numpy as np
 
 from gradscope.analysis.columns import Ids, member
 from gradscope.analysis.findings import Evidence, Finding
+from gradscope.analysis.identity.fingerprints import shortened
+from gradscope.analysis.identity.sites import site_of
 from gradscope.analysis.report import Report
 from gradscope.analysis.timing.durations import Timing
 from gradscope.scene.readable import shape
@@ -35,6 +37,13 @@ NUMBERS = ("min", "max", "mean", "rms", "norm")
 
 def finding_table(scope: Scope, findings: Sequence[Finding], texts: Texts) -> Table:
     """What `inspect` finds, worst first, each with the first node it is about."""
+    ids = shortened([each.id for each in findings])
+    about = scope.rows(ints(_node_of(scope.trace, each.evidence) for each in findings))
+    made_at = _first_made_at(scope) if np.any(about == NONE) else {}
+    nodes = [
+        made_at.get(each.site.place, NONE) if row == NONE else row
+        for each, row in zip(findings, about.tolist(), strict=True)
+    ]
     return {
         "rule": texts.column(each.rule for each in findings),
         "slug": texts.column(each.slug for each in findings),
@@ -43,12 +52,24 @@ def finding_table(scope: Scope, findings: Sequence[Finding], texts: Texts) -> Ta
         "why": texts.column(each.why for each in findings),
         "fix": texts.column(each.fix for each in findings),
         "sure": texts.column(each.certainty for each in findings),
-        "id": texts.column(each.id for each in findings),
+        "id": texts.column(ids[each.id] for each in findings),
         "place": texts.column(each.site.place for each in findings),
         "code": texts.column(each.site.text for each in findings),
-        "node": scope.rows(ints(_node_of(scope.trace, each.evidence) for each in findings)),
+        "node": ints(nodes),
         "seq": ints(_seq_of(each.evidence) for each in findings),
     }
+
+
+def _first_made_at(scope: Scope) -> dict[str, int]:
+    """By line of the program, as in "train.py:41", the first node of the page that it made."""
+    stacks, first = np.unique(scope.of("stack"), return_index=True)
+    places = {
+        site_of(scope.trace, stack).place: row
+        for stack, row in sorted(
+            zip(stacks.tolist(), first.tolist(), strict=True), key=lambda s: -s[1]
+        )
+    }
+    return {place: row for place, row in places.items() if place}
 
 
 def _seq_of(evidence: Iterable[Evidence]) -> int:

@@ -275,6 +275,9 @@ def test_a_finding_leads_to_its_node_and_moment(opened: Opens) -> None:
     page.keyboard.press("x")
 
     assert page.locator("#tab-findings").get_attribute("aria-selected") == "true"
+    assert "GS201 non-finite-birth #" in page.inner_text("#findings-panel .head")
+    assert "GS201 non-finite-birth #" in page.inner_text("#details .finding")
+    assert app(page, "app.model.wrong[app.node]") == 1
     marks = app(page, "app.model.marksOf(app.node)")
     assert {"NaN born here", "Inf born here"} & set(marks)
 

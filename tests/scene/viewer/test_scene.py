@@ -5,15 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gradscope.analysis.findings import Finding, Severity
 from gradscope.analysis.graph.selection import Selection
 from gradscope.analysis.identity.names import node_names
+from gradscope.analysis.identity.sites import Site
 from gradscope.errors import EmptyTraceError, UnknownNameError
-from gradscope.scene.viewer.columns import TextColumn, ViewerScene
+from gradscope.scene.viewer.columns import TextColumn, Texts, ViewerScene
 from gradscope.scene.viewer.groups import GroupForm
+from gradscope.scene.viewer.nodes import scope_of
+from gradscope.scene.viewer.reports import finding_table
 from gradscope.scene.viewer.scene import viewer_scene
 from gradscope.trace.by_hand import trace_of
-from gradscope.trace.schema import Edge, Frame, GraphTask, Node, Stack, Step
+from gradscope.trace.schema import NONE, Edge, Frame, GraphTask, Node, Stack, Step
 from gradscope.trace.trace import Trace
+from tests.shared.chains import chain
 from tests.shared.example_traces import mean_of_squares, nan_in_backward, two_layers
 
 
@@ -52,6 +57,21 @@ def test_a_finding_leads_to_its_node() -> None:
     node = column(scene, "findings", "node")[0]
     bit = scene.facts["marks"].index("Inf born here")  # worst first, and of those the earliest
     assert column(scene, "nodes", "marks")[node] >> bit & 1
+
+
+def test_a_finding_without_a_node_leads_to_what_its_line_made() -> None:
+    scope, texts = scope_of(chain(Mul=1, Exp=1), Selection()), Texts()
+    found = [
+        Finding("GS1", "slug", Severity.NOTE, "", Site(place), (), "", "", id="3fa2b1c0")
+        for place in ("net.py:2", "net.py:9", "")
+    ]
+
+    table = finding_table(scope, found, texts)
+
+    assert isinstance(table["node"], np.ndarray)
+    assert table["node"].tolist() == [1, NONE, NONE]
+    assert isinstance(table["id"], TextColumn)
+    assert {texts.all()[place] for place in table["id"].places} == {"3fa2"}
 
 
 def test_a_long_loop_is_a_group_that_shows_its_first_and_last_turn() -> None:

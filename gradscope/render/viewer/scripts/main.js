@@ -62,6 +62,7 @@ function legend(app) {
   folded.append("⊞ folded");
   list.append(folded);
   if (app.changed) list.append(made("li", "", `+ new, − gone since ${app.changed.facts.names[0]}`));
+  if (model.tables.findings.get("severity").some((/** @type {number} */ each) => each > 0)) list.append(made("li", "alarm", "! something was found"));
   const seen = new Set();
   for (let node = 0; node < model.nodes.length; node += 1) for (const mark of model.marksOf(node)) seen.add(mark);
   for (const mark of model.facts.marks) if (seen.has(mark)) list.append(made("li", /born|raised|finite/.test(mark) ? "alarm" : "", `${MARKS[mark]} ${mark}`));

@@ -66,6 +66,12 @@ export class Model {
     this.runsOf = new Index(runs.get("node"), size);
     this.savedOf = new Index(saved.get("node"), size);
     this.valuesOf = new Index(values.get("node"), size);
+    this.findingsOf = new Index(tables.findings.get("node"), size);
+    /** By node: whether `inspect` says something of it above a note. */
+    this.wrong = new Uint8Array(size);
+    tables.findings.get("node").forEach((/** @type {number} */ node, /** @type {number} */ row) => {
+      if (node >= 0 && tables.findings.get("severity")[row] > 0) this.wrong[node] = 1;
+    });
     this.hooksOf = new Index(hooks.get("node"), size);
     this.stackRow = rowsById(tables.stacks);
     this.frameRow = rowsById(tables.frames);

@@ -48,7 +48,7 @@ export class Tree {
     for (let node = 0; node < nodes.length; node += 1) {
       const group = of[node];
       this.ns[group] += this.nodeNs[node];
-      if (nodes.get("marks")[node] & alarm) this.alarms[group] += 1;
+      if (nodes.get("marks")[node] & alarm || this.model.wrong[node]) this.alarms[group] += 1;
       if (this.model.isLeaf(node)) {
         this.leafCount[group] += 1;
         continue;

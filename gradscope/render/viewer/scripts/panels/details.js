@@ -1,6 +1,7 @@
 /** All about what is selected: state, gradients in and out, why it ran when it did, what it keeps, its lines. */
 
 import { since } from "./compared.js";
+import { finding } from "./lists.js";
 import { chip, link, made } from "./outline.js";
 import { GLYPHS, WORDS } from "../core/state.js";
 import { NodeFacts } from "./node_facts.js";
@@ -260,6 +261,7 @@ export class Details extends NodeFacts {
   /** @param {number} node */
   remarkable(node) {
     const { model } = this.app;
+    for (const row of model.findingsOf.of(node)) this.element.append(finding(model, row));
     const marks = model.marksOf(node);
     if (!marks.length) return;
     const line = made("p");

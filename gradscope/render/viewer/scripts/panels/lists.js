@@ -8,6 +8,26 @@ import { count, duration, plural } from "../core/words.js";
 const SEVERITIES = ["note", "warning", "error"];
 const ROWS = 15;
 
+/** A finding in the words of `inspect`. @param {import("../core/data.js").Model} model @param {number} row @returns {HTMLElement} */
+export function finding(model, row) {
+  const { findings } = model.tables;
+  const severity = SEVERITIES[findings.get("severity")[row]];
+  const card = made("article", `finding ${severity}`);
+  card.append(made("div", severity === "error" ? "head alarm" : "head", `${severity} ${findings.text("rule", row)} ${findings.text("slug", row)} #${findings.text("id", row)}`));
+  card.append(made("p", "", findings.text("message", row)));
+  if (findings.text("place", row)) {
+    const where = made("p");
+    where.append(made("span", "soft", `${findings.text("place", row)}  `), made("code", "", findings.text("code", row)));
+    card.append(where);
+  }
+  for (const column of ["why", "fix", "sure"]) {
+    const line = made("p", "soft");
+    line.append(made("strong", "", `${column} `), findings.text(column, row));
+    card.append(line);
+  }
+  return card;
+}
+
 /** The findings of `inspect`, worst first. */
 export class Findings {
   /** @param {App} app */
@@ -25,22 +45,8 @@ export class Findings {
 
   /** @param {number} row */
   card(row) {
-    const { findings } = this.app.model.tables;
-    const severity = SEVERITIES[findings.get("severity")[row]];
-    const card = made("article", `finding ${severity}`);
-    card.append(made("div", severity === "error" ? "head alarm" : "head", `${severity} ${findings.text("rule", row)} ${findings.text("slug", row)}`));
-    card.append(made("p", "", findings.text("message", row)));
-    if (findings.text("place", row)) {
-      const where = made("p");
-      where.append(made("span", "soft", `${findings.text("place", row)}  `), made("code", "", findings.text("code", row)));
-      card.append(where);
-    }
-    for (const [word, column] of [["why", "why"], ["fix", "fix"], ["sure", "sure"]]) {
-      const line = made("p", "soft");
-      line.append(made("strong", "", `${word} `), findings.text(column, row));
-      card.append(line);
-    }
-    if (findings.get("node")[row] >= 0) card.append(link("show it", () => this.show(row)));
+    const card = finding(this.app.model, row);
+    if (this.app.model.tables.findings.get("node")[row] >= 0) card.append(link("show it", () => this.show(row)));
     return card;
   }
 

@@ -236,12 +236,18 @@ export class Painter {
     if (this.k * 13 >= SMALL) this.words(box, ink, soft, state);
     else this.bigTitle(box, ink);
     if (box.is === "group") this.bar(box);
-    app.changed?.signs(box).forEach((sign, place) => this.flag(sign, box.x + box.w - 4 - place * 16, box.y));
+    [...app.changed?.signs(box) ?? [], ...this.wrong(box)].forEach((sign, place) => this.flag(sign, box.x + box.w - 4 - place * 16, box.y));
     context.globalAlpha = 1;
   }
 
   alarming(box) {
-    return this.app.model.marksOf(box.node).some((/** @type {string} */ mark) => ALARMS.has(mark) && mark !== "not finite");
+    return this.app.model.wrong[box.node] === 1 || this.app.model.marksOf(box.node).some((/** @type {string} */ mark) => ALARMS.has(mark) && mark !== "not finite");
+  }
+
+  /** The sign of a finding on a box. */
+  wrong(box) {
+    const found = box.is === "group" ? this.app.tree.alarms[box.group] : this.app.model.wrong[box.node];
+    return found ? ["!"] : [];
   }
 
   outline(box) {
