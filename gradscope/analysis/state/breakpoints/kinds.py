@@ -247,6 +247,7 @@ def _born(trace: Trace, name: str, wanted: str) -> Ids:
 def _finding(trace: Trace, wanted: str) -> Ids:
     """Where a finding of inspect was made: of a rule by its id or slug, or one finding's id."""
     known = trace.once(inspect).findings
+    wanted = f"{wanted[1:]}*" if wanted.startswith("#") else wanted  # the id, or how it begins
     given = {name for each in known for name in (each.rule, each.slug, each.id)}
     meant = names.matching(wanted, given, "a finding") if known or wanted else set()
     chosen = [each for each in known if {each.rule, each.slug, each.id} & meant]

@@ -88,6 +88,7 @@ def test_births_and_findings(said: Said) -> None:
     assert said("inf") == ["SqrtBackward0#2 ends"]
     assert said("nan")[0].startswith("MulBackward0#")
     assert said("finding GS201") != []
+    assert said("finding #") == said("finding GS*")
 
 
 def test_conditions_and_counts(said: Said) -> None:
