@@ -258,8 +258,8 @@ class State:
 
     def saved_by(self, node: int) -> tuple[Saved, ...]:
         """What a node keeps now."""
-        rows = self._rows(Saved, self._held.program.saved)
-        return tuple(row for row in rows if row.node == node)
+        table, places = self.trace.table(Saved), self._held.program.saved.at(self.moment)
+        return tuple(table.take(places[np.asarray(table["node"])[places] == node]))
 
 
 class Backward:

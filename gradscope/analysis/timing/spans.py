@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradscope.analysis.columns import member
+from gradscope.analysis.columns import Ids, member
 from gradscope.trace.schema import NONE, Mark, Phase, Span
 from gradscope.trace.trace import Trace
 
@@ -59,8 +59,14 @@ def marks(trace: Trace) -> tuple[NamedMoment, ...]:
 
 def spans_at(trace: Trace, thread: int, t: int) -> tuple[NamedSpan, ...]:
     """The spans a thread was in at a moment, outermost first."""
-    return tuple(
-        span
-        for span in spans(trace)
-        if span.thread == thread and span.begin <= t and (span.end == NONE or t <= span.end)
-    )
+    threads, begins, ends = trace.once(_columns)
+    inside = (threads == thread) & (begins <= t) & ((ends == NONE) | (t <= ends))
+    known = trace.once(spans)
+    return tuple(known[place] for place in np.flatnonzero(inside).tolist())
+
+
+def _columns(trace: Trace) -> tuple[Ids, Ids, Ids]:
+    """Thread, begin and end of each span, in the order of `spans`."""
+    rows = [(each.thread, each.begin, each.end) for each in trace.once(spans)]
+    thread, begin, end = np.array(rows, np.int64).reshape(-1, 3).T
+    return thread, begin, end

@@ -24,12 +24,7 @@ def inferred(trace: Trace, kind: str, what: str) -> tuple[str, ...]:
     said = trace.meta.get("inferred")
     if not isinstance(said, list) or kind not in said:
         return ()
-    numbers = backward_numbers(trace)
-    lost = sorted(
-        numbers[task.id]
-        for task in trace.rows(GraphTask)
-        if task.order in (Order.OTHERWISE, Order.NOT_THE_SUMS, Order.NOT_SEEN)
-    )
+    lost = trace.once(_lost)
     notes = [f"{what}: inferred, by replaying the engine's rules, which foretold the order seen"]
     if lost:
         shown = ", ".join(map(str, lost[:FEW])) + ", …" * (len(lost) > FEW)
@@ -39,3 +34,13 @@ def inferred(trace: Trace, kind: str, what: str) -> tuple[str, ...]:
             "otherwise than the rules foretell"
         )
     return tuple(notes)
+
+
+def _lost(trace: Trace) -> list[int]:
+    """The backwards that no replay of the rules gives."""
+    numbers = backward_numbers(trace)
+    return sorted(
+        numbers[task.id]
+        for task in trace.rows(GraphTask)
+        if task.order in (Order.OTHERWISE, Order.NOT_THE_SUMS, Order.NOT_SEEN)
+    )
