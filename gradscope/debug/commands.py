@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from gradscope.analysis.answers.meant import node_meant
+from gradscope.analysis.answers.order import Turns
 from gradscope.analysis.report import inspect
 from gradscope.analysis.state.breakpoints.conditions import FIELDS
 from gradscope.analysis.state.breakpoints.kinds import KINDS
 from gradscope.analysis.state.breakpoints.language import UNITS
+from gradscope.analysis.state.node_at import node_at
 from gradscope.analysis.state.state import at
 from gradscope.debug.walk import Arrival, Walk
 from gradscope.errors import UnknownNameError, UsageError
 from gradscope.scene.answers.answer import Answer, Section, filled
 from gradscope.scene.answers.grad_of import grad_of
+from gradscope.scene.answers.node_now import now
 from gradscope.scene.answers.order import order
 from gradscope.scene.answers.state import state_answer, title
 from gradscope.scene.answers.things import chosen_node, chosen_op, chosen_tensor
@@ -62,16 +65,20 @@ def command(name: str, *short: str, takes: str = "") -> Callable[[Do], Do]:
 def answer(walk: Walk, text: str) -> Answer:
     """What the debugger says to a line."""
     name, _, rest = text.strip().partition(" ")
+    return meant(name).do(walk, rest.strip())
+
+
+def meant(name: str) -> Command:
+    """The command of this name, which may be cut short where that is clear."""
     found = COMMANDS.get(name)
-    if found is None:
-        begin = sorted({each.name for key, each in COMMANDS.items() if key.startswith(name)})
-        if len(begin) == 1:
-            found = COMMANDS[begin[0]]
-        else:
-            known = ", ".join(begin or sorted({each.name for each in COMMANDS.values()}))
-            what = "is several commands" if begin else "is no command"
-            raise UnknownNameError(f"{name!r} {what}: {known}; help says what each does")
-    return found.do(walk, rest.strip())
+    if found is not None:
+        return found
+    begin = sorted({each.name for key, each in COMMANDS.items() if key.startswith(name)})
+    if len(begin) == 1:
+        return COMMANDS[begin[0]]
+    known = ", ".join(begin or sorted({each.name for each in COMMANDS.values()}))
+    what = "is several commands" if begin else "is no command"
+    raise UnknownNameError(f"{name!r} {what}: {known}; help says what each does")
 
 
 def _number(text: str, otherwise: int = 1) -> int:
@@ -309,12 +316,15 @@ def _grads(walk: Walk, _: str) -> Answer:
 @command("why", takes="[NODE or TENSOR]")
 def _why(walk: Walk, rest: str) -> Answer:
     """Why a node ran when it did, or has not yet; why a tensor's .grad is None."""
-    if not rest:
-        return order(walk.trace, str(_node_here(walk)))
     try:
-        return order(walk.trace, rest)
+        said = order(walk.trace, rest or str(_node_here(walk)))
     except UnknownNameError:
         return why_none(walk.trace, rest)
+    backward, turns = walk.state.backward, said.data
+    if backward is None or not isinstance(turns, Turns):
+        return said
+    here = node_at(walk.trace, turns.node, backward.task.id, walk.moment)
+    return replace(said, facts=(("now", now(here, walk.trace.once(Moments))), *said.facts))
 
 
 @command("grad", takes="TENSOR")

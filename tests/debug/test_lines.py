@@ -69,6 +69,16 @@ def test_what_is_wrong_is_said_and_the_next_is_answered(trace: Trace) -> None:
     assert "moment 0 of" in screens
 
 
+def test_why_says_what_a_node_still_waits_for(trace: Trace) -> None:
+    screens = told(trace, "next", "why SqrtBackward0", "why MulBackward0", lines=40)
+
+    assert "ran 1st of" in screens
+    assert "now              runs, since moment" in screens
+    assert "0 of 1 gradient has come; to come from SumBackward0 (waits)" in " ".join(
+        screens.split()
+    )
+
+
 def test_commands_may_be_cut_short_where_it_is_clear(trace: Trace) -> None:
     assert told(trace, "cont node Sqrt*") == told(trace, "continue node Sqrt*")
     assert "'gra' is several commands: grad, grads" in told(trace, "gra")
