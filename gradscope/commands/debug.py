@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from gradscope.commands.options.arguments import Plain, Rank, TracePath, Width
-from gradscope.commands.options.output import load, terminal
+from gradscope.commands.options.output import load, say, terminal
 
 PIPE_SCREEN = 40
 LEAST = 12
@@ -37,17 +37,24 @@ def debug(
     plain: Plain = False,
     width: Width = None,
 ) -> None:
-    """Step through a trace, forwards and backwards; `help` lists the commands.
+    """Step through a trace, forwards and backwards; `help` lists the commands, ? the keys.
 
-    Commands come from the keyboard, from -x, or from a pipe.
+    On a terminal it fills the screen, where gradscope[screen] is installed. With --plain,
+    --width, -x or a pipe, commands and answers are lines of text.
     """
     from gradscope.debug.lines import converse, show, typed
+    from gradscope.debug.screen import opening
     from gradscope.debug.walk import Walk
 
-    out = terminal(plain=plain, width=width)
     walk = Walk(load(trace, rank))
     walk.moment = walk.place(at)
     by_hand = not execute and sys.stdin.isatty()
+    if by_hand and not plain and width is None and opening.is_screen(sys.stdin, sys.stdout):
+        if opening.installed():
+            opening.show(walk)
+            return
+        say((opening.HOW_TO_GET,))
+    out = terminal(plain=plain, width=width)
     lines = shutil.get_terminal_size().lines - PROMPT_LINES if by_hand else PIPE_SCREEN
     lines = max(lines, LEAST)
     if by_hand:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,10 @@ class Sources:
     def all(self) -> list[str]:
         """Every file that was recorded, as the trace calls it."""
         return [*self._lines]
+
+    def lines(self, file: str) -> Mapping[int, str]:
+        """What was recorded of a file: the text of lines, by their numbers."""
+        return self._lines.get(file, {})
 
     def path(self, file: str) -> Path:
         """Where it is, or was."""

@@ -18,23 +18,34 @@ FEW = 3
 def state_answer(state: State) -> Answer:
     """All that holds right after the moment of this state."""
     say = state.trace.once(Moments)
-    sections: list[Section] = []
-    for backward in reversed(state.backwards):
-        sections += _sections(backward, say, many=len(state.backwards) > 1)
-    hooks = tuple(f"{row.name or '?'}, {say.node(row.node)}" for row in state.hooks)
-    calls = tuple(f"{say.said(row)}{_at(say.line(row))}" for row in state.calls[::-1])
+    sections = [section for section, _ in held_sections(state, say)]
     return Answer(
         title(state, say),
         tuple(_facts(state, say)),
         filled(
-            *sections, Section("hooks under way", hooks),
-            Section("operations under way, the innermost first", calls),
+            *sections, *under_way(state, say),
         ),
         (
             *not_at_level(state.trace, "engine", "what the engine did"),
             *(inferred(state.trace, "push", "counts and queues") if state.backwards else ()),
         ),
     )  # fmt: skip
+
+
+def held_sections(state: State, say: Moments) -> Iterator[tuple[Section, tuple[int, ...]]]:
+    """What backwards hold, the innermost first; beside each section the nodes of its lines."""
+    for backward in reversed(state.backwards):
+        yield from _sections(backward, say, many=len(state.backwards) > 1)
+
+
+def under_way(state: State, say: Moments) -> tuple[Section, Section]:
+    """Hooks and operations that have begun and not ended."""
+    hooks = tuple(f"{row.name or '?'}, {say.node(row.node)}" for row in state.hooks)
+    calls = tuple(f"{say.said(row)}{_at(say.line(row))}" for row in state.calls[::-1])
+    return (
+        Section("hooks under way", hooks),
+        Section("operations under way, the innermost first", calls),
+    )
 
 
 def title(state: State, say: Moments) -> str:
@@ -62,7 +73,7 @@ def _facts(state: State, say: Moments) -> Iterator[tuple[str, str]]:
     if state.step is not None:
         yield "step", str(state.step.number)
     for backward in state.backwards:
-        yield "backward", _progress(state, backward)
+        yield "backward", progress(state, backward)
         running = [
             f"{say.node(each.node)}{'' if each.begun else ', taken and not begun'}"
             for each in backward.running
@@ -80,24 +91,29 @@ def _facts(state: State, say: Moments) -> Iterator[tuple[str, str]]:
         yield "saved", f"{values} for backwards, {byte_count(state.saved.bytes)}"
 
 
-def _progress(state: State, backward: Backward) -> str:
+def progress(state: State, backward: Backward) -> str:
+    """As in "0, called at train.py:9: 3 of 4 nodes have begun"."""
     begun, many = backward.progress
     called = site_of(state.trace, backward.task.stack)
     at = f", called at {called.place}" if called.place else ""
     return f"{backward.number}{at}: {count(begun)} of {plural(many, 'node')} have begun"
 
 
-def _sections(backward: Backward, say: Moments, *, many: bool) -> Iterator[Section]:
+def _sections(
+    backward: Backward, say: Moments, *, many: bool
+) -> Iterator[tuple[Section, tuple[int, ...]]]:
     of = f" of backward {backward.number}" if many else ""
     for queue in sorted({each.queue for each in backward.queued}):
-        lines = tuple(_queued(each, say) for each in backward.queued if each.queue == queue)
-        yield Section(f"queue {queue}{of}, what goes next first", lines)
+        queued = [each for each in backward.queued if each.queue == queue]
+        lines = tuple(_queued(each, say) for each in queued)
+        name = f"queue {queue}{of}, what goes next first"
+        yield Section(name, lines), tuple(each.node for each in queued)
     waiting = backward.waiting
     left = backward.waiting_count - len(waiting)
     lines = tuple(_waiting(each, backward, say) for each in waiting)
     if left:
         lines += (f"{plural(left, 'node')} for which nothing has come yet",)
-    yield Section(f"not ready{of}", lines)
+    yield Section(f"not ready{of}", lines), tuple(each.node for each in waiting)
     buffers = tuple(
         f"{say.node(each.node)}, input {each.input_nr}"
         + (": None came" if each.undefined else "")
@@ -105,9 +121,10 @@ def _sections(backward: Backward, say: Moments, *, many: bool) -> Iterator[Secti
         + (f" ({each.in_place} in place)" if each.in_place else "")
         for each in backward.buffers
     )
-    yield Section(f"gradients kept for nodes that have not begun{of}", buffers)
+    name = f"gradients kept for nodes that have not begun{of}"
+    yield Section(name, buffers), tuple(each.node for each in backward.buffers)
     captured = tuple(f"{say.node(node)}, input {nr}" for node, nr in backward.captured)
-    yield Section(f"captured for inputs={of}", captured)
+    yield Section(f"captured for inputs={of}", captured), tuple(n for n, _ in backward.captured)
 
 
 def _queued(each: Queued, say: Moments) -> str:

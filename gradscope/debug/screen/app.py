@@ -1,0 +1,312 @@
+"""The program: panels around one moment of a walk, keys, and a line for commands."""
+
+from __future__ import annotations
+
+import os
+from typing import ClassVar
+
+from rich.text import Text
+from textual import on
+from textual.app import App, ComposeResult
+from textual.containers import Horizontal
+from textual.events import DescendantFocus, Key as Pressed
+from textual.timer import Timer
+from textual.widgets import Input, Static
+
+from gradscope.analysis.report import inspect
+from gradscope.debug.commands import answer, meant
+from gradscope.debug.completion import completions
+from gradscope.debug.lines import ALL, MOVES, QUIT
+from gradscope.debug.screen.board import Board
+from gradscope.debug.screen.entries import Entry, answered, folded, heading
+from gradscope.debug.screen.keys import BY_KEY, KEYS
+from gradscope.debug.screen.looks import LOOKS, STYLE
+from gradscope.debug.screen.panels import warm
+from gradscope.debug.screen.prompt import Prompt
+from gradscope.debug.screen.rows import Rows
+from gradscope.debug.screen.search import hit
+from gradscope.debug.walk import Walk
+from gradscope.errors import GradscopeError
+from gradscope.render.terminal.cells import UNICODE
+from gradscope.render.terminal.styles import ALARM, SOFT
+from gradscope.trace.schema import NONE
+
+HINTS = ": command  , . step  < > node  { } backward  c r stop  y why  ? keys  q quit"
+GOES = (*MOVES, "goto", "undo")
+"""Commands after which the panels say where one is."""
+PLAYS = 0.25
+"""Seconds from one node to the next while it plays."""
+HIGHEST = 0.7
+"""So much of the screen an answer may cover."""
+
+
+class Debugger(App[None]):
+    """One walk on a whole screen. It needs nothing but the walk."""
+
+    CSS = STYLE
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar = []
+
+    def __init__(self, walk: Walk) -> None:
+        # Textual takes colours away as its own look needs it, which draws black on black in ours.
+        super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
+        self.walk = walk
+        self._sign = ":"
+        self._searched = ""
+        self._move = "step"
+        self._finding = -1
+        self._playing: Timer | None = None
+        self._answer: list[Entry] = []
+        for each in LOOKS:
+            self.register_theme(each)
+        self.theme = LOOKS[0].name
+        self.animation_level = "none"
+
+    # -- what is there ----------------------------------------------------------------------------
+
+    def compose(self) -> ComposeResult:
+        yield Board(self.walk)
+        yield Rows("answer", "answer (Esc closes)")
+        yield Static(id="said")
+        with Horizontal(id="line"):
+            yield Static(" ", id="sign")
+            yield Prompt(lambda text: completions(self.walk, text), HINTS)
+
+    def on_mount(self) -> None:
+        self.board.give_keys(0)
+        self.board.show()
+        self.call_after_refresh(warm, self.walk)
+
+    def on_resize(self) -> None:
+        """An answer is broken into lines anew; panels do it by themselves."""
+        if self._answering:
+            self.open(self._answer)
+
+    @property
+    def _prompt(self) -> Prompt:
+        return self.query_one(Prompt)
+
+    @property
+    def board(self) -> Board:
+        return self.query_one(Board)
+
+    @property
+    def _above(self) -> Rows:
+        """The answer that lies over the panels."""
+        return self.query_one("#answer", Rows)
+
+    def say(self, text: str, style: str = "") -> None:
+        """One line above the prompt."""
+        fitting = UNICODE.fit(text, max(self.size.width, 1))
+        self.query_one("#said", Static).update(Text(fitting, style, no_wrap=True), layout=False)
+
+    # -- commands ---------------------------------------------------------------------------------
+
+    def do(self, text: str) -> bool:
+        """Answer a line: a move is seen, the rest is read. False: it was wrong; that is said."""
+        try:
+            name = meant(text.partition(" ")[0]).name
+            said = answer(self.walk, text)
+        except GradscopeError as error:
+            self.say(f"error: {error}", ALARM)
+            return False
+        if name in GOES:
+            stopped = next((fact for each, fact in said.facts if each == "stopped at"), "")
+            self.close()
+            self.board.way.at_hand()
+            self.say(f"stopped at {stopped}" if stopped else "")
+        elif said.facts or said.sections or said.notes:
+            self.open([*answered(said)])
+        else:
+            self.say(said.title)
+        self.board.show()
+        return True
+
+    def open(self, entries: list[Entry]) -> None:
+        """An answer that has several lines lies over the panels."""
+        self._answer = entries
+        rows = self._above
+        rows.display = True
+        parts = folded(entries, UNICODE, max(self.size.width - 1, 1))
+        rows.styles.height = min(len(parts) + 1, max(int(self.size.height * HIGHEST), 4))
+        rows.fill(parts, cursor=0)
+        rows.scroll_to(y=0, animate=False)
+        if self.focused is not self._prompt:
+            rows.focus()
+
+    def close(self) -> None:
+        """The panels are whole again."""
+        rows = self._above
+        if rows.display:
+            rows.display = False
+            if self.focused is rows or self.focused is None:
+                self.board.give_keys(0)
+
+    @on(Input.Submitted)
+    def _typed(self, message: Input.Submitted) -> None:
+        text = message.value.strip()
+        self._prompt.put("")
+        self._prompt.remember(text)
+        if self._sign == "/":
+            self._searched = text or self._searched
+            self._back_to_panels()
+            self.turn(forward=True)
+            return
+        self.take(text or self._move)
+
+    def take(self, text: str) -> None:
+        """A line that was typed."""
+        if text in QUIT:
+            self.exit()
+            return
+        name, _, rest = text.partition(" ")
+        if name == ALL and rest.strip():
+            text = rest.strip()
+        self.say("…", SOFT)  # some answers take a while
+        self.call_after_refresh(self._take, text)
+
+    def _take(self, text: str) -> None:
+        self.say("")
+        if self.do(text) and meant(text.partition(" ")[0]).name in MOVES:
+            self._move = text
+
+    # -- keys -------------------------------------------------------------------------------------
+
+    def on_key(self, event: Pressed) -> None:
+        """What no panel and no prompt has taken."""
+        does = BY_KEY.get(event.character or "") or BY_KEY.get(event.key)
+        if does is None or self.focused is self._prompt:
+            return
+        event.stop()
+        if does is not BY_KEY[" "]:
+            self._pause()
+        if callable(does):
+            does(self)
+        else:
+            self.do(does)
+
+    def action_help_quit(self) -> None:
+        """Ctrl+C gives up what was typed."""
+        self._pause()
+        self._prompt.put("")
+        self.say("q leaves the debugger")
+
+    def ask(self, sign: str = ":", begun: str = "") -> None:
+        """Somebody types: a command, or what to search for."""
+        self._pause()
+        self._sign = sign
+        self.query_one("#sign", Static).update("(gradscope) " if sign == ":" else "search ")
+        self._prompt.placeholder = ""
+        self._prompt.put(begun)
+        self._prompt.focus()
+
+    @on(DescendantFocus, "#prompt")
+    def _clicked(self) -> None:
+        if self._prompt.placeholder:
+            self.ask()
+
+    @on(Prompt.Left)
+    def _back_to_panels(self) -> None:
+        self._sign = ":"
+        self.query_one("#sign", Static).update(" ")
+        self._prompt.placeholder = HINTS
+        (self._above if self._answering else self.board.panels[0]).focus()
+
+    @property
+    def _answering(self) -> bool:
+        return bool(self._above.display)
+
+    @on(Prompt.Paged)
+    def _paged(self, message: Prompt.Paged) -> None:
+        self._above.action_page(message.by)
+
+    @on(Prompt.Said)
+    def _offered(self, message: Prompt.Said) -> None:
+        self.say(message.text, SOFT)
+
+    def turn(self, *, forward: bool) -> None:
+        """To the next hit of the search, or the one before."""
+        if not self._searched:
+            self.say("nothing was searched yet: / asks for what")
+            return
+        try:
+            moment = hit(self.walk, self._searched, forward=forward)
+        except GradscopeError as error:
+            self.say(f"error: {error}", ALARM)
+            return
+        if moment == NONE:
+            self.say(f"no {self._searched} {'after' if forward else 'before'} this moment")
+        elif self.do(f"goto {moment}"):
+            self.say(f"found {self._searched}")
+
+    def why(self) -> None:
+        """Why the node in the panel ran when it did, or has not."""
+        self.do(f"why {self.board.way.node}" if self.board.way.node != NONE else "why")
+
+    def finding(self, by: int) -> None:
+        """To the next of the findings, or the one before."""
+        found = self.walk.trace.once(inspect).findings
+        if not found:
+            self.say("inspect finds nothing in this trace")
+            return
+        self._finding = (max(self._finding, 0 if by < 0 else -1) + by) % len(found)
+        chosen = found[self._finding]
+        if self.do(f"goto #{chosen.id}"):
+            self.say(f"finding {self._finding + 1} of {len(found)}: {chosen.rule} {chosen.message}")
+
+    def play(self) -> None:
+        """From node to node by itself; any key stops it."""
+        if self._playing is None:
+            self._playing = self.set_interval(PLAYS, self._plays)
+        else:
+            self._pause()
+
+    def _plays(self) -> None:
+        self.do("next")
+        if self.walk.moment == self.walk.last:
+            self._pause()
+
+    def _pause(self) -> None:
+        if self._playing is not None:
+            self._playing.stop()
+            self._playing = None
+
+    def keys(self) -> None:
+        """The list of keys."""
+        wide = max(len(each.shown) for each in KEYS)
+        lines = [Entry(f"{each.shown.ljust(wide)}  {each.says}") for each in KEYS]
+        self.open([heading("keys; :help lists the commands"), *lines])
+
+    def leave(self) -> None:
+        """Close what is open."""
+        self.close()
+        self.board.only(None)
+
+    def action_focus_next(self) -> None:
+        """Tab: the next panel has the keys."""
+        self._next_panel(1)
+
+    def action_focus_previous(self) -> None:
+        """Shift and Tab: the one before."""
+        self._next_panel(-1)
+
+    def _next_panel(self, by: int) -> None:
+        seen = [each for each in (*self.board.panels, self._above) if each.display]
+        at = seen.index(self.focused) if self.focused in seen else -1
+        seen[(at + by) % len(seen)].focus()
+
+    def enlarge(self) -> None:
+        """Only the panel that has the keys."""
+        if self.focused in self.board.panels:
+            self.board.only(self.focused)
+
+    def look(self) -> None:
+        """The next of the looks."""
+        names = [each.name for each in LOOKS]
+        self.theme = names[(names.index(self.theme) + 1) % len(names)]
+        self.say(f"colours: {self.theme}")
+
+    @on(Rows.Chosen)
+    def _chosen(self, message: Rows.Chosen) -> None:
+        if message.entry.command:
+            self.do(message.entry.command)

@@ -1,0 +1,133 @@
+"""The panels, around one moment of a walk."""
+
+from __future__ import annotations
+
+from rich.cells import cell_len
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.widgets import Static
+
+from gradscope.debug.screen.entries import folded
+from gradscope.debug.screen.graph_way import GraphWay
+from gradscope.debug.screen.panels import TABS, Events, neighbours, place, queue, source, tab
+from gradscope.debug.screen.program_lines import ProgramLines
+from gradscope.debug.screen.rows import NodeRows, Rows, TabRows
+from gradscope.debug.walk import Walk
+from gradscope.render.terminal.cells import UNICODE, line
+from gradscope.scene.answers.state import title
+from gradscope.scene.moments import Moments
+from gradscope.trace.schema import NONE
+
+PANELS = ("events", "queue", "node", "source", "more")
+"""By the number of the key that gives it the keys."""
+
+
+class Board(Vertical):
+    """What is seen of a moment; it moves nothing but the node that is looked at."""
+
+    def __init__(self, walk: Walk) -> None:
+        super().__init__(id="board")
+        self.walk = walk
+        self.way = GraphWay(walk)
+        self._events = Events(walk)
+        self._lines = ProgramLines(walk.trace)
+        self._tab = TABS[0]
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="title")
+        with Horizontal():
+            with Vertical(id="left"):
+                yield Rows("events", "1 events")
+                yield Rows("queue", "2 queue")
+            with Vertical(id="right"):
+                yield NodeRows("node", "3 node")
+                yield Rows("source", "4 source")
+                yield TabRows("more", "5")
+
+    @property
+    def panels(self) -> list[Rows]:
+        """All of them, by their numbers."""
+        return [self.query_one(f"#{name}", Rows) for name in PANELS]
+
+    def show(self) -> None:
+        """Everything, as it is at the moment at hand."""
+        state = self.walk.state
+        width = max(self.app.size.width, 1)
+        head, where = title(state, self.walk.trace.once(Moments)), place(state)
+        room = width - len(where) - 2
+        if where and cell_len(UNICODE.text(head)) <= room:
+            head = f"{UNICODE.fit(head, room)}  {where}"
+        shown = line(UNICODE.fit(head, width))
+        self.query_one("#title", Static).update(shown, layout=False)
+        events, *others = self.panels
+        events.fill(self._events, cursor=self.walk.moment)
+        for each in others:
+            self._fill(each)
+
+    def _fill(self, rows: Rows) -> None:
+        """A panel that is seen."""
+        if not rows.display:
+            return
+        state, node = self.walk.state, self.way.node
+        if rows.id == "queue":
+            entries = list(queue(state))
+        elif rows.id == "node":
+            self.way.found, entries = neighbours(state, node)
+        elif rows.id == "source":
+            rows.fill(source(state, node, self._lines), cursor=0)
+            return
+        else:
+            names = (f"‹{name}›" if name == self._tab else name for name in TABS)
+            rows.border_title = f"5 {'  '.join(names)}"
+            entries = tab(self.walk, self._tab, node)
+        rows.fill(folded(entries, UNICODE, rows.inner_width))
+
+    @on(Rows.Resized)
+    def _resized(self, message: Rows.Resized) -> None:
+        rows = message.rows
+        if rows.id == "events":
+            rows.fill(self._events, cursor=rows.cursor)
+        else:
+            self._fill(rows)
+
+    # -- which of them ----------------------------------------------------------------------------
+
+    def give_keys(self, number: int) -> None:
+        """To a panel, by its number from 0."""
+        panel = self.panels[number]
+        if not panel.display:
+            self.only(None)
+        panel.focus()
+
+    def only(self, alone: object) -> None:
+        """This panel, or with None all of them."""
+        for each in self.panels:
+            each.display = alone is None or each is alone
+        for side in self.query("#left, #right"):
+            side.display = any(each.display for each in side.query(Rows))
+        self.call_after_refresh(self.show)
+
+    @on(TabRows.Turned)
+    def _turned(self, message: TabRows.Turned) -> None:
+        self._tab = TABS[(TABS.index(self._tab) + message.by) % len(TABS)]
+        self.show()
+
+    # -- which node -------------------------------------------------------------------------------
+
+    @on(Rows.Chosen)
+    def _chosen(self, message: Rows.Chosen) -> None:
+        if message.entry.node != NONE:
+            message.stop()
+            self.way.to(message.entry.node)
+            self.show()
+
+    def follow(self) -> None:
+        """The node at hand is looked at."""
+        self.way.at_hand()
+        self.show()
+
+    @on(NodeRows.Along)
+    def _along(self, message: NodeRows.Along) -> None:
+        if self.way.go(message.way):
+            self.show()

@@ -1,0 +1,60 @@
+"""How it looks: in the terminal's own colours, in light, in dark; and where panels stand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from textual.theme import BUILTIN_THEMES, Theme as Colours
+
+from gradscope.render.theme import DARK, LIGHT, Theme
+
+OWN = "terminal"
+"""The terminal's colours, whatever they are: its text on its background."""
+
+
+def _own() -> Colours:
+    return replace(BUILTIN_THEMES["ansi-dark"], name=OWN)
+
+
+def _ours(theme: Theme) -> Colours:
+    return Colours(
+        name=theme.name, primary=theme.accent, warning=theme.alarm, error=theme.alarm,
+        success=theme.accent, accent=theme.accent, foreground=theme.ink, background=theme.page,
+        surface=theme.page, panel=theme.page, boost=theme.page, dark=theme is DARK,
+    )  # fmt: skip
+
+
+LOOKS = (_own(), _ours(LIGHT), _ours(DARK))
+"""In the order in which the key goes through them."""
+
+STYLE = """
+Screen { layers: below above; background: $background; color: $foreground; }
+#title { height: 1; text-style: bold; }
+#said { height: 1; }
+#board { height: 1fr; }
+#left { width: 1fr; }
+#right { width: 1fr; }
+Rows {
+    background: $background; color: $foreground;
+    border: none; border-top: solid $foreground 50%;
+    border-title-align: left; padding: 0; scrollbar-size-vertical: 1; overflow-x: hidden;
+    scrollbar-background: $background; scrollbar-background-hover: $background;
+    scrollbar-background-active: $background; scrollbar-color: $foreground 40%;
+    scrollbar-color-hover: $primary; scrollbar-color-active: $primary;
+}
+Rows:ansi { border-top: solid ansi_bright_black; scrollbar-color: ansi_bright_black; }
+Rows:focus { border-top: heavy $primary; border-title-style: bold reverse; }
+#left Rows { margin-right: 1; }
+#events { height: 11fr; }
+#queue { height: 10fr; }
+#node { height: 9fr; }
+#source { height: 7fr; }
+#more { height: 5fr; }
+#answer {
+    display: none; layer: above; dock: bottom; margin-bottom: 2; height: auto;
+    border-top: heavy $primary; overlay: none;
+}
+#line { height: 1; }
+#sign { width: auto; }
+Prompt, Prompt:focus { width: 1fr; background: $background; border: none; padding: 0; height: 1; }
+"""

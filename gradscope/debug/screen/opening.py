@@ -1,0 +1,35 @@
+"""Whether the program can be shown here, and showing it. Loads Textual only then."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, TextIO
+
+from gradscope.render.terminal.cells import can_show
+
+if TYPE_CHECKING:
+    from gradscope.debug.walk import Walk
+
+HOW_TO_GET = "for all of it on one screen: pip install 'gradscope[screen]'; --plain does without"
+NO_SCREEN = ("", "dumb", "unknown")
+"""Values of TERM where text cannot be put anywhere but on the next line."""
+
+
+def is_screen(stdin: TextIO, stdout: TextIO) -> bool:
+    """Whether somebody sits before a terminal that can show whole screens."""
+    if not (stdin.isatty() and stdout.isatty() and can_show(stdout.encoding)):
+        return False
+    return os.name == "nt" or os.environ.get("TERM", "") not in NO_SCREEN
+
+
+def installed() -> bool:
+    """Whether Textual is."""
+    return find_spec("textual") is not None
+
+
+def show(walk: Walk) -> None:
+    """Until somebody quits; the walk is then where they left it."""
+    from gradscope.debug.screen.app import Debugger  # noqa: PLC0415 -- Textual is no dependency
+
+    Debugger(walk).run()

@@ -1,0 +1,236 @@
+"""What stands in each panel at a moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from typing import overload
+
+import numpy as np
+
+from gradscope.analysis.identity.sites import site_of
+from gradscope.analysis.report import inspect
+from gradscope.analysis.state.node_at import NodeAt, Passages, Stage, node_at
+from gradscope.analysis.state.state import Held, State, at
+from gradscope.debug.commands import answer
+from gradscope.debug.screen.entries import Entry, fact, heading
+from gradscope.debug.screen.program_lines import ProgramLines, nothing
+from gradscope.debug.walk import Walk
+from gradscope.errors import GradscopeError
+from gradscope.render.terminal.styles import ALARM, BOLD, SEVERITY_STYLES, WARN
+from gradscope.scene.answers.answer import Answer
+from gradscope.scene.answers.node_now import came, now, receiver, sender
+from gradscope.scene.answers.state import held_sections, progress, under_way
+from gradscope.scene.moments import Moments
+from gradscope.scene.readable import byte_count, count, plural
+from gradscope.trace.schema import NONE, GraphTask, Node, NodeBegin
+
+TABS = ("values", "findings", "grads", "saved")
+"""What the last panel shows, one of them at a time."""
+REMEMBERED = 1 << 12
+"""So many moments are kept in words once they were seen."""
+CONTEXT = 3
+"""So many lines of the program stand before and after the one at hand."""
+
+
+def node_of(state: State) -> int:
+    """The node that a moment is about, else the innermost that runs; NONE: none."""
+    node = int(getattr(state.happened, "node", NONE))
+    if node == NONE and state.backward is not None:
+        begun = [each.node for each in state.backward.running]
+        node = begun[-1] if begun else NONE
+    return node
+
+
+def place(state: State) -> str:
+    """As in "step 3, backward 0: 2 of 4 nodes"."""
+    step = "" if state.step is None else f"step {state.step.number}"
+    backward = state.backward
+    if backward is None:
+        return step
+    begun, many = backward.progress
+    ran = f"backward {backward.number}: {count(begun)} of {plural(many, 'node')}"
+    return f"{step}, {ran}" if step else ran
+
+
+def warm(walk: Walk) -> None:
+    """Make what the first moves would have to wait for."""
+    begun = walk.trace.once(Held).moments.of(NodeBegin)
+    if len(begun):
+        state = at(walk.trace, int(begun[0]))
+        neighbours(state, node_of(state))
+        for _ in queue(state):
+            pass
+        walk.trace.once(Passages).warm()
+
+
+class Events(Sequence[Entry]):
+    """Every moment of the trace; what is said of one is made when it is looked at."""
+
+    def __init__(self, walk: Walk) -> None:
+        self._walk = walk
+        self._said = lru_cache(REMEMBERED)(self._saying)
+
+    def __len__(self) -> int:
+        return self._walk.last + 1
+
+    def _saying(self, moment: int) -> str:
+        trace, wide = self._walk.trace, len(f"{self._walk.last:,}")
+        return f"{moment:>{wide},} {trace.once(Moments).said(at(trace, moment).happened)}"
+
+    @overload
+    def __getitem__(self, place: int) -> Entry: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Entry]: ...
+    def __getitem__(self, place: int | slice) -> Entry | Sequence[Entry]:
+        if isinstance(place, slice):
+            return [self[each] for each in range(len(self))[place]]
+        here = place == self._walk.moment
+        stopped = any(_holds(stop.moments, place) for stop in self._walk.stops.values())
+        sign = f"{'>' if here else ' '}{'●' if stopped else ' '}"
+        return Entry(self._said(place), BOLD if here else "", sign, f"goto {place}")
+
+
+def _holds(moments: np.ndarray, moment: int) -> bool:
+    place = int(np.searchsorted(moments, moment))
+    return place < len(moments) and int(moments[place]) == moment
+
+
+def queue(state: State) -> Iterator[Entry]:
+    """What runs, what goes next, what waits for what."""
+    say = state.trace.once(Moments)
+    if not state.backwards:
+        yield heading("no backward is under way")
+    for backward in reversed(state.backwards):
+        yield Entry(f"backward {progress(state, backward)}", BOLD)
+        for each in reversed(backward.running):
+            verb = "running" if each.begun else "taken from the queue"
+            yield Entry(f"  {say.node(each.node)} {verb}", BOLD, node=each.node)
+    for row in state.asleep:
+        yield Entry(f"{say.cells.thread(row.thread)} sleeps: queue {row.queue} is empty")
+    for section, nodes in held_sections(state, say):
+        if section.lines:
+            yield heading(section.title)
+            unnamed = (NONE,) * (len(section.lines) - len(nodes))
+            for text, node in zip(section.lines, (*nodes, *unnamed), strict=True):
+                yield Entry(f"  {text}", node=node)
+    for section in under_way(state, say):
+        if section.lines:
+            yield heading(section.title)
+            yield from (Entry(f"  {text}") for text in section.lines)
+
+
+def neighbours(state: State, node: int) -> tuple[NodeAt | None, list[Entry]]:
+    """A node as it is now, who sends to it, and where its gradients go."""
+    trace = state.trace
+    if not trace.table(Node).has(node):
+        return None, [heading("no node is at hand here: > goes to the next that runs")]
+    say, backward = trace.once(Moments), state.backward
+    found = node_at(trace, node, NONE if backward is None else backward.task.id, state.moment)
+    senders = [Entry(f"  {sender(each, say)}", node=each.node) for each in found.senders]
+    receivers = [Entry(f"  {receiver(each, say)}", node=each.node) for each in found.receivers]
+    return found, [
+        *_about(state, found, say),
+        *_listed("gets gradients from", found.sender_count, senders),
+        *_listed("sends gradients to", found.receiver_count, receivers),
+    ]
+
+
+def _about(state: State, found: NodeAt, say: Moments) -> Iterator[Entry]:
+    row = state.trace.table(Node).row(found.node)
+    yield Entry(say.node(found.node), BOLD, node=found.node)
+    yield fact("now", now(found, say))
+    if found.count != NONE and found.stage is not Stage.WAITING:
+        yield fact("gradients", came(found))
+    made = site_of(state.trace, row.stack)
+    if made.place:
+        yield fact("made at", f"{made.place}  {made.text}".rstrip())
+    if state.modules and node_of(state) == found.node:
+        yield fact("module", f"{state.modules[-1].path or '(root)'} ({state.modules[-1].type})")
+    kept = state.saved_by(found.node)
+    if kept:
+        yield fact(
+            "keeps", f"{plural(len(kept), 'value')}, {byte_count(sum(k.bytes for k in kept))}"
+        )
+
+
+def _listed(title: str, many: int, entries: list[Entry]) -> Iterator[Entry]:
+    yield heading(title if many else f"{title}: none")
+    yield from entries
+    if many > len(entries):
+        yield heading(f"  and {count(many - len(entries))} more; node lists them all")
+
+
+def source(state: State, node: int, lines: ProgramLines) -> list[Entry]:
+    """The program's lines that led here: of what happened, of the node, of the backward's call."""
+    trace, seen, found = state.trace, set[int](), list[Entry]()
+    nodes, backward = trace.table(Node), state.backward
+    task: GraphTask | None = None if backward is None else backward.task
+    for title, stack in (
+        ("at", int(getattr(state.happened, "stack", NONE))),
+        ("made at", int(nodes.row(node).stack) if nodes.has(node) else NONE),
+        ("backward called at", NONE if task is None else task.stack),
+    ):
+        if stack != NONE and stack not in seen:
+            seen.add(stack)
+            found += lines.of(title, trace.frames(stack), CONTEXT if not found else 1)
+    return found or [nothing()]
+
+
+# -- the last panel: one of several ---------------------------------------------------------------
+
+
+def values(walk: Walk, _: int) -> Iterator[Entry]:
+    """The numbers that were looked at here."""
+    yield from _close(answer(walk, "values"))
+
+
+def findings(walk: Walk, _: int) -> Iterator[Entry]:
+    """What `inspect` finds, worst first; choosing one goes there."""
+    said = answer(walk, "findings")
+    found = walk.trace.once(inspect).findings
+    yield heading(said.title)
+    lines = said.sections[0].lines if said.sections else ()
+    for text, each in zip(lines, found, strict=True):
+        style = SEVERITY_STYLES[each.severity]
+        yield Entry(text, style, command=f"goto #{each.id}")
+
+
+def grads(walk: Walk, _: int) -> Iterator[Entry]:
+    """What is in `.grad`, the last to arrive first; choosing one goes to its arrival."""
+    said = answer(walk, "grads")
+    yield heading(said.title)
+    lines = said.sections[0].lines if said.sections else ()
+    for text, each in zip(lines, walk.state.gradients[::-1], strict=True):
+        yield Entry(text, command=f"goto {each.since}")
+
+
+def saved(walk: Walk, node: int) -> Iterator[Entry]:
+    """What graphs keep in all, and what this node does."""
+    kept = walk.state.saved
+    yield heading(f"{plural(kept.values, 'value')} for backwards, {byte_count(kept.bytes)} in all")
+    if node != NONE:
+        yield from _close(answer(walk, f"saved {node}"))
+
+
+def _close(said: Answer) -> Iterator[Entry]:
+    """An answer without what sets its parts apart."""
+    yield heading(said.title)
+    yield from (Entry(text) for section in said.sections for text in section.lines)
+    yield from (Entry(text, WARN) for text in said.notes)
+
+
+SHOWN: dict[str, Callable[[Walk, int], Iterator[Entry]]] = {
+    "values": values,
+    "findings": findings,
+    "grads": grads,
+    "saved": saved,
+}
+
+
+def tab(walk: Walk, name: str, node: int) -> list[Entry]:
+    """What the last panel shows; what the trace lacks is said in its place."""
+    try:
+        return [*SHOWN[name](walk, node)]
+    except GradscopeError as error:
+        return [Entry(str(error), ALARM if name == "findings" else WARN)]

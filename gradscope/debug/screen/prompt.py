@@ -1,0 +1,94 @@
+"""The line for commands: what was typed before comes back, what is begun is completed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.widgets import Input
+
+REMEMBERED = 1_000
+
+
+class Prompt(Input):
+    """Enter answers, Tab completes, up and down go through what was typed, Esc leaves."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("tab", "complete", show=False, priority=True),
+        Binding("up", "before(-1)", show=False),
+        Binding("down", "before(1)", show=False),
+        Binding("pageup", "page(-1)", show=False),
+        Binding("pagedown", "page(1)", show=False),
+        Binding("escape", "leave", show=False),
+    ]
+
+    class Said(Message):
+        """What there is to choose from."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    class Left(Message):
+        """The panels have the keys again."""
+
+    class Paged(Message):
+        """What was answered is to be read on, or back."""
+
+        def __init__(self, by: int) -> None:
+            super().__init__()
+            self.by = by
+
+    def __init__(self, complete: Callable[[str], list[str]], placeholder: str) -> None:
+        super().__init__(id="prompt", compact=True, placeholder=placeholder, select_on_focus=False)
+        self._complete = complete
+        self._typed: list[str] = []
+        self._at = 0
+
+    def remember(self, text: str) -> None:
+        """It comes back with the key up."""
+        if text and self._typed[-1:] != [text]:
+            self._typed = [*self._typed[1 - REMEMBERED :], text]
+        self._at = len(self._typed)
+
+    def put(self, text: str) -> None:
+        """As if it were typed."""
+        self.value = text
+        self.cursor_position = len(text)
+
+    def action_before(self, by: int) -> None:
+        """An earlier line, or a later one."""
+        self._at = min(max(self._at + by, 0), len(self._typed))
+        self.put(self._typed[self._at] if self._at < len(self._typed) else "")
+
+    def action_page(self, by: int) -> None:
+        """The answer that lies above."""
+        self.post_message(self.Paged(by))
+
+    def action_leave(self) -> None:
+        """Give up what was typed."""
+        self.put("")
+        self.post_message(self.Left())
+
+    def action_complete(self) -> None:
+        """As far as all that it may become agree; then they are said."""
+        found = self._complete(self.value)
+        if not found:
+            self.post_message(self.Said("nothing in this trace begins like that"))
+            return
+        agreed = _agreed(found)
+        if agreed == self.value:
+            words = [each.rstrip().rpartition(" ")[2] for each in found]
+            self.post_message(self.Said(f"{len(words)}: {'  '.join(words)}"))
+        self.put(agreed)
+
+
+def _agreed(texts: list[str]) -> str:
+    """How all of these begin."""
+    low, high = min(texts), max(texts)
+    for place, character in enumerate(low):
+        if character != high[place]:
+            return low[:place]
+    return low

@@ -1,0 +1,187 @@
+"""A panel: lines that can be scrolled, with one of them at hand. Only what is seen is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rich.style import Style
+from rich.text import Text
+from textual.binding import Binding, BindingType
+from textual.events import Click, Resize
+from textual.geometry import Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from gradscope.debug.screen.entries import Entry
+from gradscope.render.terminal.cells import UNICODE, line
+
+AROUND = 3
+"""So many lines before and after the one at hand are in view."""
+AT_HAND = Style(reverse=True)
+
+
+class Rows(ScrollView, can_focus=True, inherit_bindings=False):
+    """One panel. Enter, or a second click, chooses the line at hand."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "move(-1)", show=False),
+        Binding("down", "move(1)", show=False),
+        Binding("pageup", "page(-1)", show=False),
+        Binding("pagedown", "page(1)", show=False),
+        Binding("enter", "choose", show=False),
+    ]
+
+    class Chosen(Message):
+        """Somebody chose a line."""
+
+        def __init__(self, rows: Rows, entry: Entry) -> None:
+            super().__init__()
+            self.rows = rows
+            self.entry = entry
+
+    class Resized(Message):
+        """The panel has another width or height: what is in it may have to be broken anew."""
+
+        def __init__(self, rows: Rows) -> None:
+            super().__init__()
+            self.rows = rows
+
+    def __init__(self, id: str, title: str) -> None:
+        super().__init__(id=id)
+        self.border_title = title
+        self.entries: Sequence[Entry] = ()
+        self.cursor = 0
+
+    def fill(self, entries: Sequence[Entry], *, cursor: int | None = None) -> None:
+        """Show these; `cursor`: this line is at hand, and seen."""
+        self.entries = entries
+        self.virtual_size = Size(self.inner_width, len(entries))
+        last = max(len(entries) - 1, 0)
+        self.cursor = min(self.cursor if cursor is None else cursor, last)
+        if cursor is not None:
+            self._show(self.cursor)
+        self.refresh()
+
+    @property
+    def inner_width(self) -> int:
+        """So many cells a line has."""
+        return max(self.scrollable_content_region.width, 1)
+
+    @property
+    def at_hand(self) -> Entry | None:
+        """The line that Enter would choose."""
+        return self.entries[self.cursor] if self.cursor < len(self.entries) else None
+
+    # -- moving -----------------------------------------------------------------------------------
+
+    def action_move(self, by: int) -> None:
+        """To the next line that is not the rest of another, or the one before."""
+        place = self.cursor + by
+        while 0 < place < len(self.entries) and self.entries[place].further:
+            place += by
+        self._to(place)
+
+    def action_page(self, by: int) -> None:
+        """As far as the panel is high."""
+        self._to(self.cursor + by * max(self.scrollable_content_region.height - 1, 1))
+
+    def action_choose(self) -> None:
+        """Do what the line at hand is for."""
+        if self.at_hand is not None:
+            self.post_message(self.Chosen(self, self.at_hand))
+
+    def _to(self, place: int) -> None:
+        self.cursor = min(max(place, 0), max(len(self.entries) - 1, 0))
+        self._show(self.cursor)
+        self.refresh()
+
+    def _show(self, place: int) -> None:
+        """Scroll as little as brings this line into view, with some before and after it."""
+        height = max(self.scrollable_content_region.height, 1)
+        around = min(AROUND, (height - 1) // 2)
+        top = self.scroll_offset.y
+        if place - around < top:
+            top = place - around
+        elif place + around >= top + height:
+            top = place + around - height + 1
+        self.scroll_to(y=min(max(top, 0), max(len(self.entries) - height, 0)), animate=False)
+
+    def on_click(self, event: Click) -> None:
+        """The line that is pointed at is at hand; if it was before, it is chosen."""
+        at = event.get_content_offset(self)
+        if at is None:
+            return
+        place = at.y + self.scroll_offset.y
+        if place >= len(self.entries):
+            return
+        again = place == self.cursor
+        self._to(place)
+        if again or event.chain > 1:
+            self.action_choose()
+
+    def on_resize(self, _: Resize) -> None:
+        self.virtual_size = Size(self.inner_width, len(self.entries))
+        self.post_message(self.Resized(self))
+
+    # -- drawing ----------------------------------------------------------------------------------
+
+    def render_line(self, y: int) -> Strip:
+        """One line of what is seen."""
+        place, width = y + self.scroll_offset.y, self.inner_width
+        if place >= len(self.entries):
+            return Strip.blank(width, self.rich_style)
+        drawn = self._drawn(self.entries[place], width)
+        strip = Strip(drawn.render(self.app.console)).adjust_cell_length(width)
+        strip = strip.apply_style(self.rich_style)
+        return strip.apply_style(AT_HAND) if self.has_focus and place == self.cursor else strip
+
+    def _drawn(self, entry: Entry, width: int) -> Text:
+        fitting = UNICODE.fit(f"{entry.sign}{entry.text}", width)
+        return line((fitting, entry.style)) if entry.style else line(fitting)
+
+
+class NodeRows(Rows, inherit_bindings=False):
+    """The panel of a node: arrows go along the graph, as on the page."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "along('against')", show=False),
+        Binding("down", "along('along')", show=False),
+        Binding("left", "along('left')", show=False),
+        Binding("right", "along('right')", show=False),
+        Binding("pageup", "page(-1)", show=False),
+        Binding("pagedown", "page(1)", show=False),
+        Binding("enter", "choose", show=False),
+    ]
+
+    class Along(Message):
+        """To another node of the graph."""
+
+        def __init__(self, way: str) -> None:
+            super().__init__()
+            self.way = way
+
+    def action_along(self, way: str) -> None:
+        """Against or along the gradient, or to a sibling."""
+        self.post_message(self.Along(way))
+
+
+class TabRows(Rows):
+    """The last panel: left and right change what it shows."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left", "turn(-1)", show=False),
+        Binding("right", "turn(1)", show=False),
+    ]
+
+    class Turned(Message):
+        """Something else is to be shown."""
+
+        def __init__(self, by: int) -> None:
+            super().__init__()
+            self.by = by
+
+    def action_turn(self, by: int) -> None:
+        """What it shows next, or showed before."""
+        self.post_message(self.Turned(by))
