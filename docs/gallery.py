@@ -26,7 +26,10 @@ END = "<!-- /gallery -->\n"
 LINES_SHOWN = 30
 PART = {"shared_weight": ("--merge-leaves",)}
 """How a sample is drawn, other than all are."""
-BESIDES = {"double_backward": ("both", ("--graph", "both"))}
+BESIDES = {
+    "double_backward": ("both", ("--graph", "both")),
+    "resnet": ("forward", ("--graph", "forward")),
+}
 """A second picture of a sample: what its file is called, and how it is drawn."""
 ONE_STEP = {"resnet": ("1",), "gpt": ("1",)}
 """Of samples/models: those that are drawn, and what tells them to make one step."""
@@ -113,7 +116,7 @@ def drawn(name: str) -> str:
     kind, options = BESIDES[name]
     return (
         f"`gradscope render {' '.join(options)} {trace_of(name)}`:\n\n"
-        f"![{kind} graphs of {name}](docs/gallery/{name}.{kind}.svg)\n\n"
+        f"![{kind}: {name}](docs/gallery/{name}.{kind}.svg)\n\n"
     )
 
 

@@ -23,7 +23,7 @@ from gradscope.scene.graph.blocks.outline import Block, Outline
 from gradscope.scene.graph.blocks.titles import Titles, frames
 from gradscope.scene.graph.boxes import BoxMaker
 from gradscope.scene.graph.common_lines import shared_lines, without_lone_frames
-from gradscope.scene.graph.forward.both import beside, half_of
+from gradscope.scene.graph.forward.both import beside, half_of, named_in_backward
 from gradscope.scene.graph.forward.scene import forward_scene
 from gradscope.scene.graph.heat import heat_of
 from gradscope.scene.graph.lanes import lanes_of_nodes
@@ -46,8 +46,9 @@ def graph_scene(trace: Trace, options: GraphOptions | None = None) -> GraphScene
         case GraphOf.FORWARD:
             return forward_scene(trace, options)
         case GraphOf.BOTH:
-            backward = backward_scene(trace, half_of(options))
-            return beside(forward_scene(trace, half_of(options)), backward)
+            half = half_of(options)
+            backward = backward_scene(trace, named_in_backward(trace, half))
+            return beside(forward_scene(trace, half), backward)
         case None if not len(trace.table(Node)) and len(trace.table(Op)):
             scene = forward_scene(trace, options)
             return replace(scene, notes=(NO_BACKWARD, *scene.notes))

@@ -15,6 +15,7 @@ import numpy as np
 
 from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.columns import GraphColumns
+from gradscope.scene.choices import GraphOf
 from gradscope.scene.graph.blocks.outline import Block, Made, Outline, Part, Wanted
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.readable import count, plural
@@ -40,6 +41,7 @@ class Wishes:
     limit: int
     everything: bool
     merge_leaves: bool
+    by_size: bool = False  # open what is large first, whatever time it took
 
 
 def wishes(
@@ -58,6 +60,7 @@ def wishes(
         limit=options.most,
         everything=options.everything,
         merge_leaves=options.merge_leaves,
+        by_size=options.graph is GraphOf.BOTH,  # or each graph would open other modules
     )
 
 
@@ -154,7 +157,8 @@ class Folder:
     def _weight(self, block: Block) -> tuple[int, ...]:
         """What matters most comes first."""
         ends = slice(block.first, block.end + 1, max(1, block.end - block.first))
-        sums = (np.diff(each[ends])[0] for each in (self._findings, self._focus, self.spent))
+        spent = [] if self._wishes.by_size else [self.spent]
+        sums = (np.diff(each[ends])[0] for each in (self._findings, self._focus, *spent))
         return (*(-int(each) for each in sums), block.first - block.end)
 
     def _open(self, block: Block) -> None:

@@ -64,8 +64,13 @@ def _label(placing: Placing, flows: list[Flow], calls: Mapping[int, Call]) -> st
         parts.append(f"{len(flows)} times")
     if any(flow.shared for flow in flows):
         parts.append("by a view")
-    parts += [f"kept as {flow.kept}" for flow in flows if flow.kept]
+    parts += [kept_as(flow.kept) for flow in flows if flow.kept and flow.maker != NONE]
     return " · ".join(dict.fromkeys(parts))
+
+
+def kept_as(slot: str) -> str:
+    """That a call was given something follows from this value of its node."""
+    return f"kept as {slot}"
 
 
 def _folded(placing: Placing, columns: ForwardColumns) -> Iterator[Arrow]:

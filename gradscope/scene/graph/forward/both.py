@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 
+from gradscope.analysis.graph.forward.calls import ForwardCalls
+from gradscope.analysis.graph.forward.select import find_calls
+from gradscope.analysis.identity.names import find_nodes
+from gradscope.errors import UnknownNameError
 from gradscope.scene.choices import GraphOf
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.graph.picture import Box, Form, GraphScene, Group, Line, occurring
+from gradscope.trace.schema import NONE
+from gradscope.trace.trace import Trace
 
 FORWARD, BACKWARD = "forward", "backward"
 LINKED = (Form.OPERATION, Form.FUNCTION, Form.FOLDED)
@@ -18,6 +24,28 @@ MOST_NAMED = 2
 def half_of(options: GraphOptions) -> GraphOptions:
     """The same for one of the two graphs: each has half of the boxes."""
     return replace(options, limit=max(1, options.most // 2))
+
+
+def named_in_backward(trace: Trace, options: GraphOptions) -> GraphOptions:
+    """The same with nodes in place of calls that were named."""
+
+    def named(name: str) -> str:
+        try:
+            find_nodes(trace, name)
+        except UnknownNameError:
+            nodes = trace.once(ForwardCalls).node[list(find_calls(trace, name))]
+            made = nodes[nodes != NONE]
+            return str(made[0]) if len(made) else name
+        return name
+
+    chosen = options.selection
+    around, path_to = (each and named(each) for each in (chosen.around, chosen.path_to))
+    return replace(
+        options,
+        selection=replace(chosen, around=around, path_to=path_to),
+        expand=tuple(map(named, options.expand)),
+        fold=tuple(map(named, options.fold)),
+    )
 
 
 def beside(forward: GraphScene, backward: GraphScene) -> GraphScene:

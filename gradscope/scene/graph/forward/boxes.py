@@ -13,6 +13,7 @@ from gradscope.scene.graph.blocks.drawn import boxes_of, folded_box, use_lines
 from gradscope.scene.graph.blocks.outline import Block
 from gradscope.scene.graph.blocks.titles import Titles
 from gradscope.scene.graph.boxes import BoxMaker, meta_line, source_lines
+from gradscope.scene.graph.forward.arrows import kept_as
 from gradscope.scene.graph.picture import Box, Form, Line, Tone
 from gradscope.scene.graph.placing import Placing, Use
 from gradscope.scene.kinds import Kind, kind_of, kind_of_call
@@ -42,6 +43,7 @@ class CallBoxes:
         spent: Ids,
         calls: Mapping[int, Call],
         data: Mapping[int, Data],
+        kept: Mapping[tuple[int, int], str],
         *,
         mixed: bool,
     ) -> None:
@@ -52,6 +54,7 @@ class CallBoxes:
         self._spent = spent
         self._calls = calls
         self._data = data
+        self._kept = kept  # by call and data: as what the call's node keeps it
         self._uses_of: dict[int, list[Use]] = defaultdict(list)
         for (user, _), use in placing.uses.items():
             self._uses_of[user].append(use)
@@ -78,7 +81,8 @@ class CallBoxes:
         call = self._calls[place]
         for use in self._uses_of[place]:
             shared = use.number == 0 and use.total > 1
-            yield self._given(use, "" if shared else group)
+            slot = self._kept.get((place, use.leaf), "")
+            yield self._given(use, "" if shared else group, slot)
         yield self._call(f"{self._placing.letter}{place}", call, group)
         if self._placing.options.saved:
             for saved in call.saved:
@@ -115,8 +119,10 @@ class CallBoxes:
             lane=maker.lane_of([call.place]),
         )
 
-    def _given(self, use: Use, group: str) -> Box:
+    def _given(self, use: Use, group: str, slot: str) -> Box:
         data = self._data[use.leaf]
+        lines = [meta_line(data.meta)] if data.meta else []
+        lines += [Line(kept_as(slot))] if slot else []
         tooltip = [f"tensor {data.tensor}"]
         if data.guessed:
             tooltip.append("named after the variable on its source line")
@@ -126,7 +132,7 @@ class CallBoxes:
             title=data.name or "data",
             ordinal="",
             kind=Kind.LEAF if data.parameter else Kind.OTHER,
-            lines=(*([meta_line(data.meta)] if data.meta else []), *use_lines(use)),
+            lines=(*lines, *use_lines(use)),
             marks=(),
             heat=None,
             group=group,

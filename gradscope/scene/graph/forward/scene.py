@@ -55,6 +55,7 @@ def forward_scene(trace: Trace, options: GraphOptions) -> GraphScene:
     boxes = CallBoxes(
         placing, maker, titles, folder.spent, facts,
         {id: data[tensor] for id, tensor in columns.data.items()},
+        {ids: flow.kept for ids, flow in zip(columns.ids, columns.flows, strict=True) if flow.kept},
         mixed=bool((calls.node[selected.places] != NONE).any()),
     )  # fmt: skip
     made = tuple(boxes.all(calls))

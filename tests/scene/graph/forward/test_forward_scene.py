@@ -296,6 +296,29 @@ def test_both_graphs_stand_in_one_picture_and_name_one_another() -> None:
     assert "forward: only calls that made a node; --graph forward draws all" in scene.notes
 
 
+def test_in_both_a_call_may_be_named_or_its_node() -> None:
+    for name in ("relu_", "ReluBackward0"):
+        options = GraphOptions(Selection(around=name, hops=1), graph=GraphOf.BOTH)
+        scene = graph_scene(small(), options)
+
+        assert called(scene) == [0, 1, 2]
+        assert {box.title for box in scene.boxes if box.form is Form.FUNCTION} == {
+            "MulBackward0", "ReluBackward0", "MeanBackward0",
+        }  # fmt: skip
+    with pytest.raises(UnknownNameError, match="did you mean relu_"):
+        graph_scene(small(), GraphOptions(Selection(around="relu"), graph=GraphOf.BOTH))
+
+
+def test_both_graphs_open_the_same_modules() -> None:
+    scene = graph_scene(load(GALLERY / "resnet.json.gz"), GraphOptions(graph=GraphOf.BOTH))
+    modules = [group for group in scene.groups if group.id.endswith("/1")]
+    forward, backward = (
+        {group.title for group in modules if group.id.startswith(side)} for side in "fb"
+    )
+
+    assert forward & backward
+
+
 def box_of_call(scene: GraphScene) -> dict[int, Box]:
     return {call: box for box in scene.boxes for call in box.calls}
 
