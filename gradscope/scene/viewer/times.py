@@ -110,9 +110,13 @@ def backward_table(times: Times, texts: Texts) -> Table:
 
 
 def run_table(times: Times) -> Table:
-    """Every passage of a node: the events at which it was pushed, begun and ended."""
+    """Every passage of a node: the events at which it was pushed, begun and ended.
+
+    They are in the order in which they began, as the lanes of the timeline are painted.
+    """
     scope, found, runs = times.scope, times.passages, times.runs
     mine = np.flatnonzero(np.isin(found.task, scope.tasks))
+    mine = mine[np.argsort(found.begun[mine], kind="stable")]
     at = paired((runs.task, runs.node), (found.task[mine], found.node[mine]))
     has = at != NONE
 

@@ -16,7 +16,18 @@ from gradscope.scene.viewer.nodes import scope_of
 from gradscope.scene.viewer.reports import finding_table
 from gradscope.scene.viewer.scene import viewer_scene
 from gradscope.trace.by_hand import trace_of
-from gradscope.trace.schema import NONE, Edge, Frame, GraphTask, Node, Stack, Step
+from gradscope.trace.schema import (
+    NONE,
+    Edge,
+    Frame,
+    GraphTask,
+    Node,
+    NodeBegin,
+    NodeEnd,
+    Push,
+    Stack,
+    Step,
+)
 from gradscope.trace.trace import Trace
 from tests.shared.chains import chain
 from tests.shared.example_traces import mean_of_squares, nan_in_backward, two_layers
@@ -72,6 +83,24 @@ def test_a_finding_without_a_node_leads_to_what_its_line_made() -> None:
     assert table["node"].tolist() == [1, NONE, NONE]
     assert isinstance(table["id"], TextColumn)
     assert {texts.all()[place] for place in table["id"].places} == {"3fa2"}
+
+
+def test_runs_are_in_the_order_in_which_they_began() -> None:
+    nodes = [Node(id, f"{name}Backward0", id) for id, name in enumerate(("Mul", "Exp", "Log"))]
+    events = [
+        event
+        for node, begin in ((1, 20), (0, 60), (2, 10))
+        for event in (
+            Push(task=0, node=node, t=1),
+            NodeBegin(task=0, node=node, thread=node, t=begin),
+            NodeEnd(task=0, node=node, thread=node, t=begin + 15),
+        )
+    ]
+    in_time = sorted(events, key=lambda event: event.t)
+    scene = viewer_scene(trace_of(*nodes, GraphTask(0, roots=(1, 0, 2), end=99), *in_time))
+
+    assert column(scene, "runs", "node") == [2, 1, 0]
+    assert column(scene, "runs", "begun") == sorted(column(scene, "runs", "begun"))  # type: ignore[type-var]
 
 
 def test_a_long_loop_is_a_group_that_shows_its_first_and_last_turn() -> None:
