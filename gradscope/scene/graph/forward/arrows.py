@@ -63,7 +63,7 @@ def _label(placing: Placing, flows: list[Flow], calls: Mapping[int, Call]) -> st
     if len(flows) > len(tensors):
         parts.append(f"{len(flows)} times")
     if any(flow.shared for flow in flows):
-        parts.append("by a view")
+        parts.append("shares memory")
     parts += [kept_as(flow.kept) for flow in flows if flow.kept and flow.maker != NONE]
     return " · ".join(dict.fromkeys(parts))
 
