@@ -18,10 +18,11 @@ MOST_ARROWS, MOST_CHARACTERS = 500, 50_000
 """Mermaid draws no more, unless its page sets `maxEdges` and `maxTextSize`."""
 SHAPES = {
     Form.LEAF: ("[", "]"),
-    Form.DATA: ("[", "]"),
+    Form.DATA: ("[(", ")]"),
     Form.SAVED: ("[/", "/]"),
     Form.FOLDED: ("[[", "]]"),
 }
+LINES = {Form.SAVED: "-.-", Form.FOLDED: "==>", Form.ORDER: "-.->"}
 
 
 def write(scene: GraphScene, theme: Theme) -> Drawn:
@@ -56,7 +57,7 @@ def _lines(scene: GraphScene, theme: Theme) -> Iterator[str]:
     names = {box.id: f"b{number}" for number, box in enumerate(scene.boxes)}
     yield from _inside(scene, names)
     for arrow in scene.arrows:
-        line = {Form.SAVED: "-.-", Form.FOLDED: "==>"}.get(arrow.form, "-->")
+        line = LINES.get(arrow.form, "-->")
         label = f'|"{_escaped(arrow.label)}"|' if arrow.label.strip() else ""
         yield f"    {names[arrow.tail]} {line}{label} {names[arrow.head]}"
     looks: dict[Look, list[str]] = defaultdict(list)

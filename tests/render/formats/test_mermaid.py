@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from gradscope.render.formats import format_called
 from gradscope.render.theme import DARK, LIGHT
+from gradscope.scene.choices import GraphOf
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
+from gradscope.scene.layout.legible import legible_scene
 from tests.render.hostile import NAMES, named
 from tests.shared.example_traces import two_layers
 
@@ -18,8 +21,8 @@ TEXT = r'"(?:[A-Za-z0-9 _.,:()\[\]=+*/…·×µ-]|\#\d+;|<br>)+"'
 LINES = re.compile(
     rf"""---|title:\ "(?:\\.|[^"\\])*"|flowchart\ TB|%%\ .*
     |\s+subgraph\ g\d+\[{TEXT}\]|\s+end
-    |\s+b\d+(?:\({TEXT}\)|\[{TEXT}\]|\[\[{TEXT}\]\]|\[/{TEXT}/\])
-    |\s+b\d+\ (?:-->|-\.-|==>)(?:\|{TEXT}\|)?\ b\d+
+    |\s+b\d+(?:\({TEXT}\)|\[{TEXT}\]|\[\[{TEXT}\]\]|\[/{TEXT}/\]|\[\({TEXT}\)\])
+    |\s+b\d+\ (?:-->|-\.-|-\.->|==>)(?:\|{TEXT}\|)?\ b\d+
     |\s+classDef\ \w+\ [\w:#,.\- ]+|\s+class\ [\w,]+\ \w+""",
     re.VERBOSE,
 )
@@ -27,9 +30,10 @@ LINES = re.compile(
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_line_is_mermaids(name: str) -> None:
-    text = format_called("mermaid").write(graph_scene(named(name), ALL_DETAILS), DARK).content
-
-    assert [line for line in text.decode().splitlines() if not LINES.fullmatch(line)] == []
+    for graph in GraphOf:
+        options = replace(ALL_DETAILS, graph=graph)
+        text = format_called("mermaid").write(legible_scene(named(name), options), DARK).content
+        assert [line for line in text.decode().splitlines() if not LINES.fullmatch(line)] == []
 
 
 def test_frames_stand_in_frames() -> None:

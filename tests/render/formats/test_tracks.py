@@ -143,14 +143,40 @@ def test_what_overlaps_without_nesting_has_a_lane_of_its_own() -> None:
     ] == [(0, ["s1", "s3"]), (1, ["s2"])]
 
 
-def test_what_did_not_end_lasts_to_the_end_and_says_so() -> None:
+def test_what_did_not_end_lasts_until_the_next_of_its_kind_or_to_the_end_and_says_so() -> None:
     trace = trace_of(
-        Thread(0, "main"), Op(0, "mul", begin=5, thread=0), Op(1, "add", begin=1, end=90, thread=0)
+        Thread(0, "main"),
+        Op(0, "mul", begin=5_000, thread=0),
+        Op(1, "add", begin=8_000, end=90_000, thread=0),
+        Op(2, "sub", begin=91_000, thread=0),
+        Span(0, "load", begin=1_000, thread=0),
+        Span(1, "late", begin=95_000, end=99_000, thread=0),
     )
 
-    mul = next(e for e in chrome(trace) if e["name"] == "mul")
+    found = {e["name"]: (e["ts"], e["dur"], e["args"]) for e in chrome(trace) if e["ph"] == "X"}
 
-    assert (mul["ts"], mul["dur"], mul["args"]) == (0.005, 0.085, {"did_not_end": 1})
+    assert found == {
+        "load": (1, 94, {"did_not_end": 1}),
+        "mul": (5, 3, {"did_not_end": 1}),
+        "add": (8, 82, {}),
+        "sub": (91, 4, {"did_not_end": 1}),
+        "late": (95, 4, {}),
+    }
+
+
+def test_operations_whose_ends_were_not_recorded_are_moments() -> None:
+    trace = trace_of(
+        Thread(0, "main"),
+        Op(0, "mul", begin=5, thread=0),
+        Op(1, "add", begin=8, thread=0),
+        meta={"absent": ["op.end"]},
+    )
+
+    found = tracks(trace)
+
+    assert found.slices.end.tolist() == [5, 8]
+    assert "did_not_end" not in found.slices.about
+    assert "no times at which operations ended" in found.notes[0]
 
 
 def test_one_step_is_what_happened_during_it() -> None:

@@ -84,7 +84,7 @@ def _slices(
     return Slices(
         thread=ran.thread[first],
         begin=ran.begin[first],
-        end=_latest(ran.end, first, last),
+        end=_latest(ran, first, last),
         sort=np.full(len(rows), int(Sort.MODULE)),
         name=words.column(f"{titles[id]}{ending}" for id in module.tolist()),
         of=np.full(len(rows), NONE),
@@ -95,10 +95,8 @@ def _slices(
     )
 
 
-def _latest(end: Ids, first: Ids, last: Ids) -> Ids:
-    """The last end in each of these stretches; NONE where one of them did not end."""
-    found = [
-        NONE if (part := end[begin : until + 1]).min() == NONE else int(part.max())
-        for begin, until in zip(first.tolist(), last.tolist(), strict=True)
-    ]
-    return np.array(found, np.int64)
+def _latest(ran: Ran, first: Ids, last: Ids) -> Ids:
+    """The last moment in each of these stretches at which something is known to have run."""
+    known = np.maximum(ran.begin, ran.end)
+    rows = zip(first.tolist(), last.tolist(), strict=True)
+    return np.array([known[begin : until + 1].max() for begin, until in rows], np.int64)

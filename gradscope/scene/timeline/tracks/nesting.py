@@ -12,6 +12,7 @@ import numpy as np
 from gradscope.analysis.columns import Ids
 from gradscope.scene.timeline.tracks.slices import Slices
 from gradscope.trace.arrays import distinct
+from gradscope.trace.schema import NONE
 
 MOST_LANES = 64
 """Of one thread. Only a damaged trace needs more; what they would hold is left out, and said."""
@@ -24,6 +25,20 @@ class Lane:
     thread: int
     number: int  # 0 for the first of its thread
     turns: Ids  # places of slices as they begin; as they end, less than 0: -1 - place
+
+
+def ends_of(slices: Slices, last: int) -> Ids:
+    """When each ended; what did not, as what comes next on its thread begins, or at the `last`.
+
+    Next is what cannot be inside it: after a node another one, but no operation.
+    """
+    found = slices.end.copy()
+    for place in np.flatnonzero(slices.end == NONE).tolist():
+        sort, begin = slices.sort[place], slices.begin[place]
+        after = (slices.thread == slices.thread[place]) & (slices.sort <= sort)
+        after &= slices.begin > begin
+        found[place] = slices.begin[after].min() if after.any() else last
+    return found
 
 
 def lanes_of(slices: Slices, last: int) -> tuple[list[Lane], int]:

@@ -63,11 +63,19 @@ def _mapped(ids: Ids, known: dict[int, int]) -> Ids:
     return np.array([known[id] for id in ids.tolist()], np.int64)
 
 
+def without_ends(trace: Trace) -> bool:
+    """Whether of operations only the beginnings were recorded."""
+    absent = trace.meta.get("absent", [])
+    return isinstance(absent, list) and "op.end" in absent
+
+
 def op_slices(known: Known) -> tuple[Slices, Slices]:
     """Operations, and the modules that these tell of."""
     table = known.trace.table(Op)
     order = np.argsort(table["begin"], kind="stable")
     thread, begin, end = (table[name][order] for name in ("thread", "begin", "end"))
+    if without_ends(known.trace):
+        end = begin
     task, step, module = (table[name][order] for name in ("task", "step", "module"))
     found = Slices(
         thread=thread,

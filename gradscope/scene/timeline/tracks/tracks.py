@@ -23,7 +23,7 @@ from gradscope.scene.timeline.tracks.moments import (
     levels_of,
     moments_of,
 )
-from gradscope.scene.timeline.tracks.nesting import Lane, lanes_of
+from gradscope.scene.timeline.tracks.nesting import Lane, ends_of, lanes_of
 from gradscope.scene.timeline.tracks.rows import (
     Known,
     backward_slices,
@@ -32,6 +32,7 @@ from gradscope.scene.timeline.tracks.rows import (
     op_slices,
     span_slices,
     step_slices,
+    without_ends,
 )
 from gradscope.scene.timeline.tracks.slices import Slices, Words, joined, taken
 from gradscope.trace.schema import NONE, GraphTask, NodeBegin, Op, Step, Thread
@@ -95,7 +96,7 @@ def tracks(trace: Trace, selection: Selection | None = None) -> Tracks:
     did_not_end = (whole.end == NONE).astype(np.int64)
     if did_not_end.any():
         whole.about["did_not_end"] = did_not_end
-    whole.end = np.where(whole.end == NONE, last, whole.end)
+    whole.end = ends_of(whole, last)
     lanes, left = lanes_of(whole, last)
     strands = _strands(trace, whole, moments)
     return Tracks(
@@ -161,6 +162,11 @@ def _notes(trace: Trace, left: int) -> tuple[str, ...]:
     if len(trace.table(GraphTask)) and not len(trace.table(NodeBegin)):
         notes.append(
             "this trace has no times of nodes, hooks and queues; record it with --level engine"
+        )
+    if without_ends(trace) and len(trace.table(Op)):
+        notes.append(
+            "this trace has no times at which operations ended, so they are moments; record it "
+            "with --level engine"
         )
     if left:
         notes.append(f"{count(left)} slices overlap so many others that they have no lane")
