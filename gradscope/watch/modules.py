@@ -151,6 +151,7 @@ class Modules:
             self._stepping += 1
             self.writes.leave_out()
         name = f"{type(optimizer).__name__}.step"
+        self._faults.guarded("a step began", self._listener.stepping, optimizer)
         self._faults.guarded("a step began", self._listener.phase_begins, "optimizer", name)
 
     def _step_ends(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from gradscope.analysis.columns import member
 from gradscope.analysis.identity.backwards import backward_numbers
 from gradscope.analysis.identity.sites import Site, site_of
-from gradscope.analysis.program.acts import Acts, Done
+from gradscope.analysis.program.acts import Acts, Done, moved_by
 from gradscope.analysis.program.training import Training
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import (
@@ -70,6 +70,7 @@ class Happening:
     how: str = ""
     norm: float = NOT_KNOWN  # of the gradient afterwards
     before: float = NOT_KNOWN
+    moved: tuple[float, float] = (NOT_KNOWN, NOT_KNOWN)  # the tensor, by a step; its norm before
     times: int = 1
     facts: Mapping[str, Any] | None = None
 
@@ -319,10 +320,11 @@ class _Told:
             its = self.tensor in act.tensors or act.of in holders
             if not its and not (act.kind is Deed.CLIP and not act.tensors and self.leaf):
                 continue
-            type = holders[act.of].type if act.of in holders else ""
+            holder = holders.get(act.of)
             yield Happening(
-                _part(act), act.t, self._acts.site(act), name=str(act.facts.get("by", type)),
-                how=_how(act), facts=act.facts,
+                _part(act), act.t, self._acts.site(act), facts=act.facts, how=_how(act),
+                name=str(act.facts.get("by", holder.type if holder else "")),
+                moved=moved_by(act, holder, self.tensor),
             )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -113,6 +114,17 @@ class Acts:
     def sites(self, act: Done) -> tuple[Site, ...]:
         """The lines from there outwards, as many as were kept; one that is empty, if none was."""
         return tuple(lines(self.trace, act.stack)) or (Site(),)
+
+
+def moved_by(step: Done, optimizer: Optimizer | None, tensor: int) -> tuple[float, float]:
+    """The norms of what a step added to a parameter, and of it before; NaN where not looked at."""
+    if optimizer is None:
+        return math.nan, math.nan
+    place = optimizer.tensors.index(tensor)
+    listed = (step.facts.get(name) or [] for name in ("moved", "size"))
+    found = [each[place] if place < len(each) else None for each in listed]
+    moved, size = (math.nan if each is None else float(each) for each in found)
+    return moved, size
 
 
 def stacks_of(trace: Trace, stack: int) -> Iterator[int]:

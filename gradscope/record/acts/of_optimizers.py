@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from gradscope.record.acts.moved import Moved
 from gradscope.record.acts.notes import leaves_of
 from gradscope.record.acts.stand_ins import StandIn, asked
 from gradscope.trace.schema import NONE
@@ -31,6 +32,7 @@ class OfOptimizers:
         self._stand_ins = stand_ins
         self._stepped = stepped
         self._steps = 0
+        self._moved = Moved() if acts.session.level in ("values", "full") else None
 
     def start(self) -> None:
         optim = self._torch.optim
@@ -58,8 +60,15 @@ class OfOptimizers:
             number = self._acts.built(optimizer, None, **facts)
         return number
 
+    def stepping(self, optimizer: Any) -> None:
+        """One is about to step."""
+        if self._moved is not None:
+            self._moved.stepping(optimizer)
+
     def step(self, optimizer: Any) -> None:
         """One has stepped."""
+        moved = None if self._moved is None else self._moved.stepped(optimizer)
+        far: dict[str, Any] = {} if moved is None else {"moved": moved[0], "size": moved[1]}
         self._steps += 1
         self._stepped(optimizer)
         lr = tuple([_number(group.get("lr")) for group in optimizer.param_groups])
@@ -67,7 +76,7 @@ class OfOptimizers:
         none = [leaf for leaf in leaves if leaf.grad is None]
         self._acts.note(
             Deed.STEP, sys._getframe(1), none, of=self._of(optimizer), lr=lr, none=len(none),
-            many=len(leaves),
+            many=len(leaves), **far,
         )  # fmt: skip
 
     def _zeroed(

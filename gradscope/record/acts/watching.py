@@ -66,6 +66,11 @@ class WatchedActs:
         if self._modules is not None and self.acts.on:
             self._modules.called(module, number)
 
+    def stepping(self, optimizer: Any) -> None:
+        """An optimizer is about to write its parameters."""
+        if self._optimizers is not None and self.acts.on:
+            self.acts.guarded(self._optimizers.stepping, optimizer)
+
     def stepped(self, optimizer: Any) -> None:
         """An optimizer has written its parameters."""
         if self._optimizers is not None and self.acts.on:

@@ -300,6 +300,10 @@ class PyTorchSource:
             for (node, nr), grad in zip(task.asked.inputs, grads, strict=False):
                 self.values.look(ARRIVED, grad, node, nr, task=task.id)
 
+    def stepping(self, optimizer: Any) -> None:
+        """An optimizer is about to write its parameters."""
+        self.session.acts.stepping(optimizer)
+
     def stepped(self, optimizer: Any) -> None:
         """What an optimizer has made of leaves and their gradients."""
         self.session.acts.stepped(optimizer)

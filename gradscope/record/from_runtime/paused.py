@@ -55,6 +55,9 @@ class Paused:
     def phase_end(self) -> None:
         self._paused.phase_end()
 
+    def stepping(self, optimizer: Any) -> None:
+        """Nobody is told."""
+
     def stepped(self, optimizer: Any) -> None:
         """Nobody is told."""
 

@@ -95,7 +95,9 @@ class RuntimeSource:
             torch,
             Look(number, module, session.ids, all_disabled, _nothing_more, _made_at, _sequence_now),
         )
-        self.probe.stepped, self.probe.called = session.acts.stepped, session.acts.called
+        acts = session.acts
+        self.probe.stepping, self.probe.stepped = acts.stepping, acts.stepped
+        self.probe.called = acts.called
         self.modules.met = [session.acts.met]
         start_watching(self.probe)
         if self.session.level == "full":

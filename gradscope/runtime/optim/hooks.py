@@ -45,6 +45,7 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
         here = probe.here
         if here is not None:
+            here.stepping(self)
             here.phase_begin("optimizer", type(self).__name__)
         try:
             hooks = list(chain(_before_every.values(), _own(self, KINDS[0])))

@@ -124,7 +124,15 @@ def _of_program(h: Happening) -> str:
             return f"{h.name or 'optimizer'}'s step was skipped by the scaler{where}"
     rates = facts.get("lr")
     rate = f", lr {', '.join(map(_rate, rates[:FEW]))}" if isinstance(rates, list) else ""
-    return f"used by {h.name or 'optimizer'}'s step{where}{rate}"
+    return f"used by {h.name or 'optimizer'}'s step{where}{rate}{moved_it(*h.moved)}"
+
+
+def moved_it(by: float, size: float) -> str:
+    """How far a step moved a parameter, where that was looked at."""
+    if math.isnan(by):
+        return ""
+    share = f" ({number(by / size)} of its norm)" if by > 0 and size > 0 else ""
+    return f", moved it by {number(by)}{share}"
 
 
 def _cleared(h: Happening) -> str:

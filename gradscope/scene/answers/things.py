@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from gradscope.analysis.answers.meant import node_meant, op_meant, tensor_meant
 from gradscope.analysis.findings import Evidence
 from gradscope.analysis.identity.backwards import backward_numbers
 from gradscope.analysis.identity.fingerprints import SHORT
+from gradscope.analysis.program.acts import Acts, moved_by
 from gradscope.analysis.program.mentions import events_about
 from gradscope.analysis.report import inspect
 from gradscope.analysis.timing.durations import node_runs
@@ -18,6 +20,7 @@ from gradscope.analysis.timing.own_work import OwnTime
 from gradscope.analysis.timing.spans import marks, spans_at
 from gradscope.scene.answers.answer import Answer, Section, filled
 from gradscope.scene.answers.around import Around
+from gradscope.scene.answers.grad_of import moved_it
 from gradscope.scene.answers.not_recorded import not_at_level
 from gradscope.scene.cells import Cells
 from gradscope.scene.readable import duration, ordinal
@@ -51,7 +54,8 @@ def chosen_tensor(trace: Trace, wanted: str) -> Answer:
     if ops.has(row.op):
         maker = ops.row(row.op)
         made.append(_Moment("it was made", maker.thread, maker.begin))
-    return _scene(trace, row, Cells(trace).tensor(row.id), _memory(trace, row), made)
+    first = [Section("steps that moved it", tuple(_moves(trace, row.id))), *_memory(trace, row)]
+    return _scene(trace, row, Cells(trace).tensor(row.id), first, made)
 
 
 def chosen_op(trace: Trace, wanted: str) -> Answer:
@@ -118,6 +122,22 @@ def _runs(trace: Trace, node: int) -> tuple[list[Section], list[_Moment]]:
         lines.append(f"{backward}: ran {ordinal(position)}{waited}, {took}{raised}")
         moments.append(_Moment(f"it ran in {backward}", thread, begin))
     return [Section("runs", tuple(lines))], moments
+
+
+def _moves(trace: Trace, tensor: int) -> Iterator[str]:
+    """How far the steps of each optimizer moved a parameter, from the least to the most."""
+    acts = trace.once(Acts)
+    for optimizer in acts.optimizers:
+        steps = optimizer.steps if tensor in optimizer.tensors else ()
+        moves = sorted(
+            (*moved_by(step, optimizer, tensor), step.step)
+            for step in steps
+            if not math.isnan(moved_by(step, optimizer, tensor)[0])
+        )
+        for by, size, step in dict.fromkeys((*moves[:1], *moves[-1:])):
+            most = "the most" if (by, size, step) == moves[-1] else "the least"
+            which = f" ({most} of {len(moves)})" if len(moves) > 1 else ""
+            yield f"{optimizer.type}, step {step}{moved_it(by, size)}{which}"
 
 
 def _memory(trace: Trace, tensor: Tensor) -> list[Section]:

@@ -32,7 +32,7 @@ def test_every_step_of_a_gradients_way_is_told_with_its_line_and_norm(engine: st
         "hook halved (train.py:13) replaced it: norm",
         "taken over as .grad, as it was (stolen), in the backward at train.py:23, norm",
         "clipped by clip_grad_norm_ at train.py:24: norm",
-        "used by SGD's step at train.py:25, lr 0",
+        "used by SGD's step at train.py:25, lr 0, moved it by 0 (0 of its norm)",
     ]
 
 

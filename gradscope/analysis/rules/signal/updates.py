@@ -12,7 +12,7 @@ from gradscope.analysis.program.acts import Acts, Done, Optimizer
 from gradscope.analysis.program.numbers import Numbers
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import NONE, GraphTask, Node, Tensor
-from gradscope.trace.trace import Trace
+from gradscope.trace.trace import Table, Trace
 
 TOO_SMALL, TOO_LARGE = 1e-8, 1.0
 """Of an update, against the parameter. SageMaker Debugger's `weight_update_ratio` has 1e-8 and 10,
@@ -24,6 +24,10 @@ NORMED = {"Adam", "AdamW", "NAdam", "RAdam", "Adamax", "RMSprop", "Lion", "Adagr
 """Their first step moves each element by the learning rate, whatever its gradient is."""
 
 
+SEEN = "the weights before and after the first step say so"
+WORKED_OUT = "the learning rate, gradients and weights of the first step say so"
+
+
 @dataclass(frozen=True, slots=True)
 class _Moves:
     """An optimizer's first steps: how far they go, against what they move."""
@@ -32,6 +36,7 @@ class _Moves:
     step: Done
     lr: float
     ratios: list[float]  # of each matrix that has a gradient
+    seen: bool  # looked at before and after the step; else worked out
 
 
 @rule("GS805", "update-ratio", Severity.WARNING, needs="values", reads=("act", "value", "tensor"))
@@ -95,10 +100,9 @@ def _found(acts: Acts, moves: _Moves, message: str, why: str, fix: str) -> Found
         message=f"Update ratio of {of}: {message} (step at {step})",
         site=built if built.place else step,
         evidence=(Evidence("act", moves.optimizer.built.id), Evidence("act", moves.step.id)),
-        why=f"{why}the learning rate, gradients and weights of the first step say so "
-        f"({len(moves.ratios)} weight matrices)",
+        why=f"{why}{SEEN if moves.seen else WORKED_OUT} ({len(moves.ratios)} weight matrices)",
         fix=fix,
-        certainty=Certainty.INFERRED,
+        certainty=Certainty.CERTAIN if moves.seen else Certainty.INFERRED,
     )
 
 
@@ -108,9 +112,15 @@ def _moves(trace: Trace, acts: Acts, numbers: Numbers) -> Iterator[_Moves]:
     tensors = trace.table(Tensor)
     for optimizer in acts.optimizers:
         normed = optimizer.type in NORMED
-        if not optimizer.steps or not (normed or optimizer.type == "SGD"):
+        if not optimizer.steps:
             continue
         step = optimizer.steps[0]
+        seen = _seen(tensors, optimizer, step)
+        if seen:
+            yield _Moves(optimizer, step, max(step.facts.get("lr") or [0.0]), seen, seen=True)
+            continue
+        if not (normed or optimizer.type == "SGD"):
+            continue
         rates = step.facts.get("lr") or []
         groups = optimizer.built.facts.get("groups") or []
         if len(groups) != len(rates) or not all(isinstance(rate, int | float) for rate in rates):
@@ -124,7 +134,18 @@ def _moves(trace: Trace, acts: Acts, numbers: Numbers) -> Iterator[_Moves]:
             if weight > 0 and grad > 0:
                 ratios.append(rate * (1.0 if normed else grad) / weight)
         if ratios:
-            yield _Moves(optimizer, step, max(rates), ratios)
+            yield _Moves(optimizer, step, max(rates), ratios, seen=False)
+
+
+def _seen(tensors: Table[Tensor], optimizer: Optimizer, step: Done) -> list[float]:
+    """How far the first step moved each matrix, against its size, where that was looked at."""
+    found = []
+    moved, size = step.facts.get("moved") or [], step.facts.get("size") or []
+    for tensor, by, of in zip(optimizer.tensors, moved, size, strict=False):
+        known = by is not None and of and tensors.has(tensor)
+        if known and len(tensors.ragged("shape")[tensors.index(tensor)]) > 1:
+            found.append(float(by) / float(of))
+    return found
 
 
 def _losses(trace: Trace, numbers: Numbers) -> list[float]:

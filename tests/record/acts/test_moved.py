@@ -1,0 +1,41 @@
+"""Level `values` says how far each step moved each parameter, on both engines."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from gradscope.trace.schema import Act, Deed
+from tests.record.running import House
+
+SCRIPT = """\
+import torch
+
+w = torch.tensor([[3.0, 4.0]], requires_grad=True)
+still = torch.ones(2, requires_grad=True)
+large = torch.full((2,), 3e38, requires_grad=True)
+half = torch.ones(4, dtype=torch.bfloat16, requires_grad=True)
+optimizer = torch.optim.SGD([w, still, large, half], lr=0.5)
+for _ in range(2):
+    optimizer.zero_grad()
+    ((w * 2).sum() + large.sum() + half.float().sum()).backward()
+    optimizer.step()
+print(w.tolist())
+"""
+
+
+@pytest.mark.parametrize("engine", ["gradscope", pytest.param("torch", marks=pytest.mark.torch)])
+def test_what_a_step_added_is_told_and_nothing_changes_by_looking(
+    house: House, engine: str
+) -> None:
+    house.write(SCRIPT)
+
+    ran = house.trace("--on", engine, "--level", "values", "script.py")
+
+    assert ran.out.splitlines()[0] == "[[1.0, 2.0]]"
+    assert house.violations() == []
+    steps = [json.loads(act.facts) for act in house.recorded().rows(Act) if act.kind == Deed.STEP]
+    # of w; without a gradient; too large to be squared; of numbers that NumPy has not
+    assert [step["moved"] for step in steps] == [[1.414, None, 0.0, None]] * 2
+    assert [step["size"] for step in steps] == [[5.0, None, None, None], [3.606, None, None, None]]
