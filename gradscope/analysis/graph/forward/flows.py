@@ -9,7 +9,8 @@ import numpy as np
 
 from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.forward.calls import ForwardCalls
-from gradscope.trace.schema import NONE, Saved, Tensor
+from gradscope.trace.arrays import distinct
+from gradscope.trace.schema import NONE, NodeBegin, Saved, Tensor
 from gradscope.trace.trace import Trace
 
 ARGUMENTS = frozenset({
@@ -28,7 +29,7 @@ class Flow(NamedTuple):
     tensor: int
     output: int = NONE  # which of the maker's results it is; NONE: it was written, or is data
     shared: bool = False  # the maker wrote another view of the same memory
-    kept: str = ""  # under this name its node keeps it; that the call was given it follows
+    kept: str = ""  # under this name a node keeps it; that it is the same follows from that
 
 
 class Flows:
@@ -51,6 +52,7 @@ class _Following:
         self._storage: dict[int, int] = {id: storage for id, storage in pairs if storage != NONE}
         self._made: dict[int, tuple[int, int]] = {}  # by tensor: the call, and which result
         self._wrote: dict[int, tuple[int, int]] = {}  # by memory: the call, and through which
+        self._same = _unpacked(trace, calls)
         inferred = "op.inputs" in trace.meta.get("inferred", ())
         self._kept = _kept_arguments(trace) if inferred else {}
 
@@ -77,16 +79,59 @@ class _Following:
                 self._wrote[self._memory(write.tensor)] = place, write.tensor
 
     def _from(self, user: int, tensor: int) -> Iterator[Flow]:
-        maker, output = self._made.get(tensor, (NONE, NONE))
-        writer, through = self._wrote.get(self._memory(tensor), (NONE, NONE))
+        same = self._same.get(tensor, tensor)
+        kept = "result" if same != tensor else ""
+        maker, output = self._made.get(same, (NONE, NONE))
+        writer, through = self._wrote.get(self._memory(same), (NONE, NONE))
         if writer > maker:
-            yield Flow(user, writer, tensor, shared=through != tensor)
-            if through == tensor:
+            yield Flow(user, writer, tensor, shared=through != same, kept=kept)
+            if through == same:
                 return
-        yield Flow(user, maker, tensor, output)
+        yield Flow(user, maker, tensor, output, kept=kept)
 
     def _memory(self, tensor: int) -> int:
         return self._storage.get(tensor, -2 - tensor)
+
+
+def _unpacked(trace: Trace, calls: ForwardCalls) -> dict[int, int]:
+    """By tensor that a call in a backward was given and nothing made: the result that it is.
+
+    A node of gradscope's engine keeps its result as numbers, of which its formula makes another
+    tensor: no leaf, without a maker, of the shape of the one result that the node keeps.
+    """
+    tensors, saved = trace.table(Tensor), trace.table(Saved)
+    unmade = ~tensors["leaf"] & (tensors["op"] == NONE)
+    odd = {row.id: row for row in tensors.take(np.flatnonzero(unmade))}
+    tasks = calls.ops["task"][calls.rows]
+    within = np.flatnonzero(tasks != NONE).tolist() if odd else ()
+    running = _running(trace, tasks, calls) if within else tasks
+    results: dict[int, list[Tensor]] = {}
+    for row in saved.rows() if within else ():
+        if row.slot.startswith("result") and tensors.has(row.tensor):
+            results.setdefault(row.node, []).append(tensors.row(row.tensor))
+    found: dict[int, int] = {}
+    for place in within:
+        for tensor in odd.keys() & set(calls.inputs[place]):
+            kind = odd[tensor].shape, odd[tensor].dtype
+            kept = results.get(int(running[place]), ())
+            alike = {each.id for each in kept if (each.shape, each.dtype) == kind}
+            if len(alike) == 1 and tensor not in alike:
+                found.setdefault(tensor, alike.pop())
+    return found
+
+
+def _running(trace: Trace, tasks: Ids, calls: ForwardCalls) -> Ids:
+    """By place, the node that had begun last in the backward that a call ran in."""
+    begins = trace.table(NodeBegin)
+    found = np.full(len(tasks), NONE, np.int64)
+    for task in distinct(tasks[tasks != NONE]).tolist():
+        of_task = begins["task"] == task
+        began, nodes = begins["t"][of_task], begins["node"][of_task]
+        order = np.argsort(began, kind="stable")
+        own = np.flatnonzero(tasks == task)
+        last = np.searchsorted(began[order], calls.begin[own], "right") - 1
+        found[own[last >= 0]] = nodes[order][last[last >= 0]]
+    return found
 
 
 def _kept_arguments(trace: Trace) -> dict[int, list[tuple[int, str]]]:

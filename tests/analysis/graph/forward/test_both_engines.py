@@ -15,12 +15,11 @@ from tests.analysis.likeness.test_both_engines import EVERY, ROOMS, programs_of
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
-UNPACKED = "a result that a node kept is another tensor where a formula takes it on our engine"
 NO_WAY_BACK = "a trace of PyTorch holds no nodes that no backward comes to"
 IN_PLACE = "one engine writes gates in place, through views of one memory"
 SLICES = "what our engine calls by the write, PyTorch calls CopySlices"
 OTHERWISE = {
-    "penalty": UNPACKED,
+    "penalty": NO_WAY_BACK,
     "attention": NO_WAY_BACK,
     "plain_recurrence": NO_WAY_BACK,
     "two_models": NO_WAY_BACK,

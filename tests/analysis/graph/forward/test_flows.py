@@ -11,7 +11,7 @@ from gradscope.analysis.graph.forward.calls import ForwardCalls
 from gradscope.analysis.graph.forward.flows import Flow, Flows
 from gradscope.trace.by_hand import trace_of
 from gradscope.trace.load_save import load
-from gradscope.trace.schema import NONE, Node, Op, Saved, Tensor, Version
+from gradscope.trace.schema import NONE, Node, NodeBegin, Op, Saved, Tensor, Version
 from gradscope.trace.trace import Trace
 
 GALLERY = Path(__file__).parents[4] / "docs" / "gallery"
@@ -87,6 +87,23 @@ def test_where_operands_are_inferred_what_a_node_keeps_of_them_is_one() -> None:
 
     assert inferred.all == [Flow(0, NONE, 1), Flow(0, NONE, 7, kept="mat1")]
     assert flows_of(trace_of(*rows)) == [(0, NONE, 1)]
+
+
+def test_a_result_that_a_node_kept_is_the_same_in_the_formula_that_it_is_given_to() -> None:
+    trace = trace_of(
+        Tensor(1, (2,), dtype="float32", op=0),
+        Tensor(2, (2,), dtype="float32"),
+        Tensor(3, (2,), dtype="float32", leaf=True),
+        Op(0, "tanh", begin=0, inputs=(0,), outputs=(1,), node=5),
+        Saved(0, node=5, slot="result", tensor=1),
+        NodeBegin(0, t=8, node=4, task=0),
+        NodeBegin(1, t=10, node=5, task=0),
+        NodeBegin(2, t=20, node=6, task=0),
+        Op(1, "tanh_backward", begin=15, inputs=(3, 2), outputs=(4,), task=0),
+        Op(2, "mul", begin=25, inputs=(3,), outputs=(5,), task=0),
+    )
+
+    assert flows_of(trace) == [(0, NONE, 0), (1, NONE, 3), (1, 0, 2), (2, NONE, 3)]
 
 
 tensors = st.lists(st.integers(0, 6), max_size=3).map(tuple)
