@@ -13,9 +13,9 @@ from typing import Any, Self
 from gradscope.errors import GradscopeError
 from gradscope.record.engines import AUTO, imported
 from gradscope.record.process.ranks import this_process
+from gradscope.record.process.trace_file import trace_file
 from gradscope.record.recording import Options, Recording
 from gradscope.record.run_script import steps_named
-from gradscope.record.trace_file import trace_file
 
 
 class GradscopeCallback:

@@ -40,6 +40,29 @@ StopOn = Annotated[
         metavar="WHAT",
     ),
 ]
+Break = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--break",
+        help="Stop the script where this is, and open the debugger there: nan, node Mul*, "
+        "train.py:41, 'grad *.bias', … (gradscope debug: help break).",
+        metavar="WHAT",
+    ),
+]
+BreakIn = Annotated[
+    str | None,
+    typer.Option(
+        help="Stop at the first operation, or at the first node: forward or backward.",
+        metavar="WHERE",
+    ),
+]
+Execute = Annotated[
+    list[str] | None,
+    typer.Option("-x", help="Where it stops, do this, as if it were typed.", metavar="COMMAND"),
+]
+PostMortem = Annotated[
+    bool, typer.Option("--pm", help="If the script dies, open the debugger where it did.")
+]
 
 
 def trace(
@@ -63,9 +86,14 @@ def trace(
     native: Native = True,
     check_functions: ChecksFunctions = True,
     stop_on: StopOn = None,
+    breaks: Break = None,
+    break_in: BreakIn = None,
+    execute: Execute = None,
+    post_mortem: PostMortem = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Only the script speaks.")] = False,
 ) -> None:
     """Run a script and record its trace."""
+    from gradscope.commands.options.live import level_for, live as _live
     from gradscope.record.run_script import TraceOptions, run_script
 
     if not gc.isenabled():
@@ -74,6 +102,11 @@ def trace(
     name, *arguments = script
     say = _unsaid if quiet else _say
     waited = _waited(stop_on, level, say)
+    live = _live(breaks or (), break_in, execute) if breaks or break_in or post_mortem else None
+    needed = level_for(breaks or (), level)
+    if needed != level:
+        say(f"--break looks at numbers: level {needed} is recorded")
+        level = needed
     options = TraceOptions(
         script=name,
         arguments=tuple(arguments),
@@ -88,6 +121,8 @@ def trace(
         native=native,
         check_functions=check_functions,
         stop_on=None if waited is None else waited.stop_on(),
+        places=None if live is None else live.places,
+        mourns=live.dies if live is not None and post_mortem else None,
     )
     outcome = run_script(options, say=say)
     if waited is not None and outcome.stopped:

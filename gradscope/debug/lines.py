@@ -27,8 +27,8 @@ MOVES = ("step", "back", "next", "previous", "continue", "reverse", "out", "into
 
 def converse(
     walk: Walk, commands: Iterable[str], out: Terminal, lines: int, *, echo: bool = False
-) -> None:
-    """Answer commands, one after the other, until they end or one says so.
+) -> bool:
+    """Answer commands, one after the other, until they end or one says so; whether one did.
 
     `echo`: nobody has typed them, so each is shown.
     """
@@ -36,7 +36,7 @@ def converse(
     for text in commands:
         said = text.strip() or before
         if said in QUIT:
-            return
+            return True
         name = said.partition(" ")[0]
         found = COMMANDS.get(name)
         if found is not None and found.name in MOVES:
@@ -44,6 +44,7 @@ def converse(
         if echo:
             out.show([line(), line((out.charset.text(f"{PROMPT}{said}"), BOLD))])
         show(walk, said, out, lines)
+    return False
 
 
 def show(walk: Walk, text: str, out: Terminal, lines: int) -> None:

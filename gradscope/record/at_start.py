@@ -68,9 +68,9 @@ def _record(asked: str) -> None:
 
     from gradscope.record.engines import TORCH, named
     from gradscope.record.process.ranks import this_process, wanted
+    from gradscope.record.process.trace_file import trace_file
     from gradscope.record.recording import Options, Recording, current
     from gradscope.record.run_script import steps_named
-    from gradscope.record.trace_file import trace_file
 
     rank, ranks = this_process(), wanted(os.environ.get("GRADSCOPE_RANKS"))
     if current() is not None or (ranks is not None and rank.number not in ranks):

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -24,11 +24,13 @@ from gradscope.record.process.sudden_ends import SuddenEnds
 from gradscope.record.script.tracebacks import described
 from gradscope.record.session import CALM, Session
 from gradscope.trace import schema
+from gradscope.trace.load_save import load
 from gradscope.trace.text import clean
 from gradscope.trace.writer import FileWriter, MemoryWriter, Writer
 
 if TYPE_CHECKING:
     from gradscope.record.source import Engine, Pause
+    from gradscope.record.stops.places import Places
     from gradscope.trace.trace import Trace
 
 WRITTEN_EVERY = CALM / 1e9 + PERIOD
@@ -68,8 +70,11 @@ class Options:
 class Recording:
     """A recording under way. Use it as a context manager, or call `start` and `stop`."""
 
-    def __init__(self, writer: Writer, options: Options, engine: Engine) -> None:
+    def __init__(
+        self, writer: Writer, options: Options, engine: Engine, places: Places | None = None
+    ) -> None:
         self.options = options
+        self.places = places
         self.engine = engine
         self.writer = writer
         self.session: Session | None = None
@@ -92,6 +97,9 @@ class Recording:
             self.writer, start, self.engine, level=self.options.level, native=self.options.native
         )
         self.session.acts.checks_functions &= self.options.check_functions
+        self.session.places = self.places
+        if self.places is not None:
+            self.places.watch(self)
         self.session.contexts.on_step = self._on_step
         self.session.task_ended = self._on_task_end
         self.writer.commit()  # whatever becomes of the program, what it was is known
@@ -120,6 +128,8 @@ class Recording:
         self._let_go()
         if str((ending or {}).get("exit", "")).startswith("terminated"):
             session.acts.checks_functions = False  # there is no time for it
+        if self.places is not None:
+            self.places.stop()
         session.stop()
         _set_current(self._before)
         if error is not None:
@@ -144,6 +154,26 @@ class Recording:
         """It goes on after all."""
         if isinstance(self.writer, FileWriter):
             self.writer.unseal()
+
+    def so_far(self, frame: FrameType | None = None, *, running: bool = False) -> Trace | None:
+        """The trace up to now, with what is under way; None: one cannot look now.
+
+        `frame`: of the program's, at which it stands. `running`: the node that ran last is not
+        over yet.
+        """
+        session, writer = self.session, self.writer
+        if session is None or not isinstance(writer, FileWriter | MemoryWriter):
+            return None
+        if self.places is not None:
+            session.source.reach(self.places.roots, frame)
+        if not session.flush():
+            return None
+        with session.own_time.working("looking"):
+            writer.seal(partial(session.source.so_far, running=running))
+            try:
+                return load(writer.path) if isinstance(writer, FileWriter) else writer.trace()
+            finally:
+                writer.unseal()
 
     def _ending(self, session: Session, facts: Mapping[str, Any]) -> None:
         for key, value in facts.items():

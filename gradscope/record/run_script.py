@@ -21,7 +21,15 @@ from gradscope.errors import ExitCode, GradscopeError, RecordingError, UsageErro
 from gradscope.record.engines import AUTO, choice, named
 from gradscope.record.notes.sites import is_ours, working_directory
 from gradscope.record.process.ranks import this_process, wanted
-from gradscope.record.process.stopping import (
+from gradscope.record.process.trace_file import trace_file
+from gradscope.record.recording import Options, Recording
+from gradscope.record.script import tracebacks
+from gradscope.record.script.exits import Exits
+from gradscope.record.script.program import Program, from_module, from_script, stage
+from gradscope.record.script.restore_process import as_before
+from gradscope.record.script.signals import Signals, Stopped, handled
+from gradscope.record.stops.places import Places
+from gradscope.record.stops.stopping import (
     CountingWriter,
     StopOn,
     Watchman,
@@ -29,13 +37,6 @@ from gradscope.record.process.stopping import (
     spare_signal,
     tell_main_thread,
 )
-from gradscope.record.recording import Options, Recording
-from gradscope.record.script import tracebacks
-from gradscope.record.script.exits import Exits
-from gradscope.record.script.program import Program, from_module, from_script, stage
-from gradscope.record.script.restore_process import as_before
-from gradscope.record.script.signals import Signals, Stopped, handled
-from gradscope.record.trace_file import trace_file
 from gradscope.trace.shortcomings import ran_elsewhere
 from gradscope.trace.text import quoted
 from gradscope.trace.writer import FileWriter
@@ -60,6 +61,8 @@ class TraceOptions:
     native: bool = True
     check_functions: bool = True
     stop_on: StopOn | None = None
+    places: Places | None = None  # at which it can be stopped
+    mourns: Callable[[Path, BaseException], None] | None = None  # is told how it died
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +121,11 @@ def run_script(options: TraceOptions, say: Callable[[str], None] = lambda _: Non
         source = program.attributes.get("__file__")
         kind = FileWriter if options.stop_on is None else CountingWriter
         writer = trace_file(rank.file(options.output), source, options.max_bytes, kind)
-        recording = Recording(writer, settings, engine)
+        recording = Recording(writer, settings, engine, options.places)
         chosen = choice(options.on)
         if chosen and rank.number == min(ranks or {0}):
             say(chosen)
-        return _recorded(program, main, recording, writer, exits, options.stop_on)
+        return _recorded(program, main, recording, writer, exits, options)
 
 
 def _program(options: TraceOptions) -> Program | BaseException:
@@ -167,9 +170,9 @@ def _recorded(
     recording: Recording,
     writer: FileWriter,
     exits: Exits,
-    stop_on: StopOn | None,
+    options: TraceOptions,
 ) -> Outcome:
-    process = os.getpid()
+    process, stop_on = os.getpid(), options.stop_on
     trouble = ""
     stopper = None if stop_on is None else spare_signal()
     watchman: Watchman | None = None
@@ -199,6 +202,8 @@ def _recorded(
             trouble = str(error)
     if os.getpid() != process:
         return Outcome(ending.code, None, trouble)
+    if options.mourns is not None and ending.error is not None and not trouble:
+        options.mourns(writer.path, ending.error)
     elsewhere = ran_elsewhere({"children": recording.children.groups()})
     stopped = watchman is not None and watchman.found
     return Outcome(ending.code, writer.path, trouble, elsewhere, stopped)

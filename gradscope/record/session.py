@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from gradscope.record.notes.log import Ints
     from gradscope.record.source import Engine, Pause, Source
+    from gradscope.record.stops.places import Places
     from gradscope.trace.writer import Writer
 
 MANY = 1 << 16
@@ -61,6 +62,7 @@ class Session:
         self._flushed = start
         self._calm = SOON
         self._closing = self._closed = False
+        self.places: Places | None = None  # at which the program can be stopped, if it can
         self.source: Source = engine.watch(self)
 
     def flush_if_worth_it(self, waiting: int = 0) -> None:

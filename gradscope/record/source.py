@@ -7,7 +7,7 @@ to all of them: numbers, source lines (`sites`), where each thread is (`contexts
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -67,6 +67,15 @@ class Source(Protocol):
     def flush(self) -> None:
         """Hand all notes so far to the writer. One thread at a time calls this."""
 
+    def reach(self, tensors: Sequence[Any], frame: FrameType | None) -> None:
+        """Note the nodes that lead to these, as if a backward began there, called on this frame."""
+
+    def so_far(self, *, running: bool) -> None:
+        """Hand over, right after a flush, what is known of backwards under way, for one look.
+
+        `running`: the node that ran last on this thread is not over yet.
+        """
+
     def events(self) -> int:
         """How many events were noted so far, those included that were not handed on yet."""
 
@@ -88,6 +97,12 @@ class Ended:
         """Nothing is watched again."""
 
     stop = resume = abandon = flush = start
+
+    def reach(self, tensors: Sequence[Any], frame: FrameType | None) -> None:
+        """Nothing is looked at any more."""
+
+    def so_far(self, *, running: bool) -> None:
+        """All is written."""
 
     def pause(self) -> Ended:
         return self

@@ -13,7 +13,7 @@ from gradscope.trace.file.prepare import Values, prepared
 from gradscope.trace.trace import Trace
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from gradscope.trace.schema.declare import Row
 
@@ -75,6 +75,7 @@ class MemoryWriter:
         self._texts = Texts()
         self._blocks: list[Block] = []
         self._lock = RLock()
+        self._sealed = 0
         self._closed = False
 
     def intern(self, text: str) -> int:
@@ -89,6 +90,18 @@ class MemoryWriter:
 
     def commit(self) -> None:
         pass
+
+    def seal(self, more: Callable[[], None] | None = None) -> None:
+        """Write with `more` what is there until `unseal` only."""
+        self._lock.acquire()
+        self._sealed = len(self._blocks)
+        if more is not None:
+            more()
+
+    def unseal(self) -> None:
+        """It goes on."""
+        del self._blocks[self._sealed :]
+        self._lock.release()
 
     def close(self) -> None:
         with self._lock:

@@ -13,13 +13,13 @@ import sys
 import warnings
 from contextlib import suppress
 from functools import partial
-from types import FrameType, FunctionType
+from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch.autograd.variable import Variable
 
-from gradscope.errors import leave_no_frame
+from gradscope.errors import calls, from_the_line_of, leave_no_frame
 from gradscope.watch.listener import Backward
 from gradscope.watch.unseen import unseen
 from gradscope.watch.walk import DEEPEST, NotDifferentiable, TooDeep
@@ -134,8 +134,8 @@ class Engine:
     def _caller(self, frame: FrameType) -> Callable[..., Any]:
         """What calls it for this frame; a line that is not PyTorch's may be shown the warning."""
         if self._anomaly_asked_for() or frame.f_globals.get("__name__") == CALLS_THE_ENGINE:
-            return _from_the_line_of(frame)
-        return _call
+            return from_the_line_of(frame)
+        return calls
 
     def _end(self, task: Any, failed: BaseException | None) -> None:
         if failed is not None and str(failed).startswith(SAID_AFTERWARDS):
@@ -225,26 +225,6 @@ def _show_the_warning() -> None:
     """The program has asked for it; a copy of the filters that it made may still hide it."""
     if _HIDDEN in warnings.filters:
         warnings.filters.remove(_HIDDEN)  # type: ignore[attr-defined]
-
-
-def _from_the_line_of(caller: FrameType) -> Callable[..., Any]:
-    """What calls a function by a frame like this one: warnings name the line that calls it."""
-    place = caller.f_code.co_filename, caller.f_lineno, id(caller.f_globals)
-    known = _callers.get(place)
-    if known is None or known.__globals__ is not caller.f_globals:
-        there = _call.__code__.replace(co_filename=place[0], co_firstlineno=place[1] - 1)
-        known = FunctionType(there, caller.f_globals)
-        if len(_callers) < MOST_CALLERS:
-            _callers[place] = known
-    return known
-
-
-_callers: dict[tuple[str, int, int], FunctionType] = {}
-MOST_CALLERS = 64
-
-
-def _call(function: Any, *given: Any, **more: Any) -> Any:
-    return function(*given, **more)
 
 
 def _without_hint(error: BaseException) -> None:

@@ -35,6 +35,12 @@ class Runs(Protocol):
     def ends(self, *, failed: bool) -> Stretch:
         """It ended."""
 
+    def so_far(self, *, running: bool) -> list[Stretch]:
+        """What has run so far in this thread's backwards under way, the innermost first.
+
+        `running`: without the last run, which is over, though not what its node does.
+        """
+
 
 ENOUGH = 1 << 14
 """So many rows are read at once, if nobody has asked for them before."""
@@ -91,6 +97,26 @@ class NativeRuns:
             self._under_way -= 1
             self._unread.append(stretch)
         return stretch
+
+    def so_far(self, *, running: bool) -> list[Stretch]:
+        observer, local, now = self._observer, self._local, self._observer.place()
+        inner = now
+        found: list[Stretch] = []
+        with self._lock:
+            for stretch in reversed(local.stretches):
+                rows = observer.rows(stretch.since, now)
+                places = np.arange(stretch.since, stretch.since + len(rows))
+                own = (rows[:, at.THREAD] == local.thread) & (places < inner)
+                for since, last in stretch.inside:
+                    own &= (places < since) | (places >= last)
+                columns = rows[own & (rows[:, at.END] != 0)].T
+                begin = columns[at.BEGIN] * 1_000_000_000 + columns[at.REST_OF_BEGIN]
+                end = columns[at.END] * 1_000_000_000 + columns[at.REST_OF_END]
+                outer = _outermost(np.zeros(len(begin), np.int64), begin, end)
+                table = np.stack([begin, end, columns[at.SEQUENCE], columns[at.RUN]])[:, outer]
+                found.append(_of_columns(table[:, :-1] if running and not found else table))
+                inner = stretch.since
+        return found
 
     def _read(self) -> None:
         """Find out what ran in backwards that have ended."""
@@ -197,12 +223,26 @@ class HookedRuns:
         rows = self._tasks().pop()
         if failed and rows and not rows[-1][1]:
             rows[-1] = rows[-1][0], perf_counter_ns(), *rows[-1][2:]
+        return self._stretch(rows)
+
+    def so_far(self, *, running: bool) -> list[Stretch]:
+        found: list[Stretch] = []
+        for rows in reversed(self._tasks()):
+            over = [row for row in rows if row[1]]
+            found.append(self._stretch(over[:-1] if running and not found else over))
+        return found
+
+    def _stretch(self, rows: list[tuple[int, int, int, int]]) -> Stretch:
         table = np.array(rows, np.int64).reshape(-1, 4).T
-        stretch = Stretch(_nothing)
-        stretch.many = len(rows)
-        stretch.columns = np.concatenate([table[:3], np.zeros((1, len(rows)), np.int64)])
-        stretch.part = slice(0, len(rows))
-        return stretch
+        return _of_columns(np.concatenate([table[:3], np.zeros((1, len(rows)), np.int64)]))
+
+
+def _of_columns(columns: Ints) -> Stretch:
+    """One of which all has been read."""
+    stretch = Stretch(_nothing)
+    stretch.columns, stretch.many = columns, columns.shape[1]
+    stretch.part = slice(0, stretch.many)
+    return stretch
 
 
 def _nothing() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from gradscope.watch.collectives import Collectives
 from gradscope.watch.creation import Creation
@@ -14,9 +15,12 @@ from gradscope.watch.hooks.of_tensors import OfTensors
 from gradscope.watch.hooks.watched import Calls
 from gradscope.watch.modules import Modules
 from gradscope.watch.runs import Runs, calls, runs
-from gradscope.watch.walk import Graph
+from gradscope.watch.unseen import unseen
+from gradscope.watch.walk import Graph, NotDifferentiable, TooDeep
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gradscope.watch.called.observer import CallObserver
     from gradscope.watch.listener import Faults, Listener
     from gradscope.watch.native.creation import Maker
@@ -39,6 +43,7 @@ class Watcher:
         self, listener: Listener, faults: Faults, *, level: str, native: bool = True
     ) -> None:
         self.faults = faults
+        self._listener = listener
         self.runs: Runs | None = None
         self.why_hooks = self.why_no_calls = self.why_no_values = ""
         self.calls: CallObserver | None = None
@@ -127,6 +132,16 @@ class Watcher:
         if self.writes is not None and self.writes.lost:
             left_out[OVERRUN] = self.writes.lost
         return {**left_out, **dict.fromkeys(texts, 1)}
+
+    def reach(self, tensors: Sequence[Any]) -> None:
+        """Tell of the nodes that lead to these, as if a backward began there."""
+        with unseen():
+            for each in tensors:
+                with suppress(NotDifferentiable, TooDeep):
+                    self.graph.roots([each])
+            found = self.graph.found()
+        if found:
+            self._listener.found(found)
 
     def start(self) -> None:
         """Watch from here on."""

@@ -74,7 +74,7 @@ CATCHES_EVERYTHING = frozenset(
         "record/acts/notes.py",
         "record/acts/rerun.py",  # a forward of the program's, run again when all is over
         "record/at_start.py",
-        "record/process/stopping.py",
+        "record/stops/stopping.py",
         "watch/creation.py",
         "watch/called/results.py",
         "watch/engine.py",

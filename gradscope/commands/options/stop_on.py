@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from gradscope.analysis.findings import Finding
     from gradscope.analysis.rules.registry import Rule
-    from gradscope.record.process.stopping import StopOn
+    from gradscope.record.stops.stopping import StopOn
     from gradscope.trace.trace import Trace
 
 RULE = "rule:"
@@ -23,7 +23,7 @@ class Waited:
     def __init__(self, names: list[str]) -> None:
         from gradscope.analysis.rules import all_rules
         from gradscope.analysis.rules.registry import require
-        from gradscope.record.process.stopping import KINDS
+        from gradscope.record.stops.stopping import KINDS
 
         wrong = [name for name in names if name not in KINDS and not name.startswith(RULE)]
         if wrong:
@@ -43,7 +43,7 @@ class Waited:
         return asked if asked not in LEVELS else max([asked, *needs], key=LEVELS.index)
 
     def stop_on(self) -> "StopOn":
-        from gradscope.record.process.stopping import StopOn
+        from gradscope.record.stops.stopping import StopOn
 
         return StopOn(self.words, frozenset() if self._rules else self.kinds, self._judge)
 
@@ -75,7 +75,7 @@ class Waited:
                 yield from found
 
     def _is_of_kind(self, trace: "Trace", found: "Finding") -> bool:
-        from gradscope.record.process.stopping import KINDS
+        from gradscope.record.stops.stopping import KINDS
         from gradscope.trace.schema import Value
 
         rows = [each.id for each in found.evidence if each.table == Value.TABLE]

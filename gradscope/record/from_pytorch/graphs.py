@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from gradscope.record.from_pytorch.called.ops import Ops, of_rows
 from gradscope.record.from_pytorch.called.writes import Writes
 from gradscope.record.from_pytorch.tensors import put
 from gradscope.record.notes.log import take_all
+from gradscope.record.notes.user_functions import call_of
 from gradscope.trace import schema
 from gradscope.trace.schema import NONE, Place
 from gradscope.trace.shorthand import tables as short
@@ -34,14 +34,6 @@ if TYPE_CHECKING:
     from gradscope.watch.listener import Found, Kept, Known, SavedValue
 
 SAVED = ("node", "slot", "tensor", "version", "t", "hooked", *MEMORY)
-_NODE = re.compile(r"(Backward\d*|\d+)$")
-_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-
-
-def call_of(node: str) -> str:
-    """The name of the call that makes nodes of this name: `mul` of MulBackward0."""
-    short = _NODE.sub("", node)
-    return _WORD.sub("_", short).lower() if short != node else node
 
 
 def _output(made: Known, nr: int) -> int:

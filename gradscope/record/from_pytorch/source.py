@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from itertools import count
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from gradscope.errors import from_the_line_of
 from gradscope.machine_code.callables import offset
 from gradscope.record.acts.notes import Look, leaves_of, made_at
 from gradscope.record.from_pytorch.called.calls import Calls
@@ -24,6 +26,7 @@ from gradscope.record.from_pytorch.when_imported import WhenImported, is_importe
 from gradscope.record.notes.c_functions import OURS
 from gradscope.record.notes.modules import Modules
 from gradscope.record.notes.own_time import GRAPHS, STARTING
+from gradscope.record.stops.places import Stoppable
 from gradscope.trace import schema
 from gradscope.trace.schema import NONE, Phase, Place
 from gradscope.trace.shorthand.tables import ARRIVED
@@ -90,7 +93,9 @@ class PyTorchSource:
                 self.faults.guarded("watching was given up", watcher.stop)
 
     def _begin(self) -> bool:
+        from gradscope.watch.hooks.watched import Own
         from gradscope.watch.unseen import stands_for, unseen
+        from gradscope.watch.values.arrays import numbers
         from gradscope.watch.watcher import Watcher
 
         self.tensors.unseen = unseen
@@ -123,6 +128,10 @@ class PyTorchSource:
         look = Look(self.tensor, known, list, unseen, stands_for, made, perf_counter_ns)
         session.acts.start(sys.modules["torch"], look)
         self.watcher.start()
+        if session.places is not None:
+            session.places.start(
+                sys.modules["torch"], Stoppable(Own, from_the_line_of, numbers, nullcontext)
+            )
         if self._paused is not None:  # it was before PyTorch was imported
             self.watcher.pause()
         return True
@@ -366,6 +375,30 @@ class PyTorchSource:
             handing_on(self._put_calls)
         handing_on(self.modules.flush, list)
         handing_on(self.tensors.flush)
+
+    # -- stops ----------------------------------------------------------------------------------
+
+    def reach(self, tensors: Sequence[Any], frame: FrameType | None) -> None:
+        """Find the nodes that lead to these, from which no backward has started yet."""
+        if self.watcher is not None:
+            is_machinery = self.session.sites.is_machinery
+            self.tensors.names.look(frame, is_machinery, self.modules.named)
+            self.faults.guarded("a graph was looked at", self.watcher.reach, tensors)
+
+    def so_far(self, *, running: bool) -> None:
+        """Hand over rows of backwards under way on this thread, right after a flush."""
+        watcher = self.watcher
+        if watcher is None or watcher.runs is None:
+            return
+        stretches = watcher.runs.so_far(running=running)
+        for task in self.tasks.so_far(self.local.state.task, stretches):
+            if len(task.asked.roots) > 1:
+                if watcher.why_hooks and task.ran is not None:
+                    task.ran.after(task.asked.sequence_nr)
+                ran = None if task.ran is None else task.ran.runs()
+                self.graphs.root(task, int(ran.sequence[0]) if ran and len(ran.sequence) else NONE)
+        self.graphs.flush()
+        self.values.so_far(self.calls)
 
     def _put_calls(self) -> None:
         self.graphs.put_calls(self.calls.alone(over=not UnderWay.now), self.moves)

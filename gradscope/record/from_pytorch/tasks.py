@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from gradscope.trace.schema.events import HookKind
 from gradscope.trace.shorthand import tables as short
 from gradscope.trace.shorthand.foretold import SINGLE
 from gradscope.trace.shorthand.runs import MODULE
+from gradscope.trace.shorthand.tables import UNDER_WAY
 from gradscope.watch.listener import Stretch, together
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class Task:
     begin: int
     end: int = NONE
     error: int = 0  # the text
-    failed: bool = False
+    failed: int = 0
     ident: int = 0
     ran: Stretch | None = None
     own: int = 0  # nanoseconds that it took to look at its graph
@@ -104,7 +105,7 @@ class Tasks:
         self.events += 2 if ran is None else 2 + 4 * ran.many
         if error is not None:
             intern, text = self._session.writer.intern, described(error)
-            task.failed, task.error = True, intern(text)
+            task.failed, task.error = 1, intern(text)
             message = intern(text.partition(": ")[2])
             self._single(events.Error, task.id, NONE, intern(type(error).__name__), message)
         task.end = self._session.contexts.now()
@@ -163,6 +164,17 @@ class Tasks:
             self._session.writer.block(short.Single, dict(zip(SINGLE, singles, strict=True)))
         self._runs(ended)
         self._write_ended(ended)
+
+    def so_far(self, task: Task | None, stretches: list[Stretch]) -> list[Task]:
+        """Rows of what has run in these backwards under way, the innermost first, for one look."""
+        tasks = []
+        for stretch in stretches:
+            if task is None:
+                break
+            tasks.append(replace(task, ran=stretch, failed=UNDER_WAY, ident=get_ident()))
+            task = task.parent
+        self._runs(tasks)
+        return tasks
 
     def _write_begun(self, tasks: list[Task]) -> None:
         if not tasks:

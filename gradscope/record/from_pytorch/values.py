@@ -149,6 +149,17 @@ class Values:
         self._write(rows[facts.known], facts.columns[:, facts.known])
         self._keep(rows, facts.known, since)
 
+    def so_far(self, calls: Calls) -> None:
+        """Hand over rows of runs under way, right after a flush, for one look: all stay."""
+        ran, sums, parts = take_all(self._ran), take_all(calls.sums), list(self._parts)
+        if self.ring is None or not parts:
+            return
+        rows = np.concatenate(parts)
+        facts = _Facts(rows)
+        facts.taken(ran)
+        facts.sums(sums)
+        self._write(rows[facts.known], facts.columns[:, facts.known])
+
     def _keep(self, rows: Ints, known: NDArray[np.bool_], since: int) -> None:
         """What nobody has asked for may still be asked for; what came in a backward, until then."""
         results = np.flatnonzero(~known & (rows[:, ring_.PLACE] == RESULT))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradscope.errors import calls
 from gradscope.record.acts.notes import Look
 from gradscope.record.from_runtime.cold.catalog import Catalog
 from gradscope.record.from_runtime.cold.operators import Operators
@@ -15,11 +17,13 @@ from gradscope.record.from_runtime.error_lines.added import Answers
 from gradscope.record.from_runtime.error_lines.recent import called, released
 from gradscope.record.from_runtime.hot.compiling import Compiling
 from gradscope.record.from_runtime.hot.frees import SMALLEST, Frees
+from gradscope.record.from_runtime.hot.own_hooks import OwnHook
 from gradscope.record.from_runtime.hot.runtime_probe import RuntimeProbe
 from gradscope.record.from_runtime.paused import Paused, start_watching, stop_watching
 from gradscope.record.notes.layouts import Layouts
 from gradscope.record.notes.log import take_all
 from gradscope.record.notes.modules import Modules
+from gradscope.record.stops.places import Stoppable
 from gradscope.runtime.core import probe
 from gradscope.runtime.core.dispatch.operators.built_in import watch_paths
 from gradscope.runtime.core.dtypes import dtypes
@@ -30,6 +34,9 @@ from gradscope.trace import schema
 from gradscope.trace.shorthand import tables as short
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
     from gradscope.record.notes.log import Log
     from gradscope.record.session import Session
 
@@ -100,6 +107,8 @@ class RuntimeSource:
         self.probe.called = acts.called
         self.modules.met = [session.acts.met]
         start_watching(self.probe)
+        if session.places is not None:
+            session.places.start(torch, Stoppable(OwnHook, _plainly, _numbers, self._aside))
         if self.session.level == "full":
             watch_paths(self, on=True)
 
@@ -173,6 +182,22 @@ class RuntimeSource:
                 recent.calls.waiting = [called(log.so_far()) for log in logs]
                 runs, singles = probe.runs.so_far(), probe.events.so_far()
                 recent.released.waiting = [released(runs, singles)]
+
+    # -- stops ----------------------------------------------------------------------------------
+
+    def reach(self, tensors: Any, frame: Any) -> None:
+        """The runtime has told all of them."""
+
+    def so_far(self, *, running: bool) -> None:
+        """What has been told is written."""
+
+    @contextmanager
+    def _aside(self) -> Iterator[None]:
+        self.pause()
+        try:
+            yield
+        finally:
+            self.resume()
 
     # -- rows -----------------------------------------------------------------------------------
 
@@ -255,6 +280,17 @@ class RuntimeSource:
             })  # fmt: skip
         self._records += runs.shape[1] + moves.shape[1]
         self._events += 4 * runs.shape[1] + 3 * moves.shape[1] + singles.shape[1]
+
+
+def _plainly(_: FrameType) -> Any:
+    """What calls a function: the runtime's warnings find the program's line themselves."""
+    return calls
+
+
+def _numbers(tensor: Any) -> Any:
+    """What a floating tensor holds, as an array; None: it is not one."""
+    array = getattr(tensor, "_array", None)
+    return array if array is not None and array.dtype.kind in "fc" else None
 
 
 def _made_at(node: Any) -> int | None:

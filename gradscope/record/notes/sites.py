@@ -10,6 +10,7 @@ from threading import RLock
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
+from gradscope.errors import BY_US
 from gradscope.record.notes.c_functions import OURS
 from gradscope.record.notes.log import take_all
 from gradscope.record.notes.user_functions import written
@@ -34,7 +35,7 @@ MACHINERY = (PACKAGE, "<gradscope: ", "<frozen runpy>", "<frozen importlib")
 
 def is_ours(code: CodeType) -> bool:
     """Whether a frame of this code is machinery and not the user's program."""
-    return code.co_filename.startswith(MACHINERY)
+    return code.co_filename.startswith(MACHINERY) or code.co_varnames == BY_US
 
 
 class Sites:

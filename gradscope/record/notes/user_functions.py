@@ -1,4 +1,4 @@
-"""What is known of a function of the user's, without running any code of theirs.
+"""What is known of a function, without running any code of the user's.
 
 A hook may be any callable: a Mock has every attribute there is, and others raise when asked.
 """
@@ -6,6 +6,7 @@ A hook may be any callable: a Mock has every attribute there is, and others rais
 from __future__ import annotations
 
 import functools
+import re
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
@@ -26,3 +27,13 @@ def written(function: Any) -> FunctionType | None:
     if isinstance(function, MethodType):
         function = function.__func__
     return function if isinstance(function, FunctionType) else None
+
+
+_NODE = re.compile(r"(Backward\d*|\d+)$")
+_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def call_of(node: str) -> str:
+    """The name of the call that makes nodes of this name: `mul` of MulBackward0."""
+    short = _NODE.sub("", node)
+    return _WORD.sub("_", short).lower() if short != node else node

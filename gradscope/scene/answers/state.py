@@ -96,6 +96,8 @@ def progress(state: State, backward: Backward) -> str:
     begun, many = backward.progress
     called = site_of(state.trace, backward.task.stack)
     at = f", called at {called.place}" if called.place else ""
+    if backward.task.end == NONE:  # nobody has seen how many there are
+        return f"{backward.number}{at}: {plural(begun, 'node')} begun so far"
     return f"{backward.number}{at}: {count(begun)} of {plural(many, 'node')} have begun"
 
 

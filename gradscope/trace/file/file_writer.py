@@ -28,7 +28,7 @@ from gradscope.trace.schema.tables import Meta
 from gradscope.trace.text import quoted_path
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from os import PathLike
 
     from gradscope.trace.schema.declare import Row
@@ -148,13 +148,20 @@ class FileWriter:
             self._drain()
             self._has_failed()
 
-    def seal(self) -> None:
-        """Close the file as it is, for the case that the process ends here; then `unseal`."""
+    def seal(self, more: Callable[[], None] | None = None) -> None:
+        """Close the file as it is, for the case that the process ends here; then `unseal`.
+
+        `more` writes rows that are there until then only.
+        """
         self.commit()
         self.settle()
         self._writing.acquire()
         self._drain()
         self._unsealed = self._written
+        if more is not None:
+            more()
+            self.commit()
+            self._drain()
         if not self._has_failed():
             self._finish()
             if not self._has_failed():  # what a signal handler interrupted may reach further
@@ -164,6 +171,7 @@ class FileWriter:
         """It did not end: what comes now stands in the place of the end."""
         if not self._has_failed():
             self._written = self._unsealed
+            self._windows[-1].number = self._written.windows + 1
             self._pen.cut(self._written.size)
         self._writing.release()
 

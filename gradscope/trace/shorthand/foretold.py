@@ -23,6 +23,7 @@ from gradscope.trace.schema.tables import GraphTask, Order
 from gradscope.trace.shorthand.looks import AsForetold
 from gradscope.trace.shorthand.replay import NOBODY, Backward, Graph, Step
 from gradscope.trace.shorthand.seen import HOOKS, Seen, Task, column, nodes_of, seen_in, tasks_of
+from gradscope.trace.shorthand.tables import UNDER_WAY
 
 if TYPE_CHECKING:
     from gradscope.trace.assemble import Block
@@ -101,7 +102,8 @@ class Teller:
             self.lengths.append(
                 (min(begin, self._seen.first_hook.get(step.node, begin)), step.length)
             )
-            raised = task.failed and not left and not self._fails_later(steps[place + 1 :], ended)
+            last_one = task.failed not in (0, UNDER_WAY) and not left
+            raised = last_one and not self._fails_later(steps[place + 1 :], ended)
             self._run(step, run, begin, ended, failed=raised)
             if raised:
                 break
@@ -118,12 +120,21 @@ class Teller:
 
     def _fails_here(self, steps: Sequence[Step], last: int, left: int) -> bool:
         """Whether a hook of the first of these raised, which would not have run."""
-        if left or not self._task.failed or steps[0].node not in self._seen.first_hook:
+        if (
+            left
+            or self._task.failed in (0, UNDER_WAY)
+            or steps[0].node not in self._seen.first_hook
+        ):
             return False
         return not self._fails_later(steps[1:], last)
 
     def _popped_and_failed(self, step: Step, last: int) -> None:
-        """The node whose hook raised before it ran."""
+        """The node whose hook raised before it ran; or that runs while somebody looks."""
+        if self._task.failed == UNDER_WAY:
+            at = self._seen.first_hook.get(step.node, last + 2) - 1
+            self._popped(step, at, at + 1)
+            self._single(events.NodeBegin, at + 1, step.node)
+            return
         hook = self._seen.first_hook.get(step.node)
         if hook is not None and hook > last:
             self._single(events.Pop, hook - 1, step.node, step.length, self._task.thread)
@@ -293,7 +304,7 @@ def _put(rows: Rows, short: dict[str, list[Block]], make: type[Block]) -> None:
             )
 
 
-def _agree(steps: Sequence[Step], seen: Seen, graph: Graph, *, failed: bool) -> bool:
+def _agree(steps: Sequence[Step], seen: Seen, graph: Graph, *, failed: int) -> bool:
     """Whether the nodes that were seen to run are those foretold; a task that failed ran fewer."""
     foretold = [graph.sequence[step.node] for step in steps if step.runs]
     ran = [sequence for _, _, sequence in seen.rows]

@@ -32,7 +32,7 @@ class Task(NamedTuple):
     begin: int
     keeps: bool
     accumulates: bool
-    failed: bool
+    failed: int
     parent: int
     waiting: int  # in the queue, of the tasks around it
     others_inside: Sequence[int]  # when those began that ran inside its nodes
@@ -141,7 +141,7 @@ def tasks_of(plain: Sequence[Block], short: dict[str, list[Block]]) -> dict[int,
     for place, (task, root, failed) in enumerate(columns):
         if len(inputs[place]) != len(nrs[place]):
             raise UnreadableTraceError("short.asked.inputs and input_nrs are not of one length")
-        asked[task] = root, tuple(zip(inputs[place], nrs[place], strict=True)), bool(failed)
+        asked[task] = root, tuple(zip(inputs[place], nrs[place], strict=True)), failed
     names = ("id", "thread", "depth", "begin", "keep_graph", "accumulate_grad", "parent")
     tables = [block for block in plain if block.table == GraphTask.TABLE and not block.amend]
     found = zip(*(column(tables, name) for name in names), strict=True)

@@ -192,6 +192,9 @@ class Look(Row):
 
 ARRIVED, OPERAND = 16, 17
 
+UNDER_WAY = 2
+"""Of a graph task in `failed`: the next node is running, while somebody looks at the trace."""
+
 
 @short("asked")
 class Asked(Row):
@@ -199,7 +202,7 @@ class Asked(Row):
 
     task: int
     root: int = 0  # the node that is pushed first
-    failed: int = 0  # an exception ended it
+    failed: int = 0  # an exception ended it; UNDER_WAY: nothing has
     inputs: Ints = ()  # nodes whose gradients were asked for
     input_nrs: Ints = ()  # and which of their inputs
 

@@ -62,6 +62,11 @@ def read(text: str) -> Breakpoint:
     return Breakpoint(text.strip(), kind, wanted, tuple(found), _number(nth, text))
 
 
+def is_line(text: str) -> bool:
+    """Whether it names a line of a file: train.py:41."""
+    return _LINE.match(text) is not None
+
+
 def _split(text: str, word: str) -> tuple[str, str]:
     """What stands before this word and behind it."""
     before, found, behind = f" {text} ".partition(f" {word} ")

@@ -14,6 +14,7 @@ import numpy as np
 
 from gradscope.record.from_runtime.cold.catalog import Catalog
 from gradscope.record.from_runtime.cold.history import odd, place_of_saved
+from gradscope.record.from_runtime.hot.own_hooks import OwnHook, running
 from gradscope.record.from_runtime.hot.threads import ThreadNotes
 from gradscope.record.notes.log import Log
 from gradscope.record.notes.numbers import Numbers
@@ -339,12 +340,16 @@ class RuntimeProbe(ThreadNotes):
         self.catalog.task_end(self.note, task)
 
     def hook_begin(self, task: Any, node: Any, kind: int, index: int, hook: Any) -> None:
+        running.ours = hook.__class__ is OwnHook
+        if running.ours:
+            return
         place, name = self.catalog.hook(hook)
         self.note(events.HookBegin, task, node, kind, index, place, name)
 
     def module_hook_begin(
         self, task: Any, node: Any, module: Any, kind: int, index: int, hook: Any
     ) -> None:
+        running.ours = False
         place, name = self.catalog.hook(hook)
         if hasattr(module, "_modules"):  # a BackwardHook set up by hand may belong to anything
             kind += MODULE * (self.module_id(module, NONE) + 1)
@@ -353,6 +358,8 @@ class RuntimeProbe(ThreadNotes):
     def hook_end(
         self, task: Any, node: Any, kind: int, index: int, replaced: bool, values: Any
     ) -> None:
+        if running.ours:
+            return
         self.note(events.HookEnd, task, node, kind, index, int(replaced))
 
     def capture(self, task: Any, node: Any, nr: int, grad: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gradscope.record.process import stopping
-from gradscope.record.process.stopping import StopOn, Watchman
+from gradscope.record.stops.stopping import StopOn, Watchman
 from tests.record.running import House, Ran
 
 ENGINES = pytest.mark.parametrize(

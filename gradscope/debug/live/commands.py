@@ -1,0 +1,103 @@
+"""What can be asked of the debugger only while the program is there."""
+
+from __future__ import annotations
+
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+
+from gradscope.debug.commands import command
+from gradscope.debug.live import console
+from gradscope.debug.live.holds import LEAF, short
+from gradscope.debug.live.walk import GoesOn, LiveWalk
+from gradscope.errors import UsageError
+from gradscope.record.script.signals import Stopped
+from gradscope.scene.answers.answer import Answer, Section, filled
+
+if TYPE_CHECKING:
+    from gradscope.debug.walk import Walk
+
+
+def _live(walk: Walk) -> LiveWalk:
+    if not isinstance(walk, LiveWalk):
+        raise UsageError("this is a finished trace: its program is not there")
+    return walk
+
+
+@command("py", "!", takes="[CODE]")
+def _py(walk: Walk, rest: str) -> Answer:
+    """Run Python where the program stands, with gs.node, gs.grads, gs.saved, gs.queue."""
+    live = _live(walk)
+    with live.live.places.aside():
+        if not rest:
+            if not live.live.by_hand:
+                raise UsageError("py what? py gs.grads")
+            console.talk(live.scope)
+            return Answer("back in the debugger")
+        out = StringIO()
+        console.run(rest, live.scope, out)
+    lines = out.getvalue().splitlines() or ["done"]
+    return Answer(lines[0], sections=filled(Section("", tuple(lines[1:]))))
+
+
+@command("replace", takes="NR CODE")
+def _replace(walk: Walk, rest: str) -> Answer:
+    """Give the node another gradient as its NR-th, or let it return another: the value of CODE."""
+    live = _live(walk)
+    number, _, text = rest.partition(" ")
+    grads = _grads(live)
+    if not number.isdecimal() or not text:
+        raise UsageError("replace which gradient by what? replace 0 gs.grads[0] * 2")
+    if int(number) >= len(grads):
+        raise UsageError(f"there is no gradient {number}: there are {len(grads)}")
+    with live.live.places.aside():
+        value = _value(text, live.scope)
+    return _kept(live, {int(number): value})
+
+
+@command("skip")
+def _skip(walk: Walk, _: str) -> Answer:
+    """Let nothing come of the node: what it is given, or returns, becomes zeros."""
+    live = _live(walk)
+    grads = _grads(live)
+    with live.live.places.aside():
+        zeros = {nr: each * 0 for nr, each in enumerate(grads) if each is not None}
+    for each in zeros.values():  # a NaN times zero is none
+        with live.live.places.aside():
+            each.zero_()
+    return _kept(live, zeros)
+
+
+@command("detach")
+def _detach(walk: Walk, _: str) -> Answer:
+    """Let the program go on, and stop nowhere."""
+    _live(walk).live.detached = True
+    raise GoesOn
+
+
+@command("stop")
+def _stop(walk: Walk, _: str) -> Answer:
+    """End the program here, as by sys.exit; its trace is kept."""
+    _live(walk)
+    raise Stopped
+
+
+def _grads(live: LiveWalk) -> tuple[Any, ...]:
+    place = live.place_now
+    if place.kind == "begins":
+        return place.given
+    if place.kind == "ran" and short(place.name) != LEAF:
+        return place.made
+    raise UsageError("no node is about to run here, or has just run: go to one with next")
+
+
+def _value(text: str, scope: dict[str, Any]) -> Any:
+    try:
+        return eval(text, scope)  # noqa: S307  what the user types is run
+    except Exception as error:  # noqa: BLE001  whatever it is, it is the user's to see
+        raise UsageError(f"{type(error).__name__}: {error}") from None
+
+
+def _kept(live: LiveWalk, values: dict[int, Any]) -> Answer:
+    live.live.replaced |= values
+    said = ", ".join(map(str, sorted(live.live.replaced)))
+    return Answer(f"gradients replaced when the program goes on: {said}")

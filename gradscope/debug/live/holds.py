@@ -1,0 +1,132 @@
+"""Whether a running program is to be stopped at a place: the debugger's language, on real things.
+
+What a kind asks is answered from the place itself where that is known there. Where it is not
+(`finding`, `hook`, how long a node waited), the trace so far is asked, now and then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from gradscope.analysis.state.breakpoints.conditions import COMPARED
+from gradscope.analysis.state.breakpoints.kinds import KINDS
+from gradscope.analysis.state.breakpoints.language import Breakpoint, is_line
+from gradscope.analysis.state.breakpoints.names import is_pattern
+from gradscope.debug.live.numbers import STATISTICS
+from gradscope.errors import UsageError
+from gradscope.trace.schema.declare import EVENTS
+
+if TYPE_CHECKING:
+    from gradscope.debug.live.named import Named
+    from gradscope.debug.live.numbers import Numbers
+    from gradscope.record.stops.places import Place
+
+LEAF = "AccumulateGrad"
+
+
+class Holds:
+    """Tells at which places breakpoints stop."""
+
+    def __init__(self, numbers: Numbers, named: Named) -> None:
+        self._numbers = numbers
+        self._named = named
+        self._kinds: dict[str, Callable[[Place, str], bool]] = {
+            "node": self._node, "op": self._op, "module": self._module, "line": self._line,
+            "grad": self._grad, "write": self._write, "error": self._error,
+            "nan": self._nan, "inf": self._inf, "backward": self._backward,
+        }  # fmt: skip
+
+    def is_known_here(self, wanted: Breakpoint) -> bool:
+        """Whether a place itself answers it; an error says what is no breakpoint at all."""
+        if wanted.kind in self._kinds or self._is_name(wanted):
+            return all(each.field in STATISTICS for each in wanted.conditions)
+        return False
+
+    def _is_name(self, wanted: Breakpoint) -> bool:
+        if wanted.kind in KINDS or wanted.kind in EVENTS:
+            return False
+        if wanted.wanted:
+            raise UsageError(f"there is nothing called {wanted.kind!r} to stop at")
+        return True
+
+    def at(self, place: Place, wanted: Breakpoint) -> bool:
+        """Whether it stops there, as far as a place tells."""
+        if wanted.kind in self._kinds:
+            if not self._kinds[wanted.kind](place, wanted.wanted):
+                return False
+        elif not self._node(place, wanted.kind):
+            return False
+        return all(
+            any(COMPARED[each.comparison](value, each.value)
+                for value in self._numbers.statistic(each.field, place))
+            for each in wanted.conditions
+        )  # fmt: skip
+
+    # -- kinds ----------------------------------------------------------------------------------
+
+    def _node(self, place: Place, wanted: str) -> bool:
+        if place.kind != "begins":
+            return False
+        name = short(place.name)
+        if not wanted or fnmatchcase(name, wanted.partition("#")[0]):
+            return True
+        if is_line(wanted):
+            return self._line(place, wanted)
+        if name == LEAF and self._is_called(place.node.variable, wanted, place):
+            return True
+        return not is_pattern(wanted) and place.module != "" and _inside(place.module, wanted)
+
+    def _op(self, place: Place, wanted: str) -> bool:
+        if place.kind not in ("called", "raised"):
+            return False
+        plain = wanted.partition(".")[0]
+        return not wanted or any(fnmatchcase(each, plain) for each in place.calls)
+
+    def _module(self, place: Place, wanted: str) -> bool:
+        if place.kind not in ("called", "begins") or not place.module:
+            return False
+        return not wanted or _inside(place.module, wanted)
+
+    def _line(self, place: Place, wanted: str) -> bool:
+        return place.kind in ("called", "begins") and is_at(place.line, wanted)
+
+    def _grad(self, place: Place, wanted: str) -> bool:
+        if place.kind != "ran" or short(place.name) != LEAF:
+            return False
+        return not wanted or self._is_called(place.node.variable, wanted, place)
+
+    def _write(self, place: Place, wanted: str) -> bool:
+        return any(not wanted or self._is_called(each, wanted, place) for each in place.wrote)
+
+    def _error(self, place: Place, _: str) -> bool:
+        return place.kind == "raised"
+
+    def _nan(self, place: Place, _: str) -> bool:
+        return self._numbers.is_born("nan", place)
+
+    def _inf(self, place: Place, _: str) -> bool:
+        return self._numbers.is_born("inf", place)
+
+    def _backward(self, place: Place, _: str) -> bool:
+        return place.kind == "backward"
+
+    def _is_called(self, tensor: Any, wanted: str, place: Place) -> bool:
+        names = self._named.of(tensor, place.frame)
+        return any(fnmatchcase(name, wanted) for name in names)
+
+
+def short(name: str) -> str:
+    """A node's name, without where it is defined: `torch::autograd::AccumulateGrad`."""
+    return name.rpartition("::")[2]
+
+
+def is_at(line: str, wanted: str) -> bool:
+    """Whether a line, `/x/train.py:41`, is the one that `train.py:41` means."""
+    return f"/{line.lstrip('/')}".endswith(f"/{wanted.lstrip('/')}")
+
+
+def _inside(module: str, wanted: str) -> bool:
+    inner = wanted if is_pattern(wanted) else f"{wanted}.*"
+    return fnmatchcase(module, wanted) or fnmatchcase(module, inner)

@@ -1,0 +1,244 @@
+"""Stops a program that is being recorded, and talks with whoever debugs it until it goes on."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import count
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import gradscope.debug.live.commands  # noqa: F401  it adds some
+from gradscope.analysis.state.breakpoints.hits import hits
+from gradscope.analysis.state.breakpoints.language import Breakpoint, read
+from gradscope.analysis.state.moments import Moments
+from gradscope.debug.lines import converse, show
+from gradscope.debug.live.holds import Holds, short
+from gradscope.debug.live.named import Named
+from gradscope.debug.live.numbers import Numbers
+from gradscope.debug.live.walk import GoesOn, LiveWalk, Until
+from gradscope.errors import EmptyTraceError, GradscopeError
+from gradscope.record.notes.sites import is_ours
+from gradscope.record.script.signals import Stopped
+from gradscope.record.stops.places import Place, Places
+from gradscope.render.terminal.cells import line
+from gradscope.render.terminal.styles import BOLD
+from gradscope.trace.load_save import load
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import FrameType
+
+    from gradscope.record.recording import Recording
+    from gradscope.render.terminal.terminal import Terminal
+    from gradscope.trace.trace import Trace
+
+SHARE, AT_LEAST = 0.1, 0.25
+"""Of the time, and seconds: how often the trace so far is looked at, for what only that tells."""
+
+SAID = {
+    "called": "{name} has returned", "raised": "{name} has raised {error}",
+    "begins": "{name} is about to run", "ran": "{name} has run",
+    "backward": "a backward is about to begin", "asked": "the program asks to stop",
+}  # fmt: skip
+"""What a program has come to, by the kind of place."""
+
+
+class Live:
+    """The debugger of one program that is running."""
+
+    def __init__(self, out: Terminal, lines: int, typed: Iterable[str], *, by_hand: bool) -> None:
+        self.places = Places(self.passes)
+        self.stops: dict[int, str] = {}
+        self.replaced: dict[int, Any] = {}  # gradients, by their places, that the node is to get
+        self._out, self._lines, self.by_hand = out, lines, by_hand
+        self._typed: Iterator[str] = iter(typed)
+        self._read: dict[int, Breakpoint] = {}
+        self._times: dict[int, int] = {}
+        self._numbers = count(1)
+        self._holds = Holds(Numbers(self.places), Named())
+        self._until: Until | None = None
+        self._once: int | None = None  # a breakpoint that is not kept
+        self._before: tuple[str, str] = ("", "")  # the kind and line of the last place
+        self._looked = self._cost = 0.0
+        self._seen = 0  # events that the trace had when it was looked at
+        self.detached = False
+
+    @property
+    def recording(self) -> Recording:
+        """That of the program."""
+        assert self.places.recording is not None
+        return self.places.recording
+
+    # -- what it stops at -----------------------------------------------------------------------
+
+    def add(self, text: str) -> int:
+        """Stop at this from now on."""
+        wanted = read(text)
+        self._holds.is_known_here(wanted)
+        number = next(self._numbers)
+        self.stops[number], self._read[number], self._times[number] = text.strip(), wanted, 0
+        return number
+
+    def remove(self, number: int) -> None:
+        """Do so no longer."""
+        del self.stops[number], self._read[number], self._times[number]
+
+    def until(self, until: Until) -> None:
+        """Stop where this holds first."""
+        self._until = until
+
+    def passes(self, place: Place) -> Sequence[Any] | None:
+        """The program has come to a place; what takes the place of the gradients there."""
+        if self.detached:
+            return None
+        reasons, moment = self._reasons(place), None
+        if not reasons:
+            reasons, moment = self._looked_back(place)
+        if reasons:
+            return self._stop(place, reasons, moment)
+        return None
+
+    def _reasons(self, place: Place) -> list[str]:
+        """Why it is to be stopped there."""
+        here = place.kind, place.line
+        again, self._before = here == self._before, here
+        reasons = ["gradscope.breakpoint()"] if place.kind == "asked" else []
+        if self._until is not None and self._until(place):
+            reasons.append("")
+        for number, wanted in list(self._read.items()):
+            known = self._holds.is_known_here(wanted)
+            if not known or (wanted.kind == "line" and again) or not self._holds.at(place, wanted):
+                continue
+            self._times[number] += 1
+            if wanted.nth in (0, self._times[number]):
+                reasons.append(self._said(number))
+        return reasons
+
+    def _said(self, number: int) -> str:
+        text = self.stops[number]
+        return text if number == self._once else f"breakpoint {number}: {text}"
+
+    def _looked_back(self, place: Place) -> tuple[list[str], int | None]:
+        """What the trace so far holds of that which no place tells; where the first of it is."""
+        asked = [n for n, each in self._read.items() if not self._holds.is_known_here(each)]
+        now = perf_counter()
+        if not asked or now - self._looked < max(AT_LEAST, self._cost / SHARE):
+            return [], None
+        trace = self._trace(place)
+        reasons, first = [], None
+        for number in asked:
+            if trace is None:
+                break
+            try:
+                moments = hits(trace, self._read[number])
+            except GradscopeError:  # nothing of it is there yet
+                continue
+            new = moments[moments >= self._seen]
+            if len(new):
+                reasons.append(f"{self._said(number)} (it was there before this)")
+                first = int(new[0]) if first is None else min(first, int(new[0]))
+        if trace is not None:
+            self._seen = len(trace.once(Moments))
+        self._looked = perf_counter()
+        self._cost = self._looked - now
+        return reasons, first
+
+    def _trace(self, place: Place) -> Trace | None:
+        return self.recording.so_far(place.frame, running=place.kind == "ran")
+
+    # -- the conversation -----------------------------------------------------------------------
+
+    def _stop(
+        self, place: Place, reasons: list[str], moment: int | None
+    ) -> Sequence[Any] | None:  # fmt: skip
+        self._until = None
+        if self._once is not None:
+            self.remove(self._once)
+            self._once = None
+        trace = self._trace(place)
+        if trace is None:
+            return None
+        try:
+            walk = LiveWalk(trace, self, place)
+        except EmptyTraceError:
+            self._nothing_yet(place)
+            return None
+        if moment is not None:
+            walk.moment = moment
+        self._seen = walk.last + 1
+        self._say(place, [each for each in reasons if each])
+        self.replaced = {}
+        show(walk, "state", self._out, self._lines)
+        try:
+            if converse(walk, self._typed, self._out, self._lines, echo=not self.by_hand):
+                raise Stopped
+        except GoesOn as going:
+            self._until = going.until
+            if going.text:
+                self._once = self.add(going.text)
+            return self._results(place)
+        self.detached = True
+        self._words("going on without stopping")
+        return self._results(place)
+
+    def dies(self, path: Path, error: BaseException) -> None:
+        """The program has died of this: its trace is walked through from there."""
+        if self.detached:
+            return
+        place = Place("raised", "the program", _frame_of(error), error=error)
+        try:
+            walk = LiveWalk(load(path), self, place, over=True)
+        except EmptyTraceError:
+            return
+        self._words(f"the program has died{_at(place)}: {type(error).__name__}; py looks at it")
+        show(walk, "state", self._out, self._lines)
+        with suppress(GoesOn, Stopped):
+            converse(walk, self._typed, self._out, self._lines, echo=not self.by_hand)
+
+    def _results(self, place: Place) -> Sequence[Any] | None:
+        """The gradients, with those in place that were replaced."""
+        if not self.replaced:
+            return None
+        grads = list(place.given if place.kind == "begins" else place.made)
+        for nr, grad in self.replaced.items():
+            grads[nr] = grad
+        what = "given to" if place.kind == "begins" else "returned by"
+        said = ", ".join(map(str, sorted(self.replaced)))
+        self.recording.mark("what if", f"gradients {said} {what} {short(place.name)} were replaced")
+        return tuple(grads)
+
+    def _say(self, place: Place, reasons: list[str]) -> None:
+        what = SAID[place.kind].format(name=short(place.name), error=_described(place.error))
+        why = f" ({'; '.join(reasons)})" if reasons else ""
+        self._words(f"{what}{_at(place)}{why}")
+
+    def _nothing_yet(self, place: Place) -> None:
+        if place.kind == "asked":
+            self._words(f"nothing has been recorded yet{_at(place)}: going on")
+
+    def _words(self, text: str) -> None:
+        sys.stdout.flush()
+        self._out.show([line((self._out.charset.text(f"gradscope: {text}"), BOLD))])
+
+
+def _described(error: BaseException | None) -> str:
+    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+
+
+def _frame_of(error: BaseException) -> FrameType | None:
+    """The innermost of the program's frames that it went through."""
+    found, traceback = None, error.__traceback__
+    while traceback is not None:
+        if not is_ours(traceback.tb_frame.f_code):
+            found = traceback.tb_frame
+        traceback = traceback.tb_next
+    return found
+
+
+def _at(place: Place) -> str:
+    frame = place.frame
+    if frame is None:
+        return ""
+    return f" at {frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno}"

@@ -1,0 +1,102 @@
+"""A walk through the trace of a program that stands still, and goes on at the trace's end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gradscope.analysis.state.breakpoints.hits import hits
+from gradscope.analysis.state.breakpoints.language import read
+from gradscope.debug.live.console import scope_of
+from gradscope.debug.live.holds import short
+from gradscope.debug.walk import Arrival, Stop, Walk
+from gradscope.errors import UnknownNameError, UsageError
+
+if TYPE_CHECKING:
+    from gradscope.debug.live.stopping import Live
+    from gradscope.record.stops.places import Place
+    from gradscope.trace.trace import Trace
+
+Until = Callable[["Place"], bool]
+WORK = ("begins", "called")
+
+
+class GoesOn(Exception):  # noqa: N818  it is no error
+    """The program goes on, until this holds at a place, or a breakpoint does."""
+
+    def __init__(self, until: Until | None = None, text: str = "") -> None:
+        super().__init__(text)
+        self.until = until
+        self.text = text  # what to stop at besides, in the language of breakpoints
+
+
+class LiveWalk(Walk):
+    """Moves through what has been recorded so far; beyond that, the program moves."""
+
+    def __init__(self, trace: Trace, live: Live, place: Place, *, over: bool = False) -> None:
+        super().__init__(trace)
+        self.live, self.over = live, over
+        self.place_now = place
+        self.moment = self.last
+        self.scope = scope_of(place, self)
+        for number, text in live.stops.items():
+            self.stops[number] = Stop(number, text, self._so_far(text))
+
+    def set(self, text: str) -> Stop:
+        """Stop there from now on, whether or not it has been there yet."""
+        read(text)
+        number = self.live.add(text)
+        stop = self.stops[number] = Stop(number, text.strip(), self._so_far(text))
+        return stop
+
+    def remove(self, number: int) -> Stop:
+        stop = super().remove(number)
+        self.live.remove(number)
+        return stop
+
+    def _so_far(self, text: str) -> np.ndarray:
+        try:
+            return hits(self.trace, text)
+        except (UnknownNameError, UsageError):  # nothing that it names has come yet
+            return np.zeros(0, np.int64)
+
+    # -- beyond the end the program moves -------------------------------------------------------
+
+    def step(self, many: int) -> Arrival:
+        left = self.moment + many - self.last
+        if left <= 0 or self.over:
+            return super().step(many)
+        places = count(1)
+        raise GoesOn(lambda _: next(places) >= left)
+
+    def node(self, many: int) -> Arrival:
+        return self._beyond(super().node(many), many > 0, lambda place: place.kind == "begins")
+
+    def work(self, many: int) -> Arrival:
+        return self._beyond(super().work(many), many > 0, lambda place: place.kind in WORK)
+
+    def out(self, *, forward: bool) -> Arrival:
+        name = short(self.place_now.name)
+
+        def over(place: Place) -> bool:
+            return place.kind == "ran" and short(place.name) == name
+
+        begun = self.place_now.kind == "begins"
+        until = over if begun else lambda place: place.kind == "called"
+        return self._beyond(super().out(forward=forward), forward, until)
+
+    def run(self, *, forward: bool, until: str = "") -> Arrival:
+        if forward and until and not self.over:
+            read(until)
+            if not (self._so_far(until) > self.moment).any():
+                raise GoesOn(text=until)
+        return self._beyond(super().run(forward=forward, until=until), forward, None)
+
+    def _beyond(self, arrival: Arrival, forward: bool, until: Until | None) -> Arrival:  # noqa: FBT001
+        """Where the trace ends, the program goes on."""
+        if forward and arrival.at_edge and not self.over:
+            raise GoesOn(until)
+        return arrival

@@ -1,0 +1,26 @@
+"""Hooks of ours on nodes of the runtime, of which nobody is told."""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+from typing import Any
+
+
+class Running(threading.local):
+    """Which hook this thread runs."""
+
+    ours = False
+
+
+running = Running()
+
+
+class OwnHook(partial[Any]):
+    """A hook of ours."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().__call__(*args, **kwargs)
+        finally:
+            running.ours = True  # others may have run inside

@@ -1,0 +1,288 @@
+"""The places at which a program that is being recorded can be stopped, with its real tensors.
+
+# Note [Stopping from outside]
+A mode of `torch.overrides` sees each function of tensors that the main thread calls, before and
+after; hooks before and after each node see it run. Both are there for every program, in PyTorch and
+in gradscope's runtime, so that one file serves both. The nodes get their hooks when a call has made
+them: a hook names nothing, and asks the engine which node is running.
+
+What a call calls in turn is seen only where that is Python of the program's own; what other threads
+call is not seen, and neither is what runs in a region that `torch.compile` has made.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gradscope.errors import leave_no_frame
+from gradscope.record.notes.sites import is_ours
+from gradscope.record.notes.user_functions import call_of
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from gradscope.record.recording import Recording
+
+HOOKED = "gradscope stops"
+"""What nodes that have our hooks say in their metadata."""
+
+STARTS = ("backward", "grad")
+"""Calls that start a backward; it is told of before, too."""
+
+LOOKS = ("__get__", "__set__", "__delete__", "__repr__", "__format__", "size", "dim", "stride")
+"""Calls that only look at a tensor, unless they make a node (`x.T` does)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the program is."""
+
+    kind: str
+    """`called`: a function of tensors has returned; `raised`: it has not; `backward`: one is about
+    to start; `begins`, `ran`: a node is about to run, has run; `asked`: by the program itself."""
+    name: str  # of the function, or of the node
+    frame: FrameType | None  # the innermost of the program's
+    node: Any = None
+    given: tuple[Any, ...] = ()  # tensors: what it was called with, or gradients
+    made: tuple[Any, ...] = ()  # what it returned
+    wrote: tuple[Any, ...] = ()  # of those given: written in place
+    nodes: tuple[Any, ...] = ()  # that the call has made
+    line: str = (
+        ""  # of the program, `/x/train.py:41`: of the call, or of the one that made the node
+    )
+    module: str = ""  # the path of the innermost that is under way, or was then
+    scalars: tuple[float, ...] = ()  # that were given besides
+    error: BaseException | None = None
+
+    @property
+    def calls(self) -> set[str]:
+        """What the call goes by: its function's name, and those of the nodes that it has made."""
+        return {self.name, *(call_of(each.name().rpartition("::")[2]) for each in self.nodes)}
+
+
+Gate = Callable[[Place], "Sequence[Any] | None"]
+"""Is told each place that the program comes to; what it returns takes the place of gradients."""
+
+
+class Stoppable(NamedTuple):
+    """What this needs of an engine besides its functions."""
+
+    own: Callable[..., Any]  # makes a hook one of ours, of which nobody is told
+    calls: Callable[[FrameType], Callable[..., Any]]  # calls for this frame, which warnings name
+    numbers: Callable[[Any], Any]  # of a tensor that is floating, as an array; None: it is not
+    aside: Callable[[], AbstractContextManager[object]]  # inside, what is called is not recorded
+
+
+class Places:
+    """Tells a gate of each of them, from `start` to `stop`."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+        self.recording: Recording | None = None
+        self._torch: Any = None
+        self._mode: Any = None
+        self._own: Any = None
+        self._process = os.getpid()
+        self._inside = threading.local()
+        self._alive: dict[int, weakref.ref[Any]] = {}
+        self._calls: Any = None
+        self.numbers: Callable[[Any], Any] = _nothing
+        self.aside: Callable[[], AbstractContextManager[object]] = nullcontext
+
+    def watch(self, recording: Recording) -> None:
+        """Those of this recording's program."""
+        self.recording = recording
+
+    def start(self, torch: Any, engine: Stoppable) -> None:
+        """From here on."""
+        self._torch, (self._own, self._calls, self.numbers, self.aside) = torch, engine
+        called = self._called
+
+        class Stops(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
+            """Sees what the program calls."""
+
+            def __torch_function__(
+                self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+            ) -> Any:
+                try:
+                    return called(function, args, kwargs or {}, _caller(sys._getframe(1)))
+                except Exception as error:
+                    leave_no_frame(error)  # nor that one
+                    raise
+
+        self._mode = Stops()
+        self._mode.__enter__()
+
+    def stop(self) -> None:
+        """No longer; hooks that are there are nobody's."""
+        mode, self._mode = self._mode, None
+        if mode is not None:
+            mode.__exit__(None, None, None)
+        self._alive.clear()
+
+    @property
+    def roots(self) -> list[Any]:
+        """Tensors that still have a history, from which no backward may have started yet."""
+        found = (each() for each in list(self._alive.values()))
+        return [each for each in found if each is not None and each.grad_fn is not None]
+
+    def ask(self, frame: FrameType | None, name: str) -> None:
+        """The program itself says that it is to be stopped here."""
+        self._pass(Place("asked", name, frame))
+
+    # -- calls ----------------------------------------------------------------------------------
+
+    def _called(
+        self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], caller: FrameType
+    ) -> Any:
+        if not self._attends():
+            return function(*args, **kwargs)
+        name = str(getattr(function, "__name__", function)).removeprefix("_")
+        given = tuple(self._tensors((*args, *kwargs.values())))
+        before = [_version(each) for each in given]
+        if name in STARTS:
+            frame = self._frame()
+            self._hook(given)
+            self._pass(Place("backward", name, frame, given=given, line=_line(frame)))
+        try:
+            result = self._calls(caller)(function, *args, **kwargs)
+        except Exception as error:
+            leave_no_frame(error)  # neither this one,
+            leave_no_frame(error)  # nor the one on the program's line
+            frame = self._frame()
+            where = _line(frame), self._module(frame)
+            self._pass(Place("raised", name, frame, None, given, (), (), (), *where, (), error))
+            raise
+        frame = self._frame()
+        where = _line(frame), self._module(frame)
+        made = tuple(self._tensors((result,)))
+        nodes = self._hook(made, *where)
+        if name in STARTS or (name in LOOKS and not nodes) or not made:
+            return result
+        after = [_version(each) for each in given]
+        wrote = [at for at, was, now in zip(given, before, after, strict=True) if was != now]
+        numbers = (each for each in (*args, *kwargs.values()) if isinstance(each, (int, float)))
+        self._pass(Place(
+            "called", name, frame, None, given, made, tuple(wrote), tuple(nodes), *where,
+            tuple(numbers),
+        ))  # fmt: skip
+        return result
+
+    def _tensors(self, things: Iterable[Any]) -> Iterator[Any]:
+        for each in things:
+            if isinstance(each, self._torch.Tensor):
+                yield each
+            elif isinstance(each, (tuple, list)):
+                yield from self._tensors(each)
+
+    def _module(self, frame: FrameType | None) -> str:
+        """The path of the innermost module that this frame runs in, from the outermost one."""
+        around: list[Any] = []
+        while frame is not None:
+            its = frame.f_locals.get("self")
+            if isinstance(its, self._torch.nn.Module) and not (around and around[-1] is its):
+                around.append(its)
+            frame = frame.f_back
+        if len(around) < 2:
+            return ""
+        return next((path for path, each in around[-1].named_modules() if each is around[0]), "")
+
+    # -- nodes ----------------------------------------------------------------------------------
+
+    def _hook(self, tensors: Iterable[Any], line: str = "", module: str = "") -> list[Any]:
+        """Put hooks on nodes that lead here and have none; the new ones, the last made first."""
+        waiting = []
+        for each in tensors:
+            node = each.grad_fn
+            if node is not None:
+                waiting.append(node)
+                self._remember(each)
+        found = []
+        while waiting:
+            node = waiting.pop()
+            if node is None or HOOKED in node.metadata:
+                continue
+            node.metadata[HOOKED] = line, module
+            node.register_prehook(self._own(partial(self._runs, "begins")))
+            node.register_hook(self._own(partial(self._runs, "ran")))
+            found.append(node)
+            waiting += [following for following, _ in node.next_functions]
+        return found
+
+    def _remember(self, tensor: Any) -> None:
+        key = id(tensor)
+        self._alive[key] = weakref.ref(tensor, lambda _: self._alive.pop(key, None))
+
+    def _runs(self, kind: str, *grads: Any) -> Sequence[Any] | None:
+        if not self._attends():
+            return None
+        node = self._torch._C._current_autograd_node()
+        if node is None:
+            return None
+        made, given = ((), grads[0]) if kind == "begins" else grads
+        line, module = node.metadata.get(HOOKED, ("", ""))
+        if kind == "ran" and not made and hasattr(node, "variable"):
+            made = (node.variable.grad,)
+        return self._pass(Place(
+            kind, node.name(), self._frame(), node, tuple(given), tuple(made), line=line,
+            module=module,
+        ))  # fmt: skip
+
+    # -- both -----------------------------------------------------------------------------------
+
+    def _attends(self) -> bool:
+        """Whether the program is on its own way, and not on one of ours."""
+        if self._mode is None or self._process != os.getpid():
+            return False
+        return not getattr(self._inside, "gate", False)
+
+    def _frame(self) -> FrameType | None:
+        """The innermost frame of the program's."""
+        recording = self.recording
+        session = None if recording is None else recording.session
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and (
+            session is None or session.sites.is_machinery(frame.f_code)
+        ):  # fmt: skip
+            frame = frame.f_back
+        return frame
+
+    def _pass(self, place: Place) -> Sequence[Any] | None:
+        if not self._attends() and place.kind != "asked":
+            return None
+        self._inside.gate = True
+        try:
+            return self._gate(place)
+        finally:
+            self._inside.gate = False
+
+
+def _nothing(_: Any) -> None:
+    """There is no engine yet."""
+
+
+def _caller(frame: FrameType) -> FrameType:
+    """The innermost frame that is not gradscope's."""
+    found = frame
+    while is_ours(found.f_code) and found.f_back is not None:
+        found = found.f_back
+    return found
+
+
+def _line(frame: FrameType | None) -> str:
+    return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def _version(tensor: Any) -> int:
+    try:
+        return int(tensor._version)
+    except RuntimeError:  # one of an inference mode has none
+        return 0
