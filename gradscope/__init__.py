@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from gradscope.analysis.findings import Finding, Severity
     from gradscope.analysis.report import Report, inspect
     from gradscope.analysis.state.state import State
+    from gradscope.debug.live.api import breakpoint, record
     from gradscope.debug.walk import Walk
-    from gradscope.record.recorder import mark, record, span, step
+    from gradscope.record.recorder import mark, span, step
     from gradscope.render.notebook import show
     from gradscope.render.pictures import render
     from gradscope.scene.network import to_networkx
@@ -39,6 +40,7 @@ __all__ = [
     "State",
     "Walk",
     "__version__",
+    "breakpoint",
     "inspect",
     "load",
     "mark",
@@ -58,6 +60,7 @@ _HOMES = {
     "Severity": "gradscope.analysis.findings",
     "State": "gradscope.analysis.state.state",
     "Walk": "gradscope.debug.walk",
+    "breakpoint": "gradscope.debug.live.api",
     "inspect": "gradscope.analysis.report",
     "load": "gradscope.trace.load_save",
     "mark": "gradscope.record.recorder",
@@ -68,7 +71,7 @@ _HOMES = {
 }
 
 _CALLED_ROOMS = {
-    "record": "gradscope.record.recorder",
+    "record": "gradscope.debug.live.api",
     "render": "gradscope.render.pictures",
 }
 """Rooms whose name is also that of the function people call: `gradscope.record(…)`."""

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gradscope.commands.options.output import safe
-from gradscope.errors import ExitCode
+from gradscope.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gradscope.commands.options.stop_on import Waited
+    from gradscope.debug.live.stopping import Live
 
 Output = Annotated[
     Path, typer.Option("-o", "--output", help="The trace to write, over an older one.")
@@ -93,7 +94,6 @@ def trace(
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Only the script speaks.")] = False,
 ) -> None:
     """Run a script and record its trace."""
-    from gradscope.commands.options.live import level_for, live as _live
     from gradscope.record.run_script import TraceOptions, run_script
 
     if not gc.isenabled():
@@ -102,11 +102,7 @@ def trace(
     name, *arguments = script
     say = _unsaid if quiet else _say
     waited = _waited(stop_on, level, say)
-    live = _live(breaks or (), break_in, execute) if breaks or break_in or post_mortem else None
-    needed = level_for(breaks or (), level)
-    if needed != level:
-        say(f"--break looks at numbers: level {needed} is recorded")
-        level = needed
+    live, level = _live(breaks or [], break_in, execute, level, say, pm=post_mortem)
     options = TraceOptions(
         script=name,
         arguments=tuple(arguments),
@@ -132,6 +128,28 @@ def trace(
     if outcome.trace is not None and not quiet:
         _say_of(outcome.trace, output.with_name(outcome.trace.name), outcome.elsewhere)
     raise typer.Exit(outcome.code)
+
+
+def _live(
+    breaks: list[str],
+    inside: str | None,
+    execute: list[str] | None,
+    level: str,
+    say: "Callable[[str], None]",
+    *,
+    pm: bool,
+) -> "tuple[Live | None, str]":
+    """The debugger, if it is to stop somewhere; and the level that this needs, which is said."""
+    if not (breaks or inside or pm):
+        if execute:
+            raise UsageError("-x says what to do where the script stops: add --break, or --pm")
+        return None, level
+    from gradscope.debug.live.made import debugger, level_for
+
+    needed = level_for(breaks, level)
+    if needed != level:
+        say(f"--break {' or '.join(breaks)} looks at numbers: level {needed} is recorded")
+    return debugger(breaks, inside, execute), needed
 
 
 def _waited(names: list[str] | None, level: str, say: "Callable[[str], None]") -> "Waited | None":

@@ -75,6 +75,8 @@ class Recording:
     ) -> None:
         self.options = options
         self.places = places
+        if places is not None:
+            places.watch(self)
         self.engine = engine
         self.writer = writer
         self.session: Session | None = None
@@ -98,8 +100,6 @@ class Recording:
         )
         self.session.acts.checks_functions &= self.options.check_functions
         self.session.places = self.places
-        if self.places is not None:
-            self.places.watch(self)
         self.session.contexts.on_step = self._on_step
         self.session.task_ended = self._on_task_end
         self.writer.commit()  # whatever becomes of the program, what it was is known
@@ -154,6 +154,14 @@ class Recording:
         """It goes on after all."""
         if isinstance(self.writer, FileWriter):
             self.writer.unseal()
+
+    def stop_at(self, places: Places) -> None:
+        """The program can be stopped at these, from now on or from its start."""
+        self.places = places
+        places.watch(self)
+        if self.session is not None:
+            self.session.places = places
+            self.session.source.stop_at(places)
 
     def so_far(self, frame: FrameType | None = None, *, running: bool = False) -> Trace | None:
         """The trace up to now, with what is under way; None: one cannot look now.

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from gradscope.record.session import Session
+    from gradscope.record.stops.places import Places
 
 
 class ThreadState(Protocol):
@@ -67,6 +68,9 @@ class Source(Protocol):
     def flush(self) -> None:
         """Hand all notes so far to the writer. One thread at a time calls this."""
 
+    def stop_at(self, places: Places) -> None:
+        """Let the program be stopped at these, if the engine is there; else as soon as it is."""
+
     def reach(self, tensors: Sequence[Any], frame: FrameType | None) -> None:
         """Note the nodes that lead to these, as if a backward began there, called on this frame."""
 
@@ -97,6 +101,9 @@ class Ended:
         """Nothing is watched again."""
 
     stop = resume = abandon = flush = start
+
+    def stop_at(self, places: Places) -> None:
+        """The program is over."""
 
     def reach(self, tensors: Sequence[Any], frame: FrameType | None) -> None:
         """Nothing is looked at any more."""

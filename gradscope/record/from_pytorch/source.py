@@ -26,7 +26,7 @@ from gradscope.record.from_pytorch.when_imported import WhenImported, is_importe
 from gradscope.record.notes.c_functions import OURS
 from gradscope.record.notes.modules import Modules
 from gradscope.record.notes.own_time import GRAPHS, STARTING
-from gradscope.record.stops.places import Stoppable
+from gradscope.record.stops.places import Places, Stoppable
 from gradscope.trace import schema
 from gradscope.trace.schema import NONE, Phase, Place
 from gradscope.trace.shorthand.tables import ARRIVED
@@ -93,9 +93,7 @@ class PyTorchSource:
                 self.faults.guarded("watching was given up", watcher.stop)
 
     def _begin(self) -> bool:
-        from gradscope.watch.hooks.watched import Own
         from gradscope.watch.unseen import stands_for, unseen
-        from gradscope.watch.values.arrays import numbers
         from gradscope.watch.watcher import Watcher
 
         self.tensors.unseen = unseen
@@ -129,9 +127,7 @@ class PyTorchSource:
         session.acts.start(sys.modules["torch"], look)
         self.watcher.start()
         if session.places is not None:
-            session.places.start(
-                sys.modules["torch"], Stoppable(Own, from_the_line_of, numbers, nullcontext)
-            )
+            self.stop_at(session.places)
         if self._paused is not None:  # it was before PyTorch was imported
             self.watcher.pause()
         return True
@@ -377,6 +373,15 @@ class PyTorchSource:
         handing_on(self.tensors.flush)
 
     # -- stops ----------------------------------------------------------------------------------
+
+    def stop_at(self, places: Places) -> None:
+        """Where PyTorch is not there yet, this is called again when it is."""
+        if self.watcher is not None:
+            from gradscope.watch.hooks.watched import Own
+            from gradscope.watch.values.arrays import numbers
+
+            engine = Stoppable(Own, from_the_line_of, numbers, nullcontext)
+            places.start(sys.modules["torch"], engine)
 
     def reach(self, tensors: Sequence[Any], frame: FrameType | None) -> None:
         """Find the nodes that lead to these, from which no backward has started yet."""

@@ -23,7 +23,7 @@ from gradscope.record.from_runtime.paused import Paused, start_watching, stop_wa
 from gradscope.record.notes.layouts import Layouts
 from gradscope.record.notes.log import take_all
 from gradscope.record.notes.modules import Modules
-from gradscope.record.stops.places import Stoppable
+from gradscope.record.stops.places import Places, Stoppable
 from gradscope.runtime.core import probe
 from gradscope.runtime.core.dispatch.operators.built_in import watch_paths
 from gradscope.runtime.core.dtypes import dtypes
@@ -108,7 +108,7 @@ class RuntimeSource:
         self.modules.met = [session.acts.met]
         start_watching(self.probe)
         if session.places is not None:
-            session.places.start(torch, Stoppable(OwnHook, _plainly, _numbers, self._aside))
+            self.stop_at(session.places)
         if self.session.level == "full":
             watch_paths(self, on=True)
 
@@ -184,6 +184,11 @@ class RuntimeSource:
                 recent.released.waiting = [released(runs, singles)]
 
     # -- stops ----------------------------------------------------------------------------------
+
+    def stop_at(self, places: Places) -> None:
+        """The runtime is there."""
+        engine = Stoppable(OwnHook, _plainly, _numbers, self._aside)
+        places.start(sys.modules["gradscope.runtime"], engine)
 
     def reach(self, tensors: Any, frame: Any) -> None:
         """The runtime has told all of them."""

@@ -134,9 +134,9 @@ class Places:
         found = (each() for each in list(self._alive.values()))
         return [each for each in found if each is not None and each.grad_fn is not None]
 
-    def ask(self, frame: FrameType | None, name: str) -> None:
-        """The program itself says that it is to be stopped here."""
-        self._pass(Place("asked", name, frame))
+    def ask(self, frame: FrameType) -> None:
+        """The program itself says that it is to be stopped here, if its engine is there."""
+        self._pass(Place("asked", "", frame, line=_line(frame)))
 
     # -- calls ----------------------------------------------------------------------------------
 

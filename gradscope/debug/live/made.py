@@ -1,0 +1,50 @@
+"""The debugger of a running program, as the terminal there is asks for it."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+
+from gradscope.debug.lines import typed
+from gradscope.debug.live.stopping import Live
+from gradscope.errors import UsageError
+from gradscope.render.terminal.terminal import Terminal
+
+PIPE_SCREEN, LEAST, PROMPT_LINES = 40, 12, 2
+NUMBERS = ("nan", "inf")
+"""What is asked of numbers."""
+
+INSIDE = {"forward": "called", "backward": "begins"}
+"""Kinds of places, by what they are in."""
+
+
+def level_for(breaks: Sequence[str], level: str) -> str:
+    """The level that was asked for, or `values` where a breakpoint asks for numbers."""
+    words = {each.split()[0] for each in breaks if each.split()}
+    return "values" if words & {*NUMBERS} and level in ("graph", "engine") else level
+
+
+def debugger(
+    breaks: Sequence[str] = (), inside: str | None = None, execute: Sequence[str] | None = None
+) -> Live:
+    """One that stops at these, and does what is typed, or is to be executed.
+
+    It speaks beside what the program prints.
+    """
+    if inside is not None and inside not in INSIDE:
+        raise UsageError(f"--break-in takes forward or backward, not {inside!r}")
+    by_hand = not execute and sys.stdin.isatty()
+    height = shutil.get_terminal_size().lines - PROMPT_LINES if by_hand else PIPE_SCREEN
+    out = Terminal(sys.stderr, plain=False, width=None)
+    commands = typed() if by_hand else execute or _piped()
+    made = Live(out, max(height, LEAST), commands, by_hand=by_hand)
+    for text in breaks:
+        made.add(text)
+    if inside is not None:
+        made.until(lambda place: place.kind == INSIDE[inside])
+    return made
+
+
+def _piped() -> Iterator[str]:
+    yield from sys.stdin
