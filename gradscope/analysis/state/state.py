@@ -328,11 +328,15 @@ class Backward:
 
     @cached_property
     def _waiting(self) -> Ids:
-        return self._places(Dependency, self._held.engine.waiting)
+        places = self._places(Dependency, self._held.engine.waiting)
+        wanted = {*self.task.needed, *self.task.captured}
+        if not wanted:
+            return places
+        return places[np.isin(self._column(Dependency, "node")[places], [*wanted])]
 
     @property
     def waiting_count(self) -> int:
-        """How many nodes are not ready yet."""
+        """How many nodes are not ready yet, of those that are needed."""
         return len(self._waiting)
 
     @cached_property
@@ -342,7 +346,11 @@ class Backward:
         return tuple(self._each_waiting(self._waiting[come]))
 
     def all_waiting(self) -> Iterator[Waiting]:
-        """All nodes that are not ready yet, as the engine counted them."""
+        """All nodes that are not ready yet, as the engine counted them.
+
+        Where only some gradients were asked for, without nodes that are not needed: nobody tells
+        what comes for those.
+        """
         return self._each_waiting(self._waiting)
 
     def _each_waiting(self, places: Ids) -> Iterator[Waiting]:

@@ -17,6 +17,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradscope.record.acts.source.lines import Stored, lines_that_store
+from gradscope.record.notes.local_names import node_of
 from gradscope.trace.schema import NONE
 from gradscope.trace.schema.acts import Deed
 
@@ -124,7 +125,7 @@ class KeptGraphs:
     def _steps_of(self, tensor: Any, since: int | None) -> set[int]:
         """The steps in which the nodes behind a tensor were made."""
         made, found = self._acts.look.made, set()
-        node = tensor.grad_fn
+        node = node_of(tensor)
         if since is not None:
             at = made(node)
             if at is None or at < since:
@@ -206,7 +207,7 @@ class Walk:
 
     def _inside(self, name: Name, value: Any, depth: int) -> Iterator[tuple[Name, Any]]:
         if isinstance(value, self._tensor):
-            if (name, id(value)) not in self._told and value.grad_fn is not None:
+            if (name, id(value)) not in self._told and node_of(value) is not None:
                 self._told.add((name, id(value)))
                 yield name, value
             return

@@ -20,6 +20,7 @@ from gradscope.record.acts.kept_arrays import NotKept, keep
 from gradscope.record.acts.rerun import compared
 from gradscope.record.acts.source.lines import lines_of_gradient
 from gradscope.record.acts.stand_ins import as_if_not_there
+from gradscope.record.notes.local_names import node_of
 from gradscope.trace.schema.acts import Deed
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ class OfFunctions:
     def _made(self, call: Call, result: Any) -> None:
         torch, function = self._torch, call.function
         outputs = result if isinstance(result, tuple) else (result,)
-        nodes = {each.grad_fn for each in outputs if getattr(each, "requires_grad", False)}
+        nodes = {node_of(each) for each in outputs if getattr(each, "requires_grad", False)}
         (node,) = nodes - {None}
         if getattr(node, "_forward_cls", None) is not function:
             return  # an output is a view, or was written to in place

@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 
 from gradscope.record.acts.notes import FRAMES
 from gradscope.record.acts.stand_ins import StandIn, StandIns, Tell, as_if_not_there, asked
+from gradscope.record.notes.local_names import is_leaf
 from gradscope.trace.schema import NONE
 from gradscope.trace.schema.acts import Deed
 
@@ -133,8 +134,8 @@ class OfModules:
         facts: dict[str, Any] = {"name": name, "what": "module", "within": type(module).__name__}
         if isinstance(value, tensor) and not isinstance(value, parameter):
             if value.requires_grad and name not in there.get("_buffers", {}):
-                leaf = [value] if value.is_leaf else []
-                facts |= {"what": "tensor", "leaf": value.is_leaf}
+                leaf = [value] if is_leaf(value) else []
+                facts |= {"what": "tensor", "leaf": is_leaf(value)}
                 self._acts.note(Deed.ASSIGNED, frame, leaf, **facts)
         elif replaced or isinstance(value, parameter):
             if isinstance(value, parameter):
@@ -172,7 +173,7 @@ class OfModules:
     def _asks(self, value: Any) -> bool:
         if isinstance(value, self._torch.nn.Module):
             return True
-        return isinstance(value, self._torch.Tensor) and value.is_leaf and value.requires_grad
+        return isinstance(value, self._torch.Tensor) and is_leaf(value) and value.requires_grad
 
     def _parameters(self, values: list[Any]) -> list[Any]:
         found: dict[int, Any] = {}
@@ -236,7 +237,7 @@ def _needs_set(
 
 def _holds(hook: Any, tensor: Any) -> bool:
     """Whether a hook keeps the tensor, whose graph keeps the hook."""
-    if tensor.is_leaf or not isinstance(hook, FunctionType):
+    if is_leaf(tensor) or not isinstance(hook, FunctionType):
         return False
     cells = [cell for cell in hook.__closure__ or () if cell != CellType()]
     held = [*(cell.cell_contents for cell in cells), *(hook.__defaults__ or ())]
@@ -249,7 +250,7 @@ def _hooked_by(name: str) -> Tell:
     ) -> None:
         attended, hook = given[0], asked(given, more, 1, "hook")
         is_tensor = name in HOOKS_OF_TENSORS
-        tensors = [attended] if is_tensor and attended.is_leaf else []
+        tensors = [attended] if is_tensor and is_leaf(attended) else []
         many = len(getattr(attended, LISTS[name], None) or ())
         said = getattr(hook, "__qualname__", type(hook).__name__)
         module = None if is_tensor else attended

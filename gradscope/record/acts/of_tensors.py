@@ -9,6 +9,7 @@ from weakref import ref
 
 from gradscope.record.acts.notes import leaves_of
 from gradscope.record.acts.stand_ins import StandIn, StandIns, Tell
+from gradscope.record.notes.local_names import is_leaf, node_of
 from gradscope.trace.schema.acts import Deed
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class OfTensors:
         acts.note(Deed.REQUIRES_GRAD, frame, _leaves([result]), to=result.requires_grad)
 
     def _requires_grad_set(self, tensor: Any, value: Any, frame: FrameType) -> None:
-        if tensor.is_leaf:
+        if is_leaf(tensor):
             self._acts.note(Deed.REQUIRES_GRAD, frame, [tensor], to=bool(value))
 
     # -- gradients ------------------------------------------------------------------------------
@@ -113,7 +114,7 @@ class OfTensors:
         return -1 if leaf is None or leaf.grad is None else int(leaf.grad.data_ptr())
 
     def _grad_set(self, tensor: Any, value: Any, frame: FrameType) -> None:
-        if tensor.is_leaf:
+        if is_leaf(tensor):
             self._acts.note(
                 Deed.GRAD_SET, frame, [tensor], to="None" if value is None else "tensor"
             )
@@ -125,7 +126,7 @@ class OfTensors:
             leaf = self._leaf_of(given[0])
             if leaf is not None:
                 acts.note(Deed.GRAD_ZEROED, frame, [leaf], by=name)
-            elif not acts.has_optimizers and given[0].is_leaf and not given[0].requires_grad:
+            elif not acts.has_optimizers and is_leaf(given[0]) and not given[0].requires_grad:
                 address = id(frame.f_code) + frame.f_lasti
                 if address not in self._perhaps:  # one is enough: whose it is, is not known
                     self._perhaps.add(address)
@@ -148,7 +149,7 @@ class OfTensors:
     def _data_read(self, tensor: Any, frame: FrameType) -> None:
         if not tensor.requires_grad:
             return
-        if tensor.is_leaf:
+        if is_leaf(tensor):
             if self._writes_data(frame):
                 self._acts.note(Deed.DATA_WRITTEN, frame, [tensor])
         elif self._is_grad_enabled():
@@ -187,13 +188,13 @@ def _nobody() -> None:
 
 
 def _leaves(tensors: list[Any]) -> list[Any]:
-    return [each for each in tensors if each.is_leaf]
+    return [each for each in tensors if is_leaf(each)]
 
 
 def behind(tensors: list[Any]) -> tuple[list[Any], bool]:
     """The leaves that these tensors were computed of, and whether these are all."""
-    leaves: list[Any] = [each for each in tensors if each.is_leaf]
-    waiting = [each.grad_fn for each in tensors if not each.is_leaf]
+    leaves: list[Any] = [each for each in tensors if is_leaf(each)]
+    waiting = [node for each in tensors if (node := node_of(each)) is not None]
     seen = set(waiting)
     while waiting and len(seen) < FAR:
         node = waiting.pop()

@@ -35,7 +35,7 @@ NOBODYS = _held_once()
 def local_name(tensor: Any, frame: FrameType | None) -> str:
     """The name of a leaf, where it is a variable of the function that called or of its module."""
     frame = _of_user(frame)
-    if frame is None or not tensor.is_leaf:
+    if frame is None or not is_leaf(tensor):
         return ""
     for scope in (_locals_of(frame), frame.f_globals):
         for name, value in list(scope.items()):
@@ -102,7 +102,7 @@ class LeafNames:
 
     def met(self, tensor: Any, number: int) -> None:
         """A leaf has been given a number."""
-        if tensor.requires_grad and tensor.is_leaf:
+        if tensor.requires_grad and is_leaf(tensor):
             self._nameless.append((ref(tensor), number))
 
     def look(
@@ -127,3 +127,25 @@ class LeafNames:
         if rows:
             numbers, names = zip(*rows, strict=True)
             self._writer.block(Tensor, {"id": [*numbers], "name": [*names]}, amend=True)
+
+
+# Note [Views that make their nodes]
+# A view of something that was written to makes its node when it is first asked for it, or whether
+# it is a leaf. That is the program's to do: what is made later runs earlier.
+
+
+def node_of(tensor: Any) -> Any:
+    """Its node; of such a view, that of what it is a view of."""
+    base = _written_base(tensor)
+    return tensor.grad_fn if base is None else base.grad_fn
+
+
+def is_leaf(tensor: Any) -> bool:
+    """Whether it is one; no such view is."""
+    return _written_base(tensor) is None and bool(tensor.is_leaf)
+
+
+def _written_base(tensor: Any) -> Any:
+    """What it is a view of, if that may have been written to since."""
+    base = tensor._base if tensor._is_view() else None
+    return base if base is not None and tensor._version else None

@@ -6,6 +6,8 @@ after; hooks before and after each node see it run. Both are there for every pro
 in gradscope's runtime, so that one file serves both. The nodes get their hooks when a call has made
 them: a hook names nothing, and asks the engine which node is running.
 
+A view that was written to is not asked for its node: PyTorch would make it then, and not later.
+
 What a call calls in turn is seen only where that is Python of the program's own; what other threads
 call is not seen, and neither is what runs in a region that `torch.compile` has made.
 """
@@ -92,7 +94,7 @@ class Places:
         self._own: Any = None
         self._process = os.getpid()
         self._inside = threading.local()
-        self._alive: dict[int, weakref.ref[Any]] = {}
+        self._alive: dict[int, tuple[weakref.ref[Any], int]] = {}
         self._calls: Any = None
         self.numbers: Callable[[Any], Any] = _nothing
         self.aside: Callable[[], AbstractContextManager[object]] = nullcontext
@@ -130,9 +132,9 @@ class Places:
 
     @property
     def roots(self) -> list[Any]:
-        """Tensors that still have a history, from which no backward may have started yet."""
-        found = (each() for each in list(self._alive.values()))
-        return [each for each in found if each is not None and each.grad_fn is not None]
+        """Tensors that still have the history that they had."""
+        found = ((there(), version) for there, version in list(self._alive.values()))
+        return [each for each, was in found if each is not None and _version(each) == was]
 
     def ask(self, frame: FrameType) -> None:
         """The program itself says that it is to be stopped here, if its engine is there."""
@@ -164,11 +166,11 @@ class Places:
         frame = self._frame()
         where = _line(frame), self._module(frame)
         made = tuple(self._tensors((result,)))
-        nodes = self._hook(made, *where)
-        if name in STARTS or (name in LOOKS and not nodes) or not made:
-            return result
         after = [_version(each) for each in given]
         wrote = [at for at, was, now in zip(given, before, after, strict=True) if was != now]
+        nodes = self._hook((each for each in made if not (wrote and each._is_view())), *where)
+        if name in STARTS or (name in LOOKS and not nodes) or not made:
+            return result
         numbers = (each for each in (*args, *kwargs.values()) if isinstance(each, (int, float)))
         self._pass(Place(
             "called", name, frame, None, given, made, tuple(wrote), tuple(nodes), *where,
@@ -219,7 +221,8 @@ class Places:
 
     def _remember(self, tensor: Any) -> None:
         key = id(tensor)
-        self._alive[key] = weakref.ref(tensor, lambda _: self._alive.pop(key, None))
+        there = weakref.ref(tensor, lambda _: self._alive.pop(key, None))
+        self._alive[key] = there, _version(tensor)
 
     def _runs(self, kind: str, *grads: Any) -> Sequence[Any] | None:
         if not self._attends():
