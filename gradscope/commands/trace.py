@@ -66,10 +66,17 @@ PostMortem = Annotated[
 ]
 
 
+Script = Annotated[
+    list[str], typer.Argument(metavar="SCRIPT [ARGS]...", help="The script, and its arguments.")
+]
+Ranks = Annotated[str | None, typer.Option(help="Under torchrun, only these ranks.", metavar="R,…")]
+MostEvents = Annotated[
+    int | None, typer.Option(help="Leave out steps after so many events.", min=1)
+]
+
+
 def trace(
-    script: Annotated[
-        list[str], typer.Argument(metavar="SCRIPT [ARGS]...", help="The script, and its arguments.")
-    ],
+    script: Script,
     output: Output = Path("trace.json"),
     module: Annotated[
         bool, typer.Option("-m", "--module", help="SCRIPT is the name of a module.")
@@ -77,12 +84,8 @@ def trace(
     level: Annotated[str, typer.Option(help="graph, engine, values or full.")] = "engine",
     on: On = "auto",
     steps: Annotated[str | None, typer.Option(help="Only these steps.", metavar="A:B")] = None,
-    ranks: Annotated[
-        str | None, typer.Option(help="Under torchrun, only these ranks.", metavar="R,…")
-    ] = None,
-    max_events: Annotated[
-        int | None, typer.Option(help="Leave out steps after so many events.", min=1)
-    ] = None,
+    ranks: Ranks = None,
+    max_events: MostEvents = None,
     max_bytes: Annotated[int | None, typer.Option(help="The largest trace.", min=1)] = None,
     native: Native = True,
     check_functions: ChecksFunctions = True,

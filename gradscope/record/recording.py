@@ -161,7 +161,7 @@ class Recording:
         places.watch(self)
         if self.session is not None:
             self.session.places = places
-            self.session.source.stop_at(places)
+            self.session.source.stops.at(places)
 
     def so_far(self, frame: FrameType | None = None, *, running: bool = False) -> Trace | None:
         """The trace up to now, with what is under way; None: one cannot look now.
@@ -173,11 +173,11 @@ class Recording:
         if session is None or not isinstance(writer, FileWriter | MemoryWriter):
             return None
         if self.places is not None:
-            session.source.reach(self.places.roots, frame)
+            session.source.stops.reach(self.places.roots, frame)
         if not session.flush():
             return None
         with session.own_time.working("looking"):
-            writer.seal(partial(session.source.so_far, running=running))
+            writer.seal(partial(session.source.stops.so_far, running=running))
             try:
                 return load(writer.path) if isinstance(writer, FileWriter) else writer.trace()
             finally:

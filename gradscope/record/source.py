@@ -42,6 +42,22 @@ class Pause(Protocol):
     """Whether a backward ran since this was last set to False: such a stretch was a step."""
 
 
+class Stops(Protocol):
+    """A program that can be stopped."""
+
+    def at(self, places: Places) -> None:
+        """Let the program be stopped at these, if the engine is there; else as soon as it is."""
+
+    def reach(self, tensors: Sequence[Any], frame: FrameType | None) -> None:
+        """Note the nodes that lead to these, as if a backward began there, called on this frame."""
+
+    def so_far(self, *, running: bool) -> None:
+        """Hand over, right after a flush, what is known of backwards under way, for one look.
+
+        `running`: the node that ran last on this thread is not over yet.
+        """
+
+
 class Source(Protocol):
     """Watches an engine and takes the notes of one recording.
 
@@ -49,6 +65,10 @@ class Source(Protocol):
     `session.flush_if_worth_it()`; a session flushes only at such moments, when its thread looks,
     and at the end.
     """
+
+    @property
+    def stops(self) -> Stops:
+        """How its program is stopped."""
 
     def start(self) -> None:
         """Watch from here on."""
@@ -67,18 +87,6 @@ class Source(Protocol):
 
     def flush(self) -> None:
         """Hand all notes so far to the writer. One thread at a time calls this."""
-
-    def stop_at(self, places: Places) -> None:
-        """Let the program be stopped at these, if the engine is there; else as soon as it is."""
-
-    def reach(self, tensors: Sequence[Any], frame: FrameType | None) -> None:
-        """Note the nodes that lead to these, as if a backward began there, called on this frame."""
-
-    def so_far(self, *, running: bool) -> None:
-        """Hand over, right after a flush, what is known of backwards under way, for one look.
-
-        `running`: the node that ran last on this thread is not over yet.
-        """
 
     def events(self) -> int:
         """How many events were noted so far, those included that were not handed on yet."""
@@ -102,7 +110,11 @@ class Ended:
 
     stop = resume = abandon = flush = start
 
-    def stop_at(self, places: Places) -> None:
+    @property
+    def stops(self) -> Ended:
+        return self
+
+    def at(self, places: Places) -> None:
         """The program is over."""
 
     def reach(self, tensors: Sequence[Any], frame: FrameType | None) -> None:

@@ -53,6 +53,8 @@ LARGEST_CIRCLE = 5
 CATCHES_EVERYTHING = frozenset(
     {
         "cli.py",
+        "debug/live/commands.py",  # what somebody has typed, and is shown
+        "debug/live/console.py",  # likewise
         "debug/dap/server.py",  # nonsense of a client, or a fault of ours: its session goes on
         "callbacks/training.py",  # a fault of ours, which must not reach the training
         "record/script/exits.py",  # what a script wants done at its end

@@ -14,11 +14,11 @@ class Named:
     def of(self, tensor: Any, frame: FrameType | None) -> set[str]:
         """All names of it that there are: `w`, `0.weight` and `model.0.weight`."""
         names: set[str] = set()
-        seen: set[int] = set()
+        seen: list[dict[str, Any]] = []
         while frame is not None:
             for scope in (frame.f_locals, frame.f_globals):
-                if id(scope) not in seen:
-                    seen.add(id(scope))
+                if not any(scope is each for each in seen):
+                    seen.append(scope)
                     names |= self._in(scope, tensor)
             frame = frame.f_back
         return names

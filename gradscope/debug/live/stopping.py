@@ -60,7 +60,7 @@ class Live:
         self._holds = Holds(Numbers(self.places), Named())
         self._until: Until | None = None
         self._once: int | None = None  # a breakpoint that is not kept
-        self._before: tuple[str, str] = ("", "")  # the kind and line of the last place
+        self._before: dict[str, str] = {}  # the line of the last place of each kind
         self._looked = self._cost = 0.0
         self._seen = 0  # events that the trace had when it was looked at
         self.detached = False
@@ -102,8 +102,8 @@ class Live:
 
     def _reasons(self, place: Place) -> list[str]:
         """Why it is to be stopped there."""
-        here = place.kind, place.line
-        again, self._before = here == self._before, here
+        again = self._before.get(place.kind) == place.line
+        self._before[place.kind] = place.line
         reasons = ["gradscope.breakpoint()"] if place.kind == "asked" else []
         if self._until is not None and self._until(place):
             reasons.append("")

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import sys
-from contextlib import nullcontext
 from itertools import count
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from gradscope.errors import from_the_line_of
 from gradscope.machine_code.callables import offset
 from gradscope.record.acts.notes import Look, leaves_of, made_at
 from gradscope.record.from_pytorch.called.calls import Calls
 from gradscope.record.from_pytorch.called.moves import Moves
 from gradscope.record.from_pytorch.claims import claims, missed
 from gradscope.record.from_pytorch.graphs import Graphs
+from gradscope.record.from_pytorch.stops import Stops
 from gradscope.record.from_pytorch.tasks import Task, Tasks
 from gradscope.record.from_pytorch.tensors import Tensors
 from gradscope.record.from_pytorch.threads import State
@@ -26,7 +25,6 @@ from gradscope.record.from_pytorch.when_imported import WhenImported, is_importe
 from gradscope.record.notes.c_functions import OURS
 from gradscope.record.notes.modules import Modules
 from gradscope.record.notes.own_time import GRAPHS, STARTING
-from gradscope.record.stops.places import Places, Stoppable
 from gradscope.trace import schema
 from gradscope.trace.schema import NONE, Phase, Place
 from gradscope.trace.shorthand.tables import ARRIVED
@@ -68,6 +66,7 @@ class PyTorchSource:
         self.tasks = Tasks(session, self.calls, self.values)
         self.faults = Faults()
         self.watcher: Watcher | None = None
+        self.stops = Stops(self)
         self._waiting = WhenImported(self._imported)
         self._paused: Paused | None = None
         self._was_there = False  # PyTorch, before this recording
@@ -127,7 +126,7 @@ class PyTorchSource:
         session.acts.start(sys.modules["torch"], look)
         self.watcher.start()
         if session.places is not None:
-            self.stop_at(session.places)
+            self.stops.at(session.places)
         if self._paused is not None:  # it was before PyTorch was imported
             self.watcher.pause()
         return True
@@ -371,39 +370,6 @@ class PyTorchSource:
             handing_on(self._put_calls)
         handing_on(self.modules.flush, list)
         handing_on(self.tensors.flush)
-
-    # -- stops ----------------------------------------------------------------------------------
-
-    def stop_at(self, places: Places) -> None:
-        """Where PyTorch is not there yet, this is called again when it is."""
-        if self.watcher is not None:
-            from gradscope.watch.hooks.watched import Own
-            from gradscope.watch.values.arrays import numbers
-
-            engine = Stoppable(Own, from_the_line_of, numbers, nullcontext)
-            places.start(sys.modules["torch"], engine)
-
-    def reach(self, tensors: Sequence[Any], frame: FrameType | None) -> None:
-        """Find the nodes that lead to these, from which no backward has started yet."""
-        if self.watcher is not None:
-            is_machinery = self.session.sites.is_machinery
-            self.tensors.names.look(frame, is_machinery, self.modules.named)
-            self.faults.guarded("a graph was looked at", self.watcher.reach, tensors)
-
-    def so_far(self, *, running: bool) -> None:
-        """Hand over rows of backwards under way on this thread, right after a flush."""
-        watcher = self.watcher
-        if watcher is None or watcher.runs is None:
-            return
-        stretches = watcher.runs.so_far(running=running)
-        for task in self.tasks.so_far(self.local.state.task, stretches):
-            if len(task.asked.roots) > 1:
-                if watcher.why_hooks and task.ran is not None:
-                    task.ran.after(task.asked.sequence_nr)
-                ran = None if task.ran is None else task.ran.runs()
-                self.graphs.root(task, int(ran.sequence[0]) if ran and len(ran.sequence) else NONE)
-        self.graphs.flush()
-        self.values.so_far(self.calls)
 
     def _put_calls(self) -> None:
         self.graphs.put_calls(self.calls.alone(over=not UnderWay.now), self.moves)

@@ -108,7 +108,7 @@ class RuntimeSource:
         self.modules.met = [session.acts.met]
         start_watching(self.probe)
         if session.places is not None:
-            self.stop_at(session.places)
+            self.at(session.places)
         if self.session.level == "full":
             watch_paths(self, on=True)
 
@@ -185,13 +185,18 @@ class RuntimeSource:
 
     # -- stops ----------------------------------------------------------------------------------
 
-    def stop_at(self, places: Places) -> None:
+    @property
+    def stops(self) -> RuntimeSource:
+        """Itself: the runtime has told all there is."""
+        return self
+
+    def at(self, places: Places) -> None:
         """The runtime is there."""
         engine = Stoppable(OwnHook, _plainly, _numbers, self._aside)
         places.start(sys.modules["gradscope.runtime"], engine)
 
     def reach(self, tensors: Any, frame: Any) -> None:
-        """The runtime has told all of them."""
+        """It has told all of them."""
 
     def so_far(self, *, running: bool) -> None:
         """What has been told is written."""

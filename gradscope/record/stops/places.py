@@ -160,11 +160,11 @@ class Places:
             leave_no_frame(error)  # neither this one,
             leave_no_frame(error)  # nor the one on the program's line
             frame = self._frame()
-            where = _line(frame), self._module(frame)
+            where = _line(frame), self._module(sys._getframe())
             self._pass(Place("raised", name, frame, None, given, (), (), (), *where, (), error))
             raise
         frame = self._frame()
-        where = _line(frame), self._module(frame)
+        where = _line(frame), self._module(sys._getframe())
         made = tuple(self._tensors((result,)))
         after = [_version(each) for each in given]
         wrote = [at for at, was, now in zip(given, before, after, strict=True) if was != now]
@@ -212,7 +212,7 @@ class Places:
             node = waiting.pop()
             if node is None or HOOKED in node.metadata:
                 continue
-            node.metadata[HOOKED] = line, module
+            node.metadata[HOOKED] = "" if hasattr(node, "variable") else line, module
             node.register_prehook(self._own(partial(self._runs, "begins")))
             node.register_hook(self._own(partial(self._runs, "ran")))
             found.append(node)

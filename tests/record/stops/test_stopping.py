@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gradscope.record.process import stopping
+from gradscope.record.stops import stopping
 from gradscope.record.stops.stopping import StopOn, Watchman
 from tests.record.running import House, Ran
 

@@ -1,0 +1,57 @@
+"""A PyTorch program that can be stopped: what is known of it while it stands."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+from gradscope.errors import from_the_line_of
+from gradscope.record.stops.places import Places, Stoppable
+from gradscope.trace.schema import NONE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import FrameType
+
+    from gradscope.record.from_pytorch.source import PyTorchSource
+
+
+class Stops:
+    """Those of one recording."""
+
+    def __init__(self, source: PyTorchSource) -> None:
+        self._source = source
+
+    def at(self, places: Places) -> None:
+        """Where PyTorch is not there yet, this is called again when it is."""
+        if self._source.watcher is not None:
+            from gradscope.watch.hooks.watched import Own
+            from gradscope.watch.values.arrays import numbers
+
+            engine = Stoppable(Own, from_the_line_of, numbers, nullcontext)
+            places.start(sys.modules["torch"], engine)
+
+    def reach(self, tensors: Sequence[Any], frame: FrameType | None) -> None:
+        """Find the nodes that lead to these, from which no backward has started yet."""
+        source = self._source
+        if source.watcher is not None:
+            is_machinery = source.session.sites.is_machinery
+            source.tensors.names.look(frame, is_machinery, source.modules.named)
+            source.faults.guarded("a graph was looked at", source.watcher.reach, tensors)
+
+    def so_far(self, *, running: bool) -> None:
+        """Hand over rows of backwards under way on this thread, right after a flush."""
+        source, watcher = self._source, self._source.watcher
+        if watcher is None or watcher.runs is None:
+            return
+        stretches = watcher.runs.so_far(running=running)
+        for task in source.tasks.so_far(source.local.state.task, stretches):
+            if len(task.asked.roots) > 1:
+                if watcher.why_hooks and task.ran is not None:
+                    task.ran.after(task.asked.sequence_nr)
+                ran = None if task.ran is None else task.ran.runs()
+                number = int(ran.sequence[0]) if ran and len(ran.sequence) else NONE
+                source.graphs.root(task, number)
+        source.graphs.flush()
+        source.values.so_far(source.calls)

@@ -1,0 +1,238 @@
+"""A program that is stopped where it is: what can be asked there, and what becomes of it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gradscope.errors import ExitCode
+
+ENGINES = [
+    pytest.param("gradscope", id="gradscope"),
+    pytest.param("torch", id="torch", marks=pytest.mark.torch),
+]
+SCRIPT = """\
+import torch
+from torch import nn
+
+
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(2, 2, bias=False)
+
+    def forward(self, x):
+        return self.inner(x) * 3
+
+
+torch.manual_seed(0)
+net = nn.Sequential(Scaled(), nn.Tanh())
+with torch.no_grad():
+    net[0].inner.weight.fill_(0.5)
+w = torch.ones(2, requires_grad=True)
+x = torch.tensor([[1.0, 2.0]])
+loss = (net(x) * w).sum()
+loss.backward()
+with torch.no_grad():
+    w -= 0.5 * w.grad
+bad = torch.zeros(2, requires_grad=True)
+(bad.sqrt() * 0).sum().backward()
+print("ended", w.grad.tolist())
+"""
+
+
+def live(
+    folder: Path, engine: str, *options: str, then: tuple[str, ...], script: str = SCRIPT
+) -> subprocess.CompletedProcess[str]:
+    """What a script says that is stopped at these, where this is done then."""
+    if engine == "torch":
+        pytest.importorskip("torch")
+    (folder / "train.py").write_text(script)
+    typed = [word for text in then for word in ("-x", text)]
+    return subprocess.run(
+        [sys.executable, "-m", "gradscope", "trace", "--on", engine, *options, *typed, "train.py"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, "COLUMNS": "100", "NO_COLOR": "1"},
+        check=False,
+        timeout=120,
+    )
+
+
+def stops(ran: subprocess.CompletedProcess[str]) -> list[str]:
+    """Where it stopped."""
+    said = [line.removeprefix("gradscope: ") for line in ran.stderr.splitlines()]
+    return [
+        line
+        for line in said
+        if " at train.py:" in line and "(" in line and "child process" not in line
+    ]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_kind_of_breakpoint_stops_where_it_says(engine: str, tmp_path: Path) -> None:
+    texts = ("op tanh", "module 0.inner", "line train.py:11", "node Tanh*", "grad w if norm > 1",
+             "write w", "nan", "backward nth 2")  # fmt: skip
+    options = [word for text in texts for word in ("--break", text)]
+
+    ran = live(tmp_path, engine, *options, then=("c",) * 20)
+
+    assert "ended" in ran.stdout
+    assert ran.returncode == 0
+    found = [
+        (line.partition(" at ")[0], line.rpartition("(")[2].rstrip(")")) for line in stops(ran)
+    ]
+    assert found == [
+        ("linear has returned", "breakpoint 2: module 0.inner; breakpoint 3: line train.py:11"),
+        ("tanh has returned", "breakpoint 1: op tanh"),
+        ("AccumulateGrad has run", "breakpoint 5: grad w if norm > 1"),
+        ("TanhBackward0 is about to run", "breakpoint 4: node Tanh*"),
+        ("MulBackward0 is about to run", "breakpoint 3: line train.py:11"),
+        ("MmBackward0 is about to run", "breakpoint 2: module 0.inner"),
+        ("TBackward0 is about to run", "breakpoint 2: module 0.inner"),
+        ("AccumulateGrad is about to run", "breakpoint 2: module 0.inner"),
+        ("sub_ has returned", "breakpoint 6: write w"),
+        ("a backward is about to begin", "breakpoint 8: backward nth 2"),
+        ("SqrtBackward0 has run", "breakpoint 7: nan"),
+    ]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_tensors_are_there_in_the_frame_of_the_forward_line(
+    engine: str, tmp_path: Path
+) -> None:
+    then = ("py gs.node.name(), gs.grads[0].shape", "py gs.saved['result'].shape", "py gs.queue",
+            "py x.tolist()", "py 1 / 0", "py y = 2", "py y + 1", "replace 0 gs.grads[0] * 0",
+            "c")  # fmt: skip
+
+    ran = live(tmp_path, engine, "--break", "TanhBackward0", then=then)
+
+    said = ran.stderr
+    assert "('TanhBackward0', torch.Size([1, 2]))" in said
+    assert "\ntorch.Size([1, 2])" in said
+    assert "[[1.0, 2.0]]" in said
+    assert "ZeroDivisionError: division by zero" in said
+    assert "\n3\n" in said
+    (trace,) = tmp_path.glob("trace.json")
+    shown = live(
+        tmp_path, engine, "--break", "write w", then=("py net[0].inner.weight.grad", "stop")
+    )
+    assert "tensor([[" in shown.stderr
+    assert "0." not in _after(ran, "gs.grads[0] * 0").partition("ended")[0].rpartition("tensor")[2]
+    assert trace.stat().st_size
+
+
+def _after(ran: subprocess.CompletedProcess[str], text: str) -> str:
+    return ran.stderr.partition(text)[2]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_replaced_gradient_goes_on_and_the_trace_says_so(engine: str, tmp_path: Path) -> None:
+    script = SCRIPT.replace('print("ended"', 'print(net[0].inner.weight.grad.tolist(), "ended"')
+
+    as_is = live(tmp_path, engine, "--break", "error", then=(), script=script)
+    skipped = live(tmp_path, engine, "--break", "TanhBackward0", then=("skip", "c"), script=script)
+
+    assert as_is.stdout.split(" ended")[0] != "[[0.0, 0.0], [0.0, 0.0]]"
+    assert skipped.stdout.split(" ended")[0] == "[[0.0, 0.0], [0.0, 0.0]]"
+    info = subprocess.run(
+        [sys.executable, "-m", "gradscope", "debug", "trace.json", "-x", "goto mark 'what if'"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "gradients 0 given to TanhBackward0 were replaced" in info.stdout
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_moves_go_back_through_the_trace_and_on_through_the_program(
+    engine: str, tmp_path: Path
+) -> None:
+    then = ("next", "back", "back 3", "c", "next", "out", "detach")
+
+    ran = live(tmp_path, engine, "--break-in", "backward", then=then)
+
+    assert ran.stdout.startswith("ended")
+    names = [line.partition(" at ")[0] for line in ran.stderr.splitlines() if line.endswith(":21")]
+    assert names[:2] == ["gradscope: SumBackward0 is about to run",
+                         "gradscope: MulBackward0 is about to run"]  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_program_ends_where_it_is_told_to_and_its_trace_is_whole(
+    engine: str, tmp_path: Path
+) -> None:
+    for where in ("op tanh", "TanhBackward0"):
+        ran = live(tmp_path, engine, "--break", where, then=("nonsense", "break no such", "quit"))
+
+        assert ran.returncode == ExitCode.STOPPED
+        assert "'nonsense' is no command" in ran.stderr
+        assert "Traceback" not in ran.stderr
+        assert ran.stdout == ""
+        shown = subprocess.run(
+            [sys.executable, "-m", "gradscope", "info", "trace.json"],
+            cwd=tmp_path, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert shown.returncode == 0
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_script_that_dies_is_looked_at_where_it_did(engine: str, tmp_path: Path) -> None:
+    script = (
+        SCRIPT + "def dies(much):\n    h = w * much\n    return h @ torch.ones(5)\n\n\ndies(7)\n"
+    )
+
+    ran = live(tmp_path, engine, "--pm", then=("py much", "where", "c"), script=script)
+
+    assert ran.returncode == 1
+    assert "RuntimeError" in ran.stderr
+    assert "the program has died at train.py:29: RuntimeError" in ran.stderr
+    assert "\n7\n" in _after(ran, "(gradscope) py much")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_children_and_other_threads_are_not_stopped(engine: str, tmp_path: Path) -> None:
+    script = SCRIPT + (
+        "import os, threading\n"
+        "pid = os.fork()\n"
+        "if pid == 0:\n"
+        "    (w * 2).tanh().sum().backward()\n"
+        "    os._exit(0)\n"
+        "print('child', os.waitpid(pid, 0)[1])\n"
+        "thread = threading.Thread(target=lambda: (w * 2).cos().sum().backward())\n"
+        "thread.start(); thread.join()\n"
+    )
+
+    ran = live(tmp_path, engine, "--break", "op cos", then=("c",), script=script)
+
+    assert "child 0" in ran.stdout
+    assert ran.returncode == 0
+    assert stops(ran) == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_only_the_trace_tells_stops_behind_it(engine: str, tmp_path: Path) -> None:
+    script = SCRIPT + "import time\nfor _ in range(8):\n    time.sleep(0.1)\n    w * 2\n"
+
+    ran = live(tmp_path, engine, "--break", "act zero_grad", "--break", "node if waited > 1ns",
+               then=("c",) * 40, script=script)  # fmt: skip
+
+    assert "(it was there before this)" in ran.stderr
+    assert ran.returncode == 0
+
+
+def test_what_cannot_be_stopped_at_is_said_before_the_script_runs(tmp_path: Path) -> None:
+    for options, said in (
+        (("--break", "noodle Mul"), "there is nothing called 'noodle'"),
+        (("--break", "node Mul if"), "nothing stands behind 'if'"),
+        (("--break-in", "sideways"), "--break-in takes forward or backward"),
+    ):
+        ran = live(tmp_path, "gradscope", *options, then=("c",))
+        assert ran.returncode == ExitCode.MISUSED
+        assert said in ran.stderr
+    ran = live(tmp_path, "gradscope", then=("c",))
+    assert "add --break, or --pm" in ran.stderr
