@@ -32,7 +32,7 @@ from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.graph.picture import Box, GraphScene, occurring
 from gradscope.scene.graph.placing import Placing, Use
 from gradscope.scene.graph.scope import scope_of
-from gradscope.trace.schema import Node, Op
+from gradscope.trace.schema import Node
 from gradscope.trace.trace import Trace
 
 
@@ -49,21 +49,24 @@ def graph_scene(trace: Trace, options: GraphOptions | None = None) -> GraphScene
             half = half_of(options)
             backward = backward_scene(trace, named_in_backward(trace, half))
             return beside(forward_scene(trace, half), backward)
-        case None if not len(trace.table(Node)) and len(trace.table(Op)):
-            scene = forward_scene(trace, options)
-            return replace(scene, notes=(NO_BACKWARD, *scene.notes))
+        case None if not len(trace.table(Node)):
+            try:
+                scene = forward_scene(trace, options)
+            except EmptyTraceError as error:
+                raise EmptyTraceError(f"{NO_GRADIENT}, and {error}") from None
+            return replace(scene, notes=(f"{NO_GRADIENT}: this is the forward graph", *scene.notes))
     return backward_scene(trace, options)
 
 
-NO_BACKWARD = "nothing that was recorded required a gradient: this is the forward graph"
+NO_GRADIENT = "nothing that was recorded required a gradient"
 
 
 def backward_scene(trace: Trace, options: GraphOptions) -> GraphScene:
     """The picture of a trace's backward graph, or of the part that the options choose."""
     if not len(trace.table(Node)):
         raise EmptyTraceError(
-            "this trace holds no backward nodes: nothing that was recorded required a gradient; "
-            "--graph forward draws what was computed"
+            f"this trace holds no backward nodes: {NO_GRADIENT}; --graph forward draws what was "
+            "computed"
         )
     scope = scope_of(trace, options)
     selected = select(trace, scope.selection)

@@ -17,11 +17,13 @@ from gradscope.scene.readable import ordinal, plural
 from gradscope.trace.schema import NONE, Node
 from gradscope.trace.trace import Trace
 
-HOW = "on PyTorch --level full names them, and --on gradscope records what they were given, too"
+HOW = (
+    "PyTorch names them only at --level full, and --on gradscope records what they were given, too"
+)
 NOTHING = {
-    False: f"this trace holds no forward calls; those that made no node: {HOW}",
+    False: f"this trace holds no forward calls; if there were some that made no node, {HOW}",
     True: "in all forward calls of this trace parameters or data are filled or an optimizer steps "
-    f"(--all draws them); those that made no node: {HOW}",
+    f"(--all draws them); if there were others that made no node, {HOW}",
 }
 """Why there is nothing to draw, by whether there are calls."""
 

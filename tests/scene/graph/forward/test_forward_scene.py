@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from gradscope.analysis.graph.selection import Selection
 from gradscope.errors import EmptyTraceError, UnknownNameError, UsageError
 from gradscope.scene.choices import ColorBy, GraphOf
-from gradscope.scene.graph.graph import NO_BACKWARD, graph_scene
+from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.graph.picture import Arrow, Box, Form, GraphScene, Line, Mark, Tone
 from gradscope.trace.by_hand import trace_of
@@ -129,7 +129,10 @@ def test_a_program_without_gradients_is_drawn_and_it_is_said() -> None:
     scene = graph_scene(trace)
 
     assert ends_of(scene) == {("data", "mul"), ("mul", "sum")}
-    assert scene.notes == (NO_BACKWARD, "no call here made a node")
+    assert scene.notes == (
+        "nothing that was recorded required a gradient: this is the forward graph",
+        "no call here made a node",
+    )
     assert scene.graph is GraphOf.FORWARD
     for graph in (GraphOf.BACKWARD, GraphOf.BOTH):
         with pytest.raises(EmptyTraceError, match="--graph forward draws what was computed"):
@@ -156,7 +159,9 @@ def test_what_a_trace_of_pytorch_lacks_is_said() -> None:
     inferred, missing, writes, kept = graph_scene(trace, FORWARD).notes
 
     assert inferred.startswith("what calls were given is inferred from the backward graph")
-    assert missing.startswith("calls that made no node are missing: on PyTorch --level full names")
+    assert missing.startswith(
+        "calls that made no node are missing: PyTorch names them only at --level full"
+    )
     assert writes == "writes in place are not in this trace; --level engine records them"
     assert kept == "what nodes keep is not in this trace; --level engine records it"
 
