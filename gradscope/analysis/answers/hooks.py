@@ -34,7 +34,16 @@ KINDS = {
     "register_full_backward_hook": HookKind.MODULE_BACKWARD,
     "register_backward_hook": HookKind.MODULE_BACKWARD,
     "register_full_backward_pre_hook": HookKind.MODULE_BACKWARD_PRE,
+    "register_step_pre_hook": HookKind.OPTIMIZER_PRE,
+    "register_step_post_hook": HookKind.OPTIMIZER_POST,
+    "saved_tensors_hooks, pack_hook": HookKind.PACK,
+    "saved_tensors_hooks, unpack_hook": HookKind.UNPACK,
+    "node": HookKind.POST,
 }
+ANYWHERE = frozenset((
+    HookKind.OPTIMIZER_PRE, HookKind.OPTIMIZER_POST, HookKind.PACK, HookKind.UNPACK, HookKind.POST,
+))  # fmt: skip
+"""Of these it is not told on what they were registered."""
 MACHINERY = "BackwardHook."
 """The names of hooks begin so by which the engines call those of modules."""
 
@@ -113,7 +122,13 @@ class _Told:
         for act in acts.of(Deed.HOOK):
             kind, name = KINDS.get(str(act.facts.get("by"))), str(act.facts.get("hook", ""))
             site, on = acts.site(act), _on_of(act)
-            hook = self._of_registration(waiting[kind, name], on, site) or uncalled.setdefault(
+            candidates = waiting[kind, name]
+            if kind is HookKind.POST:  # or before the run: nodes do not say which
+                candidates = [*candidates, *waiting[HookKind.PRE, name]]
+            anywhere = kind in ANYWHERE
+            hook = self._of_registration(
+                candidates, on, site, anywhere=anywhere
+            ) or uncalled.setdefault(
                 (kind, name, on, site.place),
                 Hook(kind, name, self._in_words(on), Site(), first=act.t),
             )
@@ -125,10 +140,12 @@ class _Told:
         yield from uncalled.values()
 
     def _of_registration(
-        self, candidates: list[tuple[On, Hook]], on: On, site: Site
+        self, candidates: list[tuple[On, Hook]], on: On, site: Site, *, anywhere: bool
     ) -> Hook | None:
         """The hook that was called which a registration may be of."""
-        if on.is_named:
+        if anywhere:
+            its = [hook for _, hook in candidates]
+        elif on.is_named:
             its = [hook for other, hook in candidates if other == on]
         else:
             its = [hook for other, hook in candidates if not other.is_named]

@@ -59,6 +59,8 @@ class Look(NamedTuple):
     """When a node was made, as `mark` counts; None: not known."""
     mark: Callable[[], int]
     """What a node that is made from now on has at least."""
+    hooks_nodes: tuple[tuple[Any, str], ...] = ()
+    """Functions, and where they are, by which hooks of nodes are registered."""
 
 
 def made_at(made_of: Callable[[Any], Any]) -> Callable[[Any], int | None]:

@@ -23,6 +23,7 @@ HOOKS = (
     "register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook",
     "register_full_backward_pre_hook", "register_backward_hook",
 )  # fmt: skip
+HOOKS_OF_OPTIMIZERS = ("register_step_pre_hook", "register_step_post_hook")
 HOOKS_OF_TENSORS = ("register_hook", "register_post_accumulate_grad_hook")
 LISTS = {
     "register_forward_hook": "_forward_hooks",
@@ -81,6 +82,17 @@ class OfModules:
         tensor = self._torch.Tensor
         for name in HOOKS_OF_TENSORS:
             yield StandIn(tensor, name, _hooked_by(name), before=True)
+        yield from self._other_hooks()
+
+    def _other_hooks(self) -> Iterator[StandIn]:
+        """Those of optimizers, of nodes, and of what nodes save."""
+        torch = self._torch
+        for name in HOOKS_OF_OPTIMIZERS:
+            yield StandIn(torch.optim.Optimizer, name, _hooked_as(name, -1), before=True)
+        for home, name in self._acts.look.hooks_nodes:
+            yield StandIn(home, name, _hooked_as("node", -1), before=True)
+        packing = torch.autograd.graph.saved_tensors_hooks
+        yield StandIn(packing, "__init__", _hooks_saved, before=True)
 
     def _assigning(self, own: Any) -> Any:
         acts, getframe, kinds = self._acts, sys._getframe, self._kinds()
@@ -252,9 +264,35 @@ def _hooked_by(name: str) -> Tell:
         is_tensor = name in HOOKS_OF_TENSORS
         tensors = [attended] if is_tensor and is_leaf(attended) else []
         many = len(getattr(attended, LISTS[name], None) or ())
-        said = getattr(hook, "__qualname__", type(hook).__name__)
         module = None if is_tensor else attended
         holds = {"holds": True} if is_tensor and _holds(hook, attended) else {}
-        acts.note(Deed.HOOK, frame, tensors, module, by=name, hook=said, many=many, **holds)
+        acts.note(
+            Deed.HOOK, frame, tensors, module, by=name, hook=_name_of(hook), many=many, **holds
+        )
 
     return tell
+
+
+def _hooked_as(by: str, place: int) -> Tell:
+    """Of hooks whose owner is no leaf and no module; `place`: where the function is given."""
+
+    def tell(
+        acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], more: dict[str, Any]
+    ) -> None:
+        hook = given[place] if len(given) > 1 else more.get("hook", more.get("fn"))
+        of = acts.of(given[0]) if by in HOOKS_OF_OPTIMIZERS else NONE
+        acts.note(Deed.HOOK, frame, of=of, by=by, hook=_name_of(hook), many=0)
+
+    return tell
+
+
+def _hooks_saved(
+    acts: Acts, frame: FrameType, _: Any, given: tuple[Any, ...], more: dict[str, Any]
+) -> None:
+    for place, name in ((1, "pack_hook"), (2, "unpack_hook")):
+        hook = _name_of(asked(given, more, place, name))
+        acts.note(Deed.HOOK, frame, by=f"saved_tensors_hooks, {name}", hook=hook, many=0)
+
+
+def _name_of(hook: Any) -> str:
+    return str(getattr(hook, "__qualname__", type(hook).__name__))

@@ -122,8 +122,10 @@ class PyTorchSource:
             "value": [intern(orjson.dumps(names).decode()) for names in facts.values()],
         })  # fmt: skip
         known, made = self.modules.known, made_at(self.watcher.graph.made_of)
-        look = Look(self.tensor, known, list, unseen, stands_for, made, perf_counter_ns)
-        session.acts.start(sys.modules["torch"], look)
+        torch = sys.modules["torch"]
+        of_nodes = ((torch.autograd.Function, "_register_hook"),)
+        look = Look(self.tensor, known, list, unseen, stands_for, made, perf_counter_ns, of_nodes)
+        session.acts.start(torch, look)
         self.watcher.start()
         if session.places is not None:
             self.stops.at(session.places)

@@ -27,7 +27,7 @@ from gradscope.record.stops.places import Places, Stoppable
 from gradscope.runtime.core import probe
 from gradscope.runtime.core.dispatch.operators.built_in import watch_paths
 from gradscope.runtime.core.dtypes import dtypes
-from gradscope.runtime.core.graph.node import LAST
+from gradscope.runtime.core.graph.node import LAST, Node
 from gradscope.runtime.core.state.thread import local
 from gradscope.runtime.core.tensors.tensor.overriding import all_disabled
 from gradscope.trace import schema
@@ -98,10 +98,14 @@ class RuntimeSource:
         session = self.session
         torch = sys.modules["gradscope.runtime"]
         number, module = self.catalog.number_of_early, self.modules.known
+        of_nodes = tuple((Node, name) for name in ("register_hook", "register_prehook"))
         session.acts.start(
             torch,
-            Look(number, module, session.ids, all_disabled, _nothing_more, _made_at, _sequence_now),
-        )
+            Look(
+                number, module, session.ids, all_disabled, _nothing_more, _made_at, _sequence_now,
+                of_nodes,
+            ),
+        )  # fmt: skip
         acts = session.acts
         self.probe.stepping, self.probe.stepped = acts.stepping, acts.stepped
         self.probe.called = acts.called

@@ -51,7 +51,7 @@ def hooks(trace: Trace, _: str = "") -> Answer:
         facts.append(("besides", f"{others} of the engine's own, for hooks of modules"))
     if any(h.calls and not h.registrations and told.registrations_recorded for h in own):
         facts.append(
-            ("not recorded", "where hooks of nodes, optimizers and saved tensors were registered")
+            ("not recorded", "where some of them were registered: for all, or by PyTorch itself")
         )
     lacking = "where hooks were registered" if own else "hooks, and where they were registered"
     notes = (

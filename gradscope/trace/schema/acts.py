@@ -35,8 +35,8 @@ class Deed(StrEnum):
     DATA_WRITTEN = "data_written"  # through `.data` or into it, as the line says
     CUT = "cut"  # by: what lost history; tensors: leaves it came from; more: there are others
     GRAD_OFF = "grad_off"  # by: no_grad, inference_mode, set_grad_enabled; sample
-    HOOK = "hook"  # by: the method; hook: the function's name; many: so many were there before;
-    # holds: it keeps its own tensor
+    HOOK = "hook"  # by: the method; node: of a node; hook: the function's name; many: so many were
+    # there before; holds: it keeps its own tensor
     TRAIN = "train"  # to: the mode
     RAN = "ran"  # a module, for the first time so: grad, training: whether these modes were on
     MADE = "made"  # a module, inside the forward of another: type

@@ -75,3 +75,49 @@ def test_where_hooks_were_registered_is_not_known_at_level_graph(engine: str) ->
 
     assert any(note.endswith("trace again with --level engine") for note in answer.notes)
     assert answer.title.startswith("No hook" if engine == "gradscope" else "7 hooks; 2 replaced")
+
+
+OTHERS = """\
+w = torch.ones(2, requires_grad=True)
+optimizer = torch.optim.SGD([w], lr=0.1)
+def before(optimizer, given, more):
+    pass
+def after(optimizer, given, more):
+    pass
+def pack(tensor):
+    return tensor
+def unpack(packed):
+    return packed
+def of_node(sent, taken):
+    pass
+def ahead(taken):
+    pass
+optimizer.register_step_pre_hook(before)
+optimizer.register_step_post_hook(after)
+for _ in range(2):
+    with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+        loss = (w * w).sum()
+    loss.grad_fn.register_hook(of_node)
+    loss.grad_fn.register_prehook(ahead)
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@BOTH
+def test_hooks_of_optimizers_nodes_and_saved_tensors_have_the_line_that_registered_them(
+    engine: str,
+) -> None:
+    answer = hooks(a_training(engine, "values", OTHERS))
+
+    (rest,) = told(answer).values()
+    lines = {line.partition(" ")[0]: line.partition("registered at ")[2] for line in rest}
+    assert lines == {
+        "before": "train.py:15: called 2 times",
+        "after": "train.py:16: called 2 times",
+        "pack": "train.py:18 (2 times): called 4 times",
+        "unpack": "train.py:18 (2 times): called 4 times",
+        "of_node": "train.py:20 (2 times): called 2 times",
+        "ahead": "train.py:21 (2 times): called 2 times",
+    }
+    assert "not recorded" not in dict(answer.facts)
