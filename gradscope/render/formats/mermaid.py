@@ -109,8 +109,7 @@ def _inside(scene: GraphScene, names: dict[str, str]) -> Iterator[str]:
 
 def _box(box: Box, name: str) -> str:
     opens, closes = SHAPES.get(box.form, ("(", ")"))
-    title = f"{box.title}{box.ordinal and ' '}{box.ordinal}"
-    words = [title or "(unnamed)"]
+    words = [f"{box.title or '(unnamed)'} {box.ordinal}".rstrip()]
     words += [f"{GLYPHS[mark]} {mark.value}" for mark in box.marks]
     words += [line.text for line in box.lines if line.text]
     return f'{name}{opens}"{_label(words)}"{closes}'

@@ -34,6 +34,8 @@ FIRST = SEQUENCE + integer(13, 1)
 LATER = SEQUENCE + integer(13, 2)
 COUNT, BYTES = 2, 3  # units of CounterDescriptor
 MANY = 100_000
+PROCESS = 1
+"""The track of the first process: for what happened on no thread that has one."""
 
 
 class Type(IntEnum):
@@ -72,7 +74,7 @@ class _Writing:
         self._slices = tracks.slices
         self._flows = self._flow_fields()
         self._uuids: dict[tuple[int, int], int] = {}  # by thread and lane
-        self._next_uuid = 1
+        self._next_uuid = PROCESS
 
     def content(self) -> bytes:
         return fields(
@@ -205,9 +207,8 @@ class _Writing:
         moments = self._tracks.moments
         columns = (moments.t, moments.thread, moments.name, moments.note)
         for t, thread, name, note in zip(*(each.tolist() for each in columns), strict=True):
-            uuid = self._uuids.get((thread, 0))
-            body = integer(9, Type.INSTANT) + integer(10, name + 1)
-            body += integer(11, uuid) if uuid is not None else b""
+            uuid = self._uuids.get((thread, 0), PROCESS)
+            body = integer(9, Type.INSTANT) + integer(10, name + 1) + integer(11, uuid)
             if note:
                 said = integer(1, len(ABOUT) + 1) + integer(17, note + 1)
                 body += message(4, said)

@@ -193,6 +193,24 @@ def test_one_step_is_what_happened_during_it() -> None:
     assert [found.words[name] for name in found.slices.name.tolist()] == ["step 1", "add"]
 
 
+def test_a_step_that_several_ranks_made_is_what_happened_during_each_of_them() -> None:
+    trace = trace_of(
+        Thread(0, "main"),
+        Thread(1, "main", rank=1),
+        Step(0, 0, begin=0, end=50),
+        Step(1, 0, begin=100, end=150),
+        Op(0, "mul", begin=10, end=20, thread=0, step=0),
+        Op(1, "add", begin=60, end=70, thread=0),
+        Op(2, "sub", begin=110, end=120, thread=1, step=1),
+    )
+
+    found = tracks(trace, Selection(step=0))
+
+    names = [found.words[name] for name in found.slices.name.tolist()]
+    assert names == ["step 0", "step 0", "mul", "sub"]
+    assert found.pids == {0: 1, 1: 2}
+
+
 def test_a_trace_of_level_graph_says_which_times_it_lacks() -> None:
     trace = trace_of(
         Thread(0, "main"), Node(0, "MulBackward0"), GraphTask(0, (0,), thread=0, begin=1, end=5)

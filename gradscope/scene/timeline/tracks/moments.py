@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from gradscope.analysis.timing.spans import marks
 from gradscope.scene.timeline.tracks.slices import Words
 from gradscope.trace.schema import Accumulate, Error, Pop, Push, Saved
 from gradscope.trace.trace import Trace
+
+Windows: TypeAlias = list[tuple[int, int]]
+"""From when to when: parts of the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +59,18 @@ def moments_of(trace: Trace, words: Words) -> Moments:
     )
 
 
-def cut(moments: Moments, window: tuple[int, int] | None) -> Moments:
-    if window is None:
+def _within(t: Ids, windows: Windows) -> np.ndarray:
+    stays = np.zeros(len(t), bool)
+    for begin, end in windows:
+        stays |= (t >= begin) & (t <= end)
+    return stays
+
+
+def cut(moments: Moments, windows: Windows | None) -> Moments:
+    """Those in a part of the time."""
+    if windows is None:
         return moments
-    stays = (moments.t >= window[0]) & (moments.t <= window[1])
+    stays = _within(moments.t, windows)
     return Moments(
         moments.t[stays], moments.thread[stays], moments.name[stays], moments.note[stays]
     )
@@ -93,8 +105,9 @@ def _level(title: str, t: Ids, values: Ids, *, is_bytes: bool) -> Levels:
     return Levels(title, is_bytes, t[last], values[last])
 
 
-def cut_levels(levels: Levels, window: tuple[int, int] | None) -> Levels:
-    if window is None:
+def cut_levels(levels: Levels, windows: Windows | None) -> Levels:
+    """How it changed in a part of the time."""
+    if windows is None:
         return levels
-    stays = (levels.t >= window[0]) & (levels.t <= window[1])
+    stays = _within(levels.t, windows)
     return Levels(levels.title, levels.is_bytes, levels.t[stays], levels.values[stays])

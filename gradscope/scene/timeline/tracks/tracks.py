@@ -18,6 +18,7 @@ from gradscope.scene.timeline.tracks.arrows import Arrows, arrows_of
 from gradscope.scene.timeline.tracks.moments import (
     Levels,
     Moments,
+    Windows,
     cut,
     cut_levels,
     levels_of,
@@ -82,13 +83,13 @@ def tracks(trace: Trace, selection: Selection | None = None) -> Tracks:
     nodes, backward = node_slices(known, runs)
     parts = (step_slices(known), span_slices(known), backward_slices(known), forward, backward)
     whole = _timed(joined((*parts, nodes, hook_slices(known), ops)))
-    window = _window(trace, selection)
-    if window is not None:
-        whole = _inside(whole, *window)
+    windows = _windows(trace, selection)
+    if windows is not None:
+        whole = _inside(whole, windows)
     if not len(whole):
         raise EmptyTraceError(_nothing(trace, selection))
-    moments = cut(moments_of(trace, words), window)
-    levels = tuple(cut_levels(each, window) for each in levels_of(trace))
+    moments = cut(moments_of(trace, words), windows)
+    levels = tuple(cut_levels(each, windows) for each in levels_of(trace))
     ended = whole.end[whole.end != NONE]
     columns = [whole.begin, ended, moments.t, *(each.t for each in levels)]
     first = min(int(column.min()) for column in columns if len(column))
@@ -118,20 +119,21 @@ def tracks(trace: Trace, selection: Selection | None = None) -> Tracks:
 # What is shown -------------------------------------------------------------------------------
 
 
-def _window(trace: Trace, selection: Selection) -> tuple[int, int] | None:
-    """From when to when, where a part was asked for."""
-    stretches: list[tuple[int, int]] = []
+def _windows(trace: Trace, selection: Selection) -> Windows | None:
+    """From when to when, where a part was asked for; several where ranks each made that step."""
+    of_task, of_step = [(0, FOREVER)], [(0, FOREVER)]
     if selection.backward is not None:
         task = backward_numbered(trace, selection.backward)
-        stretches.append((task.begin, FOREVER if task.end == NONE else task.end))
+        of_task = [(task.begin, FOREVER if task.end == NONE else task.end)]
     if selection.step is not None:
         wanted = set(step_ids(trace, selection.step))
         rows = [row for row in trace.rows(Step) if row.id in wanted]
-        ends = [FOREVER if row.end == NONE else row.end for row in rows]
-        stretches.append((min(row.begin for row in rows), max(ends)))
-    if not stretches:
+        of_step = [(row.begin, FOREVER if row.end == NONE else row.end) for row in rows]
+    if selection.backward is None and selection.step is None:
         return None
-    return max(begin for begin, _ in stretches), min(end for _, end in stretches)
+    return [
+        (max(begin, since), min(end, until)) for begin, end in of_task for since, until in of_step
+    ]
 
 
 def _timed(slices: Slices) -> Slices:
@@ -143,10 +145,14 @@ def _timed(slices: Slices) -> Slices:
     return slices
 
 
-def _inside(slices: Slices, begin: int, end: int) -> Slices:
-    """What happened between two moments, each as a whole."""
-    stays = (slices.begin < end) & ((slices.end > begin) | (slices.end == NONE))
-    return taken(slices, np.flatnonzero(stays | ((slices.begin == begin) & (begin <= end))))
+def _inside(slices: Slices, windows: Windows) -> Slices:
+    """What happened between two of these moments, each as a whole."""
+    stays = np.zeros(len(slices), bool)
+    for begin, end in windows:
+        lasts = (slices.end > begin) | (slices.end == NONE)
+        stays |= (slices.begin < end) & lasts
+        stays |= (slices.begin == begin) & (begin <= end)
+    return taken(slices, np.flatnonzero(stays))
 
 
 def _nothing(trace: Trace, selection: Selection) -> str:
