@@ -9,7 +9,7 @@ import numpy as np
 from gradscope.analysis.columns import Ids
 from gradscope.analysis.graph.columns import GraphColumns
 from gradscope.trace.arrays import distinct
-from gradscope.trace.schema import NONE, Device, Node, NodeBegin, Tensor, Thread
+from gradscope.trace.schema import NONE, Device, Node, NodeBegin, Storage, Tensor, Thread
 from gradscope.trace.trace import Table, Trace
 
 
@@ -73,10 +73,20 @@ def _devices(trace: Trace, columns: GraphColumns) -> Ids:
 
 
 def devices_of(trace: Trace, of: Sequence[int]) -> Ids:
-    """The devices of these tensors; NONE where it is not known."""
-    tensors, first = trace.table(Tensor), np.array(of, np.int64)
-    found = np.full(len(first), NONE, np.int64)
-    positions = tensors.positions(first)
-    known = (positions != NONE) & (first != NONE)
-    found[known] = tensors["device"][positions[known]]
+    """The devices of these tensors; NONE where it is not known.
+
+    Of their memory, rather: a view of a parameter is noted like that, which may have been moved.
+    """
+    first = np.array(of, np.int64)
+    memory = _column_of(trace.table(Tensor), first, "storage")
+    devices = _column_of(trace.table(Storage), memory, "device")
+    return np.where(devices != NONE, devices, _column_of(trace.table(Tensor), first, "device"))
+
+
+def _column_of(table: Table[Tensor] | Table[Storage], ids: Ids, column: str) -> Ids:
+    """Of these rows; NONE for those that are not there."""
+    found = np.full(len(ids), NONE, np.int64)
+    if len(table):
+        positions = np.where(ids == NONE, NONE, table.positions(ids))
+        found[positions != NONE] = table[column][positions[positions != NONE]]
     return found

@@ -12,6 +12,8 @@ from gradscope.trace.schema import (
     Node,
     NodeBegin,
     NodeEnd,
+    Op,
+    Storage,
     Tensor,
     Thread,
 )
@@ -75,3 +77,18 @@ def test_of_several_devices_each_box_says_the_one_its_gradient_is_on() -> None:
 
 def test_a_folded_box_whose_nodes_ran_in_several_places_says_so() -> None:
     assert said(on_two((0, 1), (0, 1)), limit=2)["net · Net"] == ("in 2 places", NONE)
+
+
+def test_a_view_is_where_its_memory_is_whatever_it_was_noted_like() -> None:
+    """As of a parameter that was moved after it was first seen."""
+    trace = trace_of(
+        *(Device(id, name) for id, name in enumerate(("cpu", "sim:0"))),
+        *(Tensor(id, device=0, storage=id) for id in range(2)),
+        Storage(0, device=0),
+        Storage(1, device=1),
+        *(Op(id, "t", begin=id, outputs=(id,)) for id in range(2)),
+    )
+    scene = graph_scene(trace)
+
+    assert scene.lanes == ("on cpu", "on sim:0")
+    assert [box.lane for box in scene.boxes] == [0, 1]

@@ -14,7 +14,7 @@ from gradscope.analysis.identity.backwards import backward_numbers, backwards
 from gradscope.scene.choices import GraphOf
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.readable import ordinal, plural
-from gradscope.trace.schema import NONE, Node
+from gradscope.trace.schema import NONE, Node, Op
 from gradscope.trace.trace import Trace
 
 HOW = (
@@ -30,6 +30,8 @@ NOTHING = {
 
 def during(trace: Trace) -> dict[int, str]:
     """By number of a backward: what its calls are to the program's own."""
+    if (trace.table(Op)["task"] == NONE).all():
+        return {}
     orders: dict[int, int] = {}  # by graph task: how often what it made was differentiated
     numbers = backward_numbers(trace)
     nodes = trace.table(Node)
