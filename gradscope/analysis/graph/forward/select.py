@@ -20,7 +20,7 @@ from gradscope.analysis.identity.names import find_nodes, made_in_module, made_o
 from gradscope.analysis.identity.steps import step_ids
 from gradscope.analysis.program.modules import module_names
 from gradscope.errors import UnknownNameError, UsageError
-from gradscope.trace.arrays import without
+from gradscope.trace.arrays import distinct, without
 from gradscope.trace.schema import NONE, Node, Tensor
 from gradscope.trace.trace import Trace
 
@@ -32,7 +32,8 @@ class SelectedCalls:
     places: Ids
     focus: tuple[int, ...]
     aside: Ids  # places of calls whose results count as data: fillings, optimizers' steps
-    unconnected: Ids  # and of those left out of which nobody knows what they were given
+    left_out: int  # how many of these are of the chosen step or backward
+    unconnected: int  # and how many were left out of which nobody knows what they were given
 
 
 def select_calls(
@@ -45,23 +46,18 @@ def select_calls(
     if selection.critical:
         raise UsageError("--critical is about runs of nodes, so it goes with --graph backward only")
     calls = trace.once(ForwardCalls)
-    aside = unconnected = np.zeros(0, np.int64)
-    chosen = np.ones(len(calls), bool)
+    aside = np.zeros(0, np.int64)
+    chosen = _of_step_and_backward(trace, calls, selection)
+    left_out = unconnected = 0
     if not everything:
-        aside = np.concatenate([calls.steps_of_optimizers, calls.fillings])
+        aside = distinct(np.concatenate([calls.steps_of_optimizers, calls.fillings]))
+        left_out = int(chosen[aside].sum())
         chosen[aside] = False
-        others = without(np.flatnonzero(chosen), calls.unconnected)
-        unconnected = without(np.flatnonzero(chosen), others) if len(others) else unconnected
-        chosen[unconnected] = False
+        if len(without(np.flatnonzero(chosen), calls.unconnected)):
+            unconnected = int(chosen[calls.unconnected].sum())
+            chosen[calls.unconnected] = False
     if with_node and not everything:
         chosen &= calls.node != NONE
-    if selection.step is not None:
-        steps = calls.ops["step"][calls.rows]
-        chosen &= np.isin(steps, step_ids(trace, selection.step))
-    if selection.backward is not None:
-        task = backward_numbered(trace, selection.backward)
-        made = np.isin(calls.node, sorted(nodes_of_task(trace, task)))
-        chosen &= made | (calls.ops["task"][calls.rows] == task.id)
     scope = set(np.flatnonzero(chosen).tolist())
     focus: tuple[int, ...] = ()
     if selection.path_to is not None:
@@ -70,7 +66,21 @@ def select_calls(
     if selection.around is not None:
         focus = _found(trace, selection.around, scope)
         scope = _reached(focus, _links(trace), scope, selection.hops)
-    return SelectedCalls(np.array(sorted(scope), np.int64), focus, aside, unconnected)
+    places = np.array(sorted(scope), np.int64)
+    return SelectedCalls(places, focus, aside, left_out, unconnected)
+
+
+def _of_step_and_backward(trace: Trace, calls: ForwardCalls, selection: Selection) -> np.ndarray:
+    """Which calls are of the step, and made nodes of the backward or ran in it."""
+    chosen = np.ones(len(calls), bool)
+    if selection.step is not None:
+        steps = calls.ops["step"][calls.rows]
+        chosen &= np.isin(steps, step_ids(trace, selection.step))
+    if selection.backward is not None:
+        task = backward_numbered(trace, selection.backward)
+        made = np.isin(calls.node, sorted(nodes_of_task(trace, task)))
+        chosen &= made | (calls.ops["task"][calls.rows] == task.id)
+    return chosen
 
 
 def _found(trace: Trace, name: str, scope: Collection[int]) -> tuple[int, ...]:

@@ -52,9 +52,9 @@ def notes_of(trace: Trace, selected: SelectedCalls, options: GraphOptions) -> It
     calls, chosen = trace.once(ForwardCalls), selected.places
     if options.graph is GraphOf.BOTH and not options.everything:
         yield "only calls that made a node; --graph forward draws all"
-    elif len(selected.aside):
+    elif selected.left_out:
         yield (
-            f"without {plural(len(selected.aside), 'call')} in which parameters or data are filled "
+            f"without {plural(selected.left_out, 'call')} in which parameters or data are filled "
             "or an optimizer steps; --all draws them"
         )
     inside = sum(calls.within.get(row, 0) for row in calls.rows[chosen].tolist())
@@ -76,9 +76,9 @@ def _not_known(trace: Trace, calls: ForwardCalls, selected: SelectedCalls) -> It
         )
         if trace.meta.get("level") != "full":
             yield f"calls that made no node are missing: {HOW}"
-    if len(selected.unconnected):
+    if selected.unconnected:
         yield (
-            f"without {plural(len(selected.unconnected), 'call')} of which it is not recorded what "
+            f"without {plural(selected.unconnected, 'call')} of which it is not recorded what "
             "they were given; --all draws them, --on gradscope records it"
         )
     elif unconnected.any():

@@ -23,6 +23,7 @@ from gradscope.trace.schema import (
     Module,
     Node,
     Op,
+    Phase,
     Row,
     Saved,
     Step,
@@ -281,8 +282,13 @@ def test_of_several_steps_the_first_is_drawn_with_what_goes_on_to_others() -> No
         Step(1, 1, 10, 20),
         Op(0, "mul", begin=1, inputs=(0,), outputs=(1,), step=0),
         Op(1, "sum", begin=11, inputs=(1,), outputs=(2,), step=1),
+        *(
+            Op(2 + at, "_fused_sgd_", begin=9 + 10 * at, phase=Phase.OPTIMIZER, step=at)
+            for at in range(2)
+        ),
     )
     scene = graph_scene(trace, FORWARD)
+    assert scene.notes[1].startswith("without 1 call in which parameters or data are filled")
 
     assert called(scene) == [0]
     assert scene.title == "step 0 · forward graph"
