@@ -36,7 +36,7 @@ class Call:
     saved: tuple[SavedValue, ...]
     overwritten: frozenset[int]  # ids of what it saved and what was written to before its release
     packed: frozenset[int]  # and of what a hook packed
-    writes: tuple[Write, ...]
+    writes: tuple[tuple[str, Write], ...]  # each with the name of the tensor, where it has one
     inside: int  # how many calls ran in it that this one stands for
     ns: int  # NONE: it is not known
 
@@ -84,11 +84,16 @@ def calls_at(trace: Trace, places: Iterable[int]) -> dict[int, Call]:
             saved=tuple(saved[node]) if node != NONE else (),
             overwritten=written,
             packed=packed,
-            writes=tuple(calls.written(place)),
+            writes=tuple((_name(trace, each.tensor), each) for each in calls.written(place)),
             inside=calls.within.get(row, 0),
             ns=end - int(calls.begin[place]) if end != NONE else NONE,
         )
     return found
+
+
+def _name(trace: Trace, tensor: int) -> str:
+    known = leaf(trace, tensor)
+    return known.name if known else ""
 
 
 def _overwritten(trace: Trace, nodes: Ids) -> frozenset[int]:

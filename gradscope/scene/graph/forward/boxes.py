@@ -156,16 +156,17 @@ def _result_lines(call: Call) -> list[Line]:
 
 def _write_lines(call: Call) -> list[Line]:
     """Which versions it wrote."""
-    lines = [Line(_versions(write)) for write in call.writes[:MOST_WRITES]]
+    lines = [Line(_versions(name, write)) for name, write in call.writes[:MOST_WRITES]]
     if len(call.writes) > MOST_WRITES:
         lines.append(Line(f"and {plural(len(call.writes) - MOST_WRITES, 'more write')}"))
     return lines
 
 
-def _versions(write: Write) -> str:
+def _versions(name: str, write: Write) -> str:
+    of = f"{name}: " if name else ""
     if NONE in (write.old, write.new):
-        return "version not known"
-    return f"version {write.old} → {write.new}"
+        return f"{of}version not known"
+    return f"{of}version {write.old} → {write.new}"
 
 
 def _node_lines(call: Call, *, mixed: bool) -> list[Line]:

@@ -110,6 +110,7 @@ def test_what_was_written_to_after_it_was_kept_is_an_alarm() -> None:
     trace = trace_of(*rows_of(small()), late, write)
     scene = graph_scene(trace, GraphOptions(graph=GraphOf.FORWARD, saved=True))
 
+    assert "x: version 0 → 1" in lines_of(scene, "mul_")
     alarms = {
         box.title: line.text for box in scene.boxes for line in box.lines if line.tone is Tone.ALARM
     }
