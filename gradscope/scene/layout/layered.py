@@ -293,6 +293,7 @@ def _spread(width: float, ways: Sequence[Way], ports: dict[int, float], *, label
 def _settle(rows: Sequence[list[Piece]], steps: Mapping[int, list[_Step]]) -> None:
     """Move pieces towards their neighbours, without changing their order."""
     pulls: dict[Piece, list[tuple[Piece, float, float]]] = defaultdict(list)
+    weights: dict[Piece, float] = defaultdict(float)
     for each in steps.values():
         for step in each:
             upper, lower, id = step.upper, step.lower, step.way.id
@@ -300,39 +301,43 @@ def _settle(rows: Sequence[list[Piece]], steps: Mapping[int, list[_Step]]) -> No
             shift = upper.ports_out[id] - lower.ports_in[id]
             pulls[lower].append((upper, shift, weight))
             pulls[upper].append((lower, -shift, weight))
+            weights[lower] += weight
+            weights[upper] += weight
+    pulled = [
+        [(piece, pulls.get(piece, ()), weights.get(piece, 0.01)) for piece in row] for row in rows
+    ]
     for number in range(SETTLINGS):
-        for row in rows if number % 2 == 0 else reversed(rows):
+        for row in pulled if number % 2 == 0 else reversed(pulled):
             if row:
-                _settle_row(row, pulls)
+                _settle_row(row)
 
 
-def _settle_row(
-    row: Sequence[Piece], pulls: Mapping[Piece, list[tuple[Piece, float, float]]]
-) -> None:
+def _settle_row(row: Sequence[tuple[Piece, Sequence[tuple[Piece, float, float]], float]]) -> None:
     """The places nearest to where neighbours pull, by least squares, none over another.
 
     Seen from the left edges that packed pieces would have, places must rise: neighbouring pieces
     that would not are moved as one block.
     """
     offset = 0.0
-    blocks: list[list[float]] = []  # of each: weight, weighted sum, how many pieces
+    blocks: list[tuple[float, float, int]] = []  # of each: weight, weighted sum, how many pieces
     offsets = []
-    for piece in row:
+    for piece, near, pull in row:
         offsets.append(offset)
-        near = pulls.get(piece, ())
-        weight = sum(each for _, _, each in near) or 0.01
-        wish = sum((other.x + shift) * each for other, shift, each in near) / weight
-        wish = (wish if near else piece.x) - offset
-        blocks.append([weight, weight * wish, 1])
-        while len(blocks) > 1 and blocks[-2][1] * blocks[-1][0] > blocks[-1][1] * blocks[-2][0]:
-            last = blocks.pop()
-            blocks[-1] = [one + other for one, other in zip(blocks[-1], last, strict=True)]
+        wish = 0.0
+        for other, shift, each in near:
+            wish += (other.x + shift) * each
+        wish = (wish / pull if near else piece.x) - offset
+        weight, total, count = pull, pull * wish, 1
+        while blocks and blocks[-1][1] * weight > total * blocks[-1][0]:
+            before = blocks.pop()
+            weight, total, count = before[0] + weight, before[1] + total, before[2] + count
+        blocks.append((weight, total, count))
         offset += piece.width + (BESIDE_LANE if piece.lane else BETWEEN)
     at = 0
     for weight, total, count in blocks:
-        for number in range(at, at + int(count)):
-            row[number].x = total / weight + offsets[number]
-        at += int(count)
+        for number in range(at, at + count):
+            row[number][0].x = total / weight + offsets[number]
+        at += count
 
 
 def _heights(

@@ -21,7 +21,9 @@ TALLEST = tuple(round(450 * 1.17**power) for power in range(16))
 MANY = 400
 """Of more boxes than these, a column is as tall as suits their area."""
 FLAT = 1_000
-"""More than these without frames are laid out in arrays, which is quicker and a little coarser."""
+"""More than these without frames are laid out in arrays; with frames, in one try."""
+WITH_FRAMES = 2.6
+"""How much taller columns of many boxes are, for all the room that frames and ways take."""
 READABLE = 0.58
 """The scale at which titles can be read: what is smaller is never taken for fewer stubs."""
 WORTH = 0.02
@@ -73,7 +75,7 @@ def _suited(boxes: list[Sized]) -> tuple[float, ...]:
     """How tall columns are in a picture with the proportions of a screen."""
     area = sum((box.width + BETWEEN) * (box.height + ROW_GAP) for box in boxes)
     height = sqrt(area * SCREEN[1] / SCREEN[0])
-    return height, 1.6 * height
+    return (height, 1.6 * height) if len(boxes) <= FLAT else (WITH_FRAMES * height,)
 
 
 def scale_on_screen(placed: Placed) -> float:

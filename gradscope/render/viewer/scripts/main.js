@@ -82,7 +82,7 @@ function choice(app) {
   if (backwards.length !== 1) option(`all ${backwards.length}`, -1);
   for (let row = 0; row < backwards.length; row += 1) {
     const step = backwards.get("step")[row];
-    option(`${step >= 0 && several ? `step ${step} · ` : ""}${backwards.text("title", row)}${backwards.text("error", row) ? " ✖" : ""}`, row);
+    option(`${step >= 0 && several ? `step ${step} · ` : ""}${backwards.text("title", row).replace(/ at \S*[\\/]/, " at ")}${backwards.text("error", row) ? " ✖" : ""}`, row);
   }
   const show = () => { select.value = String(app.backward); };
   select.addEventListener("change", () => app.setBackward(Number(select.value)));
