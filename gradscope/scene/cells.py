@@ -50,6 +50,7 @@ class Cells:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self._tensors: dict[int, str] = {}
+        self._nodes: dict[int, str] = {}
         self._referred: dict[str, Callable[[int], str]] = {
             "graph_task": self.backward,
             "module": self._module,
@@ -98,7 +99,9 @@ class Cells:
         return self._referred.get(table, str)(id)
 
     def node(self, id: int) -> str:
-        return f"{self._names.title(id)} (node {id})"
+        if id not in self._nodes:
+            self._nodes[id] = f"{self._names.title(id)} (node {id})"
+        return self._nodes[id]
 
     def tensor(self, id: int) -> str:
         if id not in self._tensors:
