@@ -10,11 +10,9 @@ import numpy as np
 from gradscope.analysis.answers.meant import node_meant
 from gradscope.analysis.answers.order import Turns
 from gradscope.analysis.report import inspect
-from gradscope.analysis.state.breakpoints.conditions import FIELDS
-from gradscope.analysis.state.breakpoints.kinds import KINDS
-from gradscope.analysis.state.breakpoints.language import UNITS
 from gradscope.analysis.state.node_at import node_at
 from gradscope.analysis.state.state import at
+from gradscope.debug.help import to_stop_at, to_type
 from gradscope.debug.walk import Arrival, Walk
 from gradscope.errors import UnknownNameError, UsageError
 from gradscope.scene.answers.answer import Answer, Section, filled
@@ -27,9 +25,9 @@ from gradscope.scene.answers.why_none import why_none
 from gradscope.scene.moments import Moments
 from gradscope.scene.readable import byte_count, count, plural
 from gradscope.trace.schema import NONE, Frame, GraphTask, Node, Saved, Stack, Value
-from gradscope.trace.schema.declare import EVENTS
 
 Do = Callable[[Walk, str], Answer]
+Go = Callable[[Walk, str], Arrival]
 
 AROUND = 6
 """So many moments are listed before and after the one at hand."""
@@ -44,6 +42,7 @@ class Command:
     takes: str
     says: str
     do: Do
+    go: Go | None = None  # of a move: where it leads, without what is said of it
 
 
 COMMANDS: dict[str, Command] = {}
@@ -54,12 +53,32 @@ def command(name: str, *short: str, takes: str = "") -> Callable[[Do], Do]:
     """Declare one; the first line of its function is what help says."""
 
     def declared(do: Do) -> Do:
-        says = (do.__doc__ or "").partition("\n")[0].rstrip(".")
-        made = Command(name, short, takes, says[:1].lower() + says[1:], do)
-        COMMANDS.update(dict.fromkeys((name, *short), made))
+        _add(Command(name, short, takes, _says(do), do))
         return do
 
     return declared
+
+
+def move(name: str, *short: str, takes: str = "") -> Callable[[Go], Go]:
+    """Declare one that moves: what it answers is the state there, and what held it."""
+
+    def declared(go: Go) -> Go:
+        def do(walk: Walk, rest: str) -> Answer:
+            return _here(walk, go(walk, rest))
+
+        _add(Command(name, short, takes, _says(go), do, go))
+        return go
+
+    return declared
+
+
+def _add(made: Command) -> None:
+    COMMANDS.update(dict.fromkeys((made.name, *made.short), made))
+
+
+def _says(does: Do | Go) -> str:
+    says = (does.__doc__ or "").partition("\n")[0].rstrip(".")
+    return says[:1].lower() + says[1:]
 
 
 def answer(walk: Walk, text: str) -> Answer:
@@ -89,82 +108,86 @@ def _number(text: str, otherwise: int = 1) -> int:
     return int(text)
 
 
+def held_by(arrival: Arrival) -> str:
+    """What held a move, as in "breakpoint 1: nan"; "": that it was far enough."""
+    reasons = [
+        f"breakpoint {stop.number}: {stop.text}" if stop.number else stop.text
+        for stop in arrival.stops
+    ]
+    return "; ".join([*reasons, *([arrival.at_edge] if arrival.at_edge else [])])
+
+
 def _here(walk: Walk, arrival: Arrival | None = None) -> Answer:
     """The state at hand, and what held the move."""
     shown = state_answer(walk.state)
-    reasons = [
-        f"breakpoint {stop.number}: {stop.text}" if stop.number else stop.text
-        for stop in (() if arrival is None else arrival.stops)
-    ]
-    if arrival is not None and arrival.at_edge:
-        reasons.append(arrival.at_edge)
-    facts = (*((("stopped at", "; ".join(reasons)),) if reasons else ()), *shown.facts)
+    held = "" if arrival is None else held_by(arrival)
+    facts = (*((("stopped at", held),) if held else ()), *shown.facts)
     return Answer(shown.title, facts, shown.sections, shown.notes, shown.data)
 
 
 # -- moves ----------------------------------------------------------------------------------------
 
 
-@command("step", "s", takes="[N]")
-def _step(walk: Walk, rest: str) -> Answer:
+@move("step", "s", takes="[N]")
+def _step(walk: Walk, rest: str) -> Arrival:
     """One moment on, or N."""
-    return _here(walk, walk.step(_number(rest)))
+    return walk.step(_number(rest))
 
 
-@command("back", "b", takes="[N]")
-def _back(walk: Walk, rest: str) -> Answer:
+@move("back", "b", takes="[N]")
+def _back(walk: Walk, rest: str) -> Arrival:
     """One moment back, or N."""
-    return _here(walk, walk.step(-_number(rest)))
+    return walk.step(-_number(rest))
 
 
-@command("next", "n", takes="[N]")
-def _next(walk: Walk, rest: str) -> Answer:
+@move("next", "n", takes="[N]")
+def _next(walk: Walk, rest: str) -> Arrival:
     """To where the next node begins, or the Nth from here."""
-    return _here(walk, walk.node(_number(rest)))
+    return walk.node(_number(rest))
 
 
-@command("previous", "p", takes="[N]")
-def _previous(walk: Walk, rest: str) -> Answer:
+@move("previous", "p", takes="[N]")
+def _previous(walk: Walk, rest: str) -> Arrival:
     """To where the node before began, or the Nth before."""
-    return _here(walk, walk.node(-_number(rest)))
+    return walk.node(-_number(rest))
 
 
-@command("out", "o")
-def _out(walk: Walk, _: str) -> Answer:
+@move("out", "o")
+def _out(walk: Walk, _: str) -> Arrival:
     """To where what runs ends: the node, else the backward."""
-    return _here(walk, walk.out(forward=True))
+    return walk.out(forward=True)
 
 
-@command("into", "i")
-def _into(walk: Walk, _: str) -> Answer:
+@move("into", "i")
+def _into(walk: Walk, _: str) -> Arrival:
     """Back to where what runs began: the node, else the backward."""
-    return _here(walk, walk.out(forward=False))
+    return walk.out(forward=False)
 
 
-@command("continue", "c", takes="[WHAT]")
-def _continue(walk: Walk, rest: str) -> Answer:
+@move("continue", "c", takes="[WHAT]")
+def _continue(walk: Walk, rest: str) -> Arrival:
     """On to the next breakpoint, or to WHAT (as for break), which is not kept."""
-    return _here(walk, walk.run(forward=True, until=rest))
+    return walk.run(forward=True, until=rest)
 
 
-@command("reverse", "r", takes="[WHAT]")
-def _reverse(walk: Walk, rest: str) -> Answer:
+@move("reverse", "r", takes="[WHAT]")
+def _reverse(walk: Walk, rest: str) -> Arrival:
     """Back to the breakpoint before, or to WHAT: when was this last written?."""
-    return _here(walk, walk.run(forward=False, until=rest))
+    return walk.run(forward=False, until=rest)
 
 
-@command("goto", "g", takes="WHERE")
-def _goto(walk: Walk, rest: str) -> Answer:
+@move("goto", "g", takes="WHERE")
+def _goto(walk: Walk, rest: str) -> Arrival:
     """To a moment: its number, e and an event's number, start, end, a finding's #id, or WHAT."""
     if not rest:
         raise UsageError("goto where? goto 120, goto e57, goto end, goto train.py:41")
-    return _here(walk, walk.go(walk.place(rest)))
+    return walk.go(walk.place(rest))
 
 
-@command("undo", "u")
-def _undo(walk: Walk, _: str) -> Answer:
+@move("undo", "u")
+def _undo(walk: Walk, _: str) -> Arrival:
     """To where the last move began."""
-    return _here(walk, walk.back())
+    return walk.back()
 
 
 # -- breakpoints ----------------------------------------------------------------------------------
@@ -354,23 +377,4 @@ def _node_here(walk: Walk) -> int:
 @command("help", "h", "?", takes="[break]")
 def _help(_: Walk, rest: str) -> Answer:
     """This list; help break: what there is to stop at."""
-    if rest == "break":
-        kinds = tuple(f"{f'{k.name} {k.what}'.strip()}: {k.says}" for k in KINDS.values())
-        events = (f"and each event by its name, of all nodes or one: {', '.join(EVENTS)}",)
-        fields = tuple(f"{name}: {says}" for name, says in FIELDS.items())
-        return Answer(
-            "break KIND [WHAT] [if FIELD < VALUE and …] [nth N]; * and ? stand for any letters",
-            sections=(
-                Section("kinds", kinds + events),
-                Section("fields", fields),
-                Section("units", (", ".join(UNITS),)),
-            ),
-        )
-    seen = dict.fromkeys(COMMANDS.values())
-    lines = tuple(
-        f"{' or '.join((each.name, *each.short))}{f' {each.takes}' if each.takes else ''}: "
-        f"{each.says}"
-        for each in seen
-    )
-    moves = "an empty line does the last move again; all COMMAND shows all of an answer; quit ends"
-    return Answer(moves, sections=(Section("commands", lines),))
+    return to_stop_at() if rest == "break" else to_type(dict.fromkeys(COMMANDS.values()))

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from gradscope.analysis.state.state import Backward, State
+from gradscope.analysis.state.backward import Backward
+from gradscope.analysis.state.state import State
 from gradscope.debug.dap.sources import Sources
 from gradscope.scene.moments import Moments
 from gradscope.trace.schema import NONE, Module, Node, Thread

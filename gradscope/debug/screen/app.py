@@ -14,7 +14,7 @@ from textual.timer import Timer
 from textual.widgets import Input, Static
 
 from gradscope.analysis.report import inspect
-from gradscope.debug.commands import answer, meant
+from gradscope.debug.commands import held_by, meant
 from gradscope.debug.completion import completions
 from gradscope.debug.lines import ALL, MOVES, QUIT
 from gradscope.debug.screen.board import Board
@@ -29,11 +29,10 @@ from gradscope.debug.walk import Walk
 from gradscope.errors import GradscopeError
 from gradscope.render.terminal.cells import UNICODE
 from gradscope.render.terminal.styles import ALARM, SOFT
+from gradscope.scene.answers.answer import Answer
 from gradscope.trace.schema import NONE
 
 HINTS = ": command  , . step  < > node  { } backward  c r stop  y why  ? keys  q quit"
-GOES = (*MOVES, "goto", "undo")
-"""Commands after which the panels say where one is."""
 PLAYS = 0.25
 """Seconds from one node to the next while it plays."""
 HIGHEST = 0.7
@@ -104,23 +103,30 @@ class Debugger(App[None]):
 
     def do(self, text: str) -> bool:
         """Answer a line: a move is seen, the rest is read. False: it was wrong; that is said."""
+        name, _, rest = text.partition(" ")
         try:
-            name = meant(text.partition(" ")[0]).name
-            said = answer(self.walk, text)
+            command = meant(name)
+            if command.go is not None:
+                self._arrived(held_by(command.go(self.walk, rest.strip())))
+            else:
+                self._told(command.do(self.walk, rest.strip()))
         except GradscopeError as error:
             self.say(f"error: {error}", ALARM)
             return False
-        if name in GOES:
-            stopped = next((fact for each, fact in said.facts if each == "stopped at"), "")
-            self.close()
-            self.board.way.at_hand()
-            self.say(f"stopped at {stopped}" if stopped else "")
-        elif said.facts or said.sections or said.notes:
+        self.board.show()
+        return True
+
+    def _arrived(self, held: str) -> None:
+        """The panels say where that is."""
+        self.close()
+        self.board.way.at_hand()
+        self.say(f"stopped at {held}" if held else "")
+
+    def _told(self, said: Answer) -> None:
+        if said.facts or said.sections or said.notes:
             self.open([*answered(said)])
         else:
             self.say(said.title)
-        self.board.show()
-        return True
 
     def open(self, entries: list[Entry]) -> None:
         """An answer that has several lines lies over the panels."""

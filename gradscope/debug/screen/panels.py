@@ -29,6 +29,8 @@ TABS = ("values", "findings", "grads", "saved")
 """What the last panel shows, one of them at a time."""
 REMEMBERED = 1 << 12
 """So many moments are kept in words once they were seen."""
+MOST = 60
+"""So many lines of each section are made; how many more there are, is said."""
 CONTEXT = 3
 """So many lines of the program stand before and after the one at hand."""
 
@@ -108,7 +110,7 @@ def queue(state: State) -> Iterator[Entry]:
             yield Entry(f"  {say.node(each.node)} {verb}", BOLD, node=each.node)
     for row in state.asleep:
         yield Entry(f"{say.cells.thread(row.thread)} sleeps: queue {row.queue} is empty")
-    for section, nodes in held_sections(state, say):
+    for section, nodes in held_sections(state, say, MOST):
         if section.lines:
             yield heading(section.title)
             unnamed = (NONE,) * (len(section.lines) - len(nodes))

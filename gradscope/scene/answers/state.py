@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gradscope.analysis.identity.sites import site_of
-from gradscope.analysis.state.state import Backward, Queued, State, Waiting
+from gradscope.analysis.state.backward import Backward, Buffer, Queued, Waiting
+from gradscope.analysis.state.state import State
 from gradscope.scene.answers.answer import Answer, Section, filled
 from gradscope.scene.answers.not_recorded import inferred, not_at_level
 from gradscope.scene.moments import Moments
@@ -13,6 +14,8 @@ from gradscope.scene.readable import byte_count, count, duration, plural
 from gradscope.trace.schema import NONE, Node
 
 FEW = 3
+ALL = 1 << 62
+"""More than there can be."""
 
 
 def state_answer(state: State) -> Answer:
@@ -32,10 +35,18 @@ def state_answer(state: State) -> Answer:
     )  # fmt: skip
 
 
-def held_sections(state: State, say: Moments) -> Iterator[tuple[Section, tuple[int, ...]]]:
-    """What backwards hold, the innermost first; beside each section the nodes of its lines."""
+def held_sections(
+    state: State, say: Moments, most: int = ALL
+) -> Iterator[tuple[Section, tuple[int, ...]]]:
+    """What backwards hold, the innermost first; beside each section the nodes of its lines.
+
+    Of each at most so many are put into words, and how many more there are.
+    """
     for backward in reversed(state.backwards):
-        yield from _sections(backward, say, many=len(state.backwards) > 1)
+        of = f" of backward {backward.number}" if len(state.backwards) > 1 else ""
+        for title, lines, nodes, left in _parts(backward, say, most):
+            more = (f"and {count(left)} more",) if left else ()
+            yield Section(f"{title}{of}", (*lines, *more)), nodes
 
 
 def under_way(state: State, say: Moments) -> tuple[Section, Section]:
@@ -83,9 +94,10 @@ def _facts(state: State, say: Moments) -> Iterator[tuple[str, str]]:
     for row in state.asleep:
         yield "asleep", f"{say.cells.thread(row.thread)}, for queue {row.queue}"
     if state.gradients:
-        named = [say.short(each.tensor) for each in state.gradients]
-        more = f" and {count(len(named) - FEW)} more" if len(named) > FEW else ""
-        yield ".grad", f"in {', '.join(named[-FEW:])}{more}"
+        many = len(state.gradients)
+        named = [say.short(each.tensor) for each in state.gradients[-FEW:]]
+        more = f" and {count(many - FEW)} more" if many > FEW else ""
+        yield ".grad", f"in {', '.join(named)}{more}"
     if state.saved.values:
         values = plural(state.saved.values, "value")
         yield "saved", f"{values} for backwards, {byte_count(state.saved.bytes)}"
@@ -101,32 +113,41 @@ def progress(state: State, backward: Backward) -> str:
     return f"{backward.number}{at}: {count(begun)} of {plural(many, 'node')} have begun"
 
 
-def _sections(
-    backward: Backward, say: Moments, *, many: bool
-) -> Iterator[tuple[Section, tuple[int, ...]]]:
-    of = f" of backward {backward.number}" if many else ""
-    for queue in sorted({each.queue for each in backward.queued}):
-        queued = [each for each in backward.queued if each.queue == queue]
-        lines = tuple(_queued(each, say) for each in queued)
-        name = f"queue {queue}{of}, what goes next first"
-        yield Section(name, lines), tuple(each.node for each in queued)
-    waiting = backward.waiting
-    left = backward.waiting_count - len(waiting)
-    lines = tuple(_waiting(each, backward, say) for each in waiting)
+def _parts(
+    backward: Backward, say: Moments, most: int
+) -> Iterator[tuple[str, list[str], tuple[int, ...], int]]:
+    """Title and lines of each section, the nodes of the lines, and how many are left out."""
+    queued = backward.first_queued(most)
+    left = backward.queued_count - len(queued)
+    for queue in sorted({each.queue for each in queued}):
+        mine = [each for each in queued if each.queue == queue]
+        title = f"queue {queue}, what goes next first"
+        of_it = left if queue == queued[-1].queue else 0
+        yield title, [_queued(each, say) for each in mine], tuple(each.node for each in mine), of_it
+    waiting = backward.waiting[:most]
+    come = [_waiting(each, backward, say) for each in waiting]
+    left = backward.waiting_count - len(backward.waiting)
     if left:
-        lines += (f"{plural(left, 'node')} for which nothing has come yet",)
-    yield Section(f"not ready{of}", lines), tuple(each.node for each in waiting)
-    buffers = tuple(
+        come.append(f"{plural(left, 'node')} for which nothing has come yet")
+    cut = len(backward.waiting) - len(waiting)
+    yield "not ready", come, tuple(each.node for each in waiting), cut
+    buffers = backward.first_buffers(most)
+    left = backward.buffer_count - len(buffers)
+    title = "gradients kept for nodes that have not begun"
+    yield title, [_kept(each, say) for each in buffers], tuple(each.node for each in buffers), left
+    captured = backward.captured[:most]
+    lines = [f"{say.node(node)}, input {nr}" for node, nr in captured]
+    left = len(backward.captured) - len(captured)
+    yield "captured for inputs=", lines, tuple(node for node, _ in captured), left
+
+
+def _kept(each: Buffer, say: Moments) -> str:
+    return (
         f"{say.node(each.node)}, input {each.input_nr}"
         + (": None came" if each.undefined else "")
         + (f", {plural(each.added, 'gradient')} added" if each.added else "")
         + (f" ({each.in_place} in place)" if each.in_place else "")
-        for each in backward.buffers
     )
-    name = f"gradients kept for nodes that have not begun{of}"
-    yield Section(name, buffers), tuple(each.node for each in backward.buffers)
-    captured = tuple(f"{say.node(node)}, input {nr}" for node, nr in backward.captured)
-    yield Section(f"captured for inputs={of}", captured), tuple(n for n, _ in backward.captured)
 
 
 def _queued(each: Queued, say: Moments) -> str:

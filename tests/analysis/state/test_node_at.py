@@ -5,8 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 
 import gradscope.runtime as torch
+from gradscope.analysis.state.backward import Backward
 from gradscope.analysis.state.node_at import NodeAt, Stage, node_at
-from gradscope.analysis.state.state import Backward, at
+from gradscope.analysis.state.state import at
 from gradscope.record.recorder import record
 from gradscope.trace.schema import NONE, Node
 from gradscope.trace.trace import Trace

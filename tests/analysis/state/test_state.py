@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from hypothesis import given
 
 import gradscope.runtime as torch
-from gradscope.analysis.state.state import Backward, State, at
+from gradscope.analysis.state.backward import Backward
+from gradscope.analysis.state.state import State, at
 from gradscope.record.recorder import record
 from gradscope.trace import schema
 from gradscope.trace.schema import NONE

@@ -11,12 +11,13 @@ from rich.color import ColorType
 from gradscope.analysis.report import inspect
 from gradscope.debug.commands import COMMANDS, answer
 from gradscope.debug.screen.keys import BY_KEY
+from gradscope.debug.screen.panels import MOST, queue
 from gradscope.debug.walk import Walk
 from gradscope.scene.moments import Moments
 from gradscope.trace.schema import NONE, Node
 from gradscope.trace.trace import Trace
 from tests.debug.screen.driven import LARGE, SMALL, driven, seen_at, typed  # first: may skip all
-from tests.shared.example_traces import nan_in_backward, shared_weight, two_layers
+from tests.shared.example_traces import Program, nan_in_backward, shared_weight, two_layers
 
 NODES = (">",) * 2
 
@@ -224,3 +225,18 @@ def test_only_what_is_seen_is_put_into_words(monkeypatch: pytest.MonkeyPatch) ->
 
     assert seen.walk.last > 5_000
     assert len(said) < 200
+
+
+def test_of_a_long_queue_the_first_are_put_into_words() -> None:
+    p = Program()
+    leaves = tuple(p.leaf((1,), f"w{number}") for number in range(300))
+    p.backward(p.call("StackBackward0", leaves, (300,)))
+    state = Walk(p.trace()).next("node AccumulateGrad nth 10")
+    assert state is not None
+    backward = state.backwards[0]
+    lines = [entry.text for entry in queue(state)]
+
+    assert backward.first_queued(7) == backward.queued[:7]
+    assert backward.first_buffers(7) == backward.buffers[:7]
+    assert len(lines) < 3 * MOST
+    assert f"  and {backward.queued_count - MOST} more" in lines

@@ -1,0 +1,251 @@
+"""One backward right after a moment: what runs, what stands in its queues, what waits, is kept."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradscope.trace.schema import (
+    NONE,
+    BufferAdded,
+    BufferMade,
+    Capture,
+    Decrement,
+    Dependency,
+    GraphTask,
+    Node,
+    NodeBegin,
+    Pop,
+    Push,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gradscope.analysis.columns import Ids
+    from gradscope.analysis.state.state import Held
+    from gradscope.analysis.state.stretches import Stretches
+    from gradscope.trace.schema.declare import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """A node in a ready queue."""
+
+    node: int
+    since: int  # the moment
+    queue: int
+    depth: int  # of nested backwards: the deeper goes first,
+    sequence_nr: int  # then the node made last; -1: an AccumulateGrad, before all others
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """A gradient that came for a node that has not begun."""
+
+    source: int  # the node that sent it
+    index: int  # which of its results
+    since: int
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A node that has not got all gradients it was counted for."""
+
+    node: int
+    count: int
+    came: int  # so many have
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A node that runs, or was taken from its queue and is about to."""
+
+    node: int
+    since: int
+    thread: int
+    begun: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """A gradient that is kept for one input of a node, till that begins."""
+
+    node: int
+    input_nr: int
+    since: int
+    undefined: bool  # None came
+    added: int  # so many gradients were added to it since,
+    in_place: int  # so many of them in place
+
+
+class Backward:
+    """One backward, right after a moment."""
+
+    def __init__(self, held: Held, moment: int, task: GraphTask) -> None:
+        self._held = held
+        self._moment = moment
+        self.task = task
+        self.number = held.numbers[task.id]
+
+    def _of(self, kind: type[Row], stretches: Stretches, *names: str) -> list[tuple[Any, ...]]:
+        """The moment and these columns of all rows of this backward that hold."""
+        places = self._places(kind, stretches)
+        since = self._held.moments.of(kind)[places]
+        columns = [self._column(kind, name)[places].tolist() for name in names]
+        return list(zip(since.tolist(), *columns, strict=True))
+
+    def _places(self, kind: type[Row], stretches: Stretches) -> Ids:
+        """Which rows of this backward hold."""
+        places = stretches.at(self._moment)
+        mine: Ids = places[self._column(kind, "task")[places] == self.task.id]
+        return mine
+
+    @cached_property
+    def running(self) -> tuple[Running, ...]:
+        """Nodes that run, the outermost first, or that a thread has taken and not begun."""
+        engine, names = self._held.engine, ("node", "thread")
+        begun = [
+            Running(node, since, thread, begun=True)
+            for since, node, thread in self._of(NodeBegin, engine.running, *names)
+        ]
+        taken = [
+            Running(node, since, thread, begun=False)
+            for since, node, thread in self._of(Pop, engine.taken, *names)
+        ]
+        return (*begun, *taken)
+
+    @cached_property
+    def queued(self) -> tuple[Queued, ...]:
+        """Nodes in ready queues, in the order in which they will be taken from each."""
+        return self.first_queued(len(self._queue[0]))
+
+    @property
+    def queued_count(self) -> int:
+        """How many there are."""
+        return len(self._queue[0])
+
+    def first_queued(self, many: int) -> tuple[Queued, ...]:
+        """So many of them."""
+        places, numbers = (each[:many] for each in self._queue)
+        columns = [self._column(Push, name)[places] for name in ("node", "queue", "depth")]
+        node, queue, depth = (each.tolist() for each in columns)
+        since = self._held.moments.of(Push)[places].tolist()
+        rows = zip(node, since, queue, depth, numbers.tolist(), strict=True)
+        return tuple(Queued(*row) for row in rows)
+
+    @cached_property
+    def _queue(self) -> tuple[Ids, Ids]:
+        """The rows of Push that hold, in the order of the queues; and their sequence numbers."""
+        places, nodes = self._places(Push, self._held.engine.queued), self._held.trace.table(Node)
+        at = nodes.positions(self._column(Push, "node")[places])
+        numbers: Ids = np.zeros(len(places), np.int64)
+        numbers[at != NONE] = np.asarray(nodes["sequence_nr"])[at[at != NONE]]
+        depth, queue = (self._column(Push, name)[places] for name in ("depth", "queue"))
+        since = self._held.moments.of(Push)[places]
+        # An AccumulateGrad, whose number is below zero here, goes before all others.
+        order = np.lexsort((since, -numbers, numbers >= 0, -depth.astype(np.int64), queue))
+        return places[order], numbers[order]
+
+    def arrived(self, node: int) -> tuple[Arrived, ...]:
+        """Gradients that came for a node that has not begun, the first first."""
+        places = self._arrived[self._column(Decrement, "node")[self._arrived] == node]
+        since = self._held.moments.of(Decrement)[places].tolist()
+        columns = [self._column(Decrement, name)[places].tolist() for name in ("source", "index")]
+        return tuple(Arrived(*row) for row in zip(*columns, since, strict=True))
+
+    @cached_property
+    def _arrived(self) -> Ids:
+        return self._places(Decrement, self._held.engine.arrived)
+
+    @cached_property
+    def _came(self) -> dict[int, int]:
+        """How many gradients came for each node that has not begun."""
+        nodes, many = np.unique(self._column(Decrement, "node")[self._arrived], return_counts=True)
+        return dict(zip(nodes.tolist(), many.tolist(), strict=True))
+
+    @cached_property
+    def _waiting(self) -> Ids:
+        places = self._places(Dependency, self._held.engine.waiting)
+        wanted = {*self.task.needed, *self.task.captured}
+        if not wanted:
+            return places
+        return places[np.isin(self._column(Dependency, "node")[places], [*wanted])]
+
+    @property
+    def waiting_count(self) -> int:
+        """How many nodes are not ready yet, of those that are needed."""
+        return len(self._waiting)
+
+    @cached_property
+    def waiting(self) -> tuple[Waiting, ...]:
+        """Nodes that are not ready yet and for which something has come."""
+        come = np.isin(self._column(Dependency, "node")[self._waiting], [*self._came])
+        return tuple(self._each_waiting(self._waiting[come]))
+
+    def all_waiting(self) -> Iterator[Waiting]:
+        """All nodes that are not ready yet, as the engine counted them.
+
+        Where only some gradients were asked for, without nodes that are not needed: nobody tells
+        what comes for those.
+        """
+        return self._each_waiting(self._waiting)
+
+    def _each_waiting(self, places: Ids) -> Iterator[Waiting]:
+        for place in places.tolist():
+            node, count = (int(self._column(Dependency, name)[place]) for name in ("node", "count"))
+            yield Waiting(node, count, self._came.get(node, 0))
+
+    def _column(self, kind: type[Row], name: str) -> Ids:
+        return np.asarray(self._held.trace.table(kind)[name])
+
+    @cached_property
+    def buffers(self) -> tuple[Buffer, ...]:
+        """Gradients that are kept for nodes that have not begun."""
+        return self.first_buffers(self.buffer_count)
+
+    @property
+    def buffer_count(self) -> int:
+        """How many there are."""
+        return len(self._kept)
+
+    @cached_property
+    def _kept(self) -> Ids:
+        return self._places(BufferMade, self._held.engine.kept)
+
+    def first_buffers(self, many: int) -> tuple[Buffer, ...]:
+        """So many of them."""
+        places = self._kept[:many]
+        since = self._held.moments.of(BufferMade)[places].tolist()
+        columns = [
+            self._column(BufferMade, name)[places] for name in ("node", "input_nr", "undefined")
+        ]
+        node, nr, undefined = (each.tolist() for each in columns)
+        more = self._places(BufferAdded, self._held.engine.added)
+        more = more[np.isin(self._column(BufferAdded, "node")[more], columns[0])]
+        names = ("node", "input_nr", "in_place")
+        rows = zip(*(self._column(BufferAdded, name)[more].tolist() for name in names), strict=True)
+        added, in_place = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
+        for of_node, of_nr, is_so in rows:
+            added[of_node, of_nr] += 1
+            in_place[of_node, of_nr] += bool(is_so)
+        return tuple(
+            Buffer(each, n, when, bool(none), added[each, n], in_place[each, n])
+            for each, n, when, none in zip(node, nr, since, undefined, strict=True)
+        )
+
+    @cached_property
+    def captured(self) -> tuple[tuple[int, int], ...]:
+        """Nodes whose gradient was captured for `inputs=`, and which of their inputs."""
+        rows = self._of(Capture, self._held.engine.captured, "node", "input_nr")
+        return tuple((node, nr) for _, node, nr in rows)
+
+    @cached_property
+    def progress(self) -> tuple[int, int]:
+        """How many nodes have begun, and how many do in all, as far as the trace goes."""
+        begun = self._held.begun_in(self.task.id)
+        return int(np.searchsorted(begun, self._moment, side="right")), len(begun)

@@ -1,0 +1,41 @@
+"""What there is to type, and to stop at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from gradscope.analysis.state.breakpoints.conditions import FIELDS
+from gradscope.analysis.state.breakpoints.kinds import KINDS
+from gradscope.analysis.state.breakpoints.language import UNITS
+from gradscope.scene.answers.answer import Answer, Section
+from gradscope.trace.schema.declare import EVENTS
+
+if TYPE_CHECKING:
+    from gradscope.debug.commands import Command
+
+
+def to_type(commands: Iterable[Command]) -> Answer:
+    """The commands, each in a line."""
+    lines = tuple(
+        f"{' or '.join((each.name, *each.short))}{f' {each.takes}' if each.takes else ''}: "
+        f"{each.says}"
+        for each in commands
+    )
+    moves = "an empty line does the last move again; all COMMAND shows all of an answer; quit ends"
+    return Answer(moves, sections=(Section("commands", lines),))
+
+
+def to_stop_at() -> Answer:
+    """The language of breakpoints."""
+    kinds = tuple(f"{f'{k.name} {k.what}'.strip()}: {k.says}" for k in KINDS.values())
+    events = (f"and each event by its name, of all nodes or one: {', '.join(EVENTS)}",)
+    fields = tuple(f"{name}: {says}" for name, says in FIELDS.items())
+    return Answer(
+        "break KIND [WHAT] [if FIELD < VALUE and …] [nth N]; * and ? stand for any letters",
+        sections=(
+            Section("kinds", kinds + events),
+            Section("fields", fields),
+            Section("units", (", ".join(UNITS),)),
+        ),
+    )
