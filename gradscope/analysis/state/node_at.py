@@ -15,6 +15,7 @@ from gradscope.trace.schema import (
     Decrement,
     Dependency,
     Edge,
+    GraphTask,
     NodeBegin,
     NodeEnd,
     Pop,
@@ -41,7 +42,7 @@ class Stage(StrEnum):
     RUNNING = "running"
     DONE = "done"
     FAILED = "failed"
-    SKIPPED = "skipped"  # not needed for `inputs=`
+    SKIPPED = "skipped"  # not needed for `inputs=`, whether or not its turn has come
 
 
 STAGES: dict[type[Row], Stage] = {
@@ -116,6 +117,7 @@ class Passages:
         self._trace = trace
         self._moments = trace.once(Moments)
         self._by: dict[tuple[type[Row], str], _By] = {}
+        self._wanted: tuple[int, frozenset[int]] = (NONE, frozenset())
         self._of_task: tuple[int, Ids] = (NONE, np.zeros(0, np.int64))
 
     def warm(self) -> None:
@@ -155,7 +157,19 @@ class Passages:
             if when > since:
                 failed = kind is NodeEnd and bool(self._column(kind, "failed")[rows[-1]])
                 found, since = (Stage.FAILED if failed else stage), when
+        if found is Stage.WAITING and not self._is_needed(node, task):
+            found = Stage.SKIPPED
         return found, since
+
+    def _is_needed(self, node: int, task: int) -> bool:
+        """Whether the backward runs this node: not all, where only some gradients are asked for."""
+        tasks = self._trace.table(GraphTask)
+        if not tasks.has(task):
+            return True
+        if self._wanted[0] != task:
+            row = tasks.row(task)
+            self._wanted = task, frozenset((*row.needed, *row.captured))
+        return not self._wanted[1] or node in self._wanted[1]
 
     def _senders(
         self, node: int, task: int, moment: int, came: Ids

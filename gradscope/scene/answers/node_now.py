@@ -16,7 +16,7 @@ WORDS = {
     Stage.RUNNING: "runs",
     Stage.DONE: "has run",
     Stage.FAILED: "has raised",
-    Stage.SKIPPED: "passed over: inputs= does not need it",
+    Stage.SKIPPED: "not needed for what inputs= asks",
 }
 
 
