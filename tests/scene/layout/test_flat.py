@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations, pairwise
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,7 +17,8 @@ from gradscope.scene.layout.arrays.placed import flat
 from gradscope.scene.layout.nested import Link, Sized
 from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import Edge, Node
-from tests.scene.layout.test_nested import SLACK, chain, crossed, graphs, overlap
+from tests.scene.layout.rules import SLACK, apart, arrows_lead_down
+from tests.scene.layout.test_nested import chain, graphs
 from tests.shared.searching import searching
 
 Graph = tuple[list[Sized], list[Sized], list[Link]]
@@ -35,17 +36,9 @@ def test_nothing_stands_on_anything_else_and_arrows_go_through_nothing(graph: Gr
     boxes, _, links = graph
     found = flat(boxes, links)
 
-    assert list(found.boxes) == [box.id for box in boxes]
-    for one, other in combinations([*found.boxes.values(), *(s.place for s in found.stubs)], 2):
-        assert not overlap(one, other)
-    for rect in found.boxes.values():
-        assert rect.x >= -SLACK
-        assert rect.x + rect.width <= found.width + SLACK
-        assert rect.y + rect.height <= found.height + SLACK
-    for course in found.courses:
-        assert all(upper <= lower for (_, upper), (_, lower) in pairwise(course.points))
-        for id, rect in found.boxes.items():
-            assert not crossed(rect, course), (id, links[course.link])
+    alone = [replace(box, parent="") for box in boxes]
+    assert apart(found, alone) == []
+    assert arrows_lead_down(found, alone, links) == []
 
 
 @given(graphs())

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import combinations, pairwise
-
 from hypothesis import given, strategies as st
 
-from gradscope.scene.layout.nested import Course, Link, Placed, Rect, Sized, nested
+from gradscope.scene.layout.nested import Link, Placed, Sized, nested
+from tests.scene.layout.rules import SLACK, apart, arrows_lead_down
+from tests.scene.layout.scenes import SCENES, scene
 from tests.shared.searching import searching
-
-SLACK = 0.3  # places are rounded to a tenth
 
 
 @st.composite
@@ -39,50 +37,6 @@ def graphs(draw: st.DrawFn) -> tuple[list[Sized], list[Sized], list[Link]]:
     return boxes, frames, links
 
 
-def overlap(one: Rect, other: Rect) -> bool:
-    return (
-        one.x + one.width > other.x + SLACK
-        and other.x + other.width > one.x + SLACK
-        and one.y + one.height > other.y + SLACK
-        and other.y + other.height > one.y + SLACK
-    )
-
-
-def inside(one: Rect, other: Rect) -> bool:
-    return (
-        one.x >= other.x - SLACK
-        and one.y >= other.y - SLACK
-        and one.x + one.width <= other.x + other.width + SLACK
-        and one.y + one.height <= other.y + other.height + SLACK
-    )
-
-
-def around(id: str, parents: dict[str, str]) -> set[str]:
-    found = set()
-    while id := parents[id]:
-        found.add(id)
-    return found
-
-
-def reach_of(course: Course) -> list[Rect]:
-    """Rectangles that no part of a course leaves: a bend stays in that of its ends."""
-    return [
-        Rect(min(a, c), min(b, d), abs(c - a), abs(d - b))
-        for (a, b), (c, d) in pairwise(course.points)
-    ]
-
-
-def crossed(rect: Rect, course: Course) -> bool:
-    """Whether a course goes through, not only along the edge or up to it."""
-    return any(
-        part.x + part.width > rect.x + SLACK
-        and rect.x + rect.width > part.x + SLACK
-        and part.y + part.height > rect.y + SLACK
-        and rect.y + rect.height > part.y + SLACK
-        for part in reach_of(course)
-    )
-
-
 def placed(graph: tuple[list[Sized], list[Sized], list[Link]], tallest: float) -> Placed:
     return nested(*graph, tallest=tallest)
 
@@ -94,20 +48,8 @@ def test_nothing_stands_on_anything_else(
 ) -> None:
     boxes, frames, _ = graph
     found = placed(graph, tallest)
-    parents = {each.id: each.parent for each in (*boxes, *frames)}
-    whole = Rect(0, 0, found.width, found.height)
-    everything = found.boxes | found.frames
 
-    assert set(everything) == set(parents)
-    for id, rect in everything.items():
-        assert inside(rect, everything.get(parents[id], whole)), id
-    for one, other in combinations(everything, 2):
-        if one not in around(other, parents) and other not in around(one, parents):
-            assert not overlap(everything[one], everything[other]), (one, other)
-    for stub in found.stubs:
-        assert not any(overlap(stub.place, rect) for rect in found.boxes.values())
-    for one_stub, other_stub in combinations(found.stubs, 2):
-        assert not overlap(one_stub.place, other_stub.place)
+    assert apart(found, [*boxes, *frames]) == []
 
 
 @given(graphs(), st.sampled_from([150.0, 400.0, 5000.0]))
@@ -117,16 +59,19 @@ def test_arrows_go_down_and_through_nothing(
 ) -> None:
     boxes, frames, links = graph
     found = placed(graph, tallest)
-    parents = {each.id: each.parent for each in (*boxes, *frames)}
 
-    for course in found.courses:
-        link = links[course.link]
-        assert all(upper <= lower for (_, upper), (_, lower) in pairwise(course.points))
-        for id, rect in found.boxes.items():
-            assert not crossed(rect, course), (id, link)
-        entered = around(link.tail, parents) | around(link.head, parents)
-        for id, rect in found.frames.items():
-            assert id in entered or not crossed(rect, course), (id, link)
+    assert arrows_lead_down(found, [*boxes, *frames], links) == []
+
+
+def test_scenes_that_the_page_lays_out_too_keep_the_rules() -> None:
+    for seed in SCENES:
+        boxes, frames, links = scene(seed)
+        found = placed((boxes, frames, links), 400)
+        wrong = [
+            *apart(found, [*boxes, *frames]),
+            *arrows_lead_down(found, [*boxes, *frames], links),
+        ]
+        assert wrong == [], seed
 
 
 @given(graphs(), st.sampled_from([150.0, 400.0, 5000.0]))

@@ -17,6 +17,7 @@
  * @property {number} [titleWidth] of a group
  * @property {number} [x] after layout, of its left upper corner
  * @property {number} [y]
+ * @property {number} [below] how much of its row is below it
  * @property {Lane[]} [enters] lanes from the frame's upper edge, by what they lead to
  * @property {Lane[]} [leaves]
  * @typedef {{item: Item, points: number[][]}} Lane points from the item outwards
@@ -227,7 +228,10 @@ function layColumn(items, pairs, at) {
     y += high + ROW_GAP;
   }
   const heights = rows.map((row) => Math.max(0, ...row.map((cell) => cell.h)));
-  for (const cell of cells) if (!cell.item) cell.h = heights[cell.row];
+  for (const cell of cells) {
+    if (cell.item) cell.item.below = heights[cell.row] - cell.h;
+    else cell.h = heights[cell.row];
+  }
   const left = Math.min(...cells.map((cell) => cell.x - cell.w / 2), 0);
   const right = Math.max(...cells.map((cell) => cell.x + cell.w / 2), left + 40);
   return { cells, lanes, left, right, height: Math.max(y - ROW_GAP, 0) };
@@ -321,16 +325,21 @@ function routeOf(edge, around, routes) {
   return { ...edge, points: [...out, ...between, ...into], stub: false };
 }
 
-/** From a box to the outside of the group below `same`: along the lanes of the groups between. */
+/** From a box to the outside of the group below `same`: out of its row, and along the lanes of the groups between. */
 function outward(chain, same, side, down) {
   const box = chain[chain.length - 1];
   const points = [[box.x + box.w / 2, down ? box.y + box.h : box.y]];
+  const leave = (/** @type {Item} */ item) => {
+    if (down && item.below) points.push([points[points.length - 1][0], item.y + item.h + item.below]);
+  };
+  leave(box);
   for (let at = chain.length - 2; at >= same; at -= 1) {
     const group = chain[at];
     const lane = group[side].find((/** @type {Lane} */ each) => each.item === chain[at + 1]);
     for (const [x, y] of lane?.points ?? []) points.push([x + group.x, y + group.y]);
     const last = points[points.length - 1];
     points.push([last[0], down ? group.y + group.h : group.y]);
+    leave(group);
   }
   return points;
 }
