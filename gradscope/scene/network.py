@@ -65,6 +65,11 @@ class NetworkEdge:
     input: int  # which of those that the head takes
     shape: str
 
+    def known(self) -> dict[str, Fact]:
+        """What is known of it besides its ends."""
+        found: dict[str, Fact] = {"output": self.output, "input": self.input}
+        return found | {"shape": self.shape} if self.shape else found
+
 
 @dataclass(frozen=True, slots=True)
 class Network:
@@ -124,22 +129,27 @@ def to_networkx(
     return as_networkx(network(loaded, Selection(step, task, around, hops, path_to, critical)))
 
 
+def types_of(found: Network) -> tuple[tuple[str, dict[str, Fact]], ...]:
+    """For nodes and for edges a fact of each name that any of them has, in their order."""
+    of_nodes: dict[str, Fact] = {}
+    for node in found.nodes:
+        of_nodes |= node.known()
+    of_edges: dict[str, Fact] = {}
+    for edge in found.edges:
+        of_edges |= edge.known()
+    return (
+        ("node", {name: of_nodes[name] for name in FACTS if name in of_nodes}),
+        ("edge", of_edges),
+    )
+
+
 def as_networkx(found: Network) -> Any:
     """A network as networkx has it."""
     from networkx import MultiDiGraph  # noqa: PLC0415  takes longer than the rest of a command
 
     graph = MultiDiGraph(script=found.script, level=found.level)
     graph.add_nodes_from((node.id, node.known()) for node in found.nodes)
-    graph.add_edges_from(
-        (
-            edge.tail,
-            edge.head,
-            edge.output,
-            {"output": edge.output, "input": edge.input}
-            | ({"shape": edge.shape} if edge.shape else {}),
-        )
-        for edge in found.edges
-    )
+    graph.add_edges_from((edge.tail, edge.head, edge.output, edge.known()) for edge in found.edges)
     return graph
 
 
