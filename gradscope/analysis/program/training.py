@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gradscope.analysis.columns import as_written
+from gradscope.analysis.columns import Ids, as_written
 from gradscope.analysis.graph.reached import reached_leaves
 from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD, leaf
 from gradscope.analysis.program.acts import Acts, Optimizer, parameters
+from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import (
     NONE,
     Accumulate,
@@ -85,12 +87,35 @@ class Training:
     @cached_property
     def roots(self) -> frozenset[int]:
         """Leaves at which a backward began."""
-        nodes = self.trace.table(Node)
-        roots = {root for task in self.trace.rows(GraphTask) for root in task.roots}
-        rows = [nodes.row(root) for root in roots if nodes.has(root)]
-        return frozenset(
-            row.inputs[0] for row in rows if row.name == ACCUMULATE_GRAD and row.inputs
+        nodes, roots = self.trace.table(Node), self.trace.table(GraphTask).ragged("roots")
+        if not len(nodes):
+            return frozenset()
+        places = nodes.positions(distinct(roots.values))
+        rows = nodes.take(places[self._fills_a_leaf(places)])
+        return frozenset(row.inputs[0] for row in rows if row.inputs)
+
+    @cached_property
+    def begun_at_leaves(self) -> list[int]:
+        """The backwards, by their places in the table, that began at leaves and nowhere else."""
+        nodes, tasks = self.trace.table(Node), self.trace.table(GraphTask)
+        roots = tasks.ragged("roots")
+        if not len(nodes):
+            return []
+        places = nodes.positions(roots.values)
+        at_leaf = self._fills_a_leaf(places)
+        many, others = (
+            np.bincount(roots.owners[chosen], minlength=len(tasks))
+            for chosen in (at_leaf, (places != NONE) & ~at_leaf)
         )
+        return np.flatnonzero((many > 0) & (others == 0)).tolist()
+
+    def _fills_a_leaf(self, places: Ids) -> NDArray[np.bool_]:
+        """Whether the nodes at these places fill `.grad`; no node: no."""
+        names = self.trace.table(Node)["name"]
+        wanted = [n for n in distinct(names).tolist() if self.trace.text(n) == ACCUMULATE_GRAD]
+        found = np.zeros(len(places), bool)
+        found[places != NONE] = np.isin(names[places[places != NONE]], wanted)
+        return found
 
     @cached_property
     def frozen(self) -> frozenset[int]:

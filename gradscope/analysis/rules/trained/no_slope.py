@@ -133,12 +133,12 @@ def leaf_as_loss(trace: Trace) -> Iterator[Found]:
     training = trace.once(Training)
     nodes = trace.table(Node)
     by_line: dict[str, list[GraphTask]] = defaultdict(list)
-    for task in trace.rows(GraphTask) if training.optimizers else ():
+    begun = training.begun_at_leaves if training.optimizers else []
+    for task in trace.table(GraphTask).take(np.array(begun, np.int64)):
         rows = [nodes.row(root) for root in task.roots if nodes.has(root)]
-        if rows and all(row.name == ACCUMULATE_GRAD for row in rows):
-            leaves = {row.inputs[0] for row in rows if row.inputs}
-            if leaves and not leaves & training.held:
-                by_line[site_of(trace, task.stack).place].append(task)
+        leaves = {row.inputs[0] for row in rows if row.inputs}
+        if leaves and not leaves & training.held:
+            by_line[site_of(trace, task.stack).place].append(task)
     for tasks in by_line.values():
         called = site_of(trace, tasks[0].stack)
         leaf = nodes.row(tasks[0].roots[0]).inputs[0]
