@@ -9,7 +9,7 @@ from gradscope.analysis.identity.steps import steps
 from gradscope.analysis.timing.durations import durations, ns_of_ops
 from gradscope.analysis.timing.own_work import OwnTime
 from gradscope.analysis.timing.phases import Part
-from gradscope.trace.schema import NONE, GraphTask, Node
+from gradscope.trace.schema import NONE, GraphTask, Node, Phase, Span
 from gradscope.trace.trace import Trace
 
 
@@ -22,7 +22,7 @@ class StepFacts:
     nodes: int  # that were made in it
     forward_ns: int  # in operations
     backward_ns: int
-    optimizer_ns: int  # in operations of optimizers
+    optimizer_ns: int  # in optimizers' steps, as their spans tell; without these in operations
     ns: int  # NONE when it did not end
 
 
@@ -39,7 +39,7 @@ def step_facts(trace: Trace) -> tuple[StepFacts, ...]:
         backward[step] += max(ns, 0) if until != NONE else 0
     counted, made = Counter(of_step), Counter(trace.table(Node)["step"].tolist())
     forward = ns_of_ops(trace, Part.FORWARD, "step")
-    optimizer = ns_of_ops(trace, Part.OPTIMIZER, "step")
+    optimizer = ns_of_ops(trace, Part.OPTIMIZER, "step") | _optimizers(trace, own)
     threads = {each.thread for each in own.stretches}
     return tuple(
         StepFacts(
@@ -55,3 +55,15 @@ def step_facts(trace: Trace) -> tuple[StepFacts, ...]:
         )
         for step in steps(trace)
     )
+
+
+def _optimizers(trace: Trace, own: OwnTime) -> Counter[int]:
+    """How long the optimizers' spans of each step took together."""
+    table = trace.table(Span)
+    ended = (table["phase"] == Phase.OPTIMIZER) & (table["end"] != NONE)
+    thread, begin, end = (table[name][ended] for name in ("thread", "begin", "end"))
+    took = durations(begin, end) - own.within(thread, begin, end)
+    found: Counter[int] = Counter()
+    for step, ns in zip(table["step"][ended].tolist(), took.tolist(), strict=True):
+        found[step] += max(ns, 0)
+    return found

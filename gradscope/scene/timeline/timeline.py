@@ -108,8 +108,10 @@ def timeline_scene(trace: Trace, options: TimelineOptions | None = None) -> Time
     options = options or TimelineOptions()
     chosen = _chosen(trace, options)
     program = program_timeline(trace, step=options.step, task=options.task, rows=options.rows)
-    if program and not (chosen and len(trace.table(NodeBegin))):
-        return TimelineScene((), (NO_ENGINE if chosen else "no backward was recorded",), program)
+    steps = None if options.task is not None else step_table(trace, options.step, options.rows)
+    if (program or steps) and not (chosen and len(trace.table(NodeBegin))):
+        note = NO_ENGINE if chosen else "no backward was recorded"
+        return TimelineScene((), (note,), program, steps)
     if not chosen:
         raise EmptyTraceError("this trace holds no backward to show")
     if not len(trace.table(NodeBegin)):
@@ -125,7 +127,7 @@ def timeline_scene(trace: Trace, options: TimelineOptions | None = None) -> Time
         tuple(_timeline(trace, schedule(trace, task), numbers, options) for task in shown),
         notes,
         program,
-        None if options.task is not None else step_table(trace, options.step, options.rows),
+        steps,
     )
 
 

@@ -26,6 +26,7 @@ def two_steps() -> Trace:
         GraphTask(1, begin=42, end=50, thread=0, step=0, parent=0),
         GraphTask(2, begin=61, end=70, thread=0, step=0),
         GraphTask(3, begin=120, thread=0, step=1),
+        Span(1, "SGD", phase=Phase.OPTIMIZER, begin=120, end=127, thread=0, step=1),
         Span(0, "compiles", phase=Phase.OWN_WORK, begin=62, end=66, thread=0),
     )
 
@@ -33,7 +34,7 @@ def two_steps() -> Trace:
 def test_each_step_has_its_parts_without_what_lies_inside_them_or_is_gradscopes() -> None:
     assert step_facts(two_steps()) == (
         StepFacts(0, 2, 2, forward_ns=20, backward_ns=25, optimizer_ns=10, ns=96),
-        StepFacts(1, 1, 1, forward_ns=5, backward_ns=0, optimizer_ns=0, ns=NONE),
+        StepFacts(1, 1, 1, forward_ns=5, backward_ns=0, optimizer_ns=7, ns=NONE),
     )
 
 

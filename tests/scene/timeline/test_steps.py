@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from gradscope.scene.timeline.steps import MOST, step_table
-from gradscope.scene.timeline.timeline import TimelineOptions, timeline_scene
+from gradscope.scene.timeline.timeline import NO_ENGINE, TimelineOptions, timeline_scene
 from gradscope.trace.by_hand import trace_of
 from gradscope.trace.schema import GraphTask, Step
 from gradscope.trace.trace import Trace
@@ -41,3 +41,11 @@ def test_where_there_is_one_step_or_a_backward_is_chosen_nothing_is_listed() -> 
     assert step_table(of_steps(10), None, 40) is None
     assert timeline_scene(two_layers(steps=2), TimelineOptions(task=0)).steps is None
     assert timeline_scene(two_layers(steps=2)).steps is not None
+
+
+def test_a_trace_without_events_of_the_engine_still_tells_its_steps() -> None:
+    scene = timeline_scene(of_steps(10, 20))
+
+    assert scene.steps is not None
+    assert [row[:2] for row in scene.steps.rows] == [("0", "10 ns"), ("1", "20 ns")]
+    assert (scene.tasks, scene.notes) == ((), (NO_ENGINE,))
