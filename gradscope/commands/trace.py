@@ -73,6 +73,12 @@ Ranks = Annotated[str | None, typer.Option(help="Under torchrun, only these rank
 MostEvents = Annotated[
     int | None, typer.Option(help="Leave out steps after so many events.", min=1)
 ]
+Dap = Annotated[
+    int | None,
+    typer.Option(
+        help="Wait for an editor at this port (0: any), which stops the script.", metavar="PORT"
+    ),
+]
 
 
 def trace(
@@ -94,6 +100,7 @@ def trace(
     break_in: BreakIn = None,
     execute: Execute = None,
     post_mortem: PostMortem = False,
+    dap: Dap = None,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Only the script speaks.")] = False,
 ) -> None:
     """Run a script and record its trace."""
@@ -105,7 +112,7 @@ def trace(
     name, *arguments = script
     say = _unsaid if quiet else _say
     waited = _waited(stop_on, level, say)
-    live, level = _live(breaks or [], break_in, execute, level, say, pm=post_mortem)
+    live, level = _live(breaks or [], break_in, execute, level, say, post_mortem, dap)
     options = TraceOptions(
         script=name,
         arguments=tuple(arguments),
@@ -124,6 +131,8 @@ def trace(
         mourns=live.dies if live is not None and post_mortem else None,
     )
     outcome = run_script(options, say=say)
+    if live is not None:
+        live.front.leave()
     if waited is not None and outcome.stopped:
         _stopped(waited, outcome.code)
     if outcome.trouble:
@@ -139,11 +148,11 @@ def _live(
     execute: list[str] | None,
     level: str,
     say: "Callable[[str], None]",
-    *,
-    pm: bool,
+    pm: bool,  # noqa: FBT001
+    port: int | None,
 ) -> "tuple[Live | None, str]":
     """The debugger, if it is to stop somewhere; and the level that this needs, which is said."""
-    if not (breaks or inside or pm):
+    if not (breaks or inside or pm or port is not None):
         if execute:
             raise UsageError("-x says what to do where the script stops: add --break, or --pm")
         return None, level
@@ -152,7 +161,7 @@ def _live(
     needed = level_for(breaks, level)
     if needed != level:
         say(f"--break {' or '.join(breaks)} looks at numbers: level {needed} is recorded")
-    return debugger(breaks, inside, execute), needed
+    return debugger(breaks, inside, execute, port), needed
 
 
 def _waited(names: list[str] | None, level: str, say: "Callable[[str], None]") -> "Waited | None":

@@ -18,7 +18,8 @@ FILTERS = (
 def _replace(session: Session, kind: str, texts: list[str]) -> list[dict[str, Any]]:
     """Breakpoints of one kind are set all at once: these, and no others of it."""
     for number in session.set.pop(kind, []):
-        session.walk.stops.pop(number, None)
+        if number in session.walk.stops:
+            session.walk.remove(number)
     numbers, found = session.set.setdefault(kind, []), []
     for text in texts:
         try:
@@ -28,7 +29,8 @@ def _replace(session: Session, kind: str, texts: list[str]) -> list[dict[str, An
             continue
         numbers.append(stop.number)
         many = len(stop.moments)
-        shown = {"id": stop.number, "verified": many > 0, "message": f"{many:,} moments"}
+        said = f"{many:,} moments{' so far' * session.live}"
+        shown = {"id": stop.number, "verified": many > 0 or session.live, "message": said}
         found.append(shown)
     return found
 
@@ -36,7 +38,13 @@ def _replace(session: Session, kind: str, texts: list[str]) -> list[dict[str, An
 @request("setBreakpoints")
 def _set_breakpoints(session: Session, asked: Asked) -> dict[str, Any]:
     path = str(asked.get("source", {}).get("path", ""))
-    wanted, file = asked.get("breakpoints") or [], session.sources.recorded(path)
+    wanted = asked.get("breakpoints") or []
+    if session.live:
+        texts = [_with_conditions(f'line "{path}:{int(each["line"])}"', each) for each in wanted]
+        set_ = _replace(session, f"source {path}", texts)
+        return {"breakpoints": [{**a, "line": b["line"]} for a, b in
+                                zip(set_, wanted, strict=True)]}  # fmt: skip
+    file = session.sources.recorded(path)
     if not file:
         why = "nothing of this file is in the trace"
         _replace(session, f"source {path}", [])

@@ -13,6 +13,7 @@ from gradscope.debug.dap.session import Asked, Session, arrived, request, stoppe
 from gradscope.debug.dap.sources import Sources
 from gradscope.debug.dap.stack import Level, levels, threads, told
 from gradscope.debug.dap.variables import Variable, scopes
+from gradscope.debug.live.walk import LiveWalk
 from gradscope.debug.walk import Arrival, Walk
 from gradscope.errors import UsageError
 from gradscope.scene.answers.answer import Answer
@@ -47,18 +48,24 @@ def _launch(session: Session, asked: Asked) -> None:
     if session.token and not hmac.compare_digest(str(asked.get("token")), session.token):
         session.over = True
         raise UsageError("this port wants the token that gradscope dap printed when it began")
+    session.stops_first = bool(asked.get("stopOnEntry", not session.live))
+    if session.live:
+        session.after(lambda: session.wire.event("initialized"))
+        return
     path = asked.get("program") or asked.get("trace")
     if not isinstance(path, str):
         raise UsageError("launch names no trace: give its path as `program`")
     session.opened = Walk(load(path))
     session.known_sources = Sources(session.opened.trace)
     session.opened.moment = session.opened.place(str(asked.get("at", "start")))
-    session.stops_first = bool(asked.get("stopOnEntry", True))
     session.after(lambda: session.wire.event("initialized"))
 
 
 @request("configurationDone")
 def _configuration_done(session: Session, _asked: Asked) -> None:
+    session.configured = True
+    if session.live:
+        return
     if session.stops_first:
         session.after(lambda: stopped(session, "entry"))
     else:
@@ -66,13 +73,17 @@ def _configuration_done(session: Session, _asked: Asked) -> None:
 
 
 @request("disconnect")
-def _disconnect(session: Session, _asked: Asked) -> None:
+def _disconnect(session: Session, asked: Asked) -> None:
     session.over = True
+    session.ends = bool(asked.get("terminateDebuggee", False))
 
 
 @request("terminate")
 def _terminate(session: Session, _asked: Asked) -> None:
-    session.after(lambda: session.wire.event("terminated"))
+    if session.live:
+        session.over = session.ends = True
+    else:
+        session.after(lambda: session.wire.event("terminated"))
 
 
 # -- moves ------------------------------------------------------------------------------------
@@ -179,6 +190,8 @@ def _variables(session: Session, asked: Asked) -> dict[str, Any]:
 def _evaluate(session: Session, asked: Asked) -> dict[str, Any]:
     text = str(asked.get("expression", "")).strip()
     if asked.get("context") in ("hover", "watch", "variables"):
+        if isinstance(session.walk, LiveWalk):
+            return {"result": session.walk.shown(text), "variablesReference": 0}
         trace = session.walk.trace
         named = trace.once(Moments).cells.tensor(tensor_meant(trace, text))
         return {"result": named, "variablesReference": 0}

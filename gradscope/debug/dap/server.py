@@ -7,6 +7,7 @@ from typing import Any
 from gradscope.debug.dap import breakpoints, requests
 from gradscope.debug.dap.session import REQUESTS, Session
 from gradscope.debug.dap.wire import UnreadableMessageError, Wire
+from gradscope.debug.live.walk import GoesOn
 from gradscope.errors import GradscopeError
 
 ANSWERING = breakpoints, requests
@@ -16,18 +17,21 @@ ANSWERING = breakpoints, requests
 def serve(wire: Wire, token: str = "") -> None:
     """Until the client says that it goes, or is gone. `token`: what it has to know."""
     session = Session(wire, token)
-    while not session.over:
-        try:
-            message = wire.receive()
-        except UnreadableMessageError as error:
-            wire.event("output", category="stderr", output=f"gradscope: {error}\n")
-            if error.over:
-                return
-            continue
-        if message is None:
-            return
-        if message.get("type") == "request":
-            _answer(session, message)
+    while not session.over and answer_next(session):
+        pass
+
+
+def answer_next(session: Session) -> bool:
+    """Answer the next message; False: there is none, or it cannot be told where one begins."""
+    wire = session.wire
+    try:
+        message = wire.receive()
+    except UnreadableMessageError as error:
+        wire.event("output", category="stderr", output=f"gradscope: {error}\n")
+        return not error.over
+    if message is not None and message.get("type") == "request":
+        _answer(session, message)
+    return message is not None
 
 
 def _answer(session: Session, request: dict[str, Any]) -> None:
@@ -40,6 +44,9 @@ def _answer(session: Session, request: dict[str, Any]) -> None:
         else:
             body = answers(session, asked if isinstance(asked, dict) else {})
             reply |= {"success": True, "body": body or {}}
+    except GoesOn:
+        session.wire.send(reply | {"success": True, "body": {}})
+        raise
     except GradscopeError as error:
         reply |= {"success": False, "message": str(error)}
     except Exception as error:  # noqa: BLE001 -- a fault of ours, or nonsense, ends no session

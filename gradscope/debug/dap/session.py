@@ -30,7 +30,8 @@ class Session:
         self.levels: list[Level] = []  # of stacks that were told since the last stop
         self.set: dict[str, list[int]] = {}  # numbers of breakpoints, by where they were set
         self.stops_first = True
-        self.over = False
+        self.over = self.ends = False  # the session; and with it the program
+        self.live = self.configured = False  # of a program that runs; it may begin
         self._after: list[Callable[[], None]] = []
 
     @property

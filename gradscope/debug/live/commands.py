@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from gradscope.debug.commands import command
@@ -27,15 +26,13 @@ def _live(walk: Walk) -> LiveWalk:
 def _py(walk: Walk, rest: str) -> Answer:
     """Run Python where the program stands, with gs.node, gs.grads, gs.saved, gs.queue."""
     live = _live(walk)
-    with live.live.places.aside():
-        if not rest:
-            if not live.live.by_hand:
-                raise UsageError("py what? py gs.grads")
+    if not rest:
+        if not live.live.front.by_hand:
+            raise UsageError("py what? py gs.grads")
+        with live.live.places.aside():
             console.talk(live.scope)
-            return Answer("back in the debugger")
-        out = StringIO()
-        console.run(rest, live.scope, out)
-    lines = out.getvalue().splitlines() or ["done"]
+        return Answer("back in the debugger")
+    lines = live.shown(rest).splitlines() or ["done"]
     return Answer(lines[0], sections=filled(Section("", tuple(lines[1:]))))
 
 

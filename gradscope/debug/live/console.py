@@ -6,6 +6,7 @@ import code
 import sys
 import traceback
 from contextlib import redirect_stdout
+from pathlib import Path
 from types import CodeType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -54,7 +55,7 @@ def frame_of(place: Place) -> FrameType | None:
     file = place.line.rpartition(":")[0]
     frame = place.frame
     while place.node is not None and frame is not None:
-        if frame.f_code.co_filename == file:
+        if Path(frame.f_code.co_filename).absolute() == Path(file):
             return frame
         frame = frame.f_back
     return place.frame

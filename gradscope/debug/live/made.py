@@ -6,7 +6,9 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 
+from gradscope.debug.dap.live import Editor
 from gradscope.debug.lines import typed
+from gradscope.debug.live.front import Lines
 from gradscope.debug.live.stopping import Live
 from gradscope.errors import UsageError
 from gradscope.render.terminal.terminal import Terminal
@@ -26,24 +28,34 @@ def level_for(breaks: Sequence[str], level: str) -> str:
 
 
 def debugger(
-    breaks: Sequence[str] = (), inside: str | None = None, execute: Sequence[str] | None = None
+    breaks: Sequence[str] = (),
+    inside: str | None = None,
+    execute: Sequence[str] | None = None,
+    port: int | None = None,
 ) -> Live:
     """One that stops at these, and does what is typed, or is to be executed.
 
-    It speaks beside what the program prints.
+    `port`: or what an editor asks for that comes there, and is waited for.
     """
     if inside is not None and inside not in INSIDE:
         raise UsageError(f"--break-in takes forward or backward, not {inside!r}")
-    by_hand = not execute and sys.stdin.isatty()
-    height = shutil.get_terminal_size().lines - PROMPT_LINES if by_hand else PIPE_SCREEN
-    out = Terminal(sys.stderr, plain=False, width=None)
-    commands = typed() if by_hand else execute or _piped()
-    made = Live(out, max(height, LEAST), commands, by_hand=by_hand)
+    editor = None if port is None else Editor(port)
+    made = Live(editor or _lines(execute))
     for text in breaks:
         made.add(text)
     if inside is not None:
         made.until(lambda place: place.kind == INSIDE[inside])
+    if editor is not None:
+        editor.waits(made)
     return made
+
+
+def _lines(execute: Sequence[str] | None) -> Lines:
+    by_hand = not execute and sys.stdin.isatty()
+    height = shutil.get_terminal_size().lines - PROMPT_LINES if by_hand else PIPE_SCREEN
+    out = Terminal(sys.stderr, plain=False, width=None)
+    commands = typed() if by_hand else execute or _piped()
+    return Lines(out, max(height, LEAST), commands, by_hand=by_hand)
 
 
 def _piped() -> Iterator[str]:

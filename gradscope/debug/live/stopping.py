@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import count
 from time import perf_counter
@@ -13,7 +12,7 @@ import gradscope.debug.live.commands  # noqa: F401  it adds some
 from gradscope.analysis.state.breakpoints.hits import hits
 from gradscope.analysis.state.breakpoints.language import Breakpoint, read
 from gradscope.analysis.state.moments import Moments
-from gradscope.debug.lines import converse, show
+from gradscope.debug.live.front import Front
 from gradscope.debug.live.holds import Holds, short
 from gradscope.debug.live.named import Named
 from gradscope.debug.live.numbers import Numbers
@@ -22,8 +21,6 @@ from gradscope.errors import EmptyTraceError, GradscopeError
 from gradscope.record.notes.sites import is_ours
 from gradscope.record.script.signals import Stopped
 from gradscope.record.stops.places import Place, Places
-from gradscope.render.terminal.cells import line
-from gradscope.render.terminal.styles import BOLD
 from gradscope.trace.load_save import load
 
 if TYPE_CHECKING:
@@ -31,7 +28,6 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from gradscope.record.recording import Recording
-    from gradscope.render.terminal.terminal import Terminal
     from gradscope.trace.trace import Trace
 
 SHARE, AT_LEAST = 0.1, 0.25
@@ -48,12 +44,11 @@ SAID = {
 class Live:
     """The debugger of one program that is running."""
 
-    def __init__(self, out: Terminal, lines: int, typed: Iterable[str], *, by_hand: bool) -> None:
+    def __init__(self, front: Front) -> None:
+        self.front = front
         self.places = Places(self.passes)
         self.stops: dict[int, str] = {}
         self.replaced: dict[int, Any] = {}  # gradients, by their places, that the node is to get
-        self._out, self._lines, self.by_hand = out, lines, by_hand
-        self._typed: Iterator[str] = iter(typed)
         self._read: dict[int, Breakpoint] = {}
         self._times: dict[int, int] = {}
         self._numbers = count(1)
@@ -100,34 +95,35 @@ class Live:
             return self._stop(place, reasons, moment)
         return None
 
-    def _reasons(self, place: Place) -> list[str]:
+    def _reasons(self, place: Place) -> list[tuple[int, str]]:
         """Why it is to be stopped there."""
         again = self._before.get(place.kind) == place.line
         self._before[place.kind] = place.line
-        reasons = ["gradscope.breakpoint()"] if place.kind == "asked" else []
+        reasons = [(0, "gradscope.breakpoint()")] if place.kind == "asked" else []
         if self._until is not None and self._until(place):
-            reasons.append("")
+            reasons.append((0, ""))
         for number, wanted in list(self._read.items()):
             known = self._holds.is_known_here(wanted)
             if not known or (wanted.kind == "line" and again) or not self._holds.at(place, wanted):
                 continue
             self._times[number] += 1
             if wanted.nth in (0, self._times[number]):
-                reasons.append(self._said(number))
+                reasons.append((number, self._said(number)))
         return reasons
 
     def _said(self, number: int) -> str:
         text = self.stops[number]
         return text if number == self._once else f"breakpoint {number}: {text}"
 
-    def _looked_back(self, place: Place) -> tuple[list[str], int | None]:
+    def _looked_back(self, place: Place) -> tuple[list[tuple[int, str]], int | None]:
         """What the trace so far holds of that which no place tells; where the first of it is."""
         asked = [n for n, each in self._read.items() if not self._holds.is_known_here(each)]
         now = perf_counter()
         if not asked or now - self._looked < max(AT_LEAST, self._cost / SHARE):
             return [], None
         trace = self._trace(place)
-        reasons, first = [], None
+        reasons: list[tuple[int, str]] = []
+        first = None
         for number in asked:
             if trace is None:
                 break
@@ -137,7 +133,7 @@ class Live:
                 continue
             new = moments[moments >= self._seen]
             if len(new):
-                reasons.append(f"{self._said(number)} (it was there before this)")
+                reasons.append((number, f"{self._said(number)} (it was there before this)"))
                 first = int(new[0]) if first is None else min(first, int(new[0]))
         if trace is not None:
             self._seen = len(trace.once(Moments))
@@ -151,36 +147,33 @@ class Live:
     # -- the conversation -----------------------------------------------------------------------
 
     def _stop(
-        self, place: Place, reasons: list[str], moment: int | None
-    ) -> Sequence[Any] | None:  # fmt: skip
-        self._until = None
-        if self._once is not None:
-            self.remove(self._once)
-            self._once = None
+        self, place: Place, reasons: list[tuple[int, str]], moment: int | None
+    ) -> Sequence[Any] | None:
         trace = self._trace(place)
         if trace is None:
             return None
         try:
             walk = LiveWalk(trace, self, place)
         except EmptyTraceError:
-            self._nothing_yet(place)
+            if place.kind == "asked":
+                self.front.words(f"nothing has been recorded yet{_at(place)}: going on")
             return None
+        self._until = None
+        if self._once is not None:
+            self.remove(self._once)
+            self._once = None
         if moment is not None:
             walk.moment = moment
         self._seen = walk.last + 1
-        self._say(place, [each for each in reasons if each])
         self.replaced = {}
-        show(walk, "state", self._out, self._lines)
         try:
-            if converse(walk, self._typed, self._out, self._lines, echo=not self.by_hand):
+            if self.front.talk(walk, _said(place, reasons), [n for n, _ in reasons if n]):
                 raise Stopped
+            self.detached = True
         except GoesOn as going:
             self._until = going.until
             if going.text:
                 self._once = self.add(going.text)
-            return self._results(place)
-        self.detached = True
-        self._words("going on without stopping")
         return self._results(place)
 
     def dies(self, path: Path, error: BaseException) -> None:
@@ -188,14 +181,9 @@ class Live:
         if self.detached:
             return
         place = Place("raised", "the program", _frame_of(error), error=error)
-        try:
-            walk = LiveWalk(load(path), self, place, over=True)
-        except EmptyTraceError:
-            return
-        self._words(f"the program has died{_at(place)}: {type(error).__name__}; py looks at it")
-        show(walk, "state", self._out, self._lines)
-        with suppress(GoesOn, Stopped):
-            converse(walk, self._typed, self._out, self._lines, echo=not self.by_hand)
+        said = f"the program has died{_at(place)}: {type(error).__name__}; py looks at it"
+        with suppress(EmptyTraceError, GoesOn):
+            self.front.talk(LiveWalk(load(path), self, place, over=True), said, [])
 
     def _results(self, place: Place) -> Sequence[Any] | None:
         """The gradients, with those in place that were replaced."""
@@ -209,18 +197,11 @@ class Live:
         self.recording.mark("what if", f"gradients {said} {what} {short(place.name)} were replaced")
         return tuple(grads)
 
-    def _say(self, place: Place, reasons: list[str]) -> None:
-        what = SAID[place.kind].format(name=short(place.name), error=_described(place.error))
-        why = f" ({'; '.join(reasons)})" if reasons else ""
-        self._words(f"{what}{_at(place)}{why}")
 
-    def _nothing_yet(self, place: Place) -> None:
-        if place.kind == "asked":
-            self._words(f"nothing has been recorded yet{_at(place)}: going on")
-
-    def _words(self, text: str) -> None:
-        sys.stdout.flush()
-        self._out.show([line((self._out.charset.text(f"gradscope: {text}"), BOLD))])
+def _said(place: Place, reasons: list[tuple[int, str]]) -> str:
+    what = SAID[place.kind].format(name=short(place.name), error=_described(place.error))
+    why = "; ".join(text for _, text in reasons if text)
+    return f"{what}{_at(place)}{f' ({why})' if why else ''}"
 
 
 def _described(error: BaseException | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from io import StringIO
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from gradscope.analysis.state.breakpoints.hits import hits
 from gradscope.analysis.state.breakpoints.language import read
-from gradscope.debug.live.console import scope_of
+from gradscope.debug.live.console import run, scope_of
 from gradscope.debug.live.holds import short
 from gradscope.debug.walk import Arrival, Stop, Walk
 from gradscope.errors import UnknownNameError, UsageError
@@ -44,6 +45,13 @@ class LiveWalk(Walk):
         self.scope = scope_of(place, self)
         for number, text in live.stops.items():
             self.stops[number] = Stop(number, text, self._so_far(text))
+
+    def shown(self, text: str) -> str:
+        """What an expression is where the program stands."""
+        out = StringIO()
+        with self.live.places.aside():
+            run(text, self.scope, out)
+        return out.getvalue().rstrip()
 
     def set(self, text: str) -> Stop:
         """Stop there from now on, whether or not it has been there yet."""

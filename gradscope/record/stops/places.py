@@ -281,7 +281,10 @@ def _caller(frame: FrameType) -> FrameType:
 
 
 def _line(frame: FrameType | None) -> str:
-    return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    if frame is None:
+        return ""
+    file = frame.f_code.co_filename
+    return f"{file if file[:1] == '<' else os.path.abspath(file)}:{frame.f_lineno}"  # noqa: PTH100
 
 
 def _version(tensor: Any) -> int:

@@ -1,0 +1,59 @@
+"""Who debugs a running program: somebody at its terminal, or an editor (dap/live.py)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Protocol
+
+from gradscope.debug.lines import converse, show
+from gradscope.render.terminal.cells import line
+from gradscope.render.terminal.styles import BOLD
+
+if TYPE_CHECKING:
+    from gradscope.debug.live.walk import LiveWalk
+    from gradscope.render.terminal.terminal import Terminal
+
+
+class Front(Protocol):
+    """What the debugger of a program talks with."""
+
+    by_hand: bool
+    """Whether somebody types at a terminal."""
+
+    def talk(self, walk: LiveWalk, said: str, hit: list[int]) -> bool:
+        """The program stands; `said`: where, and why; `hit`: the numbers of breakpoints.
+
+        Raises GoesOn when it is to go on; else it is left alone from here on, or is to end: True.
+        """
+
+    def words(self, text: str) -> None:
+        """Say this."""
+
+    def leave(self) -> None:
+        """The program is over."""
+
+
+class Lines:
+    """Commands in lines of text, and answers beside what the program prints."""
+
+    def __init__(self, out: Terminal, lines: int, typed: Iterable[str], *, by_hand: bool) -> None:
+        self._out = out
+        self._lines = lines
+        self._typed: Iterator[str] = iter(typed)
+        self.by_hand = by_hand
+
+    def talk(self, walk: LiveWalk, said: str, hit: list[int]) -> bool:  # noqa: ARG002 -- it is said
+        self.words(said)
+        show(walk, "state", self._out, self._lines)
+        if converse(walk, self._typed, self._out, self._lines, echo=not self.by_hand):
+            return True
+        self.words("going on without stopping")
+        return False
+
+    def words(self, text: str) -> None:
+        sys.stdout.flush()
+        self._out.show([line((self._out.charset.text(f"gradscope: {text}"), BOLD))])
+
+    def leave(self) -> None:
+        """There is nothing more to say."""

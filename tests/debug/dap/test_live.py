@@ -1,0 +1,166 @@
+"""An editor that debugs a program while it runs, over a port."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gradscope.errors import ExitCode
+
+ENGINES = [
+    pytest.param("gradscope", id="gradscope"),
+    pytest.param("torch", id="torch", marks=pytest.mark.torch),
+]
+SCRIPT = """\
+import torch
+
+w = torch.ones(3, requires_grad=True)
+for step in range(3):
+    loss = (w * (step - 1)).sqrt().sum()
+    loss.backward()
+print("ended", w.grad.tolist())
+"""
+
+
+class Client:
+    """Sends requests, and keeps the events that come between answers."""
+
+    def __init__(self, port: int) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=60)
+        self._file = self._socket.makefile("rb")
+        self._seq = 0
+        self.events: list[dict[str, Any]] = []
+
+    def ask(self, command: str, **arguments: Any) -> dict[str, Any]:
+        self._seq += 1
+        body = json.dumps(
+            {"seq": self._seq, "type": "request", "command": command, "arguments": arguments}
+        ).encode()
+        self._socket.sendall(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+        while True:
+            message = self._next()
+            if message["type"] == "response":
+                assert message["request_seq"] == self._seq
+                return message
+            self.events.append(message)
+
+    def event(self, name: str) -> dict[str, Any]:
+        """The next of this name; others are passed over."""
+        while True:
+            found = self.events.pop(0) if self.events else self._next()
+            if found.get("event") == name:
+                body: dict[str, Any] = found["body"]
+                return body
+
+    def _next(self) -> dict[str, Any]:
+        header = self._file.readline()
+        assert header, "the program has gone"
+        self._file.readline()
+        message: dict[str, Any] = json.loads(self._file.read(int(header.split(b":")[1])))
+        return message
+
+    def close(self) -> None:
+        self._file.close()
+        self._socket.close()
+
+
+@contextmanager
+def started(folder: Path, engine: str) -> Iterator[tuple[subprocess.Popen[str], int, str]]:
+    """A program that waits for an editor, its port and token."""
+    if engine == "torch":
+        pytest.importorskip("torch")
+    (folder / "train.py").write_text(SCRIPT)
+    with subprocess.Popen(
+        [sys.executable, "-m", "gradscope", "trace", "--on", engine, "--dap", "0", "train.py"],
+        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+        text=True,
+    ) as process:  # fmt: skip
+        assert process.stderr is not None
+        found = re.search(r"127\.0\.0\.1:(\d+), token (\w+)", process.stderr.readline())
+        assert found is not None
+        try:
+            yield process, int(found[1]), found[2]
+        finally:
+            process.kill()
+
+
+def begun(port: int, token: str, file: Path, line: int) -> Client:
+    client = Client(port)
+    assert client.ask("initialize")["success"]
+    assert client.ask("attach", token=token)["success"]
+    set_ = client.ask("setBreakpoints", source={"path": str(file)}, breakpoints=[{"line": line}])
+    assert set_["body"]["breakpoints"][0]["verified"]
+    client.ask("setExceptionBreakpoints", filters=["nan"])
+    client.ask("configurationDone")
+    return client
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_editor_stops_the_program_looks_and_goes_on(engine: str, tmp_path: Path) -> None:
+    with started(tmp_path, engine) as (process, port, token):
+        client = begun(port, token, tmp_path / "train.py", 5)
+
+        first = client.event("stopped")
+        frames = client.ask("stackTrace", threadId=first["threadId"])["body"]["stackFrames"]
+        value = client.ask("evaluate", expression="step", context="hover")["body"]["result"]
+        client.ask("next")
+        second = client.event("stopped")
+        back = client.ask("stepBack", granularity="instruction")
+        moved = client.event("stopped")
+        client.ask("setBreakpoints", source={"path": str(tmp_path / "train.py")}, breakpoints=[])
+        client.ask("continue")
+        while client.event("stopped")["reason"] != "exception":
+            client.ask("continue")
+        grads = client.ask("evaluate", expression="py gs.made[0].tolist()", context="repl")
+        client.ask("disconnect")
+        client.close()
+        out, _ = process.communicate(timeout=60)
+
+    assert first["hitBreakpointIds"]
+    assert "mul has returned" in first["text"]
+    assert any(frame.get("line") == 5 for frame in frames)
+    assert value == "0"
+    assert "sqrt has returned" in second["text"]
+    assert back["success"]
+    assert moved["text"] != second["text"]
+    assert "nan" in grads["body"]["result"]
+    assert out.startswith("ended")
+    assert process.returncode == 0
+
+
+def test_a_client_that_goes_leaves_the_program_alone(tmp_path: Path) -> None:
+    with started(tmp_path, "gradscope") as (process, port, token):
+        client = begun(port, token, tmp_path / "train.py", 5)
+        client.event("stopped")
+        client.close()
+        out, _ = process.communicate(timeout=60)
+
+    assert out.startswith("ended")
+    assert process.returncode == 0
+
+
+def test_only_who_knows_the_token_is_answered_and_may_end_the_program(tmp_path: Path) -> None:
+    with started(tmp_path, "gradscope") as (process, port, token):
+        stranger = Client(port)
+        stranger.ask("initialize")
+        refused = stranger.ask("attach", token="guessed")
+        stranger.close()
+        client = begun(port, token, tmp_path / "train.py", 5)
+        client.event("stopped")
+        client.ask("terminate")
+        client.close()
+        out, _ = process.communicate(timeout=60)
+
+    assert not refused["success"]
+    assert "token" in refused["message"]
+    assert out == ""
+    assert process.returncode == ExitCode.STOPPED
