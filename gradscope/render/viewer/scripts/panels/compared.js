@@ -27,11 +27,13 @@ export class Compared {
     const { names, verdict, about } = this.changes.facts;
     this.element.append(made("h2", "", `${names[1]} against ${names[0]}`), made("p", "under", verdict));
     for (const each of about) this.element.append(made("p", "soft", each));
-    this.times();
-    this.differences();
+    const kinds = app.model.tables.differences.length;
+    this.differences(0, Math.min(kinds, 1));
     this.fresh();
     this.gone();
+    this.times();
     this.findings();
+    this.differences(1, kinds);
     this.sections();
   }
 
@@ -66,6 +68,7 @@ export class Compared {
     }
     const { tree, model } = app;
     const before = changes.beforeIn[0] + model.tables.gone.get("ran").reduce((sum, each) => sum + Math.max(each, 0), 0);
+    this.title("Times");
     this.element.append(made("p", "", `Nodes ran ${change(before, tree.ns[0])}, in all.`));
     const least = WORTH * Math.max(before, tree.ns[0]);
     const slower = [...changes.more.keys()].filter((node) => changes.more[node] > least && !changes.isNew(node));
@@ -85,10 +88,10 @@ export class Compared {
     return [this.toNode(node), made("span", "soft", ` ${change(this.changes.before[node], this.app.tree.nodeNs[node])}`)];
   }
 
-  /** The first difference of each kind, that of all first. */
-  differences() {
+  /** The first difference of some kinds; the first of these is the first of all. @param {number} from @param {number} to */
+  differences(from, to) {
     const { differences } = this.app.model.tables;
-    for (let row = 0; row < differences.length; row += 1) {
+    for (let row = from; row < to; row += 1) {
       this.title(row ? "The first of another kind" : "Where they first differ");
       const card = made("article", row ? "finding" : "finding warning");
       card.append(made("div", "head", differences.text("head", row)));
