@@ -39,17 +39,21 @@ HIGHEST = 0.7
 """So much of the screen an answer may cover."""
 
 
-class Debugger(App[None]):
-    """One walk on a whole screen. It needs nothing but the walk."""
+class Debugger(App[BaseException]):
+    """One walk on a whole screen. It needs nothing but the walk.
+
+    `leaving`: what a command may raise to end it, as where a program goes on; `run` returns that.
+    """
 
     CSS = STYLE
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar = []
 
-    def __init__(self, walk: Walk) -> None:
+    def __init__(self, walk: Walk, leaving: tuple[type[BaseException], ...] = ()) -> None:
         # Textual takes colours away as its own look needs it, which draws black on black in ours.
         super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
         self.walk = walk
+        self._leaving = leaving
         self._sign = ":"
         self._searched = ""
         self._move = "step"
@@ -112,6 +116,9 @@ class Debugger(App[None]):
                 self._told(command.do(self.walk, rest.strip()))
         except GradscopeError as error:
             self.say(f"error: {error}", ALARM)
+            return False
+        except self._leaving as leaving:
+            self.exit(leaving)
             return False
         self.board.show()
         return True

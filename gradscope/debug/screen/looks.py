@@ -36,7 +36,7 @@ Screen { layers: below above; background: $background; color: $foreground; }
 #right { width: 1fr; }
 Rows {
     background: $background; color: $foreground;
-    border: none; border-top: solid $foreground 50%;
+    border: none; border-top: solid $foreground 70%;
     border-title-align: left; padding: 0; scrollbar-size-vertical: 1; overflow-x: hidden;
     scrollbar-background: $background; scrollbar-background-hover: $background;
     scrollbar-background-active: $background; scrollbar-color: $foreground 40%;
@@ -54,6 +54,8 @@ Rows:focus { border-top: heavy $primary; border-title-style: bold reverse; }
     display: none; layer: above; dock: bottom; margin-bottom: 2; height: auto;
     border-top: heavy $primary; overlay: none;
 }
+Prompt > .input--placeholder, Prompt:focus > .input--placeholder { color: $foreground 70%; }
+Prompt:ansi > .input--placeholder { color: ansi_default; text-style: dim; }
 #line { height: 1; }
 #sign { width: auto; }
 Prompt, Prompt:focus { width: 1fr; background: $background; border: none; padding: 0; height: 1; }

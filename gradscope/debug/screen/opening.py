@@ -28,8 +28,10 @@ def installed() -> bool:
     return find_spec("textual") is not None
 
 
-def show(walk: Walk) -> None:
-    """Until somebody quits; the walk is then where they left it."""
+def show(walk: Walk, leaving: tuple[type[BaseException], ...] = ()) -> None:
+    """Until somebody quits, the walk being where they left it; or a command raises one of these."""
     from gradscope.debug.screen.app import Debugger  # noqa: PLC0415 -- Textual is no dependency
 
-    Debugger(walk).run()
+    left = Debugger(walk, leaving).run()
+    if left is not None:
+        raise left

@@ -50,17 +50,25 @@ def typed(text: str) -> Step:
     return f":{text}"
 
 
-def driven(trace: Trace | Walk, *steps: Step, size: tuple[int, int] = SMALL) -> Seen:
+def driven(
+    trace: Trace | Walk,
+    *steps: Step,
+    size: tuple[int, int] = SMALL,
+    leaving: tuple[type[BaseException], ...] = (),
+) -> Seen:
     """What is seen after these keys; a step of several characters after a colon is a command."""
-    return seen_at(trace, steps, size=size)[-1]
+    return seen_at(trace, steps, size=size, leaving=leaving)[-1]
 
 
 def seen_at(
-    trace: Trace | Walk, *sections: tuple[Step, ...], size: tuple[int, int] = SMALL
+    trace: Trace | Walk,
+    *sections: tuple[Step, ...],
+    size: tuple[int, int] = SMALL,
+    leaving: tuple[type[BaseException], ...] = (),
 ) -> list[Seen]:
     """What is seen after each of these, one after the other in one program."""
     walk = trace if isinstance(trace, Walk) else Walk(trace)
-    return asyncio.run(_driven(Debugger(walk), sections, size))
+    return asyncio.run(_driven(Debugger(walk, leaving), sections, size))
 
 
 async def _driven(

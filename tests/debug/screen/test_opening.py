@@ -75,6 +75,27 @@ def _ended(words: list[str]) -> int:
         return int(exit_.code or 0)
 
 
+def test_what_a_command_raises_to_leave_is_raised_when_the_screen_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("textual", reason="pip install 'gradscope[screen]'")
+    from tests.debug.screen.driven import driven
+
+    class GoesOnError(Exception):
+        pass
+
+    def goes_on(_: Walk, many: int) -> None:
+        raise GoesOnError(many)
+
+    monkeypatch.setattr(Walk, "node", goes_on)
+    left = driven(Walk(NAN), ">", leaving=(GoesOnError,)).app
+
+    assert isinstance(left.return_value, GoesOnError)
+    monkeypatch.setattr(type(left), "run", lambda _: left.return_value)
+    with pytest.raises(GoesOnError):
+        opening.show(Walk(NAN), (GoesOnError,))
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals of this kind")
 def test_at_a_real_terminal_keys_move_and_q_leaves_it_as_it_was() -> None:
     pytest.importorskip("textual", reason="pip install 'gradscope[screen]'")
