@@ -18,10 +18,14 @@ from gradscope.analysis.nonfinite.lineage import without_operands
 from gradscope.analysis.nonfinite.places import PlaceInWords, Places
 from gradscope.analysis.nonfinite.remedies import remedy
 from gradscope.analysis.nonfinite.scaling import Scaling
+from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.rules.own_line import guarded, instead
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import NONE, GraphTask, Op, Place, Tensor, Value
+from gradscope.trace.schema import NONE, Deed, GraphTask, Op, Place, Tensor, Value
 from gradscope.trace.trace import Trace
+
+FEW = 3
+"""So many lines are named where numbers may have come in."""
 
 FOLLOWED = 3
 """So many places are named of those where a NaN or Inf came of another."""
@@ -68,7 +72,7 @@ def non_finite_birth(trace: Trace) -> Iterator[Found]:
     told_of: list[_Told] = []
     for birth, times in places.grouped(first.values()):
         place = places.described(birth)
-        told = _found(birth, place, times)
+        told = _found(trace, birth, place, times)
         if birth.t > last:
             message = f"{told.message}; it reached no gradient"
             told = replace(told, message=message, severity=Severity.NOTE)
@@ -180,13 +184,28 @@ def _of_parameters(trace: Trace) -> NDArray[np.bool_]:
     return np.isin(values["tensor"], parameters)
 
 
-def _found(birth: Birth, place: PlaceInWords, times: int) -> Found:
+def _came_in(trace: Trace, birth: Birth) -> str:
+    """Where the program makes tensors of numbers, which may be where these came in."""
+    acts, tensors = trace.once(Acts), trace.table(Tensor)
+    every = [act for act in acts.of(Deed.STATEMENT) if act.facts.get("what") == "crossing"]
+    name = tensors.row(birth.tensor).name if tensors.has(birth.tensor) else ""
+    its = [act for act in every if name and act.facts.get("name") == name] or every
+    lines = list(dict.fromkeys(f"{acts.site(act)} ({act.facts.get('by')})" for act in its))
+    if not lines:
+        return ""
+    more = f", and {len(lines) - FEW} more lines" if len(lines) > FEW else ""
+    return f"; tensors are made of numbers at {', '.join(lines[:FEW])}{more}"
+
+
+def _found(trace: Trace, birth: Birth, place: PlaceInWords, times: int) -> Found:
     more = "once more" if times == 2 else f"{times - 1:,} more times"
     again = f", and {more} there" if times > 1 else ""
     made_of = "born out of Inf" if birth.from_inf else "first seen" if birth.unchecked else "born"
     where = f" ({place.site})" if place.site.place else ""
     why, fix = remedy(place.function, birth)
     better = _guarded(place, birth)
+    if birth.place is Place.LEAF and birth.node == NONE:
+        why += _came_in(trace, birth)
     return Found(
         message=f"{birth.kind} {made_of} {place.words}{where}: {_counts(birth)}{again}",
         site=place.site,

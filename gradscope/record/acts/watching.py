@@ -13,6 +13,7 @@ from gradscope.record.acts.of_modules import OfModules
 from gradscope.record.acts.of_optimizers import OfOptimizers
 from gradscope.record.acts.of_programs import OfPrograms
 from gradscope.record.acts.of_tensors import OfTensors
+from gradscope.record.acts.source.crossings import crossings
 from gradscope.record.acts.source.misspelt import misspelt
 from gradscope.record.acts.source.statements import idle_statements, trees_of
 from gradscope.record.acts.source.sums import sums
@@ -20,6 +21,8 @@ from gradscope.record.acts.stand_ins import StandIns
 from gradscope.trace.schema.acts import Deed
 
 if TYPE_CHECKING:
+    import ast
+
     from gradscope.record.acts.notes import Look
     from gradscope.record.session import Session
 
@@ -106,13 +109,20 @@ class WatchedActs:
             stack, what = sites.of_line(file, slip.line, slip.function), "misspelt"
             note(Deed.STATEMENT, None, stack=stack, what=what, name=slip.name, meant=slip.meant)
         for file, tree in trees:
-            for each, terms in sums(tree):
-                stack = sites.of_line(file, each.line, each.function)
-                sum_ = note(Deed.STATEMENT, None, stack=stack, what="sum", signs=each.signs)
-                for name, line, place, side in terms:
-                    stack = sites.of_line(file, line, each.function)
-                    facts: dict[str, Any] = {"name": name, "place": place, "side": side}
-                    note(Deed.STATEMENT, None, of=sum_, stack=stack, what="term", **facts)
+            self._tell_of_sums(file, tree)
+            for line, function, by, name in crossings(tree):
+                stack = sites.of_line(file, line, function)
+                note(Deed.STATEMENT, None, stack=stack, what="crossing", name=name, by=by)
+
+    def _tell_of_sums(self, file: str, tree: ast.Module) -> None:
+        sites, note = self.acts.session.sites, self.acts.note
+        for each, terms in sums(tree):
+            stack = sites.of_line(file, each.line, each.function)
+            sum_ = note(Deed.STATEMENT, None, stack=stack, what="sum", signs=each.signs)
+            for name, line, place, side in terms:
+                stack = sites.of_line(file, line, each.function)
+                facts: dict[str, Any] = {"name": name, "place": place, "side": side}
+                note(Deed.STATEMENT, None, of=sum_, stack=stack, what="term", **facts)
 
     def compare_functions(self) -> None:
         """Nobody watches any longer: see Note [Forwards run again] in `of_functions.py`."""

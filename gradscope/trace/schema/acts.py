@@ -66,9 +66,10 @@ class Deed(StrEnum):
     COPIED = "copied"  # what: the type of what was copied
     KEPT = "kept"  # name, attribute, container: what holds graphs; when it was looked: step, end,
     # evaluation; many tensors, of so many steps; longest: steps behind one; stack: lines that store
-    STATEMENT = "statement"  # of the source, that does nothing. what: not-called, dropped,
-    # not-entered, rebound, loop-variable, misspelt (meant), stored; name: the method's,
-    # variable's, or attribute's
+    STATEMENT = "statement"  # of the source, with what: one that does nothing (not-called, dropped,
+    # not-entered, rebound, loop-variable, misspelt (meant)); stored; sum (signs); term (name, of
+    # that sum, its place and side); crossing (by), which makes a tensor of numbers; name: the
+    # method's, variable's, or attribute's
     WARNING = "warning"  # category, text
     FUNCTION = "function"  # type, calls, input; found: agrees, deviates (times, off, returned),
     # straight-through, not checked (why); stack: lines of its backward, the last is the call's

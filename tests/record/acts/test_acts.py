@@ -137,6 +137,7 @@ added_to_itself of (1,) with  {"by":"add_","alpha":0.5} [60]
 loaded {"strict":true,"missing":[],"unexpected":[],"many":2} [61]
 loaded_itself of (1,), (1, 4) with  {"many":2} [61]
 statement {"what":"not-called","name":"zero_grad"} [56]
+statement {"what":"crossing","name":"again","by":"tensor"} [46]
 """
 
 

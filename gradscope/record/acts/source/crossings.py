@@ -1,0 +1,68 @@
+"""Where a program makes tensors of numbers that come from elsewhere: of lists, arrays, files.
+
+Such a call is no operation on tensors, and has no stand-in (Note [A frame that is not there]).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from gradscope.record.acts.source.statements import functions, own_statements
+
+MOST = 50
+"""So many are told of a file."""
+
+FROM_NUMBERS = frozenset((
+    "tensor", "as_tensor", "asarray", "from_numpy", "frombuffer", "from_dlpack", "Tensor",
+    "FloatTensor", "DoubleTensor",
+))  # fmt: skip
+
+
+class Crossing(NamedTuple):
+    """A statement that makes a tensor of numbers."""
+
+    line: int
+    function: str
+    by: str  # from_numpy
+    name: str  # of the variable or attribute that is given it; ""
+
+
+def crossings(tree: ast.Module) -> Iterator[Crossing]:
+    """Those of a file, but of numbers that stand there themselves."""
+    found = (each for function, body in functions(tree) for each in _of(function, body))
+    for _, each in zip(range(MOST), found, strict=False):
+        yield each
+
+
+def _of(function: str, body: list[ast.stmt]) -> Iterator[Crossing]:
+    for statement in own_statements(body):
+        if isinstance(statement, ast.Assign | ast.AnnAssign | ast.Return | ast.Expr):
+            value = statement.value
+            for by in dict.fromkeys(_made_by(value) if value is not None else ()):
+                yield Crossing(statement.lineno, function, by, _name(statement))
+
+
+def _made_by(value: ast.expr) -> Iterator[str]:
+    for each in ast.walk(value):
+        if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and each.args:
+            of_torch = isinstance(each.func.value, ast.Name) and each.func.value.id == "torch"
+            plain = all(isinstance(part, _PLAIN) for part in ast.walk(each.args[0]))
+            if of_torch and each.func.attr in FROM_NUMBERS and not plain:
+                yield each.func.attr
+
+
+_PLAIN = (ast.Constant, ast.List, ast.Tuple, ast.UnaryOp, ast.USub, ast.Load)
+
+
+def _name(statement: ast.stmt) -> str:
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        target: ast.expr = statement.targets[0]
+    elif isinstance(statement, ast.AnnAssign):
+        target = statement.target
+    else:
+        return ""
+    if isinstance(target, ast.Attribute):
+        return target.attr
+    return target.id if isinstance(target, ast.Name) else ""
