@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from gradscope.watch.collectives import Collectives
@@ -19,7 +19,7 @@ from gradscope.watch.unseen import unseen
 from gradscope.watch.walk import Graph, NotDifferentiable, TooDeep
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from gradscope.watch.called.observer import CallObserver
     from gradscope.watch.listener import Faults, Listener
@@ -142,6 +142,22 @@ class Watcher:
             found = self.graph.found()
         if found:
             self._listener.found(found)
+
+    @contextmanager
+    def looking_away(self) -> Iterator[None]:
+        """Backwards that run inside, and hooks in them, are not told of."""
+        calls, engine = self.hooks[0], self.engine
+        calls.stop()
+        engine.looks = False
+        if self.runs is not None:
+            self.runs.begins()
+        try:
+            yield
+        finally:
+            if self.runs is not None:
+                self.runs.ends(failed=False)
+            engine.looks = True
+            calls.start()
 
     def start(self) -> None:
         """Watch from here on."""

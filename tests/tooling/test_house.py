@@ -55,6 +55,7 @@ CATCHES_EVERYTHING = frozenset(
         "cli.py",
         "debug/live/commands.py",  # what somebody has typed, and is shown
         "debug/live/console.py",  # likewise
+        "debug/live/trial.py",  # a hook of the program, in what is tried
         "debug/dap/server.py",  # nonsense of a client, or a fault of ours: its session goes on
         "callbacks/training.py",  # a fault of ours, which must not reach the training
         "record/script/exits.py",  # what a script wants done at its end

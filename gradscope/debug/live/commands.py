@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from gradscope.debug.commands import command
 from gradscope.debug.live import console
 from gradscope.debug.live.holds import LEAF, short
+from gradscope.debug.live.trial import trial
 from gradscope.debug.live.walk import GoesOn, LiveWalk
 from gradscope.errors import UsageError
 from gradscope.record.script.signals import Stopped
@@ -40,15 +41,28 @@ def _py(walk: Walk, rest: str) -> Answer:
 def _replace(walk: Walk, rest: str) -> Answer:
     """Give the node another gradient as its NR-th, or let it return another: the value of CODE."""
     live = _live(walk)
+    return _kept(live, _replacement(live, rest, "replace"))
+
+
+@command("try", takes="NR CODE")
+def _try(walk: Walk, rest: str) -> Answer:
+    """What the gradients of all leaves would be with that instead; nothing is changed."""
+    live = _live(walk)
+    return trial(live, _replacement(live, rest, "try"))
+
+
+def _replacement(live: LiveWalk, rest: str, name: str) -> dict[int, Any]:
     number, _, text = rest.partition(" ")
     grads = _grads(live)
     if not number.isdecimal() or not text:
-        raise UsageError("replace which gradient by what? replace 0 gs.grads[0] * 2")
+        raise UsageError(f"which gradient, and what instead? {name} 0 gs.grads[0] * 2")
     if int(number) >= len(grads):
         raise UsageError(f"there is no gradient {number}: there are {len(grads)}")
     with live.live.places.aside():
         value = _value(text, live.scope)
-    return _kept(live, {int(number): value})
+    if value is not None and not isinstance(value, live.live.places.torch.Tensor):
+        raise UsageError(f"a gradient is a tensor or None, not {type(value).__name__}")
+    return {int(number): value}
 
 
 @command("skip")

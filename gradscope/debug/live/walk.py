@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from io import StringIO
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from gradscope.analysis.state.breakpoints.hits import hits
 from gradscope.analysis.state.breakpoints.language import read
 from gradscope.debug.live.console import run, scope_of
 from gradscope.debug.live.holds import short
+from gradscope.debug.live.named import Named
 from gradscope.debug.walk import Arrival, Stop, Walk
 from gradscope.errors import UnknownNameError, UsageError
 
@@ -52,6 +53,11 @@ class LiveWalk(Walk):
         with self.live.places.aside():
             run(text, self.scope, out)
         return out.getvalue().rstrip()
+
+    def named(self, tensor: Any) -> str:
+        """What the program calls a tensor, as its modules say, else its variables."""
+        names = Named().of(tensor, self.place_now.frame)
+        return max(names, key=lambda name: (name.count("."), -len(name), name), default="a leaf")
 
     def set(self, text: str) -> Stop:
         """Stop there from now on, whether or not it has been there yet."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from gradscope.errors import from_the_line_of
@@ -29,8 +30,18 @@ class Stops:
             from gradscope.watch.hooks.watched import Own
             from gradscope.watch.values.arrays import numbers
 
-            engine = Stoppable(Own, from_the_line_of, numbers, nullcontext)
+            engine = Stoppable(Own, from_the_line_of, numbers, self._aside)
             places.start(sys.modules["torch"], engine)
+
+    @contextmanager
+    def _aside(self) -> Iterator[None]:
+        """What runs inside, a backward too, is nobody's."""
+        watcher = self._source.watcher
+        if watcher is None:
+            yield
+            return
+        with watcher.looking_away():
+            yield
 
     def reach(self, tensors: Sequence[Any], frame: FrameType | None) -> None:
         """Find the nodes that lead to these, from which no backward has started yet."""

@@ -89,7 +89,7 @@ class Places:
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
         self.recording: Recording | None = None
-        self._torch: Any = None
+        self.torch: Any = None
         self._mode: Any = None
         self._own: Any = None
         self._process = os.getpid()
@@ -105,7 +105,7 @@ class Places:
 
     def start(self, torch: Any, engine: Stoppable) -> None:
         """From here on."""
-        self._torch, (self._own, self._calls, self.numbers, self.aside) = torch, engine
+        self.torch, (self._own, self._calls, self.numbers, self.aside) = torch, engine
         called = self._called
 
         class Stops(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
@@ -180,7 +180,7 @@ class Places:
 
     def _tensors(self, things: Iterable[Any]) -> Iterator[Any]:
         for each in things:
-            if isinstance(each, self._torch.Tensor):
+            if isinstance(each, self.torch.Tensor):
                 yield each
             elif isinstance(each, (tuple, list)):
                 yield from self._tensors(each)
@@ -190,7 +190,7 @@ class Places:
         around: list[Any] = []
         while frame is not None:
             its = frame.f_locals.get("self")
-            if isinstance(its, self._torch.nn.Module) and not (around and around[-1] is its):
+            if isinstance(its, self.torch.nn.Module) and not (around and around[-1] is its):
                 around.append(its)
             frame = frame.f_back
         if len(around) < 2:
@@ -227,7 +227,7 @@ class Places:
     def _runs(self, kind: str, *grads: Any) -> Sequence[Any] | None:
         if not self._attends():
             return None
-        node = self._torch._C._current_autograd_node()
+        node = self.torch._C._current_autograd_node()
         if node is None:
             return None
         made, given = ((), grads[0]) if kind == "begins" else grads

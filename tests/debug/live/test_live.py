@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from gradscope.errors import ExitCode
+from gradscope.trace.load_save import load
 
 ENGINES = [
     pytest.param("gradscope", id="gradscope"),
@@ -139,6 +141,30 @@ def test_a_replaced_gradient_goes_on_and_the_trace_says_so(engine: str, tmp_path
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert "gradients 0 given to TanhBackward0 were replaced" in info.stdout
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_is_tried_comes_to_what_replacing_does_and_leaves_no_trace(
+    engine: str, tmp_path: Path
+) -> None:
+    script = SCRIPT.replace(
+        'print("ended"', 'print(net[0].inner.weight.grad.norm().item(), "ended"'
+    )
+
+    tried = live(tmp_path, engine, "--break", "TanhBackward0",
+                 then=("try 0 gs.grads[0] * 7", "try 0 3", "try 0 1 / 0", "c"), script=script)  # fmt: skip
+    events = load(tmp_path / "trace.json").event_count
+    replaced = live(tmp_path, engine, "--break", "TanhBackward0",
+                    then=("replace 0 gs.grads[0] * 7", "c"), script=script)  # fmt: skip
+
+    found = re.search(r"inner\.weight: norm (\S+) becomes (\S+), by", tried.stderr)
+    assert found is not None, tried.stderr
+    assert float(found[1]) == pytest.approx(float(tried.stdout.split()[0]), rel=1e-3)
+    assert float(found[2]) == pytest.approx(float(replaced.stdout.split()[0]), rel=1e-3)
+    assert float(found[1]) != float(found[2])
+    assert "a gradient is a tensor or None, not int" in tried.stderr
+    assert "error: ZeroDivisionError" in tried.stderr
+    assert events == load(tmp_path / "trace.json").event_count
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -1,0 +1,128 @@
+"""The rest of a backward run twice from where it stands: as it is, and with gradients replaced."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradscope.errors import GradscopeError, UsageError
+from gradscope.scene.answers.answer import Answer, Section, filled
+from gradscope.scene.readable import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gradscope.debug.live.walk import LiveWalk
+
+FAR = 100_000
+"""So many nodes are looked at for leaves."""
+
+
+class FailedTrialError(GradscopeError):
+    """What the user wanted tried raised."""
+
+    slug = "failed-trial"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What becomes of one leaf's gradient."""
+
+    name: str
+    as_is: Any  # an array; None: no gradient came
+    other: Any
+
+    @property
+    def differs(self) -> float:
+        """By how much at most; NaN where one of them is not finite."""
+        if self.as_is is None or self.other is None:
+            return 0.0 if self.as_is is self.other else float("inf")
+        with np.errstate(all="ignore"):
+            same = np.array_equal(self.as_is, self.other, equal_nan=True)
+            return 0.0 if same else float(np.abs(self.as_is - self.other).max(initial=0))
+
+    @property
+    def said(self) -> str:
+        """As a line."""
+        most = f", by at most {self.differs:.3g}" if np.isfinite(self.differs) else ""
+        return f"{self.name}: norm {_norm(self.as_is)} becomes {_norm(self.other)}{most}"
+
+
+def trial(walk: LiveWalk, values: Mapping[int, Any]) -> Answer:
+    """The gradients of all leaves behind the node at hand, as they are and with these instead.
+
+    Nothing is recorded of it, no `.grad` is written, and what nodes keep stays. The program's own
+    hooks are called.
+    """
+    place, places = walk.place_now, walk.live.places
+    before = place.kind == "begins"
+    grads = list(place.given if before else place.made)
+    edges = [(place.node, nr) for nr in range(len(grads))] if before else place.node.next_functions
+    leaves = _leaves(place.node)
+    if not leaves:
+        raise UsageError("no leaf gets a gradient from this node: there is nothing to compare")
+    other = [values.get(nr, grad) for nr, grad in enumerate(grads)]
+    with places.aside():
+        both = [_run(places.torch, edges, each, leaves) for each in (grads, other)]
+    changes = [
+        Change(walk.named(leaf), *(None if g is None else places.numbers(g) for g in pair))
+        for leaf, *pair in zip(leaves, *both, strict=True)
+    ]
+    return _answer(sorted(changes, key=lambda each: _rank(each.differs)))
+
+
+def _run(torch: Any, edges: Any, grads: list[Any], leaves: list[Any]) -> Any:
+    edge = torch.autograd.graph.GradientEdge
+    wanted = [
+        (edge(node, nr), grad)
+        for (node, nr), grad in zip(edges, grads, strict=True)
+        if node is not None and grad is not None
+    ]
+    if not wanted:
+        return [None] * len(leaves)
+    roots, given = zip(*wanted, strict=True)
+    try:
+        return torch.autograd.grad(
+            roots, leaves, grad_outputs=given, retain_graph=True, allow_unused=True
+        )
+    except Exception as error:  # noqa: BLE001  a hook of the program may raise anything
+        raise FailedTrialError(f"{type(error).__name__}: {error}") from None
+
+
+def _leaves(node: Any) -> list[Any]:
+    """Those that a backward comes to from this node."""
+    found: list[Any] = []
+    waiting, seen = [node], {node}
+    while waiting and len(seen) < FAR:
+        node = waiting.pop()
+        if hasattr(node, "variable"):
+            found.append(node.variable)
+        for following, _ in node.next_functions:
+            if following is not None and following not in seen:
+                seen.add(following)
+                waiting.append(following)
+    return found
+
+
+def _rank(differs: float) -> tuple[bool, float]:
+    return differs == differs, -differs  # noqa: PLR0124 -- a NaN comes first
+
+
+def _answer(changes: list[Change]) -> Answer:
+    lines = tuple(each.said for each in changes if each.differs != 0)
+    same = [each.name for each in changes if each.differs == 0]
+    of = plural(len(changes), "leaf", "leaves")
+    return Answer(
+        f"{len(lines):,} of {of} behind this node would get another gradient",
+        sections=filled(Section("most changed first", lines), Section("the same", tuple(same))),
+        notes=("nothing was written: replace does it when the program goes on",),
+    )
+
+
+def _norm(array: Any) -> str:
+    if array is None:
+        return "None"
+    with np.errstate(all="ignore"):
+        return f"{float(np.sqrt(np.square(np.abs(array)).sum(dtype=np.float64))):.4g}"
