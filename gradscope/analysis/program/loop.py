@@ -14,7 +14,16 @@ import numpy as np
 from gradscope.analysis.columns import Ids
 from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.analysis.program.acts import Acts, Done, Optimizer, lines
-from gradscope.trace.schema import NONE, Accumulate, Accumulation, Deed, GraphTask
+from gradscope.analysis.program.training import Training
+from gradscope.trace.schema import (
+    NONE,
+    Accumulate,
+    Accumulation,
+    Deed,
+    GraphTask,
+    Tensor,
+    Version,
+)
 from gradscope.trace.trace import Trace
 
 
@@ -101,6 +110,36 @@ class Loop:
             known = sorted(found, key=lambda moment: (moment.t, moment.id))
             self._moments[optimizer.built.id] = known
         return known
+
+    @cached_property
+    def by_hand(self) -> list[Moment]:
+        """The same of leaves that the program writes itself, where it has no optimizer.
+
+        What is written between two backwards is a step, at its first line.
+        """
+        if self.acts.optimizers:
+            return []
+        training = self.trace.once(Training)
+        leaves = tuple(sorted(training.reached))
+        nobody = Done(NONE, Deed.OPTIMIZER, 0, NONE, leaves, NONE, NONE, {}, NONE, NONE, NONE, NONE)
+        update = Optimizer(nobody, "update", leaves, (), ())
+        fills = list(self._fills(update))
+        found = [*fills, *self._acts_on(update), *self._writes(leaves, [f.t for f in fills])]
+        return sorted(found, key=lambda moment: (moment.t, moment.id))
+
+    def _writes(self, leaves: tuple[int, ...], fills: list[int]) -> Iterator[Moment]:
+        versions, tensors = self.trace.table(Version), self.trace.table(Tensor)
+        known = [each for each in leaves if tensors.has(each)]
+        storages = {tensors.row(each).storage: each for each in known}
+        of_storage = np.isin(versions["storage"], [each for each in storages if each != NONE])
+        its = np.flatnonzero(of_storage | np.isin(versions["tensor"], leaves))
+        its = its[np.argsort(versions["t"][its], kind="stable")]
+        rounds = np.searchsorted(np.sort(np.array(fills, np.int64)), versions["t"][its])
+        _, first = np.unique(rounds, return_index=True)
+        for place in its[first[rounds[first] > 0]].tolist():
+            row = versions.at(place)
+            leaf = storages.get(row.storage, row.tensor)
+            yield Moment(Beat.STEPPED, row.t, row.stack, "tensor", leaf)
 
     def _fills(self, optimizer: Optimizer) -> Iterator[Moment]:
         tasks, tensors, onto_old, t = self._accumulated

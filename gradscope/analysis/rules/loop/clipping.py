@@ -29,6 +29,8 @@ LEAST_SCALE = 64.0
 def clipped_at_the_wrong_time(trace: Trace) -> Iterator[Found]:
     """Gradients are clipped where none are: before the backward, or after the step.
 
+    A step is an optimizer's; where there is none, what the program writes to parameters itself.
+
     Bad:
         model = torch.nn.Linear(2, 1)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -52,8 +54,8 @@ def clipped_at_the_wrong_time(trace: Trace) -> Iterator[Found]:
     loop = trace.once(Loop)
     clips: dict[int, list[tuple[Moment, Moment | None]]] = defaultdict(list)
     in_time: set[int] = set()
-    for optimizer in loop.optimizers:
-        for clip, other, timely in _clips(loop.moments(optimizer)):
+    for moments in (*map(loop.moments, loop.optimizers), loop.by_hand):
+        for clip, other, timely in _clips(moments):
             if timely:
                 in_time.add(clip.stack)
             clips[clip.stack].append((clip, other))
@@ -116,8 +118,8 @@ def _untimely(loop: Loop, found: list[tuple[Moment, Moment | None]]) -> Found:
     name = _name(clip)
     if other.beat is Beat.STEPPED:
         after = [pair for pair in found if pair[1] is not None and pair[1].beat is Beat.STEPPED]
-        side, why = "after the step", "the step has used the gradients as they were"
-        fix = f"move {line(site, name)} before {line(beside, 'optimizer.step()')}"
+        side, why = "after the step", "that has used the gradients as they were"
+        fix = f"move {line(site, name)} before {line(beside, 'the step')}"
         found = after
     else:
         side, why = "before the backward", "no gradient was there yet, or that of an earlier step"
