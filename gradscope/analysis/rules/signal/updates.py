@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,6 +37,7 @@ class _Moves:
     lr: float
     ratios: list[float]  # of each matrix that has a gradient
     seen: bool  # looked at before and after the step; else worked out
+    worked_out: list[float]  # these are: the first step of RMSprop goes ten times as far as others
 
 
 @rule("GS805", "update-ratio", Severity.WARNING, needs="values", reads=("act", "value", "tensor"))
@@ -78,7 +79,7 @@ def update_ratio(trace: Trace) -> Iterator[Found]:
                 f"by {ratio:.1g} of their size", "float32 rounds away what is less than 6e-8 of a "
                 "number; ", "raise the learning rate, by powers of ten",
             )  # fmt: skip
-        elif ratio > TOO_LARGE and _rises(losses):
+        elif _is_too_large(ratio, moves) and _rises(losses):
             yield _found(
                 acts, moves, f"learning rate {moves.lr:g} is far too large: a step changes weights "
                 f"by {ratio:.2g} times their size, and the loss rises",
@@ -86,6 +87,11 @@ def update_ratio(trace: Trace) -> Iterator[Found]:
                 "lower the learning rate, by powers of ten; of data whose columns differ much in "
                 "size, normalise the columns",
             )  # fmt: skip
+
+
+def _is_too_large(ratio: float, moves: _Moves) -> bool:
+    """Whether a usual step is, too, and not only the first one."""
+    return bool(moves.worked_out) and min(ratio, np.median(moves.worked_out)) > TOO_LARGE
 
 
 def _rates(optimizer: Optimizer) -> list[float]:
@@ -111,30 +117,36 @@ def _moves(trace: Trace, acts: Acts, numbers: Numbers) -> Iterator[_Moves]:
     grads = {each.tensor: float(each.rms[0]) for each in numbers.gradients()}
     tensors = trace.table(Tensor)
     for optimizer in acts.optimizers:
-        normed = optimizer.type in NORMED
-        if not optimizer.steps:
+        if optimizer.steps:
+            step = optimizer.steps[0]
+            seen = _seen(tensors, optimizer, step)
+            worked_out = _worked_out(tensors, optimizer, (weights, grads))
+            rate = max(step.facts.get("lr") or [0.0])
+            if seen or worked_out:
+                yield _Moves(optimizer, step, rate, seen or worked_out, bool(seen), worked_out)
+
+
+def _worked_out(
+    tensors: Table[Tensor],
+    optimizer: Optimizer,
+    sizes: tuple[Mapping[int, float], Mapping[int, float]],
+) -> list[float]:
+    """How far its first step should go, of each matrix, by the size of weights and gradients."""
+    normed, (weights, grads) = optimizer.type in NORMED, sizes
+    rates = optimizer.steps[0].facts.get("lr") or []
+    groups = optimizer.built.facts.get("groups") or []
+    plain = len(groups) == len(rates) and all(isinstance(rate, int | float) for rate in rates)
+    if not plain or not (normed or optimizer.type == "SGD"):
+        return []
+    of_tensor = np.repeat(rates, [int(group.get("many", 0)) for group in groups])
+    ratios = []
+    for tensor, rate in zip(optimizer.built.tensors, of_tensor.tolist(), strict=False):
+        if not tensors.has(tensor) or len(tensors.ragged("shape")[tensors.index(tensor)]) < 2:
             continue
-        step = optimizer.steps[0]
-        seen = _seen(tensors, optimizer, step)
-        if seen:
-            yield _Moves(optimizer, step, max(step.facts.get("lr") or [0.0]), seen, seen=True)
-            continue
-        if not (normed or optimizer.type == "SGD"):
-            continue
-        rates = step.facts.get("lr") or []
-        groups = optimizer.built.facts.get("groups") or []
-        if len(groups) != len(rates) or not all(isinstance(rate, int | float) for rate in rates):
-            continue
-        of_tensor = np.repeat(rates, [int(group.get("many", 0)) for group in groups])
-        ratios = []
-        for tensor, rate in zip(optimizer.built.tensors, of_tensor.tolist(), strict=False):
-            if not tensors.has(tensor) or len(tensors.ragged("shape")[tensors.index(tensor)]) < 2:
-                continue
-            weight, grad = weights.get(tensor, 0.0), grads.get(tensor, 0.0)
-            if weight > 0 and grad > 0:
-                ratios.append(rate * (1.0 if normed else grad) / weight)
-        if ratios:
-            yield _Moves(optimizer, step, max(rates), ratios, seen=False)
+        weight, grad = weights.get(tensor, 0.0), grads.get(tensor, 0.0)
+        if weight > 0 and grad > 0:
+            ratios.append(rate * (1.0 if normed else grad) / weight)
+    return ratios
 
 
 def _seen(tensors: Table[Tensor], optimizer: Optimizer, step: Done) -> list[float]:
