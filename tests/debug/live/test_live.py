@@ -147,15 +147,14 @@ def test_a_replaced_gradient_goes_on_and_the_trace_says_so(engine: str, tmp_path
 def test_what_is_tried_comes_to_what_replacing_does_and_leaves_no_trace(
     engine: str, tmp_path: Path
 ) -> None:
-    script = SCRIPT.replace(
-        'print("ended"', 'print(net[0].inner.weight.grad.norm().item(), "ended"'
-    )
+    shown = "print(net[0].inner.weight.grad.norm().item(), 'ended'"
+    script = SCRIPT.replace('print("ended"', shown)
+    then = ("try 0 gs.grads[0] * 7", "try 0 3", "try 0 1 / 0", "c")
 
-    tried = live(tmp_path, engine, "--break", "TanhBackward0",
-                 then=("try 0 gs.grads[0] * 7", "try 0 3", "try 0 1 / 0", "c"), script=script)  # fmt: skip
+    tried = live(tmp_path, engine, "--break", "TanhBackward0", then=then, script=script)
     events = load(tmp_path / "trace.json").event_count
-    replaced = live(tmp_path, engine, "--break", "TanhBackward0",
-                    then=("replace 0 gs.grads[0] * 7", "c"), script=script)  # fmt: skip
+    then = ("replace 0 gs.grads[0] * 7", "c")
+    replaced = live(tmp_path, engine, "--break", "TanhBackward0", then=then, script=script)
 
     found = re.search(r"inner\.weight: norm (\S+) becomes (\S+), by", tried.stderr)
     assert found is not None, tried.stderr
