@@ -177,8 +177,10 @@ def queue_table(times: Times) -> Table:
 def hook_table(times: Times, texts: Texts) -> Table:
     """Calls of hooks."""
     scope, trace = times.scope, times.scope.trace
-    calls = [call for task in scope.tasks.tolist() for call in hook_calls(trace, task)]
+    of_tasks = [hook_calls(trace, task) for task in scope.tasks.tolist()]
+    calls = [call for of_task in of_tasks for call in of_task]
     return {
+        "backward": ints(row for row, of_task in enumerate(of_tasks) for _ in of_task),
         "node": scope.rows(ints(call.node for call in calls)),
         "kind": texts.column(_words(call.kind) for call in calls),
         "name": texts.column(call.name for call in calls),
@@ -200,6 +202,7 @@ def arrival_table(times: Times, texts: Texts) -> Table:
     mine = np.flatnonzero(np.isin(table["task"], scope.tasks))
     mine = mine[np.argsort(table["seq"][mine], kind="stable")]
     return {
+        "backward": scope.task_rows(table["task"][mine]),
         "t": table["t"][mine],
         "thread": table["thread"][mine],
         "node": scope.rows(table["node"][mine]),

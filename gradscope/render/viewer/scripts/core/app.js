@@ -98,6 +98,8 @@ export class App {
   /** The groups that are open at first: as many as leave titles legible in the room there is. @param {number} root */
   usual(root) {
     this.usuals ??= new Map();
+    const model = this.tree.modelOf(root);
+    if (model !== root) return new Set([...this.usual(model)].map((each) => each - model + root));
     if (!this.usuals.has(root)) {
       let open = new Set([root]);
       for (const limit of LIMITS) {
@@ -117,7 +119,7 @@ export class App {
   /** @param {number} node @param {boolean} [centre] */
   selectNode(node, centre = true) {
     if (node < 0) return;
-    this.reveal(this.model.nodes.get("group")[node]);
+    this.reveal(this.homeOf(node));
     [this.node, this.group, this.centre] = [node, -1, centre];
     this.tell("selection");
   }
@@ -137,11 +139,9 @@ export class App {
   /** Show the step that a group is in, if another one is shown. @param {number} group */
   reveal(group) {
     if (group < 0 || this.tree.contains(this.root, group)) return;
-    if (this.node >= 0 && this.model.isLeaf(this.node)) return;
     const step = this.tree.around(group).find((each) => this.tree.form[each] === 1);
     this.root = step ?? 0;
-    const number = step === undefined ? -1 : Number(this.tree.title(step).slice(5));
-    this.backward = this.model.backwards.get("step").indexOf(number);
+    this.backward = this.model.backwards.get("step").findIndex((/** @type {number} */ each) => this.tree.steps.get(each) === step);
     this.open = this.usual(this.root);
     this.event = this.events[1];
     this.draw();
@@ -162,7 +162,7 @@ export class App {
 
   /** Open what is around a node, so that it has a box of its own. @param {number} node */
   unfold(node) {
-    for (const each of this.tree.around(this.model.nodes.get("group")[node])) this.open.add(each);
+    for (const each of this.tree.around(this.homeOf(node))) this.open.add(each);
     this.draw();
     this.tell("picture");
   }
@@ -179,6 +179,20 @@ export class App {
         return;
       }
     }
+  }
+
+  /** The group that a node stands in, in what is shown. @param {number} node */
+  homeOf(node) {
+    return this.tree.homeOf(node, this.root);
+  }
+
+  /** Along which edges gradients came to a node, or went: in the backward shown, where that ran it. @param {number} node @param {"takes" | "gives"} way */
+  edgesOf(node, way) {
+    const { model, tree, backward } = this;
+    const tail = model.edges.get("tail");
+    const edges = [...model[way].of(node)];
+    if (backward >= 0 && this.runOf(node) >= 0) return edges.filter((edge) => this.runOf(tail[edge]) >= 0);
+    return edges.filter((edge) => tree.contains(this.root, this.homeOf(tail[edge])));
   }
 
   foldAll() {
@@ -201,7 +215,7 @@ export class App {
       const found = [];
       const { tree } = this;
       for (let each = group; each < tree.size && (each === group || tree.parent[each] >= group); each += 1) found.push(...tree.nodesIn[each]);
-      this.under.set(group, Int32Array.from(found));
+      this.under.set(group, Int32Array.from(new Set(found)));
     }
     return this.under.get(group);
   }
@@ -215,6 +229,18 @@ export class App {
       if (found < 0 || runs.get("begun")[run] <= this.event) found = run;
     }
     return found;
+  }
+
+  /** How long a node ran in what is shown. @param {number} node */
+  nsOf(node) {
+    const { runs } = this.model;
+    const here = [...this.model.runsOf.of(node)].filter((run) => this.backward < 0 || runs.get("backward")[run] === this.backward);
+    return here.reduce((sum, run) => sum + Math.max(runs.get("self_ns")[run], 0), 0);
+  }
+
+  /** The place of an event among those of the backward shown; of all, where all are. @param {number} event */
+  eventNumber(event) {
+    return event - this.events[0] + 1;
   }
 
   // The address ------------------------------------------------------------------------------

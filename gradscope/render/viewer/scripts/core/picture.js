@@ -1,6 +1,6 @@
 /** What the graph panel draws: boxes with their words and sizes, frames, and arrows between them. */
 
-import { ALL, LOOP, STEP } from "./tree.js";
+import { ALL, LOOP } from "./tree.js";
 import { layOut } from "./layout.js";
 import { duration, ordinal, plural, shorten } from "./words.js";
 
@@ -227,10 +227,6 @@ export function keyOf(box) {
 
 /** The group that is shown first: that of the one step, where it is alone. @param {Tree} tree @param {number} step */
 export function rootOf(tree, step) {
-  if (step < 0) return 0;
-  for (let group = 1; group < tree.size; group += 1) {
-    if (tree.form[group] === STEP && tree.title(group) === `step ${step}`) return group;
-  }
-  return ALL;
+  return tree.steps.get(step) ?? ALL;
 }
 

@@ -24,9 +24,44 @@ export class Tree {
     /** @type {number[][]} */
     this.nodesIn = Array.from({ length: this.size }, () => []);
     for (let group = 1; group < this.size; group += 1) this.groupsIn[this.parent[group]].push(group);
-    const of = nodes.get("group");
-    for (let node = 0; node < nodes.length; node += 1) this.nodesIn[of[node]].push(node);
+    this.of = nodes.get("group");
+    for (let node = 0; node < nodes.length; node += 1) if (!model.isLeaf(node)) this.nodesIn[this.of[node]].push(node);
+    this.findSteps();
+    this.placeLeaves();
     this.sumUp();
+  }
+
+  /** By number the group of each step; by group the step around it, 0 where there is none. */
+  findSteps() {
+    /** @type {Map<number, number>} */
+    this.steps = new Map();
+    this.stepOf = new Int32Array(this.size);
+    for (let group = 1; group < this.size; group += 1) {
+      this.stepOf[group] = this.form[group] === STEP ? group : this.stepOf[this.parent[group]];
+      if (this.form[group] === STEP) this.steps.set(Number(this.title(group).slice("step ".length)), group);
+    }
+  }
+
+  /** Each leaf stands beside the node that uses it first, in each of several steps. */
+  placeLeaves() {
+    const { edges } = this.model;
+    const tail = edges.get("tail");
+    /** @type {Map<number, Map<number, number>>} by leaf, by group of a step, who uses it first there */
+    this.users = new Map();
+    edges.get("head").forEach((/** @type {number} */ leaf, /** @type {number} */ edge) => {
+      if (!this.model.isLeaf(leaf)) return;
+      if (!this.users.has(leaf)) this.users.set(leaf, new Map());
+      const users = /** @type {Map<number, number>} */ (this.users.get(leaf));
+      const step = this.stepOf[this.of[tail[edge]]];
+      users.set(step, Math.min(users.get(step) ?? Infinity, tail[edge]));
+    });
+    for (const [leaf, users] of this.users) for (const user of users.values()) this.nodesIn[this.of[user]].push(leaf);
+  }
+
+  /** The group that a node stands in; of a leaf, in the step that is shown. @param {number} node @param {number} root */
+  homeOf(node, root) {
+    const user = root > 0 ? this.users.get(node)?.get(this.stepOf[root]) : undefined;
+    return this.of[user ?? node];
   }
 
   sumUp() {
@@ -38,19 +73,21 @@ export class Tree {
     this.last = new Int32Array(this.size).fill(-1);
     this.ns = new Float64Array(this.size);
     this.nodeNs = new Float64Array(nodes.length);
-    const ran = runs.get("self_ns");
+    const [ran, owner] = [runs.get("self_ns"), runs.get("backward")];
+    const step = Array.from(this.model.backwards.get("step"), (each) => this.steps.get(each) ?? 0);
     runs.get("node").forEach((/** @type {number} */ node, /** @type {number} */ run) => {
-      if (node >= 0) this.nodeNs[node] += Math.max(ran[run], 0);
+      if (node < 0) return;
+      this.nodeNs[node] += Math.max(ran[run], 0);
+      this.ns[this.homeOf(node, step[owner[run]] ?? 0)] += Math.max(ran[run], 0);
     });
-    const of = nodes.get("group");
     const alarming = ["NaN born here", "Inf born here", "raised"].map((mark) => 1 << this.model.facts.marks.indexOf(mark));
     const alarm = alarming.reduce((sum, bit) => sum | bit, 0);
     for (let node = 0; node < nodes.length; node += 1) {
-      const group = of[node];
-      this.ns[group] += this.nodeNs[node];
-      if (nodes.get("marks")[node] & alarm || this.model.wrong[node]) this.alarms[group] += 1;
+      const group = this.of[node];
+      const homes = [...this.users.get(node)?.values() ?? [node]].map((user) => this.of[user]);
+      if (nodes.get("marks")[node] & alarm || this.model.wrong[node]) for (const each of homes) this.alarms[each] += 1;
       if (this.model.isLeaf(node)) {
-        this.leafCount[group] += 1;
+        for (const each of new Set(homes.flatMap((home) => this.around(home)))) this.leafCount[each] += 1;
         continue;
       }
       this.nodeCount[group] += 1;
@@ -60,7 +97,6 @@ export class Tree {
     for (let group = this.size - 1; group > 0; group -= 1) {
       const up = this.parent[group];
       this.nodeCount[up] += this.nodeCount[group];
-      this.leafCount[up] += this.leafCount[group];
       this.alarms[up] += this.alarms[group];
       this.ns[up] += this.ns[group];
       this.first[up] = Math.min(this.first[up], this.first[group]);
@@ -88,11 +124,36 @@ export class Tree {
 
   /** The parts of a group in the order they were made. @param {number} group @returns {{group?: number, node?: number}[]} */
   parts(group) {
+    const user = (/** @type {number} */ leaf) => this.users.get(leaf)?.get(this.stepOf[group]);
     const parts = [
       ...this.groupsIn[group].map((each) => ({ group: each, at: this.first[each] })),
-      ...this.nodesIn[group].map((each) => ({ node: each, at: each })),
+      ...this.nodesIn[group].map((each) => ({ node: each, at: (user(each) ?? each + 0.5) - 0.5 })),
     ];
     return parts.sort((one, other) => one.at - other.at);
+  }
+
+  /** How many groups a group is, with those in it: they are numbered one after the other. @param {number} group */
+  extent(group) {
+    let end = group + 1;
+    while (end < this.size && this.parent[end] >= group) end += 1;
+    return end - group;
+  }
+
+  /** The first step that is built as this one and has findings wherever this one has; else itself. @param {number} step */
+  modelOf(step) {
+    if (this.form[step] !== STEP) return step;
+    const extent = this.extent(step);
+    const paths = this.model.groups.get("path");
+    const alike = (/** @type {number} */ one, /** @type {number} */ other) => this.form[one] === this.form[other] && paths[one] === paths[other]
+      && this.boxesWhenOpen(one) === this.boxesWhenOpen(other) && (this.alarms[one] > 0 || !this.alarms[other]);
+    for (const first of this.steps.values()) {
+      if (first === step) break;
+      if (this.extent(first) !== extent) continue;
+      let at = 0;
+      while (at < extent && alike(first + at, step + at) && (at === 0 || this.parent[first + at] - first === this.parent[step + at] - step)) at += 1;
+      if (at === extent) return first;
+    }
+    return step;
   }
 
   /** The turn of a loop that took longest. @param {number} loop @returns {{title: string, ns: number} | null} */
@@ -158,10 +219,10 @@ export class Tree {
       if (!inside[group] || group === root) continue;
       boxOfGroup[group] = boxOfGroup[up] !== -1 ? boxOfGroup[up] : open.has(group) ? -1 : -2 - group;
     }
-    const of = this.model.nodes.get("group");
-    const found = new Int32Array(of.length).fill(-1);
-    for (let node = 0; node < of.length; node += 1) {
-      if (inside[of[node]]) found[node] = boxOfGroup[of[node]] === -1 ? node : boxOfGroup[of[node]];
+    const found = new Int32Array(this.of.length).fill(-1);
+    for (let node = 0; node < found.length; node += 1) {
+      const home = this.homeOf(node, root);
+      if (inside[home]) found[node] = boxOfGroup[home] === -1 ? node : boxOfGroup[home];
     }
     return found;
   }

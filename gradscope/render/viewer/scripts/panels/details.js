@@ -158,11 +158,11 @@ export class Details extends NodeFacts {
   /** @param {number} group */
   slowestIn(group) {
     const { app } = this;
-    const nodes = [...app.nodesUnder(group)].filter((node) => app.tree.nodeNs[node] > 0);
+    const ran = new Map([...app.nodesUnder(group)].map((node) => [node, app.nsOf(node)]));
+    const nodes = [...ran].filter(([, ns]) => ns > 0).sort(([, one], [, other]) => other - one);
     if (!nodes.length) return;
-    nodes.sort((one, other) => app.tree.nodeNs[other] - app.tree.nodeNs[one]);
     this.section("Slowest in it");
-    this.list(nodes.slice(0, 6), (node) => [this.toNode(node), made("span", "soft", ` ${duration(app.tree.nodeNs[node])}`)], nodes.length);
+    this.list(nodes.slice(0, 6), ([node, ns]) => [this.toNode(node), made("span", "soft", ` ${duration(ns)}`)], nodes.length);
   }
 
   /** @param {number} group */
@@ -182,10 +182,10 @@ export class Details extends NodeFacts {
     const { app } = this;
     const { model } = app;
     const inside = new Set(app.nodesUnder(group));
-    const ends = (/** @type {Int32Array} */ edges, /** @type {string} */ far) => [...edges].filter((edge) => !inside.has(model.edges.get(far)[edge]));
+    const ends = (/** @type {number[]} */ edges, /** @type {string} */ far) => edges.filter((edge) => !inside.has(model.edges.get(far)[edge]));
     const show = (/** @type {string} */ word, /** @type {string} */ far, /** @type {string} */ near) => (/** @type {number} */ edge) => [`${word} `, this.toNode(model.edges.get(far)[edge]), ` ${word === "from" ? "to" : "from"} `, this.toNode(model.edges.get(near)[edge])];
-    const into = [...inside].flatMap((node) => ends(model.takes.of(node), "tail"));
-    const out = [...inside].flatMap((node) => ends(model.gives.of(node), "head")).filter((edge) => !model.isLeaf(model.edges.get("head")[edge]));
+    const into = [...inside].flatMap((node) => ends(app.edgesOf(node, "takes"), "tail"));
+    const out = [...inside].flatMap((node) => ends(app.edgesOf(node, "gives"), "head")).filter((edge) => !model.isLeaf(model.edges.get("head")[edge]));
     this.section(`${plural(into.length, "gradient")} come${into.length === 1 ? "s" : ""} in`);
     this.list(into, show("from", "tail", "head"));
     this.section(`${plural(out.length, "gradient")} go${out.length === 1 ? "es" : ""} on, besides those to its leaves`);
@@ -294,9 +294,9 @@ export class Details extends NodeFacts {
     const thread = [...app.model.tables.threads.get("id")].indexOf(cells("thread"));
     if (thread >= 0) facts.push(["thread", app.model.tables.threads.text("name", thread)]);
     this.facts(facts);
-    const events = made("p");
+    const events = made("p", "", app.backward < 0 ? "Events: " : "Events of this backward: ");
     for (const [name, word] of [["pushed", "pushed"], ["begun", "begun"], ["ended", "ended"]]) {
-      if (cells(name) >= 0) events.append(link(`${word}: event ${count(cells(name) + 1)}`, () => app.go(cells(name))), " ");
+      if (cells(name) >= 0) events.append(link(`${word}: event ${count(app.eventNumber(cells(name)))}`, () => app.go(cells(name))), " ");
     }
     this.element.append(events);
   }
@@ -315,12 +315,14 @@ export class Details extends NodeFacts {
 
   /** @param {number} node */
   gradients(node) {
-    const { model } = this.app;
+    const { app } = this;
+    const { model } = app;
     const { edges } = model;
-    const takes = model.takes.of(node);
-    const gives = model.gives.of(node);
+    const takes = app.edgesOf(node, "takes");
+    const gives = app.edgesOf(node, "gives");
+    const all = app.backward < 0 && model.backwards.length > 1 ? ", in all backwards" : "";
     const shape = (/** @type {number} */ edge) => (edges.text("shape", edge) ? made("span", "soft", ` ${edges.text("shape", edge)}`) : "");
-    this.section(`Takes ${plural(takes.length, "gradient")}`);
+    this.section(`Takes ${plural(takes.length, "gradient")}${all}`);
     this.list(takes, (edge) => ["from ", this.toNode(edges.get("tail")[edge]), shape(edge)]);
     this.section(`Gives ${plural(gives.length, "gradient")}`);
     this.list(gives, (edge) => ["to ", this.toNode(edges.get("head")[edge]), shape(edge)]);
@@ -330,7 +332,7 @@ export class Details extends NodeFacts {
   /** @param {number} node */
   arrivals(node) {
     const { arrivals } = this.app.model.tables;
-    const rows = [...arrivals.get("node").keys()].filter((row) => arrivals.get("node")[row] === node);
+    const rows = this.here([...arrivals.get("node").keys()].filter((row) => arrivals.get("node")[row] === node), arrivals);
     if (!rows.length) return;
     this.section("Into .grad");
     this.list(rows, (row) => [`${arrivals.text("how", row)} at ${duration(arrivals.get("t")[row])}`]);

@@ -89,7 +89,7 @@ export class Keys {
     else if (app.node >= 0) {
       const box = app.picture.boxFor(app.node);
       if (box && box.is === "group") app.unfold(app.node);
-      else if (app.model.nodes.get("group")[app.node] !== app.root) app.selectGroup(app.model.nodes.get("group")[app.node], false);
+      else if (app.homeOf(app.node) !== app.root) app.selectGroup(app.homeOf(app.node), false);
     }
   }
 

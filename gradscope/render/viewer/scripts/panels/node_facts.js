@@ -7,10 +7,17 @@ const MOST_NUMBERS = 12;
 
 /** A part of the details. */
 export class NodeFacts {
+  /** Those of the backward shown, and those of none. @param {Iterable<number>} rows @param {import("../core/data.js").Table} table */
+  here(rows, table) {
+    const { backward } = this.app;
+    const of = table.get("backward");
+    return [...rows].filter((row) => backward < 0 || of[row] < 0 || of[row] === backward);
+  }
+
   /** @param {number} node */
   values(node) {
     const { values } = this.app.model.tables;
-    const rows = this.app.model.valuesOf.of(node);
+    const rows = this.here(this.app.model.valuesOf.of(node), values);
     if (!rows.length) return;
     this.section("Numbers");
     const table = made("table");
@@ -47,7 +54,7 @@ export class NodeFacts {
   /** @param {number} node */
   hooks(node) {
     const { hooks } = this.app.model.tables;
-    const rows = this.app.model.hooksOf.of(node);
+    const rows = this.here(this.app.model.hooksOf.of(node), hooks);
     if (!rows.length) return;
     this.section(plural(rows.length, "call of hooks", "calls of hooks"));
     this.list(rows, (row) => [
@@ -67,7 +74,7 @@ export class NodeFacts {
     if (op) facts.push(["call", `${op}${nodes.get("op_end")[node] >= 0 ? `, ${duration(took)}` : ""}`]);
     if (nodes.text("shape", node)) facts.push(["result", nodes.text("shape", node)]);
     if (nodes.text("module", node)) facts.push(["module", nodes.text("module", node)]);
-    const group = nodes.get("group")[node];
+    const group = this.app.homeOf(node);
     if (group > 0) facts.push(["in", link(tree.title(group), () => this.app.selectGroup(group))]);
     if (nodes.get("step")[node] >= 0) facts.push(["step", String(nodes.get("step")[node])]);
     if (nodes.get("made_in")[node] >= 0) facts.push(["made in", `backward ${nodes.get("made_in")[node]} (create_graph)`]);

@@ -68,10 +68,10 @@ export class Outline {
     return item;
   }
 
-  /** @param {number} node @param {number} level */
-  nodeItem(node, level) {
+  /** @param {number} node @param {number} level @param {number} group where it stands: a leaf, in each of several steps */
+  nodeItem(node, level, group) {
     const { model, tree } = this.app;
-    const item = this.item(`n${node}`, level);
+    const item = this.item(group === this.app.homeOf(node) ? `n${node}` : `n${node} in ${group}`, level);
     const row = /** @type {HTMLElement} */ (item.firstElementChild);
     const leaf = model.isLeaf(node);
     row.append(chip(model.nodes.get("kind")[node], leaf), made("span", "name", model.title(node)));
@@ -102,7 +102,7 @@ export class Outline {
     const list = made("ul");
     list.setAttribute("role", "group");
     for (const part of this.app.tree.parts(group)) {
-      list.append(part.group === undefined ? this.nodeItem(/** @type {number} */ (part.node), level + 1) : this.groupItem(part.group, level + 1));
+      list.append(part.group === undefined ? this.nodeItem(/** @type {number} */ (part.node), level + 1, group) : this.groupItem(part.group, level + 1));
     }
     item.append(list);
   }
@@ -147,7 +147,7 @@ export class Outline {
   /** @param {HTMLElement} item */
   choose(item) {
     const key = item.dataset.key ?? "";
-    const id = Number(key.slice(1));
+    const id = Number.parseInt(key.slice(1), 10);
     this.focus(item);
     if (key.startsWith("g")) this.app.selectGroup(id);
     else this.app.selectNode(id);
@@ -200,7 +200,7 @@ export class Outline {
     for (const each of this.element.querySelectorAll("[aria-selected=true]")) each.setAttribute("aria-selected", "false");
     const key = app.node >= 0 ? `n${app.node}` : app.group >= 0 ? `g${app.group}` : "";
     if (!key) return;
-    const inside = app.node >= 0 ? app.model.nodes.get("group")[app.node] : app.tree.parent[app.group];
+    const inside = app.node >= 0 ? app.homeOf(app.node) : app.tree.parent[app.group];
     for (const group of app.tree.around(inside).reverse()) {
       const item = this.items.get(`g${group}`);
       if (item) this.expand(item, group, Number(item.getAttribute("aria-level")));
@@ -222,7 +222,7 @@ export class Outline {
     if (!app.model.engineSeen) return;
     for (const [key, item] of this.items) {
       if (!key.startsWith("n")) continue;
-      const state = app.states.of[Number(key.slice(1))];
+      const state = app.states.of[Number.parseInt(key.slice(1), 10)];
       const sign = /** @type {HTMLElement} */ (item.querySelector(".state"));
       if (sign.textContent === GLYPHS[state]) continue;
       sign.textContent = GLYPHS[state];

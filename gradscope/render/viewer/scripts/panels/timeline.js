@@ -138,7 +138,7 @@ export class Timeline {
     const node = events.get("node")[app.event];
     const words = facts.events[events.get("kind")[app.event]].replaceAll("_", " ");
     const who = node >= 0 ? ` ${app.model.title(node)}` : "";
-    this.now.textContent = `${duration(t[app.event] - t[first])} of ${duration(t[last] - t[first])} · event ${count(app.event - first + 1)}/${count(last - first + 1)} · ${words}${who}`;
+    this.now.textContent = `${duration(t[app.event] - t[first])} of ${duration(t[last] - t[first])} · event ${count(app.eventNumber(app.event))}/${count(app.eventNumber(last))}${app.backward < 0 ? "" : " of this backward"} · ${words}${who}`;
     this.slider.setAttribute("aria-valuetext", this.now.textContent);
   }
 

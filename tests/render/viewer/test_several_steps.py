@@ -1,0 +1,63 @@
+"""A page of several steps: what is said of one backward is of that one, in Chromium."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.shared.example_traces import two_layers
+
+pytestmark = pytest.mark.browser
+
+Opens = Callable[..., Any]
+
+OUTLINE = "[...document.querySelectorAll('#outline .name')].map(name => name.textContent)"
+PICTURE = "gradscope.picture.all.map(box => [box.title, box.x, box.y])"
+
+
+def text(page: Any, of: str) -> str:
+    page.wait_for_timeout(40)
+    found: str = page.inner_text(of)
+    return found
+
+
+def test_every_step_looks_alike_and_a_leaf_leaves_nobody_in_another(opened: Opens) -> None:
+    page = opened(two_layers(steps=3))
+    leaf = "gradscope.picture.all.find(box => box.title === 'layers1.linear.weight').node"
+    seen = []
+    for backward in range(3):
+        page.evaluate(f"gradscope.setBackward({backward}); gradscope.selectNode({leaf})")
+        page.wait_for_timeout(40)
+        shown = page.evaluate("[gradscope.backward, gradscope.tree.title(gradscope.root)]")
+        assert shown == [backward, f"step {backward}"]
+        assert page.locator("#outline [aria-selected=true]").count() == 1
+        outline = page.evaluate(OUTLINE)
+        plain = [name.split("#")[0].replace(f"step {backward}", "step") for name in outline]
+        seen.append((plain, page.evaluate(PICTURE)))
+    assert "layers1.linear.weight" in seen[0][0]
+    assert seen == [seen[0]] * 3
+
+
+def test_gradients_and_events_are_those_of_the_backward_shown(opened: Opens) -> None:
+    page = opened(two_layers(steps=3))
+    page.evaluate("gradscope.setBackward(1)")
+    leaf = "gradscope.model.nodes.texts.indexOf('layers0.linear.bias')"
+    column = "[...gradscope.model.nodes.get('leaf')]"
+    page.evaluate(f"gradscope.selectNode({column}.indexOf({leaf}))")
+
+    said = text(page, "#details")
+    assert "1 of 1 gradient came" in said
+    assert "Takes 1 gradient\n" in said
+    assert said.count("stolen at") + said.count("added at") <= 1
+    link = page.get_by_role("button", name="begun: event")
+    number = link.inner_text().removeprefix("begun: event ")
+    link.click()
+    assert f"event {number}/" in text(page, "#now")
+
+    page.evaluate("gradscope.selectGroup(gradscope.tree.of[gradscope.picture.all[0].node])")
+    assert "\n1 gradient comes in\n" in text(page, "#details")
+    page.evaluate("gradscope.setBackward(-1)")
+    page.evaluate(f"gradscope.selectNode({column}.indexOf({leaf}))")
+    assert "Takes 3 gradients, in all backwards" in text(page, "#details")
