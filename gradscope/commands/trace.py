@@ -132,7 +132,7 @@ def trace(
     )
     outcome = run_script(options, say=say)
     if live is not None:
-        live.front.leave()
+        live.over()
     if waited is not None and outcome.stopped:
         _stopped(waited, outcome.code)
     if outcome.trouble:

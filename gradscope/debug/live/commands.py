@@ -62,6 +62,14 @@ def _replacement(live: LiveWalk, rest: str, name: str) -> dict[int, Any]:
         value = _value(text, live.scope)
     if value is not None and not isinstance(value, live.live.places.torch.Tensor):
         raise UsageError(f"a gradient is a tensor or None, not {type(value).__name__}")
+    grad = grads[int(number)]
+    if value is not None and grad is not None and (value.shape, value.dtype) != (
+        grad.shape, grad.dtype,
+    ):  # fmt: skip
+        raise UsageError(
+            f"gradient {number} is {tuple(grad.shape)} of {grad.dtype}, not "
+            f"{tuple(value.shape)} of {value.dtype}"
+        )
     return {int(number): value}
 
 

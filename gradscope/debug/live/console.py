@@ -76,7 +76,7 @@ def run(text: str, scope: dict[str, Any], out: TextIO) -> None:
             value = eval(compiled, scope)  # noqa: S307  running what the user types is what it is for
             if is_expression or value is not None:
                 out.write(f"{value!r}\n")
-    except Exception as error:  # noqa: BLE001  whatever it is, it is the user's to see
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  whatever it is, it is the user's to see
         lines = traceback.format_exception_only(error)
         out.write("".join(lines))
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from gradscope.debug.lines import converse, show
@@ -34,6 +37,19 @@ class Front(Protocol):
         """The program is over."""
 
 
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Ctrl-C is what the debugger does with it, and not the program."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 class Lines:
     """Commands in lines of text, and answers beside what the program prints."""
 
@@ -46,8 +62,13 @@ class Lines:
     def talk(self, walk: LiveWalk, said: str, hit: list[int]) -> bool:  # noqa: ARG002 -- it is said
         self.words(said)
         show(walk, "state", self._out, self._lines)
-        if converse(walk, self._typed, self._out, self._lines, echo=not self.by_hand):
-            return True
+        while True:
+            try:
+                if converse(walk, self._typed, self._out, self._lines, echo=not self.by_hand):
+                    return True
+                break
+            except KeyboardInterrupt:
+                self.words("interrupted")
         self.words("going on without stopping")
         return False
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from gradscope.record.stops.places import Place
 
 LEAF = "AccumulateGrad"
+FORWARD = ("called", "raised", "backward")
+"""Kinds of places where the program itself is."""
 
 
 class Holds:
@@ -90,7 +92,10 @@ class Holds:
         return not wanted or _inside(place.module, wanted)
 
     def _line(self, place: Place, wanted: str) -> bool:
-        return place.kind in ("called", "begins") and is_at(place.line, wanted)
+        """In a forward, of all frames: a line may call what is elsewhere."""
+        if place.kind in FORWARD:
+            return any(is_at(line, wanted) for line in place.lines)
+        return place.kind == "begins" and is_at(place.line, wanted)
 
     def _grad(self, place: Place, wanted: str) -> bool:
         if place.kind != "ran" or short(place.name) != LEAF:

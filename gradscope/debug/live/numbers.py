@@ -26,6 +26,10 @@ STATISTICS: dict[str, Callable[[Any], float]] = {
 """By the names that conditions have for them."""
 
 
+UNWRITTEN = ("empty", "new_empty")
+"""How the names of calls begin whose memory nobody has written yet."""
+
+
 class Numbers:
     """Reads tensors of one engine."""
 
@@ -45,6 +49,8 @@ class Numbers:
         if place.kind not in ("called", "ran", "begins"):
             return False
         has = np.isnan if kind == "nan" else np.isinf
+        if place.name.startswith(UNWRITTEN):
+            return False
         told = any(math.isnan(each) if kind == "nan" else math.isinf(each)
                    for each in place.scalars)  # fmt: skip
         if place.kind == "begins":

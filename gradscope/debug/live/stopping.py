@@ -12,8 +12,8 @@ import gradscope.debug.live.commands  # noqa: F401  it adds some
 from gradscope.analysis.state.breakpoints.hits import hits
 from gradscope.analysis.state.breakpoints.language import Breakpoint, read
 from gradscope.analysis.state.moments import Moments
-from gradscope.debug.live.front import Front
-from gradscope.debug.live.holds import Holds, short
+from gradscope.debug.live.front import Front, interruptible
+from gradscope.debug.live.holds import FORWARD, Holds, short
 from gradscope.debug.live.named import Named
 from gradscope.debug.live.numbers import Numbers
 from gradscope.debug.live.walk import GoesOn, LiveWalk, Until
@@ -39,6 +39,7 @@ SAID = {
     "backward": "a backward is about to begin", "asked": "the program asks to stop",
 }  # fmt: skip
 """What a program has come to, by the kind of place."""
+NO_CALL = ": no operation that returns or writes a tensor was called there"
 
 
 class Live:
@@ -55,7 +56,7 @@ class Live:
         self._holds = Holds(Numbers(self.places), Named())
         self._until: Until | None = None
         self._once: int | None = None  # a breakpoint that is not kept
-        self._before: dict[str, str] = {}  # the line of the last place of each kind
+        self._there: dict[tuple[int, bool], bool] = {}  # breakpoints whose line was the last one
         self._looked = self._cost = 0.0
         self._seen = 0  # events that the trace had when it was looked at
         self.detached = False
@@ -97,19 +98,36 @@ class Live:
 
     def _reasons(self, place: Place) -> list[tuple[int, str]]:
         """Why it is to be stopped there."""
-        again = self._before.get(place.kind) == place.line
-        self._before[place.kind] = place.line
         reasons = [(0, "gradscope.breakpoint()")] if place.kind == "asked" else []
         if self._until is not None and self._until(place):
             reasons.append((0, ""))
         for number, wanted in list(self._read.items()):
             known = self._holds.is_known_here(wanted)
-            if not known or (wanted.kind == "line" and again) or not self._holds.at(place, wanted):
+            holds = known and self._holds.at(place, wanted)
+            if wanted.kind == "line":
+                holds &= not self._still_there(place, number, holds)
+            if not holds:
                 continue
             self._times[number] += 1
             if wanted.nth in (0, self._times[number]):
                 reasons.append((number, self._said(number)))
         return reasons
+
+    def _still_there(self, place: Place, number: int, holds: bool) -> bool:  # noqa: FBT001
+        """Whether it was on this breakpoint's line before, in the program or in a backward."""
+        if place.kind not in (*FORWARD, "begins"):
+            return True
+        where = number, place.kind == "begins"
+        before, self._there[where] = self._there.get(where, False), holds
+        return before
+
+    def over(self) -> None:
+        """The program has ended: what it never came to is said."""
+        for number, text in self.stops.items():
+            if not self._times[number] and not self.detached:
+                why = NO_CALL if self._read[number].kind == "line" else ""
+                self.front.words(f"breakpoint {number} ({text}) stopped nowhere{why}")
+        self.front.leave()
 
     def _said(self, number: int) -> str:
         text = self.stops[number]
@@ -133,6 +151,7 @@ class Live:
                 continue
             new = moments[moments >= self._seen]
             if len(new):
+                self._times[number] += 1
                 reasons.append((number, f"{self._said(number)} (it was there before this)"))
                 first = int(new[0]) if first is None else min(first, int(new[0]))
         if trace is not None:
@@ -167,23 +186,32 @@ class Live:
         self._seen = walk.last + 1
         self.replaced = {}
         try:
-            if self.front.talk(walk, _said(place, reasons), [n for n, _ in reasons if n]):
+            with interruptible():
+                ends = self.front.talk(walk, _said(place, reasons), [n for n, _ in reasons if n])
+            if ends:
                 raise Stopped
             self.detached = True
         except GoesOn as going:
             self._until = going.until
             if going.text:
                 self._once = self.add(going.text)
+        finally:
+            walk.let_go()  # a leaf takes over a gradient only if nobody else holds it
         return self._results(place)
 
     def dies(self, path: Path, error: BaseException) -> None:
         """The program has died of this: its trace is walked through from there."""
         if self.detached:
             return
-        place = Place("raised", "the program", _frame_of(error), error=error)
+        machinery = self.recording.engine.machinery
+        place = Place("raised", "the program", _frame_of(error, machinery), error=error)
         said = f"the program has died{_at(place)}: {type(error).__name__}; py looks at it"
         with suppress(EmptyTraceError, GoesOn):
-            self.front.talk(LiveWalk(load(path), self, place, over=True), said, [])
+            walk = LiveWalk(load(path), self, place, over=True)
+            raised = hits(walk.trace, "error")
+            walk.moment = int(raised[-1]) if len(raised) else walk.last
+            with interruptible():
+                self.front.talk(walk, said, [])
 
     def _results(self, place: Place) -> Sequence[Any] | None:
         """The gradients, with those in place that were replaced."""
@@ -208,11 +236,12 @@ def _described(error: BaseException | None) -> str:
     return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
 
 
-def _frame_of(error: BaseException) -> FrameType | None:
+def _frame_of(error: BaseException, machinery: tuple[str, ...]) -> FrameType | None:
     """The innermost of the program's frames that it went through."""
     found, traceback = None, error.__traceback__
     while traceback is not None:
-        if not is_ours(traceback.tb_frame.f_code):
+        code = traceback.tb_frame.f_code
+        if not is_ours(code) and not code.co_filename.startswith(machinery):
             found = traceback.tb_frame
         traceback = traceback.tb_next
     return found

@@ -16,10 +16,10 @@ from gradscope.debug.live.holds import short
 from gradscope.debug.live.named import Named
 from gradscope.debug.walk import Arrival, Stop, Walk
 from gradscope.errors import UnknownNameError, UsageError
+from gradscope.record.stops.places import Place
 
 if TYPE_CHECKING:
     from gradscope.debug.live.stopping import Live
-    from gradscope.record.stops.places import Place
     from gradscope.trace.trace import Trace
 
 Until = Callable[["Place"], bool]
@@ -46,6 +46,13 @@ class LiveWalk(Walk):
         self.scope = scope_of(place, self)
         for number, text in live.stops.items():
             self.stops[number] = Stop(number, text, self._so_far(text))
+
+    def let_go(self) -> None:
+        """Hold nothing of the program's any more."""
+        here = self.scope.pop("gs")
+        here.__dict__.clear()
+        self.scope.clear()
+        self.place_now = Place("asked", "", None)
 
     def shown(self, text: str) -> str:
         """What an expression is where the program stands."""

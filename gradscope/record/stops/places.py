@@ -39,7 +39,7 @@ HOOKED = "gradscope stops"
 STARTS = ("backward", "grad")
 """Calls that start a backward; it is told of before, too."""
 
-LOOKS = ("__get__", "__set__", "__delete__", "__repr__", "__format__", "size", "dim", "stride")
+LOOKS = ("__set__", "__delete__", "__repr__", "__format__", "size", "dim", "stride")
 """Calls that only look at a tensor, unless they make a node (`x.T` does)."""
 
 
@@ -63,6 +63,15 @@ class Place:
     module: str = ""  # the path of the innermost that is under way, or was then
     scalars: tuple[float, ...] = ()  # that were given besides
     error: BaseException | None = None
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines that all frames stand on, the innermost of the program's first."""
+        found, frame = [], self.frame
+        while frame is not None:
+            found.append(_line(frame))
+            frame = frame.f_back
+        return found
 
     @property
     def calls(self) -> set[str]:
@@ -147,7 +156,7 @@ class Places:
     ) -> Any:
         if not self._attends():
             return function(*args, **kwargs)
-        name = str(getattr(function, "__name__", function)).removeprefix("_")
+        name = _name(function)
         given = tuple(self._tensors((*args, *kwargs.values())))
         before = [_version(each) for each in given]
         if name in STARTS:
@@ -169,7 +178,8 @@ class Places:
         after = [_version(each) for each in given]
         wrote = [at for at, was, now in zip(given, before, after, strict=True) if was != now]
         nodes = self._hook((each for each in made if not (wrote and each._is_view())), *where)
-        if name in STARTS or (name in LOOKS and not nodes) or not made:
+        looks = name in LOOKS or name.startswith(".")
+        if name in STARTS or (looks and not nodes) or not (made or wrote):
             return result
         numbers = (each for each in (*args, *kwargs.values()) if isinstance(each, (int, float)))
         self._pass(Place(
@@ -266,6 +276,14 @@ class Places:
             return self._gate(place)
         finally:
             self._inside.gate = False
+
+
+def _name(function: Any) -> str:
+    """What a call is called: `linear`, or `.T` for what reads a property."""
+    name = str(getattr(function, "__name__", function))
+    if name == "__get__":
+        return f".{getattr(getattr(function, '__self__', None), '__name__', '')}"
+    return name if name.startswith("__") else name.removeprefix("_")
 
 
 def _nothing(_: Any) -> None:

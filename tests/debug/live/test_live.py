@@ -167,6 +167,46 @@ def test_what_is_tried_comes_to_what_replacing_does_and_leaves_no_trace(
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_what_the_debugger_looks_at_is_not_in_the_trace(engine: str, tmp_path: Path) -> None:
+    then = ("py gs.made[0] + 1", "values", "c") * 4
+    looked = live(tmp_path, engine, "--break", "nan", "-o", "looked.json", then=then)
+    plain = live(tmp_path, engine, "--level", "values", then=(), script=SCRIPT)
+
+    ran = subprocess.run(
+        [sys.executable, "-m", "gradscope", "diff", "trace.json", "looked.json"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "breakpoint 1: nan" in looked.stderr
+    assert plain.returncode == 0
+    assert ran.returncode == 0, ran.stdout
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_line_is_come_to_that_calls_what_is_elsewhere(engine: str, tmp_path: Path) -> None:
+    options = ("--break", "train.py:20", "--break", "train.py:21", "--break", "train.py:2")
+
+    ran = live(tmp_path, engine, *options, then=("c",) * 9)
+
+    assert [line.partition(" (")[0] for line in stops(ran)] == [
+        "linear has returned at train.py:11",
+        "a backward is about to begin at train.py:21",
+        "SumBackward0 is about to run at train.py:21",
+        "TanhBackward0 is about to run at train.py:21",
+    ]
+    assert "breakpoint 3 (train.py:2) stopped nowhere: no operation" in ran.stderr
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_gradient_of_another_shape_is_refused(engine: str, tmp_path: Path) -> None:
+    then = ("replace 0 torch.zeros(7)", "c")
+
+    ran = live(tmp_path, engine, "--break", "TanhBackward0", then=then)
+
+    assert "gradient 0 is (1, 2) of torch.float32, not (7,) of torch.float32" in ran.stderr
+    assert ran.returncode == 0
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_moves_go_back_through_the_trace_and_on_through_the_program(
     engine: str, tmp_path: Path
 ) -> None:
