@@ -47,7 +47,8 @@ def _by_typst(svg: bytes, output: str) -> Drawn:
     dots = min(DOTS, 96 * MOST_DOTS / max(width, height))
     files = {"main.typ": PAGE % f"{width * 0.75:.2f}".encode(), "picture.svg": svg}
     try:
-        made: Any = typst.compile(files, format=output, ppi=dots, timestamp=0)
+        compile_: Any = typst.compile  # it takes files in memory, too, which its types do not say
+        made = compile_(files, format=output, ppi=dots, timestamp=0)
     except typst.TypstError as error:
         raise RenderingError(f"typst cannot draw this picture: {error}") from None
     notes = tuple(_shrunk(width, height, dots)) if output == "png" else ()
